@@ -1,0 +1,12 @@
+//! Queue disciplines and markers: what decides which packet waits, which is marked and which is dropped.
+//!
+//! One file each. A discipline is generic over its packet, so the same code serves structs in the simulator and
+//! bytes in a router; time and randomness are arguments; every drop and every mark is reported once, with its
+//! reason, to an [`Observer`].
+#![forbid(unsafe_code)]
+
+mod mark;
+mod qdisc;
+
+pub use mark::congested;
+pub use qdisc::{Backlog, Observer, Packet, Qdisc, Reason};

@@ -1,0 +1,91 @@
+use cwnd_units::{Ecn, Time};
+
+/// What a queue must know of a packet.
+pub trait Packet {
+    /// Size on the wire in bytes.
+    fn wire_bytes(&self) -> u32;
+    /// The IP ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Sets the ECN field to CE.
+    fn set_ce(&mut self);
+    /// Identifies the flow, for fair queueing: equal for the packets of one flow and direction.
+    fn flow_hash(&self) -> u64;
+}
+
+/// Why a packet was dropped or marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The queue was full.
+    Overlimit,
+    /// RED between its thresholds: by chance.
+    RedEarly,
+    /// RED above its upper threshold (or twice it, when gentle): always.
+    RedForced,
+    /// CoDel's control law said so at dequeue.
+    CoDel,
+    /// PIE's drop probability said so at enqueue.
+    Pie,
+    /// Random loss on the link, not congestion.
+    LinkLoss,
+}
+
+impl Reason {
+    /// Every reason, in the order of their columns in results.
+    pub const ALL: [Self; 6] =
+        [Self::Overlimit, Self::RedEarly, Self::RedForced, Self::CoDel, Self::Pie, Self::LinkLoss];
+
+    /// Name in result columns, such as `drops_overlimit`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overlimit => "overlimit",
+            Self::RedEarly => "red_early",
+            Self::RedForced => "red_forced",
+            Self::CoDel => "codel",
+            Self::Pie => "pie",
+            Self::LinkLoss => "link_loss",
+        }
+    }
+}
+
+/// Is told of every drop and every mark, once each: metrics, captures and generators of router messages.
+pub trait Observer<P> {
+    /// `packet` was discarded.
+    fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
+    /// `packet` now carries CE and goes on.
+    fn marked(&mut self, now: Time, packet: &P, reason: Reason);
+}
+
+/// What is waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets in the queue.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+/// A queue discipline.
+///
+/// The driver (simulated link or router) calls `enqueue` when a packet arrives, `dequeue` when the line is free, and
+/// `on_timer` at `next_timer`, or later: a late call must be handled. Sojourn time is measured by the queue: `dequeue`
+/// returns the packet with the instant it entered.
+pub trait Qdisc<P: Packet> {
+    /// Takes a packet, or drops it (and says so to `observer`).
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>);
+    /// The next packet to send, with the time at which it was enqueued; `None` when nothing is left to send.
+    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)>;
+    /// What is waiting now.
+    fn backlog(&self) -> Backlog;
+    /// When [`Qdisc::on_timer`] wants to be called; `None` if this discipline keeps no clock.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    /// Periodic work that is due.
+    fn on_timer(&mut self, _now: Time) {}
+    /// Current drop or mark probability, for the time series; `None` where the discipline has none.
+    fn probability(&self) -> Option<f64> {
+        None
+    }
+}

@@ -1,0 +1,10 @@
+//! Congestion controllers, slow starts and retransmission-timeout policies, one file each.
+//!
+//! **The transport owns facts, the controller owns policy, and its only outputs are cwnd, ssthresh and a pacing rate.**
+//! A transport calls [`Controller::on_ack`] for every ACK that acknowledges new data and [`Controller::on_signal`] for
+//! what is rare. Once-per-window de-duplication of congestion signals is the transport's work, done once for all.
+#![forbid(unsafe_code)]
+
+mod controller;
+
+pub use controller::{AckSample, Controller, Path, Phase, Signal, Window};

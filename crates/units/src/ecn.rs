@@ -1,0 +1,23 @@
+/// The ECN field of the IP header (RFC 3168 § 5), with the values it has on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable: congestion can be told only by a drop.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable transport, code point ECT(1).
+    Ect1 = 0b01,
+    /// ECN-capable transport, code point ECT(0).
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// Whether a queue may mark this packet instead of dropping it (RFC 3168 § 5).
+    #[inline]
+    #[must_use]
+    pub const fn is_ect(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}

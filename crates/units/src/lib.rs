@@ -1,0 +1,17 @@
+//! Quantities with a unit, and the only place where units convert.
+//!
+//! Everything is an integer: time in nanoseconds, sizes in bytes, rates in bits per second. Text with units
+//! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
+#![forbid(unsafe_code)]
+
+mod ecn;
+mod parse;
+mod rate;
+mod rng;
+mod time;
+
+pub use ecn::Ecn;
+pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
+pub use rate::{Bytes, Rate, Serialiser};
+pub use rng::Rng;
+pub use time::{Duration, Time};

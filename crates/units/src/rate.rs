@@ -1,0 +1,110 @@
+use core::fmt;
+
+use crate::parse::format_scaled;
+use crate::time::Duration;
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// A data rate in bits per second; zero is not a rate and is refused where rates are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+const NS_PER_S: u64 = 1_000_000_000;
+const BITS_PER_BYTE: u64 = 8;
+
+impl Rate {
+    /// A rate of whole Mbit/s.
+    #[must_use]
+    pub const fn from_mbit(mbit: u64) -> Self {
+        Self(mbit * 1_000_000)
+    }
+
+    /// Bits per second.
+    #[inline]
+    #[must_use]
+    pub const fn bits_per_sec(self) -> u64 {
+        self.0
+    }
+
+    /// Bytes that pass in `d`, rounded down: rate × delay, the bandwidth-delay product when `d` is an RTT.
+    #[must_use]
+    pub const fn bytes_in(self, d: Duration) -> Bytes {
+        let bits = self.0 as u128 * d.0 as u128 / NS_PER_S as u128;
+        Bytes((bits / BITS_PER_BYTE as u128) as u64)
+    }
+
+    /// The time that `bytes` take to be sent, rounded down; see [`Serialiser`] for a stream without drift.
+    #[must_use]
+    pub const fn time_for(self, bytes: Bytes) -> Duration {
+        let ns = bytes.0 as u128 * (BITS_PER_BYTE * NS_PER_S) as u128 / self.0 as u128;
+        Duration(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })
+    }
+}
+
+/// Turns packet sizes into serialisation times at one rate and carries the remainder of each division, so that a
+/// back-to-back stream of any length takes exactly `bits / rate` seconds, from 10 kbit/s to 400 Gbit/s.
+#[derive(Clone, Copy, Debug)]
+pub struct Serialiser {
+    rate: u64,
+    /// Part of a nanosecond still owed, in units of 1/rate ns; always below `rate`.
+    carry: u64,
+}
+
+impl Serialiser {
+    /// A serialiser with nothing owed.
+    #[must_use]
+    pub const fn new(rate: Rate) -> Self {
+        Self { rate: rate.0, carry: 0 }
+    }
+
+    /// The rate it works at.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        Rate(self.rate)
+    }
+
+    /// The time that the next `bytes` occupy the line.
+    #[inline]
+    pub const fn next(&mut self, bytes: u32) -> Duration {
+        // 2^32 B · 8 · 10^9 overflows 64 bits only beyond 2.3 GB, above any packet; the sum needs the check.
+        let work = bytes as u64 * (BITS_PER_BYTE * NS_PER_S);
+        match work.checked_add(self.carry) {
+            Some(total) => {
+                self.carry = total % self.rate;
+                Duration(total / self.rate)
+            }
+            None => {
+                let total = work as u128 + self.carry as u128;
+                self.carry = (total % self.rate as u128) as u64;
+                Duration((total / self.rate as u128) as u64)
+            }
+        }
+    }
+
+    /// Forgets the remainder: called when the line goes idle, since an idle line owes nothing.
+    #[inline]
+    pub const fn idle(&mut self) {
+        self.carry = 0;
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Decimal units, as sizes are written here: `1500 B`, `64 kB`, `1 MB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        format_scaled(
+            f,
+            self.0,
+            &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")],
+        )
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units =
+            [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")];
+        format_scaled(f, self.0, &units)
+    }
+}

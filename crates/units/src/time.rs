@@ -1,0 +1,179 @@
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+
+use crate::parse::format_scaled;
+
+/// An instant: nanoseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+/// A span of time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(pub u64);
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+impl Time {
+    /// The start of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than every event: "never".
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The span from `earlier` to `self`, zero if `earlier` is later.
+    #[inline]
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Seconds since the start, for output only.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        Duration(self.0).as_secs_f64()
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest span that can be written.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of whole seconds.
+    #[must_use]
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * NS_PER_S)
+    }
+
+    /// A span of whole milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+
+    /// A span of whole microseconds.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+
+    /// Nanoseconds.
+    #[inline]
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds, for formulas and output.
+    #[inline]
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / NS_PER_S as f64
+    }
+
+    /// The nearest whole nanosecond to `s` seconds; negative and NaN give zero, overflow gives [`Duration::MAX`].
+    #[must_use]
+    pub fn from_secs_f64(s: f64) -> Self {
+        // `as` saturates and maps NaN to 0, which is what the contract says.
+        Self((s * NS_PER_S as f64 + 0.5) as u64)
+    }
+
+    /// `self + other`, at most [`Duration::MAX`].
+    #[inline]
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// `self − other`, at least zero.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// `self · factor`, at most [`Duration::MAX`].
+    #[inline]
+    #[must_use]
+    pub const fn saturating_mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+
+    /// Rounds up to a multiple of `granularity`; a granularity of zero leaves the span as it is.
+    #[inline]
+    #[must_use]
+    pub const fn round_up_to(self, granularity: Self) -> Self {
+        if granularity.0 <= 1 {
+            return self;
+        }
+        Self(self.0.div_ceil(granularity.0).saturating_mul(granularity.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+    #[inline]
+    fn add(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(d.0))
+    }
+}
+
+impl AddAssign<Duration> for Time {
+    #[inline]
+    fn add_assign(&mut self, d: Duration) {
+        *self = *self + d;
+    }
+}
+
+impl Add for Duration {
+    type Output = Self;
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl AddAssign for Duration {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Duration {
+    type Output = Self;
+    /// Saturates at zero: a span is never negative.
+    #[inline]
+    fn sub(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Self;
+    #[inline]
+    fn mul(self, factor: u64) -> Self {
+        self.saturating_mul(factor)
+    }
+}
+
+impl Div<u64> for Duration {
+    type Output = Self;
+    #[inline]
+    fn div(self, divisor: u64) -> Self {
+        Self(self.0 / divisor)
+    }
+}
+
+impl fmt::Display for Duration {
+    /// The largest unit in which the span is exact with few digits: `100 ms`, `2.5 s`, `120 ns`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        format_scaled(f, self.0, &[(NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Duration(self.0).fmt(f)
+    }
+}
