@@ -5,8 +5,11 @@
 //! reason, to an [`Observer`].
 #![forbid(unsafe_code)]
 
+pub mod fifo;
 mod mark;
 mod qdisc;
+mod registry;
 
 pub use mark::congested;
 pub use qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+pub use registry::QueueParams;

@@ -6,5 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod controller;
+pub mod newreno;
+mod registry;
+mod rto;
 
 pub use controller::{AckSample, Controller, Path, Phase, Signal, Window};
+pub use registry::ControllerParams;
+pub use rto::{Backoff, RtoPolicy};

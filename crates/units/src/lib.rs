@@ -5,13 +5,17 @@
 #![forbid(unsafe_code)]
 
 mod ecn;
+mod params;
 mod parse;
+mod queue_size;
 mod rate;
 mod rng;
 mod time;
 
 pub use ecn::Ecn;
+pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice};
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
+pub use queue_size::{Limit, LinkFacts, QueueSize};
 pub use rate::{Bytes, Rate, Serialiser};
 pub use rng::Rng;
 pub use time::{Duration, Time};

@@ -1,0 +1,101 @@
+//! When to give up waiting: the retransmission timeout's bounds and its backoff.
+
+use cwnd_units::{Duration, param_enum};
+
+param_enum! {
+    /// How the timeout grows with each expiry in a row.
+    pub enum Backoff {
+        /// Doubles with every expiry (RFC 6298 § 5.5).
+        Exponential = "exponential",
+        /// Stays as it is for the first `rto_backoff_after` expiries, then doubles: TCP*(n).
+        After = "after",
+        /// Never grows: TCP*(∞).
+        Off = "off",
+    }
+}
+
+/// The timeout as an axis of its own: bounds and backoff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoPolicy {
+    /// Lower bound (RFC 6298 § 2.4).
+    pub min: Duration,
+    /// Before the first RTT sample (RFC 6298 § 2.1).
+    pub initial: Duration,
+    /// Upper bound, backoff included (RFC 6298 § 2.5).
+    pub max: Duration,
+    /// Clock granularity G (RFC 6298 § 2).
+    pub granularity: Duration,
+    /// Shape of the backoff.
+    pub backoff: Backoff,
+    /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`].
+    pub backoff_after: u32,
+}
+
+impl RtoPolicy {
+    /// The timeout from the estimator: RTO = SRTT + max(G, 4·RTTVAR), rounded up to the clock's granularity and
+    /// bounded (RFC 6298 § 2.2–2.5).
+    #[must_use]
+    pub fn base(&self, estimate: Option<(Duration, Duration)>) -> Duration {
+        let raw = match estimate {
+            None => self.initial,
+            Some((srtt, rttvar)) => srtt + self.granularity.max(rttvar * 4),
+        };
+        raw.round_up_to(self.granularity).max(self.min).min(self.max)
+    }
+
+    /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
+    /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever.
+    #[must_use]
+    pub fn timeout(&self, base: Duration, expired: u32) -> Duration {
+        let doublings = match self.backoff {
+            Backoff::Exponential => expired,
+            Backoff::After => expired.saturating_sub(self.backoff_after),
+            Backoff::Off => 0,
+        };
+        // Past 2^63 every base is beyond every maximum.
+        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        (base * factor).min(self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(backoff: Backoff, backoff_after: u32) -> RtoPolicy {
+        RtoPolicy {
+            min: Duration::from_secs(1),
+            initial: Duration::from_secs(3),
+            max: Duration::from_secs(64),
+            granularity: Duration::from_millis(10),
+            backoff,
+            backoff_after,
+        }
+    }
+
+    fn sequence(backoff: Backoff, n: u32) -> Vec<u64> {
+        let p = policy(backoff, n);
+        (0..7).map(|k| p.timeout(Duration::from_secs(1), k).as_nanos() / 1_000_000_000).collect()
+    }
+
+    /// The sequences of the TCP*(n) paper's Fig. 1.
+    #[test]
+    fn backoff_shapes_are_those_of_tcp_star() {
+        assert_eq!(sequence(Backoff::Exponential, 0), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(sequence(Backoff::After, 0), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(sequence(Backoff::After, 1), [1, 1, 2, 4, 8, 16, 32]);
+        assert_eq!(sequence(Backoff::After, 6), [1; 7]);
+        assert_eq!(sequence(Backoff::Off, 0), [1; 7]);
+    }
+
+    #[test]
+    fn a_timeout_is_bounded_below_and_above() {
+        let p = policy(Backoff::Exponential, 0);
+        assert_eq!(p.base(None), Duration::from_secs(3));
+        let quick = Some((Duration::from_millis(10), Duration::from_millis(1)));
+        assert_eq!(p.base(quick), Duration::from_secs(1));
+        assert_eq!(p.timeout(Duration::from_secs(60), 40), Duration::from_secs(64));
+        let slow = Some((Duration::from_millis(1205), Duration::from_millis(100)));
+        assert_eq!(p.base(slow), Duration::from_millis(1610), "rounded up to the clock");
+    }
+}

@@ -1,0 +1,146 @@
+//! One run, with nothing left to decide: what a world is built from.
+
+use cwnd_aqm::QueueParams;
+use cwnd_cc::ControllerParams;
+use cwnd_units::{Duration, Rate, Time};
+
+use crate::dist::{DurationDist, SizeDist};
+
+/// One cell of a scenario: all defaults filled in, no sweep, one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Short name, used for the output directory.
+    pub name: String,
+    /// What question it answers.
+    pub description: String,
+    /// Length, warm-up, seed and sampling.
+    pub run: Run,
+    /// Names of the nodes; links and flows refer to them by index.
+    pub nodes: Vec<String>,
+    /// Directed links.
+    pub links: Vec<Link>,
+    /// Groups of flows.
+    pub flows: Vec<FlowGroup>,
+}
+
+/// When things happen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Simulated time.
+    pub duration: Duration,
+    /// Cut from the start before anything is counted.
+    pub warmup: Duration,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Interval of the time series; `None` records none.
+    pub sample: Option<Duration>,
+}
+
+/// A directed link: queue, then line rate, then propagation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Name, unique.
+    pub name: String,
+    /// Node it leaves.
+    pub from: usize,
+    /// Node it enters.
+    pub to: usize,
+    /// How fast it sends.
+    pub rate: LinkRate,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// What waits before it; of no effect where the rate is unlimited.
+    pub queue: QueueParams,
+    /// The round-trip time that sizes in BDP refer to.
+    pub bdp_rtt: Duration,
+    /// What goes wrong on it.
+    pub impairments: Impairments,
+}
+
+/// How fast a link sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkRate {
+    /// No serialisation and no queue: a pure delay.
+    Unlimited,
+    /// A rate, and the rates that replace it later, in order of time.
+    Steps {
+        /// The rate at the start.
+        initial: Rate,
+        /// Later rates, sorted by time.
+        changes: Vec<(Time, Rate)>,
+    },
+    /// A mahimahi trace: at each of these milliseconds 1500 bytes may pass; it repeats after the last. Not empty, sorted.
+    Trace(Vec<u64>),
+}
+
+/// Random faults of a link, after its queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Impairments {
+    /// Probability that a packet is lost.
+    pub loss: f64,
+    /// Extra delay, uniform between zero and this; order is kept.
+    pub jitter: Duration,
+    /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
+    pub reorder: f64,
+    /// How long a reordered packet is held back.
+    pub reorder_delay: Duration,
+}
+
+/// Flows that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowGroup {
+    /// Name, unique.
+    pub name: String,
+    /// How many flows (for Poisson arrivals: how many independent arrival processes).
+    pub count: u32,
+    /// Node where the senders are.
+    pub from: usize,
+    /// Node where the receivers are.
+    pub to: usize,
+    /// Links that data crosses, in order.
+    pub route: Vec<usize>,
+    /// Links that ACKs cross, in order.
+    pub reverse: Vec<usize>,
+    /// Round-trip propagation between the hosts and the graph, drawn per flow; half before the receiver, half after it.
+    pub edge_rtt: DurationDist,
+    /// Rate of each host's own interface; `None` is unlimited.
+    pub edge_rate: Option<Rate>,
+    /// When the first flow starts (drawn per flow).
+    pub start: DurationDist,
+    /// Added to the start of flow i: i times this.
+    pub spacing: Duration,
+    /// When bulk flows stop sending; `None` is the end of the run.
+    pub stop: Option<Time>,
+    /// What they send.
+    pub workload: Workload,
+    /// Their congestion controller.
+    pub controller: ControllerParams,
+    /// The rest of their TCP.
+    pub endpoint: cwnd_tcp::Params,
+}
+
+/// What a flow sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// As much as it can for as long as it may.
+    Bulk,
+    /// One transfer, then it closes.
+    Bytes {
+        /// How much.
+        size: SizeDist,
+    },
+    /// Transfers on one connection with pauses between them.
+    OnOff {
+        /// How much in each transfer.
+        size: SizeDist,
+        /// Pause from the acknowledgement of one transfer to the start of the next.
+        off: DurationDist,
+    },
+    /// New connections arrive at random, each with one transfer.
+    Poisson {
+        /// Mean time between arrivals.
+        interval: Duration,
+        /// How much each transfers.
+        size: SizeDist,
+    },
+}

@@ -1,0 +1,185 @@
+use cwnd_cc::{Backoff, RtoPolicy};
+use cwnd_units::{Bytes, Duration, Invalid, param_enum, params};
+
+param_enum! {
+    /// What a sender does about a hole in what was acknowledged.
+    pub enum Recovery {
+        /// Fast retransmit, then slow start from one segment (4.3BSD-Tahoe).
+        Tahoe = "tahoe",
+        /// Fast recovery that ends with the first new ACK (RFC 2581).
+        Reno = "reno",
+        /// Fast recovery that stays through partial ACKs (RFC 6582).
+        NewReno = "newreno",
+        /// Selective acknowledgements (RFC 2018) with the scoreboard of RFC 6675.
+        Sack = "sack",
+    }
+}
+
+params! {
+    /// What both ends of a connection do, apart from the congestion controller.
+    pub struct Params {
+        /// Payload of a full segment.
+        #[source("1500 B Ethernet − 20 B IPv4 − 20 B TCP − 12 B timestamps")]
+        pub mss: Bytes = Bytes(1448),
+        /// Headers added to each data segment on the wire.
+        #[source("IPv4 20 B + TCP 20 B + timestamps 12 B")]
+        pub header: Bytes = Bytes(52),
+        /// Wire size of a segment without payload.
+        #[source("IPv4 20 B + TCP 20 B + timestamps 12 B")]
+        pub ack_size: Bytes = Bytes(52),
+        /// First congestion window, in segments.
+        #[source("RFC 6928 § 2")]
+        pub initial_window: u32 = 10,
+        /// Slow-start threshold at the start; none is as large as can be.
+        #[source("RFC 5681 § 3.1: arbitrarily high")]
+        pub initial_ssthresh: Option<Bytes> = None,
+        /// The congestion window never grows past this; none is no bound.
+        #[source("none in the RFCs; ns-2's window_")]
+        pub max_window: Option<Bytes> = None,
+        /// Receive window that the receiver advertises.
+        #[source("large enough not to limit (RFC 7323 allows 1 GiB)")]
+        pub receive_window: Bytes = Bytes(1 << 30),
+        /// Whether a connection begins with SYN and SYN-ACK; off, data flows at once.
+        #[source("RFC 9293 § 3.5")]
+        pub handshake: bool = true,
+        /// How often a SYN is sent again before the connection is given up.
+        #[source("Linux tcp_syn_retries")]
+        pub syn_retries: u32 = 6,
+        /// What is done about losses.
+        #[source("RFC 6675")]
+        pub recovery: Recovery = Recovery::Sack,
+        /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937); needs SACK.
+        #[source("RFC 6937")]
+        pub prr: bool = false,
+        /// Duplicate ACKs that mean a loss.
+        #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
+        pub dup_thresh: u32 = 3,
+        /// Whether the first two duplicate ACKs send new data (RFC 3042).
+        #[source("RFC 3042, RFC 5681 § 3.2")]
+        pub limited_transmit: bool = true,
+        /// Whether segments carry timestamps, so that every ACK gives an RTT sample; off, one segment a round trip is timed.
+        #[source("RFC 7323 § 4")]
+        pub timestamps: bool = true,
+        /// Resolution of the timestamp clock and of RTT samples.
+        #[source("RFC 7323 § 5.4: 1 ms is typical")]
+        pub clock: Duration = Duration::from_millis(1),
+        /// Send an ACK for every so many full segments; 1 acknowledges each.
+        #[source("RFC 5681 § 4.2: at least every second")]
+        pub ack_every: u32 = 2,
+        /// An ACK waits no longer than this.
+        #[source("RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms")]
+        pub ack_delay: Duration = Duration::from_millis(200),
+        /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
+        #[source("RFC 3168 § 6.1; off in the RFC's default")]
+        pub ecn: bool = false,
+        /// Lower bound of the retransmission timeout.
+        #[source("RFC 6298 § 2.4")]
+        pub rto_min: Duration = Duration::from_secs(1),
+        /// Retransmission timeout before the first RTT sample.
+        #[source("RFC 6298 § 2.1")]
+        pub rto_initial: Duration = Duration::from_secs(1),
+        /// Upper bound of the retransmission timeout.
+        #[source("RFC 6298 § 2.5: at least 60 s")]
+        pub rto_max: Duration = Duration::from_secs(60),
+        /// Clock granularity G of the retransmission timer.
+        #[source("RFC 6298 § 4: finer is better")]
+        pub rto_granularity: Duration = Duration::from_millis(1),
+        /// How the timeout grows with each expiry in a row.
+        #[source("RFC 6298 § 5.5")]
+        pub rto_backoff: Backoff = Backoff::Exponential,
+        /// With `rto_backoff = "after"`: the n of TCP*(n), expiries in a row before the timeout doubles.
+        #[source("Mondal & Kuzmanovic, TCP*(n)")]
+        pub rto_backoff_after: u32 = 3,
+        /// Whether the window falls back to the initial window after an idle time longer than the timeout.
+        #[source("RFC 5681 § 4.1")]
+        pub idle_restart: bool = true,
+    }
+    presets {
+        /// What the current RFCs say; the default.
+        "rfc" => |p| { *p = Self::default(); }
+        /// ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 ms clock, no SACK.
+        "ns2" => |p| {
+            *p = Self {
+                mss: Bytes(1000),
+                header: Bytes(0),
+                ack_size: Bytes(40),
+                initial_window: 2,
+                handshake: false,
+                recovery: Recovery::NewReno,
+                limited_transmit: false,
+                timestamps: false,
+                clock: Duration::from_millis(100),
+                ack_every: 1,
+                rto_min: Duration::from_millis(200),
+                rto_initial: Duration::from_secs(3),
+                rto_granularity: Duration::from_millis(100),
+                idle_restart: false,
+                ..Self::default()
+            };
+        }
+        /// Linux: timeout from 200 ms, PRR, delayed ACKs up to 40 ms. (Its RACK-TLP, quick ACKs and pacing are not here.)
+        "linux" => |p| {
+            *p = Self {
+                prr: true,
+                ack_delay: Duration::from_millis(40),
+                rto_min: Duration::from_millis(200),
+                rto_max: Duration::from_secs(120),
+                ..Self::default()
+            };
+        }
+    }
+    check |p| {
+        let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
+        if p.mss.0 == 0 || p.mss.0 > 65_535 {
+            return invalid("mss", "a segment holds from 1 to 65535 bytes of payload");
+        }
+        if p.header.0 + p.mss.0 == 0 || p.header.0 > 1_000 {
+            return invalid("header", "headers take at most 1000 bytes");
+        }
+        if p.ack_size.0 == 0 || p.ack_size.0 > 65_535 {
+            return invalid("ack_size", "an ACK takes from 1 to 65535 bytes on the wire");
+        }
+        if p.initial_window == 0 {
+            return invalid("initial_window", "an initial window of 0 segments never sends anything");
+        }
+        if p.receive_window.0 < p.mss.0 {
+            return invalid("receive_window", "the receive window must hold at least one segment (`mss`)");
+        }
+        if p.receive_window.0 > u64::from(u32::MAX) {
+            return invalid("receive_window", "the receive window is at most 4 GiB");
+        }
+        if p.max_window.is_some_and(|w| w.0 < p.mss.0) {
+            return invalid("max_window", "the largest window must hold at least one segment (`mss`)");
+        }
+        if p.ack_every == 0 {
+            return invalid("ack_every", "1 acknowledges every segment; 0 would acknowledge none");
+        }
+        if p.dup_thresh == 0 {
+            return invalid("dup_thresh", "at least one duplicate ACK is needed to mean a loss");
+        }
+        if p.prr && p.recovery != Recovery::Sack {
+            return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");
+        }
+        if p.rto_min > p.rto_max || p.rto_initial > p.rto_max {
+            return invalid("rto_max", "the largest timeout is below the smallest or the initial one");
+        }
+        if p.rto_min == Duration::ZERO && p.rto_granularity == Duration::ZERO {
+            return invalid("rto_min", "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`");
+        }
+    }
+}
+
+impl Params {
+    /// The timeout's policy, as the sender uses it.
+    #[must_use]
+    pub const fn rto_policy(&self) -> RtoPolicy {
+        RtoPolicy {
+            min: self.rto_min,
+            initial: self.rto_initial,
+            max: self.rto_max,
+            granularity: self.rto_granularity,
+            backoff: self.rto_backoff,
+            backoff_after: self.rto_backoff_after,
+        }
+    }
+}

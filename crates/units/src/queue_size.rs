@@ -1,0 +1,146 @@
+use core::fmt;
+use core::str::FromStr;
+
+use crate::parse::{ParseError, parse_bytes, parse_duration, split_number};
+use crate::rate::{Bytes, Rate};
+use crate::time::Duration;
+
+/// How much a queue may hold, in the unit in which it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueSize {
+    /// Packets of any size.
+    Packets(u64),
+    /// Bytes on the wire.
+    Bytes(Bytes),
+    /// What the link sends in this time.
+    Time(Duration),
+    /// Thousandths of the link's bandwidth-delay product.
+    MilliBdp(u64),
+}
+
+/// A queue size with nothing left to resolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Packets of any size.
+    Packets(u64),
+    /// Bytes on the wire.
+    Bytes(u64),
+}
+
+/// What a queue's sizes are resolved against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// The link's (initial) rate.
+    pub rate: Rate,
+    /// The round-trip time that `BDP` refers to.
+    pub bdp_rtt: Duration,
+}
+
+impl QueueSize {
+    /// The size in packets or bytes on this link; a time or BDP becomes bytes, at least one packet of 1500 B.
+    #[must_use]
+    pub fn resolve(self, link: &LinkFacts) -> Limit {
+        const AT_LEAST: u64 = 1500;
+        match self {
+            Self::Packets(n) => Limit::Packets(n),
+            Self::Bytes(b) => Limit::Bytes(b.0),
+            Self::Time(d) => Limit::Bytes(link.rate.bytes_in(d).0.max(AT_LEAST)),
+            Self::MilliBdp(m) => {
+                let bytes = u128::from(link.rate.bytes_in(link.bdp_rtt).0) * u128::from(m) / 1000;
+                Limit::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX).max(AT_LEAST))
+            }
+        }
+    }
+}
+
+impl FromStr for QueueSize {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let (number, unit) = split_number(text)?;
+        let size = match unit {
+            "packets" | "packet" | "pkts" | "p" => {
+                number.replace('_', "").parse().map(Self::Packets).map_err(|_| {
+                    ParseError(format!("`{number}` is not a whole number of packets"))
+                })?
+            }
+            "BDP" => Self::MilliBdp(milli(number)?),
+            "bdp" | "Bdp" => {
+                return Err(ParseError(format!("unknown unit `{unit}`, did you mean `BDP`?")));
+            }
+            "" => {
+                return Err(ParseError(
+                    "a queue size needs a unit: \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\"".to_owned(),
+                ));
+            }
+            _ => match (parse_bytes(text), parse_duration(text)) {
+                (Ok(bytes), _) => Self::Bytes(bytes),
+                (_, Ok(span)) => Self::Time(span),
+                _ => {
+                    return Err(ParseError(format!(
+                        "unknown unit `{unit}` for a queue size; write packets, kB, ms or BDP"
+                    )));
+                }
+            },
+        };
+        match size {
+            Self::Packets(0)
+            | Self::Bytes(Bytes(0))
+            | Self::Time(Duration(0))
+            | Self::MilliBdp(0) => Err(ParseError("a queue of size zero holds nothing".to_owned())),
+            ok => Ok(ok),
+        }
+    }
+}
+
+/// A decimal with at most three digits after the point, in thousandths.
+fn milli(number: &str) -> Result<u64, ParseError> {
+    let milliseconds = parse_duration(&format!("{number} us")).map_err(|_| {
+        ParseError(format!("`{number}` BDP: write at most three decimals, not negative"))
+    })?;
+    Ok(milliseconds.as_nanos())
+}
+
+impl fmt::Display for QueueSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Packets(n) => write!(f, "{n} packets"),
+            Self::Bytes(b) => b.fmt(f),
+            Self::Time(d) => d.fmt(f),
+            Self::MilliBdp(m) if m % 1000 == 0 => write!(f, "{} BDP", m / 1000),
+            Self::MilliBdp(m) => {
+                let thousandths = format!("{:03}", m % 1000);
+                write!(f, "{}.{} BDP", m / 1000, thousandths.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_size_is_read_in_four_units_and_reads_back() {
+        for (text, size) in [
+            ("1000 packets", QueueSize::Packets(1000)),
+            ("64 kB", QueueSize::Bytes(Bytes(64_000))),
+            ("50 ms", QueueSize::Time(Duration::from_millis(50))),
+            ("0.05 BDP", QueueSize::MilliBdp(50)),
+            ("1 BDP", QueueSize::MilliBdp(1000)),
+        ] {
+            assert_eq!(text.parse::<QueueSize>().unwrap(), size);
+            assert_eq!(size.to_string(), text);
+        }
+        assert!("10".parse::<QueueSize>().unwrap_err().0.contains("needs a unit"));
+        assert!("0 packets".parse::<QueueSize>().is_err());
+        assert!("-1 BDP".parse::<QueueSize>().is_err());
+    }
+
+    #[test]
+    fn a_bdp_is_rate_times_rtt() {
+        let link = LinkFacts { rate: Rate::from_mbit(10), bdp_rtt: Duration::from_millis(100) };
+        assert_eq!(QueueSize::MilliBdp(500).resolve(&link), Limit::Bytes(62_500));
+        assert_eq!(QueueSize::Time(Duration::from_millis(20)).resolve(&link), Limit::Bytes(25_000));
+    }
+}
