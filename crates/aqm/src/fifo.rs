@@ -1,10 +1,46 @@
-//! Stub parameters.
-use cwnd_units::{QueueSize, params};
+//! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
+
+use cwnd_units::{LinkFacts, QueueSize, Time, params};
+
+use crate::qdisc::{Backlog, Observer, Packet, Qdisc};
+use crate::store::Store;
+
 params! {
-    /// First in, first out.
+    /// First in, first out; a packet that would exceed the limit is dropped.
     pub struct Params {
-        /// How much may wait.
-        #[source("rule of thumb: one bandwidth-delay product")]
+        /// How much may wait; a limit in bytes, time or BDP is counted in bytes on the wire, one in packets in packets.
+        #[source("rule of thumb: one bandwidth-delay product (Villamizar & Song 1994)")]
         pub limit: QueueSize = QueueSize::MilliBdp(1000),
+    }
+}
+
+/// A first-in, first-out queue.
+#[derive(Debug)]
+pub struct Fifo<P> {
+    store: Store<P>,
+}
+
+impl<P: Packet> Fifo<P> {
+    /// An empty queue before this link.
+    #[must_use]
+    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+        Self { store: Store::new(params.limit.resolve(link)) }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Fifo<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        self.store.offer(now, packet, observer);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        self.store.pop()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
     }
 }

@@ -5,11 +5,13 @@
 //! reason, to an [`Observer`].
 #![forbid(unsafe_code)]
 
+pub mod codel;
 pub mod fifo;
 mod mark;
 mod qdisc;
 mod registry;
+mod store;
 
 pub use mark::congested;
 pub use qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
-pub use registry::QueueParams;
+pub use registry::{AnyQdisc, QueueParams};

@@ -1,11 +1,77 @@
-use cwnd_units::params_choice;
+use cwnd_units::{LinkFacts, Rng, Time, params_choice};
 
-use crate::fifo;
+use crate::codel::{self, CoDelQueue};
+use crate::fifo::{self, Fifo};
+use crate::qdisc::{Backlog, Observer, Packet, Qdisc};
 
 params_choice! {
     /// Which queue discipline, with its parameters.
     pub enum QueueParams {
         /// First in, first out; drops when full.
         Fifo(fifo::Params) = "fifo",
+        /// Controlled delay: marks or drops at the head when the delay stays above a target (RFC 8289).
+        CoDel(codel::Params) = "codel",
+    }
+}
+
+/// Any of the queue disciplines, told apart by a branch instead of a pointer.
+#[derive(Debug)]
+pub enum AnyQdisc<P> {
+    /// First in, first out.
+    Fifo(Fifo<P>),
+    /// CoDel.
+    CoDel(CoDelQueue<P>),
+}
+
+impl QueueParams {
+    /// An empty queue with these parameters before this link; `rng` serves the disciplines that draw lots.
+    #[must_use]
+    pub fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> AnyQdisc<P> {
+        match self {
+            Self::Fifo(p) => AnyQdisc::Fifo(Fifo::new(p, link)),
+            Self::CoDel(p) => AnyQdisc::CoDel(CoDelQueue::new(p, link)),
+        }
+    }
+}
+
+/// Calls a method of whichever discipline it is.
+macro_rules! each {
+    ($self:expr, $q:ident => $call:expr) => {
+        match $self {
+            AnyQdisc::Fifo($q) => $call,
+            AnyQdisc::CoDel($q) => $call,
+        }
+    };
+}
+
+impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        each!(self, q => q.enqueue(now, packet, observer));
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        each!(self, q => q.dequeue(now, observer))
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        each!(self, q => q.backlog())
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        each!(self, q => q.next_timer())
+    }
+
+    #[inline]
+    fn on_timer(&mut self, now: Time) {
+        each!(self, q => q.on_timer(now));
+    }
+
+    #[inline]
+    fn probability(&self) -> Option<f64> {
+        each!(self, q => q.probability())
     }
 }

@@ -1,0 +1,252 @@
+//! CoDel, controlled delay (RFC 8289): drops or marks at the head when the least sojourn time of an interval stays
+//! above the target, at intervals that shrink with the square root of the count.
+
+use cwnd_units::{Bytes, Duration, Invalid, LinkFacts, QueueSize, Time, params};
+
+use crate::mark::congested;
+use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::store::Store;
+
+params! {
+    /// CoDel (RFC 8289).
+    pub struct Params {
+        /// Acceptable standing delay: a sojourn time that stays above it for an interval is congestion.
+        #[source("RFC 8289 § 4.4: 5 ms")]
+        pub target: Duration = Duration::from_millis(5),
+        /// How long the sojourn time must stay above the target; of the order of a worst-case round-trip time.
+        #[source("RFC 8289 § 4.3: 100 ms")]
+        pub interval: Duration = Duration::from_millis(100),
+        /// How much may wait.
+        #[source("Linux sch_codel: 1000 packets")]
+        pub limit: QueueSize = QueueSize::Packets(1000),
+        /// A backlog up to this never counts as standing; the largest packet seen, if that is larger.
+        #[source("RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
+        pub mtu: Bytes = Bytes(1500),
+        /// Whether ECN-capable packets are marked instead of dropped.
+        #[source("RFC 8289 § 4.1: drop or mark; on as in Linux fq_codel and FreeBSD")]
+        pub ecn: bool = true,
+    }
+    check |p| {
+        check_delays(p.target, p.interval)?;
+    }
+}
+
+/// Whether target and interval make a CoDel.
+pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), Invalid> {
+    if interval == Duration::ZERO {
+        return Err(Invalid {
+            key: "interval",
+            message: "an interval of zero leaves no time to observe the delay; write 100 ms"
+                .to_owned(),
+        });
+    }
+    if target >= interval {
+        return Err(Invalid {
+            key: "target",
+            message: format!(
+                "the target ({target}) must be below the interval ({interval}); RFC 8289 § 4.4 advises 5 to 10 % of it"
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// What CoDel aims at: the part of the parameters that its state machine reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Law {
+    pub(crate) target: Duration,
+    pub(crate) interval: Duration,
+    /// Backlog that never counts as standing; grows with the largest packet seen.
+    pub(crate) mtu: u64,
+    pub(crate) ecn: bool,
+}
+
+impl Law {
+    /// Learns the size of an arriving packet.
+    #[inline]
+    pub(crate) fn saw(&mut self, wire_bytes: u32) {
+        self.mtu = self.mtu.max(u64::from(wire_bytes));
+    }
+
+    /// The time of the next drop: the interval shrinks with the square root of the count (RFC 8289 § 5.5).
+    pub(crate) fn next(&self, from: Time, count: u32) -> Time {
+        // A square root and a division of IEEE numbers are the same bits on every machine.
+        let wait = self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt();
+        from + Duration(wait as u64)
+    }
+}
+
+/// CoDel's variables (RFC 8289 § 5.3): the state machine, apart from the queue that it drains.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CoDel {
+    /// When a sojourn time that is above the target will have been so for an interval; `None` while it is below.
+    first_above: Option<Time>,
+    /// When to drop next, in the dropping state; of use after it too, to tell how long ago that was.
+    drop_next: Time,
+    /// Drops since the dropping state was entered.
+    count: u32,
+    /// `count` when the dropping state was entered.
+    last_count: u32,
+    dropping: bool,
+}
+
+/// A packet from the queue, and whether it has waited too long for too long.
+struct Head<P> {
+    packet: P,
+    entered: Time,
+    ok_to_drop: bool,
+}
+
+impl CoDel {
+    /// Whether the controller is in its dropping state.
+    #[cfg(test)]
+    pub(crate) const fn is_dropping(&self) -> bool {
+        self.dropping
+    }
+
+    /// The next packet that may leave `store`; those that may not are marked or dropped (RFC 8289 § 5.5, `dequeue`).
+    #[inline]
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        now: Time,
+        law: &Law,
+        store: &mut Store<P>,
+        observer: &mut impl Observer<P>,
+    ) -> Option<(P, Time)> {
+        let Some(head) = self.head(now, law, store) else {
+            // Departs from RFC 8289 § 5.5 in form only: there an empty queue is a head that may not be dropped.
+            self.dropping = false;
+            return None;
+        };
+        if !head.ok_to_drop {
+            self.dropping = false;
+            return Some((head.packet, head.entered));
+        }
+        if self.dropping {
+            if now < self.drop_next {
+                return Some((head.packet, head.entered));
+            }
+            self.drop_due(now, law, store, observer, head)
+        } else {
+            self.enter_dropping(now, law, store, observer, head)
+        }
+    }
+
+    /// The head of the queue, judged (RFC 8289 § 5.4, `dodequeue`).
+    #[inline]
+    fn head<P: Packet>(&mut self, now: Time, law: &Law, store: &mut Store<P>) -> Option<Head<P>> {
+        let Some((packet, entered)) = store.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        // A backlog of up to one packet keeps a slow line busy and is never a standing queue (RFC 8289 § 4.4, § 5.4).
+        let ok_to_drop = if now.since(entered) < law.target || store.bytes() <= law.mtu {
+            self.first_above = None;
+            false
+        } else if let Some(due) = self.first_above {
+            now >= due
+        } else {
+            self.first_above = Some(now + law.interval);
+            false
+        };
+        Some(Head { packet, entered, ok_to_drop })
+    }
+
+    /// In the dropping state, with a drop due: a large backlog may ask for several drops at once (RFC 8289 § 5.5).
+    #[cold]
+    fn drop_due<P: Packet>(
+        &mut self,
+        now: Time,
+        law: &Law,
+        store: &mut Store<P>,
+        observer: &mut impl Observer<P>,
+        mut head: Head<P>,
+    ) -> Option<(P, Time)> {
+        while now >= self.drop_next {
+            if congested(now, &mut head.packet, law.ecn, Reason::CoDel, observer) {
+                // The RFC speaks of drops only. A marked packet is sent, so one call marks one packet, as in Linux.
+                self.count = self.count.saturating_add(1);
+                self.drop_next = law.next(self.drop_next, self.count);
+                break;
+            }
+            let next = self.head(now, law, store);
+            self.dropping = next.as_ref().is_some_and(|h| h.ok_to_drop);
+            head = next?;
+            if !self.dropping {
+                break;
+            }
+            self.count = self.count.saturating_add(1);
+            self.drop_next = law.next(self.drop_next, self.count);
+        }
+        Some((head.packet, head.entered))
+    }
+
+    /// Drops or marks the first packet of a dropping state (RFC 8289 § 5.5).
+    #[cold]
+    fn enter_dropping<P: Packet>(
+        &mut self,
+        now: Time,
+        law: &Law,
+        store: &mut Store<P>,
+        observer: &mut impl Observer<P>,
+        mut head: Head<P>,
+    ) -> Option<(P, Time)> {
+        let sent = if congested(now, &mut head.packet, law.ecn, Reason::CoDel, observer) {
+            Some(head)
+        } else {
+            self.head(now, law, store)
+        };
+        self.dropping = true;
+        // Soon after the last dropping state, its rate is a good place to start: the drops that it made, less those
+        // that it started with. `drop_next` is at most an interval after the last drop.
+        let made = self.count.wrapping_sub(self.last_count);
+        let recent = now.since(self.drop_next) < law.interval * RECENT_INTERVALS;
+        self.count = if made > 1 && recent { made } else { 1 };
+        self.drop_next = law.next(now, self.count);
+        self.last_count = self.count;
+        sent.map(|h| (h.packet, h.entered))
+    }
+}
+
+/// A single queue under CoDel.
+#[derive(Debug)]
+pub struct CoDelQueue<P> {
+    law: Law,
+    codel: CoDel,
+    store: Store<P>,
+}
+
+impl<P: Packet> CoDelQueue<P> {
+    /// An empty queue before this link.
+    #[must_use]
+    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+        let law = Law {
+            target: params.target,
+            interval: params.interval,
+            mtu: params.mtu.0,
+            ecn: params.ecn,
+        };
+        Self { law, codel: CoDel::default(), store: Store::new(params.limit.resolve(link)) }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for CoDelQueue<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        self.law.saw(packet.wire_bytes());
+        self.store.offer(now, packet, observer);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        self.codel.dequeue(now, &self.law, &mut self.store, observer)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+}
+
+/// Within so many intervals of the last drop a new dropping state goes on where that one was (RFC 8289 § 5.5).
+const RECENT_INTERVALS: u64 = 16;
