@@ -79,6 +79,40 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
+/// What a connection gives its controller at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Sender maximum segment size, payload bytes; above zero.
+    pub mss: u32,
+    /// First congestion window and restart window, bytes (RFC 5681's IW).
+    pub initial_window: u64,
+    /// Slow-start threshold, bytes; `u64::MAX` is none.
+    pub initial_ssthresh: u64,
+    /// The congestion window never grows past this, bytes; `u64::MAX` is no bound.
+    pub max_window: u64,
+}
+
+impl Start {
+    /// The largest window, at least one segment.
+    #[must_use]
+    pub(crate) fn max_window(&self) -> u64 {
+        // Half of the range, so that adding to a window cannot overflow.
+        self.max_window.clamp(u64::from(self.mss), u64::MAX / 2)
+    }
+
+    /// The first window, from one segment to the largest window.
+    #[must_use]
+    pub(crate) fn initial_cwnd(&self) -> u64 {
+        self.initial_window.clamp(u64::from(self.mss), self.max_window())
+    }
+
+    /// The first threshold, at least two segments as every later one (RFC 5681 eq. 4).
+    #[must_use]
+    pub(crate) fn initial_ssthresh(&self) -> u64 {
+        self.initial_ssthresh.max(2 * u64::from(self.mss))
+    }
+}
+
 /// A congestion controller.
 pub trait Controller {
     /// New data was acknowledged. Called in every [`Phase`]; in `Recovery` the transport steers by the window that

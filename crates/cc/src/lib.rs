@@ -6,10 +6,17 @@
 #![forbid(unsafe_code)]
 
 mod controller;
+mod decrease;
+mod hystart;
 pub mod newreno;
 mod registry;
 mod rto;
+#[cfg(test)]
+mod script;
+mod slow_start;
 
-pub use controller::{AckSample, Controller, Path, Phase, Signal, Window};
-pub use registry::ControllerParams;
+pub use controller::{AckSample, Controller, Path, Phase, Signal, Start, Window};
+pub use decrease::{Base, EcnInSlowStart, Rounding};
+pub use registry::{AnyController, ControllerParams};
 pub use rto::{Backoff, RtoPolicy};
+pub use slow_start::SlowStart;

@@ -1,10 +1,233 @@
-//! Stub parameters.
-use cwnd_units::params;
+//! NewReno: additive increase, multiplicative decrease (RFC 5681), with appropriate byte counting (RFC 3465) and a
+//! decrease factor of its own for ECN (RFC 8511).
+
+use cwnd_units::{Invalid, param_enum, params};
+
+use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
+use crate::decrease::{Base, Cause, Decrease, EcnInSlowStart, Rounding, check_betas, may_grow};
+use crate::slow_start::{Credit, SlowStart, SlowStartState};
+
+param_enum! {
+    /// What growth counts.
+    pub enum Increase {
+        /// Bytes acknowledged: appropriate byte counting (RFC 3465).
+        Abc = "abc",
+        /// ACKs: one segment each in slow start, SMSS · SMSS / cwnd each above (4.4BSD, ns-2; RFC 5681 eq. 3).
+        PerAck = "per-ack",
+    }
+}
+
 params! {
     /// NewReno.
     pub struct Params {
-        /// Window after a loss over window before.
+        /// Part of the window that stays after a loss.
         #[source("RFC 5681 § 3.1 eq. 4")]
         pub beta: f64 = 0.5,
+        /// Part of the window that stays after an ECN-echo; none is `beta`.
+        #[source("RFC 3168 § 6.1.2: as for a loss")]
+        pub beta_ecn: Option<f64> = None,
+        /// What the factors multiply: what is in flight, or the window.
+        #[source("RFC 5681 § 3.1 eq. 4")]
+        pub base: Base = Base::FlightSize,
+        /// Which factor answers an ECN-echo that ends slow start.
+        #[source("RFC 8511 § 3")]
+        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
+        /// To what a reduced window is rounded down.
+        #[source("RFC 5681 counts bytes")]
+        pub rounding: Rounding = Rounding::Bytes,
+        /// What growth counts: bytes or ACKs.
+        #[source("RFC 5681 § 3.1 recommends RFC 3465")]
+        pub increase: Increase = Increase::Abc,
+        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
+        /// with HyStart++ 8.
+        #[source("RFC 3465 § 2.3")]
+        pub abc_limit: Option<u32> = Some(2),
+        /// How the first slow start ends.
+        #[source("RFC 5681 § 3.1")]
+        pub slow_start: SlowStart = SlowStart::Standard,
+        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux freezes it.
+        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
+        pub grow_in_cwr: bool = true,
+    }
+    check |p| {
+        check_betas(p.beta, p.beta_ecn)?;
+        if p.abc_limit == Some(0) {
+            return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
+        }
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    cwnd: u64,
+    ssthresh: u64,
+    /// Of growth by bytes: bytes acknowledged since the window last grew. By ACKs: remainder of the division by cwnd.
+    carry: u64,
+    slow_start: SlowStartState,
+    initial_window: u64,
+    max_window: u64,
+    decrease: Decrease,
+    credit: Credit,
+    grow_in_cwr: bool,
+}
+
+impl NewReno {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        Self {
+            cwnd: start.initial_cwnd(),
+            ssthresh: start.initial_ssthresh(),
+            carry: 0,
+            slow_start: SlowStartState::new(params.slow_start),
+            initial_window: start.initial_cwnd(),
+            max_window: start.max_window(),
+            decrease: Decrease::new(
+                params.beta,
+                params.beta_ecn,
+                params.base,
+                params.ecn_in_slow_start,
+                params.rounding,
+            ),
+            credit: match params.increase {
+                Increase::Abc => Credit::Bytes { limit: params.abc_limit },
+                Increase::PerAck => Credit::Ack,
+            },
+            grow_in_cwr: params.grow_in_cwr,
+        }
+    }
+
+    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    #[inline]
+    fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
+        let growth = self.slow_start.on_ack(path, ack, self.credit);
+        let room = self.ssthresh - self.cwnd;
+        let step = match self.credit {
+            Credit::Bytes { .. } => growth.bytes.min(room),
+            // 4.4BSD and ns-2 step over the threshold by up to a segment.
+            Credit::Ack => growth.bytes,
+        };
+        self.cwnd = (self.cwnd + step).min(self.max_window);
+        if growth.exit {
+            self.ssthresh = self.cwnd;
+        }
+        if self.cwnd >= self.ssthresh {
+            self.slow_start.on_exit();
+            self.carry = 0;
+        }
+        growth.bytes - step
+    }
+
+    /// Congestion avoidance: one segment for each window of data acknowledged.
+    #[inline]
+    fn avoid(&mut self, mss: u64, acked: u64) {
+        match self.credit {
+            // RFC 3465 § 2.1: at most one segment a round trip.
+            Credit::Bytes { .. } => {
+                self.carry += acked;
+                if self.carry >= self.cwnd {
+                    self.carry -= self.cwnd;
+                    self.cwnd += mss;
+                }
+            }
+            // RFC 5681 eq. 3. Its "at least one byte" is not needed: the remainder is carried.
+            Credit::Ack => {
+                self.carry += mss * mss;
+                let step = self.carry / self.cwnd;
+                self.carry -= step * self.cwnd;
+                self.cwnd += step;
+            }
+        }
+        self.cwnd = self.cwnd.min(self.max_window);
+    }
+
+    fn reduce(&mut self, path: &Path, cause: Cause) {
+        let in_slow_start = self.cwnd < self.ssthresh;
+        self.ssthresh = self.decrease.ssthresh(path, self.cwnd, in_slow_start, cause);
+        // The least threshold is two segments, which a window of one must not be raised to.
+        self.cwnd = self.cwnd.min(self.ssthresh);
+        self.carry = 0;
+        self.slow_start.on_congestion();
+    }
+}
+
+impl Controller for NewReno {
+    #[inline]
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+        if !may_grow(path, ack, self.grow_in_cwr) {
+            return;
+        }
+        let left = if self.cwnd < self.ssthresh {
+            let left = self.slow_start(path, ack);
+            if left == 0 {
+                return;
+            }
+            left
+        } else {
+            ack.acked_bytes
+        };
+        self.avoid(u64::from(path.mss), left);
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Loss => self.reduce(path, Cause::Loss),
+            Signal::EcnEcho => self.reduce(path, Cause::Ecn),
+            Signal::Timeout { nth } => {
+                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.reduce(path, Cause::Loss);
+                }
+                self.cwnd = u64::from(path.mss).min(self.max_window);
+                self.carry = 0;
+                self.slow_start.on_timeout();
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.initial_window),
+        }
+    }
+
+    #[inline]
+    fn window(&self) -> Window {
+        Window { cwnd: self.cwnd, ssthresh: self.ssthresh }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{MSS, Script, start};
+
+    #[test]
+    fn slow_start_doubles_the_window_each_round_trip() {
+        let mut s = Script::new(NewReno::new(&Params::default(), &start(2)));
+        for segments in [4, 8, 16, 32] {
+            s.round();
+            assert_eq!(s.segments(), segments);
+        }
+    }
+
+    #[test]
+    fn avoidance_adds_a_segment_for_each_window_of_data() {
+        for increase in [Increase::Abc, Increase::PerAck] {
+            let params = Params { increase, ..Params::default() };
+            let start = Start { initial_ssthresh: 0, ..start(20) };
+            let mut s = Script::new(NewReno::new(&params, &start));
+            s.round();
+            let grown = s.controller.window().cwnd - 20 * MSS;
+            // By ACKs the divisor grows within the round trip, so the step stays a little below a segment.
+            let least = if increase == Increase::Abc { 1000 } else { 1000 * 20 / 21 };
+            assert!((least..=1000).contains(&grown), "{increase:?} grew by {grown} B");
+        }
+    }
+
+    #[test]
+    fn a_second_timeout_of_the_same_segment_keeps_the_threshold() {
+        let mut s = Script::new(NewReno::new(&Params::default(), &start(40)));
+        s.signal(Signal::Timeout { nth: 1 });
+        assert_eq!(s.controller.window(), Window { cwnd: MSS, ssthresh: 20 * MSS });
+        s.signal(Signal::Timeout { nth: 2 });
+        assert_eq!(s.controller.window(), Window { cwnd: MSS, ssthresh: 20 * MSS });
     }
 }

@@ -1,11 +1,65 @@
-use cwnd_units::params_choice;
+use cwnd_units::{Rate, params_choice};
 
-use crate::newreno;
+use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
+use crate::newreno::{self, NewReno};
 
 params_choice! {
     /// Which controller, with its parameters.
     pub enum ControllerParams {
         /// NewReno: additive increase, multiplicative decrease (RFC 5681).
         NewReno(newreno::Params) = "newreno",
+    }
+}
+
+/// One of the controllers of this crate; a match and no allocation per ACK.
+#[derive(Clone, Debug)]
+pub enum AnyController {
+    /// NewReno.
+    NewReno(NewReno),
+}
+
+impl ControllerParams {
+    /// A controller with these parameters at the start of its connection.
+    #[must_use]
+    pub fn build(&self, start: &Start) -> AnyController {
+        match self {
+            Self::NewReno(p) => AnyController::NewReno(NewReno::new(p, start)),
+        }
+    }
+
+    /// Whether it means nothing without ECN: it answers an ECN-echo otherwise than a loss.
+    #[must_use]
+    pub fn needs_ecn(&self) -> bool {
+        let differs = |beta: f64, beta_ecn: Option<f64>| beta_ecn.is_some_and(|b| b != beta);
+        match self {
+            Self::NewReno(p) => differs(p.beta, p.beta_ecn),
+        }
+    }
+}
+
+impl Controller for AnyController {
+    #[inline]
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+        match self {
+            Self::NewReno(c) => c.on_ack(path, ack),
+        }
+    }
+    #[inline]
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match self {
+            Self::NewReno(c) => c.on_signal(path, signal),
+        }
+    }
+    #[inline]
+    fn window(&self) -> Window {
+        match self {
+            Self::NewReno(c) => c.window(),
+        }
+    }
+    #[inline]
+    fn pacing(&self) -> Option<Rate> {
+        match self {
+            Self::NewReno(c) => c.pacing(),
+        }
     }
 }

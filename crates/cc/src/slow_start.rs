@@ -1,0 +1,116 @@
+//! Slow start as a choice of its own, used by every controller that has one.
+
+use cwnd_units::param_enum;
+
+use crate::controller::{AckSample, Path};
+use crate::hystart::{HyStart, Step};
+
+param_enum! {
+    /// How a connection leaves its first slow start.
+    pub enum SlowStart {
+        /// At the slow-start threshold or the first congestion signal (RFC 5681 § 3.1).
+        Standard = "standard",
+        /// When the RTT rises, through a conservative phase (RFC 9406).
+        HyStart = "hystart++",
+    }
+}
+
+/// How much of what an ACK acknowledges counts for growth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Credit {
+    /// The bytes acknowledged, at most `limit` segments (RFC 3465).
+    Bytes {
+        /// L of RFC 3465 § 2.3.
+        limit: Option<u32>,
+    },
+    /// One segment for each ACK.
+    Ack,
+}
+
+impl Credit {
+    #[inline]
+    fn of(self, mss: u64, acked: u64) -> u64 {
+        match self {
+            Self::Bytes { limit: Some(segments) } => acked.min(u64::from(segments) * mss),
+            Self::Bytes { limit: None } => acked,
+            Self::Ack => mss,
+        }
+    }
+}
+
+/// What slow start makes of an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// Bytes by which the window grows.
+    pub(crate) bytes: u64,
+    /// Whether slow start is over: the controller sets ssthresh to its window.
+    pub(crate) exit: bool,
+}
+
+/// Where a connection's slow start stands.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowStartState {
+    hystart: Option<HyStart>,
+    after_timeout: bool,
+}
+
+impl SlowStartState {
+    pub(crate) fn new(kind: SlowStart) -> Self {
+        let hystart = match kind {
+            SlowStart::Standard => None,
+            SlowStart::HyStart => Some(HyStart::default()),
+        };
+        Self { hystart, after_timeout: false }
+    }
+
+    /// An ACK below the slow-start threshold.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, credit: Credit) -> Growth {
+        let mss = u64::from(path.mss);
+        if let Some(hystart) = &mut self.hystart {
+            return Self::on_ack_hystart(hystart, path, ack, credit);
+        }
+        // After a timeout one ACK may cover what left the network long ago, so L = 1 (RFC 3465 § 2.3).
+        let bytes = match credit {
+            Credit::Bytes { .. } if self.after_timeout => ack.acked_bytes.min(mss),
+            other => other.of(mss, ack.acked_bytes),
+        };
+        Growth { bytes, exit: false }
+    }
+
+    fn on_ack_hystart(
+        hystart: &mut HyStart,
+        path: &Path,
+        ack: &AckSample,
+        credit: Credit,
+    ) -> Growth {
+        let credit = match credit {
+            Credit::Bytes { .. } => Credit::Bytes { limit: Some(HyStart::LIMIT) },
+            Credit::Ack => Credit::Ack,
+        };
+        let bytes = credit.of(u64::from(path.mss), ack.acked_bytes);
+        match hystart.on_ack(path.round, ack.rtt) {
+            Step::Full => Growth { bytes, exit: false },
+            Step::Conservative => Growth { bytes: bytes / HyStart::GROWTH_DIVISOR, exit: false },
+            Step::Exit => Growth { bytes: 0, exit: true },
+        }
+    }
+
+    /// A congestion signal: HyStart++ is for the first slow start only, later ones know where to end (RFC 9406 § 4.3).
+    pub(crate) fn on_congestion(&mut self) {
+        self.hystart = None;
+    }
+
+    /// The retransmission timer expired: a slow start follows.
+    pub(crate) fn on_timeout(&mut self) {
+        self.hystart = None;
+        self.after_timeout = true;
+    }
+
+    /// The window reached the threshold.
+    #[inline]
+    pub(crate) fn on_exit(&mut self) {
+        self.hystart = None;
+        self.after_timeout = false;
+    }
+}
