@@ -1,0 +1,165 @@
+//! A TOML document as a tree that keeps the order of the file and where each piece stands.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostics::{Sink, Span};
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub item: Item,
+    pub span: Span,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Value(cwnd_units::Value),
+    Array(Vec<Node>),
+    Table(Table),
+    Datetime,
+}
+
+/// Keys and values, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub entries: Vec<Entry>,
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub key_span: Span,
+    pub node: Node,
+}
+
+impl Table {
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.key == key)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|e| e.key == key)
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|e| e.key.as_str())
+    }
+}
+
+impl Node {
+    pub fn text(&self) -> Option<&str> {
+        match &self.item {
+            Item::Value(cwnd_units::Value::Text(t)) => Some(t),
+            _ => None,
+        }
+    }
+
+    pub fn table(&self) -> Option<&Table> {
+        match &self.item {
+            Item::Table(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// What it is, for "expected …, found …".
+    pub fn describe(&self) -> String {
+        use cwnd_units::Value;
+        match &self.item {
+            Item::Value(Value::Text(t)) => format!("the text \"{t}\""),
+            Item::Value(Value::Bool(b)) => format!("`{b}`"),
+            Item::Value(Value::Integer(i)) => format!("the bare number {i}"),
+            Item::Value(Value::Float(x)) => format!("the bare number {x}"),
+            Item::Array(_) => "a list".to_owned(),
+            Item::Table(_) => "a table".to_owned(),
+            Item::Datetime => "a date".to_owned(),
+        }
+    }
+}
+
+/// Reads a whole document; what is no TOML goes to `sink`.
+pub(crate) fn parse_document(source: usize, text: &str, sink: &mut Sink) -> Table {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        report(error, source, 0, sink);
+    }
+    convert_table(table.get_ref(), Place { source, offset: 0 }, sink)
+}
+
+/// Reads one value that stands `offset` bytes into its source.
+pub(crate) fn parse_value(
+    source: usize,
+    offset: usize,
+    text: &str,
+    sink: &mut Sink,
+) -> Option<Node> {
+    match DeValue::parse(text) {
+        Ok(value) => Some(convert(&value, Place { source, offset }, sink)),
+        Err(error) => {
+            report(&error, source, offset, sink);
+            None
+        }
+    }
+}
+
+fn report(error: &toml::de::Error, source: usize, offset: usize, sink: &mut Sink) {
+    let range = error.span().unwrap_or(0..0);
+    let span = Span { source, start: range.start + offset, end: range.end + offset };
+    sink.error(span, "", format!("this is not TOML: {}", error.message()));
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    source: usize,
+    offset: usize,
+}
+
+impl Place {
+    fn span<T>(self, of: &Spanned<T>) -> Span {
+        let range = of.span();
+        Span { source: self.source, start: range.start + self.offset, end: range.end + self.offset }
+    }
+}
+
+fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
+    let mut entries: Vec<Entry> = table
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref().to_string(),
+            key_span: place.span(key),
+            node: convert(value, place, sink),
+        })
+        .collect();
+    // The parser sorts by name; a scenario's flows and links are in the order in which they were written.
+    entries.sort_by_key(|e| e.key_span);
+    Table { entries }
+}
+
+fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node {
+    use cwnd_units::Value;
+    let span = place.span(value);
+    let item = match value.get_ref() {
+        DeValue::String(s) => Item::Value(Value::Text(s.to_string())),
+        DeValue::Boolean(b) => Item::Value(Value::Bool(*b)),
+        DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
+            Ok(number) => Item::Value(Value::Integer(number)),
+            Err(_) => {
+                sink.error(span, "", format!("the number {i} is too large: it must fit 63 bits"));
+                Item::Value(Value::Integer(0))
+            }
+        },
+        DeValue::Float(x) => match x.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => Item::Value(Value::Float(number)),
+            _ => {
+                sink.error(span, "", format!("`{x}` is not a finite number"));
+                Item::Value(Value::Float(0.0))
+            }
+        },
+        DeValue::Datetime(_) => Item::Datetime,
+        DeValue::Array(list) => Item::Array(list.iter().map(|v| convert(v, place, sink)).collect()),
+        DeValue::Table(table) => Item::Table(convert_table(table, place, sink)),
+    };
+    Node { item, span }
+}
