@@ -1,5 +1,7 @@
 use cwnd_units::{Duration, Rate, Time};
 
+use crate::decrease::min_ssthresh;
+
 /// What the transport is doing about losses and marks; names after Linux `tcp_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
@@ -109,7 +111,7 @@ impl Start {
     /// The first threshold, at least two segments as every later one (RFC 5681 eq. 4).
     #[must_use]
     pub(crate) fn initial_ssthresh(&self) -> u64 {
-        self.initial_ssthresh.max(2 * u64::from(self.mss))
+        self.initial_ssthresh.max(min_ssthresh(self.mss))
     }
 }
 

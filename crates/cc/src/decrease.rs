@@ -71,14 +71,8 @@ impl Decrease {
         }
     }
 
-    /// The slow-start threshold after a reduction: ssthresh = max(β · base, 2 · SMSS) (RFC 5681 eq. 4).
-    pub(crate) fn ssthresh(
-        &self,
-        path: &Path,
-        cwnd: u64,
-        in_slow_start: bool,
-        cause: Cause,
-    ) -> u64 {
+    /// β · base, before any lower bound (RFC 5681 eq. 4, RFC 9438 § 4.6).
+    pub(crate) fn reduced(&self, path: &Path, cwnd: u64, in_slow_start: bool, cause: Cause) -> u64 {
         let base = match self.base {
             Base::FlightSize => path.flight_size,
             Base::Cwnd => cwnd,
@@ -89,13 +83,16 @@ impl Decrease {
         };
         // β < 1, so the product is below `base` and fits again.
         let reduced = (u128::from(base) * u128::from(beta) / u128::from(PARTS)) as u64;
-        let mss = u64::from(path.mss);
-        let rounded = match self.rounding {
+        match self.rounding {
             Rounding::Bytes => reduced,
-            Rounding::Segments => reduced / mss * mss,
-        };
-        rounded.max(MIN_SSTHRESH * mss)
+            Rounding::Segments => reduced - reduced % u64::from(path.mss),
+        }
     }
+}
+
+/// The least slow-start threshold, bytes (RFC 5681 eq. 4).
+pub(crate) const fn min_ssthresh(mss: u32) -> u64 {
+    2 * mss as u64
 }
 
 /// Whether this ACK may raise the window at all.
@@ -131,5 +128,3 @@ pub(crate) fn check_betas(beta: f64, beta_ecn: Option<f64>) -> Result<(), Invali
 
 /// Denominator of the stored factors, so that 0.8 of a window is exact.
 const PARTS: u64 = 1_000_000_000;
-/// Least slow-start threshold, in segments (RFC 5681 eq. 4).
-const MIN_SSTHRESH: u64 = 2;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod controller;
+pub mod cubic;
 mod decrease;
 mod hystart;
 pub mod newreno;

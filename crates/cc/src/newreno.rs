@@ -4,7 +4,9 @@
 use cwnd_units::{Invalid, param_enum, params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
-use crate::decrease::{Base, Cause, Decrease, EcnInSlowStart, Rounding, check_betas, may_grow};
+use crate::decrease::{
+    Base, Cause, Decrease, EcnInSlowStart, Rounding, check_betas, may_grow, min_ssthresh,
+};
 use crate::slow_start::{Credit, SlowStart, SlowStartState};
 
 param_enum! {
@@ -144,7 +146,8 @@ impl NewReno {
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let in_slow_start = self.cwnd < self.ssthresh;
-        self.ssthresh = self.decrease.ssthresh(path, self.cwnd, in_slow_start, cause);
+        let reduced = self.decrease.reduced(path, self.cwnd, in_slow_start, cause);
+        self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // The least threshold is two segments, which a window of one must not be raised to.
         self.cwnd = self.cwnd.min(self.ssthresh);
         self.carry = 0;

@@ -1,6 +1,7 @@
 use cwnd_units::{Rate, params_choice};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
+use crate::cubic::{self, Cubic};
 use crate::newreno::{self, NewReno};
 
 params_choice! {
@@ -8,6 +9,8 @@ params_choice! {
     pub enum ControllerParams {
         /// NewReno: additive increase, multiplicative decrease (RFC 5681).
         NewReno(newreno::Params) = "newreno",
+        /// CUBIC: growth by a cubic function of the time since the last reduction (RFC 9438).
+        Cubic(cubic::Params) = "cubic",
     }
 }
 
@@ -16,6 +19,8 @@ params_choice! {
 pub enum AnyController {
     /// NewReno.
     NewReno(NewReno),
+    /// CUBIC.
+    Cubic(Cubic),
 }
 
 impl ControllerParams {
@@ -24,6 +29,7 @@ impl ControllerParams {
     pub fn build(&self, start: &Start) -> AnyController {
         match self {
             Self::NewReno(p) => AnyController::NewReno(NewReno::new(p, start)),
+            Self::Cubic(p) => AnyController::Cubic(Cubic::new(p, start)),
         }
     }
 
@@ -33,6 +39,7 @@ impl ControllerParams {
         let differs = |beta: f64, beta_ecn: Option<f64>| beta_ecn.is_some_and(|b| b != beta);
         match self {
             Self::NewReno(p) => differs(p.beta, p.beta_ecn),
+            Self::Cubic(p) => differs(p.beta, p.beta_ecn),
         }
     }
 }
@@ -42,24 +49,28 @@ impl Controller for AnyController {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) {
         match self {
             Self::NewReno(c) => c.on_ack(path, ack),
+            Self::Cubic(c) => c.on_ack(path, ack),
         }
     }
     #[inline]
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match self {
             Self::NewReno(c) => c.on_signal(path, signal),
+            Self::Cubic(c) => c.on_signal(path, signal),
         }
     }
     #[inline]
     fn window(&self) -> Window {
         match self {
             Self::NewReno(c) => c.window(),
+            Self::Cubic(c) => c.window(),
         }
     }
     #[inline]
     fn pacing(&self) -> Option<Rate> {
         match self {
             Self::NewReno(c) => c.pacing(),
+            Self::Cubic(c) => c.pacing(),
         }
     }
 }

@@ -1,0 +1,326 @@
+//! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of time, rests
+//! there, and goes on to probe beyond. Section numbers without a document are of RFC 9438.
+
+use cwnd_units::{Duration, Invalid, Time, params};
+
+use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
+use crate::decrease::{
+    Base, Cause, Decrease, EcnInSlowStart, Rounding, check_betas, may_grow, min_ssthresh,
+};
+use crate::slow_start::{Credit, SlowStart, SlowStartState};
+
+params! {
+    /// CUBIC.
+    pub struct Params {
+        /// Part of the window that stays after a loss.
+        #[source("RFC 9438 § 4.6")]
+        pub beta: f64 = 0.7,
+        /// Part of the window that stays after an ECN-echo; none is `beta`.
+        #[source("RFC 9438 § 4.6: as for a loss")]
+        pub beta_ecn: Option<f64> = None,
+        /// What the factors multiply: what is in flight, or the window.
+        #[source("RFC 9438 § 4.6")]
+        pub base: Base = Base::FlightSize,
+        /// Which factor answers an ECN-echo that ends slow start.
+        #[source("RFC 8511 § 3")]
+        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
+        /// To what a reduced window is rounded down.
+        #[source("RFC 9438 does not round")]
+        pub rounding: Rounding = Rounding::Bytes,
+        /// C: how steep the cubic function is, in segments per second cubed.
+        #[source("RFC 9438 § 5.1")]
+        pub c: f64 = 0.4,
+        /// Whether a flow that is reduced below its last maximum gives up some of it for newcomers.
+        #[source("RFC 9438 § 4.7")]
+        pub fast_convergence: bool = true,
+        /// Whether the window is at least what Reno would have where Reno is the faster.
+        #[source("RFC 9438 § 4.3")]
+        pub reno_friendly: bool = true,
+        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
+        /// with HyStart++ 8.
+        #[source("RFC 3465 § 2.3")]
+        pub abc_limit: Option<u32> = Some(2),
+        /// How the first slow start ends.
+        #[source("RFC 9438 § 4.10 leaves it open")]
+        pub slow_start: SlowStart = SlowStart::Standard,
+        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux freezes it.
+        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
+        pub grow_in_cwr: bool = true,
+    }
+    check |p| {
+        check_betas(p.beta, p.beta_ecn)?;
+        if p.abc_limit == Some(0) {
+            return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
+        }
+        if p.c <= 0.0 {
+            return Err(Invalid { key: "c", message: format!("`c` scales the growth and is above 0, not {}", p.c) });
+        }
+    }
+}
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up; IEEE basic operations
+/// and one portable cube root, so every machine computes the same.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    cwnd: f64,
+    ssthresh: u64,
+    /// The window just before the last reduction, lowered by fast convergence (§ 4.1.2); zero when there is none.
+    w_max: f64,
+    /// The window when ssthresh was last set (§ 4.1.2).
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    slow_start: SlowStartState,
+    initial_window: u64,
+    max_window: u64,
+    decrease: Decrease,
+    credit: Credit,
+    beta: f64,
+    c: f64,
+    fast_convergence: bool,
+    reno_friendly: bool,
+    grow_in_cwr: bool,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// When it began, moved on by the time that the window was not in use.
+    start: Time,
+    /// Since when the window has not been in use.
+    unused_since: Option<Time>,
+    /// The plateau of the function, bytes.
+    w_max: f64,
+    /// Time from the start to the plateau, s.
+    k: f64,
+    /// What Reno would have, bytes (§ 4.3).
+    w_est: f64,
+}
+
+impl Cubic {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        Self {
+            cwnd: start.initial_cwnd() as f64,
+            ssthresh: start.initial_ssthresh(),
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+            slow_start: SlowStartState::new(params.slow_start),
+            initial_window: start.initial_cwnd(),
+            max_window: start.max_window(),
+            decrease: Decrease::new(
+                params.beta,
+                params.beta_ecn,
+                params.base,
+                params.ecn_in_slow_start,
+                params.rounding,
+            ),
+            credit: Credit::Bytes { limit: params.abc_limit },
+            beta: params.beta,
+            c: params.c,
+            fast_convergence: params.fast_convergence,
+            reno_friendly: params.reno_friendly,
+            grow_in_cwr: params.grow_in_cwr,
+        }
+    }
+
+    /// The window in whole bytes.
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    #[inline]
+    fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
+        let growth = self.slow_start.on_ack(path, ack, self.credit);
+        let step = growth.bytes.min(self.ssthresh - self.bytes());
+        self.cwnd += step as f64;
+        self.bound();
+        if growth.exit {
+            self.ssthresh = self.bytes();
+        }
+        if self.bytes() >= self.ssthresh {
+            self.slow_start.on_exit();
+        }
+        growth.bytes - step
+    }
+
+    /// Congestion avoidance.
+    fn avoid(&mut self, path: &Path, acked: u64) {
+        let mss = f64::from(path.mss);
+        let steepness = self.c * mss;
+        // No more than a window of data counts, so one ACK never carries the window past its target.
+        let acked = (acked as f64).min(self.cwnd);
+        let mut epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => self.begin_epoch(path.now, steepness),
+        };
+        if let Some(since) = epoch.unused_since.take() {
+            // "The elapsed time t MUST NOT include periods during which cwnd has not been updated" (§ 4.2, § 5.8).
+            epoch.start += path.now.since(since);
+        }
+        let t = path.now.since(epoch.start).as_secs_f64();
+
+        // § 4.3: like Reno from here on, but slower while below the old window to make up for the smaller reduction.
+        if self.reno_friendly {
+            let alpha = if epoch.w_est < self.cwnd_prior {
+                3.0 * (1.0 - self.beta) / (1.0 + self.beta)
+            } else {
+                1.0
+            };
+            epoch.w_est += alpha * acked / self.cwnd * mss;
+        }
+        if self.reno_friendly && epoch.window(t, steepness) < epoch.w_est {
+            // The window may already be ahead, as it aims at W_cubic a round trip from now; an ACK never lowers it.
+            self.cwnd = self.cwnd.max(epoch.w_est);
+        } else {
+            // § 4.2, Fig. 1, and § 4.4–4.5.
+            let rtt = path.srtt.map_or(0.0, Duration::as_secs_f64);
+            let target = epoch.window(t + rtt, steepness).clamp(self.cwnd, MAX_TARGET * self.cwnd);
+            // Departs from § 4.4, which grows "for each received new ACK": for each segment acknowledged, as § 4.3
+            // counts them, so that delayed ACKs do not halve the growth.
+            self.cwnd += (target - self.cwnd) / self.cwnd * acked;
+        }
+        self.epoch = Some(epoch);
+        self.bound();
+    }
+
+    /// A stage of congestion avoidance begins (§ 4.2).
+    fn begin_epoch(&mut self, now: Time, steepness: f64) -> Epoch {
+        let (w_max, k) = if self.w_max > self.cwnd {
+            (self.w_max, libm::cbrt((self.w_max - self.cwnd) / steepness))
+        } else {
+            // After a timeout (§ 4.8), or a slow start that ended without a loss (§ 4.10), the plateau is here. So it
+            // is where a β_ecn above (1 + β) / 2 leaves the window above what fast convergence made of the maximum;
+            // the RFC, whose β is one, does not say.
+            self.w_max = self.cwnd;
+            self.cwnd_prior = self.cwnd_prior.max(self.cwnd);
+            (self.cwnd, 0.0)
+        };
+        Epoch { start: now, unused_since: None, w_max, k, w_est: self.cwnd }
+    }
+
+    /// § 4.6 and § 4.7.
+    fn reduce(&mut self, path: &Path, cause: Cause) {
+        let cwnd = self.bytes();
+        let in_slow_start = cwnd < self.ssthresh;
+        let reduced = self.decrease.reduced(path, cwnd, in_slow_start, cause);
+        let least = match cause {
+            Cause::Loss => min_ssthresh(path.mss),
+            Cause::Ecn => u64::from(path.mss),
+        };
+        self.ssthresh = reduced.max(min_ssthresh(path.mss));
+        self.cwnd_prior = self.cwnd;
+        self.w_max = if self.fast_convergence && self.cwnd < self.w_max {
+            self.cwnd * (1.0 + self.beta) / 2.0
+        } else {
+            self.cwnd
+        };
+        // A window below the least threshold is not raised to it.
+        self.cwnd = self.cwnd.min(reduced.max(least) as f64);
+        self.epoch = None;
+        self.slow_start.on_congestion();
+    }
+
+    #[inline]
+    fn bound(&mut self) {
+        self.cwnd = self.cwnd.min(self.max_window as f64);
+    }
+}
+
+impl Epoch {
+    /// W_cubic(t) = C (t − K)³ + W_max (§ 4.2, Fig. 1).
+    #[inline]
+    fn window(&self, t: f64, steepness: f64) -> f64 {
+        let x = t - self.k;
+        steepness * (x * x * x) + self.w_max
+    }
+}
+
+impl Controller for Cubic {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+        if !path.cwnd_limited
+            && let Some(epoch) = &mut self.epoch
+        {
+            epoch.unused_since.get_or_insert(path.now);
+        }
+        if !may_grow(path, ack, self.grow_in_cwr) {
+            return;
+        }
+        let left = if self.bytes() < self.ssthresh {
+            let left = self.slow_start(path, ack);
+            if left == 0 {
+                return;
+            }
+            left
+        } else {
+            ack.acked_bytes
+        };
+        self.avoid(path, left);
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Loss => self.reduce(path, Cause::Loss),
+            Signal::EcnEcho => self.reduce(path, Cause::Ecn),
+            Signal::Timeout { nth } => {
+                // § 4.8: as Reno, but with β; a segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.reduce(path, Cause::Loss);
+                }
+                self.w_max = 0.0;
+                self.cwnd = f64::from(path.mss);
+                self.bound();
+                self.epoch = None;
+                self.slow_start.on_timeout();
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd). What follows is a new stage.
+            Signal::Idle { .. } => {
+                self.cwnd = self.cwnd.min(self.initial_window as f64);
+                self.epoch = None;
+            }
+        }
+    }
+
+    #[inline]
+    fn window(&self) -> Window {
+        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+    }
+}
+
+/// The window aims at no more than this many times itself a round trip (§ 4.2).
+const MAX_TARGET: f64 = 1.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{MSS, Script, start};
+
+    /// § 4.2, Fig. 1 and 2, written down again from the RFC in segments and seconds.
+    fn w_cubic(t: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
+        let k = ((w_max - cwnd_epoch) / 0.4).powf(1.0 / 3.0);
+        0.4 * (t - k).powi(3) + w_max
+    }
+
+    #[test]
+    fn the_window_follows_the_cubic_function_to_its_plateau_and_beyond() {
+        let mut s = Script::new(Cubic::new(&Params::default(), &start(1000)));
+        s.signal(Signal::Loss);
+        assert_eq!(s.segments(), 700);
+        let begin = s.path.now;
+        for _ in 0..200 {
+            s.round();
+            let t = s.path.now.since(begin).as_secs_f64();
+            let cwnd = s.controller.window().cwnd as f64 / MSS as f64;
+            // The window aims a round trip ahead and gets there spread over the round trip: it is between the two.
+            let (low, high) = (w_cubic(t, 1000.0, 700.0), w_cubic(t + 0.1, 1000.0, 700.0));
+            assert!(
+                low - 1.0 <= cwnd && cwnd <= high + 1.0,
+                "at {t} s {cwnd} is not in {low}..{high}"
+            );
+        }
+        assert!(s.segments() > 1200, "{} after 20 s, past K = 9.1 s", s.segments());
+    }
+}
