@@ -1,6 +1,18 @@
 //! A TCP endpoint without input or output: segments and time go in, segments and timers come out.
 #![forbid(unsafe_code)]
 
+mod config;
 mod params;
+mod prr;
+mod ranges;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
 
+pub use config::Config;
 pub use params::{Params, Recovery};
+pub use receiver::{Receiver, ReceiverCounters};
+pub use segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+pub use sender::{Sender, SenderCounters, TIMEOUT_RANKS};

@@ -133,8 +133,11 @@ params! {
         if p.mss.0 == 0 || p.mss.0 > 65_535 {
             return invalid("mss", "a segment holds from 1 to 65535 bytes of payload");
         }
-        if p.header.0 + p.mss.0 == 0 || p.header.0 > 1_000 {
+        if p.header.0 > 1_000 {
             return invalid("header", "headers take at most 1000 bytes");
+        }
+        if p.header.0 + p.mss.0 > 65_535 {
+            return invalid("mss", "a packet takes at most 65535 bytes on the wire: `mss` + `header` is more");
         }
         if p.ack_size.0 == 0 || p.ack_size.0 > 65_535 {
             return invalid("ack_size", "an ACK takes from 1 to 65535 bytes on the wire");

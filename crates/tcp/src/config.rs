@@ -1,0 +1,62 @@
+use cwnd_cc::{ControllerParams, RtoPolicy, Start};
+use cwnd_units::Duration;
+
+use crate::params::Params;
+
+/// What the connections of one group share, with everything derived from the parameters once.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The parameters as given.
+    pub params: Params,
+    /// The congestion controller each connection gets.
+    pub controller: ControllerParams,
+    /// Payload of a full segment.
+    pub(crate) mss: u64,
+    /// Headers of a data segment on the wire.
+    pub(crate) header: u16,
+    /// Wire size of a segment without payload.
+    pub(crate) ack_wire: u16,
+    pub(crate) receive_window: u32,
+    pub(crate) rto: RtoPolicy,
+}
+
+impl Config {
+    /// Derives what the endpoints need; `params` have passed their own check.
+    #[must_use]
+    pub fn new(params: Params, controller: ControllerParams) -> Self {
+        let small = |bytes: u64| u16::try_from(bytes).unwrap_or(u16::MAX);
+        Self {
+            mss: params.mss.0,
+            header: small(params.header.0),
+            ack_wire: small(params.ack_size.0),
+            receive_window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
+            rto: params.rto_policy(),
+            params,
+            controller,
+        }
+    }
+
+    /// Where a controller begins, with an initial window of this many segments.
+    pub(crate) fn start(&self, initial_segments: u32) -> Start {
+        let p = &self.params;
+        Start {
+            mss: self.mss as u32,
+            initial_window: u64::from(initial_segments) * self.mss,
+            initial_ssthresh: p.initial_ssthresh.map_or(u64::MAX, |s| s.0),
+            max_window: p.max_window.map_or(u64::MAX, |w| w.0),
+        }
+    }
+
+    /// Rounds an instant down to the timestamp clock.
+    #[inline]
+    pub(crate) const fn tick(&self, ns: u64) -> u64 {
+        let clock = self.params.clock.0;
+        if clock <= 1 { ns } else { ns - ns % clock }
+    }
+
+    /// An RTT as the clock sees it, at least one tick: both ends of the measurement are rounded down.
+    #[inline]
+    pub(crate) fn measured(&self, from: u64, to: u64) -> Duration {
+        Duration((self.tick(to) - self.tick(from)).max(self.params.clock.0).max(1))
+    }
+}

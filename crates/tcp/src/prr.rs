@@ -1,0 +1,74 @@
+/// Proportional rate reduction (RFC 6937 § 3) with the slow-start reduction bound, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Prr {
+    /// FlightSize at the start of recovery.
+    recover_fs: u64,
+    delivered: u64,
+    out: u64,
+    /// What may still be sent in response to the last ACK (`sndcnt`).
+    quota: u64,
+}
+
+impl Prr {
+    /// Recovery begins with `recover_fs` bytes outstanding; the fast retransmit itself may always go out.
+    pub const fn new(recover_fs: u64, mss: u64) -> Self {
+        Self {
+            recover_fs: if recover_fs == 0 { 1 } else { recover_fs },
+            delivered: 0,
+            out: 0,
+            quota: mss,
+        }
+    }
+
+    /// An ACK reported `delivered` more bytes at the receiver.
+    pub fn on_ack(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) {
+        self.delivered += delivered;
+        self.quota = if pipe > ssthresh {
+            // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
+            let share = u128::from(self.delivered) * u128::from(ssthresh);
+            let allowed = share.div_ceil(u128::from(self.recover_fs));
+            u64::try_from(allowed).unwrap_or(u64::MAX).saturating_sub(self.out)
+        } else {
+            // PRR-SSRB
+            let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
+            limit.min(ssthresh - pipe)
+        };
+    }
+
+    /// Whether a segment of `len` bytes may go out now.
+    pub const fn allows(&self, len: u64) -> bool {
+        self.quota >= len
+    }
+
+    /// `len` bytes were sent.
+    pub const fn on_sent(&mut self, len: u64) {
+        self.out += len;
+        self.quota = self.quota.saturating_sub(len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6937 § 3.1's example: a window of 20 segments, one lost; ssthresh 10: one segment for every two delivered.
+    #[test]
+    fn one_segment_goes_out_for_every_two_delivered() {
+        let mss = 1000;
+        let mut prr = Prr::new(20 * mss, mss);
+        assert!(prr.allows(mss), "the fast retransmit");
+        prr.on_sent(mss);
+        let mut sent = 1;
+        let mut pipe = 20 * mss;
+        for _ in 0..16 {
+            pipe -= mss;
+            prr.on_ack(mss, pipe, 10 * mss, mss);
+            while prr.allows(mss) {
+                prr.on_sent(mss);
+                pipe += mss;
+                sent += 1;
+            }
+        }
+        assert_eq!(sent, 8, "half of the 16 delivered, the fast retransmit included");
+    }
+}

@@ -1,0 +1,213 @@
+use std::sync::Arc;
+
+use cwnd_units::{Ecn, Time};
+
+use crate::config::Config;
+use crate::params::Recovery;
+use crate::ranges::Ranges;
+use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+
+/// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
+///
+/// Call [`Receiver::on_segment`] for every arriving segment and [`Receiver::on_timer`] at (or after)
+/// [`Receiver::next_timer`]; each may give one ACK to send. The application reads at once, so the advertised window
+/// stays as configured.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    config: Arc<Config>,
+    /// Next byte expected.
+    rcv_nxt: u64,
+    /// Acknowledgement number of the last ACK sent.
+    last_ack_sent: u64,
+    out_of_order: Ranges,
+    /// A byte in each of the most recently changed blocks, newest first (RFC 2018 § 4).
+    recent: [u64; MAX_SACK_BLOCKS],
+    /// Timestamp to echo (RFC 7323 § 4.3, TS.Recent).
+    ts_recent: Time,
+    /// Segments received since the last ACK.
+    unacked_segments: u32,
+    /// When a delayed ACK must go; `Time::NEVER` when none is held.
+    ack_deadline: Time,
+    /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
+    ece: bool,
+    /// Feedback of the newest data segment, to be echoed.
+    feedback: u32,
+    counters: ReceiverCounters,
+}
+
+/// What a receiver counted, over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Payload bytes handed to the application, in order, each once.
+    pub delivered_bytes: u64,
+    /// Data segments that arrived, duplicates included.
+    pub segments: u64,
+    /// Their bytes on the wire.
+    pub wire_bytes: u64,
+    /// Data segments that arrived with CE.
+    pub ce_segments: u64,
+    /// ACKs sent.
+    pub acks_sent: u64,
+}
+
+impl Receiver {
+    /// A receiver that waits for the first segment.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            rcv_nxt: 0,
+            last_ack_sent: 0,
+            out_of_order: Ranges::default(),
+            recent: [0; MAX_SACK_BLOCKS],
+            ts_recent: Time::ZERO,
+            unacked_segments: 0,
+            ack_deadline: Time::NEVER,
+            ece: false,
+            feedback: 0,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// What it counted.
+    #[inline]
+    #[must_use]
+    pub const fn counters(&self) -> &ReceiverCounters {
+        &self.counters
+    }
+
+    /// When [`Receiver::on_timer`] wants to be called; `Time::NEVER` if not at all.
+    #[inline]
+    #[must_use]
+    pub const fn next_timer(&self) -> Time {
+        self.ack_deadline
+    }
+
+    /// A data segment or SYN arrived; returns the ACK to send now, if any.
+    pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
+        if segment.flags.has(Flags::SYN) {
+            let mut reply = self.ack(segment.ts);
+            reply.flags = Flags::SYN.with(Flags::ACK);
+            return Some(reply);
+        }
+        self.counters.segments += 1;
+        self.counters.wire_bytes += u64::from(segment.wire);
+        if segment.flags.has(Flags::CWR) {
+            self.ece = false;
+        }
+        if segment.ecn == Ecn::Ce {
+            // After CWR was looked at: a segment with both begins a new episode (RFC 3168 § 6.1.3).
+            self.ece = true;
+            self.counters.ce_segments += 1;
+        }
+        self.feedback = segment.feedback;
+        // RFC 7323 § 4.3 (2): echo the segment that will be acknowledged first.
+        if segment.seq <= self.last_ack_sent && self.last_ack_sent < segment.end() {
+            self.ts_recent = segment.ts;
+        }
+        if self.accept(segment) || self.is_due() {
+            return Some(self.ack_now());
+        }
+        if self.ack_deadline == Time::NEVER {
+            self.ack_deadline = now + self.config.params.ack_delay;
+        }
+        None
+    }
+
+    /// The delayed-ACK timer may have expired; returns the ACK if it has.
+    pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
+        (now >= self.ack_deadline).then(|| self.ack_now())
+    }
+
+    /// Takes the payload in; true if RFC 5681 § 4.2 wants an ACK at once (a gap, its filling, or a duplicate).
+    fn accept(&mut self, segment: &Segment) -> bool {
+        if segment.seq == self.rcv_nxt && self.out_of_order.is_empty() {
+            self.deliver_to(segment.end());
+            self.unacked_segments += 1;
+            return false;
+        }
+        if segment.end() > self.rcv_nxt {
+            if segment.seq > self.rcv_nxt {
+                self.out_of_order.insert(segment.seq, segment.end());
+                self.remember(segment.seq);
+            } else {
+                let filled_to =
+                    self.out_of_order.containing(segment.end()).map_or(segment.end(), |r| r.end);
+                self.deliver_to(filled_to);
+                self.out_of_order.remove_below(filled_to);
+            }
+        }
+        true
+    }
+
+    const fn deliver_to(&mut self, edge: u64) {
+        self.counters.delivered_bytes += edge - self.rcv_nxt;
+        self.rcv_nxt = edge;
+    }
+
+    fn is_due(&self) -> bool {
+        self.unacked_segments >= self.config.params.ack_every
+    }
+
+    /// The block of byte `at` becomes the most recent one.
+    fn remember(&mut self, at: u64) {
+        let block = self.out_of_order.containing(at);
+        // What was first moves down; an older entry of the same block falls out.
+        let mut carried = at;
+        for slot in &mut self.recent {
+            core::mem::swap(slot, &mut carried);
+            if block.is_some_and(|b| b.start <= carried && carried < b.end) {
+                break;
+            }
+        }
+    }
+
+    fn ack_now(&mut self) -> Segment {
+        self.unacked_segments = 0;
+        self.ack_deadline = Time::NEVER;
+        self.last_ack_sent = self.rcv_nxt;
+        self.counters.acks_sent += 1;
+        self.ack(self.ts_recent)
+    }
+
+    fn ack(&self, echo: Time) -> Segment {
+        let params = &self.config.params;
+        let mut flags = Flags::ACK;
+        if self.ece {
+            flags = flags.with(Flags::ECE);
+        }
+        Segment {
+            seq: self.rcv_nxt,
+            ts: echo,
+            len: 0,
+            window: self.config.receive_window,
+            feedback: self.feedback,
+            wire: self.config.ack_wire,
+            flags,
+            ecn: Ecn::NotEct,
+            sack: if params.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
+                self.sack_blocks()
+            } else {
+                [SackBlock::default(); MAX_SACK_BLOCKS]
+            },
+        }
+    }
+
+    /// The most recently changed blocks, each once, the newest first (RFC 2018 § 4).
+    fn sack_blocks(&self) -> [SackBlock; MAX_SACK_BLOCKS] {
+        let mut blocks = [SackBlock::default(); MAX_SACK_BLOCKS];
+        let mut n = 0;
+        for at in self.recent {
+            let Some(range) = self.out_of_order.containing(at) else { continue };
+            let block = SackBlock {
+                offset: (range.start - self.rcv_nxt) as u32,
+                len: (range.end - range.start) as u32,
+            };
+            if !blocks[..n].contains(&block) {
+                blocks[n] = block;
+                n += 1;
+            }
+        }
+        blocks
+    }
+}

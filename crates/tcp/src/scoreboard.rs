@@ -1,0 +1,248 @@
+use crate::ranges::{Range, Ranges};
+use crate::segment::Segment;
+
+/// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
+///
+/// Two edges replace per-segment marks. `IsLost` is monotone: whatever lies below a lost byte and is not SACKed is
+/// lost too, so one number, `lost_edge`, tells all losses; retransmissions go upwards, so `high_rxt` tells them all.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    sacked: Ranges,
+    sacked_bytes: u64,
+    /// Unsacked bytes below this are lost.
+    lost_edge: u64,
+    sacked_below_lost: u64,
+    /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
+    high_rxt: u64,
+    sacked_below_rxt: u64,
+}
+
+impl Scoreboard {
+    /// Takes the SACK blocks of an ACK; returns how many bytes they newly report.
+    pub fn update(&mut self, ack: &Segment, una: u64, high: u64) -> u64 {
+        let mut new = 0;
+        for block in ack.sack {
+            if block.len == 0 {
+                break;
+            }
+            let start = ack.seq + u64::from(block.offset);
+            let end = start + u64::from(block.len);
+            // Nothing below the cumulative ACK or beyond what was sent can be meant.
+            if start < una || end > high {
+                continue;
+            }
+            new += self.add(start, end);
+        }
+        self.sacked_bytes += new;
+        new
+    }
+
+    fn add(&mut self, start: u64, end: u64) -> u64 {
+        let fresh_below = |edge: u64, sacked: &Ranges| {
+            let end = end.min(edge);
+            if start < end { (end - start) - sacked.covered(start, end) } else { 0 }
+        };
+        self.sacked_below_lost += fresh_below(self.lost_edge, &self.sacked);
+        self.sacked_below_rxt += fresh_below(self.high_rxt, &self.sacked);
+        self.sacked.insert(start, end)
+    }
+
+    /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
+    /// or more than (`dup_thresh` − 1)·MSS SACKed bytes.
+    pub fn detect_losses(&mut self, dup_thresh: u32, mss: u64) {
+        let bytes_needed = u64::from(dup_thresh - 1) * mss;
+        let mut bytes = 0;
+        let mut edge = 0;
+        for (n, range) in (1..).zip(self.sacked.from_the_top()) {
+            bytes += range.end - range.start;
+            if n >= dup_thresh || bytes > bytes_needed {
+                edge = range.start;
+                break;
+            }
+        }
+        self.mark_lost_below(edge);
+    }
+
+    /// Declares lost what is below `edge` and not SACKed.
+    pub fn mark_lost_below(&mut self, edge: u64) {
+        if edge > self.lost_edge {
+            self.sacked_below_lost += self.sacked.covered(self.lost_edge, edge);
+            self.lost_edge = edge;
+        }
+    }
+
+    /// Everything below `una` has arrived.
+    pub fn advance(&mut self, una: u64) {
+        if !self.sacked.is_empty() {
+            let gone = self.sacked.covered(0, una);
+            if gone > 0 {
+                self.sacked_below_lost -= self.sacked.covered(0, una.min(self.lost_edge));
+                self.sacked_below_rxt -= self.sacked.covered(0, una.min(self.high_rxt));
+                self.sacked_bytes -= gone;
+                self.sacked.remove_below(una);
+            }
+        }
+        self.lost_edge = self.lost_edge.max(una);
+        self.high_rxt = self.high_rxt.max(una);
+    }
+
+    /// Forgets which bytes were retransmitted: a timeout begins anew from `una`.
+    pub const fn restart_retransmissions(&mut self, una: u64) {
+        self.high_rxt = una;
+        self.sacked_below_rxt = 0;
+    }
+
+    /// Bytes presumed in the network (RFC 6675 § 4, SetPipe).
+    pub const fn pipe(&self, una: u64, nxt: u64) -> u64 {
+        let not_lost =
+            nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
+        let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
+        not_lost + retransmitted
+    }
+
+    /// The next lost range that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
+    pub fn next_lost(&self) -> Option<Range> {
+        self.sacked.hole_from(self.high_rxt, self.lost_edge)
+    }
+
+    /// The next range that was not retransmitted and lies below the highest SACKed byte (NextSeg rule 3).
+    pub fn next_hole(&self) -> Option<Range> {
+        let top = self.sacked.highest()?;
+        self.sacked.hole_from(self.high_rxt, top.start)
+    }
+
+    /// Bytes up to `end` were retransmitted.
+    pub fn retransmitted(&mut self, end: u64) {
+        if end > self.high_rxt {
+            self.sacked_below_rxt += self.sacked.covered(self.high_rxt, end);
+            self.high_rxt = end;
+        }
+    }
+
+    /// One past the highest byte retransmitted (RFC 6675 § 2, HighRxt).
+    pub const fn high_rxt(&self) -> u64 {
+        self.high_rxt
+    }
+
+    /// Whether byte `at` is SACKed.
+    pub fn is_sacked(&self, at: u64) -> bool {
+        self.sacked.containing(at).is_some()
+    }
+
+    /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).
+    pub fn reneged(&self, una: u64) -> bool {
+        self.is_sacked(una)
+    }
+
+    /// Whether nothing is SACKed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.sacked.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_units::{Ecn, Time};
+
+    use super::*;
+    use crate::segment::{Flags, SackBlock};
+
+    const MSS: u64 = 1000;
+
+    fn ack(at: u64, blocks: &[(u64, u64)]) -> Segment {
+        let mut sack = [SackBlock::default(); 3];
+        for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
+            *slot = SackBlock { offset: (start - at) as u32, len: (end - start) as u32 };
+        }
+        Segment {
+            seq: at,
+            ts: Time::ZERO,
+            len: 0,
+            window: 0,
+            feedback: 0,
+            wire: 40,
+            flags: Flags::ACK,
+            ecn: Ecn::NotEct,
+            sack,
+        }
+    }
+
+    #[test]
+    fn three_segments_above_a_hole_make_it_lost() {
+        let mut board = Scoreboard::default();
+        let high = 10 * MSS;
+        assert_eq!(board.update(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
+        board.detect_losses(3, MSS);
+        assert_eq!(board.next_lost(), None);
+        assert_eq!(board.pipe(0, high), 9 * MSS);
+        board.update(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
+        board.detect_losses(3, MSS);
+        assert_eq!(board.next_lost(), Some(Range { start: 0, end: MSS }));
+        assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
+        board.retransmitted(MSS);
+        assert_eq!(board.pipe(0, high), 7 * MSS);
+        assert_eq!(board.next_lost(), None);
+    }
+
+    #[test]
+    fn holes_are_retransmitted_from_the_lowest_and_a_timeout_begins_anew() {
+        let mut board = Scoreboard::default();
+        let high = 12 * MSS;
+        board.update(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
+        board.detect_losses(3, MSS);
+        let mut seen = Vec::new();
+        while let Some(hole) = board.next_lost() {
+            let end = hole.end.min(hole.start + MSS);
+            seen.push(hole.start / MSS);
+            board.retransmitted(end);
+        }
+        assert_eq!(seen, [0, 2, 3, 5, 6, 7]);
+        board.mark_lost_below(high);
+        board.restart_retransmissions(0);
+        assert_eq!(board.pipe(0, high), 0);
+        board.advance(2 * MSS);
+        assert_eq!(board.next_lost().map(|h| h.start), Some(2 * MSS));
+    }
+
+    proptest::proptest! {
+        /// The counts kept incrementally equal those computed afresh, segment by segment, from the RFC's definitions.
+        #[test]
+        fn pipe_is_what_set_pipe_computes(ops in proptest::collection::vec((0u64..30, 1u64..5, 0u8..4), 1..80)) {
+            let (mut una, nxt) = (0u64, 40u64);
+            let mut board = Scoreboard::default();
+            let mut sacked = std::collections::BTreeSet::new();
+            let (mut lost_edge, mut high_rxt) = (0u64, 0u64);
+            for (at, len, op) in ops {
+                match op {
+                    0 | 1 => {
+                        let (start, end) = (at.max(una + 1), (at.max(una + 1) + len).min(nxt));
+                        if start < end {
+                            board.update(&ack(una, &[(start, end)]), una, nxt);
+                            sacked.extend(start..end);
+                            board.detect_losses(3, 1);
+                            // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh ranges imply it).
+                            let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
+                            lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));
+                        }
+                    }
+                    2 => {
+                        if let Some(hole) = board.next_lost() {
+                            board.retransmitted(hole.start + 1);
+                            high_rxt = hole.start + 1;
+                        }
+                    }
+                    _ => {
+                        una = una.max(at.min(nxt));
+                        board.advance(una);
+                        sacked.retain(|&b| b >= una);
+                        high_rxt = high_rxt.max(una);
+                    }
+                }
+                let pipe = (una..nxt).filter(|b| !sacked.contains(b))
+                    .map(|b| u64::from(b >= lost_edge) + u64::from(b < high_rxt)).sum::<u64>();
+                proptest::prop_assert_eq!(board.pipe(una, nxt), pipe);
+            }
+        }
+    }
+}

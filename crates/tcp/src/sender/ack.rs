@@ -1,0 +1,249 @@
+//! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
+
+use cwnd_cc::{AckSample, Controller as _, Signal};
+use cwnd_units::{Duration, Time};
+
+use super::{Connection, FastRecovery, Sender, State};
+use crate::params::Recovery;
+use crate::prr::Prr;
+use crate::segment::{Flags, Segment};
+
+impl Sender {
+    /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for statistics (the
+    /// estimator uses it as the configured clock sees it).
+    pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+        match self.connection {
+            Connection::Established => self.on_ack(now, segment),
+            Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
+                Some(self.on_syn_ack(now, segment, tries))
+            }
+            _ => None,
+        }
+    }
+
+    fn on_syn_ack(&mut self, now: Time, segment: &Segment, tries: u32) -> Duration {
+        self.connection = Connection::Established;
+        self.rwnd = u64::from(segment.window);
+        self.rto_deadline = Time::NEVER;
+        let exact = now.since(segment.ts);
+        if tries == 1 || self.config.params.timestamps {
+            self.take_rtt(now, segment.ts);
+        }
+        if tries > 1 {
+            // RFC 5681 § 3.1: after a lost SYN the initial window is one segment.
+            self.cc = self.config.controller.build(&self.config.start(1));
+        }
+        exact
+    }
+
+    fn on_ack(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+        let ack = segment.seq;
+        if ack < self.una || ack > self.high || segment.flags.has(Flags::SYN) {
+            return None;
+        }
+        self.rwnd = u64::from(segment.window);
+        let sack = self.config.params.recovery == Recovery::Sack;
+        let has_blocks = segment.sack[0].len > 0;
+        let newly_sacked =
+            if has_blocks { self.scoreboard.update(segment, ack, self.high) } else { 0 };
+        let mut path = self.path(now);
+        let acked = ack - self.una;
+        let mut exact_rtt = None;
+        let ece = segment.flags.has(Flags::ECE);
+
+        if ece {
+            self.counters.ece_acks += 1;
+            // Once a window, and not while a loss already made the window smaller (RFC 3168 § 6.1.2).
+            if self.config.params.ecn
+                && ack > self.ecn_recover
+                && matches!(self.recovery, State::Open)
+            {
+                self.cc.on_signal(&path, Signal::EcnEcho);
+                self.counters.reductions_ecn += 1;
+                self.ecn_recover = self.high;
+                self.cwr_pending = true;
+            }
+        }
+
+        if acked > 0 {
+            self.una = ack;
+            self.nxt = self.nxt.max(ack);
+            if sack {
+                self.scoreboard.advance(ack);
+            }
+            let (exact, measured) = self.measure(now, segment, ack);
+            exact_rtt = exact;
+            self.expired = 0;
+            if ack >= self.round_end {
+                self.round += 1;
+                self.round_end = self.high;
+            }
+            self.on_new_ack(now, acked);
+            path.srtt = self.rtt.srtt();
+            path.min_rtt = self.rtt.min();
+            path.delivered = ack;
+            path.round = self.round;
+            let sample =
+                AckSample { acked_bytes: acked, rtt: measured, ece, feedback: segment.feedback };
+            self.cc.on_ack(&path, &sample);
+        } else if self.high > self.una && (newly_sacked > 0 || !sack) {
+            self.on_duplicate(now);
+        }
+
+        if newly_sacked > 0 {
+            self.scoreboard.detect_losses(self.config.params.dup_thresh, self.config.mss);
+            if matches!(self.recovery, State::Open) && self.scoreboard.next_lost().is_some() {
+                self.enter_recovery(now);
+            }
+        }
+        self.update_prr(acked + newly_sacked, newly_sacked);
+        exact_rtt
+    }
+
+    /// The RTT that a new ACK tells: exact, and as the clock measures it.
+    fn measure(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        ack: u64,
+    ) -> (Option<Duration>, Option<Duration>) {
+        let sent = if self.config.params.timestamps {
+            segment.ts
+        } else {
+            match self.timed {
+                Some((end, sent)) if ack >= end => {
+                    self.timed = None;
+                    sent
+                }
+                _ => return (None, None),
+            }
+        };
+        let measured = self.take_rtt(now, sent);
+        (Some(now.since(sent)), Some(measured))
+    }
+
+    fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
+        let r = self.config.measured(sent.0, now.0);
+        self.rtt.sample(r);
+        self.backoff = 0;
+        r
+    }
+
+    /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged.
+    fn on_new_ack(&mut self, now: Time, acked: u64) {
+        let mut restart_timer = true;
+        match &mut self.recovery {
+            State::Open => {
+                self.dupacks = 0;
+                self.limited_sent = 0;
+            }
+            State::Loss { recover } => {
+                if self.una >= *recover {
+                    self.last_recover = Some(*recover);
+                    self.recovery = State::Open;
+                }
+            }
+            State::Recovery(r) => {
+                let reno = self.config.params.recovery == Recovery::Reno;
+                if self.una >= r.recover || reno {
+                    self.last_recover = Some(r.recover);
+                    self.recovery = State::Open;
+                    self.dupacks = 0;
+                    self.limited_sent = 0;
+                } else {
+                    restart_timer = !r.partial_seen;
+                    r.partial_seen = true;
+                    if self.config.params.recovery == Recovery::NewReno {
+                        // RFC 6582 § 3.2 (5): retransmit the next hole, deflate by what was acknowledged, add back one.
+                        r.retransmit_now = true;
+                        let mss = self.config.mss;
+                        r.inflation -= acked as i64;
+                        if acked >= mss {
+                            r.inflation += mss as i64;
+                        }
+                    } else {
+                        // With SACK every advance shows that retransmissions arrive (RFC 6675 § 5.1).
+                        restart_timer = true;
+                    }
+                }
+            }
+        }
+        if self.una == self.high {
+            self.rto_deadline = Time::NEVER;
+        } else if restart_timer {
+            self.rto_deadline = now + self.rto();
+        }
+    }
+
+    fn on_duplicate(&mut self, now: Time) {
+        let mss = self.config.mss as i64;
+        match &mut self.recovery {
+            State::Open => {
+                self.dupacks += 1;
+                if self.dupacks >= self.config.params.dup_thresh && self.may_enter_recovery() {
+                    self.enter_recovery(now);
+                }
+            }
+            State::Recovery(r) => r.inflation += mss,
+            State::Loss { .. } => {}
+        }
+    }
+
+    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new. Reno lacks the check.
+    fn may_enter_recovery(&self) -> bool {
+        match self.config.params.recovery {
+            Recovery::NewReno | Recovery::Tahoe => self.last_recover.is_none_or(|r| self.una > r),
+            Recovery::Reno | Recovery::Sack => true,
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        let params = &self.config.params;
+        let path = self.path(now);
+        let in_cwr = self.una < self.ecn_recover;
+        if params.recovery == Recovery::Tahoe {
+            // Tahoe: fast retransmit, then slow start as after a timeout.
+            self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
+            self.counters.reductions_loss += 1;
+            self.begin_loss_state();
+            self.rto_deadline = now + self.rto();
+            return;
+        }
+        if in_cwr {
+            // One reaction a window: it was reduced for ECN already (RFC 3168 § 6.1.2).
+            self.counters.losses_in_cwr += 1;
+        } else {
+            self.cc.on_signal(&path, Signal::Loss);
+            self.counters.reductions_loss += 1;
+        }
+        let sack = params.recovery == Recovery::Sack;
+        let prr = params.prr.then(|| Prr::new(path.flight_size, self.config.mss));
+        self.recovery = State::Recovery(FastRecovery {
+            recover: self.high,
+            inflation: i64::from(params.dup_thresh) * self.config.mss as i64,
+            retransmit_now: true,
+            partial_seen: false,
+            rescued: false,
+            prr,
+        });
+        if sack {
+            // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
+            let first = self.una + self.config.mss.min(self.high - self.una);
+            self.scoreboard.mark_lost_below(first);
+            self.scoreboard.restart_retransmissions(self.una);
+        }
+        // The fast retransmit starts the timer anew: what it resends gets a whole timeout.
+        self.rto_deadline = now + self.rto();
+    }
+
+    fn update_prr(&mut self, delivered: u64, newly_sacked: u64) {
+        let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery else {
+            return;
+        };
+        if delivered == 0 && newly_sacked == 0 {
+            return;
+        }
+        let pipe = self.scoreboard.pipe(self.una, self.nxt);
+        prr.on_ack(delivered, pipe, self.cc.window().ssthresh, self.config.mss);
+    }
+}

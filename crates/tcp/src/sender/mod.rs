@@ -1,0 +1,358 @@
+//! The sending end.
+
+mod ack;
+mod transmit;
+
+use std::sync::Arc;
+
+use cwnd_cc::{AnyController, Controller as _, Path, Phase, Signal, Window};
+use cwnd_units::{Duration, Time};
+
+use crate::config::Config;
+use crate::params::Recovery;
+use crate::prr::Prr;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+
+/// The sending end of a connection.
+///
+/// Drive it so: [`Sender::open`] once, [`Sender::write`] when the application has data, [`Sender::on_segment`] for each
+/// arriving segment, [`Sender::on_timer`] at or after [`Sender::next_timer`] (an early or spurious call is harmless).
+/// After each of these call [`Sender::poll_transmit`] until it returns `None`, then look at `next_timer` again.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    config: Arc<Config>,
+    cc: AnyController,
+    connection: Connection,
+    recovery: State,
+    /// First byte not acknowledged (SND.UNA).
+    una: u64,
+    /// Next byte to send (SND.NXT); goes back after a timeout without SACK.
+    nxt: u64,
+    /// One past the highest byte ever sent (SND.MAX).
+    high: u64,
+    /// One past the last byte the application has written.
+    app_end: u64,
+    /// Receive window (SND.WND).
+    rwnd: u64,
+    scoreboard: Scoreboard,
+    /// Duplicate ACKs in a row.
+    dupacks: u32,
+    /// Bytes sent under limited transmit since the last new ACK; they don't count in FlightSize (RFC 5681 § 3.2).
+    limited_sent: u64,
+    /// What was outstanding at the end of the last recovery, for RFC 6582's "covers more than recover".
+    last_recover: Option<u64>,
+    /// Data below this was outstanding at the last ECN reduction; until it is acknowledged there is no other
+    /// (RFC 3168 § 6.1.2).
+    ecn_recover: u64,
+    /// The next new data segment carries CWR (RFC 3168 § 6.1.2).
+    cwr_pending: bool,
+    rtt: RttEstimator,
+    /// Without timestamps: the end of the segment being timed, and when it was sent.
+    timed: Option<(u64, Time)>,
+    /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
+    backoff: u32,
+    /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
+    expired: u32,
+    /// When the retransmission timer expires; `Time::NEVER` when it is off.
+    rto_deadline: Time,
+    /// Before this no paced segment may go.
+    pace_until: Time,
+    /// Whether that is why nothing more went out.
+    pacing_holds: bool,
+    last_sent: Time,
+    /// Whether the congestion window was what stopped the last transmission.
+    cwnd_limited: bool,
+    round: u64,
+    round_end: u64,
+    counters: SenderCounters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    Closed,
+    /// A SYN is due (not `sent`) or on its way; `tries` counts those sent.
+    SynSent {
+        sent: bool,
+        tries: u32,
+    },
+    Established,
+    /// SYN after SYN was lost.
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Open,
+    Recovery(FastRecovery),
+    /// After a timeout, until what was outstanding then is acknowledged.
+    Loss {
+        recover: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FastRecovery {
+    /// Ends when everything below this is acknowledged.
+    recover: u64,
+    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation; not used with SACK.
+    inflation: i64,
+    /// The segment at SND.UNA must be retransmitted now, whatever the window.
+    retransmit_now: bool,
+    /// A partial ACK was seen (RFC 6582: only the first restarts the timer).
+    partial_seen: bool,
+    /// The rescue retransmission was used (RFC 6675 § 4, NextSeg rule 4).
+    rescued: bool,
+    prr: Option<Prr>,
+}
+
+/// How many of [`SenderCounters::timeouts`] are told apart.
+pub const TIMEOUT_RANKS: usize = 5;
+
+/// What a sender counted, over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Their bytes on the wire.
+    pub wire_bytes_sent: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Timeouts by how many in a row it was: first, second, …; the last counts that and all beyond.
+    pub timeouts: [u64; TIMEOUT_RANKS],
+    /// SYNs that timed out.
+    pub syn_timeouts: u64,
+    /// Window reductions for a loss found by duplicate ACKs or SACK.
+    pub reductions_loss: u64,
+    /// Window reductions for an ECN-echo.
+    pub reductions_ecn: u64,
+    /// Losses found within a window that was already reduced for ECN, so that no other reduction followed.
+    pub losses_in_cwr: u64,
+    /// ACKs that carried ECE.
+    pub ece_acks: u64,
+}
+
+impl Sender {
+    /// A sender that is not yet open.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        let cc = config.controller.build(&config.start(config.params.initial_window));
+        let rwnd = u64::from(config.receive_window);
+        Self {
+            config,
+            cc,
+            connection: Connection::Closed,
+            recovery: State::Open,
+            una: 0,
+            nxt: 0,
+            high: 0,
+            app_end: 0,
+            rwnd,
+            scoreboard: Scoreboard::default(),
+            dupacks: 0,
+            limited_sent: 0,
+            last_recover: None,
+            ecn_recover: 0,
+            cwr_pending: false,
+            rtt: RttEstimator::default(),
+            timed: None,
+            backoff: 0,
+            expired: 0,
+            rto_deadline: Time::NEVER,
+            pace_until: Time::ZERO,
+            pacing_holds: false,
+            last_sent: Time::ZERO,
+            cwnd_limited: false,
+            round: 0,
+            round_end: 0,
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at once.
+    pub fn open(&mut self) {
+        self.connection = if self.config.params.handshake {
+            Connection::SynSent { sent: false, tries: 0 }
+        } else {
+            Connection::Established
+        };
+    }
+
+    /// The application wrote `bytes` more. A bulk sender writes once, more than a run can carry.
+    pub const fn write(&mut self, bytes: u64) {
+        self.app_end = self.app_end.saturating_add(bytes);
+    }
+
+    /// The application writes nothing more: what was not sent yet never will be.
+    pub fn stop_writing(&mut self) {
+        self.app_end = self.app_end.min(self.high);
+    }
+
+    /// When [`Sender::on_timer`] wants to be called; `Time::NEVER` if not at all.
+    #[inline]
+    #[must_use]
+    pub fn next_timer(&self) -> Time {
+        if self.pacing_holds { self.rto_deadline.min(self.pace_until) } else { self.rto_deadline }
+    }
+
+    /// A timer may have expired.
+    pub fn on_timer(&mut self, now: Time) {
+        if now < self.rto_deadline {
+            return;
+        }
+        match self.connection {
+            Connection::SynSent { tries, .. } => self.on_syn_timeout(tries),
+            Connection::Established if self.high > self.una => self.on_timeout(now),
+            _ => self.rto_deadline = Time::NEVER,
+        }
+    }
+
+    fn on_syn_timeout(&mut self, tries: u32) {
+        self.counters.syn_timeouts += 1;
+        self.backoff += 1;
+        self.rto_deadline = Time::NEVER;
+        self.connection = if tries > self.config.params.syn_retries {
+            Connection::Failed
+        } else {
+            Connection::SynSent { sent: false, tries }
+        };
+    }
+
+    /// RFC 6298 § 5.4–5.6 and RFC 5681 § 3.1, end.
+    fn on_timeout(&mut self, now: Time) {
+        self.expired += 1;
+        self.backoff += 1;
+        let rank = (self.expired as usize - 1).min(TIMEOUT_RANKS - 1);
+        self.counters.timeouts[rank] += 1;
+        let path = self.path(now);
+        self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
+        self.begin_loss_state();
+        self.rto_deadline = now + self.rto();
+    }
+
+    /// Everything outstanding counts as lost and is sent again as the window allows.
+    fn begin_loss_state(&mut self) {
+        self.recovery = State::Loss { recover: self.high };
+        self.dupacks = 0;
+        self.limited_sent = 0;
+        self.timed = None;
+        if self.config.params.recovery == Recovery::Sack {
+            if self.scoreboard.reneged(self.una) {
+                self.scoreboard = Scoreboard::default();
+                self.scoreboard.advance(self.una);
+            }
+            self.scoreboard.mark_lost_below(self.high);
+            self.scoreboard.restart_retransmissions(self.una);
+        } else {
+            self.nxt = self.una;
+        }
+    }
+
+    /// The timeout now, backoff included.
+    fn rto(&self) -> Duration {
+        let mut policy = self.config.rto;
+        if self.rtt.estimate().is_none() && self.counters.syn_timeouts > 0 && self.is_established()
+        {
+            policy.initial = policy.initial.max(RTO_AFTER_SYN_LOSS);
+        }
+        policy.timeout(policy.base(self.rtt.estimate()), self.backoff)
+    }
+
+    fn path(&self, now: Time) -> Path {
+        Path {
+            now,
+            mss: self.config.mss as u32,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            flight_size: (self.high - self.una).saturating_sub(self.limited_sent),
+            delivered: self.una,
+            phase: self.phase(),
+            cwnd_limited: self.cwnd_limited,
+            round: self.round,
+        }
+    }
+
+    /// What the sender is doing about losses and marks.
+    #[inline]
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        match self.recovery {
+            State::Recovery(_) => Phase::Recovery,
+            State::Loss { .. } => Phase::Loss,
+            State::Open if self.una < self.ecn_recover => Phase::Cwr,
+            State::Open => Phase::Open,
+        }
+    }
+
+    /// The congestion window and slow-start threshold, as the controller has them.
+    #[inline]
+    #[must_use]
+    pub fn window(&self) -> Window {
+        self.cc.window()
+    }
+
+    /// Payload bytes presumed in the network.
+    #[inline]
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        if matches!(self.config.params.recovery, Recovery::Sack) {
+            self.scoreboard.pipe(self.una, self.nxt)
+        } else {
+            self.nxt - self.una
+        }
+    }
+
+    /// Whether all that was written is acknowledged.
+    #[inline]
+    #[must_use]
+    pub const fn is_drained(&self) -> bool {
+        self.una >= self.app_end
+    }
+
+    /// Whether data may flow.
+    #[inline]
+    #[must_use]
+    pub const fn is_established(&self) -> bool {
+        matches!(self.connection, Connection::Established)
+    }
+
+    /// Whether the connection was given up.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        matches!(self.connection, Connection::Failed)
+    }
+
+    /// Payload bytes acknowledged cumulatively.
+    #[must_use]
+    pub const fn acknowledged(&self) -> u64 {
+        self.una
+    }
+
+    /// SRTT and RTTVAR, before the first sample `None`.
+    #[must_use]
+    pub const fn rtt_estimate(&self) -> Option<(Duration, Duration)> {
+        self.rtt.estimate()
+    }
+
+    /// The retransmission timeout that would be armed now.
+    #[must_use]
+    pub fn current_rto(&self) -> Duration {
+        self.rto()
+    }
+
+    /// What it counted.
+    #[inline]
+    #[must_use]
+    pub const fn counters(&self) -> &SenderCounters {
+        &self.counters
+    }
+
+    /// Its congestion controller.
+    #[must_use]
+    pub const fn controller(&self) -> &AnyController {
+        &self.cc
+    }
+}
+
+/// RFC 6298 § 5.7: after a lost SYN, data begins with a timeout of at least 3 s.
+const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);

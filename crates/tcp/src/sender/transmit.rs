@@ -1,0 +1,254 @@
+//! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
+
+use cwnd_cc::{Controller as _, Signal};
+use cwnd_units::{Bytes, Duration, Ecn, Time};
+
+use super::{Connection, Sender, State};
+use crate::params::Recovery;
+use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+
+/// A segment that may go out now.
+#[derive(Clone, Copy)]
+struct Choice {
+    seq: u64,
+    len: u64,
+    /// The one retransmission that leaves HighRxt alone (RFC 6675 § 4, NextSeg rule 4).
+    rescue: bool,
+}
+
+impl Choice {
+    const fn of(seq: u64, len: u64) -> Self {
+        Self { seq, len, rescue: false }
+    }
+}
+
+impl Sender {
+    /// The next segment to send at `now`; `None` when window, data or pacing allow no more.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        match self.connection {
+            Connection::Established => {}
+            Connection::SynSent { sent: false, tries } => return Some(self.send_syn(now, tries)),
+            _ => return None,
+        }
+        if self.high == self.una && self.nxt < self.app_end {
+            self.wake_from_idle(now);
+        }
+        self.pacing_holds = now < self.pace_until;
+        if self.pacing_holds {
+            return None;
+        }
+        let choice = match self.recovery {
+            State::Open => self.choose_new_data(),
+            _ => self.choose_in_recovery(),
+        }?;
+        Some(self.send(now, choice))
+    }
+
+    fn send_syn(&mut self, now: Time, tries: u32) -> Segment {
+        self.connection = Connection::SynSent { sent: true, tries: tries + 1 };
+        self.last_sent = now;
+        self.rto_deadline = now + self.rto();
+        Segment {
+            seq: 0,
+            ts: now,
+            len: 0,
+            window: 0,
+            feedback: 0,
+            wire: self.config.ack_wire,
+            flags: Flags::SYN,
+            ecn: Ecn::NotEct,
+            sack: [SackBlock::default(); MAX_SACK_BLOCKS],
+        }
+    }
+
+    /// RFC 5681 § 4.1: after an idle time longer than the timeout the window restarts.
+    fn wake_from_idle(&mut self, now: Time) {
+        let idle = now.since(self.last_sent);
+        if self.config.params.idle_restart && self.high > 0 && idle > self.rto() {
+            let path = self.path(now);
+            self.cc.on_signal(&path, Signal::Idle { idle });
+            self.last_sent = now;
+        }
+    }
+
+    /// New data (or, gone back after a timeout without SACK, old data again) within both windows.
+    #[inline]
+    fn choose_new_data(&mut self) -> Option<Choice> {
+        let len = self.config.mss.min(self.app_end - self.nxt);
+        if len == 0 {
+            self.cwnd_limited = false;
+            return None;
+        }
+        let flight = self.nxt - self.una;
+        if flight + len > self.rwnd {
+            self.cwnd_limited = false;
+            return None;
+        }
+        let cwnd = self.cc.window().cwnd;
+        let choice = Choice::of(self.nxt, len);
+        if self.dupacks == 0 && self.scoreboard.is_empty() {
+            if flight + len <= cwnd {
+                return Some(choice);
+            }
+        } else if self.limited_transmit_allows(flight, len, cwnd) {
+            self.limited_sent += len;
+            return Some(choice);
+        }
+        self.cwnd_limited = true;
+        None
+    }
+
+    /// RFC 3042: a segment for each of the first two duplicate ACKs; with SACK, for each one reported (RFC 6675 § 5 (3)).
+    fn limited_transmit_allows(&self, flight: u64, len: u64, cwnd: u64) -> bool {
+        let params = &self.config.params;
+        if !params.limited_transmit {
+            return flight + len <= cwnd;
+        }
+        if params.recovery == Recovery::Sack {
+            return self.scoreboard.pipe(self.una, self.nxt) + len <= cwnd;
+        }
+        let extra = u64::from(self.dupacks.min(2)) * self.config.mss;
+        flight + len <= cwnd + extra
+    }
+
+    fn choose_in_recovery(&mut self) -> Option<Choice> {
+        if let State::Recovery(r) = &mut self.recovery
+            && r.retransmit_now
+        {
+            r.retransmit_now = false;
+            return Some(self.retransmission(self.una, self.high));
+        }
+        let choice = if self.config.params.recovery == Recovery::Sack {
+            self.choose_by_scoreboard()
+        } else {
+            self.choose_by_inflated_window()
+        };
+        self.cwnd_limited = choice.is_none();
+        choice
+    }
+
+    /// At most one segment from `seq`, not past `end`.
+    fn retransmission(&self, seq: u64, end: u64) -> Choice {
+        Choice::of(seq, self.config.mss.min(end - seq))
+    }
+
+    /// RFC 5681 § 3.2 (4)–(5), and after a timeout slow start over what went back.
+    fn choose_by_inflated_window(&self) -> Option<Choice> {
+        let len = self.config.mss.min(self.app_end.max(self.high) - self.nxt);
+        if len == 0 {
+            return None;
+        }
+        let inflation = match &self.recovery {
+            State::Recovery(r) => r.inflation,
+            _ => 0,
+        };
+        let window = self.cc.window().cwnd.saturating_add_signed(inflation).max(self.config.mss);
+        let in_flight = self.nxt - self.una + len;
+        (in_flight <= window.min(self.rwnd)).then_some(Choice::of(self.nxt, len))
+    }
+
+    /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
+    fn choose_by_scoreboard(&mut self) -> Option<Choice> {
+        let lost = self.scoreboard.next_lost();
+        let choice = if let Some(hole) = lost {
+            self.retransmission(hole.start, hole.end)
+        } else {
+            self.unsent().or_else(|| self.beyond_the_losses())?
+        };
+        let pipe = self.scoreboard.pipe(self.una, self.nxt);
+        let allowed = match &self.recovery {
+            State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => prr.allows(choice.len),
+            _ => pipe + choice.len <= self.cc.window().cwnd,
+        };
+        allowed.then_some(choice)
+    }
+
+    /// Rule 2: data never sent, within the receive window.
+    fn unsent(&self) -> Option<Choice> {
+        let len = self.config.mss.min(self.app_end - self.nxt);
+        let fits = self.nxt - self.una + len <= self.rwnd;
+        (len > 0 && fits).then_some(Choice::of(self.nxt, len))
+    }
+
+    /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the highest data.
+    fn beyond_the_losses(&mut self) -> Option<Choice> {
+        let State::Recovery(r) = &mut self.recovery else { return None };
+        if let Some(hole) = self.scoreboard.next_hole() {
+            return Some(self.retransmission(hole.start, hole.end));
+        }
+        if r.rescued || self.scoreboard.high_rxt() >= r.recover {
+            return None;
+        }
+        // Rule 4: the last segment below RecoveryPoint, once a recovery.
+        let seq = r.recover.saturating_sub(self.config.mss).max(self.scoreboard.high_rxt());
+        let choice = Choice { seq, len: r.recover - seq, rescue: true };
+        (!self.scoreboard.is_sacked(seq)).then_some(choice)
+    }
+
+    fn send(&mut self, now: Time, choice: Choice) -> Segment {
+        let Choice { seq, len, .. } = choice;
+        let end = seq + len;
+        let again = seq < self.high;
+        let mut flags = Flags::default();
+        let mut ecn = Ecn::NotEct;
+        if again {
+            self.counters.retransmissions += 1;
+            flags = Flags::RETRANSMITTED;
+            // Karn: what is timed may no longer be told from its repetition.
+            self.timed = None;
+        } else {
+            if self.config.params.ecn {
+                // RFC 3168 § 6.1.5: ECT on new data only; § 6.1.2: CWR on the first of it after a reduction.
+                ecn = Ecn::Ect0;
+                if self.cwr_pending {
+                    self.cwr_pending = false;
+                    flags = Flags::CWR;
+                }
+            }
+            if !self.config.params.timestamps && self.timed.is_none() {
+                self.timed = Some((end, now));
+            }
+        }
+        self.note_sent(choice, again);
+        self.counters.segments_sent += 1;
+        let wire = len as u16 + self.config.header;
+        self.counters.wire_bytes_sent += u64::from(wire);
+        self.last_sent = now;
+        if self.rto_deadline == Time::NEVER {
+            self.rto_deadline = now + self.rto();
+        }
+        if let Some(rate) = self.cc.pacing() {
+            self.pace_until = now + rate.time_for(Bytes(u64::from(wire))).max(Duration(1));
+        }
+        Segment {
+            seq,
+            ts: now,
+            len: len as u32,
+            window: 0,
+            feedback: 0,
+            wire,
+            flags,
+            ecn,
+            sack: [SackBlock::default(); MAX_SACK_BLOCKS],
+        }
+    }
+
+    /// Keeps the sequence variables, the scoreboard and PRR in step with what leaves.
+    fn note_sent(&mut self, choice: Choice, again: bool) {
+        let end = choice.seq + choice.len;
+        if let State::Recovery(r) = &mut self.recovery {
+            r.rescued |= choice.rescue;
+            if let Some(prr) = &mut r.prr {
+                prr.on_sent(choice.len);
+            }
+        }
+        if again && self.config.params.recovery == Recovery::Sack {
+            if !choice.rescue {
+                self.scoreboard.retransmitted(end);
+            }
+        } else if choice.seq == self.nxt {
+            self.nxt = end;
+            self.high = self.high.max(end);
+        }
+    }
+}
