@@ -68,7 +68,7 @@ impl Law {
         self.mtu = self.mtu.max(u64::from(wire_bytes));
     }
 
-    /// The time of the next drop: the interval shrinks with the square root of the count (RFC 8289 § 5.5).
+    /// The time of the next drop: the interval shrinks with the square root of the count (RFC 8289 § 5.6).
     pub(crate) fn next(&self, from: Time, count: u32) -> Time {
         // A square root and a division of IEEE numbers are the same bits on every machine.
         let wait = self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt();
@@ -76,7 +76,7 @@ impl Law {
     }
 }
 
-/// CoDel's variables (RFC 8289 § 5.3): the state machine, apart from the queue that it drains.
+/// CoDel's variables (RFC 8289 § 5.2): the state machine, apart from the queue that it drains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoDel {
     /// When a sojourn time that is above the target will have been so for an interval; `None` while it is below.
@@ -98,12 +98,6 @@ struct Head<P> {
 }
 
 impl CoDel {
-    /// Whether the controller is in its dropping state.
-    #[cfg(test)]
-    pub(crate) const fn is_dropping(&self) -> bool {
-        self.dropping
-    }
-
     /// The next packet that may leave `store`; those that may not are marked or dropped (RFC 8289 § 5.5, `dequeue`).
     #[inline]
     pub(crate) fn dequeue<P: Packet>(
@@ -114,7 +108,6 @@ impl CoDel {
         observer: &mut impl Observer<P>,
     ) -> Option<(P, Time)> {
         let Some(head) = self.head(now, law, store) else {
-            // Departs from RFC 8289 § 5.5 in form only: there an empty queue is a head that may not be dropped.
             self.dropping = false;
             return None;
         };
@@ -132,14 +125,14 @@ impl CoDel {
         }
     }
 
-    /// The head of the queue, judged (RFC 8289 § 5.4, `dodequeue`).
+    /// The head of the queue, judged (RFC 8289 § 5.6, `dodequeue`).
     #[inline]
     fn head<P: Packet>(&mut self, now: Time, law: &Law, store: &mut Store<P>) -> Option<Head<P>> {
         let Some((packet, entered)) = store.pop() else {
             self.first_above = None;
             return None;
         };
-        // A backlog of up to one packet keeps a slow line busy and is never a standing queue (RFC 8289 § 4.4, § 5.4).
+        // A backlog of up to one packet keeps a slow line busy and is never a standing queue (RFC 8289 § 4.2, § 5.6).
         let ok_to_drop = if now.since(entered) < law.target || store.bytes() <= law.mtu {
             self.first_above = None;
             false

@@ -6,9 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod codel;
+mod departure;
 pub mod fifo;
+pub mod fq_codel;
 mod mark;
+pub mod pie;
 mod qdisc;
+pub mod red;
 mod registry;
 mod store;
 

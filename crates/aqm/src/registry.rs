@@ -2,15 +2,24 @@ use cwnd_units::{LinkFacts, Rng, Time, params_choice};
 
 use crate::codel::{self, CoDelQueue};
 use crate::fifo::{self, Fifo};
+use crate::fq_codel::{self, FqCoDel};
+use crate::pie::{self, Pie};
 use crate::qdisc::{Backlog, Observer, Packet, Qdisc};
+use crate::red::{self, Red};
 
 params_choice! {
     /// Which queue discipline, with its parameters.
     pub enum QueueParams {
         /// First in, first out; drops when full.
         Fifo(fifo::Params) = "fifo",
+        /// Random early detection: marks or drops on arrival by an average of the queue length (Floyd & Jacobson 1993).
+        Red(red::Params) = "red",
         /// Controlled delay: marks or drops at the head when the delay stays above a target (RFC 8289).
         CoDel(codel::Params) = "codel",
+        /// Proportional integral controller: marks or drops on arrival to hold a delay (RFC 8033).
+        Pie(pie::Params) = "pie",
+        /// Fair queueing with CoDel in each queue (RFC 8290).
+        FqCoDel(fq_codel::Params) = "fq-codel",
     }
 }
 
@@ -19,17 +28,26 @@ params_choice! {
 pub enum AnyQdisc<P> {
     /// First in, first out.
     Fifo(Fifo<P>),
+    /// RED.
+    Red(Red<P>),
     /// CoDel.
     CoDel(CoDelQueue<P>),
+    /// PIE.
+    Pie(Pie<P>),
+    /// FQ-CoDel.
+    FqCoDel(FqCoDel<P>),
 }
 
 impl QueueParams {
     /// An empty queue with these parameters before this link; `rng` serves the disciplines that draw lots.
     #[must_use]
-    pub fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> AnyQdisc<P> {
+    pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
         match self {
             Self::Fifo(p) => AnyQdisc::Fifo(Fifo::new(p, link)),
+            Self::Red(p) => AnyQdisc::Red(Red::new(p, link, rng)),
             Self::CoDel(p) => AnyQdisc::CoDel(CoDelQueue::new(p, link)),
+            Self::Pie(p) => AnyQdisc::Pie(Pie::new(p, link, rng)),
+            Self::FqCoDel(p) => AnyQdisc::FqCoDel(FqCoDel::new(p, link, rng)),
         }
     }
 }
@@ -39,7 +57,10 @@ macro_rules! each {
     ($self:expr, $q:ident => $call:expr) => {
         match $self {
             AnyQdisc::Fifo($q) => $call,
+            AnyQdisc::Red($q) => $call,
             AnyQdisc::CoDel($q) => $call,
+            AnyQdisc::Pie($q) => $call,
+            AnyQdisc::FqCoDel($q) => $call,
         }
     };
 }

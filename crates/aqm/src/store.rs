@@ -82,13 +82,4 @@ impl<P: Packet> Store<P> {
     pub(crate) fn backlog(&self) -> Backlog {
         Backlog { packets: self.ring.len() as u64, bytes: self.bytes }
     }
-
-    /// The bound on packets, or on bytes, whichever there is.
-    pub(crate) const fn limit(&self) -> Limit {
-        if self.max_packets == u64::MAX {
-            Limit::Bytes(self.max_bytes)
-        } else {
-            Limit::Packets(self.max_packets)
-        }
-    }
 }

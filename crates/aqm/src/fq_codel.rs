@@ -1,0 +1,253 @@
+//! FQ-CoDel (RFC 8290): flows hashed to queues, served in deficit round robin with priority for new ones, each under
+//! its own CoDel.
+
+use cwnd_units::{Bytes, Duration, Invalid, Limit, LinkFacts, QueueSize, Rng, Time, params};
+
+use crate::codel::{CoDel, Law, check_delays};
+use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::store::Store;
+
+params! {
+    /// FQ-CoDel (RFC 8290).
+    pub struct Params {
+        /// Number of queues that flows are hashed to.
+        #[source("RFC 8290 § 5.2.5: 1024")]
+        pub flows: u32 = 1024,
+        /// Bytes that a queue may send in its turn.
+        #[source("RFC 8290 § 5.2.4: 1514 B, a full Ethernet frame")]
+        pub quantum: Bytes = Bytes(1514),
+        /// How much may wait in all queues together.
+        #[source("RFC 8290 § 5.2.3: 10240 packets")]
+        pub limit: QueueSize = QueueSize::Packets(10_240),
+        /// CoDel's acceptable standing delay, in each queue.
+        #[source("RFC 8290 § 5.2.2: 5 ms")]
+        pub target: Duration = Duration::from_millis(5),
+        /// How long the sojourn time must stay above the target.
+        #[source("RFC 8290 § 5.2.1: 100 ms")]
+        pub interval: Duration = Duration::from_millis(100),
+        /// A queue up to this long never counts as standing; the largest packet seen, if that is larger.
+        #[source("RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
+        pub mtu: Bytes = Bytes(1500),
+        /// Whether ECN-capable packets are marked instead of dropped.
+        #[source("RFC 8290 § 5.2.6: ECN is on by default")]
+        pub ecn: bool = true,
+    }
+    check |p| {
+        check_delays(p.target, p.interval)?;
+        if p.flows == 0 || p.flows > MAX_FLOWS {
+            return Err(Invalid {
+                key: "flows",
+                message: format!("from 1 to {MAX_FLOWS} queues are possible, {} were asked for", p.flows),
+            });
+        }
+        if p.quantum.0 == 0 || p.quantum.0 > MAX_QUANTUM {
+            return Err(Invalid {
+                key: "quantum",
+                message: format!(
+                    "a turn is from 1 B to {}: with none the scheduler would never send, with more it would not share",
+                    Bytes(MAX_QUANTUM)
+                ),
+            });
+        }
+    }
+}
+
+/// One queue, with its place in the schedule.
+#[derive(Debug)]
+struct Flow<P> {
+    store: Store<P>,
+    codel: CoDel,
+    /// Bytes that it may still send in this turn; negative after a packet larger than what was left.
+    deficit: i64,
+    /// The next in the list that it is on.
+    next: u32,
+    /// Whether it is on a list.
+    listed: bool,
+}
+
+/// A first-in, first-out list of flows, linked through [`Flow::next`].
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self { head: NOBODY, tail: NOBODY };
+
+    fn push<P>(&mut self, flows: &mut [Flow<P>], index: u32) {
+        flows[index as usize].next = NOBODY;
+        if self.head == NOBODY {
+            self.head = index;
+        } else {
+            flows[self.tail as usize].next = index;
+        }
+        self.tail = index;
+    }
+
+    /// Takes the head off; the list must not be empty.
+    fn pop<P>(&mut self, flows: &[Flow<P>]) {
+        self.head = flows[self.head as usize].next;
+    }
+}
+
+/// Flow queueing with CoDel in each queue.
+#[derive(Debug)]
+pub struct FqCoDel<P> {
+    law: Law,
+    quantum: i64,
+    max: Backlog,
+    /// Keeps flows from being hashed alike in every queue of a path.
+    perturbation: u64,
+    flows: Vec<Flow<P>>,
+    /// Queues that came into being since their last turn: served first.
+    new: List,
+    old: List,
+    backlog: Backlog,
+}
+
+impl<P: Packet> FqCoDel<P> {
+    /// Empty queues before this link; `rng` gives the perturbation of the hash (RFC 8290 § 4.1).
+    #[must_use]
+    pub fn new(params: &Params, link: &LinkFacts, mut rng: Rng) -> Self {
+        let max = match params.limit.resolve(link) {
+            Limit::Packets(packets) => Backlog { packets, bytes: u64::MAX },
+            Limit::Bytes(bytes) => Backlog { packets: u64::MAX, bytes },
+        };
+        let flows = (0..params.flows.clamp(1, MAX_FLOWS))
+            .map(|_| Flow {
+                store: Store::unlimited(),
+                codel: CoDel::default(),
+                deficit: 0,
+                next: NOBODY,
+                listed: false,
+            })
+            .collect();
+        let quantum = params.quantum.0.clamp(1, MAX_QUANTUM);
+        Self {
+            law: Law {
+                target: params.target,
+                interval: params.interval,
+                mtu: params.mtu.0,
+                ecn: params.ecn,
+            },
+            quantum: quantum.cast_signed(),
+            max,
+            perturbation: rng.bits(),
+            flows,
+            new: List::EMPTY,
+            old: List::EMPTY,
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// The queue of a flow (RFC 8290 § 4.1): a perturbed hash, scaled to the number of queues without a division.
+    #[inline]
+    fn bucket(&self, hash: u64) -> u32 {
+        let mixed = mix(hash ^ self.perturbation);
+        let scaled = (u128::from(mixed) * self.flows.len() as u128) >> u64::BITS;
+        // Below the number of queues, which is a `u32`.
+        scaled as u32
+    }
+
+    /// Drops from the head of the longest queue until half of it is gone (RFC 8290 § 4.1), so that one search over
+    /// all queues serves many packets of an overload.
+    #[cold]
+    fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
+        let Some(fattest) =
+            self.flows.iter_mut().max_by_key(|f| (f.store.bytes(), f.store.backlog().packets))
+        else {
+            return;
+        };
+        let keep = fattest.store.bytes() - fattest.store.bytes() / 2;
+        for _ in 0..DROP_BATCH {
+            let Some((packet, _)) = fattest.store.pop() else { break };
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= u64::from(packet.wire_bytes());
+            observer.dropped(now, &packet, Reason::Overlimit);
+            if fattest.store.bytes() <= keep {
+                break;
+            }
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for FqCoDel<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        let size = packet.wire_bytes();
+        self.law.saw(size);
+        let index = self.bucket(packet.flow_hash());
+        let flow = &mut self.flows[index as usize];
+        flow.store.push(now, packet);
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(size);
+        if !flow.listed {
+            // RFC 8290 § 4.1: a queue that was not active is new, with a full turn before it.
+            flow.listed = true;
+            flow.deficit = self.quantum;
+            self.new.push(&mut self.flows, index);
+        }
+        while self.backlog.packets > self.max.packets || self.backlog.bytes > self.max.bytes {
+            self.drop_from_fattest(now, observer);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        // RFC 8290 § 4.2.
+        loop {
+            let from_new = self.new.head != NOBODY;
+            let list = if from_new { &mut self.new } else { &mut self.old };
+            let index = list.head;
+            if index == NOBODY {
+                return None;
+            }
+            let flow = &mut self.flows[index as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                list.pop(&self.flows);
+                self.old.push(&mut self.flows, index);
+                continue;
+            }
+            let before = flow.store.backlog();
+            let sent = flow.codel.dequeue(now, &self.law, &mut flow.store, observer);
+            let after = flow.store.backlog();
+            self.backlog.packets -= before.packets - after.packets;
+            self.backlog.bytes -= before.bytes - after.bytes;
+            if let Some((packet, entered)) = sent {
+                flow.deficit -= i64::from(packet.wire_bytes());
+                return Some((packet, entered));
+            }
+            // An empty new queue takes a pass through the old ones, so that it cannot starve them by coming and going.
+            list.pop(&self.flows);
+            if from_new {
+                self.old.push(&mut self.flows, index);
+            } else {
+                self.flows[index as usize].listed = false;
+            }
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea & Flood 2014): every bit of the hash moves every bit of the result.
+#[inline]
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// End of a list.
+const NOBODY: u32 = u32::MAX;
+/// Packets dropped for one search at most (RFC 8290 § 4.1: 64).
+const DROP_BATCH: u32 = 64;
+/// Most queues (Linux sch_fq_codel: 65536).
+const MAX_FLOWS: u32 = 1 << 16;
+/// Longest turn in bytes: far above a packet, far below what overflows.
+const MAX_QUANTUM: u64 = 1 << 30;

@@ -1,0 +1,391 @@
+//! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a probability that a timer
+//! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
+
+use cwnd_units::{Bytes, Duration, Invalid, LinkFacts, QueueSize, Rng, Time, param_enum, params};
+
+use crate::departure::DepartureRate;
+use crate::mark::congested;
+use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::store::Store;
+
+param_enum! {
+    /// How the queueing delay is known.
+    pub enum Estimator {
+        /// The time that the last packet to leave had spent in the queue.
+        Timestamp = "timestamp",
+        /// The backlog divided by a measured departure rate (Little's law).
+        DepartureRate = "departure-rate",
+    }
+}
+
+param_enum! {
+    /// How the change of the probability is scaled down while the probability is small.
+    pub enum Tuning {
+        /// Six steps down to one millionth.
+        Rfc8033 = "rfc8033",
+        /// Two steps, at 1 % and 10 %.
+        Coarse = "coarse",
+    }
+}
+
+params! {
+    /// PIE (RFC 8033).
+    pub struct Params {
+        /// The delay to hold (QDELAY_REF).
+        #[source("RFC 8033 § 4.2: 15 ms")]
+        pub target: Duration = Duration::from_millis(15),
+        /// How often the probability is computed anew.
+        #[source("RFC 8033 § 4.2: 15 ms")]
+        pub t_update: Duration = Duration::from_millis(15),
+        /// Weight of the distance from the target, per second.
+        #[source("RFC 8033 § 4.2: 0.125")]
+        pub alpha: f64 = 0.125,
+        /// Weight of the trend of the delay, per second.
+        #[source("RFC 8033 § 4.2: 1.25")]
+        pub beta: f64 = 1.25,
+        /// A burst up to this long passes untouched after a time without congestion.
+        #[source("RFC 8033 § 4.4: 150 ms")]
+        pub max_burst: Duration = Duration::from_millis(150),
+        /// How much may wait.
+        #[source("Linux sch_pie: 1000 packets")]
+        pub limit: QueueSize = QueueSize::Packets(1000),
+        /// Size of a typical packet: a queue of no more than two is left alone; byte mode scales by it.
+        #[source("RFC 8033 § 4.1 leaves it open; Linux takes the MTU, here that of Ethernet")]
+        pub mean_packet: Bytes = Bytes(1500),
+        /// How the delay is known.
+        #[source("RFC 8033 § 4.3 allows both; timestamps as in Linux since 5.5")]
+        pub estimator: Estimator = Estimator::Timestamp,
+        /// Bytes to count in one measurement of the departure rate, and the backlog below which none begins.
+        #[source("RFC 8033 § 5.2: 2^14 B")]
+        pub dq_threshold: Bytes = Bytes(1 << 14),
+        /// Weight of a new measurement in the average departure rate.
+        #[source("Linux sch_pie: 1/8")]
+        pub dq_weight: f64 = 0.125,
+        /// How steps are scaled down at small probabilities.
+        #[source("RFC 8033 § 4.2")]
+        pub tuning: Tuning = Tuning::Rfc8033,
+        /// Whether a step is at most 2 % once the probability is 10 % or more.
+        #[source("RFC 8033 § 5.5; on as in Linux and FreeBSD")]
+        pub cap_adjustment: bool = true,
+        /// Above this delay the probability grows by another 2 % each time; none never does.
+        #[source("not in RFC 8033; Linux sch_pie and RFC 8034 have 250 ms")]
+        pub surge_above: Option<Duration> = None,
+        /// Whether lots are drawn so that drops come neither in clumps nor far apart.
+        #[source("RFC 8033 § 5.4; optional")]
+        pub derandomise: bool = false,
+        /// Whether a packet's probability is in proportion to its size (up to `mean_packet`).
+        #[source("RFC 8033 § 5, optional; off in Linux")]
+        pub byte_mode: bool = false,
+        /// Whether ECN-capable packets are marked instead of dropped.
+        #[source("RFC 8033 § 5.1; on, as RFC 7567 § 4.2.1 asks of queue managers")]
+        pub ecn: bool = true,
+        /// Above this probability ECN-capable packets are dropped too; none always marks.
+        #[source("RFC 8033 § 5.1 mark_ecnth: 0.1")]
+        pub mark_ecnth: Option<f64> = Some(0.1),
+    }
+    presets {
+        /// Linux 3.14 to 4.5 (sch_pie): target 20 ms every 30 ms, burst 100 ms, delay from the departure rate, coarse tuning.
+        "linux-3.17" => |p| { linux_3_17(p); }
+        /// The routers of the ABE paper (§ IV-A): Linux 3.17 that marks at any probability.
+        "abe" => |p| {
+            linux_3_17(p);
+            p.mark_ecnth = None;
+        }
+    }
+    check |p| {
+        let invalid = |key, message: String| Err(Invalid { key, message });
+        if p.t_update == Duration::ZERO {
+            return invalid("t_update", "an update period of zero would never let time pass; write 15 ms".to_owned());
+        }
+        if p.target == Duration::ZERO {
+            return invalid("target", "a target of zero marks whenever anything waits; write 15 ms".to_owned());
+        }
+        for (key, value) in [("alpha", p.alpha), ("beta", p.beta)] {
+            if value < 0.0 {
+                return invalid(key, format!("a gain must not be negative, {value} would drop less the more waits"));
+            }
+        }
+        if !(p.dq_weight > 0.0 && p.dq_weight <= 1.0) {
+            return invalid("dq_weight", format!("a weight above 0 and up to 1 is needed, not {}", p.dq_weight));
+        }
+        if p.mean_packet.0 == 0 {
+            return invalid("mean_packet", "a packet has at least one byte; write 1500 B".to_owned());
+        }
+        if p.dq_threshold.0 == 0 {
+            return invalid("dq_threshold", "a rate is measured over at least one byte; write 16384 B".to_owned());
+        }
+        if p.mark_ecnth.is_some_and(|m| !(0.0..=1.0).contains(&m)) {
+            return invalid("mark_ecnth", "a probability from 0 to 1, or \"none\", is needed".to_owned());
+        }
+    }
+}
+
+/// What sch_pie.c has in Linux 3.14 to 4.5.
+fn linux_3_17(p: &mut Params) {
+    *p = Params {
+        target: Duration::from_millis(20),
+        t_update: Duration::from_millis(30),
+        alpha: 0.125,
+        beta: 1.25,
+        max_burst: Duration::from_millis(100),
+        limit: QueueSize::Packets(1000),
+        mean_packet: Bytes(1500),
+        estimator: Estimator::DepartureRate,
+        dq_threshold: Bytes(10_000),
+        dq_weight: 0.125,
+        tuning: Tuning::Coarse,
+        cap_adjustment: true,
+        surge_above: Some(Duration::from_millis(250)),
+        derandomise: false,
+        byte_mode: false,
+        ecn: true,
+        mark_ecnth: Some(0.1),
+    };
+}
+
+/// PIE's variables: the controller, apart from its queue.
+#[derive(Clone, Debug)]
+struct Controller {
+    probability: f64,
+    /// Latest sample of the queueing delay.
+    delay: Duration,
+    /// The sample at the last update.
+    delay_old: Duration,
+    /// How long arrivals are still let through untouched.
+    burst_allowance: Duration,
+    /// Probability gathered since the last hit (RFC 8033 § 5.4).
+    gathered: f64,
+}
+
+impl Controller {
+    /// The update of every `t_update` with the delay as it is now (RFC 8033 § 4.2).
+    fn update(&mut self, p: &Params, delay: Duration) {
+        self.delay = delay;
+        let seconds = delay.as_secs_f64();
+        let distance = seconds - p.target.as_secs_f64();
+        let trend = seconds - self.delay_old.as_secs_f64();
+        let mut step = (p.alpha * distance + p.beta * trend) * p.tuning.scale(self.probability);
+        if p.cap_adjustment && self.probability >= CAP_FROM && step > MAX_STEP {
+            step = MAX_STEP;
+        }
+        if p.surge_above.is_some_and(|limit| delay > limit) {
+            step += MAX_STEP;
+        }
+        self.probability += step;
+        if delay == Duration::ZERO && self.delay_old == Duration::ZERO {
+            self.probability *= DECAY;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.delay_old = delay;
+    }
+
+    /// Whether there was no congestion of late: the probability is zero and the delay below half the target, now and at
+    /// the last update.
+    #[inline]
+    fn is_calm(&self, p: &Params) -> bool {
+        let half = p.target / 2;
+        self.probability == 0.0 && self.delay < half && self.delay_old < half
+    }
+
+    /// Whether the arriving packet is hit (RFC 8033 § 4.1, § 4.4 and § 5.4).
+    #[inline]
+    fn hits(&mut self, p: &Params, backlog: u64, wire_bytes: u32, rng: &mut Rng) -> bool {
+        if self.burst_allowance > Duration::ZERO {
+            return false;
+        }
+        // RFC 8033 § 4.1: stay work-conserving.
+        let low = self.delay_old < p.target / 2 && self.probability < NOT_TOO_HIGH;
+        if low || backlog <= 2 * p.mean_packet.0 {
+            return false;
+        }
+        let chance = if p.byte_mode {
+            let part = f64::from(wire_bytes) / p.mean_packet.0 as f64;
+            self.probability * part.min(1.0)
+        } else {
+            self.probability
+        };
+        if p.derandomise {
+            // RFC 8033 § 5.4: not before 0.85 of a drop is due, never later than after 8.5.
+            if self.probability == 0.0 {
+                self.gathered = 0.0;
+            }
+            self.gathered += chance;
+            if self.gathered < GATHER_LEAST {
+                return false;
+            }
+            if self.gathered < GATHER_MOST && !rng.chance(chance) {
+                return false;
+            }
+            self.gathered = 0.0;
+            return true;
+        }
+        chance > 0.0 && rng.chance(chance)
+    }
+}
+
+impl Tuning {
+    /// What a step is multiplied by at this probability, so that it stays small against it (RFC 8033 § 4.2).
+    fn scale(self, probability: f64) -> f64 {
+        let table: &[(f64, f64)] = match self {
+            Self::Rfc8033 => &RFC_STEPS,
+            Self::Coarse => &COARSE_STEPS,
+        };
+        table.iter().find(|(below, _)| probability < *below).map_or(1.0, |(_, scale)| *scale)
+    }
+}
+
+/// A queue under PIE.
+#[derive(Debug)]
+pub struct Pie<P> {
+    params: Params,
+    controller: Controller,
+    departures: DepartureRate,
+    next_update: Time,
+    rng: Rng,
+    store: Store<P>,
+}
+
+impl<P: Packet> Pie<P> {
+    /// An empty queue before this link.
+    #[must_use]
+    pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
+        let mut params = params.clone();
+        // A period of zero is refused by the check; without one the timer would never move.
+        params.t_update = params.t_update.max(Duration(1));
+        Self {
+            controller: Controller {
+                probability: 0.0,
+                delay: Duration::ZERO,
+                delay_old: Duration::ZERO,
+                burst_allowance: params.max_burst,
+                gathered: 0.0,
+            },
+            departures: DepartureRate::new(params.dq_threshold.0, params.dq_weight),
+            next_update: Time::ZERO + params.t_update,
+            store: Store::new(params.limit.resolve(link)),
+            rng,
+            params,
+        }
+    }
+
+    /// The delay that PIE believes in at an update.
+    fn estimate(&self) -> Duration {
+        match self.params.estimator {
+            Estimator::Timestamp => self.controller.delay,
+            Estimator::DepartureRate => self.departures.delay(self.store.bytes()),
+        }
+    }
+
+    /// One periodic update.
+    fn update(&mut self) {
+        let delay = self.estimate();
+        let calm_before = self.controller.delay_old < self.params.target / 2;
+        self.controller.update(&self.params, delay);
+        match self.params.estimator {
+            Estimator::Timestamp => {
+                // RFC 8033 § 4.4: the allowance runs out with the updates.
+                self.controller.burst_allowance =
+                    self.controller.burst_allowance - self.params.t_update;
+            }
+            Estimator::DepartureRate => {
+                // Linux 3.17 starts over when two samples were low, the probability is zero and a rate was known.
+                if calm_before
+                    && self.controller.is_calm(&self.params)
+                    && self.departures.is_known()
+                {
+                    self.departures.reset();
+                    self.controller.burst_allowance = self.params.max_burst;
+                }
+            }
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Pie<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, mut packet: P, observer: &mut impl Observer<P>) {
+        let p = &self.params;
+        let size = packet.wire_bytes();
+        if !self.store.fits(size) {
+            self.controller.gathered = 0.0;
+            observer.dropped(now, &packet, Reason::Overlimit);
+            return;
+        }
+        if self.controller.hits(p, self.store.bytes(), size, &mut self.rng) {
+            // RFC 8033 § 5.1: too high a probability means that marks are not answered.
+            let ecn = p.ecn && p.mark_ecnth.is_none_or(|most| self.controller.probability <= most);
+            if !congested(now, &mut packet, ecn, Reason::Pie, observer) {
+                return;
+            }
+        } else if p.estimator == Estimator::Timestamp && self.controller.is_calm(p) {
+            // RFC 8033 § 4.4: a time without congestion earns a new allowance.
+            self.controller.burst_allowance = p.max_burst;
+        }
+        self.store.push(now, packet);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        let (packet, entered) = self.store.pop()?;
+        match self.params.estimator {
+            Estimator::Timestamp => {
+                // What the last packet of a queue suffered says nothing of the next one: it will find the queue empty.
+                self.controller.delay =
+                    if self.store.is_empty() { Duration::ZERO } else { now.since(entered) };
+            }
+            Estimator::DepartureRate => {
+                // In Linux 3.17 the allowance runs out with the measured departures.
+                if let Some(took) =
+                    self.departures.left(now, packet.wire_bytes(), self.store.bytes())
+                {
+                    self.controller.burst_allowance = self.controller.burst_allowance - took;
+                }
+            }
+        }
+        Some((packet, entered))
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        while self.next_update <= now && self.next_update < Time::NEVER {
+            self.update();
+            self.next_update += self.params.t_update;
+        }
+    }
+
+    fn probability(&self) -> Option<f64> {
+        Some(self.controller.probability)
+    }
+}
+
+/// Below each probability, what a step is multiplied by (RFC 8033 § 4.2).
+const RFC_STEPS: [(f64, f64); 6] = [
+    (0.000_001, 1.0 / 2048.0),
+    (0.000_01, 1.0 / 512.0),
+    (0.000_1, 1.0 / 128.0),
+    (0.001, 1.0 / 32.0),
+    (0.01, 1.0 / 8.0),
+    (0.1, 1.0 / 2.0),
+];
+/// The same in Linux 3.14 to 4.5.
+const COARSE_STEPS: [(f64, f64); 2] = [(0.01, 1.0 / 8.0), (0.1, 1.0 / 2.0)];
+/// Decay of the probability in each update while nothing waits (RFC 8033 § 4.2).
+const DECAY: f64 = 0.98;
+/// From this probability on a step is capped (RFC 8033 § 5.5).
+const CAP_FROM: f64 = 0.1;
+/// The cap (RFC 8033 § 5.5), and what a surge adds.
+const MAX_STEP: f64 = 0.02;
+/// Below this probability a delay of less than half the target excuses from drops (RFC 8033 § 4.1).
+const NOT_TOO_HIGH: f64 = 0.2;
+/// Bounds of the gathered probability (RFC 8033 § 5.4).
+const GATHER_LEAST: f64 = 0.85;
+const GATHER_MOST: f64 = 8.5;

@@ -1,0 +1,345 @@
+//! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or drops on arrival
+//! with a probability that grows with a weighted average of the queue length.
+
+use cwnd_units::{Bytes, Invalid, Limit, LinkFacts, QueueSize, Rng, Time, param_enum, params};
+
+use crate::mark::congested;
+use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::store::Store;
+
+param_enum! {
+    /// What a queue length is counted in.
+    pub enum Mode {
+        /// Packets; every packet has the same probability.
+        Packets = "packets",
+        /// Bytes; a packet's probability is in proportion to its size.
+        Bytes = "bytes",
+    }
+}
+
+param_enum! {
+    /// What is done with an ECN-capable packet while the average is above what probabilities cover.
+    pub enum Forced {
+        /// It is dropped (RFC 3168 § 7; ns-2).
+        Drop = "drop",
+        /// It is marked (Floyd & Jacobson 1993 mark every packet there).
+        Mark = "mark",
+    }
+}
+
+params! {
+    /// RED (Floyd & Jacobson 1993).
+    pub struct Params {
+        /// No packet is marked while the average queue is below this.
+        #[source("Floyd & Jacobson 1993 § 8: 5 packets")]
+        pub min_th: QueueSize = QueueSize::Packets(5),
+        /// At this average the probability reaches `max_p`.
+        #[source("Floyd & Jacobson 1993 § 8: 15 packets; max_th = 3 min_th in Floyd 1997")]
+        pub max_th: QueueSize = QueueSize::Packets(15),
+        /// Probability at the upper threshold.
+        #[source("Floyd 1997, Discussions of setting parameters: 0.1 (the paper of 1993 had 0.02)")]
+        pub max_p: f64 = 0.1,
+        /// Weight of a new sample in the average.
+        #[source("Floyd & Jacobson 1993 § 8: 0.002")]
+        pub w_q: f64 = 0.002,
+        /// How much may wait.
+        #[source("Linux default for other disciplines: 1000 packets; far above the thresholds")]
+        pub limit: QueueSize = QueueSize::Packets(1000),
+        /// Size of a typical packet: converts thresholds, ages the average over idle time, scales by size in byte mode.
+        #[source("a full packet on Ethernet; ns-2 has 500 B")]
+        pub mean_packet: Bytes = Bytes(1500),
+        /// Whether queue and probability go by packets or bytes.
+        #[source("ns-2 bytes_ and queue_in_bytes_; packets as in Linux and ns-3")]
+        pub mode: Mode = Mode::Packets,
+        /// Whether the probability rises from `max_p` to 1 between `max_th` and twice that, instead of jumping.
+        #[source("Floyd 2000, Recommendation on using the gentle variant of RED")]
+        pub gentle: bool = true,
+        /// Whether marks come at least 1/p packets apart: uniform in [1/p, 2/p] instead of [1, 1/p].
+        #[source("not in Floyd & Jacobson 1993; ns-2 wait_, which is on there")]
+        pub wait: bool = false,
+        /// Whether ECN-capable packets are marked instead of dropped.
+        #[source("RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
+        pub ecn: bool = true,
+        /// What happens to ECN-capable packets when the average is above `max_th` (gentle: twice that).
+        #[source("RFC 3168 § 7: drop")]
+        pub forced: Forced = Forced::Drop,
+        /// From this probability (before spacing) on, ECN-capable packets are dropped too.
+        #[source("none in the papers; ns-2 mark_p_ 0.1 with use_mark_p_")]
+        pub mark_p: Option<f64> = None,
+    }
+    presets {
+        /// The defaults of ns-2.35 where they differ, with marking.
+        "ns-2" => |p| {
+            p.mode = Mode::Bytes;
+            p.mean_packet = Bytes(500);
+            p.wait = true;
+            p.gentle = true;
+            p.mark_p = Some(0.1);
+            p.forced = Forced::Drop;
+        }
+        /// The setting of the BECN paper: byte mode, thresholds 15 and 45 KB, buffer 90 KB, max_p 0.1, w_q 0.002, on ns-2.
+        "becn" => |p| {
+            p.min_th = QueueSize::Bytes(Bytes(15_000));
+            p.max_th = QueueSize::Bytes(Bytes(45_000));
+            p.limit = QueueSize::Bytes(Bytes(90_000));
+            p.max_p = 0.1;
+            p.w_q = 0.002;
+            p.mode = Mode::Bytes;
+            p.mean_packet = Bytes(1000);
+            p.gentle = false;
+            p.wait = true;
+            p.forced = Forced::Drop;
+            p.mark_p = None;
+        }
+    }
+    check |p| {
+        let invalid = |key, message: String| Err(Invalid { key, message });
+        let ordered = match (p.min_th, p.max_th) {
+            (QueueSize::Packets(a), QueueSize::Packets(b)) | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a < b,
+            (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a < b,
+            (QueueSize::Time(a), QueueSize::Time(b)) => a < b,
+            // Different units meet only on a link.
+            _ => true,
+        };
+        if !ordered {
+            return invalid("max_th", format!("the upper threshold ({}) must be above min_th ({})", p.max_th, p.min_th));
+        }
+        if !(p.max_p > 0.0 && p.max_p <= 1.0) {
+            return invalid("max_p", format!("a probability above 0 and up to 1 is needed, not {}", p.max_p));
+        }
+        if !(p.w_q > 0.0 && p.w_q <= 1.0) {
+            return invalid("w_q", format!("a weight above 0 and up to 1 is needed, not {}", p.w_q));
+        }
+        if p.mean_packet.0 == 0 {
+            return invalid("mean_packet", "a packet has at least one byte; write 1500 B".to_owned());
+        }
+        if p.mark_p.is_some_and(|m| !(0.0..=1.0).contains(&m)) {
+            return invalid("mark_p", "a probability from 0 to 1, or \"none\", is needed".to_owned());
+        }
+    }
+}
+
+/// A queue under RED.
+#[derive(Debug)]
+pub struct Red<P> {
+    law: Law,
+    average: f64,
+    /// Packets since the last mark or drop; `None` while the average is below the lower threshold (−1 in the paper).
+    count: Option<u32>,
+    /// When the queue became empty, if it is.
+    idle_since: Option<Time>,
+    rng: Rng,
+    store: Store<P>,
+}
+
+/// Parameters in the unit of the mode, and what follows from them.
+#[derive(Debug)]
+struct Law {
+    min_th: f64,
+    max_th: f64,
+    max_p: f64,
+    w_q: f64,
+    mode: Mode,
+    gentle: bool,
+    wait: bool,
+    ecn: bool,
+    forced: Forced,
+    mark_p: f64,
+    /// Typical packets that the link sends in a nanosecond: what idle time is counted in.
+    packets_per_ns: f64,
+    /// 1 / mean packet size.
+    per_mean_packet: f64,
+}
+
+/// What the average says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Zone {
+    /// Below the lower threshold.
+    Quiet,
+    /// By chance, with p_b.
+    Early(f64),
+    /// Always.
+    Forced,
+}
+
+impl Law {
+    fn new(p: &Params, link: &LinkFacts) -> Self {
+        let mean = p.mean_packet.0.max(1) as f64;
+        let in_mode = |size: QueueSize| match (p.mode, size.resolve(link)) {
+            (Mode::Packets, Limit::Packets(n)) | (Mode::Bytes, Limit::Bytes(n)) => n as f64,
+            (Mode::Packets, Limit::Bytes(n)) => n as f64 / mean,
+            (Mode::Bytes, Limit::Packets(n)) => n as f64 * mean,
+        };
+        Self {
+            min_th: in_mode(p.min_th),
+            max_th: in_mode(p.max_th),
+            max_p: p.max_p,
+            w_q: p.w_q,
+            mode: p.mode,
+            gentle: p.gentle,
+            wait: p.wait,
+            ecn: p.ecn,
+            forced: p.forced,
+            // Never reached by a probability.
+            mark_p: p.mark_p.unwrap_or(f64::INFINITY),
+            packets_per_ns: link.rate.bits_per_sec() as f64 / BITS_PER_BYTE / NS_PER_S / mean,
+            per_mean_packet: 1.0 / mean,
+        }
+    }
+
+    /// p_b, the probability before spacing (Floyd & Jacobson 1993 § 4; Floyd 2000 for the gentle part).
+    #[inline]
+    fn zone(&self, average: f64) -> Zone {
+        if average < self.min_th {
+            Zone::Quiet
+        } else if average < self.max_th {
+            Zone::Early(self.max_p * (average - self.min_th) / (self.max_th - self.min_th))
+        } else if self.gentle && average < 2.0 * self.max_th {
+            Zone::Early(self.max_p + (1.0 - self.max_p) * (average - self.max_th) / self.max_th)
+        } else {
+            Zone::Forced
+        }
+    }
+
+    /// p_a, which spaces marks evenly: `count` packets went unmarked since the last one (Floyd & Jacobson 1993 § 4).
+    #[inline]
+    fn spaced(&self, p_b: f64, count: u32) -> f64 {
+        let expected = f64::from(count) * p_b;
+        if self.wait {
+            // ns-2 `wait_`: nothing for 1/p_b packets, then uniform over the next 1/p_b.
+            if expected < 1.0 {
+                0.0
+            } else if expected < 2.0 {
+                p_b / (2.0 - expected)
+            } else {
+                1.0
+            }
+        } else if expected < 1.0 {
+            p_b / (1.0 - expected)
+        } else {
+            1.0
+        }
+    }
+}
+
+impl<P: Packet> Red<P> {
+    /// An empty queue before this link.
+    #[must_use]
+    pub fn new(params: &Params, link: &LinkFacts, rng: Rng) -> Self {
+        Self {
+            law: Law::new(params, link),
+            average: 0.0,
+            count: None,
+            idle_since: Some(Time::ZERO),
+            rng,
+            store: Store::new(params.limit.resolve(link)),
+        }
+    }
+
+    /// The average queue length, in packets or bytes as the mode says.
+    #[must_use]
+    pub const fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// Brings the average up to an arrival (Floyd & Jacobson 1993 § 4, Fig. 2).
+    #[inline]
+    fn update_average(&mut self, now: Time) {
+        if let Some(since) = self.idle_since.take() {
+            // The average ages as if m typical packets had arrived at an empty queue in the idle time.
+            let m = now.since(since).as_nanos() as f64 * self.law.packets_per_ns;
+            self.average *= libm::pow(1.0 - self.law.w_q, m);
+        } else {
+            let backlog = self.store.backlog();
+            let length = match self.law.mode {
+                Mode::Packets => backlog.packets,
+                Mode::Bytes => backlog.bytes,
+            };
+            self.average += self.law.w_q * (length as f64 - self.average);
+        }
+    }
+
+    /// Decides by lot whether the arriving packet is hit; if so, with the p_b that hit it.
+    #[inline]
+    fn hit_early(&mut self, p_b: f64, wire_bytes: u32) -> bool {
+        let count = self.count.map_or(0, |c| c.saturating_add(1));
+        self.count = Some(count);
+        let p_b = match self.law.mode {
+            Mode::Packets => p_b,
+            // Departs from Floyd & Jacobson 1993 § 4 in the size that counts as one: they divide by the largest packet,
+            // ns-2 and we by the mean one.
+            Mode::Bytes => (p_b * f64::from(wire_bytes) * self.law.per_mean_packet).min(1.0),
+        };
+        let p_a = self.law.spaced(p_b, count);
+        p_a > 0.0 && self.rng.chance(p_a)
+    }
+
+    /// What RED does to the packet; whether it survives.
+    #[inline]
+    fn judge(&mut self, now: Time, packet: &mut P, observer: &mut impl Observer<P>) -> bool {
+        match self.law.zone(self.average) {
+            Zone::Quiet => {
+                self.count = None;
+                true
+            }
+            Zone::Early(p_b) => {
+                if !self.hit_early(p_b, packet.wire_bytes()) {
+                    return true;
+                }
+                self.count = Some(0);
+                let ecn = self.law.ecn && p_b < self.law.mark_p;
+                congested(now, packet, ecn, Reason::RedEarly, observer)
+            }
+            Zone::Forced => {
+                self.count = Some(0);
+                let ecn = self.law.ecn && self.law.forced == Forced::Mark && self.law.mark_p > 1.0;
+                congested(now, packet, ecn, Reason::RedForced, observer)
+            }
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Red<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, mut packet: P, observer: &mut impl Observer<P>) {
+        let was_idle = self.store.is_empty();
+        self.update_average(now);
+        if !self.store.fits(packet.wire_bytes()) {
+            // A full queue drops, whatever the packet's ECN field says; to RED this is a hit like any other.
+            self.count = self.count.map(|_| 0);
+            observer.dropped(now, &packet, Reason::Overlimit);
+        } else if self.judge(now, &mut packet, observer) {
+            self.store.push(now, packet);
+            return;
+        }
+        if was_idle {
+            // The packet is gone and the queue still idle; the average has aged up to now.
+            self.idle_since = Some(now);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        let sent = self.store.pop()?;
+        if self.store.is_empty() {
+            self.idle_since = Some(now);
+        }
+        Some(sent)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn probability(&self) -> Option<f64> {
+        Some(match self.law.zone(self.average) {
+            Zone::Quiet => 0.0,
+            Zone::Early(p_b) => p_b,
+            Zone::Forced => 1.0,
+        })
+    }
+}
+
+const BITS_PER_BYTE: f64 = 8.0;
+const NS_PER_S: f64 = 1e9;
