@@ -51,24 +51,30 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937 § 3.1's example: a window of 20 segments, one lost; ssthresh 10: one segment for every two delivered.
+    /// A window of 20 segments of which one is lost, ssthresh 10 (RFC 6937 § 4's first example): while more than
+    /// ssthresh is in flight one segment goes out for every two delivered, and then flight settles at ssthresh.
     #[test]
     fn one_segment_goes_out_for_every_two_delivered() {
-        let mss = 1000;
+        let (mss, ssthresh) = (1000, 10_000);
         let mut prr = Prr::new(20 * mss, mss);
         assert!(prr.allows(mss), "the fast retransmit");
         prr.on_sent(mss);
-        let mut sent = 1;
-        let mut pipe = 20 * mss;
-        for _ in 0..16 {
+        let mut out = 1u64;
+        // 20 outstanding − 1 lost − 3 SACKed + 1 retransmitted.
+        let mut pipe = 17 * mss;
+        for delivered in 1..=16u64 {
             pipe -= mss;
-            prr.on_ack(mss, pipe, 10 * mss, mss);
+            let above = pipe > ssthresh;
+            prr.on_ack(mss, pipe, ssthresh, mss);
             while prr.allows(mss) {
                 prr.on_sent(mss);
                 pipe += mss;
-                sent += 1;
+                out += 1;
+            }
+            if above {
+                assert_eq!(out, delivered.div_ceil(2), "after {delivered} delivered");
             }
         }
-        assert_eq!(sent, 8, "half of the 16 delivered, the fast retransmit included");
+        assert_eq!(pipe, ssthresh);
     }
 }

@@ -20,7 +20,7 @@ impl Ranges {
     }
 
     /// The ranges from the highest down.
-    pub fn from_the_top(&self) -> impl Iterator<Item = Range> + '_ {
+    pub fn descending(&self) -> impl Iterator<Item = Range> + '_ {
         self.ranges.iter().rev().copied()
     }
 
@@ -105,10 +105,6 @@ impl Ranges {
         let end = self.ranges.get(next).map_or(limit, |r| r.start.min(limit));
         (start < end).then_some(Range { start, end })
     }
-
-    pub fn clear(&mut self) {
-        self.ranges.clear();
-    }
 }
 
 #[cfg(test)]
@@ -138,7 +134,7 @@ mod tests {
                 prop_assert_eq!(ranges.containing(at).is_some(), bytes.contains(&at));
                 let hole = (at..70).find(|b| !bytes.contains(b));
                 prop_assert_eq!(ranges.hole_from(at, 70).map(|h| h.start), hole);
-                let inside: Vec<u64> = ranges.from_the_top().flat_map(|r| r.start..r.end).collect();
+                let inside: Vec<u64> = ranges.descending().flat_map(|r| r.start..r.end).collect();
                 prop_assert_eq!(inside.len(), bytes.len());
             }
         }

@@ -53,7 +53,7 @@ impl Scoreboard {
         let bytes_needed = u64::from(dup_thresh - 1) * mss;
         let mut bytes = 0;
         let mut edge = 0;
-        for (n, range) in (1..).zip(self.sacked.from_the_top()) {
+        for (n, range) in (1..).zip(self.sacked.descending()) {
             bytes += range.end - range.start;
             if n >= dup_thresh || bytes > bytes_needed {
                 edge = range.start;

@@ -1,1 +1,14 @@
-//! placeholder
+//! What a run records: typed rows kept as columns, histograms, and a digest of it all.
+#![forbid(unsafe_code)]
+
+mod histogram;
+mod record;
+mod rows;
+mod table;
+
+pub use histogram::Histogram;
+pub use rows::{
+    FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
+    QueueDelayRow, QueueDelays,
+};
+pub use table::{Column, ColumnData, Digest, Name, Table};

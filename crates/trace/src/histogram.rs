@@ -1,0 +1,162 @@
+use cwnd_units::Duration;
+
+/// A histogram of durations with buckets of constant relative width: every quantile is exact to 1/128 of its value.
+///
+/// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)); below 128 ns buckets are 1 ns.
+/// Only the octaves that were hit take memory.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    /// Counts of the buckets from `first` on.
+    counts: Vec<u32>,
+    first: usize,
+    n: u64,
+    sum: u128,
+    max: u64,
+    min: Option<u64>,
+}
+
+/// log2 of the buckets in an octave.
+const SUB_BITS: u32 = 7;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// The bucket of a value.
+#[inline]
+const fn bucket(ns: u64) -> usize {
+    if ns < SUB {
+        return ns as usize;
+    }
+    let octave = ns.ilog2() - SUB_BITS;
+    (((octave as u64) << SUB_BITS) + (ns >> octave)) as usize
+}
+
+/// The smallest value of a bucket.
+const fn floor(bucket: usize) -> u64 {
+    let b = bucket as u64;
+    if b < 2 * SUB {
+        return b;
+    }
+    let octave = (b >> SUB_BITS) - 1;
+    (SUB + (b & (SUB - 1))) << octave
+}
+
+impl Histogram {
+    /// Counts one value.
+    #[inline]
+    pub fn add(&mut self, value: Duration) {
+        let ns = value.0;
+        self.n += 1;
+        self.sum += u128::from(ns);
+        self.max = self.max.max(ns);
+        self.min = Some(self.min.map_or(ns, |m| m.min(ns)));
+        let i = bucket(ns);
+        match self.counts.get_mut(i.wrapping_sub(self.first)) {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.grow_and_count(i),
+        }
+    }
+
+    #[cold]
+    fn grow_and_count(&mut self, i: usize) {
+        let octave = i & !(SUB as usize - 1);
+        if self.counts.is_empty() {
+            self.first = octave;
+        }
+        if octave < self.first {
+            let more = self.first - octave;
+            self.counts.splice(0..0, core::iter::repeat_n(0, more));
+            self.first = octave;
+        }
+        let needed = octave + SUB as usize - self.first;
+        if self.counts.len() < needed {
+            self.counts.resize(needed, 0);
+        }
+        self.counts[i - self.first] += 1;
+    }
+
+    /// How many values were counted.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.n
+    }
+
+    /// The exact mean; `None` when nothing was counted.
+    #[must_use]
+    pub fn mean(&self) -> Option<Duration> {
+        (self.n > 0).then(|| Duration((self.sum / u128::from(self.n)) as u64))
+    }
+
+    /// The exact largest value; `None` when nothing was counted.
+    #[must_use]
+    pub fn max(&self) -> Option<Duration> {
+        (self.n > 0).then_some(Duration(self.max))
+    }
+
+    /// The exact smallest value; `None` when nothing was counted.
+    #[must_use]
+    pub fn min(&self) -> Option<Duration> {
+        self.min.map(Duration)
+    }
+
+    /// The q-quantile, 0 ≤ q ≤ 1, as the middle of its bucket, within the exact extremes; `None` when nothing was counted.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let min = self.min?;
+        let rank = ((q * self.n as f64).ceil() as u64).clamp(1, self.n);
+        let mut seen = 0;
+        for (low, count) in self.buckets() {
+            seen += count;
+            if seen >= rank {
+                let i = bucket(low.0);
+                let middle = low.0 + (floor(i + 1) - floor(i)) / 2;
+                return Some(Duration(middle.clamp(min, self.max)));
+            }
+        }
+        self.max()
+    }
+
+    /// The buckets that are not empty, from the lowest: smallest value and count.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0)
+            .map(|(i, &count)| (Duration(floor(self.first + i)), u64::from(count)))
+    }
+
+    /// Forgets everything, as at the end of a warm-up.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_without_gap_or_overlap() {
+        for ns in (0..5000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX / 2]) {
+            let i = bucket(ns);
+            assert!(floor(i) <= ns && ns < floor(i + 1), "{ns} in bucket {i}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn quantiles_are_within_a_128th_of_the_exact_ones(mut values in proptest::collection::vec(0u64..1 << 36, 1..400)) {
+            let mut h = Histogram::default();
+            for &v in &values {
+                h.add(Duration(v));
+            }
+            values.sort_unstable();
+            for q in [0.0, 0.1, 0.5, 0.9, 0.99, 1.0] {
+                let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
+                let exact = values[rank - 1];
+                let found = h.quantile(q).unwrap().0;
+                proptest::prop_assert!(found.abs_diff(exact) <= exact / 128 + 1, "{q}: {found} for {exact}");
+            }
+            let mean = values.iter().map(|&v| u128::from(v)).sum::<u128>() / values.len() as u128;
+            proptest::prop_assert_eq!(h.mean().unwrap().0 as u128, mean);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The tables of a run. Column names follow Linux `tcp_info` where it has one, with the unit at the end.
+
+use crate::record::record;
+use crate::table::Name;
+
+record! {
+    /// A flow at the end of a run. Unless said otherwise a count is taken after the warm-up.
+    row FlowRow
+    /// All flows.
+    table Flows
+    {
+        /// Number of the flow, in order of creation.
+        flow_id: u32,
+        /// Group it belongs to.
+        group: Name,
+        /// Its congestion controller.
+        controller: Name,
+        /// When it started, s since the start of the run.
+        start_s: f64,
+        /// How long it was counted, s: from its start or the end of the warm-up, to its end or that of the run.
+        duration_s: f64,
+        /// Payload handed to the receiving application, bit/s.
+        goodput_bit_s: f64,
+        /// Arrived at the receiver, headers and duplicates included, bit/s.
+        throughput_bit_s: f64,
+        /// Payload handed to the receiving application, bytes.
+        delivered_bytes: u64,
+        /// Payload handed to the receiving application in the whole run, warm-up included, bytes.
+        bytes_received: u64,
+        /// Propagation round-trip time of its path, µs.
+        rtt_base_us: f64,
+        /// Smallest measured RTT, µs.
+        rtt_min_us: Option<f64>,
+        /// Mean measured RTT, µs.
+        rtt_mean_us: Option<f64>,
+        /// Median measured RTT, µs.
+        rtt_p50_us: Option<f64>,
+        /// 95th percentile of the measured RTT, µs.
+        rtt_p95_us: Option<f64>,
+        /// 99th percentile of the measured RTT, µs.
+        rtt_p99_us: Option<f64>,
+        /// Data segments sent, retransmissions included.
+        segments_sent: u64,
+        /// Data segments sent again.
+        retrans: u64,
+        /// Share of the data segments sent that had to be sent again.
+        loss_ratio: f64,
+        /// Share of the data segments received that carried CE.
+        ce_ratio: f64,
+        /// Data segments received with CE.
+        ce_received: u64,
+        /// Expiries of the retransmission timer.
+        rto_count: u64,
+        /// Expiries that were the first in a row.
+        rto_nth_1: u64,
+        /// Expiries that were the second in a row.
+        rto_nth_2: u64,
+        /// Expiries that were the third in a row.
+        rto_nth_3: u64,
+        /// Expiries that were the fourth in a row.
+        rto_nth_4: u64,
+        /// Expiries that were the fifth in a row or later.
+        rto_nth_5_plus: u64,
+        /// Window reductions for a loss.
+        cwnd_reductions_loss: u64,
+        /// Window reductions for an ECN-echo.
+        cwnd_reductions_ecn: u64,
+        /// Window reductions for a timeout.
+        cwnd_reductions_rto: u64,
+        /// Bytes it was to transfer; null when without end.
+        size_bytes: Option<u64>,
+        /// From its start to the last byte's delivery, s; null when without end or not finished.
+        fct_s: Option<f64>,
+    }
+}
+
+record! {
+    /// A link at the end of a run. A count is taken after the warm-up, one that ends in `_total` over the whole run.
+    row LinkRow
+    /// All links.
+    table Links
+    {
+        /// Number of the link, in the order of the scenario.
+        link_id: u32,
+        /// Its name.
+        link: Name,
+        /// Its mean rate, bit/s; null when unlimited.
+        rate_bit_s: Option<f64>,
+        /// Share of the rate that was used.
+        utilisation: Option<f64>,
+        /// Mean queueing delay of the packets sent: from arrival to the start of transmission, µs.
+        qdelay_mean_us: Option<f64>,
+        /// Median queueing delay, µs.
+        qdelay_p50_us: Option<f64>,
+        /// 90th percentile of the queueing delay, µs.
+        qdelay_p90_us: Option<f64>,
+        /// 99th percentile of the queueing delay, µs.
+        qdelay_p99_us: Option<f64>,
+        /// Largest queueing delay, µs.
+        qdelay_max_us: Option<f64>,
+        /// Mean number of packets waiting.
+        qlen_mean_pkts: f64,
+        /// Mean bytes waiting.
+        qlen_mean_bytes: f64,
+        /// Packets that came to the link.
+        arrived_pkts: u64,
+        /// Packets that left it.
+        delivered_pkts: u64,
+        /// Data packets (with payload) that left it.
+        delivered_data_pkts: u64,
+        /// Packets dropped.
+        dropped_pkts: u64,
+        /// Packets marked CE.
+        marked_pkts: u64,
+        /// Packets waiting or being sent at the end.
+        queued_pkts: u64,
+        /// Share of the packets that came and were dropped.
+        drop_ratio: f64,
+        /// Share of the packets that came and were marked.
+        mark_ratio: f64,
+        /// Drops because the queue was full.
+        drops_overlimit: u64,
+        /// Drops by RED between its thresholds.
+        drops_red_early: u64,
+        /// Drops by RED above its upper threshold.
+        drops_red_forced: u64,
+        /// Drops by CoDel.
+        drops_codel: u64,
+        /// Drops by PIE.
+        drops_pie: u64,
+        /// Random losses.
+        drops_link_loss: u64,
+        /// Marks by RED between its thresholds.
+        marks_red_early: u64,
+        /// Marks by RED above its upper threshold.
+        marks_red_forced: u64,
+        /// Marks by CoDel.
+        marks_codel: u64,
+        /// Marks by PIE.
+        marks_pie: u64,
+        /// Packets that came to the link, whole run.
+        arrived_total_pkts: u64,
+        /// Packets that left it, whole run.
+        delivered_total_pkts: u64,
+        /// Packets dropped, whole run.
+        dropped_total_pkts: u64,
+        /// Packets marked, whole run.
+        marked_total_pkts: u64,
+    }
+}
+
+record! {
+    /// A flow at one instant.
+    row FlowSampleRow
+    /// Flows over time.
+    table FlowSamples
+    {
+        /// Time since the start of the run, s.
+        time_s: f64,
+        /// Number of the flow.
+        flow_id: u32,
+        /// Its group.
+        group: Name,
+        /// Congestion window, segments.
+        snd_cwnd_pkts: f64,
+        /// Slow-start threshold, segments; null when infinite.
+        snd_ssthresh_pkts: Option<f64>,
+        /// Payload presumed in the network, bytes.
+        bytes_in_flight: u64,
+        /// Smoothed RTT, µs.
+        srtt_us: Option<f64>,
+        /// RTT variation, µs.
+        rttvar_us: Option<f64>,
+        /// Retransmission timeout with its backoff, µs.
+        rto_us: f64,
+        /// Payload handed to the receiving application so far, bytes.
+        delivered: u64,
+        /// Segments sent again so far.
+        retrans: u64,
+        /// Open, Cwr, Recovery or Loss.
+        ca_state: Name,
+    }
+}
+
+record! {
+    /// A link at one instant.
+    row LinkSampleRow
+    /// Links over time.
+    table LinkSamples
+    {
+        /// Time since the start of the run, s.
+        time_s: f64,
+        /// Number of the link.
+        link_id: u32,
+        /// Its name.
+        link: Name,
+        /// Packets waiting.
+        qlen_pkts: u64,
+        /// Bytes waiting.
+        qlen_bytes: u64,
+        /// Queueing delay of the last packet sent, µs; null before the first.
+        sojourn_us: Option<f64>,
+        /// Packets that came, so far.
+        enq: u64,
+        /// Packets that left, so far.
+        deq: u64,
+        /// Packets dropped, so far.
+        drop: u64,
+        /// Packets marked, so far.
+        mark: u64,
+        /// Drop or mark probability; null where the discipline has none.
+        aqm_prob: Option<f64>,
+    }
+}
+
+record! {
+    /// A bucket of a link's queueing delay.
+    row QueueDelayRow
+    /// Distribution of the queueing delay after the warm-up.
+    table QueueDelays
+    {
+        /// Number of the link.
+        link_id: u32,
+        /// Its name.
+        link: Name,
+        /// Lower edge of the bucket, µs.
+        qdelay_us: f64,
+        /// Packets in it.
+        packets: u64,
+    }
+}
