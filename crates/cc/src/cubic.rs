@@ -1,13 +1,24 @@
 //! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of time, rests
 //! there, and goes on to probe beyond. Section numbers without a document are of RFC 9438.
 
-use cwnd_units::{Duration, Invalid, Time, params};
+use cwnd_units::{Duration, Invalid, Time, param_enum, params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
 use crate::decrease::{
-    Base, Cause, Decrease, EcnInSlowStart, Rounding, check_betas, may_grow, min_ssthresh,
+    Base, Cause, Decrease, EcnInSlowStart, Rounding, Rule, may_grow, min_ssthresh,
 };
 use crate::slow_start::{Credit, SlowStart, SlowStartState};
+
+param_enum! {
+    /// To where fast convergence lowers the maximum.
+    pub enum FastConvergencePoint {
+        /// (1 + β) / 2 of the window before the reduction, whatever factor reduced it (RFC 9438 § 4.7).
+        Beta = "beta",
+        /// Halfway between the windows before and after the reduction: the same after a loss; after an ECN reduction
+        /// with a larger factor it stays above the window.
+        Midpoint = "midpoint",
+    }
+}
 
 params! {
     /// CUBIC.
@@ -18,11 +29,15 @@ params! {
         /// Part of the window that stays after an ECN-echo; none is `beta`.
         #[source("RFC 9438 § 4.6: as for a loss")]
         pub beta_ecn: Option<f64> = None,
+        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
+        /// at any other.
+        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
+        pub beta_initial: Option<f64> = None,
         /// What the factors multiply: what is in flight, or the window.
         #[source("RFC 9438 § 4.6")]
         pub base: Base = Base::FlightSize,
         /// Which factor answers an ECN-echo that ends slow start.
-        #[source("RFC 8511 § 3")]
+        #[source("RFC 8511, abstract: in congestion avoidance")]
         pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
         /// To what a reduced window is rounded down.
         #[source("RFC 9438 does not round")]
@@ -33,9 +48,16 @@ params! {
         /// Whether a flow that is reduced below its last maximum gives up some of it for newcomers.
         #[source("RFC 9438 § 4.7")]
         pub fast_convergence: bool = true,
+        /// To where fast convergence lowers the maximum.
+        #[source("RFC 9438 § 4.7")]
+        pub fast_convergence_point: FastConvergencePoint = FastConvergencePoint::Beta,
         /// Whether the window is at least what Reno would have where Reno is the faster.
         #[source("RFC 9438 § 4.3")]
         pub reno_friendly: bool = true,
+        /// α: what Reno's window is taken to gain each round trip after an ECN reduction, in segments; none is
+        /// 3 (1 − β) / (1 + β), as after a loss.
+        #[source("RFC 9438 § 4.3 knows one β")]
+        pub alpha_ecn: Option<f64> = None,
         /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
         /// with HyStart++ 8.
         #[source("RFC 3465 § 2.3")]
@@ -47,14 +69,132 @@ params! {
         #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
         pub grow_in_cwr: bool = true,
     }
+    presets {
+        /// RFC 9438: ECN as loss; the default.
+        "rfc" => |p| { p.set_reading(Reading::RFC); }
+        /// ABE as RFC 8511 says: 0.85 of what is in flight, in congestion avoidance only.
+        "abe" => |p| {
+            p.set_reading(Reading { rule: Rule { beta_ecn: Some(0.85), ..RFC }, ..Reading::RFC });
+        }
+        /// ABE as its paper evaluates it: 0.85 of the window, also where an ECN-echo ends slow start; no fast
+        /// convergence.
+        "paper" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                fast_convergence: false,
+                ..Reading::RFC
+            });
+        }
+        /// FreeBSD (cc_cubic.c), which has no ABE for CUBIC: 0.7 of the window, half at the end of the first slow start.
+        "freebsd" => |p| {
+            p.set_reading(Reading {
+                rule: Rule { base: Base::Cwnd, beta_initial: Some(0.5), ..RFC },
+                ..Reading::RFC
+            });
+        }
+        /// ns-3's TcpCubic with UseAbe: 0.85 of the window in every phase, in whole segments.
+        "ns-3" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    rounding: Rounding::Segments,
+                    ..RFC
+                },
+                ..Reading::RFC
+            });
+        }
+        /// neqo (cubic.rs): 0.85 of the window in every phase.
+        "neqo" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                ..Reading::RFC
+            });
+        }
+        /// quicly (cc-pico.c): 0.85 of the window, half at the end of the first slow start; α and fast convergence
+        /// follow the factor that was used.
+        "quicly" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    beta_initial: Some(0.5),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                fast_convergence_point: FastConvergencePoint::Midpoint,
+                alpha_ecn: Some(QUICLY_ALPHA_ECN),
+                ..Reading::RFC
+            });
+        }
+    }
     check |p| {
-        check_betas(p.beta, p.beta_ecn)?;
+        p.rule().check()?;
         if p.abc_limit == Some(0) {
             return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
+        }
+        if p.alpha_ecn.is_some_and(|a| a <= 0.0) {
+            return Err(Invalid { key: "alpha_ecn", message: "`alpha_ecn` is a gain and is above 0".to_owned() });
         }
         if p.c <= 0.0 {
             return Err(Invalid { key: "c", message: format!("`c` scales the growth and is above 0, not {}", p.c) });
         }
+    }
+}
+
+/// What the presets set.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    rule: Rule,
+    fast_convergence: bool,
+    fast_convergence_point: FastConvergencePoint,
+    alpha_ecn: Option<f64>,
+}
+
+impl Reading {
+    const RFC: Self = Self {
+        rule: RFC,
+        fast_convergence: true,
+        fast_convergence_point: FastConvergencePoint::Beta,
+        alpha_ecn: None,
+    };
+}
+
+impl Params {
+    const fn rule(&self) -> Rule {
+        Rule {
+            beta: self.beta,
+            beta_ecn: self.beta_ecn,
+            beta_initial: self.beta_initial,
+            base: self.base,
+            ecn_in_slow_start: self.ecn_in_slow_start,
+            rounding: self.rounding,
+        }
+    }
+
+    const fn set_reading(&mut self, reading: Reading) {
+        let Reading { rule, fast_convergence, fast_convergence_point, alpha_ecn } = reading;
+        self.fast_convergence = fast_convergence;
+        self.fast_convergence_point = fast_convergence_point;
+        self.alpha_ecn = alpha_ecn;
+        let Rule { beta, beta_ecn, beta_initial, base, ecn_in_slow_start, rounding } = rule;
+        self.beta = beta;
+        self.beta_ecn = beta_ecn;
+        self.beta_initial = beta_initial;
+        self.base = base;
+        self.ecn_in_slow_start = ecn_in_slow_start;
+        self.rounding = rounding;
     }
 }
 
@@ -74,9 +214,13 @@ pub struct Cubic {
     max_window: u64,
     decrease: Decrease,
     credit: Credit,
+    /// α of § 4.3 after the last reduction.
+    alpha: f64,
+    alpha_loss: f64,
+    alpha_ecn: f64,
     beta: f64,
     c: f64,
-    fast_convergence: bool,
+    fast_convergence: Option<FastConvergencePoint>,
     reno_friendly: bool,
     grow_in_cwr: bool,
 }
@@ -100,6 +244,7 @@ impl Cubic {
     /// A controller at the start of its connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
+        let alpha_loss = 3.0 * (1.0 - params.beta) / (1.0 + params.beta);
         Self {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
@@ -109,17 +254,14 @@ impl Cubic {
             slow_start: SlowStartState::new(params.slow_start),
             initial_window: start.initial_cwnd(),
             max_window: start.max_window(),
-            decrease: Decrease::new(
-                params.beta,
-                params.beta_ecn,
-                params.base,
-                params.ecn_in_slow_start,
-                params.rounding,
-            ),
+            decrease: Decrease::new(&params.rule()),
             credit: Credit::Bytes { limit: params.abc_limit },
+            alpha: alpha_loss,
+            alpha_loss,
+            alpha_ecn: params.alpha_ecn.unwrap_or(alpha_loss),
             beta: params.beta,
             c: params.c,
-            fast_convergence: params.fast_convergence,
+            fast_convergence: params.fast_convergence.then_some(params.fast_convergence_point),
             reno_friendly: params.reno_friendly,
             grow_in_cwr: params.grow_in_cwr,
         }
@@ -165,11 +307,7 @@ impl Cubic {
 
         // § 4.3: like Reno from here on, but slower while below the old window to make up for the smaller reduction.
         if self.reno_friendly {
-            let alpha = if epoch.w_est < self.cwnd_prior {
-                3.0 * (1.0 - self.beta) / (1.0 + self.beta)
-            } else {
-                1.0
-            };
+            let alpha = if epoch.w_est < self.cwnd_prior { self.alpha } else { 1.0 };
             epoch.w_est += alpha * acked / self.cwnd * mss;
         }
         if self.reno_friendly && epoch.window(t, steepness) < epoch.w_est {
@@ -205,21 +343,28 @@ impl Cubic {
     /// § 4.6 and § 4.7.
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let cwnd = self.bytes();
-        let in_slow_start = cwnd < self.ssthresh;
-        let reduced = self.decrease.reduced(path, cwnd, in_slow_start, cause);
+        let stage = self.slow_start.stage(cwnd < self.ssthresh);
+        let reduced = self.decrease.reduced(path, cwnd, stage, cause);
         let least = match cause {
             Cause::Loss => min_ssthresh(path.mss),
             Cause::Ecn => u64::from(path.mss),
         };
+        // A window below the least is not raised to it.
+        let after = self.cwnd.min(reduced.max(least) as f64);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         self.cwnd_prior = self.cwnd;
-        self.w_max = if self.fast_convergence && self.cwnd < self.w_max {
-            self.cwnd * (1.0 + self.beta) / 2.0
-        } else {
-            self.cwnd
+        self.w_max = match self.fast_convergence {
+            Some(point) if self.cwnd < self.w_max => match point {
+                FastConvergencePoint::Beta => self.cwnd * (1.0 + self.beta) / 2.0,
+                FastConvergencePoint::Midpoint => (self.cwnd + after) / 2.0,
+            },
+            _ => self.cwnd,
         };
-        // A window below the least threshold is not raised to it.
-        self.cwnd = self.cwnd.min(reduced.max(least) as f64);
+        self.cwnd = after;
+        self.alpha = match cause {
+            Cause::Loss => self.alpha_loss,
+            Cause::Ecn => self.alpha_ecn,
+        };
         self.epoch = None;
         self.slow_start.on_congestion();
     }
@@ -292,6 +437,17 @@ impl Controller for Cubic {
 
 /// The window aims at no more than this many times itself a round trip (§ 4.2).
 const MAX_TARGET: f64 = 1.5;
+/// quicly's α after an ECN reduction: equal to a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) / ((1 − 0.8)(1 + 0.85)).
+const QUICLY_ALPHA_ECN: f64 = (1.0 + 0.8) * (1.0 - 0.85) / ((1.0 - 0.8) * (1.0 + 0.85));
+/// The rule of RFC 9438 § 4.6.
+const RFC: Rule = Rule {
+    beta: 0.7,
+    beta_ecn: None,
+    beta_initial: None,
+    base: Base::FlightSize,
+    ecn_in_slow_start: EcnInSlowStart::Beta,
+    rounding: Rounding::Bytes,
+};
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ param_enum! {
 param_enum! {
     /// Which β answers an ECN-echo that ends slow start.
     pub enum EcnInSlowStart {
-        /// β, as for a loss (RFC 8511 § 3).
+        /// β, as for a loss (RFC 8511 changes congestion avoidance only).
         Beta = "beta",
         /// β_ecn, as in congestion avoidance (ABE § III).
         BetaEcn = "beta-ecn",
@@ -43,43 +43,89 @@ pub(crate) enum Cause {
     Ecn,
 }
 
-/// The decrease rule, ready to use: β as exact parts of a billion.
+/// Where the window stood when a signal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The slow start of a new connection.
+    FirstSlowStart,
+    /// A later slow start, below a known threshold.
+    SlowStart,
+    /// Congestion avoidance.
+    Avoidance,
+}
+
+/// A reading of the decrease rule: the parameters by which the readings of ABE differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) beta: f64,
+    pub(crate) beta_ecn: Option<f64>,
+    pub(crate) beta_initial: Option<f64>,
+    pub(crate) base: Base,
+    pub(crate) ecn_in_slow_start: EcnInSlowStart,
+    pub(crate) rounding: Rounding,
+}
+
+impl Rule {
+    /// Looks at the factors.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        for (key, beta) in [
+            ("beta", Some(self.beta)),
+            ("beta_ecn", self.beta_ecn),
+            ("beta_initial", self.beta_initial),
+        ] {
+            if let Some(b) = beta
+                && !(b > 0.0 && b < 1.0)
+            {
+                let message = format!(
+                    "`{key}` is the part of the window that stays: between 0 and 1, not {b}"
+                );
+                return Err(Invalid { key, message });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The decrease rule, ready to use: factors as exact parts of a billion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decrease {
     beta: u64,
     beta_ecn: u64,
+    beta_initial: Option<u64>,
     base: Base,
     ecn_in_slow_start: EcnInSlowStart,
     rounding: Rounding,
 }
 
 impl Decrease {
-    pub(crate) fn new(
-        beta: f64,
-        beta_ecn: Option<f64>,
-        base: Base,
-        ecn_in_slow_start: EcnInSlowStart,
-        rounding: Rounding,
-    ) -> Self {
+    pub(crate) fn new(rule: &Rule) -> Self {
         let parts = |b: f64| (b * PARTS as f64 + 0.5) as u64;
         Self {
-            beta: parts(beta),
-            beta_ecn: parts(beta_ecn.unwrap_or(beta)),
-            base,
-            ecn_in_slow_start,
-            rounding,
+            beta: parts(rule.beta),
+            beta_ecn: parts(rule.beta_ecn.unwrap_or(rule.beta)),
+            beta_initial: rule.beta_initial.map(parts),
+            base: rule.base,
+            ecn_in_slow_start: rule.ecn_in_slow_start,
+            rounding: rule.rounding,
         }
     }
 
     /// β · base, before any lower bound (RFC 5681 eq. 4, RFC 9438 § 4.6).
-    pub(crate) fn reduced(&self, path: &Path, cwnd: u64, in_slow_start: bool, cause: Cause) -> u64 {
+    pub(crate) fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
         let base = match self.base {
             Base::FlightSize => path.flight_size,
             Base::Cwnd => cwnd,
         };
-        let beta = match (cause, in_slow_start, self.ecn_in_slow_start) {
-            (Cause::Loss, ..) | (Cause::Ecn, true, EcnInSlowStart::Beta) => self.beta,
-            (Cause::Ecn, ..) => self.beta_ecn,
+        let beta = match (stage, cause, self.beta_initial) {
+            (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
+            (_, Cause::Loss, _) => self.beta,
+            (Stage::Avoidance, Cause::Ecn, _) => self.beta_ecn,
+            (Stage::FirstSlowStart | Stage::SlowStart, Cause::Ecn, _) => {
+                match self.ecn_in_slow_start {
+                    EcnInSlowStart::Beta => self.beta,
+                    EcnInSlowStart::BetaEcn => self.beta_ecn,
+                }
+            }
         };
         // β < 1, so the product is below `base` and fits again.
         let reduced = (u128::from(base) * u128::from(beta) / u128::from(PARTS)) as u64;
@@ -107,23 +153,6 @@ pub(crate) fn may_grow(path: &Path, ack: &AckSample, grow_in_cwr: bool) -> bool 
             Phase::Cwr => grow_in_cwr,
             Phase::Recovery => false,
         }
-}
-
-/// Looks at both factors.
-pub(crate) fn check_betas(beta: f64, beta_ecn: Option<f64>) -> Result<(), Invalid> {
-    let inside = |b: f64| b > 0.0 && b < 1.0;
-    let message = |name: &str, b: f64| {
-        format!("{name} is the part of the window that stays and lies between 0 and 1, not {b}")
-    };
-    if !inside(beta) {
-        return Err(Invalid { key: "beta", message: message("`beta`", beta) });
-    }
-    match beta_ecn {
-        Some(b) if !inside(b) => {
-            Err(Invalid { key: "beta_ecn", message: message("`beta_ecn`", b) })
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Denominator of the stored factors, so that 0.8 of a window is exact.

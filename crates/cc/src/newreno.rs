@@ -5,7 +5,7 @@ use cwnd_units::{Invalid, param_enum, params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
 use crate::decrease::{
-    Base, Cause, Decrease, EcnInSlowStart, Rounding, check_betas, may_grow, min_ssthresh,
+    Base, Cause, Decrease, EcnInSlowStart, Rounding, Rule, may_grow, min_ssthresh,
 };
 use crate::slow_start::{Credit, SlowStart, SlowStartState};
 
@@ -28,11 +28,15 @@ params! {
         /// Part of the window that stays after an ECN-echo; none is `beta`.
         #[source("RFC 3168 § 6.1.2: as for a loss")]
         pub beta_ecn: Option<f64> = None,
+        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
+        /// at any other.
+        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
+        pub beta_initial: Option<f64> = None,
         /// What the factors multiply: what is in flight, or the window.
         #[source("RFC 5681 § 3.1 eq. 4")]
         pub base: Base = Base::FlightSize,
         /// Which factor answers an ECN-echo that ends slow start.
-        #[source("RFC 8511 § 3")]
+        #[source("RFC 8511, abstract: in congestion avoidance")]
         pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
         /// To what a reduced window is rounded down.
         #[source("RFC 5681 counts bytes")]
@@ -51,11 +55,80 @@ params! {
         #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
         pub grow_in_cwr: bool = true,
     }
+    presets {
+        /// RFC 5681 and RFC 3168: ECN as loss; the default.
+        "rfc" => |p| { p.set_rule(RFC); }
+        /// ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.
+        "abe" => |p| { p.set_rule(Rule { beta_ecn: Some(0.8), ..RFC }); }
+        /// ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow start.
+        "paper" => |p| {
+            p.set_rule(Rule {
+                beta_ecn: Some(0.8),
+                base: Base::Cwnd,
+                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                ..RFC
+            });
+        }
+        /// FreeBSD with ABE on (cc_newreno.c): 0.8 of the window in every phase, in whole segments.
+        "freebsd" => |p| {
+            p.set_rule(Rule {
+                beta_ecn: Some(0.8),
+                base: Base::Cwnd,
+                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                rounding: Rounding::Segments,
+                ..RFC
+            });
+        }
+        /// ns-3's TcpNewReno with UseAbe: 0.7 of what is in flight in every phase.
+        "ns-3" => |p| {
+            p.set_rule(Rule {
+                beta_ecn: Some(0.7),
+                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                ..RFC
+            });
+        }
+        /// ns-3's TcpLinuxReno with UseAbe: 0.7 of the window in every phase.
+        "ns-3-linux-reno" => |p| {
+            p.set_rule(Rule {
+                beta_ecn: Some(0.7),
+                base: Base::Cwnd,
+                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                ..RFC
+            });
+        }
+        /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
+        "neqo" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
+        /// quicly's Reno (cc-pico.c): half of the window; its ABE is for CUBIC and its own controllers only.
+        "quicly" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
+    }
     check |p| {
-        check_betas(p.beta, p.beta_ecn)?;
+        p.rule().check()?;
         if p.abc_limit == Some(0) {
             return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
         }
+    }
+}
+
+impl Params {
+    const fn rule(&self) -> Rule {
+        Rule {
+            beta: self.beta,
+            beta_ecn: self.beta_ecn,
+            beta_initial: self.beta_initial,
+            base: self.base,
+            ecn_in_slow_start: self.ecn_in_slow_start,
+            rounding: self.rounding,
+        }
+    }
+
+    const fn set_rule(&mut self, rule: Rule) {
+        let Rule { beta, beta_ecn, beta_initial, base, ecn_in_slow_start, rounding } = rule;
+        self.beta = beta;
+        self.beta_ecn = beta_ecn;
+        self.beta_initial = beta_initial;
+        self.base = base;
+        self.ecn_in_slow_start = ecn_in_slow_start;
+        self.rounding = rounding;
     }
 }
 
@@ -85,13 +158,7 @@ impl NewReno {
             slow_start: SlowStartState::new(params.slow_start),
             initial_window: start.initial_cwnd(),
             max_window: start.max_window(),
-            decrease: Decrease::new(
-                params.beta,
-                params.beta_ecn,
-                params.base,
-                params.ecn_in_slow_start,
-                params.rounding,
-            ),
+            decrease: Decrease::new(&params.rule()),
             credit: match params.increase {
                 Increase::Abc => Credit::Bytes { limit: params.abc_limit },
                 Increase::PerAck => Credit::Ack,
@@ -145,8 +212,8 @@ impl NewReno {
     }
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
-        let in_slow_start = self.cwnd < self.ssthresh;
-        let reduced = self.decrease.reduced(path, self.cwnd, in_slow_start, cause);
+        let stage = self.slow_start.stage(self.cwnd < self.ssthresh);
+        let reduced = self.decrease.reduced(path, self.cwnd, stage, cause);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // The least threshold is two segments, which a window of one must not be raised to.
         self.cwnd = self.cwnd.min(self.ssthresh);
@@ -196,6 +263,16 @@ impl Controller for NewReno {
         Window { cwnd: self.cwnd, ssthresh: self.ssthresh }
     }
 }
+
+/// The rule of RFC 5681 § 3.1 and RFC 3168 § 6.1.2.
+const RFC: Rule = Rule {
+    beta: 0.5,
+    beta_ecn: None,
+    beta_initial: None,
+    base: Base::FlightSize,
+    ecn_in_slow_start: EcnInSlowStart::Beta,
+    rounding: Rounding::Bytes,
+};
 
 #[cfg(test)]
 mod tests {

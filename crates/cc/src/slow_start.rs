@@ -3,6 +3,7 @@
 use cwnd_units::param_enum;
 
 use crate::controller::{AckSample, Path};
+use crate::decrease::Stage;
 use crate::hystart::{HyStart, Step};
 
 param_enum! {
@@ -51,6 +52,8 @@ pub(crate) struct Growth {
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStartState {
     hystart: Option<HyStart>,
+    /// No other slow start came before.
+    first: bool,
     after_timeout: bool,
 }
 
@@ -60,7 +63,7 @@ impl SlowStartState {
             SlowStart::Standard => None,
             SlowStart::HyStart => Some(HyStart::default()),
         };
-        Self { hystart, after_timeout: false }
+        Self { hystart, first: true, after_timeout: false }
     }
 
     /// An ACK below the slow-start threshold.
@@ -96,14 +99,25 @@ impl SlowStartState {
         }
     }
 
+    /// Where a window stands, given whether it is below its threshold.
+    pub(crate) const fn stage(&self, below_threshold: bool) -> Stage {
+        match (below_threshold, self.first) {
+            (false, _) => Stage::Avoidance,
+            (true, false) => Stage::SlowStart,
+            (true, true) => Stage::FirstSlowStart,
+        }
+    }
+
     /// A congestion signal: HyStart++ is for the first slow start only, later ones know where to end (RFC 9406 § 4.3).
     pub(crate) fn on_congestion(&mut self) {
         self.hystart = None;
+        self.first = false;
     }
 
     /// The retransmission timer expired: a slow start follows.
     pub(crate) fn on_timeout(&mut self) {
         self.hystart = None;
+        self.first = false;
         self.after_timeout = true;
     }
 
@@ -111,6 +125,7 @@ impl SlowStartState {
     #[inline]
     pub(crate) fn on_exit(&mut self) {
         self.hystart = None;
+        self.first = false;
         self.after_timeout = false;
     }
 }
