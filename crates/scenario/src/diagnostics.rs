@@ -145,6 +145,8 @@ pub(crate) struct Problem {
     key: String,
     message: String,
     help: Option<String>,
+    /// Whether something is absent that may only be waiting for a part of the file that can't be read.
+    missing: bool,
 }
 
 impl Problem {
@@ -171,6 +173,28 @@ impl Sink {
         self.push(span, Severity::Error, key.into(), message.into())
     }
 
+    /// A key that must be there and is not.
+    pub fn missing(
+        &mut self,
+        span: Span,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> &mut Problem {
+        let problem = self.push(span, Severity::Error, key.into(), message.into());
+        problem.missing = true;
+        problem
+    }
+
+    /// Forgets what is absent: it may only be waiting for a part of the file that can't be read.
+    pub fn forgive_missing(&mut self) {
+        self.problems.retain(|p| !p.missing);
+    }
+
+    /// How many problems there are.
+    pub fn len(&self) -> usize {
+        self.problems.len()
+    }
+
     /// Something that is probably not meant.
     pub fn warning(
         &mut self,
@@ -189,7 +213,7 @@ impl Sink {
         message: String,
     ) -> &mut Problem {
         let at = self.problems.len();
-        self.problems.push(Problem { span, severity, key, message, help: None });
+        self.problems.push(Problem { span, severity, key, message, help: None, missing: false });
         &mut self.problems[at]
     }
 

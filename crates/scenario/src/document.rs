@@ -1,8 +1,15 @@
 //! The front door: a scenario file, the overrides of the command line, and the cells they make.
 
-use crate::diagnostics::{Diagnostics, Sink, Source};
+use std::collections::BTreeMap;
+
+use crate::cell;
+use crate::diagnostics::{Diagnostics, Sink, Source, Span};
 use crate::model::Scenario;
-use crate::tree::{self, Table};
+use crate::paths::{self, KeyPath};
+use crate::reader::Context;
+use crate::resolved::{content_hash, resolved};
+use crate::sweep::Sweep;
+use crate::tree::{self, Item, Node, Table};
 
 /// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
 ///
@@ -81,17 +88,65 @@ impl<'f> Document<'f> {
     ///
     /// # Errors
     /// If an override is not of this form or its path leads nowhere.
-    pub fn with_overrides<S: AsRef<str>>(self, overrides: &[S]) -> Result<Self, Diagnostics> {
-        let _ = overrides;
-        Ok(self)
+    pub fn with_overrides<S: AsRef<str>>(mut self, overrides: &[S]) -> Result<Self, Diagnostics> {
+        let mut sink = Sink::default();
+        for text in overrides {
+            self.set("--set", text.as_ref(), &mut sink);
+        }
+        if sink.has_errors() { Err(sink.finish(&self.sources)) } else { Ok(self) }
+    }
+
+    /// Sets one key from `path=value`, said by the option `option` of the command line.
+    fn set(&mut self, option: &str, text: &str, sink: &mut Sink) -> Option<()> {
+        let source = self.sources.len();
+        self.sources.push(Source { name: option.to_owned(), text: text.to_owned() });
+        let whole = Span { source, start: 0, end: text.len() };
+        let Some((path, value)) = text.split_once('=') else {
+            let message = format!("`{text}` sets nothing");
+            sink.error(whole, "", message).help("write it like `flow.main.rtt=200 ms`");
+            return None;
+        };
+        let offset = path.len() + 1;
+        let path = KeyPath::parse(path.trim_end(), whole, sink)?;
+        let mut value_sink = Sink::default();
+        let node = tree::parse_value(source, offset, value, &mut value_sink);
+        let node = match node {
+            Some(node) if !value_sink.has_errors() => node,
+            // What opens like TOML was meant as TOML; anything else is a bare string.
+            _ if value.trim_start().starts_with(['{', '[', '"', '\''])
+                || value.trim().is_empty() =>
+            {
+                let value_span = Span { start: offset, ..whole };
+                let message = if value.trim().is_empty() {
+                    format!("`{}` is given no value", path.text)
+                } else {
+                    format!("the value of `{}` is not TOML", path.text)
+                };
+                sink.error(value_span, &path.text, message);
+                return None;
+            }
+            _ => Node {
+                item: Item::Value(cwnd_units::Value::Text(value.trim().to_owned())),
+                span: Span { start: offset, ..whole },
+            },
+        };
+        paths::set(&mut self.root, &path, node, sink).then_some(())
     }
 
     /// Overrides `run.seed`.
     ///
     /// # Errors
     /// If the seed is above 2^63 − 1, the largest number that TOML can hold.
-    pub fn with_seed(self, seed: u64) -> Result<Self, Diagnostics> {
-        self.with_overrides(&[format!("run.seed={seed}")])
+    pub fn with_seed(mut self, seed: u64) -> Result<Self, Diagnostics> {
+        let mut sink = Sink::default();
+        self.set("--seed", &format!("run.seed={seed}"), &mut sink);
+        if seed > i64::MAX as u64 {
+            let span = Span { source: self.sources.len() - 1, start: 0, end: usize::MAX };
+            let message =
+                format!("the seed {seed} is too large: TOML holds numbers up to 2^63 − 1");
+            sink.error(span, "run.seed", message);
+        }
+        if sink.has_errors() { Err(sink.finish(&self.sources)) } else { Ok(self) }
     }
 
     /// Everything that is to be run.
@@ -99,9 +154,51 @@ impl<'f> Document<'f> {
     /// # Errors
     /// All that is wrong with the scenario, in any of its cells.
     pub fn plan(&self) -> Result<Plan, Diagnostics> {
-        let mut sink = Sink::default();
-        sink.error(Default::default(), "", "sections are not read yet");
-        Err(sink.finish(&self.sources))
+        let mut cx = Context { sink: Sink::default(), files: self.files, traces: BTreeMap::new() };
+        let mut root = self.root.clone();
+        let swept = root.entries.iter().position(|e| e.key == "sweep");
+        let swept = swept.map(|i| root.entries.remove(i));
+        let sweep = match &swept {
+            None => Some(Sweep::none()),
+            Some(entry) => Sweep::read(entry, &mut cx),
+        };
+        let mut told = core::mem::take(&mut cx.sink);
+        let Some(sweep) = sweep else {
+            // The rest of the file is looked at all the same; what it lacks, an axis may have been to give.
+            cell::read(&root, &self.stem(), &mut cx);
+            cx.sink.forgive_missing();
+            told.merge(cx.sink);
+            return Err(told.finish(&self.sources));
+        };
+        let mut cells = Vec::new();
+        for combination in 0..sweep.combinations() {
+            let mut root = root.clone();
+            let read = if sweep.apply(combination, &mut root, &mut cx.sink) {
+                cell::read(&root, &self.stem(), &mut cx)
+            } else {
+                None
+            };
+            let good = !cx.sink.has_errors();
+            told.merge(core::mem::take(&mut cx.sink));
+            if let Some(read) = read.filter(|_| good) {
+                repeat(&read, &sweep, combination, &mut cells, &mut told);
+            }
+            if told.len() > ENOUGH {
+                break;
+            }
+        }
+        let diagnostics = told.finish(&self.sources);
+        if diagnostics.has_errors() {
+            return Err(diagnostics);
+        }
+        let first = cells.first().map(|cell| &cell.scenario);
+        Ok(Plan {
+            name: first.map(|s| s.name.clone()).unwrap_or_default(),
+            description: first.map(|s| s.description.clone()).unwrap_or_default(),
+            axes: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
+            cells,
+            warnings: diagnostics,
+        })
     }
 
     /// The cells of [`Document::plan`].
@@ -111,4 +208,44 @@ impl<'f> Document<'f> {
     pub fn cells(&self) -> Result<Vec<Cell>, Diagnostics> {
         self.plan().map(|plan| plan.cells)
     }
+
+    /// The file's name without folder and extension.
+    fn stem(&self) -> String {
+        let path = self.sources[0].name.as_str();
+        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let stem = file.strip_suffix(".toml").unwrap_or(file);
+        if stem.is_empty() { "scenario".to_owned() } else { stem.to_owned() }
+    }
 }
+
+/// One cell for each seed of a combination.
+fn repeat(
+    read: &cell::Read,
+    sweep: &Sweep,
+    combination: usize,
+    cells: &mut Vec<Cell>,
+    told: &mut Sink,
+) {
+    for i in 0..sweep.repeat {
+        let seed = read.scenario.run.seed.saturating_add(i);
+        if seed > i64::MAX as u64 {
+            let message = format!("the seed of repeat {i} is beyond 2^63 − 1");
+            told.error(Span::default(), "run.seed", message);
+            return;
+        }
+        let mut scenario = read.scenario.clone();
+        scenario.run.seed = seed;
+        let resolved_toml = resolved(&scenario, read.dumbbell);
+        cells.push(Cell {
+            index: cells.len(),
+            axes: sweep.labels(combination),
+            seed,
+            id: content_hash(&resolved_toml),
+            scenario,
+            resolved_toml,
+        });
+    }
+}
+
+/// More than so many problems nobody reads.
+const ENOUGH: usize = 100;

@@ -5,10 +5,21 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod cell;
 mod diagnostics;
 pub mod dist;
 mod document;
+mod flows;
+mod links;
 mod model;
+mod paths;
+mod rates;
+mod reader;
+mod resolved;
+mod routes;
+mod sections;
+mod suggest;
+mod sweep;
 mod tree;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};

@@ -64,6 +64,19 @@ impl Node {
         }
     }
 
+    /// Makes all of it stand at `span`: a default stands where it is missing.
+    pub fn move_to(&mut self, span: Span) {
+        self.span = span;
+        match &mut self.item {
+            Item::Array(list) => list.iter_mut().for_each(|n| n.move_to(span)),
+            Item::Table(table) => table.entries.iter_mut().for_each(|e| {
+                e.key_span = span;
+                e.node.move_to(span);
+            }),
+            Item::Value(_) | Item::Datetime => {}
+        }
+    }
+
     /// What it is, for "expected …, found …".
     pub fn describe(&self) -> String {
         use cwnd_units::Value;

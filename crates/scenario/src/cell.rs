@@ -1,0 +1,289 @@
+//! From the tree of one cell to a scenario with nothing left to decide.
+
+use cwnd_units::{Duration, Kind, ParamsChoice, Value};
+
+use crate::diagnostics::Span;
+use crate::flows::{self, MOST_FLOWS};
+use crate::links::{self, Topology};
+use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Workload};
+use crate::reader::{At, Context, Section};
+use crate::sections::{RUN, SCHEMA, TOP};
+use crate::tree::{Entry, Node, Table};
+
+/// A scenario and the form in which it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub scenario: Scenario,
+    pub dumbbell: bool,
+}
+
+/// Reads a whole file without its sweep; `stem` is the name of a scenario that gives none.
+pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Read> {
+    let top = Section::new(root, &[TOP], "", Span::default(), cx);
+    schema(&top, cx);
+    let name = name(&top, stem, cx);
+    let description = top.plain::<String>("description", cx);
+    let run = table(&top, "run", cx).and_then(|(t, at)| run(t, at, cx));
+    let topology = topology(&top, cx);
+    let flow = table(&top, "flow", cx);
+    if let Some((flow, at)) = flow
+        && flow.entries.is_empty()
+    {
+        cx.sink.error(at, "flow", "there are no flows: write a section such as [flow.main]");
+    }
+    let (flow, topology) = (flow?.0, topology?);
+    let groups = flows::groups(flow, &topology, cx);
+    let dumbbell = topology.dumbbell.is_some();
+    let links = links_with_bdp(topology.links, &groups, cx);
+    let groups: Option<Vec<FlowGroup>> = groups.into_iter().collect();
+    let scenario = Scenario {
+        name: name?,
+        description: description?,
+        run: run?,
+        nodes: topology.nodes,
+        links: links?,
+        flows: groups?,
+    };
+    if cx.sink.has_errors() {
+        return None;
+    }
+    whole(&scenario, root, cx);
+    Some(Read { scenario, dumbbell })
+}
+
+fn schema(top: &Section<'_>, cx: &mut Context<'_>) {
+    if let Some(version) = top.plain::<u64>("schema", cx)
+        && version != SCHEMA
+    {
+        let message = format!("this version of cwnd reads schema {SCHEMA}, not {version}");
+        cx.sink.error(top.span_of("schema"), "schema", message);
+    }
+}
+
+fn name(top: &Section<'_>, stem: &str, cx: &mut Context<'_>) -> Option<String> {
+    let name = top.optional("name", cx, |at, cx| at.plain::<String>(cx))?;
+    let Some(name) = name else { return Some(stem.to_owned()) };
+    let bad = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
+    if name.trim().is_empty() || name.contains(bad) || name.starts_with('.') {
+        let message =
+            format!("`{name}` can't name a scenario: results go to a folder of this name");
+        let problem = cx.sink.error(top.span_of("name"), "name", message);
+        problem.help("write letters, digits, `-`, `_` and `.`");
+        return None;
+    }
+    Some(name)
+}
+
+/// A section of the file and where it stands.
+fn table<'t>(top: &Section<'t>, key: &str, cx: &mut Context<'_>) -> Option<(&'t Table, Span)> {
+    let Some(entry) = top.entry(key) else {
+        top.read(key, cx, |_, _| Some(()));
+        return None;
+    };
+    as_table(entry, key, cx).map(|t| (t, entry.key_span))
+}
+
+fn as_table<'t>(entry: &'t Entry, path: &str, cx: &mut Context<'_>) -> Option<&'t Table> {
+    let table = entry.node.table();
+    if table.is_none() {
+        At { node: &entry.node, path }.wrong_kind(&format!("a section [{path}]"), cx);
+    }
+    table
+}
+
+fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
+    let section = Section::new(table, &[RUN], "run", at, cx);
+    let duration = section.plain::<Duration>("duration", cx);
+    let warmup = section.plain::<Duration>("warmup", cx);
+    let seed = section.plain::<u64>("seed", cx);
+    let sample = section.plain::<Option<Duration>>("sample", cx);
+    if duration == Some(Duration::ZERO) {
+        let message = "a run of no time shows nothing";
+        cx.sink.error(section.span_of("duration"), "run.duration", message);
+    } else if let (Some(duration), Some(warmup)) = (duration, warmup)
+        && warmup >= duration
+    {
+        let message = format!("a warm-up of {warmup} leaves nothing of a run of {duration}");
+        let problem = cx.sink.error(section.span_of("warmup"), "run.warmup", message);
+        problem.help("the warm-up must be shorter than the run");
+    }
+    if sample == Some(Some(Duration::ZERO)) {
+        let problem = cx.sink.error(
+            section.span_of("sample"),
+            "run.sample",
+            "an interval of no time gives samples without end",
+        );
+        problem.help("write `sample = \"none\"` for no time series");
+    }
+    Some(Run { duration: duration?, warmup: warmup?, seed: seed?, sample: sample? })
+}
+
+fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {
+    match (top.entry("dumbbell"), top.entry("link")) {
+        (Some(_), Some(link)) => {
+            let message = "a scenario is a [dumbbell] or a graph of [link.*], not both";
+            cx.sink.error(link.key_span, "link", message);
+            None
+        }
+        (Some(dumbbell), None) => {
+            let table = as_table(dumbbell, "dumbbell", cx)?;
+            Some(links::dumbbell(table, dumbbell.key_span, cx))
+        }
+        (None, Some(link)) => as_table(link, "link", cx).map(|table| links::graph(table, cx)),
+        (None, None) => {
+            let message =
+                "there is nothing to send over: write [dumbbell], or links such as [link.a-b]";
+            cx.sink.missing(top.at, "dumbbell", message);
+            None
+        }
+    }
+}
+
+/// The links, with the RTT that their BDP refers to: unless it is given, the longest of the flows through them.
+fn links_with_bdp(
+    drafts: Vec<Option<links::DraftLink>>,
+    groups: &[Option<FlowGroup>],
+    cx: &mut Context<'_>,
+) -> Option<Vec<Link>> {
+    let drafts: Vec<links::DraftLink> = drafts.into_iter().collect::<Option<_>>()?;
+    let groups: Vec<&FlowGroup> = groups.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let delay = |route: &[usize]| {
+        route.iter().fold(Duration::ZERO, |sum, &link| sum + drafts[link].link.delay)
+    };
+    let base_rtts: Vec<Duration> =
+        groups.iter().map(|g| g.edge_rtt.mean() + delay(&g.route) + delay(&g.reverse)).collect();
+    let mut links = Vec::with_capacity(drafts.len());
+    for (i, draft) in drafts.iter().enumerate() {
+        let through = groups
+            .iter()
+            .zip(&base_rtts)
+            .filter(|(g, _)| g.route.contains(&i) || g.reverse.contains(&i))
+            .map(|(_, rtt)| *rtt)
+            .max();
+        let bdp_rtt = draft.bdp_rtt.or(through).unwrap_or_default();
+        let link = Link { bdp_rtt, ..draft.link.clone() };
+        if bdp_rtt == Duration::ZERO && through.is_some() && link.rate != LinkRate::Unlimited {
+            refuse_bdp(&link, draft, cx);
+        }
+        links.push(link);
+    }
+    Some(links)
+}
+
+/// A queue that is measured in BDP needs one.
+fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
+    let params = link.queue.params();
+    let in_bdp = |name| matches!(params.get(name), Some(Value::Text(t)) if t.ends_with("BDP"));
+    let Some(field) = params.fields().iter().find(|f| f.kind == Kind::QueueSize && in_bdp(f.name))
+    else {
+        return;
+    };
+    let message = format!(
+        "the queue's `{}` is in BDP, and the path has no delay that would give it one",
+        field.name
+    );
+    let path = format!("{}.{}", draft.queue.1, field.name);
+    let problem = cx.sink.error(draft.queue.0, path, message);
+    problem.help("write it in packets, kB or ms, or set `bdp_rtt`");
+}
+
+/// What can only be seen when everything is known.
+fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
+    let flows: u64 = scenario.flows.iter().map(|g| u64::from(g.count)).sum();
+    if flows > MOST_FLOWS {
+        let message = format!("{flows} flows are too many: at most {MOST_FLOWS} can be simulated");
+        cx.sink.error(locate(root, &["flow"]), "flow", message);
+    }
+    let duration = scenario.run.duration;
+    if let Some(sample) = scenario.run.sample {
+        let rows =
+            u128::from(duration.0 / sample.0) * u128::from(flows + scenario.links.len() as u64);
+        if rows > MOST_ROWS {
+            let message = format!(
+                "samples every {sample} of {flows} flows over {duration} would be {rows} rows, more than {MOST_ROWS}"
+            );
+            let problem = cx.sink.error(locate(root, &["run", "sample"]), "run.sample", message);
+            problem.help("sample less often, or write `sample = \"none\"`");
+        }
+    }
+    for group in &scenario.flows {
+        starts_in_time(group, duration, root, cx);
+        arrivals(group, duration, root, cx);
+        ecn(group, &scenario.links, root, cx);
+    }
+}
+
+fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
+    let first = flows::earliest(&group.start);
+    let path = |key: &str| format!("flow.{}.{key}", group.name);
+    if first >= duration {
+        let span = locate(root, &["flow", &group.name, "start"]);
+        let message = format!("the flows start at {first}, when the run of {duration} is over");
+        cx.sink.error(span, path("start"), message);
+        return;
+    }
+    let last = first + group.spacing * u64::from(group.count - 1);
+    if last >= duration {
+        let span = locate(root, &["flow", &group.name, "spacing"]);
+        let message =
+            format!("the last of the flows starts at {last}, when the run of {duration} is over");
+        cx.sink.error(span, path("spacing"), message);
+    }
+}
+
+fn arrivals(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
+    let Workload::Poisson { interval, .. } = group.workload else { return };
+    let expected = u128::from(duration.0 / interval.0) * u128::from(group.count);
+    if expected > u128::from(MOST_FLOWS) {
+        let span = locate(root, &["flow", &group.name, "workload", "interval"]);
+        let message = format!(
+            "about {expected} connections would arrive: at most {MOST_FLOWS} can be simulated"
+        );
+        cx.sink.error(span, format!("flow.{}.workload.interval", group.name), message);
+    }
+}
+
+/// ECN that is asked for and can't act.
+fn ecn(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
+    if !group.endpoint.ecn {
+        if group.controller.needs_ecn() {
+            let span = locate(root, &["flow", &group.name, "controller"]);
+            let message = "ABE never acts without ECN: `beta_ecn` differs from `beta`, but the endpoint has `ecn = false`";
+            let path = format!("flow.{}.controller", group.name);
+            cx.sink.warning(span, path, message).help("set `ecn = true` in the group's `endpoint`");
+        }
+        return;
+    }
+    let queues: Vec<&Link> = group
+        .route
+        .iter()
+        .map(|&i| &links[i])
+        .filter(|link| link.rate != LinkRate::Unlimited)
+        .collect();
+    if queues.iter().any(|link| link.queue.params().get("ecn") == Some(Value::Bool(true))) {
+        return;
+    }
+    let kinds: Vec<&str> = queues.iter().map(|link| link.queue.kind()).collect();
+    let on_the_way = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
+    let span = locate(root, &["flow", &group.name, "endpoint"]);
+    let message =
+        format!("ECN never acts: no queue on the way of the data marks packets ({on_the_way})");
+    let path = format!("flow.{}.endpoint", group.name);
+    cx.sink.warning(span, path, message).help("queues that have `ecn = true` mark packets");
+}
+
+/// Where a key stands, or the innermost section that it would stand in.
+fn locate(root: &Table, path: &[&str]) -> Span {
+    let mut span = Span::default();
+    let mut table = Some(root);
+    for key in path {
+        let Some(entry) = table.and_then(|t| t.get(key)) else { break };
+        let node: &Node = &entry.node;
+        table = node.table();
+        span = if table.is_some() { entry.key_span } else { node.span };
+    }
+    span
+}
+
+/// The most rows of a time series: some gigabytes.
+const MOST_ROWS: u128 = 100_000_000;

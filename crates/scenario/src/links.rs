@@ -1,0 +1,233 @@
+//! The sections `[dumbbell]` and `[link.*]`: nodes and links.
+
+use cwnd_aqm::QueueParams;
+use cwnd_units::{Duration, Rate};
+
+use crate::diagnostics::Span;
+use crate::model::{Impairments, Link, LinkRate};
+use crate::rates::{link_rate, trace_file};
+use crate::reader::{At, Context, OptionalRate, Section, choice};
+use crate::routes::Edge;
+use crate::sections::{DEFAULT_QUEUE, DUMBBELL, LINK};
+use crate::tree::{Entry, Table};
+
+/// A scenario's nodes and links; what could not be read is `None`.
+pub(crate) struct Topology {
+    pub nodes: Vec<String>,
+    pub names: Vec<String>,
+    pub links: Vec<Option<DraftLink>>,
+    /// The links' ends, if all of them are known.
+    pub edges: Option<Vec<Edge>>,
+    /// What only a dumbbell has.
+    pub dumbbell: Option<Dumbbell>,
+}
+
+/// A link whose BDP may still depend on the flows through it.
+pub(crate) struct DraftLink {
+    pub link: Link,
+    pub bdp_rtt: Option<Duration>,
+    /// Where its queue is written, and the path of that key.
+    pub queue: (Span, String),
+}
+
+/// What a dumbbell says besides its links.
+pub(crate) struct Dumbbell {
+    pub delay: Option<Duration>,
+    pub edge_rate: Option<Option<Rate>>,
+}
+
+const LEFT: usize = 0;
+const RIGHT: usize = 1;
+
+/// `[dumbbell]`: two nodes, the bottleneck and the way back.
+pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topology {
+    let section = Section::new(table, &[DUMBBELL], "dumbbell", at, cx);
+    let rate = rate_or_trace(&section, cx);
+    let delay = section.plain::<Duration>("delay", cx);
+    let forward_queue = section.read("queue", cx, queue);
+    let reverse_rate = section.optional("reverse_rate", cx, link_rate);
+    let reverse_queue = section.read("reverse_queue", cx, queue);
+    let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
+    let impairments = impairments(&section, cx);
+    let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
+
+    let forward = draft(
+        Ends { name: "bottleneck", from: LEFT, to: RIGHT },
+        (rate.clone(), delay, forward_queue, impairments),
+        bdp_rtt,
+        (section.span_of("queue"), section.path_of("queue")),
+    );
+    let reverse = draft(
+        Ends { name: "reverse", from: RIGHT, to: LEFT },
+        (reverse_rate.and_then(|r| r.or(rate)), delay, reverse_queue, Some(Impairments::default())),
+        bdp_rtt,
+        (section.span_of("reverse_queue"), section.path_of("reverse_queue")),
+    );
+    let edge = |name: &str, from, to| Edge {
+        name: name.to_owned(),
+        from,
+        to,
+        delay: delay.unwrap_or_default(),
+    };
+    Topology {
+        nodes: vec!["left".to_owned(), "right".to_owned()],
+        names: vec!["bottleneck".to_owned(), "reverse".to_owned()],
+        links: vec![forward, reverse],
+        edges: Some(vec![edge("bottleneck", LEFT, RIGHT), edge("reverse", RIGHT, LEFT)]),
+        dumbbell: Some(Dumbbell { delay, edge_rate }),
+    }
+}
+
+/// `[link.*]`: any directed graph.
+pub(crate) fn graph(table: &Table, cx: &mut Context<'_>) -> Topology {
+    let mut topology = Topology {
+        nodes: Vec::new(),
+        names: Vec::new(),
+        links: Vec::new(),
+        edges: Some(Vec::new()),
+        dumbbell: None,
+    };
+    for entry in &table.entries {
+        let path = format!("link.{}", entry.key);
+        match entry.node.table() {
+            Some(link) => topology.add(link, entry, path, cx),
+            None => {
+                At { node: &entry.node, path: &path }
+                    .wrong_kind("a table with `from`, `to` and `rate`", cx);
+                topology.edges = None;
+            }
+        }
+    }
+    topology
+}
+
+impl Topology {
+    fn add(&mut self, table: &Table, entry: &Entry, path: String, cx: &mut Context<'_>) {
+        let section = Section::new(table, &[LINK], path, entry.key_span, cx);
+        let from = self.node("from", &section, cx);
+        let to = self.node("to", &section, cx);
+        let rate = rate_or_trace(&section, cx);
+        let delay = section.plain::<Duration>("delay", cx);
+        let link_queue = section.read("queue", cx, queue);
+        let duplex = section.plain::<bool>("duplex", cx);
+        let impairments = impairments(&section, cx);
+        let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
+        if from.is_some() && from == to {
+            let message = "a link must not lead from a node to itself";
+            cx.sink.error(section.span_of("to"), section.path_of("to"), message);
+        }
+        let mut directions = vec![(entry.key.clone(), from, to)];
+        if duplex == Some(true) {
+            directions.push((format!("{}.reverse", entry.key), to, from));
+        }
+        for (name, from, to) in directions {
+            if self.names.contains(&name) {
+                let message = format!("there is already a link called `{name}`");
+                cx.sink.error(entry.key_span, &section.path, message);
+            }
+            let (Some(from), Some(to)) = (from, to) else {
+                self.edges = None;
+                self.links.push(None);
+                self.names.push(name);
+                continue;
+            };
+            if let Some(edges) = &mut self.edges {
+                let delay = delay.unwrap_or_default();
+                edges.push(Edge { name: name.clone(), from, to, delay });
+            }
+            self.links.push(draft(
+                Ends { name: &name, from, to },
+                (rate.clone(), delay, link_queue.clone(), impairments.clone()),
+                bdp_rtt,
+                (section.span_of("queue"), section.path_of("queue")),
+            ));
+            self.names.push(name);
+        }
+    }
+
+    /// The node that a link's end names; nodes come into being with the links that name them.
+    fn node(&mut self, key: &str, section: &Section<'_>, cx: &mut Context<'_>) -> Option<usize> {
+        let name = section.plain::<String>(key, cx)?;
+        if name.is_empty() {
+            cx.sink.error(section.span_of(key), section.path_of(key), "a node needs a name");
+            return None;
+        }
+        Some(self.nodes.iter().position(|n| *n == name).unwrap_or_else(|| {
+            self.nodes.push(name);
+            self.nodes.len() - 1
+        }))
+    }
+}
+
+struct Ends<'a> {
+    name: &'a str,
+    from: usize,
+    to: usize,
+}
+
+type Settings = (Option<LinkRate>, Option<Duration>, Option<QueueParams>, Option<Impairments>);
+
+/// A link, if all of its settings could be read.
+fn draft(
+    ends: Ends<'_>,
+    (rate, delay, queue, impairments): Settings,
+    bdp_rtt: Option<Option<Duration>>,
+    place: (Span, String),
+) -> Option<DraftLink> {
+    let link = Link {
+        name: ends.name.to_owned(),
+        from: ends.from,
+        to: ends.to,
+        rate: rate?,
+        delay: delay?,
+        queue: queue?,
+        bdp_rtt: Duration::ZERO,
+        impairments: impairments?,
+    };
+    Some(DraftLink { link, bdp_rtt: bdp_rtt?, queue: place })
+}
+
+fn queue(at: At<'_>, cx: &mut Context<'_>) -> Option<QueueParams> {
+    choice(at, "queue", DEFAULT_QUEUE, cx)
+}
+
+fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
+    match (section.entry("rate"), section.entry("trace")) {
+        (Some(_), Some(trace)) => {
+            let message = "`rate` and `trace` both say how fast the link is: keep one";
+            cx.sink.error(trace.key_span, section.path_of("trace"), message);
+            None
+        }
+        (None, Some(_)) => section.read("trace", cx, trace_file).map(LinkRate::Trace),
+        (_, None) => section.read("rate", cx, link_rate),
+    }
+}
+
+fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairments> {
+    let loss = probability("loss", section, cx);
+    let jitter = section.plain::<Duration>("jitter", cx);
+    let reorder = probability("reorder", section, cx);
+    let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
+    if reorder.is_some_and(|p| p > 0.0) && reorder_delay == Some(Duration::ZERO) {
+        let message = "packets that are held back for no time are not reordered";
+        let problem =
+            cx.sink.error(section.span_of("reorder"), section.path_of("reorder"), message);
+        problem.help("set `reorder_delay`");
+    }
+    Some(Impairments {
+        loss: loss?,
+        jitter: jitter?,
+        reorder: reorder?,
+        reorder_delay: reorder_delay?,
+    })
+}
+
+fn probability(key: &str, section: &Section<'_>, cx: &mut Context<'_>) -> Option<f64> {
+    let p = section.plain::<f64>(key, cx)?;
+    if !(0.0..=1.0).contains(&p) {
+        let message = format!("{p} is not a probability: it must be from 0 to 1");
+        cx.sink.error(section.span_of(key), section.path_of(key), message);
+        return None;
+    }
+    Some(p)
+}

@@ -1,0 +1,192 @@
+//! Setting keys by their path: `flow.main.controller.beta_ecn`.
+
+use crate::diagnostics::{Sink, Span};
+use crate::sections::{SHORTHANDS, TOP};
+use crate::suggest::{closest, list};
+use crate::tree::{Entry, Item, Node, Table};
+
+/// A path, split at its dots; each part knows where it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyPath {
+    pub text: String,
+    pub parts: Vec<(String, Span)>,
+}
+
+impl KeyPath {
+    /// Reads a path that starts at `at`; parts with a dot in them are quoted: `link."a.reverse".delay`.
+    pub fn parse(text: &str, at: Span, sink: &mut Sink) -> Option<Self> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        loop {
+            let start = at.start + text.len() - rest.len();
+            let (part, after) = match rest.strip_prefix('"') {
+                Some(quoted) => match quoted.split_once('"') {
+                    Some((part, after)) => (part, after),
+                    None => {
+                        sink.error(at, text, format!("the path `{text}` lacks a closing quote"));
+                        return None;
+                    }
+                },
+                None => rest.split_at(rest.find('.').unwrap_or(rest.len())),
+            };
+            let part = part.trim();
+            if part.is_empty() {
+                sink.error(at, text, format!("`{text}` is no path of a key"))
+                    .help("write it like `flow.main.rtt`");
+                return None;
+            }
+            let end = at.start + text.len() - after.len();
+            parts.push((part.to_owned(), Span { source: at.source, start, end }));
+            match after.strip_prefix('.') {
+                Some(more) => rest = more,
+                None if after.trim().is_empty() => break,
+                None => {
+                    sink.error(at, text, format!("`{text}` is no path of a key"));
+                    return None;
+                }
+            }
+        }
+        Some(Self { text: text.to_owned(), parts })
+    }
+}
+
+/// Sections whose names are the user's own: a path must not bring one into being by a slip of the finger.
+const NAMED: &[&[&str]] = &[&["flow"], &["link"], &["sweep", "axis"]];
+
+/// Sets the key at `path`, over or beside what is there.
+pub(crate) fn set(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bool {
+    let Some(((last, last_span), sections)) = path.parts.split_last() else { return false };
+    let mut table = root;
+    for (depth, (part, span)) in sections.iter().enumerate() {
+        if !names_what_is_there(table, &path.parts[..=depth], path, sink) {
+            return false;
+        }
+        if table.get(part).is_none() {
+            let node = Node { item: Item::Table(Table::default()), span: *span };
+            table.entries.push(Entry { key: part.clone(), key_span: *span, node });
+        }
+        let Some(entry) = table.get_mut(part) else { return false };
+        expand_shorthand(entry);
+        let found = entry.node.describe();
+        let Item::Table(inner) = &mut entry.node.item else {
+            let message = format!("`{part}` is {found}, and has no keys in it");
+            sink.error(*span, &path.text, message);
+            return false;
+        };
+        table = inner;
+    }
+    if !names_what_is_there(table, &path.parts, path, sink) {
+        return false;
+    }
+    match table.get_mut(last) {
+        Some(entry) => entry.node = value,
+        None => {
+            table.entries.push(Entry { key: last.clone(), key_span: *last_span, node: value });
+        }
+    }
+    true
+}
+
+/// Whether the last part of `parts` may be named here: at the top a section, below `flow` a group that there is.
+fn names_what_is_there(
+    table: &Table,
+    parts: &[(String, Span)],
+    path: &KeyPath,
+    sink: &mut Sink,
+) -> bool {
+    let Some(((name, span), above)) = parts.split_last() else { return false };
+    let known: Vec<&str> = if above.is_empty() {
+        TOP.iter().map(|key| key.name).collect()
+    } else {
+        let user_named = NAMED.iter().any(|names| {
+            names.len() == above.len() && names.iter().zip(above).all(|(n, p)| *n == p.0)
+        });
+        if !user_named {
+            return true;
+        }
+        table.keys().collect()
+    };
+    if known.contains(&name.as_str()) {
+        return true;
+    }
+    let whole: Vec<&str> = parts.iter().map(|p| p.0.as_str()).collect();
+    let message = match closest(name, known.iter().copied()) {
+        Some(near) => format!("there is no `{}`, did you mean `{near}`?", whole.join(".")),
+        None => format!("there is no `{}`", whole.join(".")),
+    };
+    let problem = sink.error(*span, &path.text, message);
+    problem.help(if known.is_empty() {
+        format!("`{}` is empty", above.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join("."))
+    } else {
+        format!("there are {}", list(known.iter().copied()))
+    });
+    false
+}
+
+/// `queue = "codel"` becomes `queue = { kind = "codel" }`, so that keys can be set in it.
+fn expand_shorthand(entry: &mut Entry) {
+    let Some((_, inner)) = SHORTHANDS.iter().find(|(key, _)| *key == entry.key) else { return };
+    if matches!(entry.node.item, Item::Value(_)) {
+        let span = entry.node.span;
+        let node = entry.node.clone();
+        let plain = Entry { key: (*inner).to_owned(), key_span: span, node };
+        entry.node = Node { item: Item::Table(Table { entries: vec![plain] }), span };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{parse_document, parse_value};
+
+    fn set_text(document: &str, path: &str, value: &str) -> Result<Table, Sink> {
+        let mut sink = Sink::default();
+        let mut root = parse_document(0, document, &mut sink);
+        let path = KeyPath::parse(path, Span::default(), &mut sink);
+        let value = parse_value(0, 0, value, &mut sink).unwrap();
+        if path.is_some_and(|p| set(&mut root, &p, value, &mut sink)) {
+            Ok(root)
+        } else {
+            Err(sink)
+        }
+    }
+
+    fn at<'t>(table: &'t Table, path: &[&str]) -> &'t Node {
+        let node = &table.get(path[0]).unwrap().node;
+        if path.len() == 1 { node } else { at(node.table().unwrap(), &path[1..]) }
+    }
+
+    #[test]
+    fn a_key_is_replaced_or_added() {
+        let root = set_text("[run]\nseed = 1", "run.seed", "2").unwrap();
+        assert_eq!(at(&root, &["run", "seed"]).describe(), "the bare number 2");
+        let root = set_text("[run]\nseed = 1", "run.warmup", "\"5 s\"").unwrap();
+        assert_eq!(at(&root, &["run", "warmup"]).text(), Some("5 s"));
+    }
+
+    #[test]
+    fn a_key_inside_a_shorthand_keeps_what_the_shorthand_said() {
+        let document = "[flow.main]\ncontroller = \"cubic\"";
+        let root = set_text(document, "flow.main.controller.beta_ecn", "0.85").unwrap();
+        assert_eq!(at(&root, &["flow", "main", "controller", "kind"]).text(), Some("cubic"));
+        assert_eq!(
+            at(&root, &["flow", "main", "controller", "beta_ecn"]).describe(),
+            "the bare number 0.85"
+        );
+    }
+
+    #[test]
+    fn a_name_with_a_dot_is_quoted() {
+        let document = "[link.\"a.reverse\"]\ndelay = \"1 ms\"";
+        let root = set_text(document, "link.\"a.reverse\".delay", "\"2 ms\"").unwrap();
+        assert_eq!(at(&root, &["link", "a.reverse", "delay"]).text(), Some("2 ms"));
+    }
+
+    #[test]
+    fn no_group_comes_into_being_by_a_slip_of_the_finger() {
+        assert!(set_text("[flow.main]\ncount = 1", "flow.mian.count", "2").is_err());
+        assert!(set_text("[flow.main]\ncount = 1", "flow..count", "2").is_err());
+        assert!(set_text("[flow.main]\ncount = 1", "flows.main.count", "2").is_err());
+        assert!(set_text("[flow.main]\ncount = 1", "flow.main.count.more", "2").is_err());
+    }
+}

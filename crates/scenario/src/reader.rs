@@ -1,0 +1,342 @@
+//! Typed access to the tree: every problem is collected, none stops the reading of the rest.
+
+use std::collections::BTreeMap;
+
+use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
+
+use crate::diagnostics::{Sink, Span};
+use crate::document::Files;
+use crate::sections::{Fallback, Key};
+use crate::suggest::{closest, list};
+use crate::tree::{Entry, Item, Node, Table, parse_value};
+
+/// What goes along with every read.
+pub(crate) struct Context<'f> {
+    pub sink: Sink,
+    pub files: Files<'f>,
+    /// Traces read so far; one that can't be read is remembered as its error.
+    pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+}
+
+/// A node with the path of its key.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'t> {
+    pub node: &'t Node,
+    pub path: &'t str,
+}
+
+impl At<'_> {
+    /// Reports that another kind of value is expected here.
+    pub fn wrong_kind(&self, wanted: &str, cx: &mut Context<'_>) {
+        let message = format!("expected {wanted}, found {}", self.node.describe());
+        cx.sink.error(self.node.span, self.path, message);
+    }
+
+    /// A value that reads itself.
+    pub fn plain<T: Param>(&self, cx: &mut Context<'_>) -> Option<T> {
+        let Item::Value(value) = &self.node.item else {
+            self.wrong_kind(phrase(T::KIND), cx);
+            return None;
+        };
+        match T::read(value) {
+            Ok(v) => Some(v),
+            Err(e) => {
+                cx.sink.error(self.node.span, self.path, e.0);
+                None
+            }
+        }
+    }
+}
+
+/// A table whose keys are known.
+pub(crate) struct Section<'t> {
+    table: &'t Table,
+    keys: &'static [&'static [Key]],
+    pub path: String,
+    /// Where to point for what is absent.
+    pub at: Span,
+}
+
+impl<'t> Section<'t> {
+    /// A section, after telling of its unknown keys.
+    pub fn new(
+        table: &'t Table,
+        keys: &'static [&'static [Key]],
+        path: impl Into<String>,
+        at: Span,
+        cx: &mut Context<'_>,
+    ) -> Self {
+        let section = Self { table, keys, path: path.into(), at };
+        for entry in &table.entries {
+            if !section.names().any(|name| name == entry.key) {
+                let title = section.title();
+                let path = section.path_of(&entry.key);
+                let names: Vec<&str> = section.names().collect();
+                unknown_key(entry, &path, &title, &names, cx);
+            }
+        }
+        section
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.keys.iter().flat_map(|keys| keys.iter()).map(|key| key.name)
+    }
+
+    fn title(&self) -> String {
+        if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) }
+    }
+
+    /// The path of one of its keys.
+    pub fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// Where a key stands, or where it is missing.
+    pub fn span_of(&self, key: &str) -> Span {
+        self.table.get(key).map_or(self.at, |e| e.node.span)
+    }
+
+    /// What was written for a key.
+    pub fn entry(&self, key: &str) -> Option<&'t Entry> {
+        self.table.get(key)
+    }
+
+    /// The value of a key that has one in any case: written, or by default.
+    pub fn read<T>(
+        &self,
+        name: &str,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(At<'_>, &mut Context<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let path = self.path_of(name);
+        if let Some(entry) = self.table.get(name) {
+            return read(At { node: &entry.node, path: &path }, cx);
+        }
+        let key = self.keys.iter().flat_map(|keys| keys.iter()).find(|key| key.name == name)?;
+        match key.fallback {
+            Fallback::Toml(text) => {
+                let mut node = parse_value(self.at.source, 0, text, &mut cx.sink)?;
+                node.move_to(self.at);
+                read(At { node: &node, path: &path }, cx)
+            }
+            Fallback::Required | Fallback::Derived(_) => {
+                let message = format!("{} lacks the key `{name}`", self.title());
+                let problem = cx.sink.missing(self.at, path, message);
+                problem.help(format!("{name}: {}", first_sentence(key.doc)));
+                None
+            }
+        }
+    }
+
+    /// The value of a key that reads itself.
+    pub fn plain<T: Param>(&self, name: &str, cx: &mut Context<'_>) -> Option<T> {
+        self.read(name, cx, |at, cx| at.plain(cx))
+    }
+
+    /// The value of a key whose absence means something: `Some(None)`.
+    pub fn optional<T>(
+        &self,
+        name: &str,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(At<'_>, &mut Context<'_>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        if self.table.get(name).is_none() {
+            return Some(None);
+        }
+        self.read(name, cx, read).map(Some)
+    }
+}
+
+/// Tells of a key that is not among `names`.
+pub(crate) fn unknown_key(
+    entry: &Entry,
+    path: &str,
+    title: &str,
+    names: &[&str],
+    cx: &mut Context<'_>,
+) {
+    let key = &entry.key;
+    if let Some(name) = closest(key, names.iter().copied()) {
+        let message = format!("unknown key `{key}`, did you mean `{name}`?");
+        cx.sink.error(entry.key_span, path, message);
+    } else {
+        let problem =
+            cx.sink.error(entry.key_span, path, format!("unknown key `{key}` in {title}"));
+        problem.help(if names.is_empty() {
+            format!("{title} takes no keys")
+        } else {
+            format!("there are {}", list(names.iter().copied()))
+        });
+    }
+}
+
+/// Tells of a name that is not among `names`.
+pub(crate) fn unknown_name(at: At<'_>, what: &str, names: &[&str], cx: &mut Context<'_>) {
+    let Some(text) = at.node.text() else {
+        at.wrong_kind(&format!("the name of a {what}"), cx);
+        return;
+    };
+    let message = match closest(text, names.iter().copied()) {
+        Some(name) => format!("unknown {what} `{text}`, did you mean `{name}`?"),
+        None => format!("unknown {what} `{text}`"),
+    };
+    let help = if names.is_empty() {
+        format!("there is no {what} at all")
+    } else {
+        format!("there are {}", list(names.iter().copied()))
+    };
+    cx.sink.error(at.node.span, at.path, message).help(help);
+}
+
+/// One of several algorithms: `"codel"`, or `{ kind = "codel", preset = "…", target = "5 ms" }`.
+pub(crate) fn choice<T: ParamsChoice>(
+    at: At<'_>,
+    what: &str,
+    default_kind: &str,
+    cx: &mut Context<'_>,
+) -> Option<T> {
+    let kinds: Vec<&str> = T::KINDS.iter().map(|k| k.name).collect();
+    let Some(table) = at.node.table() else {
+        let chosen = at.node.text().and_then(T::of_kind);
+        if chosen.is_none() {
+            unknown_name(at, what, &kinds, cx);
+        }
+        let mut chosen = chosen?;
+        return parameters(chosen.params_mut(), &EMPTY, &[], at, what, cx).then_some(chosen);
+    };
+    let kind_path = format!("{}.kind", at.path);
+    let chosen = match table.get("kind") {
+        None => T::of_kind(default_kind),
+        Some(entry) => {
+            let chosen = entry.node.text().and_then(T::of_kind);
+            if chosen.is_none() {
+                unknown_name(At { node: &entry.node, path: &kind_path }, what, &kinds, cx);
+            }
+            chosen
+        }
+    };
+    let mut chosen = chosen?;
+    let title = format!("{what} `{}`", chosen.kind());
+    let good = parameters(chosen.params_mut(), table, &["kind"], at, &title, cx);
+    if !good {
+        return None;
+    }
+    Some(chosen)
+}
+
+/// An endpoint's kind of choice: the name of a preset, or `{ preset = "linux", ecn = true }`.
+pub(crate) fn preset_or_table<P: Params + Default>(
+    at: At<'_>,
+    title: &str,
+    cx: &mut Context<'_>,
+) -> Option<P> {
+    let mut params = P::default();
+    let good = match at.node.table() {
+        Some(table) => parameters(&mut params, table, &[], at, title, cx),
+        None => {
+            let found = at.node.text().is_some_and(|name| params.apply_preset(name));
+            if !found {
+                let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
+                unknown_name(at, &format!("preset of the {title}"), &names, cx);
+            }
+            found
+        }
+    };
+    good.then_some(params)
+}
+
+const EMPTY: Table = Table { entries: Vec::new() };
+
+/// Sets parameters from a table: the preset first, then the keys one by one, then a look at the whole.
+fn parameters(
+    params: &mut dyn Params,
+    table: &Table,
+    besides: &[&'static str],
+    at: At<'_>,
+    title: &str,
+    cx: &mut Context<'_>,
+) -> bool {
+    let path_of = |key: &str| format!("{}.{key}", at.path);
+    let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
+    let mut good = true;
+    if let Some(entry) = table.get("preset")
+        && !entry.node.text().is_some_and(|name| params.apply_preset(name))
+    {
+        let path = path_of("preset");
+        let what = format!("preset of the {title}");
+        unknown_name(At { node: &entry.node, path: &path }, &what, &presets, cx);
+        good = false;
+    }
+    let mut names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
+    names.extend_from_slice(besides);
+    if !presets.is_empty() {
+        names.push("preset");
+    }
+    for entry in &table.entries {
+        let key = entry.key.as_str();
+        let path = path_of(key);
+        if besides.contains(&key) || key == "preset" {
+            continue;
+        }
+        let Some(field) = params.fields().iter().find(|f| f.name == key) else {
+            unknown_key(entry, &path, &format!("the {title}"), &names, cx);
+            good = false;
+            continue;
+        };
+        let set = match &entry.node.item {
+            Item::Value(value) => params.set(key, value).map_err(|e| e.0),
+            _ => Err(format!("expected {}, found {}", phrase(field.kind), entry.node.describe())),
+        };
+        if let Err(message) = set {
+            cx.sink.error(entry.node.span, path, message);
+            good = false;
+        }
+    }
+    if good && let Err(invalid) = params.check() {
+        let span = table.get(invalid.key).map_or(at.node.span, |e| e.node.span);
+        cx.sink.error(span, path_of(invalid.key), invalid.message);
+        good = false;
+    }
+    good
+}
+
+/// A rate or `"none"`.
+pub(crate) struct OptionalRate(pub Option<Rate>);
+
+impl Param for OptionalRate {
+    const KIND: Kind = Kind::Rate;
+    fn read(value: &Value) -> Result<Self, cwnd_units::ParseError> {
+        match value {
+            Value::Text(t) if t == "none" => Ok(Self(None)),
+            other => Rate::read(other).map(|r| Self(Some(r))),
+        }
+    }
+    fn write(&self) -> Value {
+        self.0.map_or_else(|| Value::Text("none".to_owned()), |r| r.write())
+    }
+}
+
+/// What a kind of value is, for "expected …".
+pub(crate) const fn phrase(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bool => "`true` or `false`",
+        Kind::Integer => "a whole number",
+        Kind::Number => "a number without a unit",
+        Kind::Duration => "a time such as \"100 ms\"",
+        Kind::Rate => "a rate such as \"10 Mbit/s\"",
+        Kind::Bytes => "a size such as \"64 kB\"",
+        Kind::QueueSize => {
+            "a queue size such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
+        }
+        Kind::OptionalDuration => "a time such as \"100 ms\", or \"none\"",
+        Kind::OptionalBytes => "a size such as \"64 kB\", or \"none\"",
+        Kind::OptionalNumber => "a number, or \"none\"",
+        _ => "a text in quotes",
+    }
+}
+
+/// The first sentence of a key's documentation.
+pub(crate) fn first_sentence(doc: &str) -> &str {
+    let doc = doc.trim();
+    doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
+}

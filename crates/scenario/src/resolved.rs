@@ -1,0 +1,224 @@
+//! A scenario as a file again, with every default written out.
+
+use core::fmt::Write as _;
+
+use cwnd_units::{Duration, Param, Params, ParamsChoice, Value};
+
+use crate::dist::{DurationDist, Shape};
+use crate::flows::{workload_keys, workload_name};
+use crate::model::{FlowGroup, Impairments, Link, LinkRate, Scenario};
+use crate::reader::OptionalRate;
+use crate::sections::SCHEMA;
+
+/// The file. It reads back to an equal scenario, and gives itself again.
+pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
+    let mut out = Writer::default();
+    out.key("schema", &SCHEMA.write());
+    out.key("name", &scenario.name.write());
+    out.key("description", &scenario.description.write());
+    out.section(&["run"]);
+    out.key("duration", &scenario.run.duration.write());
+    out.key("warmup", &scenario.run.warmup.write());
+    out.key("seed", &scenario.run.seed.write());
+    out.key("sample", &scenario.run.sample.write());
+    match scenario.links.as_slice() {
+        [forward, reverse] if dumbbell => {
+            let edge_rate = scenario.flows.first().and_then(|g| g.edge_rate);
+            out.dumbbell(forward, reverse, OptionalRate(edge_rate));
+        }
+        links => links.iter().for_each(|link| out.link(link, scenario)),
+    }
+    for group in &scenario.flows {
+        out.group(group, scenario, dumbbell);
+    }
+    out.0
+}
+
+/// 128 bits of FNV-1a over the text, as hexadecimal digits.
+pub(crate) fn content_hash(text: &str) -> String {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash = text.bytes().fold(OFFSET, |h, b| (h ^ u128::from(b)).wrapping_mul(PRIME));
+    format!("{hash:032x}")
+}
+
+#[derive(Default)]
+struct Writer(String);
+
+impl Writer {
+    fn section(&mut self, path: &[&str]) {
+        let parts: Vec<String> = path.iter().map(|part| key(part)).collect();
+        self.line(format_args!("\n[{}]", parts.join(".")));
+    }
+
+    fn key(&mut self, name: &str, value: &Value) {
+        self.line(format_args!("{name} = {}", toml(value)));
+    }
+
+    fn line(&mut self, text: core::fmt::Arguments<'_>) {
+        // Writing to a string can't fail.
+        let _ = writeln!(self.0, "{text}");
+    }
+
+    fn dumbbell(&mut self, forward: &Link, reverse: &Link, edge_rate: OptionalRate) {
+        self.section(&["dumbbell"]);
+        self.rate("rate", &forward.rate);
+        self.key("delay", &forward.delay.write());
+        self.rate("reverse_rate", &reverse.rate);
+        self.key("edge_rate", &edge_rate.write());
+        self.impairments(&forward.impairments);
+        self.key("bdp_rtt", &forward.bdp_rtt.write());
+        self.choice(&["dumbbell", "queue"], &forward.queue);
+        self.choice(&["dumbbell", "reverse_queue"], &reverse.queue);
+    }
+
+    fn link(&mut self, link: &Link, scenario: &Scenario) {
+        self.section(&["link", &link.name]);
+        self.key("from", &scenario.nodes[link.from].write());
+        self.key("to", &scenario.nodes[link.to].write());
+        self.rate("rate", &link.rate);
+        self.key("delay", &link.delay.write());
+        // A duplex link is two links by now.
+        self.key("duplex", &false.write());
+        self.impairments(&link.impairments);
+        self.key("bdp_rtt", &link.bdp_rtt.write());
+        self.choice(&["link", &link.name, "queue"], &link.queue);
+    }
+
+    fn impairments(&mut self, impairments: &Impairments) {
+        self.key("loss", &impairments.loss.write());
+        self.key("jitter", &impairments.jitter.write());
+        self.key("reorder", &impairments.reorder.write());
+        self.key("reorder_delay", &impairments.reorder_delay.write());
+    }
+
+    fn rate(&mut self, name: &str, rate: &LinkRate) {
+        match rate {
+            LinkRate::Unlimited => self.key(name, &OptionalRate(None).write()),
+            LinkRate::Steps { initial, changes } => {
+                let steps: Vec<String> = changes
+                    .iter()
+                    .map(|(at, rate)| {
+                        let at = toml(&Duration(at.0).write());
+                        format!("{{ at = {at}, rate = {} }}", toml(&rate.write()))
+                    })
+                    .collect();
+                let (initial, steps) = (toml(&initial.write()), steps.join(", "));
+                self.line(format_args!("{name} = {{ initial = {initial}, steps = [{steps}] }}"));
+            }
+            LinkRate::Trace(times) => {
+                let times: Vec<String> = times.iter().map(u64::to_string).collect();
+                self.line(format_args!("{name} = {{ trace_ms = [{}] }}", times.join(", ")));
+            }
+        }
+    }
+
+    fn group(&mut self, group: &FlowGroup, scenario: &Scenario, dumbbell: bool) {
+        let name = group.name.as_str();
+        self.section(&["flow", name]);
+        self.key("count", &group.count.write());
+        if dumbbell {
+            let forward = group.from == 0;
+            let rtt = longer(group.edge_rtt, scenario.links[0].delay * 2);
+            self.key("rtt", &rtt.write());
+            let direction = if forward { "forward" } else { "reverse" };
+            self.key("direction", &direction.to_owned().write());
+        } else {
+            self.key("from", &scenario.nodes[group.from].write());
+            self.key("to", &scenario.nodes[group.to].write());
+            self.route("route", &group.route, scenario);
+            self.route("reverse_route", &group.reverse, scenario);
+            self.key("edge_rtt", &group.edge_rtt.write());
+            self.key("edge_rate", &OptionalRate(group.edge_rate).write());
+        }
+        self.key("start", &group.start.write());
+        self.key("spacing", &group.spacing.write());
+        self.key("stop", &group.stop.map(|t| Duration(t.0)).write());
+        self.section(&["flow", name, "workload"]);
+        self.key("kind", &workload_name(&group.workload).to_owned().write());
+        for (key, value) in workload_keys(&group.workload) {
+            self.key(key, &value);
+        }
+        self.choice(&["flow", name, "controller"], &group.controller);
+        self.section(&["flow", name, "endpoint"]);
+        self.params(&group.endpoint);
+    }
+
+    fn route(&mut self, key: &str, route: &[usize], scenario: &Scenario) {
+        let names: Vec<String> =
+            route.iter().map(|&link| toml(&scenario.links[link].name.write())).collect();
+        self.line(format_args!("{key} = [{}]", names.join(", ")));
+    }
+
+    fn choice<T: ParamsChoice>(&mut self, path: &[&str], chosen: &T) {
+        self.section(path);
+        self.key("kind", &chosen.kind().to_owned().write());
+        self.params(chosen.params());
+    }
+
+    fn params(&mut self, params: &dyn Params) {
+        for field in params.fields() {
+            if let Some(value) = params.get(field.name) {
+                self.key(field.name, &value);
+            }
+        }
+    }
+}
+
+/// An RTT with the links' part in it again.
+fn longer(edge: DurationDist, by: Duration) -> DurationDist {
+    DurationDist(match edge.0 {
+        Shape::Constant(v) => Shape::Constant(v + by.0),
+        Shape::Uniform(low, high) => Shape::Uniform(low + by.0, high + by.0),
+        // The reader takes these only where the links have no delay.
+        other => other,
+    })
+}
+
+/// A value as TOML.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Text(text) => quoted(text),
+        Value::Bool(b) => b.to_string(),
+        Value::Integer(i) => i.to_string(),
+        // The shortest digits that read back to the same number, and never an integer's.
+        Value::Float(x) => format!("{x:?}"),
+    }
+}
+
+/// A key, in quotes where TOML wants them.
+fn key(name: &str) -> String {
+    let bare =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if bare { name.to_owned() } else { quoted(name) }
+}
+
+/// A basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Test vectors of the FNV authors for FNV-1a, 128 bits.
+    #[test]
+    fn the_content_hash_is_fnv_1a() {
+        assert_eq!(content_hash(""), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(content_hash("a"), "d228cb696f1a8caf78912b704e4a8964");
+    }
+}

@@ -1,0 +1,144 @@
+//! Which links a packet takes.
+
+use cwnd_units::Duration;
+
+/// A directed link, as far as routes are concerned.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub name: String,
+    pub from: usize,
+    pub to: usize,
+    pub delay: Duration,
+}
+
+/// The links from `from` to `to` with the least delay; among these the fewest links; among these the links that come
+/// first. `None` if there is no way.
+pub(crate) fn shortest(edges: &[Edge], nodes: usize, from: usize, to: usize) -> Option<Vec<usize>> {
+    let mut cost: Vec<Option<Cost>> = vec![None; nodes];
+    *cost.get_mut(to)? = Some((0, 0));
+    // Bellman–Ford, backwards from the target: graphs are small, and the costs have no cycles below zero.
+    loop {
+        let mut changed = false;
+        for edge in edges {
+            let Some(through) =
+                cost[edge.to].map(|(d, hops)| (d + u128::from(edge.delay.0), hops + 1))
+            else {
+                continue;
+            };
+            if cost[edge.from].is_none_or(|c| through < c) {
+                cost[edge.from] = Some(through);
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    // Forward again, at each node by the first link that lies on a best path.
+    let mut route = Vec::new();
+    let mut node = from;
+    while node != to {
+        let here = (*cost.get(node)?)?;
+        let (index, edge) = edges.iter().enumerate().find(|(_, e)| {
+            e.from == node
+                && cost[e.to].is_some_and(|(d, hops)| (d + u128::from(e.delay.0), hops + 1) == here)
+        })?;
+        route.push(index);
+        node = edge.to;
+    }
+    Some(route)
+}
+
+/// Delay, then number of links. Every link adds at least one link, so a best path never turns in circles.
+type Cost = (u128, usize);
+
+/// Why these links don't lead from `from` to `to`: the position of the link to point at, and a sentence.
+pub(crate) fn broken(
+    edges: &[Edge],
+    names: &[String],
+    route: &[usize],
+    from: usize,
+    to: usize,
+) -> Option<(usize, String)> {
+    let mut node = from;
+    for (i, &link) in route.iter().enumerate() {
+        let edge = &edges[link];
+        if edge.from != node {
+            let arrived = if i == 0 { "the flow starts" } else { "the link before it ends" };
+            return Some((
+                i,
+                format!(
+                    "the link `{}` leaves `{}`, but {arrived} at `{}`",
+                    edge.name, names[edge.from], names[node]
+                ),
+            ));
+        }
+        if route[..i].contains(&link) {
+            return Some((i, format!("the route takes the link `{}` twice", edge.name)));
+        }
+        node = edge.to;
+    }
+    if node == to {
+        return None;
+    }
+    let last = route.len().saturating_sub(1);
+    Some((last, format!("the route ends at `{}`, not at `{}`", names[node], names[to])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(list: &[(usize, usize, u64)]) -> Vec<Edge> {
+        list.iter()
+            .enumerate()
+            .map(|(i, &(from, to, ms))| Edge {
+                name: i.to_string(),
+                from,
+                to,
+                delay: Duration::from_millis(ms),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_least_delay_wins_over_fewer_links() {
+        let graph = edges(&[(0, 2, 10), (0, 1, 3), (1, 2, 3)]);
+        assert_eq!(shortest(&graph, 3, 0, 2), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn fewer_links_win_among_equal_delays() {
+        let graph = edges(&[(0, 1, 5), (1, 2, 5), (0, 2, 10)]);
+        assert_eq!(shortest(&graph, 3, 0, 2), Some(vec![2]));
+    }
+
+    #[test]
+    fn the_link_that_comes_first_breaks_a_tie() {
+        let graph = edges(&[(0, 2, 5), (0, 1, 5), (1, 3, 5), (2, 3, 5), (0, 2, 5)]);
+        assert_eq!(shortest(&graph, 4, 0, 3), Some(vec![0, 3]));
+    }
+
+    #[test]
+    fn links_are_directed_and_a_node_may_be_out_of_reach() {
+        let graph = edges(&[(0, 1, 5)]);
+        assert_eq!(shortest(&graph, 2, 0, 1), Some(vec![0]));
+        assert_eq!(shortest(&graph, 2, 1, 0), None);
+    }
+
+    #[test]
+    fn links_without_delay_make_no_circles() {
+        let graph = edges(&[(0, 1, 0), (1, 0, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]);
+        assert_eq!(shortest(&graph, 4, 0, 3), Some(vec![0, 2, 4]));
+    }
+
+    #[test]
+    fn a_given_route_must_hang_together() {
+        let graph = edges(&[(0, 1, 5), (1, 2, 5), (1, 0, 5)]);
+        let names: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
+        assert_eq!(broken(&graph, &names, &[0, 1], 0, 2), None);
+        assert!(broken(&graph, &names, &[1], 0, 2).unwrap().1.contains("starts at `a`"));
+        assert!(broken(&graph, &names, &[0], 0, 2).unwrap().1.contains("ends at `b`, not at `c`"));
+        assert!(broken(&graph, &names, &[0, 2, 0, 1], 0, 2).unwrap().1.contains("twice"));
+    }
+}

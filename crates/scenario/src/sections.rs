@@ -1,0 +1,406 @@
+//! Every key of a scenario file that is not a parameter of an algorithm: what it takes, its default, and who says so.
+//! The reader, the reference and the schema all come from these tables.
+
+use cwnd_units::Kind;
+
+/// One key of a section.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    pub form: Form,
+    pub fallback: Fallback,
+    pub doc: &'static str,
+    pub source: &'static str,
+}
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A value of a parameter's kind.
+    Plain(Kind),
+    /// A rate or `"none"`.
+    OptionalRate,
+    /// A time or a distribution over times.
+    DurationDist,
+    /// A size or a distribution over sizes.
+    SizeDist,
+    /// A link's rate: constant, in steps, from a trace, or none.
+    LinkRate,
+    /// The name of a mahimahi trace file.
+    TraceFile,
+    /// The milliseconds of a trace.
+    TraceTimes,
+    /// Rates that come later.
+    Steps,
+    /// A queue discipline: its kind, or a table.
+    Queue,
+    /// A congestion controller: its kind, or a table.
+    Controller,
+    /// An endpoint: a preset's name, or a table.
+    Endpoint,
+    /// A workload: its kind, or a table.
+    Workload,
+    /// A list of names of links.
+    Route,
+    /// A path or a list of paths.
+    Paths,
+    /// A list of anything.
+    Values,
+    /// A list of texts.
+    Labels,
+    /// A section of its own.
+    Section,
+    /// Sections of the user's own names.
+    Named,
+}
+
+/// What holds when a key is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fallback {
+    /// An error.
+    Required,
+    /// This, as it would be written.
+    Toml(&'static str),
+    /// What this sentence says.
+    Derived(&'static str),
+}
+
+macro_rules! keys {
+    ($( $(#[doc = $sdoc:literal])+ $name:ident {
+        $( $(#[doc = $doc:literal])+ #[source($source:literal)] $key:ident: $form:expr => $fallback:expr, )*
+    } )+) => {$(
+        $(#[doc = $sdoc])+
+        pub(crate) const $name: &[Key] = &[$( Key {
+            name: stringify!($key),
+            form: $form,
+            fallback: $fallback,
+            doc: concat!($($doc),+),
+            source: $source,
+        }, )*];
+    )+};
+}
+
+use Fallback::{Derived, Required, Toml};
+use Form::Plain;
+
+const WORKLOAD_NAMES: Kind = Kind::Choice(&["bulk", "bytes", "on-off", "poisson"]);
+const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
+
+keys! {
+    /// The top of a file.
+    TOP {
+        /// Version of the file format.
+        #[source("cwnd: this version reads 1")]
+        schema: Plain(Kind::Integer) => Toml("1"),
+        /// Short name, used for the output directory.
+        #[source("cwnd: what the file is called says what it is")]
+        name: Plain(Kind::Text) => Derived("the file's name without `.toml`"),
+        /// What question the scenario answers.
+        #[source("none")]
+        description: Plain(Kind::Text) => Toml("\"\""),
+        /// When things happen.
+        #[source("none")]
+        run: Form::Section => Required,
+        /// One bottleneck between two sides; the short form of a graph of two links.
+        #[source("none")]
+        dumbbell: Form::Section => Derived("none; either this or links"),
+        /// Directed links, by name; their ends are the nodes.
+        #[source("none")]
+        link: Form::Named => Derived("none; either these or a dumbbell"),
+        /// Groups of flows that are alike, by name.
+        #[source("none")]
+        flow: Form::Named => Required,
+        /// What is varied from run to run.
+        #[source("none")]
+        sweep: Form::Section => Derived("one run"),
+    }
+
+    /// `[run]`.
+    RUN {
+        /// Simulated time.
+        #[source("none: how long is long enough depends on the question")]
+        duration: Plain(Kind::Duration) => Required,
+        /// Cut from the start before anything is counted.
+        #[source("cwnd: nothing is hidden unless asked")]
+        warmup: Plain(Kind::Duration) => Toml("\"0 s\""),
+        /// Seed of every random stream.
+        #[source("cwnd: a fixed seed, so that the same file gives the same bytes")]
+        seed: Plain(Kind::Integer) => Toml("1"),
+        /// Interval of the time series; `"none"` records none.
+        #[source("cwnd: ten points a second show a saw-tooth at the RTTs of most paths")]
+        sample: Plain(Kind::OptionalDuration) => Toml("\"100 ms\""),
+    }
+
+    /// `[dumbbell]`.
+    DUMBBELL {
+        /// Rate of the bottleneck, from left to right.
+        #[source("none: the bottleneck is what a scenario is about")]
+        rate: Form::LinkRate => Required,
+        /// A mahimahi trace in place of `rate`: a file with one millisecond a line, at each of which 1500 bytes pass.
+        #[source("mahimahi, mm-link")]
+        trace: Form::TraceFile => Derived("none; short for `rate = { trace = … }`"),
+        /// One-way propagation delay of the bottleneck itself, the same in each direction.
+        #[source("cwnd: all of the delay is at the hosts, so that each group has its own RTT")]
+        delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// What waits before the bottleneck.
+        #[source("cwnd: what a router does that was told nothing")]
+        queue: Form::Queue => Toml("\"fifo\""),
+        /// Rate of the way back.
+        #[source("cwnd: a symmetric line")]
+        reverse_rate: Form::LinkRate => Derived("as `rate`"),
+        /// What waits before the way back.
+        #[source("Linux: the usual device queue (txqueuelen) is 1000 packets")]
+        reverse_queue: Form::Queue => Toml("{ kind = \"fifo\", limit = \"1000 packets\" }"),
+        /// Rate of each host's own interface.
+        #[source("cwnd: the bottleneck is the only one")]
+        edge_rate: Form::OptionalRate => Toml("\"none\""),
+        /// Probability that a packet is lost on the bottleneck at random, after its queue.
+        #[source("cwnd: a line without faults")]
+        loss: Plain(Kind::Number) => Toml("0.0"),
+        /// Extra delay on the bottleneck, uniform between zero and this; order is kept.
+        #[source("cwnd: a line without faults")]
+        jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
+        #[source("cwnd: a line without faults")]
+        reorder: Plain(Kind::Number) => Toml("0.0"),
+        /// How long a reordered packet is held back.
+        #[source("cwnd: a line without faults")]
+        reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// The round-trip time that sizes in BDP refer to.
+        #[source("cwnd: the bandwidth-delay product of the longest path")]
+        bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups"),
+    }
+
+    /// `[link.NAME]`.
+    LINK {
+        /// Node that the link leaves.
+        #[source("none")]
+        from: Plain(Kind::Text) => Required,
+        /// Node that the link enters.
+        #[source("none")]
+        to: Plain(Kind::Text) => Required,
+        /// Its rate; `"none"` is a pure delay without a queue.
+        #[source("none")]
+        rate: Form::LinkRate => Required,
+        /// A mahimahi trace in place of `rate`: a file with one millisecond a line, at each of which 1500 bytes pass.
+        #[source("mahimahi, mm-link")]
+        trace: Form::TraceFile => Derived("none; short for `rate = { trace = … }`"),
+        /// One-way propagation delay.
+        #[source("cwnd: all of the delay is at the hosts")]
+        delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// What waits before it.
+        #[source("cwnd: what a router does that was told nothing")]
+        queue: Form::Queue => Toml("\"fifo\""),
+        /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
+        #[source("cwnd: links are directed")]
+        duplex: Plain(Kind::Bool) => Toml("false"),
+        /// Probability that a packet is lost at random, after the queue.
+        #[source("cwnd: a line without faults")]
+        loss: Plain(Kind::Number) => Toml("0.0"),
+        /// Extra delay, uniform between zero and this; order is kept.
+        #[source("cwnd: a line without faults")]
+        jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
+        #[source("cwnd: a line without faults")]
+        reorder: Plain(Kind::Number) => Toml("0.0"),
+        /// How long a reordered packet is held back.
+        #[source("cwnd: a line without faults")]
+        reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// The round-trip time that sizes in BDP refer to.
+        #[source("cwnd: the bandwidth-delay product of the longest path")]
+        bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups through the link"),
+    }
+
+    /// A rate written as a table.
+    RATE {
+        /// The rate at the start.
+        #[source("none")]
+        initial: Plain(Kind::Rate) => Derived("required, unless there is a trace"),
+        /// Later rates, in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
+        #[source("cwnd: a line that does not change")]
+        steps: Form::Steps => Toml("[]"),
+        /// A mahimahi trace file.
+        #[source("mahimahi, mm-link")]
+        trace: Form::TraceFile => Derived("none"),
+        /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
+        #[source("mahimahi, mm-link")]
+        trace_ms: Form::TraceTimes => Derived("none"),
+    }
+
+    /// One of a rate's `steps`.
+    STEP {
+        /// When the rate changes.
+        #[source("none")]
+        at: Plain(Kind::Duration) => Required,
+        /// The rate from then on.
+        #[source("none")]
+        rate: Plain(Kind::Rate) => Required,
+    }
+
+    /// `[flow.NAME]`, in a dumbbell and in a graph.
+    FLOW {
+        /// How many flows; for Poisson arrivals, how many independent arrival processes.
+        #[source("cwnd: one flow shows the mechanism")]
+        count: Plain(Kind::Integer) => Toml("1"),
+        /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
+        #[source("RFC 5681: the standard's own controller")]
+        controller: Form::Controller => Toml("\"newreno\""),
+        /// The rest of TCP: the name of a preset, or a table with `preset` and parameters.
+        #[source("cwnd: what the RFCs say")]
+        endpoint: Form::Endpoint => Toml("\"rfc\""),
+        /// When the first flow starts, drawn for each flow.
+        #[source("cwnd: at once")]
+        start: Form::DurationDist => Toml("\"0 s\""),
+        /// Added to the start of flow i: i times this.
+        #[source("cwnd: all together")]
+        spacing: Plain(Kind::Duration) => Toml("\"0 s\""),
+        /// When bulk flows stop sending; `"none"` is the end of the run.
+        #[source("cwnd: never")]
+        stop: Plain(Kind::OptionalDuration) => Toml("\"none\""),
+        /// What the flows send: a kind, or a table with `kind` and its keys.
+        #[source("cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
+        workload: Form::Workload => Toml("\"bulk\""),
+    }
+
+    /// `[flow.NAME]`, in a dumbbell only.
+    FLOW_DUMBBELL {
+        /// Base round-trip time of the whole path, drawn for each flow.
+        #[source("none: the RTT is what a scenario is about")]
+        rtt: Form::DurationDist => Required,
+        /// Whether data goes from left to right or back.
+        #[source("cwnd: through the bottleneck's queue")]
+        direction: Plain(DIRECTIONS) => Toml("\"forward\""),
+    }
+
+    /// `[flow.NAME]`, in a graph only.
+    FLOW_GRAPH {
+        /// Node where the senders are.
+        #[source("none")]
+        from: Plain(Kind::Text) => Required,
+        /// Node where the receivers are.
+        #[source("none")]
+        to: Plain(Kind::Text) => Required,
+        /// Links that data crosses, in order.
+        #[source("cwnd: least delay, then fewest links, then the links that come first in the file")]
+        route: Form::Route => Derived("the shortest path"),
+        /// Links that ACKs cross, in order.
+        #[source("cwnd: least delay, then fewest links, then the links that come first in the file")]
+        reverse_route: Form::Route => Derived("the shortest path back"),
+        /// Round-trip propagation between the hosts and the graph, drawn for each flow.
+        #[source("cwnd: the graph has all the delay")]
+        edge_rtt: Form::DurationDist => Toml("\"0 ms\""),
+        /// Rate of each host's own interface.
+        #[source("cwnd: the links are the only bottlenecks")]
+        edge_rate: Form::OptionalRate => Toml("\"none\""),
+    }
+
+    /// What every table of a workload has.
+    WORKLOAD {
+        /// Which workload.
+        #[source("cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
+        kind: Plain(WORKLOAD_NAMES) => Toml("\"bulk\""),
+    }
+
+    /// A workload `bytes`: one transfer, then the connection closes.
+    BYTES {
+        /// How much.
+        #[source("none")]
+        size: Form::SizeDist => Required,
+    }
+
+    /// A workload `on-off`: transfers on one connection with pauses between them.
+    ON_OFF {
+        /// How much in each transfer.
+        #[source("none")]
+        size: Form::SizeDist => Required,
+        /// Pause from the acknowledgement of one transfer to the start of the next.
+        #[source("none")]
+        off: Form::DurationDist => Required,
+    }
+
+    /// A workload `poisson`: new connections arrive at random, each with one transfer.
+    POISSON {
+        /// Mean time between arrivals.
+        #[source("none")]
+        interval: Plain(Kind::Duration) => Required,
+        /// How much each transfers.
+        #[source("none")]
+        size: Form::SizeDist => Required,
+    }
+
+    /// `[sweep]`.
+    SWEEP {
+        /// Runs of each combination, with seeds `seed`, `seed + 1`, …
+        #[source("cwnd: one")]
+        repeat: Plain(Kind::Integer) => Toml("1"),
+        /// Axes, by name; every combination of their values is run.
+        #[source("none")]
+        axis: Form::Named => Derived("none"),
+    }
+
+    /// `[sweep.axis.NAME]`.
+    AXIS {
+        /// Path of the key that is varied, such as `"flow.main.rtt"`; a list of paths varies them together.
+        #[source("none")]
+        path: Form::Paths => Required,
+        /// Its values; with several paths, a list of values for each.
+        #[source("none")]
+        values: Form::Values => Required,
+        /// What the values are called in results.
+        #[source("cwnd: the value says it best")]
+        labels: Form::Labels => Derived("the values as they are written"),
+    }
+}
+
+/// A kind of workload.
+pub(crate) struct WorkloadKind {
+    pub name: &'static str,
+    pub doc: &'static str,
+    /// Its keys, after `kind`.
+    pub keys: &'static [&'static [Key]],
+}
+
+/// The workloads there are.
+pub(crate) const WORKLOADS: &[WorkloadKind] = &[
+    WorkloadKind {
+        name: "bulk",
+        doc: "As much as it can for as long as it may.",
+        keys: &[WORKLOAD],
+    },
+    WorkloadKind {
+        name: "bytes",
+        doc: "One transfer, then the connection closes.",
+        keys: &[WORKLOAD, BYTES],
+    },
+    WorkloadKind {
+        name: "on-off",
+        doc: "Transfers on one connection with pauses between them.",
+        keys: &[WORKLOAD, ON_OFF],
+    },
+    WorkloadKind {
+        name: "poisson",
+        doc: "New connections arrive at random, each with one transfer.",
+        keys: &[WORKLOAD, POISSON],
+    },
+];
+
+/// Keys whose plain value is short for a table with that value under the second name: `queue = "codel"` is
+/// `queue = { kind = "codel" }`.
+pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
+    ("queue", "kind"),
+    ("reverse_queue", "kind"),
+    ("controller", "kind"),
+    ("workload", "kind"),
+    ("endpoint", "preset"),
+    ("rate", "initial"),
+    ("reverse_rate", "initial"),
+];
+
+/// The controller of a table without `kind`.
+pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
+/// The queue of a table without `kind`.
+pub(crate) const DEFAULT_QUEUE: &str = "fifo";
+/// The workload of a table without `kind`.
+pub(crate) const DEFAULT_WORKLOAD: &str = "bulk";
+/// The version of the file format.
+pub(crate) const SCHEMA: u64 = 1;

@@ -1,0 +1,311 @@
+//! `[sweep]`: what is varied, and every combination of it.
+
+use cwnd_units::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
+
+use crate::diagnostics::Sink;
+use crate::document::AxisValue;
+use crate::paths::{KeyPath, set};
+use crate::reader::{At, Context, Section};
+use crate::sections::{AXIS, SWEEP};
+use crate::tree::{Entry, Item, Node, Table};
+
+/// The most runs of a plan.
+const MOST_CELLS: u64 = 1_000_000;
+
+/// What is varied.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    pub repeat: u64,
+    pub axes: Vec<Axis>,
+}
+
+/// One axis.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    pub name: String,
+    paths: Vec<KeyPath>,
+    points: Vec<Point>,
+}
+
+/// One of an axis's values.
+#[derive(Debug)]
+struct Point {
+    /// One for each path.
+    values: Vec<Node>,
+    label: String,
+    quantity: Option<(f64, Option<&'static str>)>,
+}
+
+impl Sweep {
+    /// No sweep at all: one run.
+    pub const fn none() -> Self {
+        Self { repeat: 1, axes: Vec::new() }
+    }
+
+    /// Reads `[sweep]`; what is wrong goes to the sink.
+    pub fn read(entry: &Entry, cx: &mut Context<'_>) -> Option<Self> {
+        let Some(table) = entry.node.table() else {
+            At { node: &entry.node, path: "sweep" }.wrong_kind("a section [sweep]", cx);
+            return None;
+        };
+        let section = Section::new(table, &[SWEEP], "sweep", entry.key_span, cx);
+        let repeat = section.plain::<u64>("repeat", cx);
+        if repeat == Some(0) {
+            cx.sink.error(section.span_of("repeat"), "sweep.repeat", "no repeats are no runs");
+        }
+        let axes = section.optional("axis", cx, axes)?.unwrap_or_default();
+        let sweep = Self { repeat: repeat?, axes };
+        sweep.check(&section, cx).then_some(sweep)
+    }
+
+    fn check(&self, section: &Section<'_>, cx: &mut Context<'_>) -> bool {
+        let mut good = self.repeat > 0;
+        let cells = self
+            .axes
+            .iter()
+            .try_fold(self.repeat, |n, axis| n.checked_mul(axis.points.len() as u64));
+        if cells.is_none_or(|n| n > MOST_CELLS) {
+            let count = cells.map_or_else(|| "far too many".to_owned(), |n| n.to_string());
+            let message = format!("the sweep has {count} runs: at most {MOST_CELLS} fit a plan");
+            cx.sink.error(section.at, "sweep", message);
+            good = false;
+        }
+        let paths: Vec<&KeyPath> = self.axes.iter().flat_map(|axis| &axis.paths).collect();
+        for (i, path) in paths.iter().enumerate() {
+            if paths[..i].iter().any(|earlier| earlier.text == path.text) {
+                let message = format!("`{}` is varied twice", path.text);
+                cx.sink.error(path.parts[0].1, &path.text, message);
+                good = false;
+            }
+        }
+        good
+    }
+
+    /// How many combinations there are, apart from repeats.
+    pub fn combinations(&self) -> usize {
+        self.axes.iter().map(|axis| axis.points.len()).product()
+    }
+
+    /// Where combination `index` stands on each axis; the last axis varies fastest.
+    fn position(&self, mut index: usize) -> Vec<(&Axis, &Point)> {
+        let mut position: Vec<(&Axis, &Point)> = Vec::with_capacity(self.axes.len());
+        for axis in self.axes.iter().rev() {
+            position.push((axis, &axis.points[index % axis.points.len()]));
+            index /= axis.points.len();
+        }
+        position.reverse();
+        position
+    }
+
+    /// What results say of combination `index`.
+    pub fn labels(&self, index: usize) -> Vec<AxisValue> {
+        let describe = |(axis, point): (&Axis, &Point)| AxisValue {
+            axis: axis.name.clone(),
+            label: point.label.clone(),
+            value: point.quantity.map(|q| q.0),
+            unit: point.quantity.and_then(|q| q.1),
+        };
+        self.position(index).into_iter().map(describe).collect()
+    }
+
+    /// Sets the values of combination `index`. A path that leads into another one's value is set after it.
+    pub fn apply(&self, index: usize, root: &mut Table, sink: &mut Sink) -> bool {
+        let mut settings: Vec<(&KeyPath, &Node)> = Vec::new();
+        for (axis, point) in self.position(index) {
+            settings.extend(axis.paths.iter().zip(&point.values));
+        }
+        settings.sort_by_key(|(path, _)| path.parts.len());
+        let results: Vec<bool> =
+            settings.iter().map(|(path, value)| set(root, path, (*value).clone(), sink)).collect();
+        results.into_iter().all(|good| good)
+    }
+}
+
+fn axes(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<Axis>> {
+    let Some(table) = at.node.table() else {
+        at.wrong_kind("sections such as [sweep.axis.rtt]", cx);
+        return None;
+    };
+    let axes: Vec<Option<Axis>> = table.entries.iter().map(|entry| axis(entry, cx)).collect();
+    axes.into_iter().collect()
+}
+
+fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
+    let path = format!("sweep.axis.{}", entry.key);
+    let Some(table) = entry.node.table() else {
+        At { node: &entry.node, path: &path }.wrong_kind("a table with `path` and `values`", cx);
+        return None;
+    };
+    let section = Section::new(table, &[AXIS], path, entry.key_span, cx);
+    let paths = section.read("path", cx, paths);
+    let several = paths.as_ref().is_some_and(|(_, several)| *several);
+    let width = paths.as_ref().map(|(paths, _)| paths.len());
+    let rows =
+        section.read("values", cx, |at, cx| values(at, if several { width } else { None }, cx));
+    let labels = section.optional("labels", cx, labels);
+    let (paths, rows, labels) = (paths?.0, rows?, labels?);
+    if let Some(labels) = &labels
+        && labels.len() != rows.len()
+    {
+        let message = format!("there are {} labels for {} values", labels.len(), rows.len());
+        cx.sink.error(section.span_of("labels"), section.path_of("labels"), message);
+        return None;
+    }
+    let labels = labels.unwrap_or_else(|| rows.iter().map(|values| label_of(values)).collect());
+    for (i, label) in labels.iter().enumerate() {
+        if labels[..i].contains(label) {
+            let key = if section.entry("labels").is_some() { "labels" } else { "values" };
+            let message = format!("two values of the axis are called `{label}`");
+            let problem = cx.sink.error(section.span_of(key), section.path_of(key), message);
+            problem.help("results can tell values apart only by their `labels`");
+            return None;
+        }
+    }
+    let quantities = quantities(&rows);
+    let points = rows.into_iter().zip(labels).zip(quantities);
+    let points =
+        points.map(|((values, label), quantity)| Point { values, label, quantity }).collect();
+    Some(Axis { name: entry.key.clone(), paths, points })
+}
+
+/// One path, or several that are varied together.
+fn paths(at: At<'_>, cx: &mut Context<'_>) -> Option<(Vec<KeyPath>, bool)> {
+    let (nodes, several) = match &at.node.item {
+        Item::Array(list) => (list.iter().collect::<Vec<_>>(), true),
+        _ => (vec![at.node], false),
+    };
+    if nodes.is_empty() {
+        cx.sink.error(at.node.span, at.path, "an axis varies at least one key");
+        return None;
+    }
+    let paths: Vec<Option<KeyPath>> = nodes
+        .into_iter()
+        .map(|node| {
+            let Some(text) = node.text() else {
+                At { node, path: at.path }.wrong_kind("a path such as \"flow.main.rtt\"", cx);
+                return None;
+            };
+            // Past the opening quote.
+            let mut span = node.span;
+            span.start += 1;
+            let path = KeyPath::parse(text, span, &mut cx.sink)?;
+            let first = path.parts[0].0.as_str();
+            if matches!(first, "sweep" | "schema" | "name" | "description") {
+                let message = format!("`{first}` is the same for all runs, and can't be varied");
+                cx.sink.error(path.parts[0].1, at.path, message);
+                return None;
+            }
+            Some(path)
+        })
+        .collect();
+    paths.into_iter().collect::<Option<_>>().map(|paths| (paths, several))
+}
+
+/// The values, each as one node per path.
+fn values(at: At<'_>, width: Option<usize>, cx: &mut Context<'_>) -> Option<Vec<Vec<Node>>> {
+    let Item::Array(list) = &at.node.item else {
+        at.wrong_kind("a list of values", cx);
+        return None;
+    };
+    if list.is_empty() {
+        cx.sink.error(at.node.span, at.path, "an axis without values gives no runs");
+        return None;
+    }
+    let Some(width) = width else {
+        return Some(list.iter().map(|node| vec![node.clone()]).collect());
+    };
+    let rows: Vec<Option<Vec<Node>>> = list
+        .iter()
+        .map(|node| match &node.item {
+            Item::Array(row) if row.len() == width => Some(row.clone()),
+            Item::Array(row) => {
+                let message =
+                    format!("there are {} values for the {width} paths of the axis", row.len());
+                cx.sink.error(node.span, at.path, message);
+                None
+            }
+            _ => {
+                At { node, path: at.path }
+                    .wrong_kind(&format!("a list of {width} values, one for each path"), cx);
+                None
+            }
+        })
+        .collect();
+    rows.into_iter().collect()
+}
+
+fn labels(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<String>> {
+    let Item::Array(list) = &at.node.item else {
+        at.wrong_kind("a list of texts", cx);
+        return None;
+    };
+    let texts: Vec<Option<String>> =
+        list.iter().map(|node| At { node, path: at.path }.plain::<String>(cx)).collect();
+    texts.into_iter().collect()
+}
+
+/// What a value is called that was given no label.
+fn label_of(values: &[Node]) -> String {
+    let texts: Vec<String> = values.iter().map(brief).collect();
+    texts.join(", ")
+}
+
+/// A value in few words: a table by its kind and preset, then its keys.
+fn brief(node: &Node) -> String {
+    match &node.item {
+        Item::Value(Value::Text(t)) => t.clone(),
+        Item::Value(Value::Bool(b)) => b.to_string(),
+        Item::Value(Value::Integer(i)) => i.to_string(),
+        Item::Value(Value::Float(x)) => x.to_string(),
+        Item::Datetime => "date".to_owned(),
+        Item::Array(list) => {
+            let parts: Vec<String> = list.iter().map(brief).collect();
+            format!("[{}]", parts.join(", "))
+        }
+        Item::Table(table) => {
+            let part = |e: &Entry| match e.key.as_str() {
+                "kind" | "preset" => brief(&e.node),
+                key => format!("{key}={}", brief(&e.node)),
+            };
+            let parts: Vec<String> = table.entries.iter().map(part).collect();
+            parts.join(" ")
+        }
+    }
+}
+
+/// The values as numbers in SI base units, if all of them are, of the same unit. An axis over several paths goes by
+/// its first.
+fn quantities(rows: &[Vec<Node>]) -> Vec<Option<(f64, Option<&'static str>)>> {
+    let all: Option<Vec<(f64, Option<&'static str>)>> =
+        rows.iter().map(|row| row.first().and_then(quantity)).collect();
+    match all {
+        Some(all) if all.windows(2).all(|pair| pair[0].1 == pair[1].1) => {
+            all.into_iter().map(Some).collect()
+        }
+        _ => vec![None; rows.len()],
+    }
+}
+
+fn quantity(node: &Node) -> Option<(f64, Option<&'static str>)> {
+    let Item::Value(value) = &node.item else { return None };
+    let text = match value {
+        Value::Integer(i) => return Some((*i as f64, None)),
+        Value::Float(x) => return Some((*x, None)),
+        Value::Bool(_) => return None,
+        Value::Text(text) => text,
+    };
+    if let Ok(d) = parse_duration(text) {
+        return Some((d.as_secs_f64(), Some("s")));
+    }
+    if let Ok(r) = parse_rate(text) {
+        return Some((r.bits_per_sec() as f64, Some("bit/s")));
+    }
+    if let Ok(b) = parse_bytes(text) {
+        return Some((b.0 as f64, Some("B")));
+    }
+    match QueueSize::read(value) {
+        Ok(QueueSize::Packets(n)) => Some((n as f64, Some("packets"))),
+        Ok(QueueSize::MilliBdp(m)) => Some((m as f64 / 1000.0, Some("BDP"))),
+        _ => None,
+    }
+}
