@@ -448,35 +448,3 @@ const RFC: Rule = Rule {
     ecn_in_slow_start: EcnInSlowStart::Beta,
     rounding: Rounding::Bytes,
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::script::{MSS, Script, start};
-
-    /// § 4.2, Fig. 1 and 2, written down again from the RFC in segments and seconds.
-    fn w_cubic(t: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
-        let k = ((w_max - cwnd_epoch) / 0.4).powf(1.0 / 3.0);
-        0.4 * (t - k).powi(3) + w_max
-    }
-
-    #[test]
-    fn the_window_follows_the_cubic_function_to_its_plateau_and_beyond() {
-        let mut s = Script::new(Cubic::new(&Params::default(), &start(1000)));
-        s.signal(Signal::Loss);
-        assert_eq!(s.segments(), 700);
-        let begin = s.path.now;
-        for _ in 0..200 {
-            s.round();
-            let t = s.path.now.since(begin).as_secs_f64();
-            let cwnd = s.controller.window().cwnd as f64 / MSS as f64;
-            // The window aims a round trip ahead and gets there spread over the round trip: it is between the two.
-            let (low, high) = (w_cubic(t, 1000.0, 700.0), w_cubic(t + 0.1, 1000.0, 700.0));
-            assert!(
-                low - 1.0 <= cwnd && cwnd <= high + 1.0,
-                "at {t} s {cwnd} is not in {low}..{high}"
-            );
-        }
-        assert!(s.segments() > 1200, "{} after 20 s, past K = 9.1 s", s.segments());
-    }
-}

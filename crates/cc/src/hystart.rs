@@ -98,3 +98,66 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 /// Rounds of conservative slow start.
 const CSS_ROUNDS: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A round of so many ACKs with one RTT; gives back the step of its last.
+    fn round(h: &mut HyStart, number: u64, acks: u32, rtt_ms: u64) -> Step {
+        let mut last = Step::Exit;
+        for _ in 0..acks {
+            last = h.on_ack(number, Some(Duration::from_millis(rtt_ms)));
+        }
+        last
+    }
+
+    #[test]
+    fn an_rtt_that_rises_by_an_eighth_begins_conservative_slow_start_at_the_eighth_sample() {
+        let mut h = HyStart::default();
+        assert_eq!(round(&mut h, 0, 10, 80), Step::Full);
+        assert_eq!(round(&mut h, 1, 7, 90), Step::Full, "seven samples judge nothing");
+        assert_eq!(round(&mut h, 1, 1, 90), Step::Conservative);
+    }
+
+    #[test]
+    fn the_threshold_lies_between_4_and_16_milliseconds() {
+        // (last RTT, least rise that counts): an eighth of it, but from 4 to 16 ms.
+        for (last, rise) in [(8, 4), (32, 4), (80, 10), (128, 16), (400, 16)] {
+            let mut below = HyStart::default();
+            round(&mut below, 0, 8, last);
+            assert_eq!(round(&mut below, 1, 8, last + rise - 1), Step::Full, "{last} + {rise} − 1");
+            let mut at = HyStart::default();
+            round(&mut at, 0, 8, last);
+            assert_eq!(round(&mut at, 1, 8, last + rise), Step::Conservative, "{last} + {rise}");
+        }
+    }
+
+    #[test]
+    fn slow_start_ends_after_five_conservative_rounds_the_first_of_which_may_be_partial() {
+        let mut h = HyStart::default();
+        round(&mut h, 0, 10, 80);
+        assert_eq!(round(&mut h, 1, 9, 100), Step::Conservative, "round 1 of 5, in part");
+        for number in 2..=5 {
+            assert_eq!(round(&mut h, number, 10, 100), Step::Conservative, "round {number} of 5");
+        }
+        assert_eq!(h.on_ack(6, None), Step::Exit);
+    }
+
+    #[test]
+    fn an_rtt_that_falls_again_resumes_slow_start() {
+        let mut h = HyStart::default();
+        round(&mut h, 0, 10, 80);
+        assert_eq!(round(&mut h, 1, 10, 100), Step::Conservative);
+        assert_eq!(round(&mut h, 2, 7, 81), Step::Conservative);
+        assert_eq!(round(&mut h, 2, 1, 81), Step::Full);
+    }
+
+    #[test]
+    fn one_low_sample_in_a_round_hides_the_rise() {
+        let mut h = HyStart::default();
+        round(&mut h, 0, 10, 80);
+        round(&mut h, 1, 1, 81);
+        assert_eq!(round(&mut h, 1, 20, 200), Step::Full, "the round's least RTT decides");
+    }
+}

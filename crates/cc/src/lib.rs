@@ -12,8 +12,6 @@ mod hystart;
 pub mod newreno;
 mod registry;
 mod rto;
-#[cfg(test)]
-mod script;
 mod slow_start;
 
 pub use controller::{AckSample, Controller, Path, Phase, Signal, Start, Window};

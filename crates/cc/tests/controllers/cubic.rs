@@ -1,0 +1,276 @@
+//! CUBIC against the equations and tables of RFC 9438.
+
+use cwnd_cc::{Phase, Signal, Start};
+use cwnd_units::{Duration, Value};
+
+use crate::script::{MSS, Script, avoiding, params, start, text};
+
+/// Where a window is that starts at `cwnd_epoch` and closes in each round trip R on its target W_cubic(t + R): the
+/// solution of R · w'(t) = W_cubic(t + R) − w(t), with § 4.2, Fig. 1 and 2, in segments and seconds.
+fn closed_form(t: f64, rtt: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
+    let k = ((w_max - cwnd_epoch) / 0.4).powf(1.0 / 3.0);
+    let steady = |t: f64| {
+        let x = t + rtt - k;
+        w_max
+            + 0.4 * (x.powi(3) - 3.0 * rtt * x.powi(2) + 6.0 * rtt.powi(2) * x - 6.0 * rtt.powi(3))
+    };
+    steady(t) + (cwnd_epoch - steady(0.0)) * (-t / rtt).exp()
+}
+
+/// Follows the window for some seconds. The ACKs of a round trip are those of the window a round trip ago, which the
+/// closed form leaves out: one part in a thousand.
+fn follows(s: &mut Script, seconds: u64, w_max: f64, cwnd_epoch: f64) {
+    let (begin, rtt) = (s.path.now, s.path.srtt.unwrap().as_secs_f64());
+    while s.path.now.since(begin) < Duration::from_secs(seconds) {
+        s.round();
+        let t = s.path.now.since(begin).as_secs_f64();
+        let closed = closed_form(t, rtt, w_max, cwnd_epoch);
+        assert!((s.cwnd() / closed - 1.0).abs() < 1e-3, "at {t} s {}, not {closed}", s.cwnd());
+    }
+}
+
+#[test]
+fn the_window_follows_the_cubic_function_to_its_plateau_and_beyond() {
+    for (w_max, rtt_ms) in [(1000.0, 100), (5000.0, 50), (300.0, 200)] {
+        let p = params("cubic", &[]);
+        let rtt = Duration::from_millis(rtt_ms);
+        let mut s = Script::with_rtt(&p, &avoiding(w_max as u64), rtt);
+        s.signal(Signal::Loss);
+        assert_eq!(s.cwnd(), 0.7 * w_max);
+        // K = cbrt(0.3 W / 0.4): 9.1, 15.5 and 6.1 s.
+        follows(&mut s, 25, w_max, 0.7 * w_max);
+        assert!(s.cwnd() > w_max);
+    }
+}
+
+/// § 4.2, Fig. 2: after K seconds the window is back.
+#[test]
+fn the_plateau_is_reached_after_k_seconds() {
+    let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
+    s.signal(Signal::Loss);
+    let k = (0.3_f64 * 1000.0 / 0.4).cbrt();
+    while s.path.now.as_secs_f64() < k - 0.2 {
+        s.round();
+        assert!(s.cwnd() < 1000.0);
+    }
+    while s.path.now.as_secs_f64() < k + 0.2 {
+        s.round();
+    }
+    assert!((s.cwnd() - 1000.0).abs() < 0.05, "{}", s.cwnd());
+}
+
+#[test]
+fn delayed_acks_do_not_slow_the_growth() {
+    let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
+    s.ack_every = 2;
+    s.signal(Signal::Loss);
+    follows(&mut s, 20, 1000.0, 700.0);
+}
+
+/// § 4.3: AIMD(α = 3 (1 − β) / (1 + β), β) up to the old window, one segment a round trip beyond.
+#[test]
+fn the_reno_friendly_window_gains_alpha_and_then_one() {
+    // 100 segments at 2 ms: the cubic function takes K = 4.2 s, Reno's window 57 round trips, 0.11 s.
+    let rtt = Duration::from_millis(2);
+    let mut s = Script::with_rtt(&params("cubic", &[]), &avoiding(100), rtt);
+    s.signal(Signal::Loss);
+    let alpha = 3.0 * 0.3 / 1.7;
+    let mut closed = 70.0;
+    for round in 0..100 {
+        let before = s.cwnd();
+        let acked = s.round() as f64;
+        // A round acknowledges whole segments, of a window that grows within it: Σ α / cwnd, first order.
+        let gain = if before < 100.0 { alpha } else { 1.0 };
+        closed += gain * acked / (before + gain / 2.0);
+        assert!((s.cwnd() - closed).abs() < 0.5, "round {round}: {} against {closed}", s.cwnd());
+    }
+    assert!(s.cwnd() > 140.0, "{}", s.cwnd());
+}
+
+#[test]
+fn the_reno_friendly_region_can_be_switched_off() {
+    let rtt = Duration::from_millis(2);
+    let p = params("cubic", &[("reno_friendly", Value::Bool(false))]);
+    let mut s = Script::with_rtt(&p, &avoiding(100), rtt);
+    s.signal(Signal::Loss);
+    follows(&mut s, 6, 100.0, 70.0);
+}
+
+/// § 5, eq. 5: mean = (C (3 + β) / (4 (1 − β)))^¼ · RTT^¾ / p^¾, for a loss after every 1/p segments.
+#[test]
+fn the_mean_window_under_regular_loss_is_that_of_the_response_function() {
+    // (RTT in ms, 1/p): where Table 1 and 2 of § 5.1 have CUBIC above Reno.
+    for (rtt_ms, spacing) in [(100, 100_000_u64), (100, 1_000_000), (10, 10_000_000)] {
+        let off = [("fast_convergence", Value::Bool(false))];
+        let rtt = Duration::from_millis(rtt_ms);
+        let factor = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25);
+        let closed = factor * (rtt.as_secs_f64() * spacing as f64).powf(0.75);
+        // It starts where the model has it, at the peak: near its plateau CUBIC moves so little that from elsewhere it
+        // would take hundreds of losses.
+        let peak = closed * 4.0 / 3.7;
+        let mut s = Script::with_rtt(&params("cubic", &off), &avoiding(peak as u64), rtt);
+        s.signal(Signal::Loss);
+        let mean = s.mean_window_at_loss_spacing(spacing, 6);
+        assert!((mean / closed - 1.0).abs() < 0.02, "{rtt_ms} ms: {mean} against {closed}");
+        let peak_now = s.cwnd() / 0.7;
+        assert!((peak_now / peak - 1.0).abs() < 0.02, "{rtt_ms} ms: peak {peak_now}, not {peak}");
+    }
+}
+
+/// § 5.1, Table 1 and 2: where Reno is the faster, CUBIC has Reno's mean, sqrt(3 / (2 p)).
+#[test]
+fn the_mean_window_on_a_short_path_is_renos() {
+    for (rtt_ms, spacing) in [(10, 1_000_u64), (10, 10_000), (1, 100_000)] {
+        let off = [("fast_convergence", Value::Bool(false))];
+        let rtt = Duration::from_millis(rtt_ms);
+        let mut s = Script::with_rtt(&params("cubic", &off), &avoiding(50), rtt);
+        let mean = s.mean_window_at_loss_spacing(spacing, 60);
+        let reno = (1.5 * spacing as f64).sqrt();
+        assert!(
+            (mean / reno - 1.0).abs() < 0.03,
+            "{rtt_ms} ms, 1/{spacing}: {mean} against {reno}"
+        );
+    }
+}
+
+/// § 4.7: reduced below the last maximum, the next maximum is (1 + β) / 2 of the window.
+#[test]
+fn fast_convergence_lowers_the_plateau() {
+    for (on, w_max) in [(true, 0.85 * 700.0), (false, 700.0)] {
+        let p = params("cubic", &[("fast_convergence", Value::Bool(on))]);
+        let mut s = Script::new(&p, &avoiding(1000));
+        s.signal(Signal::Loss);
+        s.signal(Signal::Loss);
+        assert_eq!(s.cwnd(), 490.0);
+        follows(&mut s, 15, w_max, 490.0);
+    }
+}
+
+/// With β_ecn 0.85, (1 + β) / 2 of the window is the window itself: no way up, the plateau is at once. Halfway between
+/// the windows before and after is 0.925.
+#[test]
+fn fast_convergence_after_an_ecn_reduction_depends_on_its_reading() {
+    for (point, w_max) in [("beta", 722.5), ("midpoint", 0.925 * 850.0)] {
+        let p = params(
+            "cubic",
+            &[
+                ("beta_ecn", Value::Float(0.85)),
+                ("fast_convergence_point", text(point)),
+                ("reno_friendly", Value::Bool(false)),
+            ],
+        );
+        let mut s = Script::new(&p, &avoiding(1000));
+        s.signal(Signal::EcnEcho);
+        assert_eq!(s.cwnd(), 850.0);
+        s.signal(Signal::EcnEcho);
+        assert_eq!(s.cwnd(), 722.5);
+        follows(&mut s, 12, w_max, 722.5);
+    }
+}
+
+/// § 4.8: the window is one segment, ssthresh uses β, and where slow start ends the plateau is: K = 0.
+#[test]
+fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
+    let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
+    s.signal(Signal::Timeout { nth: 1 });
+    assert_eq!((s.cwnd(), s.ssthresh()), (1.0, 700.0));
+    s.signal(Signal::Timeout { nth: 2 });
+    assert_eq!((s.cwnd(), s.ssthresh()), (1.0, 700.0));
+    while s.cwnd() < 700.0 {
+        s.ack(MSS);
+    }
+    assert_eq!(s.cwnd(), 700.0);
+    let begin = s.path.now;
+    for _ in 0..80 {
+        s.round();
+        let t = s.path.now.since(begin).as_secs_f64();
+        let low = 700.0 + 0.4 * (t - 0.1).powi(3);
+        // Reno's window gains up to half a segment a round trip.
+        let high = 700.0 + (0.4 * (t + 0.1).powi(3)).max(t / 0.1 * 0.53) + 0.01;
+        assert!(low <= s.cwnd() && s.cwnd() <= high, "at {t} s {}", s.cwnd());
+    }
+}
+
+/// § 4.10: a slow start that HyStart++ ended has no maximum yet; the plateau is there, and Reno's gain is one.
+#[test]
+fn a_slow_start_that_ends_without_a_loss_begins_at_the_plateau() {
+    let at = Start { initial_ssthresh: 200 * MSS, ..start(200) };
+    let mut s = Script::new(&params("cubic", &[]), &at);
+    for round in 1..=5 {
+        s.round();
+        assert!((s.cwnd() - 200.0 - f64::from(round)).abs() < 0.1, "{}", s.cwnd());
+    }
+}
+
+/// § 4.2 and § 5.8: the time in which the window was not in use is not part of t.
+#[test]
+fn time_without_use_of_the_window_does_not_count() {
+    let p = params("cubic", &[]);
+    let mut used = Script::new(&p, &avoiding(1000));
+    let mut paused = Script::new(&p, &avoiding(1000));
+    for s in [&mut used, &mut paused] {
+        s.signal(Signal::Loss);
+        for _ in 0..30 {
+            s.round();
+        }
+    }
+    paused.path.cwnd_limited = false;
+    paused.ack(MSS);
+    paused.path.now += Duration::from_secs(10);
+    paused.ack(MSS);
+    paused.path.cwnd_limited = true;
+    assert_eq!(paused.window(), used.window());
+    for _ in 0..100 {
+        used.round();
+        paused.round();
+        // The pause ends with the first ACK that may grow the window, so the wait for that ACK, 0.1 ms, is part of it.
+        let difference = used.window().cwnd.abs_diff(paused.window().cwnd);
+        assert!(difference < 10, "{difference} B after 10 s without use");
+    }
+}
+
+/// § 4.2: the target is at most one and a half windows.
+#[test]
+fn the_window_grows_by_at_most_half_in_a_round_trip() {
+    let p = params("cubic", &[("c", Value::Float(1e9))]);
+    let mut s = Script::new(&p, &avoiding(1000));
+    s.signal(Signal::Loss);
+    s.round();
+    s.round();
+    for _ in 0..10 {
+        let before = s.cwnd();
+        let acked = s.round() as i32;
+        // Half a segment for each segment acknowledged, of a window that grows meanwhile.
+        let bound = before + 0.5 * f64::from(acked);
+        assert!(s.cwnd() <= bound + 1e-3, "{before} to {}", s.cwnd());
+        assert!(s.cwnd() > 1.49 * before);
+    }
+}
+
+/// § 4.6: on an ECN-echo the window may fall to one segment, the threshold not below two; on a loss neither below two.
+#[test]
+fn an_ecn_echo_may_leave_a_single_segment() {
+    for (signal, first, second) in [(Signal::EcnEcho, 1.4, 1.0), (Signal::Loss, 2.0, 2.0)] {
+        let mut s = Script::new(&params("cubic", &[]), &avoiding(2));
+        s.signal(signal);
+        assert_eq!((s.cwnd(), s.ssthresh()), (first, 2.0));
+        s.signal(signal);
+        assert_eq!((s.cwnd(), s.ssthresh()), (second, 2.0));
+    }
+}
+
+#[test]
+fn nothing_grows_in_recovery_nor_on_an_echo() {
+    let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
+    s.signal(Signal::Loss);
+    s.path.phase = Phase::Recovery;
+    s.path.now += Duration::from_secs(5);
+    s.ack(MSS);
+    assert_eq!(s.cwnd(), 700.0);
+    // The stage begins after recovery: the five seconds are not part of t.
+    s.path.phase = Phase::Open;
+    follows(&mut s, 3, 1000.0, 700.0);
+    let before = s.window();
+    s.ack_with(MSS, true);
+    assert_eq!(s.window(), before);
+}

@@ -1,0 +1,102 @@
+//! Whatever happens, in whatever order: what holds for every controller with every preset.
+
+use cwnd_cc::{AckSample, Controller, ControllerParams, Path, Phase, Signal, Start};
+use cwnd_units::{Duration, ParamsChoice, Time};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Ack { segments_tenths: u64, ece: bool, limited: bool, rtt_us: u64 },
+    Signal(Signal),
+    Phase(Phase),
+    Wait { us: u64 },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        12 => (1..80_u64, any::<bool>(), prop::bool::weighted(0.9), 100..2_000_000_u64).prop_map(
+            |(segments_tenths, ece, limited, rtt_us)| Event::Ack { segments_tenths, ece, limited, rtt_us }
+        ),
+        1 => Just(Event::Signal(Signal::Loss)),
+        1 => Just(Event::Signal(Signal::EcnEcho)),
+        1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth })),
+        1 => Just(Event::Signal(Signal::Idle { idle: Duration::from_secs(2) })),
+        2 => prop_oneof![Just(Phase::Open), Just(Phase::Cwr), Just(Phase::Recovery), Just(Phase::Loss)]
+            .prop_map(Event::Phase),
+        4 => (0..3_000_000_u64).prop_map(|us| Event::Wait { us }),
+    ]
+}
+
+fn controllers() -> Vec<ControllerParams> {
+    let mut all = Vec::new();
+    for kind in ControllerParams::KINDS {
+        let plain = ControllerParams::of_kind(kind.name).unwrap();
+        for preset in plain.params().presets() {
+            for slow_start in ["standard", "hystart++"] {
+                let mut p = plain.clone();
+                assert!(p.params_mut().apply_preset(preset.name));
+                p.params_mut()
+                    .set("slow_start", &cwnd_units::Value::Text(slow_start.into()))
+                    .unwrap();
+                all.push(p);
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn the_window_keeps_its_bounds_and_no_congestion_signal_raises_it(
+        events in prop::collection::vec(event(), 1..300),
+        mss in prop_oneof![Just(1_u32), Just(536), Just(1448), Just(65_535)],
+        initial in 1..50_u64,
+        bound in 1..500_u64,
+        flight_percent in 0..200_u64,
+    ) {
+        let size = u64::from(mss);
+        let start = Start {
+            mss,
+            initial_window: initial * size,
+            initial_ssthresh: u64::MAX,
+            max_window: bound * size,
+        };
+        for params in controllers() {
+            let mut c = params.build(&start);
+            let mut path = Path {
+                now: Time::ZERO, mss, srtt: None, min_rtt: None, flight_size: 0, delivered: 0,
+                phase: Phase::Open, cwnd_limited: true, round: 0,
+            };
+            for event in &events {
+                let before = c.window();
+                path.flight_size = before.cwnd * flight_percent / 100;
+                match *event {
+                    Event::Ack { segments_tenths, ece, limited, rtt_us } => {
+                        let rtt = Duration::from_micros(rtt_us);
+                        path.srtt = Some(rtt);
+                        path.min_rtt = Some(path.min_rtt.map_or(rtt, |m| m.min(rtt)));
+                        path.cwnd_limited = limited;
+                        path.round += u64::from(segments_tenths % 7 == 0);
+                        let acked_bytes = (segments_tenths * size / 10).max(1);
+                        path.delivered += acked_bytes;
+                        c.on_ack(&path, &AckSample { acked_bytes, rtt: Some(rtt), ece, feedback: 0 });
+                        prop_assert!(c.window().cwnd >= before.cwnd, "an ACK lowered the window");
+                        if ece || !limited || path.phase == Phase::Recovery {
+                            prop_assert_eq!(c.window(), before);
+                        }
+                    }
+                    Event::Signal(signal) => {
+                        c.on_signal(&path, signal);
+                        prop_assert!(c.window().cwnd <= before.cwnd, "{signal:?} raised the window");
+                    }
+                    Event::Phase(phase) => path.phase = phase,
+                    Event::Wait { us } => path.now += Duration::from_micros(us),
+                }
+                let after = c.window();
+                prop_assert!(after.cwnd >= size, "{after:?} after {event:?}");
+                prop_assert!(after.cwnd <= bound * size, "{after:?} after {event:?}");
+                prop_assert!(after.ssthresh >= 2 * size, "{after:?} after {event:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Controllers driven by hand: what the transport would tell them, as scripts.
+
+#[cfg(test)]
+mod cubic;
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+mod newreno;
+#[cfg(test)]
+mod presets;
+#[cfg(test)]
+mod script;

@@ -1,0 +1,112 @@
+//! The readings of ABE, as a table: what is left of a window, for each signal, in each stage.
+
+use cwnd_cc::Signal;
+use cwnd_units::{Duration, Value};
+
+use crate::script::{MSS, Script, avoiding, params, start, text};
+
+/// The window, and what is in flight, in segments: odd and different, so that base and rounding show.
+const CWND: u64 = 101;
+const FLIGHT: u64 = 81;
+
+#[derive(Clone, Copy)]
+enum Stage {
+    First,
+    Later,
+    Avoidance,
+}
+
+/// A controller with 101 segments in the stage.
+fn at(kind: &str, preset: &str, stage: Stage) -> Script {
+    let p = params(kind, &[("preset", text(preset))]);
+    let s = match stage {
+        Stage::First => Script::new(&p, &start(CWND)),
+        Stage::Avoidance => Script::new(&p, &avoiding(CWND)),
+        Stage::Later => {
+            // Twice doubled, reduced, and idle: back at the initial window, below a known threshold.
+            let mut s = Script::new(&p, &start(CWND));
+            s.round();
+            s.round();
+            s.signal(Signal::Loss);
+            s.signal(Signal::Idle { idle: Duration::from_secs(9) });
+            assert!(s.ssthresh() > 200.0);
+            s
+        }
+    };
+    assert_eq!(s.window().cwnd, CWND * MSS);
+    s
+}
+
+fn threshold_after(kind: &str, preset: &str, stage: Stage, signal: Signal) -> f64 {
+    let mut s = at(kind, preset, stage);
+    s.signal_in_flight(signal, FLIGHT * MSS);
+    assert_eq!(s.window().cwnd, s.window().ssthresh);
+    s.ssthresh()
+}
+
+/// Thresholds in segments after a loss and an ECN-echo in: the first slow start, a later one, congestion avoidance.
+type Row = (&'static str, &'static str, [[f64; 2]; 3]);
+
+const TABLE: &[Row] = &[
+    ("newreno", "rfc", [[40.5, 40.5], [40.5, 40.5], [40.5, 40.5]]),
+    ("newreno", "abe", [[40.5, 40.5], [40.5, 40.5], [40.5, 64.8]]),
+    ("newreno", "paper", [[50.5, 80.8], [50.5, 80.8], [50.5, 80.8]]),
+    ("newreno", "freebsd", [[50.0, 80.0], [50.0, 80.0], [50.0, 80.0]]),
+    ("newreno", "ns-3", [[40.5, 56.7], [40.5, 56.7], [40.5, 56.7]]),
+    ("newreno", "ns-3-linux-reno", [[50.5, 70.7], [50.5, 70.7], [50.5, 70.7]]),
+    ("newreno", "neqo", [[50.5, 50.5], [50.5, 50.5], [50.5, 50.5]]),
+    ("newreno", "quicly", [[50.5, 50.5], [50.5, 50.5], [50.5, 50.5]]),
+    ("cubic", "rfc", [[56.7, 56.7], [56.7, 56.7], [56.7, 56.7]]),
+    ("cubic", "abe", [[56.7, 56.7], [56.7, 56.7], [56.7, 68.85]]),
+    ("cubic", "paper", [[70.7, 85.85], [70.7, 85.85], [70.7, 85.85]]),
+    ("cubic", "freebsd", [[50.5, 50.5], [70.7, 70.7], [70.7, 70.7]]),
+    ("cubic", "ns-3", [[70.0, 85.0], [70.0, 85.0], [70.0, 85.0]]),
+    ("cubic", "neqo", [[70.7, 85.85], [70.7, 85.85], [70.7, 85.85]]),
+    ("cubic", "quicly", [[50.5, 50.5], [70.7, 85.85], [70.7, 85.85]]),
+];
+
+#[test]
+fn every_preset_reduces_as_its_source_says() {
+    for (kind, preset, expected) in TABLE {
+        for (stage, row) in [Stage::First, Stage::Later, Stage::Avoidance].into_iter().zip(expected)
+        {
+            let loss = threshold_after(kind, preset, stage, Signal::Loss);
+            let ecn = threshold_after(kind, preset, stage, Signal::EcnEcho);
+            assert_eq!([loss, ecn], *row, "{kind}, {preset}, stage {}", stage as u8);
+        }
+    }
+}
+
+#[test]
+fn the_table_names_every_preset() {
+    for kind in ["newreno", "cubic"] {
+        use cwnd_units::ParamsChoice;
+        let p = params(kind, &[]);
+        let named: Vec<_> = TABLE.iter().filter(|r| r.0 == kind).map(|r| r.1).collect();
+        let known: Vec<_> = p.params().presets().iter().map(|preset| preset.name).collect();
+        assert_eq!(named, known);
+    }
+}
+
+#[test]
+fn a_preset_undoes_another() {
+    for (kind, preset, _) in TABLE {
+        for (_, other, _) in TABLE.iter().filter(|r| r.0 == *kind) {
+            let both = params(kind, &[("preset", text(other)), ("preset", text(preset))]);
+            assert_eq!(both, params(kind, &[("preset", text(preset))]), "{preset} over {other}");
+        }
+    }
+}
+
+#[test]
+fn only_a_factor_of_its_own_for_ecn_needs_ecn() {
+    for (kind, preset, _) in TABLE {
+        let needs = params(kind, &[("preset", text(preset))]).needs_ecn();
+        let differs = !matches!(
+            (*kind, *preset),
+            (_, "rfc") | ("newreno", "neqo" | "quicly") | ("cubic", "freebsd")
+        );
+        assert_eq!(needs, differs, "{kind}, {preset}");
+    }
+    assert!(!params("newreno", &[("beta_ecn", Value::Float(0.5))]).needs_ecn());
+}

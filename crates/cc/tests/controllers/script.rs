@@ -1,0 +1,144 @@
+//! A path on which nothing happens but what the script says.
+
+use cwnd_cc::{
+    AckSample, AnyController, Controller, ControllerParams, Path, Phase, Signal, Start, Window,
+};
+use cwnd_units::{Duration, ParamsChoice, Time, Value};
+
+/// Segment size: round numbers read best.
+pub const MSS: u64 = 1000;
+
+/// A start with so many segments and no bounds.
+pub fn start(segments: u64) -> Start {
+    Start {
+        mss: MSS as u32,
+        initial_window: segments * MSS,
+        initial_ssthresh: u64::MAX,
+        max_window: u64::MAX,
+    }
+}
+
+/// A start in congestion avoidance.
+pub fn avoiding(segments: u64) -> Start {
+    Start { initial_ssthresh: 0, ..start(segments) }
+}
+
+/// A controller's parameters, as a scenario would set them: `preset` by its name, the rest by theirs.
+pub fn params(kind: &str, settings: &[(&str, Value)]) -> ControllerParams {
+    let mut params = ControllerParams::of_kind(kind).expect("a kind");
+    for (name, value) in settings {
+        match (*name, value) {
+            ("preset", Value::Text(preset)) => assert!(params.params_mut().apply_preset(preset)),
+            _ => params.params_mut().set(name, value).unwrap(),
+        }
+    }
+    params.params().check().unwrap();
+    params
+}
+
+pub fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+/// A controller and the facts its transport would know.
+pub struct Script {
+    pub controller: AnyController,
+    pub path: Path,
+    /// Segments that one ACK acknowledges.
+    pub ack_every: u64,
+}
+
+impl Script {
+    pub fn new(params: &ControllerParams, start: &Start) -> Self {
+        Self::with_rtt(params, start, Duration::from_millis(100))
+    }
+
+    pub fn with_rtt(params: &ControllerParams, start: &Start, rtt: Duration) -> Self {
+        let path = Path {
+            now: Time::ZERO,
+            mss: MSS as u32,
+            srtt: Some(rtt),
+            min_rtt: Some(rtt),
+            flight_size: 0,
+            delivered: 0,
+            phase: Phase::Open,
+            cwnd_limited: true,
+            round: 0,
+        };
+        Self { controller: params.build(start), path, ack_every: 1 }
+    }
+
+    pub fn window(&self) -> Window {
+        self.controller.window()
+    }
+
+    /// The window in segments.
+    pub fn cwnd(&self) -> f64 {
+        self.window().cwnd as f64 / MSS as f64
+    }
+
+    /// The slow-start threshold in segments.
+    pub fn ssthresh(&self) -> f64 {
+        self.window().ssthresh as f64 / MSS as f64
+    }
+
+    /// An ACK of so many bytes, at once.
+    pub fn ack(&mut self, bytes: u64) {
+        self.ack_with(bytes, false);
+    }
+
+    pub fn ack_with(&mut self, bytes: u64, ece: bool) {
+        self.path.flight_size = self.window().cwnd;
+        self.path.delivered += bytes;
+        let ack = AckSample { acked_bytes: bytes, rtt: self.path.srtt, ece, feedback: 0 };
+        self.controller.on_ack(&self.path, &ack);
+    }
+
+    /// A round trip: the window's whole segments are acknowledged, evenly spread over the RTT. Gives back how many.
+    pub fn round(&mut self) -> u64 {
+        let segments = self.window().cwnd / MSS;
+        let (end, rtt) = (self.path.now, self.path.srtt.unwrap());
+        self.path.round += 1;
+        let mut acked = 0;
+        while acked < segments {
+            let step = self.ack_every.min(segments - acked);
+            acked += step;
+            self.path.now = end + Duration(rtt.0 * acked / segments);
+            self.ack(step * MSS);
+        }
+        segments
+    }
+
+    /// A signal while a full window is in flight.
+    pub fn signal(&mut self, signal: Signal) {
+        let flight = self.window().cwnd;
+        self.signal_in_flight(signal, flight);
+    }
+
+    /// A signal while so much is in flight.
+    pub fn signal_in_flight(&mut self, signal: Signal, flight: u64) {
+        self.path.flight_size = flight;
+        self.controller.on_signal(&self.path, signal);
+    }
+
+    /// The mean window, in segments and over time, of the last half of so many cycles that each end with a loss after
+    /// exactly `spacing` segments: the deterministic loss model (RFC 9438 § 5).
+    pub fn mean_window_at_loss_spacing(&mut self, spacing: u64, cycles: u64) -> f64 {
+        let (mut sent, mut area, mut time) = (0, 0.0, 0.0);
+        for cycle in 0..cycles {
+            while sent < spacing {
+                sent += 1;
+                let wait = Duration((self.path.srtt.unwrap().0 as f64 / self.cwnd()) as u64);
+                self.path.now += wait;
+                if cycle >= cycles / 2 {
+                    area += self.cwnd() * wait.as_secs_f64();
+                    time += wait.as_secs_f64();
+                }
+                self.ack(MSS);
+            }
+            sent = 0;
+            self.signal(Signal::Loss);
+        }
+        area / time
+    }
+}
