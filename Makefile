@@ -1,0 +1,94 @@
+# What there is to do with cwnd; `make` alone shows it.
+
+SCENARIO ?= scenarios/abe-codel-pie.toml
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := scripts/uv
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+
+# The extension is built again when one of these is newer than the last build.
+SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h') \
+	Cargo.toml Cargo.lock pyproject.toml
+# An extension that was deleted is built again, too.
+EXTENSION := $(wildcard python/cwnd/_core.*so)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run build dev test test-rust test-python lint lint-rust lint-python format fresh docs bench wheel clean
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Another scenario: make run SCENARIO=my.toml ARGS='--seed 7'"
+
+run: build ## Simulate a scenario: table, plots and Parquet files in out/
+	@$(BIN)/cwnd run $(SCENARIO) $(ARGS)
+
+build: $(VENV)/built ## Build the extension and the environment in .venv
+
+dev: $(VENV)/dev build ## The same with the tools that the tests need
+
+$(VENV)/installed: pyproject.toml uv.lock
+	@command -v cargo >/dev/null || { \
+		echo "error: Rust is missing; install it from https://rustup.rs" >&2; exit 3; }
+	$(UV) sync --quiet --frozen --inexact --no-install-project --group build
+	@touch $@
+
+$(VENV)/built: $(VENV)/installed $(SOURCES) $(if $(EXTENSION),,missing-extension)
+	$(BIN)/maturin develop --quiet --release --uv
+	@touch $@
+
+.PHONY: missing-extension
+missing-extension:
+
+$(VENV)/dev: $(VENV)/installed
+	$(UV) sync --quiet --frozen --inexact --no-install-project --group dev
+	@touch $@
+
+test: lint test-rust test-python ## Run all tests and all linters
+
+test-rust: ## Run the Rust tests
+	cargo test --workspace --quiet
+
+test-python: dev ## Run the Python tests
+	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
+	$(BIN)/pytest
+
+lint: lint-rust lint-python fresh ## Run all linters; change nothing
+
+lint-rust:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+lint-python: dev
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/mypy
+
+format: dev ## Format all code
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix
+	$(BIN)/ruff format --quiet
+
+fresh: build ## Check that the generated files are what the code generates
+	@$(BIN)/cwnd schema | cmp - schema/scenario.schema.json || { \
+		echo "error: schema/scenario.schema.json is stale; run make docs" >&2; exit 1; }
+	@$(BIN)/cwnd reference | cmp - docs/scenario-reference.md || { \
+		echo "error: docs/scenario-reference.md is stale; run make docs" >&2; exit 1; }
+
+docs: build ## Write the generated files again, and the API documentation of the crates
+	$(BIN)/cwnd schema > $(VENV)/generated && mv $(VENV)/generated schema/scenario.schema.json
+	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/scenario-reference.md
+	cargo doc --workspace --no-deps --quiet
+
+bench: build ## Measure packets per CPU second and peak memory
+	@$(BIN)/python benches/run.py $(ARGS)
+
+wheel: $(VENV)/installed ## Build a wheel in dist/
+	$(BIN)/maturin build --release --out dist
+
+clean: ## Remove everything that was built; results in out/ stay
+	rm -rf $(VENV) target dist python/cwnd/_core.*so
+	find python -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
