@@ -1,0 +1,5 @@
+"""`python -m cwnd`."""
+
+from cwnd.cli import main
+
+main()

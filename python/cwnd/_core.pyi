@@ -1,0 +1,116 @@
+"""The extension module: the scenario reader and the simulator, in Rust."""
+
+from collections.abc import Sequence
+from typing import Any, TypedDict, final
+
+__version__: str
+
+class Diagnostic(TypedDict):
+    """One thing that is wrong in a scenario file, or worth a warning."""
+
+    file: str
+    line: int
+    column: int
+    key: str
+    message: str
+    help: str | None
+    severity: str
+
+class ScenarioError(Exception):
+    """A scenario that cannot be run; `str(e)` shows every error with its line."""
+
+    diagnostics: list[Diagnostic]
+    def rendered(self, color: bool) -> str: ...
+
+class Cancelled(Exception):  # noqa: N818 - it is no error
+    """A run that was stopped through its control."""
+
+@final
+class Control:
+    """Follows and stops a running cell from another thread."""
+
+    def __new__(cls) -> Control: ...
+    def cancel(self) -> None: ...
+    @property
+    def fraction(self) -> float: ...
+
+@final
+class Table:
+    """Columns in Arrow's memory layout, handed over without a copy."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+
+@final
+class Result:
+    """What one run recorded."""
+
+    @property
+    def flows(self) -> Table: ...
+    @property
+    def links(self) -> Table: ...
+    @property
+    def flow_series(self) -> Table: ...
+    @property
+    def link_series(self) -> Table: ...
+    @property
+    def qdelay(self) -> Table: ...
+    @property
+    def activity(self) -> dict[str, int]: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def delivered_packets(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+
+@final
+class Cell:
+    """One run of a scenario: one point of its sweep, one seed."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def axes(self) -> dict[str, str]: ...
+    @property
+    def axis_values(self) -> dict[str, float | None]: ...
+    @property
+    def axis_units(self) -> dict[str, str | None]: ...
+    @property
+    def resolved(self) -> str: ...
+    @property
+    def duration_s(self) -> float: ...
+    def run(self, control: Control | None = None) -> Result: ...
+
+@final
+class Scenario:
+    """A scenario that was read and found valid."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def warnings(self) -> list[Diagnostic]: ...
+    @property
+    def cells(self) -> list[Cell]: ...
+    @property
+    def axes(self) -> list[str]: ...
+
+def parse(
+    text: str,
+    *,
+    name: str,
+    base_dir: str | None = None,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+) -> Scenario: ...
+def json_schema() -> str: ...
+def reference_markdown() -> str: ...

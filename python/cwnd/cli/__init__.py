@@ -1,0 +1,115 @@
+"""The command line: `cwnd COMMAND`; each command is a file of this folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from cyclopts import App, CycloptsError, Parameter
+
+from cwnd.cli import output
+from cwnd.errors import CwndError, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+#: Exit codes: README and `cwnd --help` promise them.
+OK, FAILED, USAGE, LACKING = 0, 1, 2, 3
+#: Shells report a process that a signal ended as 128 + its number.
+_SIGNALLED = 128
+
+
+def _version() -> str:
+    from cwnd import __version__
+
+    return f"cwnd {__version__}"
+
+
+app = App(
+    name="cwnd",
+    help="A laboratory for congestion control: simulate, compare, plot.",
+    help_epilogue="Exit codes: 0 ok, 1 failed, 2 usage or input, 3 the machine lacks something.",
+    help_format="plaintext",
+    version=_version,
+    default_parameter=Parameter(show_default=False),
+    version_flags=["--version"],
+)
+# Commands are imported when they are called, or for their own help.
+for _name, _help in {
+    "run": "Simulate scenarios: table, plots and Parquet files.",
+    "check": "Check scenario files without running them.",
+    "plot": "Draw the figures of a result.",
+    "compare": "Compare two results, metric by metric.",
+    "doctor": "Show what this machine can do, and what to install.",
+    "schema": "Print the JSON Schema of scenario files.",
+    "reference": "Print the reference of scenario files, in Markdown.",
+}.items():
+    app.command(f"cwnd.cli.{_name}:{_name}", name=_name, help=_help)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """What the `cwnd` command does; a user never sees a traceback."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    output.as_json = output.wants_json(tokens)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        output.fail(f"{error}", "see `cwnd --help`, or `cwnd COMMAND --help`")
+        code = USAGE
+    except _Terminated:
+        output.fail("terminated; nothing was written")
+        code = _SIGNALLED + signal.SIGTERM
+    except KeyboardInterrupt:
+        output.fail("interrupted; nothing was written")
+        code = _SIGNALLED + signal.SIGINT
+    except CwndError as error:
+        output.fail(str(error))
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader of our output has left (`cwnd … | head`): the interpreter must not flush
+        # into it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
+    except OSError as error:
+        output.fail(explain(error))
+        code = FAILED
+    except MemoryError:
+        output.fail("out of memory", "run fewer cells at a time (--threads), or sample less often")
+        code = FAILED
+    except BaseException as error:  # a panic of the extension is no Exception
+        code = _unexpected(error)
+    _exit(code if isinstance(code, int) else OK)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM arrived."""
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    raise _Terminated
+
+
+def _exit(code: int) -> NoReturn:
+    sys.exit(code)
+
+
+def _unexpected(error: BaseException) -> int:
+    from cwnd._core import ScenarioError
+
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if isinstance(error, ScenarioError):
+        output.fail_scenario(error)
+        return USAGE
+    if os.environ.get("CWND_DEBUG"):
+        raise error
+    output.fail(
+        f"internal error: {type(error).__name__}: {error}",
+        "this is a bug of cwnd; CWND_DEBUG=1 shows where, please report it",
+    )
+    return FAILED

@@ -1,0 +1,60 @@
+"""`cwnd check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+
+def check(
+    files: Annotated[list[Path], Parameter(negative=(), consume_multiple=True)],
+    /,
+    *,
+    seed: int | None = None,
+    set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
+    json: output.Json = False,
+) -> int:
+    """Check scenario files without running them.
+
+    All errors of all files are shown, each with its line and how to mend it.
+
+    Args:
+        files: Scenario files.
+        seed: Replaces the scenario's seed.
+        set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
+        json: Machine-readable output.
+    """
+    from cwnd import runner
+    from cwnd._core import ScenarioError
+
+    if not files:
+        raise InputError("which scenario? give a file, as in `cwnd check my.toml`")
+    documents: list[dict[str, Any]] = []
+    for file in files:
+        found: dict[str, Any] = {"file": str(file), "ok": True, "runs": 0, "diagnostics": []}
+        documents.append(found)
+        try:
+            plan = runner.plan(file, seed=seed, overrides=set_)
+        except ScenarioError as error:
+            found.update(ok=False, diagnostics=error.diagnostics)
+            if not json:
+                output.rendered(error)
+            continue
+        except InputError as error:
+            found.update(ok=False, message=str(error))
+            if not json:
+                output.fail(str(error))
+            continue
+        found.update(runs=len(plan.cells), diagnostics=plan.scenario.warnings)
+        if not json:
+            output.warnings(plan.scenario.warnings)
+            runs = f"{len(plan.cells)} run{'s' * (len(plan.cells) != 1)}"
+            output.line(f"{file}: ok, {runs}")
+    if json:
+        output.document({"files": documents})
+    return 0 if all(found["ok"] for found in documents) else InputError.exit_code

@@ -1,0 +1,142 @@
+"""`cwnd compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cwnd.compare import Comparison, Difference
+    from cwnd.table import Shown
+
+
+def compare(
+    before: Path,
+    after: Path,
+    /,
+    *,
+    metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    link: str | None = None,
+    json: output.Json = False,
+) -> int:
+    """Compare two results, metric by metric.
+
+    Points of the sweep that both have are compared. Where both have the same seeds, the difference
+    is taken seed by seed, so that what the seeds have in common cancels; else by Welch's method.
+
+    Args:
+        before: What `cwnd run` wrote.
+        after: The same for what is compared with it.
+        metric: Metric by its column in summary.csv; may be given again.
+        link: Link whose queue is compared; the busiest if not given.
+        json: Machine-readable output.
+    """
+    from cwnd import metrics, store
+    from cwnd.compare import compare as compare_results
+    from cwnd.table import COLUMNS
+
+    chosen = [metrics.metric(name).column for name in metric]
+    default = tuple(metrics.METRICS) if json else COLUMNS
+    found = compare_results(store.load(before), store.load(after), chosen or default, link)
+    if json:
+        output.document(found.to_json())
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: Comparison) -> None:
+    from cwnd.metrics import METRICS
+    from cwnd.table import Shown
+
+    if found.changes:
+        output.show(_changes(found))
+    else:
+        output.line("The scenarios do not differ, apart from seeds.")
+    if found.identical:
+        output.line("The records are the same, byte for byte.")
+    shown = {
+        name: Shown.of(
+            METRICS[name],
+            [
+                m
+                for d in found.differences
+                if d.metric == name
+                for m in (d.before.mean, d.after.mean)
+            ],
+        )
+        for name in dict.fromkeys(d.metric for d in found.differences)
+    }
+    output.show(_differences(found, shown))
+    for text, points in (("first", found.only_before), ("second", found.only_after)):
+        for point in points:
+            label = ", ".join(f"{name} {value}" for name, value in point.items())
+            output.note(f"only the {text} result has {label}")
+
+
+def _changes(found: Comparison) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table("setting", found.before, found.after, box=box.SIMPLE_HEAD, pad_edge=False)
+    for change in found.changes:
+        table.add_row(change.path, _setting(change.before), _setting(change.after))
+    return table
+
+
+def _setting(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+def _differences(found: Comparison, shown: dict[str, Shown]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    axes = list(found.differences[0].point) if found.differences else []
+    paired = all(difference.paired for difference in found.differences)
+    how = "paired by seed" if paired else "Welch"
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=f"± 95 % confidence; differences {how}; * leaves zero out",
+        caption_style="dim",
+    )
+    for axis in axes:
+        table.add_column(axis, no_wrap=True)
+    table.add_column("metric", no_wrap=True)
+    for heading in (found.before, found.after, "difference", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    # A line between points; between the blocks of the outermost axis if a point is one line.
+    single = len(shown) == 1
+    previous: list[str] = []
+    for difference in found.differences:
+        point = list(difference.point.values())
+        block = point[:1] if single else point
+        if previous and block != previous:
+            table.add_section()
+        previous = block
+        table.add_row(*point, *_row(difference, shown[difference.metric]))
+    return table
+
+
+def _row(found: Difference, shown: Shown) -> list[str]:
+    name = f"{shown.metric.label} ({shown.unit})" if shown.unit else shown.metric.label
+    before, after, difference = found.before, found.after, found.difference
+    percent = ""
+    if before.mean:
+        percent = f"{100 * difference.mean / abs(before.mean):+.1f} %"
+    change = shown.text(difference.mean, difference.half_width)
+    sign = "+" if difference.mean > 0 else ""
+    return [
+        name,
+        shown.text(before.mean, before.half_width),
+        shown.text(after.mean, after.half_width),
+        f"{sign}{change}{' *' if found.clear else '  '}",
+        percent,
+    ]

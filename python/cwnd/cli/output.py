@@ -1,0 +1,130 @@
+"""What commands print: tables for people, or one JSON document on stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from cyclopts import Parameter
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from cwnd._core import Diagnostic, ScenarioError
+
+#: `--json`: whether stdout carries one JSON document and nothing else.
+Json: TypeAlias = Annotated[
+    bool,
+    Parameter(name="--json", negative=(), help="Write one JSON document to stdout, nothing else."),
+]
+
+#: Set from the command line before anything can fail.
+as_json = False
+
+#: Width of tables that go to a file or a pipe: wide enough that no cell is cut.
+_FILE_WIDTH = 160
+
+
+def wants_json(tokens: list[str]) -> bool:
+    """Whether `--json` is among the arguments, so that even a usage error is answered in JSON."""
+    options = tokens[: tokens.index("--")] if "--" in tokens else tokens
+    return "--json" in options
+
+
+def stdout() -> Console:
+    """For results."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """For everything else: progress, warnings, errors."""
+    return _console(stderr=True)
+
+
+def show(*renderables: RenderableType) -> None:
+    """Prints results to people."""
+    console = stdout()
+    for each in renderables:
+        console.print(each)
+
+
+def line(text: str) -> None:
+    """Prints a line as it is: names of files are never wrapped."""
+    stdout().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def document(data: object) -> None:
+    """Writes the JSON document."""
+    sys.stdout.write(json.dumps(finite(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def finite(data: Any) -> Any:
+    """JSON has no NaN and no infinity; they become null."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {str(key): finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    if data is None or isinstance(data, bool | int | str):
+        return data
+    return str(data)
+
+
+def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a diagnostic
+    """Says what went wrong."""
+    if as_json:
+        document({"error": {"message": message, "help": help, "diagnostics": []}})
+        return
+    console = stderr()
+    console.print(f"[bold red]error[/]: {_escape(message)}", highlight=False, soft_wrap=True)
+    if help is not None:
+        console.print(f"  [cyan]help[/]: {_escape(help)}", highlight=False, soft_wrap=True)
+
+
+def fail_scenario(error: ScenarioError) -> None:
+    """Shows what is wrong in a scenario, with the lines where it is."""
+    if as_json:
+        message = f"{len(error.diagnostics)} problems in the scenario"
+        document({"error": {"message": message, "help": None, "diagnostics": error.diagnostics}})
+        return
+    rendered(error)
+
+
+def rendered(error: ScenarioError) -> None:
+    """Prints a scenario's errors as its reader drew them."""
+    console = stderr()
+    text = error.rendered(console.color_system is not None)
+    console.file.write(text if text.endswith("\n") else text + "\n")
+
+
+def warn(text: str) -> None:
+    """Prints a warning."""
+    stderr().print(f"[yellow]warning[/]: {_escape(text)}", highlight=False, soft_wrap=True)
+
+
+def warnings(found: list[Diagnostic]) -> None:
+    """Prints the warnings of a scenario."""
+    for each in found:
+        place = f"{each['file']}:{each['line']}:{each['column']}: "
+        help_text = f" ({each['help']})" if each.get("help") else ""
+        warn(f"{place}{each['message']}{help_text}")
+
+
+def note(text: str) -> None:
+    """Prints what a reader of the numbers should know."""
+    stdout().print(f"[yellow]note[/]: {_escape(text)}", highlight=False, soft_wrap=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    return console
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,91 @@
+"""`cwnd plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from cwnd.results import Run
+
+Kind = Literal["timeseries", "windows", "qdelay", "sweep"]
+
+
+def plot(
+    directory: Path,
+    /,
+    *,
+    kind: Annotated[list[Kind], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    x: str | None = None,
+    lines: str | None = None,
+    at: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    seed: int | None = None,
+    link: str | None = None,
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    json: output.Json = False,
+) -> int:
+    """Draw the figures of a result, as PNG and SVG.
+
+    Args:
+        directory: What `cwnd run` wrote.
+        kind: Which figures; all that the result can fill if not given.
+        metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
+        x: Axis of the sweep along x.
+        lines: Axis of the sweep whose labels are the lines.
+        at: Point of the sweep that the time series show: AXIS=LABEL; may be given again.
+        seed: Seed that the time series show; the first if not given.
+        link: Link whose queue is shown; the busiest if not given.
+        output_dir: Where the files go; the plots of the result if not given.
+        json: Machine-readable output.
+    """
+    from cwnd import plots, store
+
+    run = store.load(directory)
+    options: dict[str, dict[str, Any]] = {
+        "timeseries": {"at_point": _point(run, at), "seed": seed, "link": link},
+        "windows": {"seed": seed},
+        "qdelay": {"link": link},
+        "sweep": {"metrics": metric, "x": x, "lines": lines, "link": link},
+    }
+    kinds: list[str] = list(kind)
+    if not kinds:
+        kinds = ["sweep"] if metric or x or lines else plots.default_kinds(run)
+        if at and "timeseries" not in kinds:
+            kinds = ["timeseries"]
+    if not kinds:
+        raise InputError(f"{directory}: there is nothing to draw: no sweep, no samples, no packets")
+    place = output_dir or directory / store.PLOTS
+    files = []
+    for each in kinds:
+        name = "-".join([each, *metric]) if each == "sweep" else each
+        figure = plots.draw(run, each, **options[each])
+        files += plots.write(figure, place, name)
+    if json:
+        output.document({"plots": [str(file) for file in files]})
+    else:
+        for file in files:
+            output.line(str(file))
+    return 0
+
+
+def _point(run: Run, at: list[str]) -> dict[str, str]:
+    axes = {axis.name: axis for axis in run.axes}
+    point = {}
+    for each in at:
+        name, equals, label = each.partition("=")
+        if not equals:
+            raise InputError(f"--at takes AXIS=LABEL, not {each!r}")
+        if name not in axes:
+            known = ", ".join(axes) or "none"
+            raise InputError(f"this result has no axis `{name}`; it has {known}")
+        if label not in axes[name].labels:
+            labels = ", ".join(axes[name].labels)
+            raise InputError(f"axis `{name}` has no label `{label}`; it has {labels}")
+        point[axes[name].column] = label
+    return point

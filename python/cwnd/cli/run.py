@@ -1,0 +1,137 @@
+"""`cwnd run`."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from cwnd.results import Run
+    from cwnd.runner import Plan
+
+#: Where results go that have no `-o`.
+_OUT = Path("out")
+
+
+def run(
+    files: Annotated[list[Path], Parameter(negative=(), consume_multiple=True)],
+    /,
+    *,
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    seed: int | None = None,
+    set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
+    threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    plots: bool = True,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    json: output.Json = False,
+) -> int:
+    """Simulate scenarios: table, plots and Parquet files.
+
+    A scenario with a [sweep] runs all its cells, on all cores. The result is written when it is
+    complete, and replaces an older one in the same place.
+
+    Args:
+        files: Scenario files.
+        output_dir: Directory of the result, out/NAME if not given; with several files one in it
+            for each.
+        seed: Replaces the scenario's seed.
+        set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
+        threads: Runs at a time; all cores if not given. It never changes the result.
+        plots: Draw the figures.
+        quiet: No progress and no table: only warnings, and where the result is.
+        json: Machine-readable output.
+    """
+    from cwnd import runner, store
+
+    if not files:
+        raise InputError(
+            "which scenario? give a file, as in `cwnd run scenarios/abe-codel-pie.toml`"
+        )
+    plans = [runner.plan(file, seed=seed, overrides=set_) for file in files]
+    targets = _targets(plans, output_dir)
+    for target in targets:
+        store.check_target(target)
+    documents = []
+    for plan, target in zip(plans, targets, strict=True):
+        output.warnings(plan.scenario.warnings)
+        result = _execute(plan, threads, silent=quiet or json)
+        result.save(target, plots=plots)
+        if json:
+            documents.append(_document(result, target))
+        else:
+            _show(result, target, quiet=quiet)
+    if json:
+        output.document({"results": documents})
+    return 0
+
+
+def _execute(plan: Plan, threads: int | None, *, silent: bool) -> Run:
+    from cwnd import runner
+    from cwnd.progress import bar
+
+    shown = nullcontext() if silent else bar(plan.scenario.name, output.stderr())
+    with shown as on_progress:
+        return runner.execute(plan, threads=threads, on_progress=on_progress)
+
+
+def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
+    names = [directory_name(plan.scenario.name) for plan in plans]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InputError(
+            f"two of the scenarios are named `{twice.pop()}`: one result would replace the other;"
+            " run them one by one, with -o"
+        )
+    if output_dir is not None and len(plans) == 1:
+        return [output_dir]
+    return [(output_dir or _OUT) / name for name in names]
+
+
+def directory_name(scenario: str) -> str:
+    """A scenario's name as the name of a directory."""
+    return re.sub(r"[^\w.+-]+", "-", scenario).strip("-.") or "scenario"
+
+
+def _show(result: Run, target: Path, *, quiet: bool) -> None:
+    from cwnd.table import group_table, result_table
+
+    if not quiet:
+        output.show(result_table(result))
+        groups = group_table(result)
+        if groups is not None:
+            output.show(groups)
+        cost = result.manifest
+        runs = f"{cost.runs} run{'s' * (cost.runs != 1)}"
+        output.line(f"{runs} in {cost.wall_s:.1f} s ({cost.cpu_s:.1f} s of CPU time)")
+    for note in result.notes:
+        output.note(note)
+    for file in _plot_files(target):
+        output.line(str(file))
+    output.line(f"{target}")
+
+
+def _plot_files(target: Path) -> list[Path]:
+    from cwnd.store import PLOTS
+
+    return sorted((target / PLOTS).glob("*"))
+
+
+def _document(result: Run, target: Path) -> dict[str, Any]:
+    from cwnd.metrics import main_link
+
+    return {
+        "name": result.name,
+        "directory": str(target),
+        "manifest": result.manifest.to_json(),
+        "link": main_link(result),
+        "summary": result.summary().to_dicts(),
+        "notes": result.notes,
+        "plots": [str(file) for file in _plot_files(target)],
+    }

@@ -1,0 +1,28 @@
+"""What can go wrong, told apart by who can mend it."""
+
+from __future__ import annotations
+
+
+class CwndError(Exception):
+    """Something that cwnd can explain; `exit_code` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class InputError(CwndError):
+    """The input or the usage is wrong: a file that is not there, a directory that is no result."""
+
+    exit_code = 2
+
+
+class MachineError(CwndError):
+    """This machine lacks something that was asked for."""
+
+    exit_code = 3
+
+
+def explain(error: OSError) -> str:
+    """Says in one line what the operating system refused, and for which file."""
+    reason = error.strerror or str(error)
+    reason = reason[:1].lower() + reason[1:]
+    return f"{error.filename}: {reason}" if error.filename else reason

@@ -1,0 +1,132 @@
+"""What a result says about its own making."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from cwnd.errors import InputError
+
+#: Marks a directory as a result of cwnd.
+FORMAT = "cwnd-result"
+#: Version of the layout of the directory; a reader refuses a newer one.
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a sweep, and the columns that hold it."""
+
+    name: str
+    #: Column with the labels.
+    column: str
+    #: Column with the values in SI base units; `None` where they are no numbers.
+    value_column: str | None
+    #: SI base unit of the values.
+    unit: str | None
+    #: Labels in the order of the scenario.
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything about a result that its tables do not hold."""
+
+    name: str
+    description: str
+    cwnd_version: str
+    #: SHA-256 of the scenario file as given.
+    scenario_sha256: str
+    #: What `--set` changed, as given.
+    overrides: list[str]
+    #: What `--seed` changed; `None` if nothing.
+    seed_override: int | None
+    seeds: list[int]
+    runs: int
+    axes: list[Axis]
+    warnings: list[dict[str, Any]]
+    #: How often each mechanism acted, over all runs.
+    activity: dict[str, int]
+    #: SHA-256 over the digests of all records, in order of the runs.
+    records_sha256: str
+    started_at: str
+    wall_s: float
+    #: User and system time of this process while it simulated.
+    cpu_s: float
+    threads: int
+    machine: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The manifest as it is written."""
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Manifest:
+        """Reads a manifest back; what it does not know it leaves out."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InputError(f"{where}: not the manifest of a cwnd result")
+        version = data.get("format_version")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise InputError(
+                f"{where}: written by a newer cwnd ({data.get('cwnd_version')});"
+                " update cwnd to read it"
+            )
+        try:
+            known = {field.name: data[field.name] for field in fields(cls)}
+            known["axes"] = [Axis(**axis) for axis in known["axes"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{where}: damaged manifest ({error})") from error
+        return cls(**known)
+
+
+def sha256(parts: list[str]) -> str:
+    """SHA-256 over lines of text."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def machine() -> dict[str, Any]:
+    """Describes this machine as far as it matters to speed; no names, no addresses."""
+    import polars as pl
+
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "architecture": platform.machine(),
+        "cpu": cpu_model(),
+        "cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
+        "python": platform.python_version(),
+        "polars": pl.__version__,
+    }
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Linux only
+        return os.cpu_count() or 1
+
+
+def memory_bytes() -> int | None:
+    """Physical memory; `None` where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def cpu_model() -> str:
+    """The processor's own name for itself."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

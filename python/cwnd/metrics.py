@@ -1,0 +1,177 @@
+"""The numbers of a run that are compared: one row per run, one column per metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.stats import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.results import Run
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its column, and how people read it."""
+
+    column: str
+    label: str
+    #: Unit that people read it in; empty for a count.
+    unit: str = ""
+    #: From the column's unit to that one.
+    scale: float = 1.0
+
+    @property
+    def axis_label(self) -> str:
+        """Its name with its unit, for the axis of a plot."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+#: All metrics of a run, by column.
+METRICS: dict[str, Metric] = {
+    metric.column: metric
+    for metric in (
+        Metric("goodput_bit_s", "Goodput", "Mbit/s", 1e-6),
+        Metric("throughput_bit_s", "Throughput", "Mbit/s", 1e-6),
+        Metric("utilisation", "Utilisation", "%", 100.0),
+        Metric("qdelay_mean_us", "Queueing delay, mean", "ms", 1e-3),
+        Metric("qdelay_p50_us", "Queueing delay, median", "ms", 1e-3),
+        Metric("qdelay_p90_us", "Queueing delay, 90th percentile", "ms", 1e-3),
+        Metric("qdelay_p99_us", "Queueing delay, 99th percentile", "ms", 1e-3),
+        Metric("drop_ratio", "Packets dropped", "%", 100.0),
+        Metric("mark_ratio", "Packets marked", "%", 100.0),
+        Metric("drops", "Drops"),
+        Metric("marks", "Marks"),
+        Metric("rtt_p50_us", "RTT, median", "ms", 1e-3),
+        Metric("rtt_p95_us", "RTT, 95th percentile", "ms", 1e-3),
+        Metric("retrans", "Retransmissions"),
+        Metric("rto_count", "Timeouts"),
+        Metric("reductions_loss", "Reductions by loss"),
+        Metric("reductions_ecn", "Reductions by ECN"),
+        Metric("reductions_rto", "Reductions by timeout"),
+        Metric("bytes_received", "Received", "MB", 1e-6),
+        Metric("fct_s", "Completion time, mean", "s"),
+        Metric("jain", "Jain's fairness index"),
+    )
+}
+
+
+def metric(name: str) -> Metric:
+    """Finds a metric by its column, or by an unambiguous beginning of it."""
+    if name in METRICS:
+        return METRICS[name]
+    matches = [metric for column, metric in METRICS.items() if column.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    choice = ", ".join(m.column for m in matches) if matches else ", ".join(METRICS)
+    problem = "is not a metric" if not matches else "begins several metrics"
+    raise InputError(f"`{name}` {problem}; there are {choice}")
+
+
+def main_link(run: Run) -> str | None:
+    """The link that the tables show: the busiest of those with a rate, the first among equals."""
+    rated = run.links.filter(pl.col("utilisation").is_not_null())
+    if rated.is_empty():
+        return None
+    busiest = (
+        rated.group_by("link", maintain_order=True)
+        .agg(pl.col("utilisation").mean())
+        .sort("utilisation", descending=True, maintain_order=True)
+    )
+    return str(busiest["link"][0])
+
+
+def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.DataFrame:
+    """One row per run: its axes, its seed and every metric.
+
+    Args:
+        run: The result.
+        link: Whose utilisation, queueing delay, drops and marks; the busiest if not given.
+        group: Count only this group of flows; all if not given.
+    """
+    link = link if link is not None else main_link(run)
+    if link is not None and link not in run.links["link"].unique():
+        known = ", ".join(run.links["link"].unique(maintain_order=True))
+        raise InputError(f"there is no link `{link}` in this result; there are {known}")
+    flows = run.flows if group is None else run.flows.filter(pl.col("group") == group)
+    keys = ["run_id", *run.key_columns]
+    goodput = pl.col("goodput_bit_s")
+    of_flows = flows.group_by("run_id").agg(
+        goodput.sum(),
+        pl.col("throughput_bit_s").sum(),
+        pl.col("rtt_p50_us").mean(),
+        pl.col("rtt_p95_us").mean(),
+        pl.col("retrans").sum(),
+        pl.col("rto_count").sum(),
+        pl.col("cwnd_reductions_loss").sum().alias("reductions_loss"),
+        pl.col("cwnd_reductions_ecn").sum().alias("reductions_ecn"),
+        pl.col("cwnd_reductions_rto").sum().alias("reductions_rto"),
+        pl.col("bytes_received").sum(),
+        pl.col("fct_s").mean(),
+        # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²); one flow is trivially fair, so it says nothing.
+        pl.when(pl.len() > 1)
+        .then(goodput.sum() ** 2 / (pl.len() * (goodput**2).sum()))
+        .otherwise(None)
+        .fill_nan(None)
+        .alias("jain"),
+    )
+    of_link = run.links.filter(pl.col("link") == link).select(
+        "run_id",
+        "utilisation",
+        "qdelay_mean_us",
+        "qdelay_p50_us",
+        "qdelay_p90_us",
+        "qdelay_p99_us",
+        "drop_ratio",
+        "mark_ratio",
+        pl.col("dropped_pkts").alias("drops"),
+        pl.col("marked_pkts").alias("marks"),
+    )
+    return (
+        run.runs.select(keys)
+        .join(of_flows, on="run_id", how="left", maintain_order="left")
+        .join(of_link, on="run_id", how="left", maintain_order="left")
+        .select(*keys, *METRICS)
+    )
+
+
+def values_of(rows: pl.DataFrame, column: str) -> list[float]:
+    """The values of a metric that exist."""
+    return [float(value) for value in rows[column].drop_nulls()]
+
+
+def summarise(
+    rows: pl.DataFrame, by: Sequence[str], metrics: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Aggregates runs over seeds: n, and of each metric the mean and the half-width of its CI."""
+    columns = list(METRICS) if metrics is None else list(metrics)
+    summary = []
+    for key, part in groups(rows, by):
+        row: dict[str, object] = {**key, "n": part.height}
+        for column in columns:
+            estimate = Estimate.of(values_of(part, column))
+            row[column] = None if estimate is None else estimate.mean
+            row[f"{column}_ci95"] = None if estimate is None else estimate.half_width
+        summary.append(row)
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {name: rows.schema[name] for name in by}
+    schema["n"] = pl.Int64
+    for column in columns:
+        schema[column] = pl.Float64
+        schema[f"{column}_ci95"] = pl.Float64
+    return pl.DataFrame(summary, schema=schema)
+
+
+def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:
+    """The rows apart by what they have in common, in order of first appearance."""
+    if not by:
+        return [({}, rows)] if rows.height else []
+    return [
+        (dict(zip(by, key, strict=True)), part)
+        for key, part in rows.group_by(list(by), maintain_order=True)
+    ]

@@ -1,0 +1,96 @@
+"""Mechanisms that were asked for and never acted: a comparison that rests on them says nothing."""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.results import Run
+
+#: How many points of a sweep are named before the rest is counted.
+_NAMED = 3
+
+
+def silent_mechanisms(run: Run) -> list[str]:
+    """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
+    points: dict[tuple[str, ...], list[int]] = {}
+    for index, key in enumerate(run.runs.select(run.axis_columns).iter_rows()):
+        points.setdefault(tuple(key), []).append(index)
+    silent: dict[str, list[tuple[str, ...]]] = {}
+    run_ids = run.runs["run_id"].to_list()
+    reductions = _sums(run.flows, ["group"], "cwnd_reductions_ecn")
+    verdicts = _sums(run.links, ["link"], "dropped_pkts_total", "marked_pkts_total")
+    for point, indices in points.items():
+        scenario = tomllib.loads(run.resolved[indices[0]])
+        ids = [run_ids[i] for i in indices]
+        for sentence in (
+            *_silent_ecn(scenario, ids, reductions),
+            *_silent_queues(scenario, ids, verdicts),
+        ):
+            silent.setdefault(sentence, []).append(point)
+    return [f"{sentence} {_where(run, found, len(points))}" for sentence, found in silent.items()]
+
+
+def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
+    total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
+    sums = frame.group_by("run_id", *by).agg(total.alias("total"))
+    return {(run_id, name): int(count) for run_id, name, count in sums.iter_rows()}
+
+
+def _silent_ecn(
+    scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int]
+) -> Iterable[str]:
+    for name, flow in scenario.get("flow", {}).items():
+        endpoint, controller = flow.get("endpoint", {}), flow.get("controller", {})
+        if not isinstance(endpoint, dict) or not endpoint.get("ecn"):
+            continue
+        if any(reductions.get((run_id, name), 0) for run_id in ids):
+            continue
+        beta_ecn = controller.get("beta_ecn") if isinstance(controller, dict) else None
+        if beta_ecn is not None and beta_ecn != controller.get("beta"):
+            yield f"ABE never acted: no window of `{name}` was reduced by ECN"
+        else:
+            yield f"ECN never acted: no window of `{name}` was reduced by it"
+
+
+def _silent_queues(
+    scenario: dict[str, Any], ids: list[str], verdicts: dict[tuple[str, str], int]
+) -> Iterable[str]:
+    queues = {name: link.get("queue") for name, link in scenario.get("link", {}).items()}
+    dumbbell = scenario.get("dumbbell", {})
+    queues["bottleneck"] = dumbbell.get("queue")
+    queues["reverse"] = dumbbell.get("reverse_queue")
+    for name, queue in queues.items():
+        kind = queue.get("kind") if isinstance(queue, dict) else queue
+        # A FIFO that drops nothing is long enough; an AQM that does nothing was not tested.
+        if kind in (None, "fifo"):
+            continue
+        counts = [verdicts[run_id, name] for run_id in ids if (run_id, name) in verdicts]
+        if counts and not any(counts):
+            yield f"{kind} never acted: it dropped and marked nothing on `{name}`"
+
+
+def _where(run: Run, found: list[tuple[str, ...]], points: int) -> str:
+    if len(found) == points:
+        return "(in all runs)" if run.manifest.runs > 1 else "(in this run)"
+    labels = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
+    if len(list(product(*labels))) == len(found):
+        # They fill a block of the sweep: only the axes that bound it are named.
+        bounds = [
+            f"{axis.name} {' or '.join(some)}"
+            for axis, some in zip(run.axes, labels, strict=True)
+            if len(some) < len(axis.labels)
+        ]
+        return f"(at {', '.join(bounds)})"
+    named = [
+        ", ".join(f"{axis.name} {label}" for axis, label in zip(run.axes, point, strict=True))
+        for point in found[:_NAMED]
+    ]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"(at {'; '.join(named)}{more})"

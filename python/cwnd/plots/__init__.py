@@ -1,0 +1,72 @@
+"""Figures of a result: time series, distributions, and metrics over a sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cwnd.errors import InputError
+from cwnd.plots import style
+from cwnd.plots.qdelay import qdelay_cdf
+from cwnd.plots.sweep import available as sweep_available
+from cwnd.plots.sweep import sweep
+from cwnd.plots.timeseries import overview, timeseries
+from cwnd.store import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from cwnd.results import Run
+
+__all__ = ["draw", "overview", "qdelay_cdf", "sweep", "timeseries", "write", "write_all"]
+
+#: The kinds of figure, by the name that `cwnd plot --kind` and `Run.plot` take.
+KINDS: dict[str, Callable[..., Figure]] = {
+    "timeseries": timeseries,
+    "windows": overview,
+    "qdelay": qdelay_cdf,
+    "sweep": sweep,
+}
+
+
+def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
+    """Draws one figure; without a kind the sweep if there is one, else the time series."""
+    if kind is None:
+        kinds = default_kinds(run)
+        if not kinds:
+            raise InputError("this result has nothing to draw: no sweep, no samples, no packets")
+        kind = kinds[0]
+    if kind not in KINDS:
+        raise InputError(f"there is no figure `{kind}`; there are {', '.join(KINDS)}")
+    return KINDS[kind](run, **options)
+
+
+def default_kinds(run: Run) -> list[str]:
+    """The figures that this result can fill."""
+    kinds = []
+    swept = any(len(axis.labels) > 1 for axis in run.axes)
+    if swept and sweep_available(run):
+        kinds.append("sweep")
+    if run.series.height:
+        kinds.append("windows" if swept else "timeseries")
+    if run.qdelay.height:
+        kinds.append("qdelay")
+    return kinds
+
+
+def write_all(run: Run, directory: Path) -> list[Path]:
+    """Writes every figure that this result can fill."""
+    return [file for kind in default_kinds(run) for file in write(draw(run, kind), directory, kind)]
+
+
+def write(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """Writes a figure as PNG and as SVG."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = []
+    for suffix, render in ((".png", style.png), (".svg", style.svg)):
+        file = directory / f"{name}{suffix}"
+        write_atomically(file, render(figure))
+        files.append(file)
+    return files

@@ -1,0 +1,105 @@
+"""Which axis of a sweep is drawn along x, which as lines, which as panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.manifest import Axis
+
+#: More lines than this in a panel are not told apart.
+_MAX_LINES = 7
+#: How SI base units are shown: unit, factor, and from which value on.
+_HUMAN: dict[str, tuple[tuple[float, str, float], ...]] = {
+    "s": ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6)),
+    "bit/s": ((1e9, "Gbit/s", 1e-9), (1e6, "Mbit/s", 1e-6), (0.0, "kbit/s", 1e-3)),
+    "bytes": ((1e6, "MB", 1e-6), (1e3, "kB", 1e-3), (0.0, "B", 1.0)),
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts that the axes of a sweep play in a figure."""
+
+    x: Axis | None
+    lines: Axis | None
+    panels: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], x: str | None = None, lines: str | None = None) -> Layout:
+        """Chooses; along x goes the axis of numbers with the most values."""
+        varied = [axis for axis in axes if len(axis.labels) > 1]
+        along = _named(axes, x) if x is not None else _along(varied)
+        rest = [axis for axis in varied if axis is not along]
+        if lines is not None:
+            drawn: Axis | None = _named(axes, lines)
+        else:
+            fitting = [axis for axis in rest if len(axis.labels) <= _MAX_LINES]
+            drawn = max(fitting, key=lambda axis: len(axis.labels), default=None)
+        return cls(along, drawn, tuple(axis for axis in rest if axis is not drawn))
+
+    def panel_points(self) -> list[dict[str, str]]:
+        """The points of the panels' axes, as column → label."""
+        return points_of(self.panels)
+
+    def line_labels(self) -> list[str | None]:
+        """The labels of the lines; one without a name if there is no such axis."""
+        return list(self.lines.labels) if self.lines is not None else [None]
+
+
+def points_of(axes: Sequence[Axis]) -> list[dict[str, str]]:
+    """All combinations of the labels of axes, as column → label."""
+    columns = [axis.column for axis in axes]
+    return [
+        dict(zip(columns, labels, strict=True))
+        for labels in product(*(axis.labels for axis in axes))
+    ]
+
+
+def at(frame: pl.DataFrame, point: dict[str, str]) -> pl.DataFrame:
+    """The rows at one point of the sweep."""
+    for column, label in point.items():
+        frame = frame.filter(pl.col(column) == label)
+    return frame
+
+
+def title(point: dict[str, str], axes: Sequence[Axis]) -> str:
+    """Names a point of the sweep; numbers have the name of their axis before them."""
+    by_column = {axis.column: axis for axis in axes}
+    return ", ".join(
+        f"{by_column[column].name} = {label}" if by_column[column].value_column else label
+        for column, label in point.items()
+    )
+
+
+def human(unit: str | None, values: Sequence[float]) -> tuple[str, float]:
+    """The unit that people read such values in, and the factor to it."""
+    steps = _HUMAN.get(unit or "")
+    if steps is None:
+        return unit or "", 1.0
+    largest = max((abs(value) for value in values), default=0.0)
+    for least, name, factor in steps:
+        if largest >= least:
+            return name, factor
+    return unit or "", 1.0
+
+
+def _along(axes: Sequence[Axis]) -> Axis | None:
+    numbers = [axis for axis in axes if axis.value_column is not None]
+    return max(numbers or axes, key=lambda axis: len(axis.labels), default=None)
+
+
+def _named(axes: Sequence[Axis], name: str) -> Axis:
+    for axis in axes:
+        if name in (axis.name, axis.column):
+            return axis
+    known = ", ".join(axis.name for axis in axes) or "none"
+    raise InputError(f"this result has no axis `{name}`; it has {known}")

@@ -1,0 +1,75 @@
+"""Distribution of the queueing delay."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.metrics import main_link
+from cwnd.plots import style
+from cwnd.plots.layout import Layout, at, points_of, title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cwnd.results import Run
+
+#: The x axis ends at this part of the packets; the rest is a tail that would flatten the curves.
+_SHOWN_PART = 0.999
+_COLUMNS = 3
+_MAX_PANELS = 24
+
+
+def qdelay_cdf(run: Run, *, link: str | None = None) -> Figure:
+    """Cumulative distribution over all packets of all seeds, a panel for each point."""
+    link = link if link is not None else main_link(run)
+    histogram = run.qdelay.filter((pl.col("link") == link) & (pl.col("packets") > 0))
+    if histogram.is_empty():
+        raise InputError(f"no packet went through the queue of link `{link}`")
+    layout = Layout.of(run.axes)
+    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
+    points = points_of(axes)[:_MAX_PANELS]
+    columns = len(layout.x.labels) if layout.x is not None else 1
+    columns = columns if columns <= _COLUMNS + 1 else _COLUMNS
+    rows = math.ceil(len(points) / columns)
+    with style.styled():
+        single = len(points) == 1
+        figure = style.figure(2.6 if single else 0.7 + 1.6 * rows, 4.5 if single else style.WIDTH)
+        grid = figure.subplots(rows, columns, sharex="row", sharey=True, squeeze=False)
+        panels = list(grid.flat)
+        rights = []
+        for panel, point in zip(panels, points, strict=False):
+            rights.append(_draw(panel, at(histogram, point), layout))
+            panel.set_title(title(point, run.axes))
+        for panel in panels[len(points) :]:
+            panel.set_visible(False)
+        for index, row in enumerate(grid):
+            right = max(rights[index * columns : (index + 1) * columns])
+            row[0].set_xlim(0, right if right > 0 else 1)
+        figure.supxlabel(f"Queueing delay of {link} (ms)")
+        figure.supylabel("Fraction of packets")
+        style.legend(figure, panels[: len(points)])
+    return figure
+
+
+def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> float:
+    """Draws the curves of one panel and returns where its x axis may end."""
+    right = 0.0
+    for index, label in enumerate(layout.line_labels()):
+        mine = histogram
+        if layout.lines is not None:
+            mine = histogram.filter(pl.col(layout.lines.column) == label)
+        if mine.is_empty():
+            continue
+        counts = mine.group_by("qdelay_us").agg(pl.col("packets").sum()).sort("qdelay_us")
+        part = (counts["packets"].cum_sum() / counts["packets"].sum()).to_list()
+        delay = (counts["qdelay_us"] / 1e3).to_list()
+        look = style.line(index)
+        panel.plot([delay[0], *delay], [0.0, *part], drawstyle="steps-post", label=label, **look)
+        right = max(right, next(d for d, p in zip(delay, part, strict=True) if p >= _SHOWN_PART))
+    panel.set_ylim(0, 1)
+    return right

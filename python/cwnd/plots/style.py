@@ -1,0 +1,130 @@
+"""How figures look: for print, for grey, and for readers who do not see all colours."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+#: Width of a figure over both columns of a paper, in inches.
+WIDTH = 7.16
+#: Resolution of the PNG; the SVG has none.
+DPI = 200
+
+# The palette of Okabe & Ito, ordered so that neighbours differ in lightness too.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+# Dashes and markers tell the lines apart in grey; there are fewer dashes than colours, so that
+# a colour that comes again has other dashes.
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
+_RC: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 8,
+    "errorbar.capsize": 2.5,
+    "figure.constrained_layout.use": True,
+    "figure.labelsize": 8,
+    "figure.titlesize": 8,
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "savefig.dpi": DPI,
+    # The same result gives the same bytes.
+    "svg.hashsalt": "cwnd",
+    "svg.fonttype": "none",
+    "xtick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.labelsize": 7,
+    "ytick.major.width": 0.6,
+}
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows by itself."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
+@contextlib.contextmanager
+def styled() -> Iterator[None]:
+    """Figures made inside look like all others of cwnd, whatever the user's settings are."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_RC)
+        yield
+
+
+def figure(height: float, width: float = WIDTH) -> NotebookFigure:
+    """An empty figure, sizes in inches; it needs no display."""
+    new = NotebookFigure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(new)
+    return new
+
+
+def colour(index: int) -> str:
+    """The colour of the line with this index."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def line(index: int) -> dict[str, Any]:
+    """Colour and dashes of the line with this index."""
+    return {"color": colour(index), "linestyle": DASHES[index % len(DASHES)]}
+
+
+def points(index: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the line with this index."""
+    return {**line(index), "marker": MARKERS[index % len(MARKERS)]}
+
+
+def legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend above all panels, if there is more than one thing to tell apart."""
+    handles: dict[str, Artist] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if len(handles) > 1:
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside upper center",
+            ncols=min(len(handles), 4),
+        )
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG."""
+    return _render(figure, "png", {"Software": None})
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, its text as text."""
+    return _render(figure, "svg", {"Date": None, "Creator": None})
+
+
+def _render(figure: Figure, kind: str, metadata: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    with styled():
+        figure.savefig(out, format=kind, metadata=metadata)
+    return out.getvalue()

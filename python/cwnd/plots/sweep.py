@@ -1,0 +1,149 @@
+"""Metrics against a parameter of the sweep, with their confidence intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.errors import InputError
+from cwnd.metrics import metric, summarise
+from cwnd.plots import style
+from cwnd.plots.layout import Layout, at, human, title
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cwnd.metrics import Metric
+    from cwnd.results import Run
+
+#: What is drawn when nothing is asked for.
+DEFAULT_METRICS = ("goodput_bit_s", "qdelay_p50_us", "qdelay_p90_us")
+#: Columns of panels that fit the width of a page.
+_MAX_COLUMNS = 6
+#: From this ratio of the largest to the smallest value on, x is logarithmic.
+_LOG_FROM = 20.0
+#: Part of the distance of two categories that the points of the lines are spread over.
+_SPREAD = 0.5
+#: Lines are moved apart by this part of the x range, so that intervals do not hide each other.
+_NUDGE = 0.012
+
+
+def sweep(
+    run: Run,
+    *,
+    metrics: Sequence[str] = (),
+    x: str | None = None,
+    lines: str | None = None,
+    link: str | None = None,
+) -> Figure:
+    """A grid: a row for each metric, a column for each point of the axes that are left.
+
+    Args:
+        run: The result.
+        metrics: What to draw; goodput and queueing delay if not given.
+        x: The axis along x; the one of numbers with the most values if not given.
+        lines: The axis whose labels are the lines; the longest of the others if not given.
+        link: Whose queue; the busiest link if not given.
+    """
+    layout = Layout.of(run.axes, x, lines)
+    if layout.x is None:
+        raise InputError("this result has no sweep to draw: give its scenario a [sweep.axis.…]")
+    rows = run.per_run(link)
+    chosen = [metric(name) for name in metrics or DEFAULT_METRICS]
+    missing = [m.column for m in chosen if rows[m.column].null_count() == rows.height]
+    if metrics and missing:
+        raise InputError(f"this result has no values of {', '.join(missing)}")
+    chosen = [m for m in chosen if m.column not in missing]
+    if not chosen:
+        raise InputError("this result has none of the metrics that are drawn; choose with --metric")
+    panels = layout.panel_points()
+    if len(panels) > _MAX_COLUMNS:
+        raise InputError(
+            f"{len(panels)} columns of panels do not fit a page; choose --x and --lines"
+        )
+    summary = summarise(rows, _by(layout), [m.column for m in chosen])
+    with style.styled():
+        narrow = len(panels) == 1
+        figure = style.figure(0.75 + 1.6 * len(chosen), 4.5 if narrow else style.WIDTH)
+        grid = figure.subplots(len(chosen), len(panels), sharex=True, sharey="row", squeeze=False)
+        for row, shown in zip(grid, chosen, strict=True):
+            for panel, point in zip(row, panels, strict=True):
+                _draw(panel, at(summary, point), layout, shown)
+            row[0].set_ylabel(shown.axis_label.replace(", ", ",\n", 1))
+            _limit(row[0])
+        for panel, point in zip(grid[0], panels, strict=True):
+            panel.set_title(title(point, run.axes))
+        for panel in grid[-1]:
+            panel.set_xlabel(_x_label(layout, summary))
+        style.legend(figure, list(grid.flat))
+        figure.align_ylabels()
+    return figure
+
+
+def _by(layout: Layout) -> list[str]:
+    assert layout.x is not None
+    by = [axis.column for axis in layout.panels]
+    by += [layout.lines.column] if layout.lines is not None else []
+    by.append(layout.x.column)
+    return by + ([layout.x.value_column] if layout.x.value_column is not None else [])
+
+
+def _draw(panel: Axes, summary: pl.DataFrame, layout: Layout, shown: Metric) -> None:
+    assert layout.x is not None
+    labels = layout.line_labels()
+    for index, label in enumerate(labels):
+        mine = summary
+        if layout.lines is not None:
+            mine = at(summary, {layout.lines.column: label or ""})
+        mine = mine.drop_nulls(shown.column)
+        mean = [value * shown.scale for value in mine[shown.column]]
+        # No interval below two seeds.
+        width = [(value or 0.0) * shown.scale for value in mine[f"{shown.column}_ci95"]]
+        look = style.points(index)
+        if layout.x.value_column is None:
+            shift = _SPREAD * ((index + 0.5) / len(labels) - 0.5)
+            xs = [layout.x.labels.index(name) + shift for name in mine[layout.x.column]]
+            look["linestyle"] = "none"
+        else:
+            unit_values = mine[layout.x.value_column].to_list()
+            _, factor = human(layout.x.unit, summary[layout.x.value_column].to_list())
+            shift = _NUDGE * (index - (len(labels) - 1) / 2)
+            span = max(unit_values, default=0.0) - min(unit_values, default=0.0)
+            xs = [(value + shift * span) * factor for value in unit_values]
+        panel.errorbar(xs, mean, yerr=width, label=label, **look)
+    if layout.x.value_column is None:
+        panel.set_xticks(range(len(layout.x.labels)), layout.x.labels)
+        panel.grid(visible=False, axis="x")
+        return
+    values = summary[layout.x.value_column].unique().sort().to_list()
+    _, factor = human(layout.x.unit, values)
+    if values[0] > 0 and values[-1] / values[0] >= _LOG_FROM:
+        panel.set_xscale("log")
+    if len(values) <= 8:  # noqa: PLR2004 - as many as have room
+        panel.set_xticks([v * factor for v in values], [f"{v * factor:g}" for v in values])
+        panel.minorticks_off()
+
+
+def _limit(panel: Axes) -> None:
+    # Zero is shown unless it would press values that are close to each other into a line.
+    low, high = panel.dataLim.y0, panel.dataLim.y1
+    if low < high / 2:
+        panel.set_ylim(bottom=0)
+
+
+def _x_label(layout: Layout, summary: pl.DataFrame) -> str:
+    assert layout.x is not None
+    if layout.x.value_column is None:
+        return layout.x.name
+    unit, _ = human(layout.x.unit, summary[layout.x.value_column].to_list())
+    name = layout.x.name.upper() if layout.x.name.lower() == "rtt" else layout.x.name
+    return f"{name} ({unit})" if unit else name
+
+
+def available(run: Run) -> bool:
+    """Whether there is a sweep that fits a figure."""
+    layout = Layout.of(run.axes)
+    return layout.x is not None and len(layout.panel_points()) <= _MAX_COLUMNS

@@ -1,0 +1,176 @@
+"""Window, round-trip time and queue over time."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.metrics import main_link
+from cwnd.plots import style
+from cwnd.plots.layout import Layout, at, points_of, title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cwnd.results import Run
+
+#: Up to so many flows are drawn one by one; more as their median and the band of the middle 80 %.
+_MAX_FLOWS = 6
+#: An initial threshold far above every window would flatten them all.
+_SSTHRESH_IN_SIGHT = 1.5
+#: Panels of the overview in one row.
+_COLUMNS = 3
+_MAX_PANELS = 24
+
+
+def timeseries(
+    run: Run,
+    *,
+    at_point: dict[str, str] | None = None,
+    seed: int | None = None,
+    link: str | None = None,
+) -> Figure:
+    """Congestion window with ssthresh, smoothed RTT and queueing delay of one run.
+
+    Args:
+        run: The result.
+        at_point: Column → label of the point of the sweep; its first if not given.
+        seed: Which seed; the first if not given.
+        link: Whose queue; the busiest link if not given.
+    """
+    flows, links, name = _one_run(run, at_point, seed)
+    link = link if link is not None else main_link(run)
+    queue = links.filter(pl.col("link") == link)
+    with style.styled():
+        figure = style.figure(4.6)
+        window, rtt, delay = figure.subplots(3, 1, sharex=True, height_ratios=(1.5, 1, 1))
+        _draw_windows(window, flows)
+        _draw(rtt, flows, pl.col("srtt_us") / 1e3)
+        delay.plot(queue["time_s"], queue["sojourn_us"] / 1e3, color=style.colour(0), lw=0.8)
+        window.set_ylabel("Window (packets)")
+        rtt.set_ylabel("Smoothed RTT (ms)")
+        delay.set_ylabel(f"Queueing delay\nof {link} (ms)")
+        delay.set_xlabel("Time (s)")
+        for panel in (window, delay):
+            panel.set_ylim(bottom=0)
+        for panel in (window, rtt, delay):
+            panel.margins(x=0)
+        if len(window.lines) > 1:
+            window.legend(loc="upper right", ncols=min(len(window.lines), 3))
+        figure.suptitle(name)
+        figure.align_ylabels()
+    return figure
+
+
+def overview(run: Run, *, seed: int | None = None) -> Figure:
+    """The windows at all points of a sweep, in small panels with the same axes."""
+    layout = Layout.of(run.axes)
+    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
+    points = points_of(axes)
+    columns = len(layout.x.labels) if layout.x is not None else 1
+    columns = columns if columns <= _COLUMNS + 1 else _COLUMNS
+    shown = points[:_MAX_PANELS]
+    rows = math.ceil(len(shown) / columns)
+    series = _of_seed(run, run.series, seed)
+    with style.styled():
+        figure = style.figure(0.6 + 1.55 * rows)
+        grid = figure.subplots(rows, columns, sharex=True, sharey="row", squeeze=False)
+        for panel, point in zip(grid.flat, shown, strict=False):
+            here = at(series, point)
+            for index, label in enumerate(layout.line_labels()):
+                mine = here
+                if layout.lines is not None:
+                    mine = here.filter(pl.col(layout.lines.column) == label)
+                mean = mine.group_by("time_s", maintain_order=True).agg(
+                    pl.col("snd_cwnd_pkts").mean()
+                )
+                look = {"color": style.colour(index), "lw": 0.8, "label": label}
+                panel.plot(mean["time_s"], mean["snd_cwnd_pkts"], **look)
+            panel.set_title(title(point, run.axes))
+            panel.margins(x=0)
+            panel.set_ylim(bottom=0)
+        for panel in list(grid.flat)[len(shown) :]:
+            panel.set_visible(False)
+        many = run.flows["flow_id"].n_unique() > 1
+        figure.supylabel(
+            "Mean congestion window (packets)" if many else "Congestion window (packets)"
+        )
+        figure.supxlabel("Time (s)")
+        style.legend(figure, list(grid.flat)[: len(shown)])
+    return figure
+
+
+def _of_seed(run: Run, frame: pl.DataFrame, seed: int | None) -> pl.DataFrame:
+    chosen = run.manifest.seeds[0] if seed is None else seed
+    if chosen not in run.manifest.seeds:
+        known = ", ".join(map(str, run.manifest.seeds))
+        raise InputError(f"this result has no seed {chosen}; it has {known}")
+    return frame.filter(pl.col("seed") == chosen)
+
+
+def _one_run(
+    run: Run, at_point: dict[str, str] | None, seed: int | None
+) -> tuple[pl.DataFrame, pl.DataFrame, str]:
+    runs = at(_of_seed(run, run.runs, seed), at_point or {})
+    if runs.is_empty():
+        raise InputError(f"this result has no run at {at_point}")
+    chosen = runs.row(0, named=True)
+    mine = pl.col("run_id") == chosen["run_id"]
+    point = {column: chosen[column] for column in run.axis_columns}
+    name = ": ".join(part for part in (run.name, title(point, run.axes)) if part)
+    if len(run.manifest.seeds) > 1:
+        name += f" (seed {chosen['seed']})"
+    flows = run.series.filter(mine)
+    if flows.is_empty():
+        raise InputError('this result has no time series: its scenario has `sample = "none"`')
+    return flows, run.link_series.filter(mine), name
+
+
+def _draw_windows(panel: Axes, flows: pl.DataFrame) -> None:
+    _draw(panel, flows, pl.col("snd_cwnd_pkts"))
+    if flows["flow_id"].n_unique() > 1:
+        return
+    highest = float(flows["snd_cwnd_pkts"].max() or 0)  # type: ignore[arg-type]
+    threshold = pl.col("snd_ssthresh_pkts")
+    seen = flows.select(
+        "time_s",
+        pl.when(threshold <= _SSTHRESH_IN_SIGHT * highest).then(threshold).otherwise(None),
+    )
+    look = {"color": style.colour(3), "linestyle": style.DASHES[1], "lw": 0.9}
+    panel.lines[0].set_label("cwnd")
+    panel.plot(seen["time_s"], seen["snd_ssthresh_pkts"], label="ssthresh", **look)
+
+
+def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
+    frame = flows.select("time_s", "flow_id", "group", value.alias("value"))
+    groups = frame["group"].unique(maintain_order=True).to_list()
+    if frame["flow_id"].n_unique() <= _MAX_FLOWS:
+        ids = frame.select("group", "flow_id").unique(maintain_order=True)
+        for index, (group, flow) in enumerate(ids.iter_rows()):
+            mine = frame.filter(pl.col("flow_id") == flow)
+            label = f"{group}, flow {flow}" if ids.height > len(groups) else group
+            panel.plot(
+                mine["time_s"], mine["value"], color=style.colour(index), lw=0.9, label=label
+            )
+        return
+    for index, group in enumerate(groups):
+        spread = (
+            frame.filter(pl.col("group") == group)
+            .group_by("time_s")
+            .agg(
+                pl.col("value").quantile(0.1).alias("low"),
+                pl.col("value").median().alias("median"),
+                pl.col("value").quantile(0.9).alias("high"),
+            )
+            .sort("time_s")
+        )
+        colour = style.colour(index)
+        panel.fill_between(
+            spread["time_s"], spread["low"], spread["high"], color=colour, alpha=0.25, lw=0
+        )
+        label = f"{group}: median and middle 80 % of flows"
+        panel.plot(spread["time_s"], spread["median"], **style.line(index), lw=0.9, label=label)

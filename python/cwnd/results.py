@@ -1,0 +1,120 @@
+"""A result: the tables of all runs of a scenario, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cwnd import metrics, notes, store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from cwnd.manifest import Axis, Manifest
+
+
+@dataclass(repr=False)
+class Run:
+    """What `cwnd.run` returns: data frames over all runs of a scenario, its sweep and its seeds.
+
+    Every frame starts with `run_id`, `scenario`, `seed` and the axes of the sweep.
+    """
+
+    manifest: Manifest
+    #: The scenario as given.
+    source: str
+    #: One row per run: what varies, what it cost, how often each mechanism acted.
+    runs: pl.DataFrame
+    #: One row per flow.
+    flows: pl.DataFrame
+    #: One row per link.
+    links: pl.DataFrame
+    #: Samples of the flows over time.
+    series: pl.DataFrame
+    #: Samples of the links over time.
+    link_series: pl.DataFrame
+    #: Histogram of the queueing delay of each link.
+    qdelay: pl.DataFrame
+    #: Each run as a scenario of its own, all defaults written out.
+    resolved: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return self.manifest.name
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The axes of the sweep."""
+        return self.manifest.axes
+
+    @property
+    def axis_columns(self) -> list[str]:
+        """The columns that hold the labels of the axes."""
+        return [axis.column for axis in self.axes]
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns that say which run a row belongs to."""
+        values = [axis.value_column for axis in self.axes if axis.value_column is not None]
+        return ["scenario", "seed", *self.axis_columns, *values]
+
+    @property
+    def activity(self) -> dict[str, int]:
+        """How often each mechanism acted, over all runs."""
+        return self.manifest.activity
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers should know, such as a mechanism that never acted."""
+        return notes.silent_mechanisms(self)
+
+    def per_run(self, link: str | None = None, group: str | None = None) -> pl.DataFrame:
+        """One row per run with every metric; see `cwnd.metrics`."""
+        return metrics.per_run(self, link, group)
+
+    def summary(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        link: str | None = None,
+        group: str | None = None,
+    ) -> pl.DataFrame:
+        """One row per point of the sweep: n seeds, and mean and 95 % half-width of each metric."""
+        from cwnd.metrics import metric, summarise
+
+        columns = None if metrics is None else [metric(name).column for name in metrics]
+        return summarise(self.per_run(link, group), self.axis_columns, columns)
+
+    def plot(self, kind: str | None = None, **options: Any) -> Figure:
+        """Draws one figure; `kind` is "timeseries", "qdelay" or "sweep".
+
+        Without a kind: the sweep if there is one, else the time series.
+        """
+        from cwnd import plots
+
+        return plots.draw(self, kind, **options)
+
+    def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> Path:
+        """Writes everything to a directory, at once or not at all."""
+        return store.save(self, directory, plots=plots)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Run:
+        """Reads a result back."""
+        return store.load(directory)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(axis.name for axis in self.axes) or "none"
+        count = self.manifest.runs
+        return f"<cwnd.Run {self.name!r}: {count} run{'s' * (count != 1)}, axes: {axes}>"
+
+    def _repr_html_(self) -> str:
+        from cwnd.notebook import html
+
+        return html(self)

@@ -1,0 +1,103 @@
+"""Means over seeds with their confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Level of the confidence intervals in tables and plots.
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds: `mean ± half_width` covers the true mean at the level of confidence."""
+
+    n: int
+    mean: float
+    #: Standard deviation of the sample; `None` below two values.
+    sd: float | None
+    #: Half the width of the confidence interval; `None` below two values.
+    half_width: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
+        """Estimates a mean from independent values; `None` if there are none."""
+        n = len(values)
+        if n == 0:
+            return None
+        mean = fmean(values)
+        if n == 1:
+            return cls(n, mean, None, None)
+        sd = stdev(values)
+        return cls(n, mean, sd, t_quantile((1 + confidence) / 2, n - 1) * sd / math.sqrt(n))
+
+
+def paired_difference(
+    before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """Estimates after − before over the same seeds: what the seeds have in common cancels."""
+    return Estimate.of([b - a for a, b in zip(before, after, strict=True)], confidence)
+
+
+def welch_difference(
+    before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """Estimates after − before from independent samples whose variances may differ (Welch 1947).
+
+    The degrees of freedom are rounded down, which widens the interval.
+    """
+    a, b = Estimate.of(before), Estimate.of(after)
+    if a is None or b is None:
+        return None
+    mean, n = b.mean - a.mean, min(a.n, b.n)
+    if a.sd is None or b.sd is None:
+        return Estimate(n, mean, None, None)
+    va, vb = a.sd**2 / a.n, b.sd**2 / b.n
+    if va + vb == 0:
+        return Estimate(n, mean, 0.0, 0.0)
+    # Scaled by the larger, so that squares of tiny variances do not vanish.
+    largest = max(va, vb)
+    ra, rb = va / largest, vb / largest
+    freedom = (ra + rb) ** 2 / (ra**2 / (a.n - 1) + rb**2 / (b.n - 1))
+    error = math.sqrt(va + vb)
+    half_width = t_quantile((1 + confidence) / 2, max(1, math.floor(freedom))) * error
+    return Estimate(n, mean, error * math.sqrt(n), half_width)
+
+
+@lru_cache(maxsize=256)
+def t_quantile(p: float, freedom: int) -> float:
+    """The quantile of Student's t distribution, for p in [0.5, 1) and whole degrees of freedom."""
+    if not 0.5 <= p < 1 or freedom < 1:  # noqa: PLR2004 - the median
+        raise ValueError(f"no t quantile for p = {p}, {freedom} degrees of freedom")
+    low, high = 0.0, 1.0
+    while _t_cdf(high, freedom) < p:
+        low, high = high, high * 2
+    while True:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            return middle
+        if _t_cdf(middle, freedom) < p:
+            low = middle
+        else:
+            high = middle
+
+
+def _t_cdf(t: float, freedom: int) -> float:
+    """P(T ≤ t) for t ≥ 0 in closed form: Abramowitz & Stegun 26.7.3 (odd), 26.7.4 (even)."""
+    theta = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(theta), math.cos(theta)
+    odd = freedom % 2 == 1
+    term = cosine if odd else 1.0
+    total = 0.0 if freedom == 1 else term
+    for k in range(3 if odd else 2, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    area = (theta + sine * total) * 2 / math.pi if odd else sine * total
+    return 0.5 + area / 2
