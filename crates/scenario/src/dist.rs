@@ -65,6 +65,12 @@ impl DurationDist {
         Duration(self.0.sample(rng))
     }
 
+    /// Whether draws can differ.
+    #[must_use]
+    pub const fn varies(&self) -> bool {
+        !matches!(self.0, Shape::Constant(_))
+    }
+
     /// The mean.
     #[must_use]
     pub fn mean(&self) -> Duration {

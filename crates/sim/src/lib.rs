@@ -1,1 +1,18 @@
-//! placeholder
+//! The simulated world: a deterministic discrete-event simulation in integer nanoseconds, built from a scenario.
+//!
+//! Same scenario and same seed give the same bytes of records, on any machine. Ties in time are broken by the order of
+//! insertion; every component draws from its own named random stream.
+#![forbid(unsafe_code)]
+
+mod event;
+mod flow;
+mod line;
+mod network;
+mod packet;
+mod pipe;
+mod record;
+mod slots;
+mod world;
+
+pub use record::Records;
+pub use world::{Cancelled, World};

@@ -272,6 +272,12 @@ impl Sender {
         }
     }
 
+    /// Payload bytes of a full segment.
+    #[must_use]
+    pub fn mss(&self) -> u64 {
+        self.config.mss
+    }
+
     /// What the sender is doing about losses and marks.
     #[inline]
     #[must_use]

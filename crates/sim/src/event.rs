@@ -1,0 +1,192 @@
+//! What will happen, in order of time; equal times in order of insertion.
+
+use cwnd_units::Time;
+
+/// Something that will happen to one component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The packet on this line has been sent, or its next sending opportunity has come.
+    LineFree(u32),
+    /// The first packet in this pipe arrives at its end.
+    PipeHead(u32),
+    /// The queue discipline of this line has periodic work.
+    QueueTimer(u32),
+    /// The next change of this line's rate.
+    RateChange(u32),
+    /// The retransmission or pacing timer of this flow's sender.
+    SenderTimer(FlowId),
+    /// The delayed-ACK timer of this flow's receiver.
+    ReceiverTimer(FlowId),
+    /// The application of this flow starts it or writes again.
+    AppWake(FlowId),
+    /// The application of this flow stops writing.
+    AppStop(FlowId),
+    /// The next connection of this arrival process.
+    Arrival(u32),
+    /// Time to sample.
+    Sample,
+    /// Counting begins.
+    WarmupEnd,
+}
+
+/// A flow's slot and the generation of its use, so that what was meant for an earlier flow in the slot is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowId(u32);
+
+/// Bits of a [`FlowId`] that number the slot: 16 million flows at a time.
+const SLOT_BITS: u32 = 24;
+
+impl FlowId {
+    /// The flow in `slot`, which had `generation` flows before (counted modulo 256).
+    pub const fn new(slot: u32, generation: u8) -> Self {
+        Self((generation as u32) << SLOT_BITS | slot)
+    }
+
+    /// Index of the slot.
+    #[inline]
+    pub const fn slot(self) -> usize {
+        (self.0 & ((1 << SLOT_BITS) - 1)) as usize
+    }
+
+    /// Generation of the slot's use.
+    #[inline]
+    pub const fn generation(self) -> u8 {
+        (self.0 >> SLOT_BITS) as u8
+    }
+
+    /// All bits, for hashing.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Time in the upper half, insertion number in the lower: one comparison orders both.
+    key: u128,
+    event: Event,
+}
+
+/// The pending events.
+///
+/// Two heaps: packets on lines and in pipes change places millions of times a second, while timers wait by the
+/// hundred and hardly move. Apart, the busy heap stays a handful of entries deep.
+#[derive(Debug, Default)]
+pub struct EventQueue {
+    busy: Heap,
+    timers: Heap,
+    sequence: u64,
+}
+
+impl EventQueue {
+    /// Adds an event.
+    #[inline]
+    pub fn push(&mut self, at: Time, event: Event) {
+        self.sequence += 1;
+        let entry = Entry { key: u128::from(at.0) << 64 | u128::from(self.sequence), event };
+        match event {
+            Event::LineFree(_) | Event::PipeHead(_) => self.busy.push(entry),
+            _ => self.timers.push(entry),
+        }
+    }
+
+    /// Takes the earliest event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, Event)> {
+        let entry = if self.busy.min_key() <= self.timers.min_key() {
+            self.busy.pop()
+        } else {
+            self.timers.pop()
+        }?;
+        Some((Time((entry.key >> 64) as u64), entry.event))
+    }
+}
+
+/// A 4-ary min-heap: half as deep as a binary one, its children in one or two cache lines.
+#[derive(Debug, Default)]
+struct Heap(Vec<Entry>);
+
+const ARITY: usize = 4;
+
+impl Heap {
+    #[inline]
+    fn min_key(&self) -> u128 {
+        self.0.first().map_or(u128::MAX, |e| e.key)
+    }
+
+    #[inline]
+    fn push(&mut self, entry: Entry) {
+        let mut hole = self.0.len();
+        self.0.push(entry);
+        while hole > 0 {
+            let parent = (hole - 1) / ARITY;
+            if self.0[parent].key <= entry.key {
+                break;
+            }
+            self.0[hole] = self.0[parent];
+            hole = parent;
+        }
+        self.0[hole] = entry;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Entry> {
+        let last = self.0.pop()?;
+        let Some(&min) = self.0.first() else { return Some(last) };
+        let len = self.0.len();
+        let mut hole = 0;
+        loop {
+            let first = hole * ARITY + 1;
+            if first >= len {
+                break;
+            }
+            let mut least = first;
+            for child in first + 1..(first + ARITY).min(len) {
+                if self.0[child].key < self.0[least].key {
+                    least = child;
+                }
+            }
+            if self.0[least].key >= last.key {
+                break;
+            }
+            self.0[hole] = self.0[least];
+            hole = least;
+        }
+        self.0[hole] = last;
+        Some(min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn events_come_in_order_of_time_and_then_of_insertion(
+            ops in proptest::collection::vec((0u64..50, 0u8..4), 1..300)
+        ) {
+            let mut queue = EventQueue::default();
+            let mut model: Vec<(u64, u32)> = Vec::new();
+            for (n, (at, op)) in ops.into_iter().enumerate() {
+                let n = n as u32;
+                match op {
+                    0 => {
+                        let next = model.iter().copied().min();
+                        model.retain(|e| Some(*e) != next);
+                        let found = queue.pop().map(|(t, e)| match e {
+                            Event::LineFree(i) | Event::Arrival(i) => (t.0, i),
+                            other => panic!("{other:?}"),
+                        });
+                        proptest::prop_assert_eq!(found, next);
+                        continue;
+                    }
+                    1 => queue.push(Time(at), Event::Arrival(n)),
+                    _ => queue.push(Time(at), Event::LineFree(n)),
+                }
+                model.push((at, n));
+            }
+        }
+    }
+}

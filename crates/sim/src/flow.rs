@@ -1,0 +1,123 @@
+//! A connection's two ends and its application.
+
+use std::sync::Arc;
+
+use cwnd_scenario::Workload;
+use cwnd_tcp::{Config, Receiver, ReceiverCounters, Sender, SenderCounters};
+use cwnd_trace::Histogram;
+use cwnd_units::{Duration, Rng, Time};
+
+use crate::event::FlowId;
+use crate::network::Route;
+
+/// A flow: sender, receiver, what the application wants, and what was measured.
+#[derive(Debug)]
+pub struct Flow {
+    /// Its slot and generation.
+    pub id: FlowId,
+    /// Number in results: in order of creation.
+    pub number: u32,
+    /// Index of its group.
+    pub group: u32,
+    /// Where its packets enter the network.
+    pub route: Route,
+    /// Propagation round-trip time.
+    pub base_rtt: Duration,
+    /// The sending end.
+    pub sender: Sender,
+    /// The receiving end.
+    pub receiver: Receiver,
+    /// When the pending [`SenderTimer`](crate::event::Event::SenderTimer) fires; `Time::NEVER` if none is pending.
+    pub sender_timer: Time,
+    /// When the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer) fires.
+    pub receiver_timer: Time,
+    /// When it opened; `Time::NEVER` before.
+    pub started: Time,
+    /// Bytes its transfer has; `u64::MAX` when without end.
+    pub size: u64,
+    /// Whether its application pauses between transfers.
+    pub pausing: bool,
+    /// When the last byte of the transfer was delivered.
+    pub finished: Option<Time>,
+    /// Draws of its sizes and pauses.
+    pub rng: Rng,
+    /// RTTs measured after the warm-up.
+    pub rtt: Histogram,
+    /// What had been counted when the warm-up ended.
+    pub before: Option<Box<(SenderCounters, ReceiverCounters)>>,
+}
+
+/// What a bulk sender writes at once: more than a run can carry.
+const ENDLESS: u64 = 1 << 62;
+
+impl Flow {
+    /// A flow that has not started.
+    pub fn new(
+        id: FlowId,
+        number: u32,
+        group: u32,
+        config: &Arc<Config>,
+        route: Route,
+        rng: Rng,
+    ) -> Self {
+        Self {
+            id,
+            number,
+            group,
+            route,
+            base_rtt: Duration::ZERO,
+            sender: Sender::new(Arc::clone(config)),
+            receiver: Receiver::new(Arc::clone(config)),
+            sender_timer: Time::NEVER,
+            receiver_timer: Time::NEVER,
+            started: Time::NEVER,
+            size: u64::MAX,
+            pausing: false,
+            finished: None,
+            rng,
+            rtt: Histogram::default(),
+            before: None,
+        }
+    }
+
+    /// The application starts the flow, or writes the next transfer on it.
+    pub fn wake(&mut self, now: Time, workload: &Workload) {
+        self.pausing = false;
+        if self.started == Time::NEVER {
+            self.started = now;
+            self.sender.open();
+        }
+        match workload {
+            Workload::Bulk => self.sender.write(ENDLESS),
+            Workload::Bytes { size } | Workload::Poisson { size, .. } => {
+                self.size = size.sample(&mut self.rng).0;
+                self.sender.write(self.size);
+            }
+            Workload::OnOff { size, .. } => {
+                let bytes = size.sample(&mut self.rng).0;
+                self.sender.write(bytes);
+            }
+        }
+    }
+
+    /// Notes the delivery of the transfer's last byte.
+    #[inline]
+    pub fn note_delivery(&mut self, now: Time) {
+        if self.receiver.counters().delivered_bytes >= self.size && self.finished.is_none() {
+            self.finished = Some(now);
+        }
+    }
+
+    /// Whether the transfer, if it has an end, is over for both ends, or was given up.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        (self.size != u64::MAX && self.sender.is_drained() && self.finished.is_some())
+            || self.sender.has_failed()
+    }
+
+    /// Counting begins.
+    pub fn end_warmup(&mut self) {
+        self.before = Some(Box::new((*self.sender.counters(), *self.receiver.counters())));
+        self.rtt.clear();
+    }
+}

@@ -1,0 +1,271 @@
+//! A queue and the transmitter behind it.
+
+use cwnd_aqm::{AnyQdisc, Backlog, Observer, Packet as _, Qdisc, Reason};
+use cwnd_trace::Histogram;
+use cwnd_units::{Duration, Rate, Serialiser, Time};
+
+use crate::packet::Packet;
+use crate::slots::Slots;
+
+/// A queue discipline and the line it feeds: one packet is on the line, the others wait.
+#[derive(Debug)]
+pub struct Line {
+    queue: AnyQdisc<Packet>,
+    pace: Pace,
+    on_line: Option<Packet>,
+    /// When the line will be free, or has its next opportunity; `Time::NEVER` when idle.
+    free_at: Time,
+    counters: Counters,
+    qdelay: Histogram,
+    last_sojourn: Option<Duration>,
+    /// Until when the backlog is counted into `counters`' areas.
+    area_until: Time,
+}
+
+/// How the transmitter gets its time.
+#[derive(Debug)]
+pub enum Pace {
+    /// A rate.
+    Rate(Serialiser),
+    /// Slots in which a fixed number of bytes may pass; `left` of the packet on the line are still to go.
+    Slots {
+        /// The trace.
+        slots: Slots,
+        /// Bytes of the packet on the line that have not been sent.
+        left: u32,
+    },
+}
+
+/// What a link counted; everything only grows, so differences count a part of the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Packets that came.
+    pub arrived: u64,
+    /// Packets that left.
+    pub delivered: u64,
+    /// Those of them with payload.
+    pub delivered_data: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets dropped, by [`Reason`].
+    pub drops: [u64; Reason::ALL.len()],
+    /// Packets marked, by [`Reason`].
+    pub marks: [u64; Reason::ALL.len()],
+    /// Packets waiting, integrated over time, packet·ns.
+    pub packet_time: u128,
+    /// Bytes waiting, integrated over time, B·ns.
+    pub byte_time: u128,
+}
+
+impl Observer<Packet> for Counters {
+    #[inline]
+    fn dropped(&mut self, _now: Time, _packet: &Packet, reason: Reason) {
+        self.drops[reason as usize] += 1;
+    }
+
+    #[inline]
+    fn marked(&mut self, _now: Time, _packet: &Packet, reason: Reason) {
+        self.marks[reason as usize] += 1;
+    }
+}
+
+impl Line {
+    /// An idle line with an empty queue.
+    pub fn new(queue: AnyQdisc<Packet>, pace: Pace) -> Self {
+        Self {
+            queue,
+            pace,
+            on_line: None,
+            free_at: Time::NEVER,
+            counters: Counters::default(),
+            qdelay: Histogram::default(),
+            last_sojourn: None,
+            area_until: Time::ZERO,
+        }
+    }
+
+    /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].
+    #[inline]
+    pub fn arrive(&mut self, now: Time, packet: Packet) -> Option<Time> {
+        self.counters.arrived += 1;
+        self.count_backlog(now);
+        self.queue.enqueue(now, packet, &mut self.counters);
+        if self.free_at != Time::NEVER {
+            return None;
+        }
+        match &mut self.pace {
+            Pace::Rate(serialiser) => serialiser.idle(),
+            Pace::Slots { slots, .. } => {
+                if self.queue.backlog().packets > 0 {
+                    self.free_at = slots.at_or_after(now);
+                }
+                return self.wanted();
+            }
+        }
+        self.begin_next(now);
+        self.wanted()
+    }
+
+    /// The line may be free: gives the packet that has been sent. An early call (the rate changed) gives nothing.
+    #[inline]
+    pub fn on_free(&mut self, now: Time) -> Option<Packet> {
+        if now != self.free_at {
+            return None;
+        }
+        if let Pace::Slots { .. } = self.pace {
+            return self.use_slot(now);
+        }
+        let sent = self.on_line.take();
+        if let Some(packet) = &sent {
+            self.count_delivery(packet);
+        }
+        self.count_backlog(now);
+        self.begin_next(now);
+        sent
+    }
+
+    /// When [`Line::on_free`] wants to be called next, after it was.
+    #[inline]
+    pub fn wanted(&self) -> Option<Time> {
+        (self.free_at != Time::NEVER).then_some(self.free_at)
+    }
+
+    #[inline]
+    fn begin_next(&mut self, now: Time) {
+        self.free_at = match (self.take_from_queue(now), &mut self.pace) {
+            (Some(packet), Pace::Rate(serialiser)) => {
+                let ends = now + serialiser.next(packet.wire_bytes());
+                self.on_line = Some(packet);
+                ends
+            }
+            _ => Time::NEVER,
+        };
+    }
+
+    #[inline]
+    fn take_from_queue(&mut self, now: Time) -> Option<Packet> {
+        let (packet, since) = self.queue.dequeue(now, &mut self.counters)?;
+        let sojourn = now.since(since);
+        self.qdelay.add(sojourn);
+        self.last_sojourn = Some(sojourn);
+        Some(packet)
+    }
+
+    /// One slot of a trace: at most one packet leaves in a call; while bytes of the slot remain the line stays free at
+    /// once, and what cannot be used is lost.
+    fn use_slot(&mut self, now: Time) -> Option<Packet> {
+        self.count_backlog(now);
+        let mut sent = None;
+        loop {
+            if self.on_line.is_none() {
+                let next = self.take_from_queue(now);
+                if let (Some(packet), Pace::Slots { left, .. }) = (&next, &mut self.pace) {
+                    *left = packet.wire_bytes();
+                }
+                self.on_line = next;
+            }
+            let Pace::Slots { slots, left } = &mut self.pace else { return None };
+            if self.on_line.is_none() {
+                slots.discard();
+                self.free_at = Time::NEVER;
+                break;
+            }
+            if sent.is_some() && slots.remaining() > 0 {
+                // Another packet fits this slot: come back at the same instant for it.
+                break;
+            }
+            *left -= slots.take(*left);
+            if *left > 0 {
+                self.free_at = slots.after();
+                break;
+            }
+            sent = self.on_line.take();
+            if let Some(packet) = &sent {
+                self.counters.delivered += 1;
+                self.counters.delivered_data += u64::from(packet.segment.len > 0);
+                self.counters.delivered_bytes += u64::from(packet.segment.wire);
+            }
+        }
+        sent
+    }
+
+    #[inline]
+    fn count_delivery(&mut self, packet: &Packet) {
+        self.counters.delivered += 1;
+        self.counters.delivered_data += u64::from(packet.segment.len > 0);
+        self.counters.delivered_bytes += u64::from(packet.segment.wire);
+    }
+
+    /// Brings the integrals of the backlog up to `now`; called before the backlog changes.
+    #[inline]
+    fn count_backlog(&mut self, now: Time) {
+        let Backlog { packets, bytes } = self.queue.backlog();
+        if packets > 0 {
+            let span = u128::from(now.since(self.area_until).0);
+            self.counters.packet_time += u128::from(packets) * span;
+            self.counters.byte_time += u128::from(bytes) * span;
+        }
+        self.area_until = now;
+    }
+
+    /// From now on the line sends at `rate`; what remains of the packet on it goes at the new rate. Returns when
+    /// [`Line::on_free`] is wanted if that changed.
+    pub fn change_rate(&mut self, now: Time, rate: Rate) -> Option<Time> {
+        let Pace::Rate(serialiser) = &mut self.pace else { return None };
+        let old = serialiser.rate();
+        *serialiser = Serialiser::new(rate);
+        if self.free_at == Time::NEVER {
+            return None;
+        }
+        let left = u128::from(self.free_at.since(now).0) * u128::from(old.0) / u128::from(rate.0);
+        self.free_at = now + Duration(u64::try_from(left).unwrap_or(u64::MAX));
+        Some(self.free_at)
+    }
+
+    /// Periodic work of the queue discipline; returns when it wants it next.
+    pub fn on_timer(&mut self, now: Time) -> Option<Time> {
+        self.queue.on_timer(now);
+        self.queue.next_timer()
+    }
+
+    /// When the queue discipline wants its first periodic work.
+    pub fn first_timer(&self) -> Option<Time> {
+        self.queue.next_timer()
+    }
+
+    /// Packets waiting, without the one on the line.
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    /// Packets in the queue and on the line.
+    pub fn held(&self) -> u64 {
+        self.queue.backlog().packets + u64::from(self.on_line.is_some())
+    }
+
+    /// What it counted until `now`.
+    pub fn counters(&mut self, now: Time) -> Counters {
+        self.count_backlog(now);
+        self.counters
+    }
+
+    /// Distribution of the queueing delay since [`Line::begin_counting`].
+    pub const fn qdelay(&self) -> &Histogram {
+        &self.qdelay
+    }
+
+    /// The warm-up is over: the distribution of delays begins anew.
+    pub fn begin_counting(&mut self) {
+        self.qdelay.clear();
+    }
+
+    /// Queueing delay of the last packet that left the queue.
+    pub const fn last_sojourn(&self) -> Option<Duration> {
+        self.last_sojourn
+    }
+
+    /// Drop or mark probability of the queue discipline, if it has one.
+    pub fn probability(&self) -> Option<f64> {
+        self.queue.probability()
+    }
+}

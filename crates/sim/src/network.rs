@@ -1,0 +1,328 @@
+//! Lines, pipes and the routes through them, built from a scenario.
+
+use cwnd_aqm::{QueueParams, fifo};
+use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
+use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
+
+use crate::event::{Event, EventQueue};
+use crate::line::{Line, Pace};
+use crate::packet::Packet;
+use crate::pipe::{Entry, Pipe};
+use crate::slots::Slots;
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, Debug)]
+enum Hop {
+    Line(u32),
+    Pipe(u32),
+    /// It has arrived at its host.
+    Host,
+}
+
+/// Where a flow's packets enter the network, as indices into the table of hops.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Data.
+    pub forward: u32,
+    /// Acknowledgements.
+    pub reverse: u32,
+    /// The pipes at the hosts, if the flow has its own.
+    edge_pipes: Option<[u32; 2]>,
+}
+
+/// A link of the scenario, as the parts that make it.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkParts {
+    /// Queue and transmitter; none when the rate is unlimited.
+    pub line: Option<u32>,
+    /// Propagation; none when a line has no delay behind it.
+    pub pipe: Option<u32>,
+}
+
+/// Everything between the hosts.
+#[derive(Debug)]
+pub struct Network {
+    lines: Vec<Line>,
+    pipes: Vec<Pipe>,
+    hops: Vec<Hop>,
+    links: Vec<LinkParts>,
+    /// Rates to come, per line: reversed, so that the next is last.
+    rate_changes: Vec<Vec<(Time, Rate)>>,
+    /// Packets that hosts sent.
+    injected: u64,
+    /// Packets that reached a host.
+    arrived: u64,
+}
+
+/// A queue at a host never drops: the host's own socket buffer is what bounds it.
+const HOST_QUEUE: QueueParams =
+    QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(u64::MAX) });
+
+impl Network {
+    /// Builds the links of a scenario; schedules their periodic events.
+    pub fn new(scenario: &Scenario, events: &mut EventQueue) -> Self {
+        let mut network = Self {
+            lines: Vec::new(),
+            pipes: Vec::new(),
+            hops: Vec::new(),
+            links: Vec::new(),
+            rate_changes: Vec::new(),
+            injected: 0,
+            arrived: 0,
+        };
+        for link in &scenario.links {
+            let parts = network.add_link(link, scenario.run.seed);
+            network.links.push(parts);
+        }
+        for (i, line) in (0..).zip(&network.lines) {
+            if let Some(at) = line.first_timer() {
+                events.push(at, Event::QueueTimer(i));
+            }
+        }
+        for (i, changes) in (0..).zip(&network.rate_changes) {
+            if let Some(&(at, _)) = changes.last() {
+                events.push(at, Event::RateChange(i));
+            }
+        }
+        network
+    }
+
+    fn add_link(&mut self, link: &Link, seed: u64) -> LinkParts {
+        let rng = Rng::named(seed, &format!("link.{}.queue", link.name));
+        let line = match &link.rate {
+            LinkRate::Unlimited => None,
+            LinkRate::Steps { initial, changes } => {
+                let facts = LinkFacts { rate: *initial, bdp_rtt: link.bdp_rtt };
+                let queue = link.queue.build(&facts, rng);
+                let changes = changes.iter().rev().copied().collect();
+                Some(
+                    self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(*initial))), changes),
+                )
+            }
+            LinkRate::Trace(at_ms) => {
+                let slots = Slots::new(at_ms.clone());
+                let rate = Rate((slots.mean_bit_s() as u64).max(1));
+                let queue = link.queue.build(&LinkFacts { rate, bdp_rtt: link.bdp_rtt }, rng);
+                Some(self.add_line(Line::new(queue, Pace::Slots { slots, left: 0 }), Vec::new()))
+            }
+        };
+        let faultless = link.impairments == Impairments::default();
+        let pipe = (line.is_none() || link.delay > Duration::ZERO || !faultless).then(|| {
+            let mut pipe = Pipe::new(link.delay);
+            if !faultless {
+                let late = self.add_pipe(Pipe::new(link.delay + link.impairments.reorder_delay));
+                let rng = Rng::named(seed, &format!("link.{}.faults", link.name));
+                pipe = pipe.with_faults(&link.impairments, late, rng);
+            }
+            self.add_pipe(pipe)
+        });
+        LinkParts { line, pipe }
+    }
+
+    fn add_line(&mut self, line: Line, changes: Vec<(Time, Rate)>) -> u32 {
+        self.lines.push(line);
+        self.rate_changes.push(changes);
+        self.lines.len() as u32 - 1
+    }
+
+    fn add_pipe(&mut self, pipe: Pipe) -> u32 {
+        self.pipes.push(pipe);
+        self.pipes.len() as u32 - 1
+    }
+
+    /// A route for flows of `group` whose hosts are `edge` of round-trip time away from the graph: half of it before the
+    /// receiver, half after it.
+    pub fn add_route(&mut self, group: &FlowGroup, edge: Duration) -> Route {
+        let to_receiver = edge / 2;
+        let from_receiver = edge - to_receiver;
+        let edge_pipes = (edge > Duration::ZERO || group.edge_rtt.varies())
+            .then(|| [to_receiver, from_receiver].map(|delay| self.add_pipe(Pipe::new(delay))));
+        let [into_receiver, out_of_receiver] = match edge_pipes {
+            Some(pipes) => pipes.map(|i| Some(Hop::Pipe(i))),
+            None => [None; 2],
+        };
+        let forward = self.add_hops(group.edge_rate, None, &group.route, into_receiver);
+        let reverse = self.add_hops(group.edge_rate, out_of_receiver, &group.reverse, None);
+        Route { forward, reverse, edge_pipes }
+    }
+
+    fn add_hops(
+        &mut self,
+        host_rate: Option<Rate>,
+        first: Option<Hop>,
+        links: &[usize],
+        last: Option<Hop>,
+    ) -> u32 {
+        let host_line = host_rate.map(|rate| {
+            let facts = LinkFacts { rate, bdp_rtt: Duration::ZERO };
+            // A FIFO draws no random numbers: any stream serves.
+            let queue = HOST_QUEUE.build(&facts, Rng::named(0, "host"));
+            Hop::Line(
+                self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(rate))), Vec::new()),
+            )
+        });
+        let start = self.hops.len() as u32;
+        self.hops.extend(host_line);
+        self.hops.extend(first);
+        for &link in links {
+            let LinkParts { line, pipe } = self.links[link];
+            self.hops.extend(line.map(Hop::Line));
+            self.hops.extend(pipe.map(Hop::Pipe));
+        }
+        self.hops.extend(last);
+        self.hops.push(Hop::Host);
+        start
+    }
+
+    /// Moves the hosts of a route of their own to another distance.
+    pub fn set_edge(&mut self, route: Route, edge: Duration) {
+        if let Some([into, out_of]) = route.edge_pipes {
+            self.pipes[into as usize].set_delay(edge / 2);
+            self.pipes[out_of as usize].set_delay(edge - edge / 2);
+        }
+    }
+
+    /// A host sends a packet. Every route has a line or a pipe, so it never arrives at once.
+    #[inline]
+    pub fn inject(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
+        self.injected += 1;
+        let arrived = self.forward(now, packet, events);
+        debug_assert!(arrived.is_none(), "a route without line or pipe");
+    }
+
+    /// Takes a packet to its next line, pipe or host; returns it if that is a host.
+    #[inline]
+    fn forward(
+        &mut self,
+        now: Time,
+        mut packet: Packet,
+        events: &mut EventQueue,
+    ) -> Option<Packet> {
+        let hop = self.hops[packet.hop as usize];
+        packet.hop += 1;
+        match hop {
+            Hop::Line(i) => {
+                if let Some(at) = self.lines[i as usize].arrive(now, packet) {
+                    events.push(at, Event::LineFree(i));
+                }
+                None
+            }
+            Hop::Pipe(i) => {
+                self.enter_pipe(now, i, packet, events);
+                None
+            }
+            Hop::Host => {
+                self.arrived += 1;
+                Some(packet)
+            }
+        }
+    }
+
+    #[inline]
+    fn enter_pipe(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
+        match self.pipes[i as usize].enter(now, packet) {
+            Entry::Queued | Entry::Lost => {}
+            Entry::First(at) => events.push(at, Event::PipeHead(i)),
+            // A pipe for late packets has no faults of its own, so this goes one step deep.
+            Entry::Late(late, packet) => self.enter_pipe(now, late, packet, events),
+        }
+    }
+
+    /// [`Event::LineFree`]: returns the packet if its next stop is a host.
+    #[inline]
+    pub fn on_line_free(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
+        let line = &mut self.lines[i as usize];
+        let was_due = line.wanted() == Some(now);
+        let sent = line.on_free(now);
+        // An event that came too early (the rate changed under it) has a successor already.
+        if was_due && let Some(at) = line.wanted() {
+            events.push(at, Event::LineFree(i));
+        }
+        self.forward(now, sent?, events)
+    }
+
+    /// [`Event::PipeHead`]: returns the packet if its next stop is a host.
+    #[inline]
+    pub fn on_pipe_head(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
+        let pipe = &mut self.pipes[i as usize];
+        let packet = pipe.leave();
+        if let Some(at) = pipe.next_exit() {
+            events.push(at, Event::PipeHead(i));
+        }
+        self.forward(now, packet?, events)
+    }
+
+    /// [`Event::QueueTimer`].
+    pub fn on_queue_timer(&mut self, now: Time, i: u32, events: &mut EventQueue) {
+        if let Some(at) = self.lines[i as usize].on_timer(now) {
+            events.push(at, Event::QueueTimer(i));
+        }
+    }
+
+    /// [`Event::RateChange`].
+    pub fn on_rate_change(&mut self, now: Time, i: u32, events: &mut EventQueue) {
+        let changes = &mut self.rate_changes[i as usize];
+        let Some((_, rate)) = changes.pop() else { return };
+        if let Some(&(at, _)) = changes.last() {
+            events.push(at, Event::RateChange(i));
+        }
+        if let Some(at) = self.lines[i as usize].change_rate(now, rate) {
+            events.push(at, Event::LineFree(i));
+        }
+    }
+
+    /// The parts of the scenario's links, in its order.
+    pub fn links(&self) -> &[LinkParts] {
+        &self.links
+    }
+
+    /// A line.
+    pub fn line_mut(&mut self, i: u32) -> &mut Line {
+        &mut self.lines[i as usize]
+    }
+
+    /// A pipe.
+    pub fn pipe(&self, i: u32) -> &Pipe {
+        &self.pipes[i as usize]
+    }
+
+    /// Checks that every packet that was sent is somewhere, once.
+    ///
+    /// # Errors
+    /// With the two sums if they differ.
+    pub fn audit(&mut self, now: Time) -> Result<(), String> {
+        let mut accounted = self.arrived;
+        for line in &mut self.lines {
+            let counters = line.counters(now);
+            let dropped: u64 = counters.drops.iter().sum();
+            if counters.arrived != counters.delivered + dropped + line.held() {
+                return Err(format!(
+                    "a line: arrived {} ≠ delivered {} + dropped {dropped} + held {}",
+                    counters.arrived,
+                    counters.delivered,
+                    line.held()
+                ));
+            }
+            accounted += dropped + line.held();
+        }
+        for pipe in &self.pipes {
+            accounted += pipe.counters().lost + pipe.held();
+        }
+        if accounted == self.injected {
+            Ok(())
+        } else {
+            Err(format!(
+                "{} packets were sent, {accounted} are accounted for at {now}",
+                self.injected
+            ))
+        }
+    }
+}
+
+/// Propagation round-trip time of a route without the hosts' own share.
+pub fn base_rtt(scenario: &Scenario, group: &FlowGroup) -> Duration {
+    let one_way = |links: &[usize]| {
+        links.iter().fold(Duration::ZERO, |sum, &i| sum + scenario.links[i].delay)
+    };
+    one_way(&group.route) + one_way(&group.reverse)
+}

@@ -1,0 +1,378 @@
+//! From what the components counted to the tables of a run.
+
+use cwnd_aqm::Reason;
+use cwnd_cc::Phase;
+use cwnd_scenario::{LinkRate, Scenario};
+use cwnd_tcp::{ReceiverCounters, SenderCounters};
+use cwnd_trace::{
+    Digest, FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
+    Name, QueueDelayRow, QueueDelays, Table,
+};
+use cwnd_units::{Duration, ParamsChoice as _, Time};
+
+use crate::flow::Flow;
+use crate::line::Counters;
+use crate::network::{LinkParts, Network};
+
+/// All that a run gives.
+#[derive(Clone, Debug)]
+pub struct Records {
+    /// A row for each flow.
+    pub flows: Table,
+    /// A row for each link.
+    pub links: Table,
+    /// Flows over time.
+    pub flow_series: Table,
+    /// Links over time.
+    pub link_series: Table,
+    /// Distribution of the queueing delay of each link.
+    pub qdelay: Table,
+    /// How often each mechanism acted, over the whole run.
+    pub activity: Vec<(&'static str, u64)>,
+    /// Events taken.
+    pub events: u64,
+    /// Data segments that reached their receiver.
+    pub delivered_data_packets: u64,
+}
+
+impl Records {
+    /// A digest of all tables and of the activity: equal for equal runs.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut digest = Digest::default();
+        for table in [&self.flows, &self.links, &self.flow_series, &self.link_series, &self.qdelay]
+        {
+            digest.table(table);
+        }
+        for (name, count) in &self.activity {
+            digest.bytes(name.as_bytes());
+            digest.bytes(&count.to_le_bytes());
+        }
+        digest.hex()
+    }
+}
+
+/// Collects rows while the run goes on.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    flows: Flows,
+    flow_samples: FlowSamples,
+    link_samples: LinkSamples,
+    /// What each link had counted when the warm-up ended.
+    before: Vec<Counters>,
+    totals: Totals,
+}
+
+/// Sums over all flows and the whole run: what the activity block tells.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    flows: u64,
+    reductions_loss: u64,
+    reductions_ecn: u64,
+    losses_in_cwr: u64,
+    timeouts: u64,
+    timeouts_in_a_row: u64,
+    syn_timeouts: u64,
+    retransmissions: u64,
+    ce_received: u64,
+    ece_acks: u64,
+}
+
+const STATES: [&str; 4] = ["Open", "Cwr", "Recovery", "Loss"];
+
+impl Recorder {
+    /// Records a flow that is over, or at the end of the run.
+    pub fn flow(&mut self, flow: &Flow, now: Time, warmup: Time) {
+        let (sender, receiver) = (flow.sender.counters(), flow.receiver.counters());
+        self.add_to_totals(sender, receiver);
+        let nothing = (SenderCounters::default(), ReceiverCounters::default());
+        let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
+        let ended = flow.finished.unwrap_or(now).min(now);
+        let seconds = ended.since(flow.started.max(warmup)).as_secs_f64();
+        let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let delivered = receiver.delivered_bytes - r0.delivered_bytes;
+        let segments_sent = sender.segments_sent - s0.segments_sent;
+        let retrans = sender.retransmissions - s0.retransmissions;
+        let ce_received = receiver.ce_segments - r0.ce_segments;
+        let received = receiver.segments - r0.segments;
+        let rto = |rank: usize| sender.timeouts[rank] - s0.timeouts[rank];
+        let rto_count = (0..sender.timeouts.len()).map(rto).sum();
+        self.flows.push(FlowRow {
+            flow_id: flow.number,
+            group: Name(flow.group),
+            controller: Name(flow.group),
+            start_s: flow.started.as_secs_f64(),
+            duration_s: seconds,
+            goodput_bit_s: rate(delivered),
+            throughput_bit_s: rate(receiver.wire_bytes - r0.wire_bytes),
+            delivered_bytes: delivered,
+            bytes_received: receiver.delivered_bytes,
+            rtt_base_us: micros(flow.base_rtt),
+            rtt_min_us: flow.rtt.min().map(micros),
+            rtt_mean_us: flow.rtt.mean().map(micros),
+            rtt_p50_us: flow.rtt.quantile(0.5).map(micros),
+            rtt_p95_us: flow.rtt.quantile(0.95).map(micros),
+            rtt_p99_us: flow.rtt.quantile(0.99).map(micros),
+            segments_sent,
+            retrans,
+            loss_ratio: ratio(retrans, segments_sent),
+            ce_ratio: ratio(ce_received, received),
+            ce_received,
+            rto_count,
+            rto_nth_1: rto(0),
+            rto_nth_2: rto(1),
+            rto_nth_3: rto(2),
+            rto_nth_4: rto(3),
+            rto_nth_5_plus: rto(4),
+            cwnd_reductions_loss: sender.reductions_loss - s0.reductions_loss,
+            cwnd_reductions_ecn: sender.reductions_ecn - s0.reductions_ecn,
+            cwnd_reductions_rto: rto_count,
+            size_bytes: (flow.size != u64::MAX).then_some(flow.size),
+            fct_s: flow.finished.map(|at| at.since(flow.started).as_secs_f64()),
+        });
+    }
+
+    fn add_to_totals(&mut self, sender: &SenderCounters, receiver: &ReceiverCounters) {
+        let t = &mut self.totals;
+        t.flows += 1;
+        t.reductions_loss += sender.reductions_loss;
+        t.reductions_ecn += sender.reductions_ecn;
+        t.losses_in_cwr += sender.losses_in_cwr;
+        t.timeouts += sender.timeouts.iter().sum::<u64>();
+        t.timeouts_in_a_row += sender.timeouts[1..].iter().sum::<u64>();
+        t.syn_timeouts += sender.syn_timeouts;
+        t.retransmissions += sender.retransmissions;
+        t.ce_received += receiver.ce_segments;
+        t.ece_acks += sender.ece_acks;
+    }
+
+    /// Records all running flows and all links at one instant.
+    pub fn sample(&mut self, now: Time, flows: &[Flow], network: &mut Network) {
+        let time_s = now.as_secs_f64();
+        for flow in flows.iter().filter(|f| f.started != Time::NEVER) {
+            let sender = &flow.sender;
+            let window = sender.window();
+            let estimate = sender.rtt_estimate();
+            let mss = sender.mss() as f64;
+            self.flow_samples.push(FlowSampleRow {
+                time_s,
+                flow_id: flow.number,
+                group: Name(flow.group),
+                snd_cwnd_pkts: window.cwnd as f64 / mss,
+                snd_ssthresh_pkts: (window.ssthresh != u64::MAX)
+                    .then_some(window.ssthresh as f64 / mss),
+                bytes_in_flight: sender.in_flight(),
+                srtt_us: estimate.map(|(srtt, _)| micros(srtt)),
+                rttvar_us: estimate.map(|(_, rttvar)| micros(rttvar)),
+                rto_us: micros(sender.current_rto()),
+                delivered: flow.receiver.counters().delivered_bytes,
+                retrans: sender.counters().retransmissions,
+                ca_state: Name(match sender.phase() {
+                    Phase::Open => 0,
+                    Phase::Cwr => 1,
+                    Phase::Recovery => 2,
+                    Phase::Loss => 3,
+                }),
+            });
+        }
+        for link in 0..network.links().len() {
+            let parts = network.links()[link];
+            let counters = link_counters(parts, now, network);
+            let line = parts.line.map(|i| &*network.line_mut(i));
+            let backlog = line.map(|l| l.backlog()).unwrap_or_default();
+            self.link_samples.push(LinkSampleRow {
+                time_s,
+                link_id: link as u32,
+                link: Name(link as u32),
+                qlen_pkts: backlog.packets,
+                qlen_bytes: backlog.bytes,
+                sojourn_us: line.and_then(|l| l.last_sojourn()).map(micros),
+                enq: counters.arrived,
+                deq: counters.delivered,
+                drop: counters.drops.iter().sum(),
+                mark: counters.marks.iter().sum(),
+                aqm_prob: line.and_then(|l| l.probability()),
+            });
+        }
+    }
+
+    /// Counting begins.
+    pub fn end_warmup(&mut self, now: Time, network: &mut Network) {
+        for link in 0..network.links().len() {
+            let parts = network.links()[link];
+            self.before.push(link_counters(parts, now, network));
+            if let Some(line) = parts.line {
+                network.line_mut(line).begin_counting();
+            }
+        }
+    }
+
+    /// The finished tables. Events and delivered packets are for the caller to fill in.
+    pub fn finish(self, end: Time, scenario: &Scenario, network: &mut Network) -> Records {
+        let mut links = Links::default();
+        let mut qdelay = QueueDelays::default();
+        let warmup = Time(scenario.run.warmup.0);
+        let (mut drops, mut marks) = (0, 0);
+        for (i, link) in scenario.links.iter().enumerate() {
+            let parts = network.links()[i];
+            let total = link_counters(parts, end, network);
+            drops += total.drops.iter().sum::<u64>();
+            marks += total.marks.iter().sum::<u64>();
+            let before = self.before.get(i).copied().unwrap_or_default();
+            let mean_rate = mean_rate(&link.rate, warmup, end);
+            let mut row = link_row(i as u32, &before, &total, mean_rate, end.since(warmup));
+            if let Some(line) = parts.line.map(|l| &*network.line_mut(l)) {
+                row.queued_pkts = line.held();
+                let h = line.qdelay();
+                row.qdelay_mean_us = h.mean().map(micros);
+                row.qdelay_p50_us = h.quantile(0.5).map(micros);
+                row.qdelay_p90_us = h.quantile(0.9).map(micros);
+                row.qdelay_p99_us = h.quantile(0.99).map(micros);
+                row.qdelay_max_us = h.max().map(micros);
+                for (low, packets) in h.buckets() {
+                    qdelay.push(QueueDelayRow {
+                        link_id: i as u32,
+                        link: Name(i as u32),
+                        qdelay_us: micros(low),
+                        packets,
+                    });
+                }
+            }
+            links.push(row);
+        }
+        let names = |column: &str| labels(scenario, column);
+        Records {
+            flows: self.flows.into_table(names),
+            links: links.into_table(names),
+            flow_series: self.flow_samples.into_table(names),
+            link_series: self.link_samples.into_table(names),
+            qdelay: qdelay.into_table(names),
+            activity: self.totals.activity(drops, marks),
+            events: 0,
+            delivered_data_packets: 0,
+        }
+    }
+}
+
+impl Totals {
+    fn activity(&self, drops: u64, marks: u64) -> Vec<(&'static str, u64)> {
+        vec![
+            ("flows", self.flows),
+            ("queue_drops", drops),
+            ("queue_marks", marks),
+            ("ce_received", self.ce_received),
+            ("ece_acks", self.ece_acks),
+            ("ecn_reductions", self.reductions_ecn),
+            ("loss_reductions", self.reductions_loss),
+            ("losses_in_ecn_window", self.losses_in_cwr),
+            ("retransmissions", self.retransmissions),
+            ("timeouts", self.timeouts),
+            ("timeouts_in_a_row", self.timeouts_in_a_row),
+            ("syn_timeouts", self.syn_timeouts),
+        ]
+    }
+}
+
+/// What a link's queue, line and pipe counted, together.
+fn link_counters(parts: LinkParts, now: Time, network: &mut Network) -> Counters {
+    let pipe = parts.pipe.map(|i| network.pipe(i).counters()).unwrap_or_default();
+    let mut counters = match parts.line {
+        Some(line) => network.line_mut(line).counters(now),
+        None => Counters { arrived: pipe.entered, delivered: pipe.entered, ..Counters::default() },
+    };
+    counters.delivered -= pipe.lost;
+    counters.drops[Reason::LinkLoss as usize] += pipe.lost;
+    counters
+}
+
+fn link_row(
+    id: u32,
+    before: &Counters,
+    total: &Counters,
+    rate_bit_s: Option<f64>,
+    window: Duration,
+) -> LinkRow {
+    let seconds = window.as_secs_f64();
+    let nanos = window.0.max(1) as f64;
+    let drops = |r: Reason| total.drops[r as usize] - before.drops[r as usize];
+    let marks = |r: Reason| total.marks[r as usize] - before.marks[r as usize];
+    let dropped_pkts = Reason::ALL.into_iter().map(drops).sum();
+    let marked_pkts = Reason::ALL.into_iter().map(marks).sum();
+    let arrived_pkts = total.arrived - before.arrived;
+    let sent_bits = (total.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
+    LinkRow {
+        link_id: id,
+        link: Name(id),
+        rate_bit_s,
+        utilisation: rate_bit_s.map(|rate| sent_bits / (rate * seconds)),
+        qdelay_mean_us: None,
+        qdelay_p50_us: None,
+        qdelay_p90_us: None,
+        qdelay_p99_us: None,
+        qdelay_max_us: None,
+        qlen_mean_pkts: (total.packet_time - before.packet_time) as f64 / nanos,
+        qlen_mean_bytes: (total.byte_time - before.byte_time) as f64 / nanos,
+        arrived_pkts,
+        delivered_pkts: total.delivered - before.delivered,
+        delivered_data_pkts: total.delivered_data - before.delivered_data,
+        dropped_pkts,
+        marked_pkts,
+        queued_pkts: 0,
+        drop_ratio: ratio(dropped_pkts, arrived_pkts),
+        mark_ratio: ratio(marked_pkts, arrived_pkts),
+        drops_overlimit: drops(Reason::Overlimit),
+        drops_red_early: drops(Reason::RedEarly),
+        drops_red_forced: drops(Reason::RedForced),
+        drops_codel: drops(Reason::CoDel),
+        drops_pie: drops(Reason::Pie),
+        drops_link_loss: drops(Reason::LinkLoss),
+        marks_red_early: marks(Reason::RedEarly),
+        marks_red_forced: marks(Reason::RedForced),
+        marks_codel: marks(Reason::CoDel),
+        marks_pie: marks(Reason::Pie),
+        arrived_total_pkts: total.arrived,
+        delivered_total_pkts: total.delivered,
+        dropped_total_pkts: total.drops.iter().sum(),
+        marked_total_pkts: total.marks.iter().sum(),
+    }
+}
+
+/// Mean rate of a link from `from` to `to`, in bits per second; `None` when unlimited.
+fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
+    match rate {
+        LinkRate::Unlimited => None,
+        LinkRate::Trace(at_ms) => Some(crate::slots::Slots::new(at_ms.clone()).mean_bit_s()),
+        LinkRate::Steps { initial, changes } => {
+            let mut bits = 0.0;
+            let (mut since, mut current) = (from, *initial);
+            for &(at, next) in changes {
+                let at = at.min(to);
+                bits += current.0 as f64 * at.since(since).as_secs_f64();
+                since = since.max(at);
+                current = next;
+            }
+            bits += current.0 as f64 * to.since(since).as_secs_f64();
+            let seconds = to.since(from).as_secs_f64();
+            (seconds > 0.0).then(|| bits / seconds)
+        }
+    }
+}
+
+/// The names behind a name column.
+fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
+    match column {
+        "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
+        "controller" => scenario.flows.iter().map(|g| g.controller.kind().to_owned()).collect(),
+        "link" => scenario.links.iter().map(|l| l.name.clone()).collect(),
+        "ca_state" => STATES.map(str::to_owned).to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+fn micros(d: Duration) -> f64 {
+    d.0 as f64 / 1000.0
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,108 @@
+use cwnd_units::Time;
+
+/// A mahimahi trace: at each listed millisecond 1500 bytes may pass; after the last one it repeats.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    /// Milliseconds, sorted, not empty, the last above zero: it is also the period.
+    at_ms: Vec<u64>,
+    /// Which slot comes next, counted over all repetitions.
+    next: u64,
+    /// Bytes left of the slot in use.
+    remaining: u32,
+}
+
+/// What one line of a trace stands for: a packet of this many bytes (mm-link(1)).
+pub const SLOT_BYTES: u32 = 1500;
+const NS_PER_MS: u64 = 1_000_000;
+
+impl Slots {
+    /// The trace, from its beginning.
+    pub const fn new(at_ms: Vec<u64>) -> Self {
+        Self { at_ms, next: 0, remaining: 0 }
+    }
+
+    fn period_ms(&self) -> u64 {
+        self.at_ms.last().copied().unwrap_or(1).max(1)
+    }
+
+    /// When slot number `n` comes.
+    fn time_of(&self, n: u64) -> Time {
+        let per_period = self.at_ms.len() as u64;
+        let ms = (n / per_period) * self.period_ms() + self.at_ms[(n % per_period) as usize];
+        Time(ms.saturating_mul(NS_PER_MS))
+    }
+
+    /// The next slot not before `now`; those before it are lost. It becomes the slot in use.
+    pub fn at_or_after(&mut self, now: Time) -> Time {
+        let per_period = self.at_ms.len() as u64;
+        let ms = now.0.div_ceil(NS_PER_MS);
+        let periods = ms / self.period_ms();
+        // The last slot of a period falls on the period's end, so look one period back, too.
+        let from = periods.saturating_sub(1) * per_period;
+        let mut n = from.max(self.next);
+        while self.time_of(n) < now {
+            n += 1;
+        }
+        self.use_slot(n)
+    }
+
+    /// The slot after the one in use, which may come at the same instant.
+    pub fn after(&mut self) -> Time {
+        self.use_slot(self.next)
+    }
+
+    const fn start(&mut self) {
+        self.remaining = SLOT_BYTES;
+    }
+
+    fn use_slot(&mut self, n: u64) -> Time {
+        self.next = n + 1;
+        self.start();
+        self.time_of(n)
+    }
+
+    /// Bytes that may still pass in the slot in use.
+    pub const fn remaining(&self) -> u32 {
+        self.remaining
+    }
+
+    /// Uses up to `bytes` of the slot; returns how many.
+    pub fn take(&mut self, bytes: u32) -> u32 {
+        let taken = bytes.min(self.remaining);
+        self.remaining -= taken;
+        taken
+    }
+
+    /// Nothing waits: the rest of the slot is lost.
+    pub const fn discard(&mut self) {
+        self.remaining = 0;
+    }
+
+    /// The mean rate in bits per second.
+    pub fn mean_bit_s(&self) -> f64 {
+        self.at_ms.len() as f64 * f64::from(SLOT_BYTES) * 8.0 * 1000.0 / self.period_ms() as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_repeats_after_its_last_slot() {
+        let mut slots = Slots::new(vec![2, 2, 5]);
+        let ms = |t: Time| t.0 / NS_PER_MS;
+        let times: Vec<u64> = (0..7).map(|_| ms(slots.after())).collect();
+        assert_eq!(times, [2, 2, 5, 7, 7, 10, 12]);
+        assert_eq!(slots.mean_bit_s(), 3.0 * 12_000.0 / 0.005);
+    }
+
+    #[test]
+    fn slots_that_nobody_waited_for_are_lost() {
+        let mut slots = Slots::new(vec![2, 2, 5]);
+        assert_eq!(slots.at_or_after(Time(5_000_001)), Time(7_000_000));
+        assert_eq!(slots.at_or_after(Time(7_000_000)), Time(7_000_000), "the second of the two");
+        assert_eq!(slots.at_or_after(Time(7_000_000)), Time(10_000_000));
+        assert_eq!(slots.at_or_after(Time(1_000_000_000_000)), Time(1_000_000_000_000));
+    }
+}

@@ -1,0 +1,381 @@
+//! The simulated world: takes events in order of time until the run is over.
+
+use std::sync::Arc;
+
+use cwnd_scenario::{Scenario, Workload};
+use cwnd_tcp::Config;
+use cwnd_units::{Duration, Rng, Time};
+
+use crate::event::{Event, EventQueue, FlowId};
+use crate::flow::Flow;
+use crate::network::{Network, Route, base_rtt};
+use crate::packet::Packet;
+use crate::record::{Recorder, Records};
+
+/// A run in progress.
+#[derive(Debug)]
+pub struct World {
+    scenario: Arc<Scenario>,
+    now: Time,
+    end: Time,
+    events: EventQueue,
+    network: Network,
+    flows: Vec<Flow>,
+    /// Slots of flows that are over and were recorded.
+    free_slots: Vec<u32>,
+    groups: Vec<Group>,
+    arrivals: Vec<ArrivalProcess>,
+    /// Whether the warm-up is over.
+    counting: bool,
+    flows_created: u32,
+    events_done: u64,
+    data_delivered: u64,
+    recorder: Recorder,
+}
+
+#[derive(Debug)]
+struct Group {
+    config: Arc<Config>,
+    base_rtt: Duration,
+    /// The route of all its flows, unless each has its own.
+    shared_route: Option<Route>,
+}
+
+#[derive(Debug)]
+struct ArrivalProcess {
+    group: u32,
+    rng: Rng,
+    arrived: u64,
+}
+
+/// The run was stopped from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+/// How many events pass between two looks at whether to go on.
+const EVENTS_BETWEEN_LOOKS: u64 = 8192;
+
+impl World {
+    /// Builds the world of a scenario.
+    #[must_use]
+    pub fn new(scenario: Arc<Scenario>) -> Self {
+        let mut events = EventQueue::default();
+        let network = Network::new(&scenario, &mut events);
+        let run = &scenario.run;
+        let mut world = Self {
+            now: Time::ZERO,
+            end: Time(run.duration.0),
+            network,
+            flows: Vec::new(),
+            free_slots: Vec::new(),
+            groups: Vec::new(),
+            arrivals: Vec::new(),
+            counting: run.warmup == Duration::ZERO,
+            flows_created: 0,
+            events_done: 0,
+            data_delivered: 0,
+            recorder: Recorder::default(),
+            events,
+            scenario: Arc::clone(&scenario),
+        };
+        if run.warmup > Duration::ZERO {
+            world.events.push(Time(run.warmup.0), Event::WarmupEnd);
+        }
+        if run.sample.is_some() {
+            world.events.push(Time::ZERO, Event::Sample);
+        }
+        for g in 0..scenario.flows.len() {
+            world.add_group(g);
+        }
+        world
+    }
+
+    fn add_group(&mut self, g: usize) {
+        let scenario = Arc::clone(&self.scenario);
+        let (group, seed) = (&scenario.flows[g], scenario.run.seed);
+        let own_routes = group.edge_rtt.varies() || group.edge_rate.is_some();
+        self.groups.push(Group {
+            config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
+            base_rtt: base_rtt(&scenario, group),
+            shared_route: (!own_routes)
+                .then(|| self.network.add_route(group, group.edge_rtt.mean())),
+        });
+        for i in 0..group.count {
+            let mut rng = Rng::named(seed, &format!("flow.{}.{i}", group.name));
+            let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
+            if let Workload::Poisson { interval, .. } = &group.workload {
+                let process = self.arrivals.len() as u32;
+                let first =
+                    start + Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
+                self.arrivals.push(ArrivalProcess { group: g as u32, rng, arrived: 0 });
+                self.events.push(first, Event::Arrival(process));
+            } else {
+                let id = self.add_flow(g, rng);
+                self.events.push(start, Event::AppWake(id));
+                if let Some(stop) = group.stop {
+                    self.events.push(stop, Event::AppStop(id));
+                }
+            }
+        }
+    }
+
+    fn add_flow(&mut self, g: usize, mut rng: Rng) -> FlowId {
+        let scenario = Arc::clone(&self.scenario);
+        let group = &scenario.flows[g];
+        let edge = group.edge_rtt.sample(&mut rng);
+        let number = self.flows_created;
+        self.flows_created += 1;
+        let reused = self.free_slots.pop().map(|slot| {
+            let old = &self.flows[slot as usize];
+            (slot, old.id.generation().wrapping_add(1), old.route, old.group == g as u32)
+        });
+        let (slot, generation) = reused.map_or((self.flows.len() as u32, 0), |r| (r.0, r.1));
+        let route = match (self.groups[g].shared_route, reused) {
+            (Some(shared), _) => shared,
+            (None, Some((_, _, own, true))) => {
+                self.network.set_edge(own, edge);
+                own
+            }
+            _ => self.network.add_route(group, edge),
+        };
+        let id = FlowId::new(slot, generation);
+        let mut flow = Flow::new(id, number, g as u32, &self.groups[g].config, route, rng);
+        flow.base_rtt = self.groups[g].base_rtt + edge;
+        match self.flows.get_mut(slot as usize) {
+            Some(place) => *place = flow,
+            None => self.flows.push(flow),
+        }
+        id
+    }
+
+    /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
+    ///
+    /// # Errors
+    /// [`Cancelled`] if `go_on` said no.
+    pub fn run(mut self, mut go_on: impl FnMut(Time) -> bool) -> Result<Records, Cancelled> {
+        while self.step() {
+            if self.events_done.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(self.now) {
+                return Err(Cancelled);
+            }
+        }
+        Ok(self.finish())
+    }
+
+    /// Takes one event; false when the run is over.
+    pub fn step(&mut self) -> bool {
+        let Some((at, event)) = self.events.pop() else { return false };
+        if at >= self.end {
+            return false;
+        }
+        debug_assert!(at >= self.now, "time goes forward");
+        self.now = at;
+        self.events_done += 1;
+        match event {
+            Event::LineFree(i) => {
+                let arrived = self.network.on_line_free(at, i, &mut self.events);
+                arrived.into_iter().for_each(|p| self.deliver(p));
+            }
+            Event::PipeHead(i) => {
+                let arrived = self.network.on_pipe_head(at, i, &mut self.events);
+                arrived.into_iter().for_each(|p| self.deliver(p));
+            }
+            Event::QueueTimer(i) => self.network.on_queue_timer(at, i, &mut self.events),
+            Event::RateChange(i) => self.network.on_rate_change(at, i, &mut self.events),
+            Event::SenderTimer(id) => self.on_sender_timer(id),
+            Event::ReceiverTimer(id) => self.on_receiver_timer(id),
+            Event::AppWake(id) => self.on_app_wake(id),
+            Event::AppStop(id) => {
+                if let Some(flow) = self.flow(id) {
+                    flow.sender.stop_writing();
+                }
+            }
+            Event::Arrival(process) => self.on_arrival(process),
+            Event::Sample => self.on_sample(),
+            Event::WarmupEnd => self.on_warmup_end(),
+        }
+        true
+    }
+
+    /// The flow, unless its slot has passed to another.
+    #[inline]
+    fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows.get_mut(id.slot()).filter(|f| f.id == id)
+    }
+
+    /// A packet is at its host.
+    #[inline]
+    fn deliver(&mut self, packet: Packet) {
+        let (now, counting) = (self.now, self.counting);
+        let segment = &packet.segment;
+        let Some(flow) = self.flow(packet.flow) else { return };
+        if segment.is_ack() {
+            if let Some(rtt) = flow.sender.on_segment(now, segment)
+                && counting
+            {
+                flow.rtt.add(rtt);
+            }
+            self.drive_sender(packet.flow);
+            return;
+        }
+        let reply = flow.receiver.on_segment(now, segment);
+        flow.note_delivery(now);
+        self.data_delivered += u64::from(segment.len > 0);
+        match reply {
+            Some(ack) => self.send_ack(packet.flow, ack),
+            None => self.arm_receiver(packet.flow),
+        }
+    }
+
+    fn send_ack(&mut self, id: FlowId, ack: cwnd_tcp::Segment) {
+        let hop = self.flows[id.slot()].route.reverse;
+        self.network.inject(self.now, Packet { flow: id, hop, segment: ack }, &mut self.events);
+    }
+
+    /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
+    fn arm_receiver(&mut self, id: FlowId) {
+        let flow = &mut self.flows[id.slot()];
+        let at = flow.receiver.next_timer();
+        if at < flow.receiver_timer {
+            flow.receiver_timer = at;
+            self.events.push(at, Event::ReceiverTimer(id));
+        }
+    }
+
+    fn on_receiver_timer(&mut self, id: FlowId) {
+        let now = self.now;
+        let Some(flow) = self.flow(id) else { return };
+        if flow.receiver_timer != now {
+            return;
+        }
+        flow.receiver_timer = Time::NEVER;
+        match flow.receiver.on_timer(now) {
+            Some(ack) => self.send_ack(id, ack),
+            None => self.arm_receiver(id),
+        }
+    }
+
+    fn on_sender_timer(&mut self, id: FlowId) {
+        let now = self.now;
+        let Some(flow) = self.flow(id) else { return };
+        if flow.sender_timer != now {
+            return;
+        }
+        flow.sender_timer = Time::NEVER;
+        flow.sender.on_timer(now);
+        self.drive_sender(id);
+    }
+
+    /// Sends what the sender may, sees to its timer and to its application.
+    #[inline]
+    fn drive_sender(&mut self, id: FlowId) {
+        let slot = id.slot();
+        let now = self.now;
+        let hop = self.flows[slot].route.forward;
+        while let Some(segment) = self.flows[slot].sender.poll_transmit(now) {
+            self.network.inject(now, Packet { flow: id, hop, segment }, &mut self.events);
+        }
+        let flow = &mut self.flows[slot];
+        let at = flow.sender.next_timer();
+        if at < flow.sender_timer {
+            flow.sender_timer = at;
+            self.events.push(at, Event::SenderTimer(id));
+        }
+        if flow.sender.is_drained() || flow.sender.has_failed() {
+            self.on_drained(id);
+        }
+    }
+
+    /// All that was written is acknowledged: the application pauses, or the connection is over.
+    #[cold]
+    fn on_drained(&mut self, id: FlowId) {
+        let scenario = Arc::clone(&self.scenario);
+        let flow = &mut self.flows[id.slot()];
+        match &scenario.flows[flow.group as usize].workload {
+            Workload::OnOff { off, .. } if !flow.pausing && !flow.sender.has_failed() => {
+                flow.pausing = true;
+                let pause = off.sample(&mut flow.rng);
+                self.events.push(self.now + pause.max(Duration(1)), Event::AppWake(id));
+            }
+            Workload::Poisson { .. } if flow.is_over() => self.retire(id),
+            _ => {}
+        }
+    }
+
+    /// Records a flow of an arrival process and gives its slot away.
+    fn retire(&mut self, id: FlowId) {
+        let warmup = Time(self.scenario.run.warmup.0);
+        let flow = &mut self.flows[id.slot()];
+        self.recorder.flow(flow, self.now, warmup);
+        // Events and packets still on their way to this flow no longer find it.
+        flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
+        flow.started = Time::NEVER;
+        self.free_slots.push(id.slot() as u32);
+    }
+
+    fn on_app_wake(&mut self, id: FlowId) {
+        let (now, scenario) = (self.now, Arc::clone(&self.scenario));
+        let Some(flow) = self.flow(id) else { return };
+        let group = &scenario.flows[flow.group as usize];
+        if group.stop.is_some_and(|stop| stop <= now) {
+            return;
+        }
+        flow.wake(now, &group.workload);
+        self.drive_sender(id);
+    }
+
+    fn on_arrival(&mut self, process: u32) {
+        let scenario = Arc::clone(&self.scenario);
+        let arrivals = &mut self.arrivals[process as usize];
+        let g = arrivals.group as usize;
+        let group = &scenario.flows[g];
+        let Workload::Poisson { interval, .. } = &group.workload else { return };
+        if group.stop.is_some_and(|stop| stop <= self.now) {
+            return;
+        }
+        let gap = arrivals.rng.exponential(interval.as_secs_f64());
+        let name = format!("flow.{}.{process}.{}", group.name, arrivals.arrived);
+        arrivals.arrived += 1;
+        self.events.push(self.now + Duration::from_secs_f64(gap), Event::Arrival(process));
+        let id = self.add_flow(g, Rng::named(scenario.run.seed, &name));
+        self.on_app_wake(id);
+    }
+
+    fn on_sample(&mut self) {
+        let Some(interval) = self.scenario.run.sample else { return };
+        self.events.push(self.now + interval, Event::Sample);
+        self.recorder.sample(self.now, &self.flows, &mut self.network);
+    }
+
+    fn on_warmup_end(&mut self) {
+        self.counting = true;
+        self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
+        self.recorder.end_warmup(self.now, &mut self.network);
+    }
+
+    /// Checks that every packet that was sent is somewhere, once.
+    ///
+    /// # Errors
+    /// With the two sums if they differ.
+    pub fn audit(&mut self) -> Result<(), String> {
+        self.network.audit(self.now)
+    }
+
+    /// Simulated time.
+    #[must_use]
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Closes the books.
+    #[must_use]
+    pub fn finish(mut self) -> Records {
+        let warmup = Time(self.scenario.run.warmup.0);
+        for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
+            self.recorder.flow(flow, self.end, warmup);
+        }
+        let mut records = self.recorder.finish(self.end, &self.scenario, &mut self.network);
+        records.events = self.events_done;
+        records.delivered_data_packets = self.data_delivered;
+        records
+    }
+}
