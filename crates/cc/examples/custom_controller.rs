@@ -54,7 +54,6 @@ fn main() {
         if path.flight_size > 100_000 {
             c.on_signal(&path, Signal::EcnEcho);
         }
-        let sample = AckSample { acked_bytes: path.flight_size, ..AckSample::default() };
-        c.on_ack(&path, &sample);
+        c.on_ack(&path, &AckSample { acked_bytes: path.flight_size, ..AckSample::default() });
     }
 }

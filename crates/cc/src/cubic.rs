@@ -206,7 +206,7 @@ pub struct Cubic {
     ssthresh: u64,
     /// The window just before the last reduction, lowered by fast convergence (§ 4.1.2); zero when there is none.
     w_max: f64,
-    /// The window when ssthresh was last set (§ 4.1.2).
+    /// The window when ssthresh was last set (§ 4.1.2). Zero before, which as in § 4.10 leaves Reno a gain of one.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     slow_start: SlowStartState,
@@ -334,7 +334,6 @@ impl Cubic {
             // is where a β_ecn above (1 + β) / 2 leaves the window above what fast convergence made of the maximum;
             // the RFC, whose β is one, does not say.
             self.w_max = self.cwnd;
-            self.cwnd_prior = self.cwnd_prior.max(self.cwnd);
             (self.cwnd, 0.0)
         };
         Epoch { start: now, unused_since: None, w_max, k, w_est: self.cwnd }

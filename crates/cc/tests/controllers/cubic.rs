@@ -87,6 +87,22 @@ fn the_reno_friendly_window_gains_alpha_and_then_one() {
     assert!(s.cwnd() > 140.0, "{}", s.cwnd());
 }
 
+/// quicly's reading: the gain follows the factor that was used, so that an ECN reduction has its own.
+#[test]
+fn the_gain_after_an_ecn_reduction_may_be_its_own() {
+    for (signal, gain) in [(Signal::EcnEcho, 0.73), (Signal::Loss, 3.0 * 0.3 / 1.7)] {
+        let rtt = Duration::from_millis(2);
+        let p = params("cubic", &[("alpha_ecn", Value::Float(0.73))]);
+        let mut s = Script::with_rtt(&p, &avoiding(1000), rtt);
+        s.signal(signal);
+        let before = s.cwnd();
+        for _ in 0..20 {
+            s.round();
+        }
+        assert!((s.cwnd() - before - 20.0 * gain).abs() < 0.05, "{} for {gain}", s.cwnd() - before);
+    }
+}
+
 #[test]
 fn the_reno_friendly_region_can_be_switched_off() {
     let rtt = Duration::from_millis(2);

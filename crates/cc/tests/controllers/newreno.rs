@@ -44,6 +44,16 @@ fn avoidance_adds_a_segment_when_a_window_of_bytes_is_acknowledged() {
     }
 }
 
+#[test]
+fn bytes_beyond_a_window_count_towards_the_next_segment() {
+    let mut s = Script::new(&params("newreno", &[]), &avoiding(10));
+    s.ack(9 * MSS);
+    s.ack(3 * MSS);
+    assert_eq!(s.cwnd(), 11.0, "twelve acknowledged, ten used");
+    s.ack(9 * MSS);
+    assert_eq!(s.cwnd(), 12.0, "two and nine are eleven");
+}
+
 /// RFC 5681 eq. 3 as a differential equation: dW/dn = 1/W, so W² grows by 2 for each ACK.
 #[test]
 fn growth_by_acks_follows_the_square_root() {
@@ -200,6 +210,42 @@ fn hystart_leaves_slow_start_when_the_rtt_rises() {
     let before = s.cwnd();
     s.round();
     assert!(s.cwnd() - before <= 1.0, "avoidance");
+}
+
+/// RFC 9406 § 4.3: L is 8 for a sender that does not pace.
+#[test]
+fn hystart_counts_at_most_eight_segments_of_an_ack() {
+    let mut s = Script::new(&params("newreno", &[("slow_start", text("hystart++"))]), &start(50));
+    s.ack(5 * MSS);
+    assert_eq!(s.cwnd(), 55.0);
+    s.ack(20 * MSS);
+    assert_eq!(s.cwnd(), 63.0);
+}
+
+/// RFC 9406 § 4.3: only the first slow start; a later one knows where to end.
+#[test]
+fn hystart_is_for_the_first_slow_start_only() {
+    for kind in ["newreno", "cubic"] {
+        let p = params(kind, &[("slow_start", text("hystart++"))]);
+        let mut s = Script::new(&p, &start(10));
+        s.round();
+        s.path.srtt = Some(Duration::from_millis(120));
+        while s.window().ssthresh == u64::MAX {
+            s.round();
+        }
+        let threshold = s.ssthresh();
+        s.signal(Signal::Idle { idle: Duration::from_secs(9) });
+        assert_eq!(s.cwnd(), 10.0);
+        s.round();
+        assert_eq!(s.cwnd(), 20.0);
+        s.path.srtt = Some(Duration::from_millis(200));
+        s.round();
+        assert_eq!(
+            (s.cwnd(), s.ssthresh()),
+            (40.0, threshold),
+            "{kind}: a risen RTT does not matter"
+        );
+    }
 }
 
 #[test]
