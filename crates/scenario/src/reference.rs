@@ -1,0 +1,328 @@
+//! The scenario reference, made from the same tables that read a scenario.
+
+use core::fmt::Write as _;
+
+use cwnd_aqm::QueueParams;
+use cwnd_cc::ControllerParams;
+use cwnd_units::{Kind, Param as _, Params, ParamsChoice, Value};
+
+use crate::reader::phrase;
+use crate::sections::{
+    AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP,
+    SWEEP, TOP, WORKLOADS,
+};
+
+/// The reference documentation of the scenario file, as Markdown.
+#[must_use]
+pub fn reference_markdown() -> String {
+    let mut page = Page(INTRODUCTION.to_owned());
+    page.section("The file", "", &[TOP]);
+    page.section("`[run]`", "When things happen.", &[RUN]);
+    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL]);
+    page.section("`[link.NAME]`", LINK_TEXT, &[LINK]);
+    page.section("Rates", RATE_TEXT, &[RATE]);
+    page.section("Steps of a rate", "", &[STEP]);
+    page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
+    page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
+    page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
+    page.heading(2, "Workloads");
+    page.text("`workload = \"bulk\"`, or a table with `kind` and the keys of that kind.");
+    for kind in WORKLOADS {
+        page.heading(3, &format!("`{}`", kind.name));
+        page.text(kind.doc);
+        // After the table of what they all have, which is `kind`.
+        page.keys(&kind.keys[1..]);
+    }
+    page.heading(2, "Controllers");
+    page.text(CONTROLLER_TEXT);
+    page.choice::<ControllerParams>();
+    page.heading(2, "Queues");
+    page.text(QUEUE_TEXT);
+    page.choice::<QueueParams>();
+    page.heading(2, "Endpoints");
+    page.text(ENDPOINT_TEXT);
+    let fresh = cwnd_tcp::Params::default;
+    page.parameters(&fresh());
+    page.presets(&fresh());
+    page.preset_table("endpoint", || Some(Box::new(fresh())));
+    page.section("`[sweep]`", SWEEP_TEXT, &[SWEEP]);
+    page.section("`[sweep.axis.NAME]`", AXIS_TEXT, &[AXIS]);
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    fn heading(&mut self, level: usize, text: &str) {
+        // Writing to a string can't fail.
+        let _ = writeln!(self.0, "\n{} {text}\n", "#".repeat(level));
+    }
+
+    fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.line(text);
+        }
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|")).collect();
+        self.line(&format!("| {} |", cells.join(" | ")));
+    }
+
+    fn table(&mut self, heads: &[&str]) {
+        if !self.0.ends_with("\n\n") {
+            self.line("");
+        }
+        self.row(&heads.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
+        self.line(&format!("|{}", "---|".repeat(heads.len())));
+    }
+
+    fn section(&mut self, title: &str, text: &str, keys: &[&[Key]]) {
+        self.heading(2, title);
+        self.text(text);
+        self.keys(keys);
+    }
+
+    fn keys(&mut self, keys: &[&[Key]]) {
+        let keys: Vec<&Key> = keys.iter().flat_map(|keys| keys.iter()).collect();
+        if keys.is_empty() {
+            return;
+        }
+        self.table(&["Key", "Takes", "Default", "Meaning", "Source of the default"]);
+        for key in keys {
+            let default = match key.fallback {
+                Fallback::Required => "**required**".to_owned(),
+                Fallback::Toml(text) => format!("`{text}`"),
+                Fallback::Derived(text) => text.to_owned(),
+            };
+            let source = key.source.strip_prefix("none").unwrap_or(key.source);
+            let source = source.strip_prefix(": ").unwrap_or(source);
+            self.row(&[
+                format!("`{}`", key.name),
+                takes(key.form),
+                default,
+                key.doc.trim().to_owned(),
+                source.to_owned(),
+            ]);
+        }
+    }
+
+    fn choice<T: ParamsChoice + 'static>(&mut self) {
+        for kind in T::KINDS {
+            let Some(chosen) = T::of_kind(kind.name) else { continue };
+            self.heading(3, &format!("`{}`", kind.name));
+            self.text(kind.doc.trim());
+            self.parameters(chosen.params());
+            self.presets(chosen.params());
+            self.preset_table(kind.name, || {
+                T::of_kind(kind.name).map(|chosen| Box::new(Chosen(chosen)) as Box<dyn Params>)
+            });
+        }
+    }
+
+    fn parameters(&mut self, params: &dyn Params) {
+        self.table(&["Parameter", "Takes", "Default", "Meaning", "Source of the default"]);
+        for field in params.fields() {
+            let default = params.get(field.name).map_or_else(String::new, |v| written(&v));
+            self.row(&[
+                format!("`{}`", field.name),
+                of_kind(field.kind),
+                default,
+                field.doc.trim().to_owned(),
+                field.source.to_owned(),
+            ]);
+        }
+    }
+
+    fn presets(&mut self, params: &dyn Params) {
+        if params.presets().is_empty() {
+            return;
+        }
+        self.table(&["Preset", "What it stands for"]);
+        for preset in params.presets() {
+            self.row(&[format!("`{}`", preset.name), preset.doc.trim().to_owned()]);
+        }
+    }
+
+    /// Rows are parameters, columns are presets; the defaults are a column unless a preset says the same.
+    fn preset_table(&mut self, what: &str, fresh: impl Fn() -> Option<Box<dyn Params>>) {
+        let Some(defaults) = fresh() else { return };
+        let presets: Vec<(&str, Box<dyn Params>)> = defaults
+            .presets()
+            .iter()
+            .filter_map(|preset| {
+                let mut params = fresh()?;
+                params.apply_preset(preset.name);
+                Some((preset.name, params))
+            })
+            .collect();
+        if presets.is_empty() {
+            return;
+        }
+        let get = |params: &dyn Params, name: &str| {
+            params.get(name).map_or_else(String::new, |v| written(&v))
+        };
+        let same = |params: &dyn Params| {
+            defaults.fields().iter().all(|f| get(params, f.name) == get(&*defaults, f.name))
+        };
+        let mut columns: Vec<(String, &dyn Params)> = Vec::new();
+        if !presets.iter().any(|(_, params)| same(&**params)) {
+            columns.push(("default".to_owned(), &*defaults));
+        }
+        columns.extend(presets.iter().map(|(name, params)| (format!("`{name}`"), &**params)));
+        let mut heads = vec!["Parameter"];
+        heads.extend(columns.iter().map(|(name, _)| name.as_str()));
+        self.line("");
+        self.line(&format!("The presets of `{what}` side by side:"));
+        self.table(&heads);
+        for field in defaults.fields() {
+            let mut cells = vec![format!("`{}`", field.name)];
+            cells.extend(columns.iter().map(|(_, params)| get(*params, field.name)));
+            self.row(&cells);
+        }
+    }
+}
+
+/// A choice, seen as the parameters of its kind.
+struct Chosen<T>(T);
+
+impl<T: ParamsChoice> Params for Chosen<T> {
+    fn fields(&self) -> &'static [cwnd_units::Field] {
+        self.0.params().fields()
+    }
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), cwnd_units::ParseError> {
+        self.0.params_mut().set(name, value)
+    }
+    fn get(&self, name: &str) -> Option<Value> {
+        self.0.params().get(name)
+    }
+    fn presets(&self) -> &'static [cwnd_units::Preset] {
+        self.0.params().presets()
+    }
+    fn apply_preset(&mut self, name: &str) -> bool {
+        self.0.params_mut().apply_preset(name)
+    }
+    fn check(&self) -> Result<(), cwnd_units::Invalid> {
+        self.0.params().check()
+    }
+}
+
+fn written(value: &Value) -> String {
+    match value {
+        Value::Text(t) => format!("`\"{t}\"`"),
+        Value::Bool(b) => format!("`{b}`"),
+        Value::Integer(i) => format!("`{i}`"),
+        Value::Float(x) => format!("`{x:?}`"),
+    }
+}
+
+fn of_kind(kind: Kind) -> String {
+    match kind {
+        Kind::Choice(names) => {
+            let names: Vec<String> = names.iter().map(|n| format!("`\"{n}\"`")).collect();
+            names.join(", ")
+        }
+        other => phrase(other).to_owned(),
+    }
+}
+
+fn takes(form: Form) -> String {
+    let text = match form {
+        Form::Plain(kind) => return of_kind(kind),
+        Form::OptionalRate => return format!("{}, or \"none\"", phrase(cwnd_units::Rate::KIND)),
+        Form::DurationDist => "a time, or a distribution over times",
+        Form::SizeDist => "a size, or a distribution over sizes",
+        Form::LinkRate => "a [rate](#rates)",
+        Form::TraceFile => "the name of a file, seen from the scenario's folder",
+        Form::TraceTimes => "a list of whole numbers that do not decrease",
+        Form::Steps => "a list of [steps](#steps-of-a-rate)",
+        Form::Queue => "a [queue](#queues)",
+        Form::Controller => "a [controller](#controllers)",
+        Form::Endpoint => "an [endpoint](#endpoints)",
+        Form::Workload => "a [workload](#workloads)",
+        Form::Route => "a list of names of links",
+        Form::Paths => "a path, or a list of paths",
+        Form::Values => "a list",
+        Form::Labels => "a list of texts",
+        Form::Section => "a section",
+        Form::Named => "sections, each with a name of its own",
+    };
+    text.to_owned()
+}
+
+const INTRODUCTION: &str = "\
+<!-- Generated by `reference_markdown()` of crates/scenario. Refresh: UPDATE=1 cargo test -p cwnd-scenario -->
+# Scenario reference
+
+A scenario is a TOML file. Every quantity carries its unit:
+
+| Quantity | Written like | Units |
+|---|---|---|
+| time | `\"100 ms\"` | ns, us, ms, s, min, h |
+| rate | `\"10 Mbit/s\"` | bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; `Mbps` and the like are bits |
+| size | `\"64 kB\"` | B, kB, MB, GB, TB (decimal); KiB, MiB, GiB (binary) |
+| queue size | `\"1000 packets\"` | packets, any size, any time (what the link sends in it), BDP |
+
+A bare number is refused where a unit is meant, and so are `mbps` and `gbps`, which tc reads as bytes per second.
+
+Where a distribution is taken, a constant is one: `\"100 ms\"`. Others are `\"uniform(20 ms, 200 ms)\"`,
+`\"exponential(100 ms)\"` (its mean), `\"pareto(1.4, 30 kB)\"` (shape above 1, mean) and `\"lognormal(30 kB, 1.5)\"`
+(median, deviation of the logarithm).
+
+Any key can be set from the command line by its path, `--set flow.main.rtt=\"200 ms\"`, and varied in a sweep. A path may lead
+into a short form: after `queue = \"codel\"`, `dumbbell.queue.target` is a path. A name with a dot in it is quoted:
+`link.\"a-b.reverse\".delay`.
+";
+
+const DUMBBELL_TEXT: &str = "\
+The short form of a graph: nodes `left` and `right`, the link `bottleneck` from left to right, and the link `reverse` back.
+Faults (`loss`, `jitter`, `reorder`) are the bottleneck's; the way back has none.";
+
+const LINK_TEXT: &str = "\
+A directed link: its queue, then its line rate, then its propagation delay. Nodes come into being with the links that name them.";
+
+const RATE_TEXT: &str = "\
+A rate is a constant (`\"10 Mbit/s\"`), `\"none\"` (a pure delay without a queue), or a table: `{ initial = \"10 Mbit/s\", steps = [...] }`,
+`{ trace = \"file\" }`, `{ trace_ms = [...] }`. In a mahimahi trace, 1500 bytes may pass at each of its milliseconds; it repeats
+after the last.";
+
+const FLOW_TEXT: &str = "\
+A group of flows that are alike. The order of the groups in the file is the order of the flows in the results.";
+
+const CONTROLLER_TEXT: &str = "\
+`controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:
+`controller = { kind = \"newreno\", preset = \"abe\", beta_ecn = 0.85 }`. Without `kind` it is `newreno`.";
+
+const QUEUE_TEXT: &str = "\
+`queue = \"codel\"`, or a table with `kind`, perhaps a `preset`, and parameters: `queue = { kind = \"codel\", target = \"10 ms\" }`.
+Without `kind` it is `fifo`.";
+
+const ENDPOINT_TEXT: &str = "\
+The rest of TCP, for both ends of a connection: `endpoint = \"linux\"`, or a table with a `preset` and parameters over what it says:
+`endpoint = { preset = \"linux\", ecn = true }`.";
+
+const SWEEP_TEXT: &str = "\
+Every combination of the axes' values is run, `repeat` times with seeds that count up: the cells of the sweep. The axis that
+comes last in the file varies fastest. Each cell is checked as a scenario of its own.";
+
+const AXIS_TEXT: &str = "\
+```toml
+[sweep.axis.rtt]
+path = \"flow.main.rtt\"
+values = [\"100 ms\", \"200 ms\"]
+
+[sweep.axis.arm]
+path = \"flow.main.controller\"
+values = [\"newreno\", { kind = \"newreno\", preset = \"abe\" }]
+labels = [\"NewReno\", \"NewReno+ABE\"]
+
+[sweep.axis.load]        # several keys varied together
+path = [\"flow.main.count\", \"dumbbell.rate\"]
+values = [[1, \"10 Mbit/s\"], [10, \"100 Mbit/s\"]]
+```
+A path that leads into the value of another axis is set after it.";

@@ -1,0 +1,246 @@
+//! The JSON Schema of a scenario file, made from the same tables that read it.
+
+use cwnd_aqm::QueueParams;
+use cwnd_cc::ControllerParams;
+use cwnd_units::{Field, Kind, Params, ParamsChoice, Preset, Value};
+use serde_json::{Map, Value as Json, json};
+
+use crate::reader::phrase;
+use crate::sections::{
+    AXIS, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FLOW, FLOW_DUMBBELL,
+    FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP, WORKLOADS,
+};
+
+/// The JSON Schema (draft 2020-12) of a scenario file.
+///
+/// It asks for fewer keys than the reader: an axis of the sweep may be what gives `flow.main.rtt`.
+#[must_use]
+pub fn json_schema() -> Json {
+    let mut root = object(&[TOP]);
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("cwnd scenario");
+    root["description"] = json!("What to simulate: links, queues, flows, and what is varied.");
+    root["required"] = json!(["run", "flow"]);
+    root["oneOf"] = json!([
+        {
+            "required": ["dumbbell"],
+            "properties": { "flow": { "additionalProperties": reference("flow-dumbbell") } },
+        },
+        {
+            "required": ["link"],
+            "properties": { "flow": { "additionalProperties": reference("flow-graph") } },
+        },
+    ]);
+    let mut axis = object(&[AXIS]);
+    axis["required"] = json!(["path", "values"]);
+    let mut step = object(&[STEP]);
+    step["required"] = json!(["at", "rate"]);
+    root["$defs"] = json!({
+        "run": object(&[RUN]),
+        "dumbbell": object(&[DUMBBELL]),
+        "link": object(&[LINK]),
+        "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
+        "flow-graph": object(&[FLOW, FLOW_GRAPH]),
+        "sweep": object(&[SWEEP]),
+        "axis": axis,
+        "step": step,
+        "duration": quantity(phrase(Kind::Duration), "100 ms"),
+        "rate": quantity(phrase(Kind::Rate), "10 Mbit/s"),
+        "bytes": quantity(phrase(Kind::Bytes), "64 kB"),
+        "queue-size": quantity(phrase(Kind::QueueSize), "1 BDP"),
+        "duration-distribution": distribution("duration", "uniform(20 ms, 200 ms)"),
+        "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)"),
+        "link-rate": any_of(&[reference("rate"), none(), object(&[RATE])]),
+        "queue": choice::<QueueParams>(DEFAULT_QUEUE),
+        "controller": choice::<ControllerParams>(DEFAULT_CONTROLLER),
+        "endpoint": endpoint(),
+        "workload": workload(),
+    });
+    root
+}
+
+fn reference(name: &str) -> Json {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+fn any_of(forms: &[Json]) -> Json {
+    json!({ "anyOf": forms })
+}
+
+fn none() -> Json {
+    json!({ "const": "none" })
+}
+
+/// A table of these keys and no others.
+fn object(sections: &[&[Key]]) -> Json {
+    let mut properties = Map::new();
+    for key in sections.iter().flat_map(|keys| keys.iter()) {
+        let mut schema = form(key);
+        schema["description"] = json!(described(key.doc, key.fallback == Fallback::Required));
+        if let Fallback::Toml(text) = key.fallback
+            && let Some(default) = default(text)
+        {
+            schema["default"] = default;
+        }
+        properties.insert(key.name.to_owned(), schema);
+    }
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn described(doc: &str, required: bool) -> String {
+    let doc = doc.trim();
+    if required { format!("{doc} (Required.)") } else { doc.to_owned() }
+}
+
+/// A default that is written as TOML, as JSON; a table is left to the reader.
+fn default(text: &str) -> Option<Json> {
+    serde_json::from_str(text).ok()
+}
+
+fn form(key: &Key) -> Json {
+    match key.form {
+        Form::Plain(_) if key.name == "schema" => json!({ "const": crate::sections::SCHEMA }),
+        Form::Plain(kind) => value(kind),
+        Form::OptionalRate => any_of(&[reference("rate"), none()]),
+        Form::DurationDist => reference("duration-distribution"),
+        Form::SizeDist => reference("size-distribution"),
+        Form::LinkRate => reference("link-rate"),
+        Form::TraceFile => json!({ "type": "string" }),
+        Form::TraceTimes => {
+            json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 })
+        }
+        Form::Steps => json!({ "type": "array", "items": reference("step") }),
+        Form::Queue => reference("queue"),
+        Form::Controller => reference("controller"),
+        Form::Endpoint => reference("endpoint"),
+        Form::Workload => reference("workload"),
+        Form::Route | Form::Labels => json!({ "type": "array", "items": { "type": "string" } }),
+        Form::Paths => any_of(&[
+            json!({ "type": "string" }),
+            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        ]),
+        Form::Values => json!({ "type": "array", "minItems": 1 }),
+        Form::Section => reference(key.name),
+        // The two forms of a flow are told apart at the top.
+        Form::Named if key.name == "flow" => json!({ "type": "object", "minProperties": 1 }),
+        Form::Named => {
+            json!({ "type": "object", "additionalProperties": reference(key.name) })
+        }
+    }
+}
+
+fn value(kind: Kind) -> Json {
+    match kind {
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Integer => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Duration => reference("duration"),
+        Kind::Rate => reference("rate"),
+        Kind::Bytes => reference("bytes"),
+        Kind::QueueSize => reference("queue-size"),
+        Kind::Choice(names) => json!({ "enum": names }),
+        Kind::OptionalDuration => any_of(&[reference("duration"), none()]),
+        Kind::OptionalBytes => any_of(&[reference("bytes"), none()]),
+        Kind::OptionalNumber => any_of(&[json!({ "type": "number" }), none()]),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+/// A number and a unit; the reader knows which units there are and says so better.
+fn quantity(what: &str, example: &str) -> Json {
+    json!({
+        "type": "string",
+        "description": what,
+        "pattern": r"^\s*\+?[0-9][0-9_]*(\.[0-9_]*)?\s*[A-Za-zµμ/]+\s*$",
+        "examples": [example],
+    })
+}
+
+fn distribution(constant: &str, example: &str) -> Json {
+    let drawn = json!({
+        "type": "string",
+        "description": crate::dist::FORMS,
+        "pattern": r"^\s*(uniform|exponential|pareto|lognormal)\s*\(.*\)\s*$",
+        "examples": [example],
+    });
+    any_of(&[reference(constant), drawn])
+}
+
+/// A kind by its name, or a table of its parameters.
+fn choice<T: ParamsChoice>(default_kind: &str) -> Json {
+    let names: Vec<&str> = T::KINDS.iter().map(|k| k.name).collect();
+    let mut forms = vec![json!({ "enum": names })];
+    for kind in T::KINDS {
+        if let Some(chosen) = T::of_kind(kind.name) {
+            forms.push(table(kind, chosen.params(), kind.name == default_kind));
+        }
+    }
+    any_of(&forms)
+}
+
+fn table(kind: &Preset, params: &dyn Params, default_kind: bool) -> Json {
+    let mut properties = Map::new();
+    properties.insert("kind".to_owned(), json!({ "const": kind.name }));
+    insert_params(&mut properties, params);
+    let mut schema = json!({
+        "type": "object",
+        "description": kind.doc.trim(),
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !default_kind {
+        schema["required"] = json!(["kind"]);
+    }
+    schema
+}
+
+fn insert_params(properties: &mut Map<String, Json>, params: &dyn Params) {
+    if !params.presets().is_empty() {
+        properties.insert("preset".to_owned(), presets(params));
+    }
+    for field in params.fields() {
+        properties.insert(field.name.to_owned(), parameter(field, params));
+    }
+}
+
+fn presets(params: &dyn Params) -> Json {
+    let one = |p: &Preset| json!({ "const": p.name, "description": p.doc.trim() });
+    json!({ "oneOf": params.presets().iter().map(one).collect::<Vec<_>>() })
+}
+
+fn parameter(field: &Field, params: &dyn Params) -> Json {
+    let mut schema = value(field.kind);
+    schema["description"] = json!(format!("{} ({})", field.doc.trim(), field.source));
+    schema["default"] = match params.get(field.name) {
+        Some(Value::Text(t)) => json!(t),
+        Some(Value::Bool(b)) => json!(b),
+        Some(Value::Integer(i)) => json!(i),
+        Some(Value::Float(x)) => json!(x),
+        None => Json::Null,
+    };
+    schema
+}
+
+fn endpoint() -> Json {
+    let params = cwnd_tcp::Params::default();
+    let mut properties = Map::new();
+    insert_params(&mut properties, &params);
+    any_of(&[
+        presets(&params),
+        json!({ "type": "object", "properties": properties, "additionalProperties": false }),
+    ])
+}
+
+fn workload() -> Json {
+    let mut forms = vec![json!({ "enum": [DEFAULT_WORKLOAD] })];
+    for kind in WORKLOADS {
+        let mut schema = object(kind.keys);
+        schema["properties"]["kind"] = json!({ "const": kind.name });
+        schema["description"] = json!(kind.doc);
+        if kind.name != DEFAULT_WORKLOAD {
+            schema["required"] = json!(["kind"]);
+        }
+        forms.push(schema);
+    }
+    any_of(&forms)
+}
