@@ -1,0 +1,163 @@
+"""Measures the simulator: delivered data packets per CPU second, and peak memory.
+
+Each scenario runs in a process of its own, all of them in turn and then again, so that a slow
+moment of the machine does not fall on one of them alone. CPU seconds are user and system time of
+the whole process, start of the interpreter and reading of the scenario included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in "abc")
+REPEATS = 3
+#: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
+MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+#: What the child does: run one cell, write what it delivered.
+CHILD = """
+import json, pathlib, sys
+from cwnd import _core
+path = pathlib.Path(sys.argv[1])
+text = path.read_text(encoding="utf-8")
+scenario = _core.parse(text, name=str(path), base_dir=str(path.parent))
+results = [cell.run() for cell in scenario.cells]
+json.dump({
+    "delivered": sum(result.delivered_packets for result in results),
+    "events": sum(result.events for result in results),
+    "digests": [result.digest for result in results],
+}, sys.stdout)
+"""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run of one scenario."""
+
+    delivered_packets: int
+    events: int
+    digests: list[str]
+    cpu_s: float
+    wall_s: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scenario: medians over its repeats."""
+
+    scenario: str
+    delivered_packets: int
+    events: int
+    cpu_s: float
+    packets_per_cpu_s: float
+    #: Slowest and fastest repeat.
+    packets_per_cpu_s_range: tuple[float, float]
+    events_per_packet: float
+    peak_mib: float
+    repeats: int
+    #: All repeats gave the same records.
+    deterministic: bool
+
+
+def main() -> int:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenarios", nargs="*", type=Path, default=SCENARIOS)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    if options.repeats < 1:
+        parser.error("--repeats takes a number from 1 on")
+    absent = [str(path) for path in options.scenarios if not path.is_file()]
+    if absent:
+        parser.error(f"no such file: {', '.join(absent)}")
+
+    measured: dict[Path, list[Measurement]] = {path: [] for path in options.scenarios}
+    for repeat in range(options.repeats):
+        for path in options.scenarios:
+            progress(f"{path.stem}, {repeat + 1} of {options.repeats}")
+            measured[path].append(measure(path))
+    progress("")
+    rows = [row(path, runs) for path, runs in measured.items()]
+    if options.json:
+        print(json.dumps([asdict(each) for each in rows], indent=2))
+    else:
+        show(rows)
+    if not all(each.deterministic for each in rows):
+        print("error: repeats of one scenario gave different records", file=sys.stderr)
+        return 1
+    return 0
+
+
+def progress(text: str) -> None:
+    """Says on a terminal what is being measured."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
+
+
+def measure(path: Path) -> Measurement:
+    """Runs a scenario in a fresh process and asks the kernel what it took."""
+    command = [sys.executable, "-c", CHILD, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        started = os.times().elapsed
+        assert child.stdout is not None
+        answer = child.stdout.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        wall_s = os.times().elapsed - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"error: {path} failed with exit code {child.returncode}")
+    data = json.loads(answer)
+    return Measurement(
+        delivered_packets=data["delivered"],
+        events=data["events"],
+        digests=data["digests"],
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        wall_s=wall_s,
+        peak_bytes=usage.ru_maxrss * MAXRSS_BYTES,
+    )
+
+
+def row(path: Path, runs: list[Measurement]) -> Row:
+    """Takes the medians."""
+    speeds = [run.delivered_packets / run.cpu_s for run in runs]
+    first = runs[0]
+    return Row(
+        scenario=path.stem,
+        delivered_packets=first.delivered_packets,
+        events=first.events,
+        cpu_s=statistics.median(run.cpu_s for run in runs),
+        packets_per_cpu_s=statistics.median(speeds),
+        packets_per_cpu_s_range=(min(speeds), max(speeds)),
+        events_per_packet=first.events / max(1, first.delivered_packets),
+        peak_mib=statistics.median(run.peak_bytes for run in runs) / 2**20,
+        repeats=len(runs),
+        deterministic=all(run.digests == first.digests for run in runs),
+    )
+
+
+def show(rows: list[Row]) -> None:
+    """Prints a table."""
+    print(
+        f"{'scenario':<10} {'packets':>12} {'CPU s':>8} {'Mpkt/CPU s':>11} {'min–max':>13}"
+        f" {'events/pkt':>11} {'peak MiB':>9}"
+    )
+    for each in rows:
+        low, high = each.packets_per_cpu_s_range
+        print(
+            f"{each.scenario:<10} {each.delivered_packets:>12,} {each.cpu_s:>8.2f}"
+            f" {each.packets_per_cpu_s / 1e6:>11.3f} {f'{low / 1e6:.3f}–{high / 1e6:.3f}':>13}"
+            f" {each.events_per_packet:>11.2f} {each.peak_mib:>9.1f}"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
