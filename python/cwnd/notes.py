@@ -20,8 +20,8 @@ _NAMED = 3
 def silent_mechanisms(run: Run) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
     points: dict[tuple[str, ...], list[int]] = {}
-    for index, key in enumerate(run.runs.select(run.axis_columns).iter_rows()):
-        points.setdefault(tuple(key), []).append(index)
+    for index, row in enumerate(run.runs.iter_rows(named=True)):
+        points.setdefault(tuple(row[column] for column in run.axis_columns), []).append(index)
     silent: dict[str, list[tuple[str, ...]]] = {}
     run_ids = run.runs["run_id"].to_list()
     reductions = _sums(run.flows, ["group"], "cwnd_reductions_ecn")

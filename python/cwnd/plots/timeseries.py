@@ -59,9 +59,10 @@ def timeseries(
             panel.set_ylim(bottom=0)
         for panel in (window, rtt, delay):
             panel.margins(x=0)
+        window.set_title(name, loc="left")
         if len(window.lines) > 1:
-            window.legend(loc="upper right", ncols=min(len(window.lines), 3))
-        figure.suptitle(name)
+            above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
+            window.legend(ncols=min(len(window.lines), 3), **above)
         figure.align_ylabels()
     return figure
 
@@ -172,5 +173,6 @@ def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
         panel.fill_between(
             spread["time_s"], spread["low"], spread["high"], color=colour, alpha=0.25, lw=0
         )
-        label = f"{group}: median and middle 80 % of flows"
+        several = frame.filter(pl.col("group") == group)["flow_id"].n_unique() > 1
+        label = f"{group}, median and middle 80 %" if several else group
         panel.plot(spread["time_s"], spread["median"], **style.line(index), lw=0.9, label=label)
