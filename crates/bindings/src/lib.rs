@@ -1,0 +1,28 @@
+//! The extension module `cwnd._core`: what Python sees of the scenario reader and the simulator. No logic lives here.
+
+mod error;
+mod run;
+mod scenario;
+mod table;
+
+use pyo3::pymodule;
+
+/// The scenario reader and the simulator, in Rust.
+#[pymodule]
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::error::{Cancelled, ScenarioError};
+    #[pymodule_export]
+    use crate::run::{Control, Result};
+    #[pymodule_export]
+    use crate::scenario::{Cell, Scenario, json_schema, parse, reference_markdown};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
