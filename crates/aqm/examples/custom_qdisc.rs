@@ -1,0 +1,58 @@
+//! A queue discipline of your own: last in, first out, so that an overload delays old packets and not new ones.
+//! Run with `cargo run -p cwnd-aqm --example custom_qdisc`.
+
+use cwnd_aqm::{Backlog, Observer, Packet, Qdisc, Reason};
+use cwnd_units::{Ecn, Time};
+
+/// The newest packet goes first; a full stack drops what arrives.
+struct Lifo<P> {
+    stack: Vec<(P, Time)>,
+    limit: usize,
+}
+
+impl<P: Packet> Qdisc<P> for Lifo<P> {
+    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+        if self.stack.len() < self.limit {
+            self.stack.push((packet, now));
+        } else {
+            observer.dropped(now, &packet, Reason::Overlimit);
+        }
+    }
+    fn dequeue(&mut self, _now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+        self.stack.pop()
+    }
+    fn backlog(&self) -> Backlog {
+        let bytes = self.stack.iter().map(|(p, _)| u64::from(p.wire_bytes())).sum();
+        Backlog { packets: self.stack.len() as u64, bytes }
+    }
+}
+
+struct Numbered(u32);
+impl Packet for Numbered {
+    fn wire_bytes(&self) -> u32 {
+        1500
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    fn set_ce(&mut self) {}
+    fn flow_hash(&self) -> u64 {
+        0
+    }
+}
+
+struct Print;
+impl Observer<Numbered> for Print {
+    fn dropped(&mut self, now: Time, packet: &Numbered, reason: Reason) {
+        println!("{now}: packet {} dropped ({})", packet.0, reason.name());
+    }
+    fn marked(&mut self, _: Time, _: &Numbered, _: Reason) {}
+}
+
+fn main() {
+    let mut queue = Lifo { stack: Vec::new(), limit: 3 };
+    (0..5).for_each(|n| queue.enqueue(Time(1_000_000 * u64::from(n)), Numbered(n), &mut Print));
+    while let Some((packet, entered)) = queue.dequeue(Time(5_000_000), &mut Print) {
+        println!("packet {} sent after {}", packet.0, Time(5_000_000).since(entered));
+    }
+}

@@ -1,0 +1,10 @@
+//! The disciplines through their trait: one binary, so that helpers are shared and the link step is paid once.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod codel;
+mod common;
+mod fifo;
+mod fq_codel;
+mod invariants;
+mod pie;
+mod red;

@@ -1,0 +1,266 @@
+//! RED against the closed forms of Floyd & Jacobson 1993.
+
+use crate::common::{Log, Pkt, fill, link, ms};
+use cwnd_aqm::red::{Forced, Mode, Params, Red};
+use cwnd_aqm::{Qdisc, Reason};
+use cwnd_units::{Bytes, Params as _, QueueSize, Rng, Time};
+
+fn red(params: &Params) -> Red<Pkt> {
+    Red::new(params, &link(), Rng::named(1, "red"))
+}
+
+/// Thresholds far away, so that nothing is dropped.
+fn quiet() -> Params {
+    Params {
+        min_th: QueueSize::Packets(100_000),
+        max_th: QueueSize::Packets(300_000),
+        limit: QueueSize::Packets(1_000_000),
+        ..Params::default()
+    }
+}
+
+/// Offers `arrivals` packets to a queue whose length and average are `depth`; says how many arrivals after the one
+/// before each hit came.
+fn gaps_between_hits(
+    params: &Params,
+    depth: u64,
+    arrivals: u64,
+    packet: impl Fn(u64) -> Pkt,
+) -> (Vec<u64>, Log) {
+    // With a weight of 1 the average is the length that the last arrival found.
+    let mut queue = red(&Params { w_q: 1.0, ..params.clone() });
+    let mut log = Log::default();
+    while queue.backlog().packets < depth {
+        queue.enqueue(ms(0), packet(0), &mut log);
+    }
+    log = Log::default();
+    let (mut last, mut gaps) = (None, Vec::new());
+    for n in 0..arrivals {
+        let before = log.drops.len() + log.marks.len();
+        queue.enqueue(ms(1), packet(n), &mut log);
+        if log.drops.len() + log.marks.len() > before {
+            gaps.extend(last.map(|last| n - last));
+            last = Some(n);
+        }
+        if queue.backlog().packets > depth {
+            queue.dequeue(ms(1), &mut log);
+        }
+    }
+    (gaps, log)
+}
+
+/// Checks that `gaps` are spread evenly over `range` and over nothing else.
+fn assert_uniform(gaps: &[u64], range: core::ops::RangeInclusive<u64>) {
+    let values = range.clone().count() as f64;
+    let expected = gaps.len() as f64 / values;
+    for value in range.clone() {
+        let seen = gaps.iter().filter(|g| **g == value).count() as f64;
+        // Five standard deviations of a binomial count.
+        let allowed = 5.0 * (expected * (1.0 - 1.0 / values)).sqrt();
+        assert!(
+            (seen - expected).abs() < allowed,
+            "{value} came {seen} times, {expected} expected"
+        );
+    }
+    assert!(gaps.iter().all(|g| range.contains(g)), "{range:?}");
+}
+
+#[test]
+fn the_average_of_a_constant_queue_follows_the_closed_form() {
+    let (mut queue, mut log) = (red(&Params { w_q: 0.002, ..quiet() }), Log::default());
+    fill(&mut queue, ms(0), &mut log, (0..100).map(Pkt::plain));
+    let start = queue.average();
+    for n in 1..=2000 {
+        queue.enqueue(ms(0), Pkt::plain(n), &mut log);
+        queue.dequeue(ms(0), &mut log);
+        // avg_n = q + (avg_0 − q)(1 − w)^n.
+        let expected = 100.0 + (start - 100.0) * (1.0f64 - 0.002).powf(n as f64);
+        assert!((queue.average() - expected).abs() < 1e-9, "after {n}");
+    }
+}
+
+#[test]
+fn the_average_ages_over_idle_time_as_if_packets_had_come_to_an_empty_queue() {
+    let (mut queue, mut log) = (red(&Params { w_q: 0.002, ..quiet() }), Log::default());
+    fill(&mut queue, ms(0), &mut log, (0..1000).map(Pkt::plain));
+    let before = queue.average();
+    while queue.dequeue(ms(500), &mut log).is_some() {}
+    // 1500 B take 1.2 ms at 10 Mbit/s; 600 ms are m = 500 packets.
+    queue.enqueue(ms(1100), Pkt::plain(0), &mut log);
+    let expected = before * (1.0f64 - 0.002).powi(500);
+    assert!((queue.average() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_packet_dropped_from_an_idle_queue_does_not_end_the_idleness() {
+    let params = Params {
+        w_q: 0.002,
+        limit: QueueSize::Bytes(Bytes(150_000)),
+        min_th: QueueSize::Packets(100_000),
+        max_th: QueueSize::Packets(200_000),
+        ..Params::default()
+    };
+    let (mut queue, mut log) = (red(&params), Log::default());
+    fill(&mut queue, ms(0), &mut log, (0..100).map(Pkt::plain));
+    let before = queue.average();
+    while queue.dequeue(ms(0), &mut log).is_some() {}
+    queue.enqueue(ms(300), Pkt::plain(0).of_size(200_000), &mut log);
+    assert_eq!(log.drops.len(), 1);
+    queue.enqueue(ms(600), Pkt::plain(0), &mut log);
+    let expected = before * (1.0f64 - 0.002).powi(500);
+    assert!((queue.average() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn hits_are_spread_evenly_between_one_and_one_over_p_packets() {
+    // Half way from 5 to 15 with max_p 0.2: p_b = 0.1. The count rises before it is used (Fig. 2 of the paper), so
+    // the last of the ten chances is never needed.
+    let params = Params { max_p: 0.2, ..Params::default() };
+    let (gaps, log) = gaps_between_hits(&params, 10, 100_000, Pkt::plain);
+    assert_uniform(&gaps, 1..=9);
+    assert!(log.drops.iter().all(|d| d.2 == Reason::RedEarly));
+}
+
+#[test]
+fn with_wait_hits_are_spread_evenly_between_one_and_two_over_p_packets() {
+    let params = Params { max_p: 0.2, wait: true, ..Params::default() };
+    let (gaps, _) = gaps_between_hits(&params, 10, 100_000, Pkt::plain);
+    assert_uniform(&gaps, 10..=19);
+}
+
+#[test]
+fn in_byte_mode_a_packet_of_half_the_size_has_half_the_probability() {
+    let params = Params {
+        min_th: QueueSize::Bytes(Bytes(5_000)),
+        max_th: QueueSize::Bytes(Bytes(15_000)),
+        mean_packet: Bytes(1000),
+        mode: Mode::Bytes,
+        max_p: 0.2,
+        ..Params::default()
+    };
+    // 10 kB wait in either case: p_b = 0.1 for a packet of 1000 B.
+    let (gaps, _) = gaps_between_hits(&params, 10, 100_000, |n| Pkt::plain(n).of_size(1000));
+    assert_uniform(&gaps, 1..=9);
+    let (gaps, _) = gaps_between_hits(&params, 20, 100_000, |n| Pkt::plain(n).of_size(500));
+    assert_uniform(&gaps, 1..=19);
+}
+
+#[test]
+fn thresholds_are_read_in_any_unit_and_either_mode() {
+    // 7.5 kB = 5 packets of 1500 B = 6 ms at 10 Mbit/s = 0.06 BDP.
+    let sizes = [
+        (QueueSize::Packets(5), QueueSize::Packets(15)),
+        (QueueSize::Bytes(Bytes(7_500)), QueueSize::Bytes(Bytes(22_500))),
+        (QueueSize::MilliBdp(60), QueueSize::MilliBdp(180)),
+    ];
+    for mode in [Mode::Packets, Mode::Bytes] {
+        for (min_th, max_th) in sizes {
+            let params = Params { min_th, max_th, mode, max_p: 0.2, ..Params::default() };
+            let (gaps, _) = gaps_between_hits(&params, 10, 20_000, Pkt::plain);
+            assert_uniform(&gaps, 1..=9);
+        }
+    }
+}
+
+/// A queue whose average is exactly that of `depth` packets of 1500 B, by one packet of that size altogether.
+fn probability_at(params: &Params, depth: u32) -> (f64, Red<Pkt>) {
+    let mut queue = red(&Params { w_q: 1.0, mode: Mode::Bytes, ..params.clone() });
+    let mut log = Log::default();
+    queue.enqueue(ms(0), Pkt::plain(0).of_size(1500 * depth), &mut log);
+    assert!(log.drops.is_empty());
+    queue.enqueue(ms(0), Pkt::plain(1), &mut log);
+    (queue.probability().unwrap(), queue)
+}
+
+#[test]
+fn the_probability_follows_the_three_lines_of_gentle_red() {
+    let gentle = Params { max_p: 0.1, ..Params::default() };
+    for (depth, expected) in [
+        (4, 0.0),
+        (5, 0.0),
+        (10, 0.05),
+        (15, 0.1),
+        (20, 0.1 + 0.9 / 3.0),
+        (29, 0.1 + 0.9 * 14.0 / 15.0),
+        (30, 1.0),
+    ] {
+        let (p, _) = probability_at(&gentle, depth);
+        assert!((p - expected).abs() < 1e-12, "at {depth}: {p}");
+    }
+    let steep = Params { gentle: false, ..gentle };
+    for (depth, expected) in [(14, 0.09), (15, 1.0)] {
+        assert!((probability_at(&steep, depth).0 - expected).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn above_the_upper_threshold_ecn_capable_packets_are_dropped_or_marked_as_asked() {
+    for (forced, mark_p, marks) in
+        [(Forced::Drop, None, 0), (Forced::Mark, None, 1), (Forced::Mark, Some(0.5), 0)]
+    {
+        let params = Params { gentle: false, forced, mark_p, ..Params::default() };
+        let (_, mut queue) = probability_at(&params, 15);
+        let mut log = Log::default();
+        queue.enqueue(ms(0), Pkt::ect(0), &mut log);
+        assert_eq!((log.marks.len(), log.drops.len()), (marks, 1 - marks));
+        assert!(log.marks.iter().chain(&log.drops).all(|e| e.2 == Reason::RedForced));
+    }
+}
+
+#[test]
+fn between_the_thresholds_ecn_capable_packets_are_marked_up_to_the_bound_on_p() {
+    let params = Params { max_p: 0.2, ..Params::default() };
+    let (gaps, log) = gaps_between_hits(&params, 10, 10_000, Pkt::ect);
+    assert!(log.drops.is_empty());
+    assert_eq!(log.marks.len(), gaps.len() + 1);
+    // p_b is 0.1 here: ns-2's rule drops from its mark_p on, not below.
+    for (mark_p, marked) in [(0.11, true), (0.1, false)] {
+        let params = Params { mark_p: Some(mark_p), ..params.clone() };
+        let (_, log) = gaps_between_hits(&params, 10, 10_000, Pkt::ect);
+        assert_eq!((log.drops.is_empty(), log.marks.is_empty()), (marked, !marked));
+    }
+}
+
+#[test]
+fn a_full_queue_drops_whatever_the_ecn_field_says() {
+    let (mut queue, mut log) =
+        (red(&Params { limit: QueueSize::Packets(3), ..quiet() }), Log::default());
+    fill(&mut queue, ms(0), &mut log, (0..4).map(Pkt::ect));
+    assert_eq!(log.drops, [(Time::ZERO, Pkt::ect(3), Reason::Overlimit)]);
+}
+
+#[test]
+fn the_becn_preset_is_the_setting_of_the_paper() {
+    let mut params = Params::default();
+    assert!(params.apply_preset("becn"));
+    params.check().unwrap();
+    params.w_q = 1.0;
+    let (mut queue, mut log) = (red(&params), Log::default());
+    let packet = |n| Pkt::plain(n).of_size(1000);
+    // 15 packets of 1000 B are let in untouched; the sixteenth finds 15 KB and p_b = 0; at 45 KB all are dropped.
+    fill(&mut queue, ms(0), &mut log, (0..16).map(packet));
+    assert!(log.drops.is_empty());
+    assert_eq!(queue.probability(), Some(0.0));
+    fill(&mut queue, ms(0), &mut log, (16..1000).map(packet));
+    assert_eq!(queue.backlog().bytes, 45_000);
+    assert_eq!(queue.probability(), Some(1.0));
+    // Below that the probability rises to 0.1 over 30 KB.
+    queue.dequeue(ms(1), &mut log);
+    queue.dequeue(ms(1), &mut log);
+    queue.enqueue(ms(1), packet(0), &mut log);
+    assert!((queue.probability().unwrap() - 0.1 * 28.0 / 30.0).abs() < 1e-12);
+}
+
+#[test]
+fn contradictory_parameters_are_refused() {
+    let refused = |change: &dyn Fn(&mut Params)| {
+        let mut params = Params::default();
+        change(&mut params);
+        params.check().unwrap_err().key
+    };
+    assert_eq!(refused(&|p| p.max_th = p.min_th), "max_th");
+    assert_eq!(refused(&|p| p.max_p = 0.0), "max_p");
+    assert_eq!(refused(&|p| p.w_q = 1.5), "w_q");
+    assert_eq!(refused(&|p| p.mean_packet = Bytes(0)), "mean_packet");
+    assert_eq!(refused(&|p| p.mark_p = Some(2.0)), "mark_p");
+}
