@@ -224,10 +224,21 @@ impl Sender {
         self.backoff += 1;
         let rank = (self.expired as usize - 1).min(TIMEOUT_RANKS - 1);
         self.counters.timeouts[rank] += 1;
-        let path = self.path(now);
+        let mut path = self.path(now);
+        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged: while SACK recovery
+        // waits for a lost retransmission, new data goes on being sent and SACKed, and that sum grows without bound.
+        // What RFC 6675 calls pipe is what FlightSize meant.
+        path.flight_size = self.in_flight_before_timeout();
         self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
         self.begin_loss_state();
         self.rto_deadline = now + self.rto();
+    }
+
+    fn in_flight_before_timeout(&self) -> u64 {
+        match self.config.params.recovery {
+            Recovery::Sack => self.scoreboard.pipe(self.una, self.nxt),
+            _ => self.high - self.una,
+        }
     }
 
     /// Everything outstanding counts as lost and is sent again as the window allows.
