@@ -74,3 +74,51 @@ impl DepartureRate {
         Some(took)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One packet of 1000 B leaves each millisecond from `from`, with `backlog` staying.
+    fn leave(rate: &mut DepartureRate, from: u64, packets: u64, backlog: u64) -> Vec<Duration> {
+        (from..from + packets)
+            .filter_map(|n| rate.left(Time(n * 1_000_000), 1000, backlog))
+            .collect()
+    }
+
+    #[test]
+    fn a_rate_is_measured_while_enough_waits() {
+        let mut rate = DepartureRate::new(10_000, 0.125);
+        assert_eq!(leave(&mut rate, 0, 100, 9_999), []);
+        assert!(!rate.is_known());
+        // Ten packets: the first takes no time, then each count takes its ten.
+        let took = leave(&mut rate, 100, 30, 10_000);
+        assert_eq!(
+            took,
+            [Duration::from_millis(9), Duration::from_millis(10), Duration::from_millis(10)]
+        );
+        // 10/9 of a packet a millisecond at first; an eighth of the difference goes with each later count.
+        let expected = 1e-3 * (1.0 + 0.875 * 0.875 / 9.0);
+        assert!((rate.average / expected - 1.0).abs() < 1e-12);
+        assert_eq!(rate.delay(5_000), Duration((5_000.0 / expected) as u64));
+    }
+
+    #[test]
+    fn idle_time_is_not_counted() {
+        let mut rate = DepartureRate::new(10_000, 1.0);
+        leave(&mut rate, 0, 19, 10_000);
+        // The count that ends with little waiting is the last; the next one starts from its own first packet.
+        assert_eq!(leave(&mut rate, 19, 1, 500).len(), 1);
+        assert_eq!(leave(&mut rate, 5_000, 10, 10_000), [Duration::from_millis(9)]);
+    }
+
+    #[test]
+    fn a_count_that_took_no_time_goes_on() {
+        let mut rate = DepartureRate::new(1_000, 1.0);
+        assert_eq!(rate.left(Time(5), 1000, 2_000), None);
+        assert_eq!(rate.left(Time(1_000_005), 1000, 2_000), Some(Duration::from_millis(1)));
+        assert!((rate.average - 2e-3).abs() < 1e-15);
+        rate.reset();
+        assert_eq!(rate.delay(1_000), Duration::ZERO);
+    }
+}

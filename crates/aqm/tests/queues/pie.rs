@@ -153,7 +153,6 @@ fn packets_are_hit_with_the_probability() {
     for id in 0..n {
         queue.enqueue(now, Pkt::ect(id), &mut log);
         queue.dequeue(now, &mut log);
-        fill(&mut queue, now, &mut Log::default(), core::iter::empty());
     }
     assert!(log.drops.is_empty());
     assert!(log.marks.iter().all(|m| m.2 == Reason::Pie && m.1.ecn == Ecn::Ce));
@@ -167,7 +166,7 @@ fn derandomised_hits_come_neither_in_clumps_nor_far_apart() {
     let (mut queue, p) = congested(&Params { derandomise: true, ..Params::default() }, 0.02, 10);
     let now = queue.next_timer().unwrap();
     let mut log = Log::default();
-    for id in 0..200_000 {
+    for id in 0..2_000_000 {
         queue.enqueue(now, Pkt::ect(id), &mut log);
         queue.dequeue(now, &mut log);
     }
@@ -177,7 +176,8 @@ fn derandomised_hits_come_neither_in_clumps_nor_far_apart() {
         (gaps.iter().copied().fold(f64::MAX, f64::min), gaps.iter().copied().fold(0.0, f64::max));
     // RFC 8033 § 5.4: from 0.85 gathered to 8.5.
     assert!(least >= (0.85 / p).floor() && least <= (0.85 / p).ceil() + 2.0, "{least} with p {p}");
-    assert!(most <= (8.5 / p).ceil(), "{most}");
+    // Of 20000 geometric times some would be longer than that.
+    assert!((most - 8.5 / p).abs() <= 1.0, "{most} with p {p}");
     // Afterwards chance decides with p: the mean is 0.85/p to be waited for, then a geometric time.
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     assert!((mean * p - 1.85).abs() < 0.08, "{}", mean * p);
@@ -205,37 +205,30 @@ fn byte_mode_hits_small_packets_less() {
 
 #[test]
 fn a_queue_of_two_packets_and_a_low_delay_are_left_alone() {
-    // Two packets: no matter how high the probability.
-    let (mut queue, _) = congested(&Params::default(), 0.5, 2);
-    let now = queue.next_timer().unwrap();
-    let mut log = Log::default();
-    while queue.dequeue(now, &mut log).is_some() {}
-    for id in 0..1000 {
-        fill(
-            &mut queue,
-            now,
-            &mut log,
-            [Pkt::plain(id), Pkt::plain(id), Pkt::plain(id)].into_iter(),
-        );
-        while queue.dequeue(now, &mut log).is_some() {}
+    // Every arrival finds two packets: none is hit, no matter how high the probability. With three some are.
+    for (waiting, excused) in [(2, true), (3, false)] {
+        let (mut queue, _) = congested(&Params::default(), 0.5, waiting);
+        let now = queue.next_timer().unwrap();
+        let mut log = Log::default();
+        for id in 0..1000 {
+            queue.enqueue(now, Pkt::ect(id), &mut log);
+            if queue.backlog().packets > waiting {
+                queue.dequeue(now, &mut log);
+            }
+        }
+        assert_eq!(log.drops.is_empty(), excused, "{waiting} packets");
     }
-    assert!(log.drops.is_empty(), "each arrival found at most two packets");
     // A delay below half the target: excused below a probability of 0.2, not above.
-    for (wanted, excused) in [(0.3, true), (0.6, false)] {
+    for (wanted, delay, excused) in [(0.3, 7, true), (0.3, 9, false), (0.6, 7, false)] {
         let (mut queue, _) = congested(&Params::default(), wanted, 10);
         let due = queue.next_timer().unwrap();
-        let mut log = Log::default();
-        update_with(&mut queue, Duration::from_millis(7));
+        update_with(&mut queue, Duration::from_millis(delay));
         let p = queue.probability().unwrap();
-        assert!(p > 0.1 && (p < 0.2) == excused, "{p}");
-        while queue.backlog().packets < 10 {
-            queue.enqueue(due, Pkt::plain(0), &mut log);
-        }
-        log = Log::default();
-        for id in 0..1000 {
-            queue.enqueue(due, Pkt::ect(id), &mut log);
-        }
-        assert_eq!(log.drops.iter().filter(|d| d.2 == Reason::Pie).count() == 0, excused);
+        assert!(p > 0.1 && (p < 0.2) == (wanted < 0.5), "{p}");
+        let mut log = Log::default();
+        fill(&mut queue, due, &mut log, (0..500).map(Pkt::plain));
+        assert!(log.drops.iter().all(|d| d.2 == Reason::Pie));
+        assert_eq!(log.drops.is_empty(), excused, "{delay} ms at {p}");
     }
 }
 

@@ -229,6 +229,47 @@ fn a_full_queue_drops_whatever_the_ecn_field_says() {
     assert_eq!(log.drops, [(Time::ZERO, Pkt::ect(3), Reason::Overlimit)]);
 }
 
+/// A queue with p_b = 0.1 at ten packets, that hits nothing for ten packets after the last hit.
+fn waiting_ten() -> Params {
+    Params {
+        max_p: 0.2,
+        wait: true,
+        w_q: 1.0,
+        limit: QueueSize::Bytes(Bytes(100_000)),
+        ..Params::default()
+    }
+}
+
+#[test]
+fn a_drop_for_lack_of_space_counts_as_a_hit() {
+    let (mut queue, mut log) = (red(&waiting_ten()), Log::default());
+    fill(&mut queue, ms(0), &mut log, (0..10).map(Pkt::plain));
+    for n in 0..2000 {
+        // Every ninth packet does not fit.
+        let size = if n % 9 == 0 { 200_000 } else { 1500 };
+        queue.enqueue(ms(1), Pkt::plain(n).of_size(size), &mut log);
+        if queue.backlog().packets > 10 {
+            queue.dequeue(ms(1), &mut log);
+        }
+    }
+    assert!(log.drops.iter().all(|d| d.2 == Reason::Overlimit && d.1.size == 200_000));
+}
+
+#[test]
+fn below_the_lower_threshold_the_count_starts_over() {
+    let (mut queue, mut log) = (red(&waiting_ten()), Log::default());
+    for _ in 0..500 {
+        // Up to ten packets, a few more arrivals, and down again before ten of them were above the threshold.
+        fill(&mut queue, ms(0), &mut log, (0..10).map(Pkt::plain));
+        for n in 0..4 {
+            queue.enqueue(ms(0), Pkt::plain(n), &mut log);
+            queue.dequeue(ms(0), &mut log);
+        }
+        while queue.dequeue(ms(0), &mut log).is_some() {}
+    }
+    assert!(log.drops.is_empty());
+}
+
 #[test]
 fn the_becn_preset_is_the_setting_of_the_paper() {
     let mut params = Params::default();
