@@ -31,8 +31,14 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     {
         cx.sink.error(at, "flow", "there are no flows: write a section such as [flow.main]");
     }
-    let (flow, topology) = (flow?.0, topology?);
-    let groups = flows::groups(flow, &topology, cx);
+    let groups = flow.map(|(flow, _)| flows::groups(flow, topology.as_ref(), cx));
+    if let (Some(groups), Some(run)) = (&groups, &run) {
+        for group in groups.iter().flatten() {
+            starts_in_time(group, run.duration, root, cx);
+            arrivals(group, run.duration, root, cx);
+        }
+    }
+    let (groups, topology) = (groups?, topology?);
     let dumbbell = topology.dumbbell.is_some();
     let links = links_with_bdp(topology.links, &groups, cx);
     let groups: Option<Vec<FlowGroup>> = groups.into_iter().collect();
@@ -133,7 +139,9 @@ fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {
         (None, None) => {
             let message =
                 "there is nothing to send over: write [dumbbell], or links such as [link.a-b]";
-            cx.sink.missing(top.at, "dumbbell", message);
+            if !top.misspelt("dumbbell") && !top.misspelt("link") {
+                cx.sink.missing(top.at, "dumbbell", message);
+            }
             None
         }
     }
@@ -200,15 +208,13 @@ fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
             u128::from(duration.0 / sample.0) * u128::from(flows + scenario.links.len() as u64);
         if rows > MOST_ROWS {
             let message = format!(
-                "samples every {sample} of {flows} flows over {duration} would be {rows} rows, more than {MOST_ROWS}"
+                "a sample of each flow and link every {sample} would give {rows} rows: at most {MOST_ROWS}"
             );
             let problem = cx.sink.error(locate(root, &["run", "sample"]), "run.sample", message);
             problem.help("sample less often, or write `sample = \"none\"`");
         }
     }
     for group in &scenario.flows {
-        starts_in_time(group, duration, root, cx);
-        arrivals(group, duration, root, cx);
         ecn(group, &scenario.links, root, cx);
     }
 }

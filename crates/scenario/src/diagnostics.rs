@@ -190,6 +190,15 @@ impl Sink {
         self.problems.retain(|p| !p.missing);
     }
 
+    /// Forgets what stands on a line of which `other` tells something: it may come of that.
+    pub fn forgive_lines_of(&mut self, other: &Self, text: &str) {
+        let line = |p: &Problem| {
+            let bytes = text.as_bytes();
+            bytes[..p.span.start.min(bytes.len())].iter().filter(|&&b| b == b'\n').count()
+        };
+        self.problems.retain(|p| other.problems.iter().all(|o| line(o) != line(p)));
+    }
+
     /// How many problems there are.
     pub fn len(&self) -> usize {
         self.problems.len()

@@ -20,6 +20,8 @@ pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 pub struct Document<'f> {
     pub(crate) sources: Vec<Source>,
     pub(crate) root: Table,
+    /// What is wrong already before anything is known of scenarios, such as a number that is too large.
+    told: Sink,
     pub(crate) files: Files<'f>,
 }
 
@@ -72,15 +74,22 @@ impl<'f> Document<'f> {
     /// Reads a scenario file's text. `source_name` is its path: errors show it, and its stem is the default name.
     ///
     /// # Errors
-    /// If the text is not TOML; all that is wrong with it as a scenario is told by [`Document::plan`].
+    /// If the text is not TOML, with all else that is wrong with it. What is wrong with a scenario that is TOML is told
+    /// by [`Document::plan`], when overrides have had their say.
     pub fn parse(source_name: &str, text: &str, files: Files<'f>) -> Result<Self, Diagnostics> {
         let sources = vec![Source { name: source_name.to_owned(), text: text.to_owned() }];
-        let mut sink = Sink::default();
-        let root = tree::parse_document(0, text, &mut sink);
-        if sink.has_errors() {
-            return Err(sink.finish(&sources));
+        let (mut malformed, mut told) = (Sink::default(), Sink::default());
+        let root = tree::parse_document(0, text, &mut malformed, &mut told);
+        let document = Self { sources, root, told, files };
+        if !malformed.has_errors() {
+            return Ok(document);
         }
-        Ok(Self { sources, root, files })
+        // What can be read is looked at all the same, apart from the lines that can't.
+        let (mut rest, _) = document.look();
+        rest.forgive_missing();
+        rest.forgive_lines_of(&malformed, text);
+        malformed.merge(rest);
+        Err(malformed.finish(&document.sources))
     }
 
     /// Overrides keys, each written `path=value` as in `flow.main.rtt=200 ms`. The value is read as TOML if it is
@@ -106,29 +115,23 @@ impl<'f> Document<'f> {
             sink.error(whole, "", message).help("write it like `flow.main.rtt=200 ms`");
             return None;
         };
-        let offset = path.len() + 1;
+        let offset = text.len() - value.trim_start().len();
+        let value = value.trim();
+        let span = Span { start: offset, end: offset + value.len(), ..whole };
         let path = KeyPath::parse(path.trim_end(), whole, sink)?;
-        let mut value_sink = Sink::default();
-        let node = tree::parse_value(source, offset, value, &mut value_sink);
-        let node = match node {
-            Some(node) if !value_sink.has_errors() => node,
+        if value.is_empty() {
+            sink.error(span, &path.text, format!("`{}` is given no value", path.text));
+            return None;
+        }
+        let mut told = Sink::default();
+        let node = match tree::parse_value(source, offset, value, &mut told) {
+            Some(node) if !told.has_errors() => node,
             // What opens like TOML was meant as TOML; anything else is a bare string.
-            _ if value.trim_start().starts_with(['{', '[', '"', '\''])
-                || value.trim().is_empty() =>
-            {
-                let value_span = Span { start: offset, ..whole };
-                let message = if value.trim().is_empty() {
-                    format!("`{}` is given no value", path.text)
-                } else {
-                    format!("the value of `{}` is not TOML", path.text)
-                };
-                sink.error(value_span, &path.text, message);
+            _ if value.starts_with(['{', '[', '"', '\'']) => {
+                sink.merge(told);
                 return None;
             }
-            _ => Node {
-                item: Item::Value(cwnd_units::Value::Text(value.trim().to_owned())),
-                span: Span { start: offset, ..whole },
-            },
+            _ => Node { item: Item::Value(cwnd_units::Value::Text(value.to_owned())), span },
         };
         paths::set(&mut self.root, &path, node, sink).then_some(())
     }
@@ -154,6 +157,25 @@ impl<'f> Document<'f> {
     /// # Errors
     /// All that is wrong with the scenario, in any of its cells.
     pub fn plan(&self) -> Result<Plan, Diagnostics> {
+        let (told, planned) = self.look();
+        let diagnostics = told.finish(&self.sources);
+        match planned {
+            Some((sweep, cells)) if !diagnostics.has_errors() => {
+                let first = cells.first().map(|cell| &cell.scenario);
+                Ok(Plan {
+                    name: first.map(|s| s.name.clone()).unwrap_or_default(),
+                    description: first.map(|s| s.description.clone()).unwrap_or_default(),
+                    axes: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
+                    cells,
+                    warnings: diagnostics,
+                })
+            }
+            _ => Err(diagnostics),
+        }
+    }
+
+    /// Reads everything: what there is to tell, and what there is to run.
+    fn look(&self) -> (Sink, Option<(Sweep, Vec<Cell>)>) {
         let mut cx = Context { sink: Sink::default(), files: self.files, traces: BTreeMap::new() };
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
@@ -162,23 +184,25 @@ impl<'f> Document<'f> {
             None => Some(Sweep::none()),
             Some(entry) => Sweep::read(entry, &mut cx),
         };
-        let mut told = core::mem::take(&mut cx.sink);
+        let mut told = self.told.clone();
+        told.merge(core::mem::take(&mut cx.sink));
         let Some(sweep) = sweep else {
             // The rest of the file is looked at all the same; what it lacks, an axis may have been to give.
             cell::read(&root, &self.stem(), &mut cx);
             cx.sink.forgive_missing();
             told.merge(cx.sink);
-            return Err(told.finish(&self.sources));
+            return (told, None);
         };
         let mut cells = Vec::new();
         for combination in 0..sweep.combinations() {
             let mut root = root.clone();
-            let read = if sweep.apply(combination, &mut root, &mut cx.sink) {
-                cell::read(&root, &self.stem(), &mut cx)
-            } else {
-                None
-            };
-            let good = !cx.sink.has_errors();
+            let applied = sweep.apply(combination, &mut root, &mut cx.sink);
+            let read = cell::read(&root, &self.stem(), &mut cx);
+            if !applied {
+                // What could not be set may be what is missing.
+                cx.sink.forgive_missing();
+            }
+            let good = applied && !cx.sink.has_errors();
             told.merge(core::mem::take(&mut cx.sink));
             if let Some(read) = read.filter(|_| good) {
                 repeat(&read, &sweep, combination, &mut cells, &mut told);
@@ -187,18 +211,7 @@ impl<'f> Document<'f> {
                 break;
             }
         }
-        let diagnostics = told.finish(&self.sources);
-        if diagnostics.has_errors() {
-            return Err(diagnostics);
-        }
-        let first = cells.first().map(|cell| &cell.scenario);
-        Ok(Plan {
-            name: first.map(|s| s.name.clone()).unwrap_or_default(),
-            description: first.map(|s| s.description.clone()).unwrap_or_default(),
-            axes: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
-            cells,
-            warnings: diagnostics,
-        })
+        (told, Some((sweep, cells)))
     }
 
     /// The cells of [`Document::plan`].

@@ -9,36 +9,48 @@ use crate::model::{FlowGroup, Workload};
 use crate::reader::{At, Context, OptionalRate, Section, choice, preset_or_table, unknown_name};
 use crate::routes::{broken, shortest};
 use crate::sections::{
-    DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, WORKLOADS,
+    DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key, WORKLOADS,
 };
 use crate::tree::{Entry, Item, Table};
 
 /// The most flows of a scenario.
 pub(crate) const MOST_FLOWS: u64 = 10_000_000;
 
-/// The groups; one that could not be read is `None`.
+/// The groups; one that could not be read is `None`. Without a topology only what they say of themselves is looked at.
 pub(crate) fn groups(
     table: &Table,
-    topology: &Topology,
+    topology: Option<&Topology>,
     cx: &mut Context<'_>,
 ) -> Vec<Option<FlowGroup>> {
     table.entries.iter().map(|entry| group(entry, topology, cx)).collect()
 }
 
-fn group(entry: &Entry, topology: &Topology, cx: &mut Context<'_>) -> Option<FlowGroup> {
+fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Option<FlowGroup> {
     let path = format!("flow.{}", entry.key);
     let Some(table) = entry.node.table() else {
         At { node: &entry.node, path: &path }.wrong_kind("a table with the keys of a group", cx);
         return None;
     };
-    let keys: &'static [&'static [_]] =
-        if topology.dumbbell.is_some() { &[FLOW, FLOW_DUMBBELL] } else { &[FLOW, FLOW_GRAPH] };
-    let section = Section::new(table, keys, path, entry.key_span, cx);
+    let dumbbell = topology.map(|t| t.dumbbell.is_some());
+    let (keys, others): (&'static [&'static [Key]], &[Key]) = match dumbbell {
+        Some(true) => (&[FLOW, FLOW_DUMBBELL], FLOW_GRAPH),
+        Some(false) => (&[FLOW, FLOW_GRAPH], FLOW_DUMBBELL),
+        None => (&[FLOW, FLOW_DUMBBELL, FLOW_GRAPH], &[]),
+    };
+    let elsewhere = |key: &str| {
+        let (theirs, ours) = match dumbbell {
+            Some(true) => ("graph of links", "dumbbell"),
+            _ => ("dumbbell", "graph of links"),
+        };
+        let found = others.iter().any(|other| other.name == key);
+        found.then(|| format!("it is for a {theirs}, and this is a {ours}"))
+    };
+    let section = Section::with_hint(table, keys, path, entry.key_span, &elsewhere, cx);
     let count = count(&section, cx);
-    let way = match &topology.dumbbell {
+    let way = topology.and_then(|topology| match &topology.dumbbell {
         Some(dumbbell) => across(&section, dumbbell, cx),
         None => through(&section, topology, cx),
-    };
+    });
     let controller = section.read("controller", cx, |at, cx| {
         choice::<ControllerParams>(at, "controller", DEFAULT_CONTROLLER, cx)
     });

@@ -110,11 +110,13 @@ fn names_what_is_there(
         return true;
     }
     let whole: Vec<&str> = parts.iter().map(|p| p.0.as_str()).collect();
-    let message = match closest(name, known.iter().copied()) {
-        Some(near) => format!("there is no `{}`, did you mean `{near}`?", whole.join(".")),
-        None => format!("there is no `{}`", whole.join(".")),
-    };
-    let problem = sink.error(*span, &path.text, message);
+    let whole = whole.join(".");
+    if let Some(near) = closest(name, known.iter().copied()) {
+        let message = format!("there is no `{whole}`, did you mean `{near}`?");
+        sink.error(*span, &path.text, message);
+        return false;
+    }
+    let problem = sink.error(*span, &path.text, format!("there is no `{whole}`"));
     problem.help(if known.is_empty() {
         format!("`{}` is empty", above.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join("."))
     } else {
@@ -141,7 +143,7 @@ mod tests {
 
     fn set_text(document: &str, path: &str, value: &str) -> Result<Table, Sink> {
         let mut sink = Sink::default();
-        let mut root = parse_document(0, document, &mut sink);
+        let mut root = parse_document(0, document, &mut Sink::default(), &mut sink);
         let path = KeyPath::parse(path, Span::default(), &mut sink);
         let value = parse_value(0, 0, value, &mut sink).unwrap();
         if path.is_some_and(|p| set(&mut root, &p, value, &mut sink)) {

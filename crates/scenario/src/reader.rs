@@ -6,7 +6,7 @@ use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{Sink, Span};
 use crate::document::Files;
-use crate::sections::{Fallback, Key};
+use crate::sections::{Fallback, Form, Key};
 use crate::suggest::{closest, list};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
 
@@ -28,6 +28,9 @@ pub(crate) struct At<'t> {
 impl At<'_> {
     /// Reports that another kind of value is expected here.
     pub fn wrong_kind(&self, wanted: &str, cx: &mut Context<'_>) {
+        if matches!(self.node.item, Item::Broken) {
+            return;
+        }
         let message = format!("expected {wanted}, found {}", self.node.describe());
         cx.sink.error(self.node.span, self.path, message);
     }
@@ -52,6 +55,7 @@ impl At<'_> {
 pub(crate) struct Section<'t> {
     table: &'t Table,
     keys: &'static [&'static [Key]],
+    /// Path of the section; empty for the file itself.
     pub path: String,
     /// Where to point for what is absent.
     pub at: Span,
@@ -67,15 +71,38 @@ impl<'t> Section<'t> {
         cx: &mut Context<'_>,
     ) -> Self {
         let section = Self { table, keys, path: path.into(), at };
-        for entry in &table.entries {
-            if !section.names().any(|name| name == entry.key) {
-                let title = section.title();
-                let path = section.path_of(&entry.key);
-                let names: Vec<&str> = section.names().collect();
-                unknown_key(entry, &path, &title, &names, cx);
-            }
-        }
+        section.tell_unknown(&|_| None, cx);
         section
+    }
+
+    /// As [`Section::new`]; `elsewhere` says of an unknown key where it belongs.
+    pub fn with_hint(
+        table: &'t Table,
+        keys: &'static [&'static [Key]],
+        path: impl Into<String>,
+        at: Span,
+        elsewhere: &dyn Fn(&str) -> Option<String>,
+        cx: &mut Context<'_>,
+    ) -> Self {
+        let section = Self { table, keys, path: path.into(), at };
+        section.tell_unknown(elsewhere, cx);
+        section
+    }
+
+    fn tell_unknown(&self, elsewhere: &dyn Fn(&str) -> Option<String>, cx: &mut Context<'_>) {
+        let names: Vec<&str> = self.names().collect();
+        for entry in self.table.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
+            let path = self.path_of(&entry.key);
+            let hint = elsewhere(&entry.key);
+            unknown_key(entry, &path, &self.title(), &names, hint, cx);
+        }
+    }
+
+    /// Whether a key is there under a name that was meant to be its own.
+    pub fn misspelt(&self, name: &str) -> bool {
+        let names: Vec<&str> = self.names().collect();
+        let unknown = self.table.keys().filter(|key| !names.contains(key));
+        unknown.into_iter().any(|key| closest(key, names.iter().copied()) == Some(name))
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
@@ -120,9 +147,13 @@ impl<'t> Section<'t> {
                 read(At { node: &node, path: &path }, cx)
             }
             Fallback::Required | Fallback::Derived(_) => {
-                let message = format!("{} lacks the key `{name}`", self.title());
-                let problem = cx.sink.missing(self.at, path, message);
-                problem.help(format!("{name}: {}", first_sentence(key.doc)));
+                if !self.misspelt(name) {
+                    let (what, example) = example(key);
+                    let message = format!("{} lacks {what}", self.title());
+                    let problem = cx.sink.missing(self.at, path, message);
+                    let doc = key.doc.trim().trim_end_matches('.');
+                    problem.help(format!("{doc}, such as {example}"));
+                }
                 None
             }
         }
@@ -153,10 +184,15 @@ pub(crate) fn unknown_key(
     path: &str,
     title: &str,
     names: &[&str],
+    hint: Option<String>,
     cx: &mut Context<'_>,
 ) {
     let key = &entry.key;
-    if let Some(name) = closest(key, names.iter().copied()) {
+    if let Some(hint) = hint {
+        let message = format!("unknown key `{key}` in {title}: {hint}");
+        let problem = cx.sink.error(entry.key_span, path, message);
+        problem.help(format!("there are {}", list(names.iter().copied())));
+    } else if let Some(name) = closest(key, names.iter().copied()) {
         let message = format!("unknown key `{key}`, did you mean `{name}`?");
         cx.sink.error(entry.key_span, path, message);
     } else {
@@ -172,13 +208,19 @@ pub(crate) fn unknown_key(
 
 /// Tells of a name that is not among `names`.
 pub(crate) fn unknown_name(at: At<'_>, what: &str, names: &[&str], cx: &mut Context<'_>) {
+    unknown_name_of(at, (what, ""), names, cx);
+}
+
+/// Tells of a name of a `what` that `owner` does not have.
+fn unknown_name_of(at: At<'_>, (what, owner): (&str, &str), names: &[&str], cx: &mut Context<'_>) {
     let Some(text) = at.node.text() else {
         at.wrong_kind(&format!("the name of a {what}"), cx);
         return;
     };
+    let of = if owner.is_empty() { String::new() } else { format!(" of the {owner}") };
     let message = match closest(text, names.iter().copied()) {
-        Some(name) => format!("unknown {what} `{text}`, did you mean `{name}`?"),
-        None => format!("unknown {what} `{text}`"),
+        Some(name) => format!("unknown {what} `{text}`{of}, did you mean `{name}`?"),
+        None => format!("unknown {what} `{text}`{of}"),
     };
     let help = if names.is_empty() {
         format!("there is no {what} at all")
@@ -201,8 +243,7 @@ pub(crate) fn choice<T: ParamsChoice>(
         if chosen.is_none() {
             unknown_name(at, what, &kinds, cx);
         }
-        let mut chosen = chosen?;
-        return parameters(chosen.params_mut(), &EMPTY, &[], at, what, cx).then_some(chosen);
+        return chosen;
     };
     let kind_path = format!("{}.kind", at.path);
     let chosen = match table.get("kind") {
@@ -217,11 +258,16 @@ pub(crate) fn choice<T: ParamsChoice>(
     };
     let mut chosen = chosen?;
     let title = format!("{what} `{}`", chosen.kind());
-    let good = parameters(chosen.params_mut(), table, &["kind"], at, &title, cx);
-    if !good {
-        return None;
-    }
-    Some(chosen)
+    let elsewhere = |key: &str| {
+        let having: Vec<&str> = kinds
+            .iter()
+            .copied()
+            .filter(|kind| T::of_kind(kind).is_some_and(|c| c.params().get(key).is_some()))
+            .collect();
+        (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
+    };
+    let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere };
+    parameters(chosen.params_mut(), table, &shape, at, cx).then_some(chosen)
 }
 
 /// An endpoint's kind of choice: the name of a preset, or `{ preset = "linux", ecn = true }`.
@@ -232,12 +278,15 @@ pub(crate) fn preset_or_table<P: Params + Default>(
 ) -> Option<P> {
     let mut params = P::default();
     let good = match at.node.table() {
-        Some(table) => parameters(&mut params, table, &[], at, title, cx),
+        Some(table) => {
+            let shape = Shape { title, besides: &[], elsewhere: &|_| None };
+            parameters(&mut params, table, &shape, at, cx)
+        }
         None => {
             let found = at.node.text().is_some_and(|name| params.apply_preset(name));
             if !found {
                 let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
-                unknown_name(at, &format!("preset of the {title}"), &names, cx);
+                unknown_name_of(at, ("preset", title), &names, cx);
             }
             found
         }
@@ -245,17 +294,23 @@ pub(crate) fn preset_or_table<P: Params + Default>(
     good.then_some(params)
 }
 
-const EMPTY: Table = Table { entries: Vec::new() };
+/// What a table of parameters is called and what it takes besides them.
+struct Shape<'a> {
+    title: &'a str,
+    besides: &'a [&'static str],
+    /// Where a key belongs that is unknown here.
+    elsewhere: &'a dyn Fn(&str) -> Option<String>,
+}
 
 /// Sets parameters from a table: the preset first, then the keys one by one, then a look at the whole.
 fn parameters(
     params: &mut dyn Params,
     table: &Table,
-    besides: &[&'static str],
+    shape: &Shape<'_>,
     at: At<'_>,
-    title: &str,
     cx: &mut Context<'_>,
 ) -> bool {
+    let title = shape.title;
     let path_of = |key: &str| format!("{}.{key}", at.path);
     let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
     let mut good = true;
@@ -263,28 +318,32 @@ fn parameters(
         && !entry.node.text().is_some_and(|name| params.apply_preset(name))
     {
         let path = path_of("preset");
-        let what = format!("preset of the {title}");
-        unknown_name(At { node: &entry.node, path: &path }, &what, &presets, cx);
+        unknown_name_of(At { node: &entry.node, path: &path }, ("preset", title), &presets, cx);
         good = false;
     }
     let mut names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
-    names.extend_from_slice(besides);
+    names.extend_from_slice(shape.besides);
     if !presets.is_empty() {
         names.push("preset");
     }
     for entry in &table.entries {
         let key = entry.key.as_str();
         let path = path_of(key);
-        if besides.contains(&key) || key == "preset" {
+        if shape.besides.contains(&key) || key == "preset" {
             continue;
         }
         let Some(field) = params.fields().iter().find(|f| f.name == key) else {
-            unknown_key(entry, &path, &format!("the {title}"), &names, cx);
+            let hint = (shape.elsewhere)(key);
+            unknown_key(entry, &path, &format!("the {title}"), &names, hint, cx);
             good = false;
             continue;
         };
         let set = match &entry.node.item {
             Item::Value(value) => params.set(key, value).map_err(|e| e.0),
+            Item::Broken => {
+                good = false;
+                continue;
+            }
             _ => Err(format!("expected {}, found {}", phrase(field.kind), entry.node.describe())),
         };
         if let Err(message) = set {
@@ -335,8 +394,18 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
     }
 }
 
-/// The first sentence of a key's documentation.
-pub(crate) fn first_sentence(doc: &str) -> &str {
-    let doc = doc.trim();
-    doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
+/// What a key is, and how it may be written.
+fn example(key: &Key) -> (String, String) {
+    let name = key.name;
+    let value = match key.form {
+        Form::Section => return (format!("the section [{name}]"), format!("[{name}]")),
+        Form::Named => return (format!("a section [{name}.NAME]"), format!("[{name}.main]")),
+        Form::LinkRate | Form::OptionalRate | Form::Plain(Kind::Rate) => "\"10 Mbit/s\"",
+        Form::DurationDist | Form::Plain(Kind::Duration) => "\"100 ms\"",
+        Form::SizeDist => "\"30 kB\"",
+        Form::Paths => "\"flow.main.rtt\"",
+        Form::Values => "[\"100 ms\", \"200 ms\"]",
+        _ => "\"...\"",
+    };
+    (format!("the key `{name}`"), format!("`{name} = {value}`"))
 }

@@ -257,7 +257,7 @@ fn brief(node: &Node) -> String {
         Item::Value(Value::Bool(b)) => b.to_string(),
         Item::Value(Value::Integer(i)) => i.to_string(),
         Item::Value(Value::Float(x)) => x.to_string(),
-        Item::Datetime => "date".to_owned(),
+        Item::Datetime | Item::Broken => String::new(),
         Item::Array(list) => {
             let parts: Vec<String> = list.iter().map(brief).collect();
             format!("[{}]", parts.join(", "))

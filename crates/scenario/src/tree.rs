@@ -19,6 +19,8 @@ pub(crate) enum Item {
     Array(Vec<Node>),
     Table(Table),
     Datetime,
+    /// What could not be read; it was told of when that was tried.
+    Broken,
 }
 
 /// Keys and values, in the order of the file.
@@ -73,7 +75,7 @@ impl Node {
                 e.key_span = span;
                 e.node.move_to(span);
             }),
-            Item::Value(_) | Item::Datetime => {}
+            Item::Value(_) | Item::Datetime | Item::Broken => {}
         }
     }
 
@@ -88,15 +90,22 @@ impl Node {
             Item::Array(_) => "a list".to_owned(),
             Item::Table(_) => "a table".to_owned(),
             Item::Datetime => "a date".to_owned(),
+            Item::Broken => "nothing that can be read".to_owned(),
         }
     }
 }
 
-/// Reads a whole document; what is no TOML goes to `sink`.
-pub(crate) fn parse_document(source: usize, text: &str, sink: &mut Sink) -> Table {
+/// Reads a whole document. What is no TOML goes to `malformed`, with the rest read as well as can be; what is TOML
+/// and yet can't be used goes to `sink`.
+pub(crate) fn parse_document(
+    source: usize,
+    text: &str,
+    malformed: &mut Sink,
+    sink: &mut Sink,
+) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        report(error, source, 0, sink);
+        report(error, source, 0, malformed);
     }
     convert_table(table.get_ref(), Place { source, offset: 0 }, sink)
 }
@@ -160,14 +169,14 @@ fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node 
             Ok(number) => Item::Value(Value::Integer(number)),
             Err(_) => {
                 sink.error(span, "", format!("the number {i} is too large: it must fit 63 bits"));
-                Item::Value(Value::Integer(0))
+                Item::Broken
             }
         },
         DeValue::Float(x) => match x.as_str().parse::<f64>() {
             Ok(number) if number.is_finite() => Item::Value(Value::Float(number)),
             _ => {
                 sink.error(span, "", format!("`{x}` is not a finite number"));
-                Item::Value(Value::Float(0.0))
+                Item::Broken
             }
         },
         DeValue::Datetime(_) => Item::Datetime,

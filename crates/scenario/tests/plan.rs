@@ -1,7 +1,7 @@
 //! From a file's text to cells.
 
-use cwnd_scenario::{Document, LinkRate, Plan, Workload};
-use cwnd_units::{Duration, ParamsChoice, Rate, Time};
+use cwnd_scenario::{Cell, Document, LinkRate, Plan, Workload};
+use cwnd_units::{Duration, ParamsChoice, Rate, Time, Value};
 
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
 
@@ -69,4 +69,265 @@ fn the_resolved_file_gives_itself_again() {
     assert_eq!(again.id, first.id);
     let LinkRate::Steps { changes, .. } = &first.scenario.links[1].rate else { panic!() };
     assert_eq!(changes, &[(Time(5_000_000_000), Rate::from_mbit(5))], "the way back is as fast");
+}
+
+fn document(text: &str) -> Document<'static> {
+    match Document::parse("test.toml", text, NO_FILES) {
+        Ok(document) => document,
+        Err(diagnostics) => panic!("{diagnostics}"),
+    }
+}
+
+fn overridden(overrides: &[&str]) -> Result<Plan, String> {
+    document(SMALL)
+        .with_overrides(overrides)
+        .and_then(|d| d.plan())
+        .map_err(|diagnostics| diagnostics.to_string())
+}
+
+#[test]
+fn an_override_is_toml_or_else_a_bare_string() {
+    let plan = overridden(&[
+        "flow.main.rtt=200 ms",
+        "flow.main.count=3",
+        "flow.main.endpoint.ecn=true",
+        "dumbbell.queue = { kind = \"codel\", target = \"10 ms\" }",
+        "dumbbell.rate=\"20 Mbit/s\"",
+        "name=other",
+    ])
+    .unwrap();
+    assert_eq!(plan.name, "other");
+    let scenario = &plan.cells[0].scenario;
+    assert_eq!(scenario.flows[0].edge_rtt.to_string(), "200 ms");
+    assert_eq!(scenario.flows[0].count, 3);
+    assert!(scenario.flows[0].endpoint.ecn);
+    assert_eq!(scenario.links[0].queue.kind(), "codel");
+    let target = scenario.links[0].queue.params().get("target");
+    assert_eq!(target, Some(Value::Text("10 ms".to_owned())));
+    assert_eq!(
+        scenario.links[1].rate,
+        LinkRate::Steps { initial: Rate::from_mbit(20), changes: vec![] }
+    );
+}
+
+#[test]
+fn a_later_override_goes_over_an_earlier_one() {
+    let plan = overridden(&["flow.main.controller=cubic", "flow.main.controller.beta=0.6"]);
+    let plan = plan.unwrap();
+    let controller = &plan.cells[0].scenario.flows[0].controller;
+    assert_eq!(controller.kind(), "cubic");
+    assert_eq!(controller.params().get("beta"), Some(Value::Float(0.6)));
+}
+
+#[test]
+fn a_bad_override_says_so_on_its_own_line() {
+    let bad = [
+        "flow.mian.rtt=200 ms",
+        "flow.main.rt=200 ms",
+        "flow.main.rtt=200 sec",
+        "flow.main.rtt",
+        "flow.main.rtt=",
+        "flow..rtt=1 ms",
+        "flow.main.rtt.mean=1 ms",
+        "dumbbell.queue={ kind = ",
+        "flow.main.controller=cubik",
+        "flow.main.controller={ kind = \"cubic\", beta_enc = 0.8 }",
+        "bumbbell.rate=1 Mbit/s",
+    ];
+    let told: Vec<String> = bad.iter().map(|o| overridden(&[o]).unwrap_err()).collect();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("errors");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("overrides", told.join("\n\n")));
+}
+
+#[test]
+fn the_seed_of_the_command_line_goes_over_that_of_the_file() {
+    let cells = document(SMALL).with_seed(42).and_then(|d| d.cells());
+    let cells = cells.expect("a good seed");
+    assert_eq!(cells[0].seed, 42);
+    assert_eq!(cells[0].scenario.run.seed, 42);
+    assert!(cells[0].resolved_toml.contains("\nseed = 42\n"));
+    let too_large = document(SMALL).with_seed(u64::MAX).map(|_| ()).unwrap_err();
+    assert!(too_large.to_string().contains("2^63"));
+}
+
+const SWEPT: &str = r#"
+[run]
+duration = "10 s"
+seed = 7
+[dumbbell]
+rate = "10 Mbit/s"
+[flow.main]
+[sweep]
+repeat = 2
+[sweep.axis.rtt]
+path = "flow.main.rtt"
+values = ["100 ms", "0.2 s"]
+[sweep.axis.arm]
+path = "flow.main.controller"
+values = ["newreno", { kind = "newreno", preset = "abe" }, { kind = "cubic", beta_ecn = 0.85 }]
+[sweep.axis.load]
+path = ["flow.main.count", "dumbbell.rate"]
+values = [[1, "10 Mbit/s"], [10, "100 Mbit/s"]]
+"#;
+
+#[test]
+fn a_sweep_is_every_combination_with_every_seed() {
+    let text = SWEPT.replace("[flow.main]", "[flow.main]\nendpoint = { ecn = true }");
+    let text = text.replace("[flow.main]", "queue = \"codel\"\n[flow.main]");
+    let plan = plan(&text);
+    assert_eq!(plan.axes, ["rtt", "arm", "load"]);
+    assert_eq!(plan.cells.len(), 2 * 3 * 2 * 2);
+    assert!(plan.warnings.is_empty(), "{}", plan.warnings);
+    let line = |cell: &Cell| {
+        let labels: Vec<&str> = cell.axes.iter().map(|a| a.label.as_str()).collect();
+        format!("{} {} seed {}", cell.index, labels.join(" | "), cell.seed)
+    };
+    let lines: Vec<String> = plan.cells.iter().take(7).map(line).collect();
+    assert_eq!(
+        lines,
+        [
+            "0 100 ms | newreno | 1, 10 Mbit/s seed 7",
+            "1 100 ms | newreno | 1, 10 Mbit/s seed 8",
+            "2 100 ms | newreno | 10, 100 Mbit/s seed 7",
+            "3 100 ms | newreno | 10, 100 Mbit/s seed 8",
+            "4 100 ms | newreno abe | 1, 10 Mbit/s seed 7",
+            "5 100 ms | newreno abe | 1, 10 Mbit/s seed 8",
+            "6 100 ms | newreno abe | 10, 100 Mbit/s seed 7",
+        ]
+    );
+    let last = &plan.cells[23];
+    assert_eq!(last.axes[1].label, "cubic beta_ecn=0.85");
+    assert_eq!(last.scenario.flows[0].count, 10);
+    assert_eq!(
+        last.scenario.links[0].rate,
+        LinkRate::Steps { initial: Rate::from_mbit(100), changes: vec![] }
+    );
+    assert_eq!(last.scenario.flows[0].edge_rtt.to_string(), "200 ms");
+}
+
+#[test]
+fn an_axis_of_quantities_has_values_in_si_units() {
+    let plan = plan(SWEPT);
+    let axis = |cell: usize, axis: usize| {
+        let at = &plan.cells[cell].axes[axis];
+        (at.value, at.unit)
+    };
+    assert_eq!(axis(0, 0), (Some(0.1), Some("s")));
+    assert_eq!(axis(23, 0), (Some(0.2), Some("s")));
+    assert_eq!(axis(0, 1), (None, None), "controllers are no quantities");
+    assert_eq!(axis(23, 2), (Some(10.0), None), "the first of an axis's paths counts");
+    let values = |list: &str| {
+        let text = SMALL.to_owned()
+            + &format!("[sweep.axis.x]\npath = \"dumbbell.queue.limit\"\nvalues = [{list}]");
+        let cells = self::plan(&text).cells;
+        cells.iter().map(|c| (c.axes[0].value, c.axes[0].unit)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        values("\"1 BDP\", \"0.5 BDP\""),
+        [(Some(1.0), Some("BDP")), (Some(0.5), Some("BDP"))]
+    );
+    assert_eq!(
+        values("\"64 kB\", \"1 MB\""),
+        [(Some(64_000.0), Some("B")), (Some(1_000_000.0), Some("B"))]
+    );
+    assert_eq!(values("\"64 kB\", \"10 packets\""), [(None, None), (None, None)], "mixed units");
+}
+
+#[test]
+fn an_axis_may_lead_into_the_value_of_another() {
+    let text = SMALL.to_owned()
+        + r#"
+[sweep.axis.beta]
+path = "flow.main.controller.beta"
+values = [0.5, 0.6]
+[sweep.axis.controller]
+path = "flow.main.controller"
+values = ["newreno", "cubic"]
+"#;
+    let seen: Vec<(&str, Option<Value>)> = Vec::new();
+    let plan = plan(&text);
+    let seen = plan.cells.iter().fold(seen, |mut seen, cell| {
+        let controller = &cell.scenario.flows[0].controller;
+        seen.push((controller.kind(), controller.params().get("beta")));
+        seen
+    });
+    let beta = |b| Some(Value::Float(b));
+    assert_eq!(
+        seen,
+        [
+            ("newreno", beta(0.5)),
+            ("cubic", beta(0.5)),
+            ("newreno", beta(0.6)),
+            ("cubic", beta(0.6))
+        ]
+    );
+}
+
+#[test]
+fn a_graph_has_routes_both_ways_and_the_bdp_of_its_longest_flow() {
+    let plan = plan(
+        r#"
+[run]
+duration = "10 s"
+[link.ab]
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+delay = "10 ms"
+duplex = true
+[link.bc]
+from = "b"
+to = "c"
+rate = "none"
+delay = "20 ms"
+duplex = true
+[flow.long]
+from = "a"
+to = "c"
+edge_rtt = "4 ms"
+[flow.short]
+from = "b"
+to = "a"
+"#,
+    );
+    let scenario = &plan.cells[0].scenario;
+    assert_eq!(scenario.nodes, ["a", "b", "c"]);
+    let names: Vec<&str> = scenario.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["ab", "ab.reverse", "bc", "bc.reverse"]);
+    assert_eq!(scenario.links[3].rate, LinkRate::Unlimited);
+    assert_eq!(scenario.flows[0].route, [0, 2]);
+    assert_eq!(scenario.flows[0].reverse, [3, 1]);
+    assert_eq!(scenario.flows[1].route, [1]);
+    assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(64));
+}
+
+#[test]
+fn a_trace_is_read_once_and_written_out() {
+    let files: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
+        "lte.trace" => Ok("0\n3\n3\n9\n".to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    let text = SMALL.replace("rate = \"10 Mbit/s\"", "trace = \"lte.trace\"");
+    let cells = Document::parse("t.toml", &text, files).and_then(|d| d.cells());
+    let cell = cells.expect("a good trace").remove(0);
+    assert_eq!(cell.scenario.links[0].rate, LinkRate::Trace(vec![0, 3, 3, 9]));
+    assert!(cell.resolved_toml.contains("rate = { trace_ms = [0, 3, 3, 9] }"));
+    assert_eq!(plan(&cell.resolved_toml).cells[0].scenario, cell.scenario, "without the file");
+}
+
+#[test]
+fn a_diagnostic_is_data_too() {
+    let text = SMALL.replace("rtt", "rtd");
+    let diagnostics = document(&text).plan().unwrap_err();
+    let all: Vec<_> = diagnostics
+        .iter()
+        .map(|d| (d.file.as_str(), d.line, d.column, d.key.as_str(), d.severity.name()))
+        .collect();
+    assert_eq!(all, [("test.toml", 7, 1, "flow.main.rtd", "error")]);
+    assert!(diagnostics.has_errors());
+    assert!(diagnostics.render(true).contains("\u{1b}["), "colour on request");
+    assert!(!diagnostics.render(false).contains('\u{1b}'));
 }

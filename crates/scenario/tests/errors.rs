@@ -1,0 +1,43 @@
+//! Every kind of mistake, as the user sees it. Refresh the snapshots with `INSTA_UPDATE=always`.
+
+use std::fs;
+use std::path::Path;
+
+use cwnd_scenario::{Diagnostics, Document};
+
+/// The files that the broken scenarios name.
+const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
+    "good.trace" => Ok("1\n2\n3\n".to_owned()),
+    "bad.trace" => Ok("1\ntwo\n".to_owned()),
+    _ => Err("no such file".to_owned()),
+};
+
+fn diagnostics(name: &str, text: &str) -> Diagnostics {
+    match Document::parse(name, text, FILES).and_then(|d| d.plan()) {
+        Ok(plan) => plan.warnings,
+        Err(diagnostics) => diagnostics,
+    }
+}
+
+#[test]
+fn every_broken_file_says_what_is_wrong_with_it() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    files.sort();
+    assert!(files.len() >= 25);
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(&folder);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for path in files {
+        let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
+        let text = fs::read_to_string(&path).expect("a text");
+        let diagnostics = diagnostics(name, &text);
+        assert!(!diagnostics.is_empty(), "{name} is not broken");
+        settings.bind(|| insta::assert_snapshot!(name, diagnostics.render(false)));
+    }
+}

@@ -1,0 +1,216 @@
+//! A resolved scenario is a fixed point: it reads back to an equal scenario and to the same text.
+
+use cwnd_aqm::QueueParams;
+use cwnd_cc::ControllerParams;
+use cwnd_scenario::{Cell, Document};
+use cwnd_units::{Bytes, Duration, Kind, Params, ParamsChoice, Rate};
+use proptest::prelude::*;
+
+const TRACE: &dyn Fn(&str) -> Result<String, String> = &|_| Ok("0\n1\n1\n7\n".to_owned());
+
+fn duration() -> impl Strategy<Value = String> {
+    prop_oneof![0u64..5_000_000_000, (0u64..5_000).prop_map(|ms| ms * 1_000_000)]
+        .prop_map(|ns| Duration(ns).to_string())
+}
+
+fn duration_dist() -> impl Strategy<Value = String> {
+    prop_oneof![
+        duration(),
+        (0u64..1_000_000, 0u64..1_000_000).prop_map(|(a, b)| format!(
+            "uniform({}, {})",
+            Duration(a),
+            Duration(a + b)
+        )),
+        (1u64..1_000_000_000).prop_map(|m| format!("exponential({})", Duration(m))),
+        (1.01f64..5.0, 1u64..1_000_000_000)
+            .prop_map(|(a, m)| format!("pareto({a}, {})", Duration(m))),
+        (0.0f64..3.0, 1u64..1_000_000_000)
+            .prop_map(|(s, m)| format!("lognormal({}, {s})", Duration(m))),
+    ]
+}
+
+fn size() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (1u64..u64::from(u32::MAX)).prop_map(|b| Bytes(b).to_string()),
+        (1.01f64..3.0, 1u64..1_000_000).prop_map(|(a, m)| format!("pareto({a}, {})", Bytes(m))),
+    ]
+}
+
+fn rate() -> impl Strategy<Value = String> {
+    let constant = (1u64..400_000_000_000).prop_map(|r| format!("\"{}\"", Rate(r)));
+    prop_oneof![
+        4 => constant,
+        1 => Just("\"none\"".to_owned()),
+        1 => Just("{ trace = \"some.trace\" }".to_owned()),
+        1 => (1u64..1_000_000_000, 1u64..50, 1u64..1_000_000_000).prop_map(|(a, at, b)| format!(
+            "{{ initial = \"{}\", steps = [{{ at = \"{at} ms\", rate = \"{}\" }}] }}",
+            Rate(a),
+            Rate(b)
+        )),
+    ]
+}
+
+/// A kind, or a table with a preset and flipped switches.
+fn choice<T: ParamsChoice>() -> impl Strategy<Value = String> {
+    (0..T::KINDS.len(), any::<u32>(), any::<u32>()).prop_map(|(i, preset, flips)| {
+        let kind = T::KINDS[i].name;
+        let chosen = T::of_kind(kind).expect("a kind that is listed");
+        let params = chosen.params();
+        let mut table = format!("kind = \"{kind}\"");
+        let presets = params.presets();
+        if let Some(preset) = presets.get(preset as usize % (presets.len() + 1)) {
+            table += &format!(", preset = \"{}\"", preset.name);
+        }
+        table += &switches(params, flips);
+        format!("{{ {table} }}")
+    })
+}
+
+fn switches(params: &dyn Params, flips: u32) -> String {
+    let flags = params.fields().iter().filter(|f| f.kind == Kind::Bool);
+    flags
+        .enumerate()
+        .filter(|(i, _)| flips >> (2 * i) & 2 == 2)
+        .map(|(i, f)| format!(", {} = {}", f.name, flips >> (2 * i) & 1 == 1))
+        .collect()
+}
+
+fn endpoint() -> impl Strategy<Value = String> {
+    (prop::sample::select(vec!["rfc", "ns2", "linux"]), any::<u32>()).prop_map(|(preset, flips)| {
+        let switches = switches(&cwnd_tcp::Params::default(), flips);
+        format!("{{ preset = \"{preset}\"{switches} }}")
+    })
+}
+
+fn workload() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("\"bulk\"".to_owned()),
+        size().prop_map(|s| format!("{{ kind = \"bytes\", size = \"{s}\" }}")),
+        (size(), duration_dist()).prop_map(|(s, off)| format!(
+            "{{ kind = \"on-off\", size = \"{s}\", off = \"{off}\" }}"
+        )),
+        (size(), 1u64..1000).prop_map(|(s, ms)| format!(
+            "{{ kind = \"poisson\", size = \"{s}\", interval = \"{ms} ms\" }}"
+        )),
+    ]
+}
+
+/// The keys that a group has in both forms.
+fn group() -> impl Strategy<Value = String> {
+    let keys = (1u32..50, choice::<ControllerParams>(), endpoint(), workload(), duration_dist());
+    keys.prop_map(|(count, controller, endpoint, workload, start)| {
+        format!(
+            "count = {count}\ncontroller = {controller}\nendpoint = {endpoint}\nworkload = {workload}\nstart = \"{start}\"\n"
+        )
+    })
+}
+
+/// The keys that a link and a dumbbell have.
+fn link() -> impl Strategy<Value = String> {
+    let keys = (rate(), choice::<QueueParams>(), 0.0f64..=1.0, duration(), 0.0f64..=1.0, 1u64..100);
+    keys.prop_map(|(rate, queue, loss, jitter, reorder, late)| {
+        format!(
+            "rate = {rate}\nqueue = {queue}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n"
+        )
+    })
+}
+
+fn dumbbell() -> impl Strategy<Value = String> {
+    let rtt = prop_oneof![
+        duration_dist(),
+        (100u64..500, 0u64..500).prop_map(|(a, b)| format!("uniform({a} ms, {} ms)", a + b)),
+    ];
+    let groups = prop::collection::vec((group(), rtt, any::<bool>()), 1..4);
+    (link(), prop_oneof![Just(0u64), 0u64..50], groups).prop_map(|(link, delay, groups)| {
+        let mut text = format!("[dumbbell]\n{link}delay = \"{delay} ms\"\n");
+        for (i, (keys, rtt, forward)) in groups.iter().enumerate() {
+            let direction = if *forward { "forward" } else { "reverse" };
+            text += &format!("[flow.g{i}]\n{keys}rtt = \"{rtt}\"\ndirection = \"{direction}\"\n");
+        }
+        text
+    })
+}
+
+/// A ring of nodes with links both ways and chords, so that every node reaches every other.
+fn graph() -> impl Strategy<Value = String> {
+    let links =
+        prop::collection::vec((link(), duration(), 0usize..8, 0usize..8, any::<bool>()), 2..8);
+    let groups = prop::collection::vec((group(), duration_dist(), 0usize..8, 1usize..8), 1..4);
+    (links, groups).prop_map(|(links, groups)| {
+        let nodes = links.len().max(2);
+        let mut text = String::new();
+        for (i, (keys, delay, from, to, chord)) in links.iter().enumerate() {
+            let (a, b) = (i % nodes, (i + 1) % nodes);
+            text += &format!(
+                "[link.\"ring {i}\"]\nfrom = \"n{a}\"\nto = \"n{b}\"\n{keys}delay = \"{delay}\"\nduplex = true\n"
+            );
+            let (from, to) = (from % nodes, to % nodes);
+            if *chord && from != to {
+                text += &format!(
+                    "[link.chord-{i}]\nfrom = \"n{from}\"\nto = \"n{to}\"\n{keys}delay = \"{delay}\"\n"
+                );
+            }
+        }
+        for (i, (keys, edge, from, step)) in groups.iter().enumerate() {
+            let from = from % nodes;
+            let to = (from + 1 + step % (nodes - 1)) % nodes;
+            text += &format!(
+                "[flow.g{i}]\n{keys}from = \"n{from}\"\nto = \"n{to}\"\nedge_rtt = \"{edge}\"\n"
+            );
+        }
+        text
+    })
+}
+
+fn scenario() -> impl Strategy<Value = String> {
+    (prop_oneof![dumbbell(), graph()], 10u64..1000, any::<u32>()).prop_map(|(rest, s, seed)| {
+        format!("description = 'a \"quoted\" \\ text'\n[run]\nduration = \"{s} s\"\nseed = {seed}\n{rest}")
+    })
+}
+
+fn cell(text: &str) -> Result<Cell, String> {
+    Document::parse("t.toml", text, TRACE)
+        .and_then(|d| d.cells())
+        .map(|mut cells| cells.remove(0))
+        .map_err(|diagnostics| diagnostics.to_string())
+}
+
+/// What a generated scenario may be refused for: its parts are drawn without a look at each other.
+const CONTRADICTIONS: &[&str] = &[
+    "proportional rate reduction needs",
+    "is shorter than the bottleneck's",
+    "can fall below",
+    "is in BDP",
+];
+
+proptest! {
+    #[test]
+    fn a_resolved_scenario_is_a_fixed_point(text in scenario()) {
+        let first = match cell(&text) {
+            Ok(cell) => cell,
+            Err(why) => {
+                let known = why.split("\n\n").all(|e| CONTRADICTIONS.iter().any(|c| e.contains(c)));
+                prop_assert!(known, "{why}");
+                return Err(TestCaseError::reject("the parts contradict each other"));
+            }
+        };
+        let again = cell(&first.resolved_toml).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(&again.scenario, &first.scenario);
+        prop_assert_eq!(&again.resolved_toml, &first.resolved_toml);
+        prop_assert_eq!(again.id, first.id);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC{0,200}") {
+        let _ = cell(&text);
+    }
+
+    #[test]
+    fn no_broken_scenario_makes_the_reader_panic(text in scenario(), cut in any::<prop::sample::Index>(), with in "[\\[\\]{}=\"\\.a-z0-9\n]{0,3}") {
+        let at = cut.index(text.len());
+        prop_assume!(text.is_char_boundary(at));
+        let (before, after) = text.split_at(at);
+        let rest: String = after.chars().skip(1).collect();
+        let _ = cell(&format!("{before}{with}{rest}"));
+    }
+}
