@@ -24,10 +24,12 @@ pub fn json_schema() -> Json {
     root["oneOf"] = json!([
         {
             "required": ["dumbbell"],
+            "not": { "required": ["link"] },
             "properties": { "flow": { "additionalProperties": reference("flow-dumbbell") } },
         },
         {
             "required": ["link"],
+            "not": { "required": ["dumbbell"] },
             "properties": { "flow": { "additionalProperties": reference("flow-graph") } },
         },
     ]);
