@@ -44,6 +44,8 @@ struct Group {
 #[derive(Debug)]
 struct ArrivalProcess {
     group: u32,
+    /// Which of its group's processes.
+    index: u32,
     rng: Rng,
     arrived: u64,
 }
@@ -107,7 +109,7 @@ impl World {
                 let process = self.arrivals.len() as u32;
                 let first =
                     start + Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
-                self.arrivals.push(ArrivalProcess { group: g as u32, rng, arrived: 0 });
+                self.arrivals.push(ArrivalProcess { group: g as u32, index: i, rng, arrived: 0 });
                 self.events.push(first, Event::Arrival(process));
             } else {
                 let id = self.add_flow(g, rng);
@@ -333,7 +335,7 @@ impl World {
             return;
         }
         let gap = arrivals.rng.exponential(interval.as_secs_f64());
-        let name = format!("flow.{}.{process}.{}", group.name, arrivals.arrived);
+        let name = format!("flow.{}.{}.{}", group.name, arrivals.index, arrivals.arrived);
         arrivals.arrived += 1;
         self.events.push(self.now + Duration::from_secs_f64(gap), Event::Arrival(process));
         let id = self.add_flow(g, Rng::named(scenario.run.seed, &name));
