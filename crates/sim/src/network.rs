@@ -174,7 +174,12 @@ impl Network {
         start
     }
 
-    /// Moves the hosts of a route of their own to another distance.
+    /// Whether no packet is between the graph and the hosts of a route of their own.
+    pub fn edge_is_empty(&self, route: Route) -> bool {
+        route.edge_pipes.is_none_or(|pipes| pipes.iter().all(|&i| self.pipe(i).held() == 0))
+    }
+
+    /// Moves the hosts of a route of their own to another distance; no packet may be on its way there.
     pub fn set_edge(&mut self, route: Route, edge: Duration) {
         if let Some([into, out_of]) = route.edge_pipes {
             self.pipes[into as usize].set_delay(edge / 2);

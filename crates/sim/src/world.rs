@@ -21,8 +21,6 @@ pub struct World {
     events: EventQueue,
     network: Network,
     flows: Vec<Flow>,
-    /// Slots of flows that are over and were recorded.
-    free_slots: Vec<u32>,
     groups: Vec<Group>,
     arrivals: Vec<ArrivalProcess>,
     /// Whether the warm-up is over.
@@ -39,6 +37,8 @@ struct Group {
     base_rtt: Duration,
     /// The route of all its flows, unless each has its own.
     shared_route: Option<Route>,
+    /// Slots of its flows that are over and were recorded.
+    free_slots: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,6 @@ impl World {
             end: Time(run.duration.0),
             network,
             flows: Vec::new(),
-            free_slots: Vec::new(),
             groups: Vec::new(),
             arrivals: Vec::new(),
             counting: run.warmup == Duration::ZERO,
@@ -101,6 +100,7 @@ impl World {
             base_rtt: base_rtt(&scenario, group),
             shared_route: (!own_routes)
                 .then(|| self.network.add_route(group, group.edge_rtt.mean())),
+            free_slots: Vec::new(),
         });
         for i in 0..group.count {
             let mut rng = Rng::named(seed, &format!("flow.{}.{i}", group.name));
@@ -127,18 +127,18 @@ impl World {
         let edge = group.edge_rtt.sample(&mut rng);
         let number = self.flows_created;
         self.flows_created += 1;
-        let reused = self.free_slots.pop().map(|slot| {
+        let reused = self.take_free_slot(g).map(|slot| {
             let old = &self.flows[slot as usize];
-            (slot, old.id.generation().wrapping_add(1), old.route, old.group == g as u32)
+            (slot, old.id.generation().wrapping_add(1), old.route)
         });
         let (slot, generation) = reused.map_or((self.flows.len() as u32, 0), |r| (r.0, r.1));
         let route = match (self.groups[g].shared_route, reused) {
             (Some(shared), _) => shared,
-            (None, Some((_, _, own, true))) => {
+            (None, Some((_, _, own))) => {
                 self.network.set_edge(own, edge);
                 own
             }
-            _ => self.network.add_route(group, edge),
+            (None, None) => self.network.add_route(group, edge),
         };
         let id = FlowId::new(slot, generation);
         let mut flow = Flow::new(id, number, g as u32, &self.groups[g].config, route, rng);
@@ -148,6 +148,14 @@ impl World {
             None => self.flows.push(flow),
         }
         id
+    }
+
+    /// The slot of a flow of this group that is over. Not while packets of that flow are still on their way to its hosts:
+    /// they would hold up those of the next.
+    fn take_free_slot(&mut self, g: usize) -> Option<u32> {
+        let slots = &mut self.groups[g].free_slots;
+        let route = self.flows[*slots.last()? as usize].route;
+        self.network.edge_is_empty(route).then(|| slots.pop()).flatten()
     }
 
     /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
@@ -311,7 +319,7 @@ impl World {
         // Events and packets still on their way to this flow no longer find it.
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;
-        self.free_slots.push(id.slot() as u32);
+        self.groups[flow.group as usize].free_slots.push(id.slot() as u32);
     }
 
     fn on_app_wake(&mut self, id: FlowId) {
