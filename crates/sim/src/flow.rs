@@ -39,6 +39,8 @@ pub struct Flow {
     pub pausing: bool,
     /// When the last byte of the transfer was delivered.
     pub finished: Option<Time>,
+    /// When all that it had sent was acknowledged, after its application was told to stop.
+    pub stopped: Option<Time>,
     /// Draws of its sizes and pauses.
     pub rng: Rng,
     /// RTTs measured after the warm-up.
@@ -74,6 +76,7 @@ impl Flow {
             size: u64::MAX,
             pausing: false,
             finished: None,
+            stopped: None,
             rng,
             rtt: Histogram::default(),
             before: None,

@@ -87,7 +87,7 @@ impl Recorder {
         self.add_to_totals(sender, receiver);
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
-        let ended = flow.finished.unwrap_or(now).min(now);
+        let ended = flow.finished.or(flow.stopped).unwrap_or(now).min(now);
         let seconds = ended.since(flow.started.max(warmup)).as_secs_f64();
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let delivered = receiver.delivered_bytes - r0.delivered_bytes;

@@ -195,9 +195,8 @@ impl World {
             Event::ReceiverTimer(id) => self.on_receiver_timer(id),
             Event::AppWake(id) => self.on_app_wake(id),
             Event::AppStop(id) => {
-                if let Some(flow) = self.flow(id) {
-                    flow.sender.stop_writing();
-                }
+                self.flows[id.slot()].sender.stop_writing();
+                self.drive_sender(id);
             }
             Event::Arrival(process) => self.on_arrival(process),
             Event::Sample => self.on_sample(),
@@ -300,13 +299,17 @@ impl World {
     fn on_drained(&mut self, id: FlowId) {
         let scenario = Arc::clone(&self.scenario);
         let flow = &mut self.flows[id.slot()];
-        match &scenario.flows[flow.group as usize].workload {
+        let group = &scenario.flows[flow.group as usize];
+        match &group.workload {
+            Workload::Poisson { .. } if flow.is_over() => self.retire(id),
+            _ if group.stop.is_some_and(|stop| stop <= self.now) => {
+                flow.stopped = flow.stopped.or(Some(self.now));
+            }
             Workload::OnOff { off, .. } if !flow.pausing && !flow.sender.has_failed() => {
                 flow.pausing = true;
                 let pause = off.sample(&mut flow.rng);
                 self.events.push(self.now + pause.max(Duration(1)), Event::AppWake(id));
             }
-            Workload::Poisson { .. } if flow.is_over() => self.retire(id),
             _ => {}
         }
     }
