@@ -33,8 +33,12 @@ struct Faults {
 pub struct PipeCounters {
     /// Packets that came in.
     pub entered: u64,
-    /// Those of them that were lost.
+    /// Those of them with payload.
+    pub entered_data: u64,
+    /// Packets that were lost.
     pub lost: u64,
+    /// Those of them with payload.
+    pub lost_data: u64,
     /// Packets that left at the other end.
     pub left: u64,
 }
@@ -79,7 +83,9 @@ impl Pipe {
     /// A packet enters.
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> Entry {
+        let data = u64::from(packet.segment.len > 0);
         self.counters.entered += 1;
+        self.counters.entered_data += data;
         let mut exit = now + self.delay;
         if let Some(faults) = &mut self.faults {
             // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
@@ -87,6 +93,7 @@ impl Pipe {
             let jitter = faults.rng.duration_up_to(faults.jitter);
             if lost {
                 self.counters.lost += 1;
+                self.counters.lost_data += data;
                 return Entry::Lost;
             }
             if late {

@@ -13,6 +13,7 @@ use cwnd_units::{Duration, ParamsChoice as _, Time};
 use crate::flow::Flow;
 use crate::line::Counters;
 use crate::network::{LinkParts, Network};
+use crate::slots::Slots;
 
 /// All that a run gives.
 #[derive(Clone, Debug)]
@@ -278,9 +279,15 @@ fn link_counters(parts: LinkParts, now: Time, network: &mut Network) -> Counters
     let pipe = parts.pipe.map(|i| network.pipe(i).counters()).unwrap_or_default();
     let mut counters = match parts.line {
         Some(line) => network.line_mut(line).counters(now),
-        None => Counters { arrived: pipe.entered, delivered: pipe.entered, ..Counters::default() },
+        None => Counters {
+            arrived: pipe.entered,
+            delivered: pipe.entered,
+            delivered_data: pipe.entered_data,
+            ..Counters::default()
+        },
     };
     counters.delivered -= pipe.lost;
+    counters.delivered_data -= pipe.lost_data;
     counters.drops[Reason::LinkLoss as usize] += pipe.lost;
     counters
 }
@@ -304,7 +311,7 @@ fn link_row(
         link_id: id,
         link: Name(id),
         rate_bit_s,
-        utilisation: rate_bit_s.map(|rate| sent_bits / (rate * seconds)),
+        utilisation: rate_bit_s.filter(|&r| r > 0.0).map(|rate| sent_bits / (rate * seconds)),
         qdelay_mean_us: None,
         qdelay_p50_us: None,
         qdelay_p90_us: None,
@@ -341,7 +348,7 @@ fn link_row(
 fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
     match rate {
         LinkRate::Unlimited => None,
-        LinkRate::Trace(at_ms) => Some(crate::slots::Slots::new(at_ms.clone()).mean_bit_s()),
+        LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_bit_s_between(from, to),
         LinkRate::Steps { initial, changes } => {
             let mut bits = 0.0;
             let (mut since, mut current) = (from, *initial);

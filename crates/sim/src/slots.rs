@@ -78,7 +78,28 @@ impl Slots {
         self.remaining = 0;
     }
 
-    /// The mean rate in bits per second.
+    /// How many slots come before `t`.
+    fn before(&self, t: Time) -> u64 {
+        let ms = t.0.div_ceil(NS_PER_MS);
+        let (periods, rest) = (ms / self.period_ms(), ms % self.period_ms());
+        let within = |ms: u64| self.at_ms.partition_point(|&at| at < ms) as u64;
+        // The last slot of a period falls on the period's end: that of the period before may be yet to come.
+        match periods.checked_sub(1) {
+            None => within(rest),
+            Some(whole) => {
+                whole * self.at_ms.len() as u64 + within(self.period_ms() + rest) + within(rest)
+            }
+        }
+    }
+
+    /// The mean rate from one instant to another in bits per second; `None` if there is no time between them.
+    pub fn mean_bit_s_between(&self, from: Time, to: Time) -> Option<f64> {
+        let slots = self.before(to) - self.before(from).min(self.before(to));
+        let seconds = to.since(from).as_secs_f64();
+        (seconds > 0.0).then(|| slots as f64 * f64::from(SLOT_BYTES) * 8.0 / seconds)
+    }
+
+    /// The mean rate of a whole period in bits per second.
     pub fn mean_bit_s(&self) -> f64 {
         self.at_ms.len() as f64 * f64::from(SLOT_BYTES) * 8.0 * 1000.0 / self.period_ms() as f64
     }
@@ -95,6 +116,24 @@ mod tests {
         let times: Vec<u64> = (0..7).map(|_| ms(slots.after())).collect();
         assert_eq!(times, [2, 2, 5, 7, 7, 10, 12]);
         assert_eq!(slots.mean_bit_s(), 3.0 * 12_000.0 / 0.005);
+    }
+
+    #[test]
+    fn the_mean_rate_of_a_part_of_a_trace_is_that_of_the_slots_in_it() {
+        for at_ms in [vec![2, 2, 5], vec![0, 3], vec![1], vec![0, 0, 7, 7]] {
+            let times: Vec<u64> = {
+                let mut slots = Slots::new(at_ms.clone());
+                (0..60).map(|_| slots.after().0).collect()
+            };
+            let slots = Slots::new(at_ms.clone());
+            for from in (0..20_000_000).step_by(500_000) {
+                let to = from + 7_500_000;
+                let inside = times.iter().filter(|&&t| from <= t && t < to).count();
+                let found = slots.mean_bit_s_between(Time(from), Time(to)).unwrap();
+                let expected = inside as f64 * 12_000.0 / 0.0075;
+                assert!((found - expected).abs() < 1e-6, "{at_ms:?} from {from}: {found}");
+            }
+        }
     }
 
     #[test]
