@@ -106,6 +106,11 @@ impl Cell {
         self.scenario.run.duration.as_secs_f64()
     }
 
+    #[getter]
+    fn warmup_s(&self) -> f64 {
+        self.scenario.run.warmup.as_secs_f64()
+    }
+
     /// Simulates; other Python threads go on meanwhile.
     #[pyo3(signature = (control=None))]
     fn run(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
