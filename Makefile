@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := scripts/uv
 export UV_PROJECT_ENVIRONMENT := $(VENV)
+# Compiled at once, so that the first run starts as fast as the second.
+SYNC := --quiet --frozen --inexact --no-install-project --compile-bytecode
 
 # The extension is built again when one of these is newer than the last build.
 SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h') \
@@ -32,18 +34,18 @@ dev: $(VENV)/dev build ## The same with the tools that the tests need
 $(VENV)/installed: pyproject.toml uv.lock
 	@command -v cargo >/dev/null || { \
 		echo "error: Rust is missing; install it from https://rustup.rs" >&2; exit 3; }
-	$(UV) sync --quiet --frozen --inexact --no-install-project --group build
+	$(UV) sync $(SYNC) --group build
 	@touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES) $(if $(EXTENSION),,missing-extension)
-	$(BIN)/maturin develop --quiet --release --uv
+	PATH="$(CURDIR)/target/uv/bin:$$PATH" $(BIN)/maturin develop --quiet --release --uv
 	@touch $@
 
 .PHONY: missing-extension
 missing-extension:
 
 $(VENV)/dev: $(VENV)/installed
-	$(UV) sync --quiet --frozen --inexact --no-install-project --group dev
+	$(UV) sync $(SYNC) --group dev
 	@touch $@
 
 test: lint test-rust test-python ## Run all tests and all linters

@@ -1,10 +1,25 @@
 """The extension module: the scenario reader and the simulator, in Rust."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, final
+from typing import Any, TypedDict, final, type_check_only
 
 __version__: str
 
+__all__ = [
+    "Cancelled",
+    "Cell",
+    "Control",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "json_schema",
+    "parse",
+    "reference_markdown",
+]
+
+@type_check_only
 class Diagnostic(TypedDict):
     """One thing that is wrong in a scenario file, or worth a warning."""
 
@@ -16,14 +31,19 @@ class Diagnostic(TypedDict):
     help: str | None
     severity: str
 
+@final
 class ScenarioError(Exception):
     """A scenario that cannot be run; `str(e)` shows every error with its line."""
 
-    diagnostics: list[Diagnostic]
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...
     def rendered(self, color: bool) -> str: ...
 
+@final
 class Cancelled(Exception):  # noqa: N818 - it is no error
     """A run that was stopped through its control."""
+
+    def __new__(cls) -> Cancelled: ...
 
 @final
 class Control:
@@ -87,6 +107,8 @@ class Cell:
     def resolved(self) -> str: ...
     @property
     def duration_s(self) -> float: ...
+    @property
+    def warmup_s(self) -> float: ...
     def run(self, control: Control | None = None) -> Result: ...
 
 @final
@@ -109,7 +131,7 @@ def parse(
     *,
     name: str,
     base_dir: str | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str] = ...,
     seed: int | None = None,
 ) -> Scenario: ...
 def json_schema() -> str: ...

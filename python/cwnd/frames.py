@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 #: Columns that every frame starts with, besides the axes.
 _KEYS = ("run_id", "scenario", "seed")
 #: Columns of `Run.runs` besides those and the activity.
-_RUN_COLUMNS = ("cell", "cell_sha", "duration_s", "events", "delivered_packets", "digest", "n")
+_RUN_COLUMNS = (
+    "cell",
+    "cell_sha",
+    "duration_s",
+    "warmup_s",
+    "events",
+    "delivered_packets",
+    "digest",
+    "n",
+)
 #: What keeps an axis apart from a column that has its name.
 _AXIS_PREFIX = "axis_"
 
@@ -51,6 +60,7 @@ def build(plan: Plan, results: list[_core.Result], cost: Cost) -> Run:
                     "cell": cell.index,
                     "cell_sha": cell.id,
                     "duration_s": cell.duration_s,
+                    "warmup_s": cell.warmup_s,
                     "events": result.events,
                     "delivered_packets": result.delivered_packets,
                     "digest": result.digest,

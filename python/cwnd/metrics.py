@@ -96,15 +96,16 @@ def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.D
         group: Count only this group of flows; all if not given.
     """
     link = link if link is not None else main_link(run)
-    if link is not None and link not in run.links["link"].unique():
-        known = ", ".join(run.links["link"].unique(maintain_order=True))
-        raise InputError(f"there is no link `{link}` in this result; there are {known}")
+    links = run.links["link"].unique(maintain_order=True).to_list()
+    if link is not None and link not in links:
+        raise InputError(f"there is no link `{link}` in this result; there are {', '.join(links)}")
     flows = run.flows if group is None else run.flows.filter(pl.col("group") == group)
     keys = ["run_id", *run.key_columns]
-    goodput = pl.col("goodput_bit_s")
+    # Fairness is between flows that share for as long as they run; transfers that end do not.
+    shares = pl.col("goodput_bit_s").filter(pl.col("size_bytes").is_null())
     of_flows = flows.group_by("run_id").agg(
-        goodput.sum(),
-        pl.col("throughput_bit_s").sum(),
+        (pl.col("delivered_bytes").sum() * 8).alias("goodput_bit_s"),
+        (pl.col("throughput_bit_s") * pl.col("duration_s")).sum(),
         pl.col("rtt_p50_us").mean(),
         pl.col("rtt_p95_us").mean(),
         pl.col("retrans").sum(),
@@ -115,8 +116,8 @@ def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.D
         pl.col("bytes_received").sum(),
         pl.col("fct_s").mean(),
         # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²); one flow is trivially fair, so it says nothing.
-        pl.when(pl.len() > 1)
-        .then(goodput.sum() ** 2 / (pl.len() * (goodput**2).sum()))
+        pl.when(shares.len() > 1)
+        .then(shares.sum() ** 2 / (shares.len() * (shares**2).sum()))
         .otherwise(None)
         .fill_nan(None)
         .alias("jain"),
@@ -133,10 +134,14 @@ def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.D
         pl.col("dropped_pkts").alias("drops"),
         pl.col("marked_pkts").alias("marks"),
     )
+    # What all flows delivered together, over the time that was measured.
+    measured_s = pl.col("duration_s") - pl.col("warmup_s")
+    rates = ("goodput_bit_s", "throughput_bit_s")
     return (
-        run.runs.select(keys)
+        run.runs.select(*keys, measured_s.alias("measured_s"))
         .join(of_flows, on="run_id", how="left", maintain_order="left")
         .join(of_link, on="run_id", how="left", maintain_order="left")
+        .with_columns(pl.col(rates) / pl.col("measured_s"))
         .select(*keys, *METRICS)
     )
 

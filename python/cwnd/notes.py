@@ -25,7 +25,9 @@ def silent_mechanisms(run: Run) -> list[str]:
     silent: dict[str, list[tuple[str, ...]]] = {}
     run_ids = run.runs["run_id"].to_list()
     reductions = _sums(run.flows, ["group"], "cwnd_reductions_ecn")
-    verdicts = _sums(run.links, ["link"], "dropped_pkts_total", "marked_pkts_total")
+    # A queue that only ACKs go through is not what is studied.
+    with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
+    verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
     for point, indices in points.items():
         scenario = tomllib.loads(run.resolved[indices[0]])
         ids = [run_ids[i] for i in indices]
@@ -53,7 +55,7 @@ def _silent_ecn(
         if any(reductions.get((run_id, name), 0) for run_id in ids):
             continue
         beta_ecn = controller.get("beta_ecn") if isinstance(controller, dict) else None
-        if beta_ecn is not None and beta_ecn != controller.get("beta"):
+        if beta_ecn not in (None, "none", controller.get("beta")):
             yield f"ABE never acted: no window of `{name}` was reduced by ECN"
         else:
             yield f"ECN never acted: no window of `{name}` was reduced by it"

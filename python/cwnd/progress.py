@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def bar(name: str, console: Console | None = None) -> Iterator[OnProgress]:
-    """Shows how far the runs are, and when they will be done; it leaves nothing behind."""
+    """Shows on a terminal how far the runs are and when they will be done; it leaves nothing."""
+    console = console or Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -33,7 +34,8 @@ def bar(name: str, console: Console | None = None) -> Iterator[OnProgress]:
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or Console(stderr=True), transient=True) as progress:
+    silent = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
         task = progress.add_task(name, total=1, runs="")
 
         def on_progress(fraction: float, finished: int, total: int) -> None:

@@ -133,11 +133,12 @@ _MAX_SEED = 2**63 - 1
 
 
 def _inline(value: object, path: str) -> str:
-    # tomli_w writes tables inline where they stand in a list: so we write a list of one, and
-    # take the list away.
-    text = tomli_w.dumps({"v": [_plain(value, path)]}, indent=0)
-    inner = text.removeprefix("v = [").rstrip().removesuffix("]").strip().removesuffix(",")
-    return inner.replace("\n", " ")
+    # tomli_w writes a table inline where it stands in a list of lists: so we write it there, and
+    # take the lists away.
+    text = tomli_w.dumps({"v": [[_plain(value, path)]]}, indent=0).removeprefix("v = ")
+    for _ in range(2):
+        text = text.strip().removeprefix("[").removesuffix("]").strip().removesuffix(",")
+    return text.replace("\n", " ")
 
 
 def _plain(value: object, where: str) -> object:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import fcntl
 import glob
+import io
 import json
 import os
 import secrets
@@ -159,7 +160,10 @@ def _write(run: Run, place: Path) -> None:
         (place / CELLS / f"{run_id}.toml").write_text(resolved, encoding="utf-8")
     for name in TABLES:
         frame: pl.DataFrame = getattr(run, name)
-        frame.write_parquet(place / f"{name}.parquet", compression="zstd")
+        # Through memory, so that a full disk is the system's error and not one of the format.
+        parquet = io.BytesIO()
+        frame.write_parquet(parquet, compression="zstd")
+        (place / f"{name}.parquet").write_bytes(parquet.getbuffer())
     run.summary().write_csv(place / "summary.csv")
     (place / MANIFEST).write_text(
         json.dumps(run.manifest.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"

@@ -62,6 +62,8 @@ _GROUP_COLUMNS = (
 _RATE_UNITS = (("kbit/s", 1e-3), ("Mbit/s", 1e-6), ("Gbit/s", 1e-9))
 #: Significant digits of a value without an interval.
 _DIGITS = 3
+#: And of one with an interval, at most.
+_DIGITS_WITH_INTERVAL = 4
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,11 @@ class Shown:
         if half_width is None:
             return number(mean)
         half_width *= self.scale
-        places = _places(half_width) if half_width > 0 else _default_places(mean)
+        places = 0 if mean == int(mean) else _default_places(mean, _DIGITS_WITH_INTERVAL)
+        if half_width > 0:
+            places = _default_places(mean, _DIGITS_WITH_INTERVAL)
+            # Two digits of the interval say how many of the mean are worth reading.
+            places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
         return f"{mean:.{places}f} ±{half_width:.{places}f}"
 
 
@@ -106,89 +112,108 @@ def number(value: float) -> str:
         return str(value)
     if value == int(value):
         return f"{int(value)}"
-    return f"{value:.{_default_places(value)}f}"
+    return f"{value:.{_default_places(value, _DIGITS)}f}"
 
 
-def _default_places(value: float) -> int:
-    if value == 0 or value == int(value):
+def _default_places(value: float, digits: int) -> int:
+    if value == 0:
         return 0
-    return min(6, max(0, _DIGITS - 1 - math.floor(math.log10(abs(value)))))
+    return min(6, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
-def _places(half_width: float) -> int:
-    # Two digits of the interval say how many of the mean are worth reading.
-    return min(6, max(0, 1 - math.floor(math.log10(half_width))))
+def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -> Table:
+    """One row per point of the sweep, each metric with the half-width of its 95 % interval.
 
-
-def result_table(run: Run, link: str | None = None) -> Table:
-    """One row per point of the sweep, each metric with the half-width of its 95 % interval."""
+    Without `intervals` it is narrower: means only.
+    """
     link = link if link is not None else main_link(run)
     summary = run.summary(link=link)
-    columns = [c for c in COLUMNS if not _empty(summary, c)]
-    columns += [c for c in OPTIONAL if not _empty(summary, c)]
     seeds = max(summary["n"].to_list(), default=0)
-    caption = f"link {link}, after the warm-up" if link is not None else None
+    about = [f"link {link}, after the warm-up"] if link is not None else []
     if seeds > 1:
-        caption = f"{caption or ''}; mean ± 95 % confidence of {seeds} seeds".removeprefix("; ")
-    table = _table(run.name, caption)
-    for axis in run.axes:
-        table.add_column(axis.name, no_wrap=True)
-    _fill(table, summary, run.axis_columns, columns)
-    return table
+        about.append(f"mean {'± 95 % confidence ' if intervals else ''}of {seeds} seeds")
+        about += [] if intervals else ["intervals in summary.csv"]
+    columns = [*COLUMNS, *(c for c in OPTIONAL if not _empty(summary, c))]
+    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    return _table(run.name, about, keys, summary, columns, intervals=intervals)
 
 
-def group_table(run: Run) -> Table | None:
+def group_table(run: Run, *, intervals: bool = True) -> Table | None:
     """One row per point of the sweep and group of flows; `None` if there is one group only."""
     groups = run.flows["group"].unique(maintain_order=True).to_list()
     if len(groups) < 2:  # noqa: PLR2004
         return None
     parts = [
-        run.summary(_GROUP_COLUMNS, group=group).with_columns(pl.lit(group).alias("group"))
+        run.summary(_GROUP_COLUMNS, group=group)
+        .with_row_index("point")
+        .with_columns(pl.lit(group).alias("group"))
         for group in groups
     ]
-    counts = run.flows.group_by("run_id", "group").len()
-    flows = dict(counts.group_by("group").agg(pl.col("len").mean()).iter_rows())
-    order = pl.concat(part.with_row_index("point") for part in parts).sort(
-        "point", maintain_order=True
-    )
-    columns = [c for c in _GROUP_COLUMNS if not _empty(order, c)]
-    table = _table(None, "by group of flows (goodput of all its flows together)")
-    for axis in run.axes:
-        table.add_column(axis.name, no_wrap=True)
-    table.add_column("group", no_wrap=True)
-    names = [f"{group} ({number(flows.get(group, 0))})" for group in order["group"]]
-    shown = order.with_columns(pl.Series("group", names))
-    _fill(table, shown, [*run.axis_columns, "group"], columns)
-    return table
+    rows = pl.concat(parts).sort("point", maintain_order=True)
+    counts = run.flows.group_by("run_id", "group").len().group_by("group").agg(pl.col("len").mean())
+    flows = {str(group): float(count) for group, count in counts.iter_rows()}
+    keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
+    keys["group (flows)"] = [f"{group} ({number(flows.get(group, 0))})" for group in rows["group"]]
+    about = ["goodput of all flows of a group together"]
+    return _table("by group of flows", about, keys, rows, _GROUP_COLUMNS, intervals=intervals)
 
 
-def _table(title: str | None, caption: str | None) -> Table:
-    return Table(
+def _table(
+    title: str,
+    about: list[str],
+    keys: dict[str, list[str]],
+    rows: pl.DataFrame,
+    columns: Sequence[str],
+    *,
+    intervals: bool,
+) -> Table:
+    silent = [c for c in columns if _silent(rows, c)]
+    shown = [
+        Shown.of(METRICS[column], rows[column].to_list())
+        for column in columns
+        if column not in silent and not _empty(rows, column)
+    ]
+    if silent:
+        labels = [METRICS[column].label for column in silent]
+        about.append(f"no {', '.join(label[0].lower() + label[1:] for label in labels)}")
+    table = Table(
         title=title,
-        caption=caption,
+        caption="; ".join(about),
         box=box.SIMPLE_HEAD,
         header_style="bold",
         title_style="bold",
         caption_style="dim",
         pad_edge=False,
     )
-
-
-def _fill(table: Table, rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> None:
-    shown = [Shown.of(METRICS[column], rows[column].to_list()) for column in columns]
+    for name in keys:
+        table.add_column(name)
     for each in shown:
         table.add_column(each.heading, justify="right", no_wrap=True)
-    previous: tuple[str, ...] = ()
-    for row in rows.iter_rows(named=True):
-        key = tuple(str(row[name]) for name in keys)
+    previous: str | None = None
+    for point, row in zip(_transposed(keys, rows.height), rows.iter_rows(named=True), strict=True):
         # A line between the blocks of the outermost axis makes a long table readable.
-        if len(keys) > 1 and previous and previous[0] != key[0]:
+        if len(point) > 1 and previous not in (None, point[0]):
             table.add_section()
-        previous = key
+        previous = point[0] if point else None
         cells = [
-            each.text(row[each.metric.column], row[f"{each.metric.column}_ci95"]) for each in shown
+            each.text(
+                row[each.metric.column],
+                row[f"{each.metric.column}_ci95"] if intervals else None,
+            )
+            for each in shown
         ]
-        table.add_row(*key, *cells)
+        table.add_row(*point, *cells)
+    return table
+
+
+def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]]:
+    return list(zip(*keys.values(), strict=True)) if keys else [()] * height
+
+
+def _silent(rows: pl.DataFrame, column: str) -> bool:
+    """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
+    counts = METRICS[column].unit == "" and column != "jain"
+    return counts and rows.height > 0 and all(mean == 0 for mean in rows[column])
 
 
 def _empty(summary: pl.DataFrame, column: str) -> bool:

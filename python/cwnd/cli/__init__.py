@@ -36,6 +36,7 @@ app = App(
     version=_version,
     default_parameter=Parameter(show_default=False),
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
 )
 # Commands are imported when they are called, or for their own help.
 for _name, _help in {

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.measure import Measurement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
 
     from cwnd._core import Diagnostic, ScenarioError
@@ -24,8 +27,8 @@ Json: TypeAlias = Annotated[
 #: Set from the command line before anything can fail.
 as_json = False
 
-#: Width of tables that go to a file or a pipe: wide enough that no cell is cut.
-_FILE_WIDTH = 160
+#: Wide enough that no cell of a table is cut; for files and pipes.
+_FILE_WIDTH = 1000
 
 
 def wants_json(tokens: list[str]) -> bool:
@@ -49,6 +52,19 @@ def show(*renderables: RenderableType) -> None:
     console = stdout()
     for each in renderables:
         console.print(each)
+
+
+def show_fitting(make: Callable[[bool], RenderableType | None]) -> None:
+    """Prints a table with its intervals, or without them where the terminal is too narrow."""
+    console = stdout()
+    table = make(True)
+    if table is None:
+        return
+    unlimited = console.options.update(max_width=_FILE_WIDTH)
+    if Measurement.get(console, unlimited, table).maximum > console.width:
+        table = make(False)
+    if table is not None:
+        console.print(table)
 
 
 def line(text: str) -> None:

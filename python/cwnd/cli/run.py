@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,7 +81,8 @@ def _execute(plan: Plan, threads: int | None, *, silent: bool) -> Run:
 
 
 def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
-    names = [directory_name(plan.scenario.name) for plan in plans]
+    # A scenario's name is a file name: its reader refuses any other.
+    names = [plan.scenario.name for plan in plans]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise InputError(
@@ -94,22 +94,15 @@ def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
     return [(output_dir or _OUT) / name for name in names]
 
 
-def directory_name(scenario: str) -> str:
-    """A scenario's name as the name of a directory."""
-    return re.sub(r"[^\w.+-]+", "-", scenario).strip("-.") or "scenario"
-
-
 def _show(result: Run, target: Path, *, quiet: bool) -> None:
     from cwnd.table import group_table, result_table
 
     if not quiet:
-        output.show(result_table(result))
-        groups = group_table(result)
-        if groups is not None:
-            output.show(groups)
+        output.show_fitting(lambda intervals: result_table(result, intervals=intervals))
+        output.show_fitting(lambda intervals: group_table(result, intervals=intervals))
         cost = result.manifest
         runs = f"{cost.runs} run{'s' * (cost.runs != 1)}"
-        output.line(f"{runs} in {cost.wall_s:.1f} s ({cost.cpu_s:.1f} s of CPU time)")
+        output.line(f"{runs} in {cost.wall_s:.2f} s ({cost.cpu_s:.2f} s of CPU time)")
     for note in result.notes:
         output.note(note)
     for file in _plot_files(target):

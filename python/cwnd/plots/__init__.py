@@ -65,8 +65,8 @@ def write(figure: Figure, directory: Path, name: str) -> list[Path]:
     """Writes a figure as PNG and as SVG."""
     directory.mkdir(parents=True, exist_ok=True)
     files = []
-    for suffix, render in ((".png", style.png), (".svg", style.svg)):
-        file = directory / f"{name}{suffix}"
-        write_atomically(file, render(figure))
+    for kind, content in style.render(figure, "png", "svg").items():
+        file = directory / f"{name}.{kind}"
+        write_atomically(file, content)
         files.append(file)
     return files

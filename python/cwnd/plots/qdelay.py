@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import polars as pl
+from matplotlib.ticker import FuncFormatter
 
 from cwnd.errors import InputError
 from cwnd.metrics import main_link
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from cwnd.results import Run
 
-#: The x axis ends at this part of the packets; the rest is a tail that would flatten the curves.
-_SHOWN_PART = 0.999
+#: Shorter delays are drawn at the left edge: no wait at all has no place on a logarithmic axis.
+_SHORTEST_MS = 0.1
 _COLUMNS = 3
 _MAX_PANELS = 24
 
@@ -39,26 +40,22 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Figure:
     with style.styled():
         single = len(points) == 1
         figure = style.figure(2.6 if single else 0.7 + 1.6 * rows, 4.5 if single else style.WIDTH)
-        grid = figure.subplots(rows, columns, sharex="row", sharey=True, squeeze=False)
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         panels = list(grid.flat)
-        rights = []
         for panel, point in zip(panels, points, strict=False):
-            rights.append(_draw(panel, at(histogram, point), layout))
+            _draw(panel, at(histogram, point), layout)
             panel.set_title(title(point, run.axes))
         for panel in panels[len(points) :]:
             panel.set_visible(False)
-        for index, row in enumerate(grid):
-            right = max(rights[index * columns : (index + 1) * columns])
-            row[0].set_xlim(0, right if right > 0 else 1)
         figure.supxlabel(f"Queueing delay of {link} (ms)")
         figure.supylabel("Fraction of packets")
         style.legend(figure, panels[: len(points)])
     return figure
 
 
-def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> float:
-    """Draws the curves of one panel and returns where its x axis may end."""
-    right = 0.0
+def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> None:
+    panel.set_xscale("log")
+    panel.set_ylim(0, 1)
     for index, label in enumerate(layout.line_labels()):
         mine = histogram
         if layout.lines is not None:
@@ -67,9 +64,8 @@ def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> float:
             continue
         counts = mine.group_by("qdelay_us").agg(pl.col("packets").sum()).sort("qdelay_us")
         part = (counts["packets"].cum_sum() / counts["packets"].sum()).to_list()
-        delay = (counts["qdelay_us"] / 1e3).to_list()
+        delay = (counts["qdelay_us"] / 1e3).clip(lower_bound=_SHORTEST_MS).to_list()
         look = style.line(index)
         panel.plot([delay[0], *delay], [0.0, *part], drawstyle="steps-post", label=label, **look)
-        right = max(right, next(d for d, p in zip(delay, part, strict=True) if p >= _SHOWN_PART))
-    panel.set_ylim(0, 1)
-    return right
+    panel.set_xlim(left=_SHORTEST_MS)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

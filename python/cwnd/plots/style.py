@@ -59,6 +59,12 @@ _RC: dict[Any, Any] = {
     "ytick.major.width": 0.6,
 }
 
+#: What matplotlib would add to a file and must not.
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
+
 
 class NotebookFigure(Figure):
     """A figure that a notebook shows by itself."""
@@ -115,16 +121,27 @@ def legend(figure: Figure, axes: Sequence[Axes]) -> None:
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG."""
-    return _render(figure, "png", {"Software": None})
+    return render(figure, "png")["png"]
 
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, its text as text."""
-    return _render(figure, "svg", {"Date": None, "Creator": None})
+    return render(figure, "svg")["svg"]
 
 
-def _render(figure: Figure, kind: str, metadata: dict[str, Any]) -> bytes:
-    out = io.BytesIO()
+def render(figure: Figure, *formats: str) -> dict[str, bytes]:
+    """The figure in these formats, without dates and versions: the same figure, the same bytes."""
+    rendered = {}
     with styled():
-        figure.savefig(out, format=kind, metadata=metadata)
-    return out.getvalue()
+        # savefig would lay the panels out twice for each format, which takes most of its time.
+        figure.draw_without_rendering()
+        layout = figure.get_layout_engine()
+        figure.set_layout_engine("none")
+        try:
+            for kind in formats:
+                out = io.BytesIO()
+                figure.savefig(out, format=kind, metadata=_METADATA[kind])
+                rendered[kind] = out.getvalue()
+        finally:
+            figure.set_layout_engine(layout)
+    return rendered

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _MAX_FLOWS = 6
 #: An initial threshold far above every window would flatten them all.
 _SSTHRESH_IN_SIGHT = 1.5
+#: More labels than this have no room beside the title.
+_BESIDE_TITLE = 2
+#: The axis of the overview ends at this quantile of the windows, with this much room above it.
+_USUAL, _ROOM = 0.98, 1.25
 #: Panels of the overview in one row.
 _COLUMNS = 3
 _MAX_PANELS = 24
@@ -59,10 +63,13 @@ def timeseries(
             panel.set_ylim(bottom=0)
         for panel in (window, rtt, delay):
             panel.margins(x=0)
-        window.set_title(name, loc="left")
-        if len(window.lines) > 1:
-            above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
-            window.legend(ncols=min(len(window.lines), 3), **above)
+        many = flows["flow_id"].n_unique() > _MAX_FLOWS
+        window.set_title(f"{name}{': median and middle 80 % of flows' if many else ''}", loc="left")
+        if len(window.lines) > _BESIDE_TITLE:
+            style.legend(figure, [window])
+        elif len(window.lines) > 1:
+            beside = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
+            window.legend(ncols=_BESIDE_TITLE, **beside)
         figure.align_ylabels()
     return figure
 
@@ -79,8 +86,9 @@ def overview(run: Run, *, seed: int | None = None) -> Figure:
     series = _of_seed(run, run.series, seed)
     with style.styled():
         figure = style.figure(0.6 + 1.55 * rows)
-        grid = figure.subplots(rows, columns, sharex=True, sharey="row", squeeze=False)
-        for panel, point in zip(grid.flat, shown, strict=False):
+        grid = figure.subplots(rows, columns, sharex=True, sharey="col", squeeze=False)
+        drawn: list[list[float]] = [[] for _ in range(columns)]
+        for place, (panel, point) in enumerate(zip(grid.flat, shown, strict=False)):
             here = at(series, point)
             for index, label in enumerate(layout.line_labels()):
                 mine = here
@@ -91,9 +99,11 @@ def overview(run: Run, *, seed: int | None = None) -> Figure:
                 )
                 look = {"color": style.colour(index), "lw": 0.8, "label": label}
                 panel.plot(mean["time_s"], mean["snd_cwnd_pkts"], **look)
+                drawn[place % columns] += mean["snd_cwnd_pkts"].to_list()
             panel.set_title(title(point, run.axes))
             panel.margins(x=0)
-            panel.set_ylim(bottom=0)
+        for panel, windows in zip(grid[0], drawn, strict=True):
+            panel.set_ylim(0, _top(windows))
         for panel in list(grid.flat)[len(shown) :]:
             panel.set_visible(False)
         many = run.flows["flow_id"].n_unique() > 1
@@ -103,6 +113,14 @@ def overview(run: Run, *, seed: int | None = None) -> Figure:
         figure.supxlabel("Time (s)")
         style.legend(figure, list(grid.flat)[: len(shown)])
     return figure
+
+
+def _top(windows: list[float]) -> float:
+    # The overshoot of slow start, a few samples far above all others, may leave the panel.
+    if not windows:
+        return 1.0
+    ordered = sorted(windows)
+    return 1.05 * min(ordered[-1], _ROOM * ordered[int(_USUAL * (len(ordered) - 1))])
 
 
 def _of_seed(run: Run, frame: pl.DataFrame, seed: int | None) -> pl.DataFrame:
@@ -148,9 +166,9 @@ def _draw_windows(panel: Axes, flows: pl.DataFrame) -> None:
 
 def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
     frame = flows.select("time_s", "flow_id", "group", value.alias("value"))
-    groups = frame["group"].unique(maintain_order=True).to_list()
+    groups = frame.sort("flow_id")["group"].unique(maintain_order=True).to_list()
     if frame["flow_id"].n_unique() <= _MAX_FLOWS:
-        ids = frame.select("group", "flow_id").unique(maintain_order=True)
+        ids = frame.select("group", "flow_id").unique().sort("flow_id")
         for index, (group, flow) in enumerate(ids.iter_rows()):
             mine = frame.filter(pl.col("flow_id") == flow)
             label = f"{group}, flow {flow}" if ids.height > len(groups) else group
@@ -173,6 +191,4 @@ def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
         panel.fill_between(
             spread["time_s"], spread["low"], spread["high"], color=colour, alpha=0.25, lw=0
         )
-        several = frame.filter(pl.col("group") == group)["flow_id"].n_unique() > 1
-        label = f"{group}, median and middle 80 %" if several else group
-        panel.plot(spread["time_s"], spread["median"], **style.line(index), lw=0.9, label=label)
+        panel.plot(spread["time_s"], spread["median"], **style.line(index), lw=0.9, label=group)

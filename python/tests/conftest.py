@@ -1,0 +1,146 @@
+"""Short scenarios, and the command line as a user types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cwnd
+
+#: One flow for two seconds: long enough to leave slow start, short enough to run in milliseconds.
+SHORT = """\
+schema = 1
+name = "short"
+
+[run]
+duration = "2 s"
+sample = "50 ms"
+
+[dumbbell]
+rate = "10 Mbit/s"
+queue = "codel"
+
+[flow.main]
+rtt = "20 ms"
+start = "uniform(0 ms, 100 ms)"
+controller = { kind = "newreno", preset = "abe" }
+endpoint = { ecn = true }
+"""
+
+#: Two arms at three RTTs with three seeds.
+SWEEP = (
+    SHORT.replace('"short"', '"sweep"')
+    + """
+[sweep]
+repeat = 3
+
+[sweep.axis.arm]
+path = "flow.main.controller"
+values = [{ kind = "newreno" }, { kind = "newreno", preset = "abe" }]
+labels = ["NewReno", "NewReno+ABE"]
+
+[sweep.axis.rtt]
+path = "flow.main.rtt"
+values = ["10 ms", "20 ms", "40 ms"]
+"""
+)
+
+#: Simulates for minutes, so that it can be interrupted.
+LONG = (
+    SHORT.replace('"short"', '"long"').replace('"2 s"', '"100000 s"').replace('"50 ms"', '"10 s"')
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+CWND = Path(sys.executable).with_name("cwnd")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Cli:
+    """Types commands into a shell in a directory of its own."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+
+    def __call__(self, *arguments: object, **options: Any) -> Answer:
+        done = subprocess.run(
+            [CWND, *map(str, arguments)],
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **options,
+        )
+        for text in (done.stdout, done.stderr):
+            assert "Traceback" not in text, text
+            assert "panicked" not in text, text
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [CWND, *map(str, arguments)],
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # As a shell starts what it runs in the foreground.
+            process_group=0,
+        )
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.directory / name
+        path.write_text(text)
+        return path
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    new = Cli(tmp_path)
+    new.write("short.toml", SHORT)
+    new.write("sweep.toml", SWEEP)
+    new.write("long.toml", LONG)
+    return new
+
+
+@pytest.fixture
+def saved(cli: Cli, short: cwnd.Run, sweep: cwnd.Run) -> Cli:
+    """The same with results in `short` and `sweep`, as `cwnd run --no-plots` writes them."""
+    for run in (short, sweep):
+        run.save(cli.directory / run.name, plots=False)
+    return cli
+
+
+@pytest.fixture(scope="session")
+def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("scenarios")
+    for name, text in {"short": SHORT, "sweep": SWEEP, "long": LONG}.items():
+        (directory / f"{name}.toml").write_text(text)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def short(scenarios: Path) -> cwnd.Run:
+    return cwnd.run(scenarios / "short.toml")
+
+
+@pytest.fixture(scope="session")
+def sweep(scenarios: Path) -> cwnd.Run:
+    return cwnd.run(scenarios / "sweep.toml")

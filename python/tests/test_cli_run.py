@@ -1,0 +1,209 @@
+"""`cwnd run`, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from conftest import SHORT, SWEEP
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Cli
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(directory)): file.read_bytes()
+        for file in sorted(directory.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_a_run_ends_with_a_table_and_the_names_of_its_plots(cli: Cli):
+    answer = cli("run", "short.toml")
+
+    assert answer.code == 0, answer.err
+    assert "goodput" in answer.out
+    lines = answer.out.splitlines()
+    plots = [line for line in lines if line.endswith((".png", ".svg"))]
+    assert len(plots) >= 4
+    assert all((cli.directory / plot).stat().st_size > 0 for plot in plots)
+    assert lines[-1] == "out/short"
+
+
+def test_a_result_directory_describes_itself(cli: Cli):
+    assert cli("run", "short.toml", "--seed", 7, "--set", "flow.main.rtt=30 ms").code == 0
+
+    out = cli.directory / "out" / "short"
+    assert (out / "scenario.toml").read_text() == SHORT
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["format"] == "cwnd-result"
+    assert manifest["seeds"] == [7]
+    assert manifest["seed_override"] == 7
+    assert manifest["overrides"] == ["flow.main.rtt=30 ms"]
+    assert manifest["activity"]
+    assert manifest["machine"]["cores"] >= 1
+    assert manifest["cpu_s"] > 0
+    flows = pl.read_parquet(out / "flows.parquet")
+    assert flows["rtt_base_us"].to_list() == [pytest.approx(30_000)]
+    assert not list(out.glob(".*"))
+
+
+def test_the_resolved_cell_runs_again_to_the_same_records(cli: Cli):
+    assert cli("run", "sweep.toml", "-o", "first", "--no-plots").code == 0
+    cells = sorted((cli.directory / "first" / "cells").glob("*.toml"))
+    assert len(cells) == 18
+    digests = pl.read_parquet(cli.directory / "first" / "runs.parquet")["digest"]
+
+    assert cli("run", cells[-1], "-o", "again", "--no-plots").code == 0
+
+    again = pl.read_parquet(cli.directory / "again" / "runs.parquet")["digest"]
+    assert again.to_list() == [digests[-1]]
+
+
+def test_threads_do_not_change_a_byte(cli: Cli):
+    assert cli("run", "sweep.toml", "--threads", 1, "-o", "one").code == 0
+    assert cli("run", "sweep.toml", "--threads", 2, "-o", "two").code == 0
+
+    one, two = files(cli.directory / "one"), files(cli.directory / "two")
+    # The manifest says when it was made and how long it took.
+    manifests = [json.loads(each.pop("manifest.json")) for each in (one, two)]
+    assert one == two
+    assert "series.parquet" in one
+    assert "plots/sweep.svg" in one
+    assert manifests[0]["records_sha256"] == manifests[1]["records_sha256"]
+    assert [each["threads"] for each in manifests] == [1, 2]
+
+
+def test_another_seed_gives_other_records(cli: Cli):
+    documents = [
+        cli("run", "short.toml", "--no-plots", "--json", "--seed", seed).json for seed in (1, 2, 1)
+    ]
+
+    records = [each["results"][0]["manifest"]["records_sha256"] for each in documents]
+    assert records[0] == records[2]
+    assert records[0] != records[1]
+
+
+def test_json_is_one_document_and_nothing_else(cli: Cli):
+    answer = cli("run", "sweep.toml", "short.toml", "--json")
+
+    assert answer.code == 0, answer.err
+    assert answer.err == ""
+    first, second = answer.json["results"]
+    assert (first["name"], second["name"]) == ("sweep", "short")
+    assert first["directory"] == "out/sweep"
+    assert len(first["summary"]) == 6
+    assert all(row["n"] == 3 for row in first["summary"])
+    assert all(row["goodput_bit_s_ci95"] > 0 for row in first["summary"])
+    assert all((cli.directory / plot).exists() for plot in first["plots"])
+
+
+def test_the_table_of_a_sweep_has_a_row_for_each_point(cli: Cli):
+    answer = cli("run", "sweep.toml", "--no-plots")
+
+    rows = [line for line in answer.out.splitlines() if line.lstrip().startswith("NewReno")]
+    assert len(rows) == 6
+    assert all("±" in row for row in rows)
+    assert "18 runs" in answer.out
+    assert "3 seeds" in answer.out
+
+
+def test_quiet_says_only_where_the_result_is(cli: Cli):
+    answer = cli("run", "short.toml", "--quiet", "--no-plots", "-o", "here")
+
+    assert answer.code == 0
+    assert "goodput" not in answer.out
+    assert answer.out.splitlines()[-1] == "here"
+    assert answer.err == ""
+
+
+def test_no_plots_leaves_out_the_plots(cli: Cli):
+    assert cli("run", "short.toml", "--no-plots").code == 0
+    assert not (cli.directory / "out" / "short" / "plots").exists()
+
+
+def test_groups_of_flows_have_a_table_of_their_own(cli: Cli):
+    cli.write("two.toml", SHORT + '\n[flow.late]\ncount = 2\nrtt = "30 ms"\nstart = "1 s"\n')
+
+    answer = cli("run", "two.toml", "--no-plots")
+
+    assert "main (1)" in answer.out
+    assert "late (2)" in answer.out
+
+
+def test_a_mechanism_that_never_acted_is_said_so(cli: Cli):
+    # 1 MB/s of buffer-less room: nothing is ever marked when the window stays below the BDP.
+    text = SHORT.replace("ecn = true", 'ecn = true, max_window = "6 kB"')
+    cli.write("idle.toml", text)
+
+    answer = cli("run", "idle.toml", "--no-plots")
+
+    assert "note: ABE never acted" in answer.out
+    assert "note: codel never acted" in answer.out
+    notes = cli("run", "idle.toml", "--no-plots", "--json").json["results"][0]["notes"]
+    assert len(notes) == 2
+
+
+def test_a_mechanism_that_acted_is_not_blamed(cli: Cli):
+    document = cli("run", "short.toml", "--no-plots", "--json", "--set", "run.duration=20 s").json
+
+    assert document["results"][0]["summary"][0]["reductions_ecn"] > 0
+    assert document["results"][0]["notes"] == []
+
+
+def test_a_silent_arm_of_a_sweep_is_named(cli: Cli):
+    axis = '[sweep.axis.ecn]\npath = "flow.main.endpoint.max_window"\n'
+    cli.write(
+        "arms.toml", f'{SHORT}\n{axis}values = ["none", "6 kB"]\nlabels = ["free", "small"]\n'
+    )
+
+    answer = cli("run", "arms.toml", "--no-plots", "--set", "run.duration=20 s")
+
+    assert "(at ecn small)" in answer.out
+    assert "(at ecn free)" not in answer.out
+
+
+def test_a_new_result_replaces_the_old_one(cli: Cli):
+    assert cli("run", "short.toml", "--seed", 1).code == 0
+    assert cli("run", "short.toml", "--seed", 2, "--no-plots").code == 0
+
+    out = cli.directory / "out" / "short"
+    assert json.loads((out / "manifest.json").read_text())["seeds"] == [2]
+    assert not (out / "plots").exists()
+    assert [path.name for path in out.parent.iterdir()] == ["short"]
+
+
+@pytest.mark.parametrize("name", ["../other", "..", ".", "a b/c", "/tmp/elsewhere", ""])
+def test_a_result_never_leaves_the_output_directory(cli: Cli, name: str):
+    cli.write("odd.toml", SHORT.replace('"short"', f'"{name}"'))
+
+    answer = cli("run", "odd.toml", "--no-plots")
+
+    assert answer.code == 2
+    assert "odd.toml:2:" in answer.err
+    assert not (cli.directory / "out").exists()
+
+
+def test_a_file_may_have_any_name(cli: Cli):
+    cli.write("my file (2).toml", SHORT.replace('name = "short"', ""))
+
+    answer = cli("run", "my file (2).toml", "--no-plots")
+
+    assert answer.code == 0, answer.err
+    assert len(list((cli.directory / "out").glob("*/manifest.json"))) == 1
+
+
+def test_a_sweep_axis_may_have_the_name_of_a_column(cli: Cli):
+    cli.write("axis.toml", SWEEP.replace("axis.arm", "axis.controller"))
+
+    answer = cli("run", "axis.toml", "--no-plots", "--json")
+
+    assert answer.code == 0, answer.err
+    flows = pl.read_parquet(cli.directory / "out" / "sweep" / "flows.parquet")
+    assert set(flows["axis_controller"]) == {"NewReno", "NewReno+ABE"}
+    assert set(flows["controller"]) == {"newreno"}

@@ -1,0 +1,213 @@
+"""Figures: what is on them, and that they can be printed."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from matplotlib.colors import to_rgb
+
+import cwnd
+from cwnd import plots
+from cwnd.errors import InputError
+from cwnd.manifest import Axis
+from cwnd.plots import style
+from cwnd.plots.layout import Layout, human
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+
+def legend_texts(figure: plots.style.NotebookFigure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_time_series_show_window_rtt_and_queue_with_units(short: cwnd.Run):
+    figure = short.plot("timeseries")
+    window, rtt, queue = figure.axes
+    assert window.get_ylabel() == "Window (packets)"
+    assert rtt.get_ylabel() == "Smoothed RTT (ms)"
+    assert queue.get_ylabel() == "Queueing delay\nof bottleneck (ms)"
+    assert queue.get_xlabel() == "Time (s)"
+    assert [text.get_text() for text in window.get_legend().get_texts()] == ["cwnd", "ssthresh"]
+    drawn = window.lines[0].get_ydata()
+    assert list(drawn) == short.series["snd_cwnd_pkts"].to_list()
+
+
+def test_an_initial_threshold_that_is_out_of_sight_does_not_flatten_the_window(short: cwnd.Run):
+    window = short.plot("timeseries").axes[0]
+    assert window.get_ylim()[1] <= 2 * short.series["snd_cwnd_pkts"].max()
+
+
+def test_a_sweep_is_a_grid_of_metrics_with_intervals(sweep: cwnd.Run):
+    figure = sweep.plot()
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "Goodput (Mbit/s)",
+        "Queueing delay,\nmedian (ms)",
+        "Queueing delay,\n90th percentile (ms)",
+    ]
+    assert figure.axes[-1].get_xlabel() == "RTT (ms)"
+    assert legend_texts(figure) == ["NewReno", "NewReno+ABE"]
+    goodput = figure.axes[0]
+    assert len(goodput.containers) == 2
+    summary = sweep.summary().filter(pl.col("arm") == "NewReno")
+    line, _, (bars,) = goodput.containers[0].lines
+    assert list(line.get_ydata()) == pytest.approx([v / 1e6 for v in summary["goodput_bit_s"]])
+    heights = [segment[1][1] - segment[0][1] for segment in bars.get_segments()]
+    assert heights == pytest.approx([2 * v / 1e6 for v in summary["goodput_bit_s_ci95"]])
+
+
+def test_any_metric_is_drawn_against_any_axis(sweep: cwnd.Run):
+    figure = sweep.plot("sweep", metrics=["marks"], x="arm")
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "arm"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["NewReno", "NewReno+ABE"]
+    assert legend_texts(figure) == ["10 ms", "20 ms", "40 ms"]
+
+
+def test_the_distribution_of_the_delay_rises_from_zero_to_one(sweep: cwnd.Run):
+    figure = sweep.plot("qdelay")
+    assert len(figure.axes) == 3
+    assert figure.get_supxlabel() == "Queueing delay of bottleneck (ms)"
+    for axes in figure.axes:
+        assert len(axes.lines) == 2
+        for line in axes.lines:
+            ys = list(line.get_ydata())
+            assert ys[0] == 0
+            assert ys[-1] == pytest.approx(1)
+            assert all(a <= b for a, b in pairwise(ys))
+
+
+def test_the_distribution_is_that_of_the_link_table(short: cwnd.Run):
+    (axes,) = short.plot("qdelay").axes
+    xs, ys = axes.lines[0].get_data()
+    # Waits below 0.1 ms are drawn at the edge; this one is far above.
+    median_us = short.links.filter(pl.col("link") == "bottleneck")["qdelay_p50_us"][0]
+    drawn = next(x for x, y in zip(xs, ys, strict=True) if y >= 0.5)
+    # The table's median is exact or of the same bins; bins are a few percent wide.
+    assert drawn * 1e3 == pytest.approx(median_us, rel=0.1, abs=100)
+
+
+def test_the_windows_of_a_sweep_have_a_panel_for_each_point(sweep: cwnd.Run):
+    figure = sweep.plot("windows")
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["rtt = 10 ms", "rtt = 20 ms", "rtt = 40 ms"]
+    assert legend_texts(figure) == ["NewReno", "NewReno+ABE"]
+    assert figure.get_supylabel() == "Congestion window (packets)"
+
+
+def test_many_flows_are_drawn_as_median_and_band(scenarios: Path):
+    run = cwnd.run(scenarios / "short.toml", set={"flow.main.count": 10})
+    window = run.plot("timeseries").axes[0]
+    assert window.get_title(loc="left") == "short: median and middle 80 % of flows"
+    assert len(window.lines) == 1
+    assert len(window.collections) == 1
+
+
+def test_figures_are_written_as_png_and_svg(sweep: cwnd.Run, tmp_path: Path):
+    files = plots.write_all(sweep, tmp_path / "plots")
+
+    names = {file.name for file in files}
+    assert names == {
+        f"{kind}.{suffix}" for kind in ("sweep", "windows", "qdelay") for suffix in ("png", "svg")
+    }
+    for file in files:
+        content = file.read_bytes()
+        if file.suffix == ".png":
+            assert content.startswith(b"\x89PNG\r\n\x1a\n")
+            assert len(content) > 10_000
+        else:
+            assert ET.fromstring(content).tag.endswith("svg")
+            assert b"NewReno+ABE" in content
+
+
+def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run):
+    assert style.svg(sweep.plot()) == style.svg(sweep.plot())
+
+
+def test_the_users_own_style_changes_nothing(sweep: cwnd.Run):
+    import matplotlib as mpl
+
+    before = style.png(sweep.plot())
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black"}):
+        assert style.png(sweep.plot()) == before
+
+
+def test_neighbouring_lines_differ_in_grey():
+    # Lightness by the weights of ITU-R BT.709; equal ones need other dashes.
+    def lightness(colour: str) -> float:
+        red, green, blue = to_rgb(colour)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    looks = [style.line(index) for index in range(len(style.COLOURS))]
+    for one, other in pairwise(looks):
+        apart = abs(lightness(one["color"]) - lightness(other["color"]))
+        assert apart > 0.1 or one["linestyle"] != other["linestyle"]
+    markers = [style.points(index)["marker"] for index in range(len(style.COLOURS))]
+    assert len(set(markers)) == len(markers)
+
+
+def axis(name: str, labels: list[str], numeric: bool = False) -> Axis:
+    return Axis(name, name, f"{name}_s" if numeric else None, "s" if numeric else None, labels)
+
+
+def test_numbers_go_along_x_and_the_longest_other_axis_becomes_lines():
+    arm, queue = axis("arm", ["a", "b", "c", "d"]), axis("queue", ["codel", "pie"])
+    rtt = axis("rtt", ["100 ms", "200 ms"], numeric=True)
+    layout = Layout.of([arm, queue, rtt])
+    assert (layout.x, layout.lines, layout.panels) == (rtt, arm, (queue,))
+    assert Layout.of([arm, queue, rtt], x="queue", lines="rtt").panels == (arm,)
+    assert Layout.of([axis("one", ["only"])]).x is None
+
+
+def test_an_unknown_axis_is_answered_with_the_known_ones():
+    with pytest.raises(InputError, match="it has rtt"):
+        Layout.of([axis("rtt", ["1 s", "2 s"], numeric=True)], x="delay")
+
+
+def test_quantities_are_shown_in_units_that_people_read():
+    assert human("s", [0.1, 0.4]) == ("ms", 1e3)
+    assert human("bit/s", [1e6, 1e9]) == ("Gbit/s", 1e-9)
+    assert human(None, [0.5]) == ("", 1.0)
+
+
+def test_there_is_no_sweep_to_draw_without_axes(short: cwnd.Run):
+    with pytest.raises(InputError, match="no sweep"):
+        short.plot("sweep")
+
+
+def test_cwnd_plot_draws_again_from_the_files(saved: Cli):
+    answer = saved("plot", "sweep")
+    assert answer.code == 0, answer.err
+    assert all((saved.directory / line).stat().st_size > 0 for line in answer.out.splitlines())
+
+    answer = saved("plot", "sweep", "--metric", "marks", "--x", "rtt", "-o", "mine", "--json")
+    assert answer.json == {"plots": ["mine/sweep-marks.png", "mine/sweep-marks.svg"]}
+    answer = saved("plot", "sweep", "--at", "arm=NewReno", "--at", "rtt=40 ms", "--seed", 2)
+    assert answer.code == 0, answer.err
+    assert "timeseries.png" in answer.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--metric", "speed"],
+        ["--x", "delay"],
+        ["--at", "arm"],
+        ["--at", "arm=Vegas"],
+        ["--at", "leg=NewReno"],
+        ["--kind", "timeseries", "--seed", "99"],
+        ["--link", "wireless"],
+        ["--kind", "pie"],
+        ["--metric", "fct"],
+    ],
+    ids=" ".join,
+)
+def test_cwnd_plot_answers_what_it_cannot_draw(saved: Cli, options: list[str]):
+    answer = saved("plot", "sweep", *options)
+    assert answer.code == 2
+    assert answer.err.startswith("error: ")

@@ -1,0 +1,157 @@
+"""The library: data frames of a run."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import cwnd
+from cwnd import _core
+
+KEYS = ["run_id", "scenario", "seed"]
+FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_bit_s
+    delivered_bytes rtt_base_us rtt_min_us rtt_mean_us rtt_p50_us rtt_p95_us rtt_p99_us
+    segments_sent retrans loss_ratio ce_ratio ce_received rto_count rto_nth_1 rto_nth_2 rto_nth_3
+    rto_nth_4 rto_nth_5_plus cwnd_reductions_loss cwnd_reductions_ecn cwnd_reductions_rto
+    size_bytes fct_s bytes_received""".split()
+LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdelay_p90_us
+    qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts delivered_pkts
+    dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts
+    delivered_total_pkts dropped_total_pkts marked_total_pkts""".split()
+SERIES = """time_s flow_id group snd_cwnd_pkts snd_ssthresh_pkts bytes_in_flight srtt_us rttvar_us
+    rto_us delivered retrans ca_state""".split()
+LINK_SERIES = """time_s link_id link qlen_pkts qlen_bytes sojourn_us enq deq drop mark
+    aqm_prob""".split()
+QDELAY = ["link_id", "link", "qdelay_us", "packets"]
+
+
+def test_every_frame_has_its_columns(short: cwnd.Run):
+    expected = {
+        "flows": FLOWS,
+        "links": LINKS,
+        "series": SERIES,
+        "link_series": LINK_SERIES,
+        "qdelay": QDELAY,
+    }
+    for name, columns in expected.items():
+        frame: pl.DataFrame = getattr(short, name)
+        assert frame.columns[:3] == KEYS
+        assert set(columns) <= set(frame.columns), set(columns) - set(frame.columns)
+        assert frame.height > 0, name
+
+
+def test_every_row_says_which_run_it_belongs_to(sweep: cwnd.Run):
+    assert sweep.runs.height == 18
+    assert sweep.runs["run_id"].n_unique() == 18
+    assert sweep.runs["seed"].to_list() == [1, 2, 3] * 6
+    for frame in (sweep.flows, sweep.links, sweep.series, sweep.link_series, sweep.qdelay):
+        assert frame.columns[:6] == [*KEYS, "arm", "rtt", "rtt_s"]
+        assert frame["run_id"].n_unique() == 18
+    values = sweep.flows.select("rtt", "rtt_s").unique(maintain_order=True).rows()
+    assert values == [("10 ms", 0.01), ("20 ms", 0.02), ("40 ms", 0.04)]
+
+
+def test_the_numbers_are_those_of_a_ten_megabit_link(short: cwnd.Run):
+    (flow,) = short.flows.to_dicts()
+    assert 5e6 < flow["goodput_bit_s"] < 1e7
+    assert flow["goodput_bit_s"] <= flow["throughput_bit_s"]
+    assert flow["rtt_base_us"] == pytest.approx(20_000)
+    assert 20_000 <= flow["rtt_min_us"] <= flow["rtt_p50_us"] <= flow["rtt_p99_us"]
+    assert flow["controller"] == "newreno"
+
+
+def test_packets_are_conserved_on_every_link(sweep: cwnd.Run):
+    links = sweep.links
+    gone = links["delivered_total_pkts"] + links["dropped_total_pkts"] + links["queued_pkts"]
+    assert (links["arrived_total_pkts"] == gone).all()
+
+
+def test_drops_and_marks_are_the_sum_of_their_reasons(sweep: cwnd.Run):
+    for whole, prefix in (("dropped_pkts", "drops_"), ("marked_pkts", "marks_")):
+        reasons = [
+            name
+            for name in sweep.links.columns
+            if name.startswith(prefix) and not name.endswith("_total")
+        ]
+        assert reasons
+        counted = sweep.links.select(pl.sum_horizontal(reasons).alias("sum"))["sum"]
+        assert counted.to_list() == sweep.links[whole].to_list()
+
+
+def test_the_histogram_counts_every_packet_that_left_the_queue(short: cwnd.Run):
+    counted = short.qdelay.group_by("link", maintain_order=True).agg(pl.col("packets").sum())
+    delivered = dict(short.links.select("link", "delivered_pkts").iter_rows())
+    for link, packets in counted.iter_rows():
+        # A packet that is being sent has left the queue and has not arrived.
+        assert packets - delivered[link] in {0, 1}
+
+
+def test_samples_come_at_the_sampling_interval(short: cwnd.Run):
+    times = short.link_series.filter(pl.col("link") == "bottleneck")["time_s"]
+    steps = times.diff().drop_nulls()
+    assert times.len() >= 39
+    assert steps.min() == pytest.approx(0.05)
+    assert steps.max() == pytest.approx(0.05)
+
+
+def test_the_same_seed_gives_the_same_frames(scenarios: Path, short: cwnd.Run):
+    again = cwnd.run(scenarios / "short.toml", threads=2)
+    assert again.manifest.records_sha256 == short.manifest.records_sha256
+    assert again.series.equals(short.series)
+
+
+def test_progress_is_told_until_the_end(scenarios: Path):
+    told: list[tuple[float, int, int]] = []
+    cwnd.run(
+        scenarios / "sweep.toml",
+        progress=lambda fraction, finished, total: told.append((fraction, finished, total)),
+    )
+    assert told[-1] == (1.0, 18, 18)
+    assert [each[0] for each in told] == sorted(each[0] for each in told)
+
+
+def test_arrow_is_handed_over_without_a_copy(scenarios: Path):
+    pyarrow = pytest.importorskip("pyarrow")
+    text = (scenarios / "short.toml").read_text()
+    (cell,) = _core.parse(text, name="short.toml").cells
+    table = cell.run().flow_series
+
+    arrow = pyarrow.table(table)
+    frame = pl.DataFrame(table)
+
+    assert arrow.num_rows == frame.height == table.num_rows
+    assert arrow.column_names == frame.columns == table.column_names
+    address = arrow["time_s"].chunk(0).buffers()[1].address
+    # The same memory, seen by two libraries that know nothing of each other.
+    array = frame["time_s"].to_numpy(allow_copy=False)
+    assert array.__array_interface__["data"][0] == address
+    assert arrow["time_s"].to_pylist() == frame["time_s"].to_list()
+
+
+def test_a_result_says_what_it_is(short: cwnd.Run, sweep: cwnd.Run):
+    assert repr(short) == "<cwnd.Run 'short': 1 run, axes: none>"
+    assert repr(sweep) == "<cwnd.Run 'sweep': 18 runs, axes: arm, rtt>"
+
+
+def test_a_notebook_shows_a_table_and_a_picture(sweep: cwnd.Run):
+    html = sweep._repr_html_()
+    assert "NewReno+ABE" in html
+    assert "goodput" in html
+    assert 'src="data:image/png;base64,iVBORw0KGgo' in html
+    # Well-formed, so that it does not break the page around it.
+    ET.fromstring(f"<div>{html.replace('&nbsp;', ' ')}</div>")
+
+
+def test_activity_is_counted_over_all_runs(sweep: cwnd.Run):
+    columns = [name for name in sweep.runs.columns if name.startswith("activity_")]
+    assert columns
+    for column in columns:
+        assert sweep.activity[column.removeprefix("activity_")] == sweep.runs[column].sum()
+
+
+def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path):
+    with pytest.raises(cwnd.InputError, match="no such file"):
+        cwnd.run(tmp_path / "nowhere.toml")

@@ -1,0 +1,141 @@
+"""A result directory is complete or not there."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import cwnd
+from cwnd import store
+from cwnd.errors import CwndError, InputError
+
+
+def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
+    sweep.save(tmp_path / "result", plots=False)
+
+    again = cwnd.Run.load(tmp_path / "result")
+
+    for name in store.TABLES:
+        assert_frame_equal(getattr(again, name), getattr(sweep, name))
+    assert again.manifest == sweep.manifest
+    assert again.source == sweep.source
+    assert again.resolved == sweep.resolved
+
+
+def test_the_summary_is_there_for_a_spreadsheet(sweep: cwnd.Run, tmp_path: Path):
+    sweep.save(tmp_path / "result", plots=False)
+
+    summary = pl.read_csv(tmp_path / "result" / "summary.csv")
+
+    assert summary.height == 6
+    assert {"arm", "rtt", "n", "goodput_bit_s", "goodput_bit_s_ci95"} <= set(summary.columns)
+
+
+def test_parquet_is_compressed_with_zstd(short: cwnd.Run, tmp_path: Path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    short.save(tmp_path / "result", plots=False)
+
+    for name in store.TABLES:
+        metadata = parquet.ParquetFile(tmp_path / "result" / f"{name}.parquet").metadata
+        if metadata.num_rows:
+            assert metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_block_that_fails_leaves_nothing(tmp_path: Path):
+    with pytest.raises(ZeroDivisionError), store.atomic_directory(tmp_path / "a") as place:
+        (place / "half").write_text("half")
+        1 / 0  # noqa: B018
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_fails_leaves_the_old_result(short: cwnd.Run, tmp_path: Path):
+    target = short.save(tmp_path / "a", plots=False)
+
+    with pytest.raises(ZeroDivisionError), store.atomic_directory(target) as place:
+        (place / "half").write_text("half")
+        1 / 0  # noqa: B018
+
+    assert cwnd.Run.load(target).manifest == short.manifest
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_without_an_exchange_of_names_the_old_result_is_moved_aside(
+    short: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(store, "_exchange", lambda _a, _b: False)
+    short.save(tmp_path / "a", plots=False)
+    (tmp_path / "a" / "old").write_text("old")
+
+    short.save(tmp_path / "a", plots=False)
+
+    assert not (tmp_path / "a" / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_names_are_exchanged_in_one_step_where_the_kernel_can(tmp_path: Path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+
+    if not store._exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this file system cannot exchange names")
+
+    assert (tmp_path / "a" / "b").exists()
+    assert (tmp_path / "b" / "a").exists()
+
+
+def test_a_link_to_a_result_is_followed(short: cwnd.Run, tmp_path: Path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to("far")
+
+    short.save(tmp_path / "link", plots=False)
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "far" / "manifest.json").exists()
+
+
+def test_parents_are_made(short: cwnd.Run, tmp_path: Path):
+    short.save(tmp_path / "a" / "b" / "c", plots=False)
+    assert cwnd.Run.load(tmp_path / "a" / "b" / "c").name == "short"
+
+
+def test_other_directories_are_refused(short: cwnd.Run, tmp_path: Path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "work").touch()
+
+    with pytest.raises(InputError, match="not a cwnd result"):
+        short.save(tmp_path / "home")
+
+    assert (tmp_path / "home" / "work").exists()
+
+
+def test_a_name_with_wildcards_is_only_a_name(short: cwnd.Run, tmp_path: Path):
+    short.save(tmp_path / "a[b]*?", plots=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["a[b]*?"]
+
+
+def test_no_space_left_is_a_failure_in_words(
+    short: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "a"))
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(CwndError, match="no space left on device"):
+        short.save(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path: Path):
+    file = tmp_path / "plot.svg"
+    file.write_bytes(b"old")
+
+    store.write_atomically(file, b"new")
+
+    assert file.read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["plot.svg"]
