@@ -181,9 +181,7 @@ impl Line {
             }
             sent = self.on_line.take();
             if let Some(packet) = &sent {
-                self.counters.delivered += 1;
-                self.counters.delivered_data += u64::from(packet.segment.len > 0);
-                self.counters.delivered_bytes += u64::from(packet.segment.wire);
+                self.count_delivery(packet);
             }
         }
         sent
@@ -267,5 +265,129 @@ impl Line {
     /// Drop or mark probability of the queue discipline, if it has one.
     pub fn probability(&self) -> Option<f64> {
         self.queue.probability()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_aqm::{QueueParams, fifo};
+    use cwnd_units::{LinkFacts, QueueSize, Rng};
+
+    use super::*;
+
+    fn fifo(packets: u64) -> AnyQdisc<Packet> {
+        let facts = LinkFacts { rate: Rate::from_mbit(1), bdp_rtt: Duration::ZERO };
+        QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(packets) })
+            .build(&facts, Rng::named(0, "test"))
+    }
+
+    fn line(rate: Rate) -> Line {
+        Line::new(fifo(u64::MAX), Pace::Rate(Serialiser::new(rate)))
+    }
+
+    fn slots(at_ms: &[u64]) -> Line {
+        Line::new(fifo(u64::MAX), Pace::Slots { slots: Slots::new(at_ms.to_vec()), left: 0 })
+    }
+
+    /// Calls the line whenever it wants, and notes what it sends: number and time in ns.
+    fn drain(line: &mut Line, first: Option<Time>) -> Vec<(u64, u64)> {
+        let mut sent = Vec::new();
+        let mut next = first;
+        while let Some(now) = next {
+            sent.extend(line.on_free(now).map(|p| (p.segment.seq, now.0)));
+            next = line.wanted();
+        }
+        sent
+    }
+
+    #[test]
+    fn a_packet_on_the_line_goes_on_at_the_new_rate() {
+        // 1000 B at 8 kbit/s take 1 s. After a quarter of it: the rest at twice the rate, or at a quarter of it.
+        const S: u64 = 1_000_000_000;
+        for (rate, expected) in [(16_000, S / 4 + 3 * S / 8), (2_000, S / 4 + 3 * S)] {
+            let mut line = line(Rate(8_000));
+            let old = line.arrive(Time::ZERO, Packet::numbered(0, 1000)).unwrap();
+            assert_eq!(old, Time(S));
+            line.arrive(Time::ZERO, Packet::numbered(1, 1000));
+            let new = line.change_rate(Time(S / 4), Rate(rate)).unwrap();
+            assert_eq!(new, Time(expected));
+            if old < new {
+                assert!(line.on_free(old).is_none(), "the old appointment is void");
+            }
+            let whole = 8000 * S / rate;
+            assert_eq!(drain(&mut line, Some(new)), [(0, expected), (1, expected + whole)]);
+        }
+    }
+
+    #[test]
+    fn a_rate_that_changes_while_nothing_is_sent_holds_for_the_next_packet() {
+        let mut line = line(Rate(8_000));
+        assert_eq!(line.change_rate(Time(5), Rate(8_000_000)), None);
+        assert_eq!(line.arrive(Time(10), Packet::numbered(0, 1000)), Some(Time(1_000_010)));
+    }
+
+    #[test]
+    fn queueing_delay_ends_where_transmission_begins() {
+        let mut line = line(Rate::from_mbit(8));
+        let first = line.arrive(Time::ZERO, Packet::numbered(0, 1000));
+        line.arrive(Time(400_000), Packet::numbered(1, 1000));
+        assert_eq!(line.backlog(), Backlog { packets: 1, bytes: 1000 });
+        assert_eq!(line.held(), 2);
+        drain(&mut line, first);
+        assert_eq!(line.last_sojourn(), Some(Duration(600_000)));
+        assert_eq!(line.qdelay().max(), Some(Duration(600_000)));
+        let counters = line.counters(Time(9_000_000));
+        assert_eq!((counters.packet_time, counters.byte_time), (600_000, 600_000_000));
+    }
+
+    #[test]
+    fn a_slot_of_a_trace_carries_1500_bytes_of_whatever_waits() {
+        let ms = |n: u64| n * 1_000_000;
+        let mut line = slots(&[1, 2, 2, 5]);
+        // 700 + 700 + 100 B fill the slot at 1 ms; of 3200 B, 1500 pass in each of the two at 2 ms, 200 at 5 ms, where
+        // 1200 B follow; the rest of that slot is lost.
+        let mut first = None;
+        for (i, wire) in [700, 700, 100, 3200, 1200].into_iter().enumerate() {
+            first = first.or(line.arrive(Time(3), Packet::numbered(i as u64, wire)));
+        }
+        let sent = drain(&mut line, first);
+        assert_eq!(sent, [(0, ms(1)), (1, ms(1)), (2, ms(1)), (3, ms(5)), (4, ms(5))]);
+        // The next comes when the trace has begun again.
+        let next = line.arrive(Time(ms(5) + 1), Packet::numbered(9, 1));
+        assert_eq!(next, Some(Time(ms(6))));
+    }
+
+    #[test]
+    fn a_full_slot_leaves_the_next_packet_to_the_next_slot() {
+        let ms = |n: u64| n * 1_000_000;
+        let mut line = slots(&[3]);
+        let mut first = None;
+        for i in 0..3 {
+            first = first.or(line.arrive(Time::ZERO, Packet::numbered(i, 1500)));
+        }
+        assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_busy_line_sends_in_order_and_in_exactly_its_time(
+            rate in 10_000u64..400_000_000_000, sizes in proptest::collection::vec(1u16..=9000, 1..60)
+        ) {
+            let mut line = line(Rate(rate));
+            let mut first = None;
+            for (i, &wire) in sizes.iter().enumerate() {
+                first = first.or(line.arrive(Time(77), Packet::numbered(i as u64, wire)));
+            }
+            let sent = drain(&mut line, first);
+            let mut bits = 0_u128;
+            for (i, &wire) in sizes.iter().enumerate() {
+                bits += u128::from(wire) * 8;
+                let expected = 77 + (bits * 1_000_000_000 / u128::from(rate)) as u64;
+                proptest::prop_assert_eq!(sent[i], (i as u64, expected));
+            }
+            let counters = line.counters(Time::NEVER);
+            proptest::prop_assert_eq!(u128::from(counters.delivered_bytes) * 8, bits);
+            proptest::prop_assert_eq!(counters.delivered_data, sizes.len() as u64);
+        }
     }
 }

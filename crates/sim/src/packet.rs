@@ -38,3 +38,22 @@ impl cwnd_aqm::Packet for Packet {
         key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
+
+#[cfg(test)]
+impl Packet {
+    /// A data packet of this size and number, for tests.
+    pub(crate) fn numbered(seq: u64, wire: u16) -> Self {
+        let segment = Segment {
+            seq,
+            ts: cwnd_units::Time::ZERO,
+            len: u32::from(wire),
+            window: 0,
+            feedback: 0,
+            wire,
+            flags: cwnd_tcp::Flags::default(),
+            ecn: Ecn::NotEct,
+            sack: [cwnd_tcp::SackBlock::default(); cwnd_tcp::MAX_SACK_BLOCKS],
+        };
+        Self { flow: FlowId::new(0, 0), hop: 0, segment }
+    }
+}

@@ -136,3 +136,110 @@ impl Pipe {
         self.delay = delay;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY: Duration = Duration::from_millis(10);
+    const LATE: u32 = 7;
+
+    fn faulty(impairments: Impairments) -> Pipe {
+        Pipe::new(DELAY).with_faults(&impairments, LATE, Rng::named(3, "test"))
+    }
+
+    #[test]
+    fn what_enters_leaves_a_delay_later() {
+        let mut pipe = Pipe::new(DELAY);
+        for n in 0..3 {
+            let entry = pipe.enter(Time(n * 5), Packet::numbered(n, 100));
+            assert_eq!(matches!(entry, Entry::First(_)), n == 0, "one pending event is enough");
+        }
+        for n in 0..3 {
+            assert_eq!(pipe.next_exit(), Some(Time(n * 5) + DELAY));
+            assert_eq!(pipe.leave().unwrap().segment.seq, n);
+        }
+        assert_eq!((pipe.held(), pipe.next_exit()), (0, None));
+    }
+
+    #[test]
+    fn jitter_is_uniform_for_a_packet_alone_and_never_lets_one_pass_another() {
+        let jitter = Duration::from_millis(4);
+        let settings = Impairments { jitter, ..Impairments::default() };
+        let mut pipe = faulty(settings.clone());
+        let n = 10_000_u64;
+        let mut extra = Vec::new();
+        for i in 0..n {
+            // Further apart than the jitter: nobody waits for anybody.
+            let now = Time(i * 5_000_000);
+            pipe.enter(now, Packet::numbered(i, 100));
+            extra.push(pipe.next_exit().unwrap().since(now + DELAY).0 as f64);
+            pipe.leave();
+        }
+        // Uniform from 0 to 4 ms: mean 2 ms, deviation 4/√12 ms.
+        let mean = extra.iter().sum::<f64>() / n as f64;
+        let deviation = jitter.0 as f64 / 12_f64.sqrt();
+        assert!((mean - 2e6).abs() < 4.0 * deviation / (n as f64).sqrt(), "{mean}");
+        assert!(extra.iter().all(|&e| e <= jitter.0 as f64));
+
+        let mut pipe = faulty(settings);
+        for i in 0..n {
+            pipe.enter(Time(i * 1000), Packet::numbered(i, 100));
+        }
+        let mut last = Time::ZERO;
+        for i in 0..n {
+            let exit = pipe.next_exit().unwrap();
+            assert!(exit >= last && exit >= Time(i * 1000) + DELAY);
+            assert_eq!(pipe.leave().unwrap().segment.seq, i);
+            last = exit;
+        }
+    }
+
+    #[test]
+    fn losses_and_late_packets_come_at_the_rates_they_were_given() {
+        let (loss, reorder) = (0.02, 0.1);
+        let mut pipe = faulty(Impairments {
+            loss,
+            reorder,
+            reorder_delay: Duration(1),
+            ..Impairments::default()
+        });
+        let n = 100_000;
+        let (mut lost, mut late) = (0, 0);
+        for i in 0..n {
+            match pipe.enter(Time(i), Packet::numbered(i, 100)) {
+                Entry::Lost => lost += 1,
+                Entry::Late(to, packet) => {
+                    assert_eq!((to, packet.segment.seq), (LATE, i));
+                    late += 1;
+                }
+                Entry::First(_) | Entry::Queued => {}
+            }
+        }
+        let within = |hits: u64, p: f64| {
+            let n = n as f64;
+            (hits as f64 - n * p).abs() < 4.0 * (n * p * (1.0 - p)).sqrt()
+        };
+        assert!(within(lost, loss), "{lost} lost");
+        // A lost packet is not late, too.
+        assert!(within(late, reorder * (1.0 - loss)), "{late} late");
+        assert_eq!(pipe.counters().lost, lost);
+        assert_eq!(pipe.held() + lost + late, n);
+    }
+
+    #[test]
+    fn one_faults_setting_leaves_the_draws_of_the_others_as_they_were() {
+        let lost = |jitter: u64, reorder: f64| -> Vec<u64> {
+            let mut pipe = faulty(Impairments {
+                loss: 0.1,
+                jitter: Duration(jitter),
+                reorder,
+                reorder_delay: Duration(1),
+            });
+            (0..1000)
+                .filter(|&i| matches!(pipe.enter(Time(i), Packet::numbered(i, 100)), Entry::Lost))
+                .collect()
+        };
+        assert_eq!(lost(0, 0.0), lost(5_000_000, 0.5));
+    }
+}
