@@ -95,14 +95,16 @@ impl Receiver {
         if segment.flags.has(Flags::CWR) {
             self.ece = false;
         }
+        let in_window = segment.end() > self.rcv_nxt;
         if segment.ecn == Ecn::Ce {
-            // After CWR was looked at: a segment with both begins a new episode (RFC 3168 § 6.1.3).
-            self.ece = true;
+            // After CWR was looked at: a segment with both begins a new episode (RFC 3168 § 6.1.3). Not for a
+            // duplicate (§ 6.1.5).
+            self.ece |= in_window;
             self.counters.ce_segments += 1;
         }
         self.feedback = segment.feedback;
-        // RFC 7323 § 4.3 (2): echo the segment that will be acknowledged first.
-        if segment.seq <= self.last_ack_sent && self.last_ack_sent < segment.end() {
+        // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and never an older time.
+        if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
         if self.accept(segment) || self.is_due() {
@@ -145,6 +147,7 @@ impl Receiver {
         self.rcv_nxt = edge;
     }
 
+    /// Departs from RFC 5681 § 4.2, which counts full-sized segments: short ones count alike.
     fn is_due(&self) -> bool {
         self.unacked_segments >= self.config.params.ack_every
     }
