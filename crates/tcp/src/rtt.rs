@@ -27,6 +27,9 @@ impl RttEstimator {
     }
 
     /// Takes a sample R.
+    ///
+    /// Departs from RFC 7323 § 4.2, which would have samples weigh less when a round trip gives many: with timestamps
+    /// each ACK counts in full (as in Linux and FreeBSD), so that the estimate forgets within a round trip.
     #[inline]
     pub fn sample(&mut self, r: Duration) {
         self.min = Some(self.min.map_or(r, |m| m.min(r)));

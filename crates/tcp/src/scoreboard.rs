@@ -119,19 +119,14 @@ impl Scoreboard {
         }
     }
 
-    /// One past the highest byte retransmitted (RFC 6675 § 2, HighRxt).
-    pub const fn high_rxt(&self) -> u64 {
-        self.high_rxt
-    }
-
-    /// Whether byte `at` is SACKed.
-    pub fn is_sacked(&self, at: u64) -> bool {
-        self.sacked.containing(at).is_some()
+    /// One past the highest byte that was SACKed or retransmitted (RFC 6675 § 2, HighRxt).
+    pub fn above_all(&self) -> u64 {
+        self.sacked.highest().map_or(0, |top| top.end).max(self.high_rxt)
     }
 
     /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).
     pub fn reneged(&self, una: u64) -> bool {
-        self.is_sacked(una)
+        self.sacked.containing(una).is_some()
     }
 
     /// Whether nothing is SACKed.

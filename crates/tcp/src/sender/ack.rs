@@ -27,9 +27,13 @@ impl Sender {
         self.rto_deadline = Time::NEVER;
         let exact = now.since(segment.ts);
         if tries == 1 || self.config.params.timestamps {
+            // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a valid sample of
+            // which SYN was answered, and the timeout follows from it (as in Linux).
             self.take_rtt(now, segment.ts);
         }
         if tries > 1 {
+            // RFC 6298 § 5.7: the timeout is set anew, not doubled further.
+            self.backoff = 0;
             // RFC 5681 § 3.1: after a lost SYN the initial window is one segment.
             self.cc = self.config.controller.build(&self.config.start(1));
         }
@@ -43,7 +47,7 @@ impl Sender {
         }
         self.rwnd = u64::from(segment.window);
         let sack = self.config.params.recovery == Recovery::Sack;
-        let has_blocks = segment.sack[0].len > 0;
+        let has_blocks = segment.sack[0].len > 0 && sack;
         let newly_sacked =
             if has_blocks { self.scoreboard.update(segment, ack, self.high) } else { 0 };
         let mut path = self.path(now);
@@ -53,11 +57,10 @@ impl Sender {
 
         if ece {
             self.counters.ece_acks += 1;
-            // Once a window, and not while a loss already made the window smaller (RFC 3168 § 6.1.2).
-            if self.config.params.ecn
-                && ack > self.ecn_recover
-                && matches!(self.recovery, State::Open)
-            {
+            // Departs from RFC 3168 § 6.1.2 where the window is one segment: the next one does not wait for the timer.
+            // Once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
+            let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
+            if self.config.params.ecn && ack > reduced && matches!(self.recovery, State::Open) {
                 self.cc.on_signal(&path, Signal::EcnEcho);
                 self.counters.reductions_ecn += 1;
                 self.ecn_recover = self.high;
@@ -86,11 +89,13 @@ impl Sender {
             let sample =
                 AckSample { acked_bytes: acked, rtt: measured, ece, feedback: segment.feedback };
             self.cc.on_ack(&path, &sample);
-        } else if self.high > self.una && (newly_sacked > 0 || !sack) {
+        } else if !sack && self.high > self.una {
             self.on_duplicate(now);
         }
 
         if newly_sacked > 0 {
+            // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
+            self.on_duplicate(now);
             self.scoreboard.detect_losses(self.config.params.dup_thresh, self.config.mss);
             if matches!(self.recovery, State::Open) && self.scoreboard.next_lost().is_some() {
                 self.enter_recovery(now);
@@ -204,6 +209,7 @@ impl Sender {
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
             self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
+            self.cwr_pending = params.ecn;
             self.counters.reductions_loss += 1;
             self.begin_loss_state();
             self.rto_deadline = now + self.rto();
@@ -214,25 +220,28 @@ impl Sender {
             self.counters.losses_in_cwr += 1;
         } else {
             self.cc.on_signal(&path, Signal::Loss);
+            self.cwr_pending = params.ecn;
             self.counters.reductions_loss += 1;
         }
         let sack = params.recovery == Recovery::Sack;
-        let prr = params.prr.then(|| Prr::new(path.flight_size, self.config.mss));
+        // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
+        let prr = params.prr.then(|| Prr::new(self.high - self.una, self.config.mss));
+        let first = self.una + self.config.mss.min(self.high - self.una);
         self.recovery = State::Recovery(FastRecovery {
             recover: self.high,
             inflation: i64::from(params.dup_thresh) * self.config.mss as i64,
             retransmit_now: true,
             partial_seen: false,
-            rescued: false,
+            // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.
+            rescue_rxt: first,
             prr,
         });
         if sack {
             // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
-            let first = self.una + self.config.mss.min(self.high - self.una);
             self.scoreboard.mark_lost_below(first);
             self.scoreboard.restart_retransmissions(self.una);
         }
-        // The fast retransmit starts the timer anew: what it resends gets a whole timeout.
+        // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
     }
 

@@ -45,7 +45,7 @@ pub struct Sender {
     /// Data below this was outstanding at the last ECN reduction; until it is acknowledged there is no other
     /// (RFC 3168 § 6.1.2).
     ecn_recover: u64,
-    /// The next new data segment carries CWR (RFC 3168 § 6.1.2).
+    /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
     rtt: RttEstimator,
     /// Without timestamps: the end of the segment being timed, and when it was sent.
@@ -101,8 +101,8 @@ struct FastRecovery {
     retransmit_now: bool,
     /// A partial ACK was seen (RFC 6582: only the first restarts the timer).
     partial_seen: bool,
-    /// The rescue retransmission was used (RFC 6675 § 4, NextSeg rule 4).
-    rescued: bool,
+    /// RescueRxt (RFC 6675 § 2), exclusive: no rescue before more than this is acknowledged.
+    rescue_rxt: u64,
     prr: Option<Prr>,
 }
 
@@ -226,19 +226,14 @@ impl Sender {
         self.counters.timeouts[rank] += 1;
         let mut path = self.path(now);
         // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged: while SACK recovery
-        // waits for a lost retransmission, new data goes on being sent and SACKed, and that sum grows without bound.
-        // What RFC 6675 calls pipe is what FlightSize meant.
-        path.flight_size = self.in_flight_before_timeout();
+        // waits for a lost retransmission, new data goes on being sent and SACKed, and that sum grows without bound;
+        // without SACK, after an earlier timeout, it still holds the window that was given up for lost. What RFC 6675
+        // calls pipe is what FlightSize meant.
+        path.flight_size = self.in_flight();
         self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
+        self.cwr_pending = self.config.params.ecn;
         self.begin_loss_state();
         self.rto_deadline = now + self.rto();
-    }
-
-    fn in_flight_before_timeout(&self) -> u64 {
-        match self.config.params.recovery {
-            Recovery::Sack => self.scoreboard.pipe(self.una, self.nxt),
-            _ => self.high - self.una,
-        }
     }
 
     /// Everything outstanding counts as lost and is sent again as the window allows.
@@ -248,6 +243,7 @@ impl Sender {
         self.limited_sent = 0;
         self.timed = None;
         if self.config.params.recovery == Recovery::Sack {
+            // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
             if self.scoreboard.reneged(self.una) {
                 self.scoreboard = Scoreboard::default();
                 self.scoreboard.advance(self.una);

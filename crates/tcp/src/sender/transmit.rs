@@ -86,11 +86,12 @@ impl Sender {
         }
         let cwnd = self.cc.window().cwnd;
         let choice = Choice::of(self.nxt, len);
-        if self.dupacks == 0 && self.scoreboard.is_empty() {
-            if flight + len <= cwnd {
-                return Some(choice);
-            }
-        } else if self.limited_transmit_allows(flight, len, cwnd) {
+        if flight + len <= cwnd {
+            return Some(choice);
+        }
+        if (self.dupacks > 0 || !self.scoreboard.is_empty())
+            && self.limited_transmit_allows(flight, len, cwnd)
+        {
             self.limited_sent += len;
             return Some(choice);
         }
@@ -102,7 +103,7 @@ impl Sender {
     fn limited_transmit_allows(&self, flight: u64, len: u64, cwnd: u64) -> bool {
         let params = &self.config.params;
         if !params.limited_transmit {
-            return flight + len <= cwnd;
+            return false;
         }
         if params.recovery == Recovery::Sack {
             return self.scoreboard.pipe(self.una, self.nxt) + len <= cwnd;
@@ -118,13 +119,13 @@ impl Sender {
             r.retransmit_now = false;
             return Some(self.retransmission(self.una, self.high));
         }
-        let choice = if self.config.params.recovery == Recovery::Sack {
+        // Until a window turns something away.
+        self.cwnd_limited = false;
+        if self.config.params.recovery == Recovery::Sack {
             self.choose_by_scoreboard()
         } else {
             self.choose_by_inflated_window()
-        };
-        self.cwnd_limited = choice.is_none();
-        choice
+        }
     }
 
     /// At most one segment from `seq`, not past `end`.
@@ -133,7 +134,7 @@ impl Sender {
     }
 
     /// RFC 5681 § 3.2 (4)–(5), and after a timeout slow start over what went back.
-    fn choose_by_inflated_window(&self) -> Option<Choice> {
+    fn choose_by_inflated_window(&mut self) -> Option<Choice> {
         let len = self.config.mss.min(self.app_end.max(self.high) - self.nxt);
         if len == 0 {
             return None;
@@ -144,6 +145,7 @@ impl Sender {
         };
         let window = self.cc.window().cwnd.saturating_add_signed(inflation).max(self.config.mss);
         let in_flight = self.nxt - self.una + len;
+        self.cwnd_limited = in_flight > window;
         (in_flight <= window.min(self.rwnd)).then_some(Choice::of(self.nxt, len))
     }
 
@@ -160,6 +162,7 @@ impl Sender {
             State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => prr.allows(choice.len),
             _ => pipe + choice.len <= self.cc.window().cwnd,
         };
+        self.cwnd_limited = !allowed;
         allowed.then_some(choice)
     }
 
@@ -171,18 +174,19 @@ impl Sender {
     }
 
     /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the highest data.
-    fn beyond_the_losses(&mut self) -> Option<Choice> {
-        let State::Recovery(r) = &mut self.recovery else { return None };
+    fn beyond_the_losses(&self) -> Option<Choice> {
+        let State::Recovery(r) = &self.recovery else { return None };
         if let Some(hole) = self.scoreboard.next_hole() {
             return Some(self.retransmission(hole.start, hole.end));
         }
-        if r.rescued || self.scoreboard.high_rxt() >= r.recover {
+        // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the highest SACKed byte,
+        // which was retransmitted already, is not sent a third time.
+        let tail = self.scoreboard.above_all().max(self.una);
+        if self.una <= r.rescue_rxt || tail >= self.high {
             return None;
         }
-        // Rule 4: the last segment below RecoveryPoint, once a recovery.
-        let seq = r.recover.saturating_sub(self.config.mss).max(self.scoreboard.high_rxt());
-        let choice = Choice { seq, len: r.recover - seq, rescue: true };
-        (!self.scoreboard.is_sacked(seq)).then_some(choice)
+        let seq = self.high.saturating_sub(self.config.mss).max(tail);
+        Some(Choice { seq, len: self.high - seq, rescue: true })
     }
 
     fn send(&mut self, now: Time, choice: Choice) -> Segment {
@@ -237,7 +241,9 @@ impl Sender {
     fn note_sent(&mut self, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
         if let State::Recovery(r) = &mut self.recovery {
-            r.rescued |= choice.rescue;
+            if choice.rescue {
+                r.rescue_rxt = r.recover;
+            }
             if let Some(prr) = &mut r.prr {
                 prr.on_sent(choice.len);
             }
