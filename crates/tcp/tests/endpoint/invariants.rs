@@ -1,0 +1,138 @@
+//! What holds whatever the path does.
+
+use std::sync::Arc;
+
+use cwnd_cc::{Backoff, ControllerParams};
+use cwnd_tcp::{Config, Params, Recovery};
+use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng};
+use proptest::prelude::*;
+
+use crate::common::{Fate, Script, World, ms, simple};
+
+/// How badly a path treats what crosses it, in parts of 100.
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    loss: u64,
+    mark: u64,
+    late: u64,
+    twice: u64,
+    /// From this segment on so many are lost in a row.
+    burst: (u64, u64),
+}
+
+fn trouble() -> impl Strategy<Value = Trouble> {
+    (0u64..30, 0u64..30, 0u64..20, 0u64..10, (0u64..80, 0u64..30))
+        .prop_map(|(loss, mark, late, twice, burst)| Trouble { loss, mark, late, twice, burst })
+}
+
+fn script(trouble: Trouble, seed: u64, name: &str) -> Script {
+    let mut rng = Rng::named(seed, name);
+    Box::new(move |k, nth| {
+        let (from, count) = trouble.burst;
+        if nth == 1 && (from..from + count).contains(&k) {
+            return Fate::Drop;
+        }
+        let lot = rng.below(100);
+        let late = Duration(rng.below(300_000_000));
+        let bounds = [trouble.loss, trouble.mark, trouble.late, trouble.twice];
+        let fates = [Fate::Drop, Fate::Mark, Fate::Delay(late), Fate::Twice(late)];
+        let mut below = 0;
+        for (bound, fate) in bounds.into_iter().zip(fates) {
+            below += bound;
+            if lot < below {
+                return fate;
+            }
+        }
+        Fate::Deliver
+    })
+}
+
+fn params() -> impl Strategy<Value = Params> {
+    let recovery = prop_oneof![
+        Just((Recovery::Tahoe, false)),
+        Just((Recovery::Reno, false)),
+        Just((Recovery::NewReno, false)),
+        Just((Recovery::Sack, false)),
+        Just((Recovery::Sack, true)),
+    ];
+    let backoff = prop_oneof![Just(Backoff::Exponential), Just(Backoff::After), Just(Backoff::Off)];
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let windows = (1u32..30, prop_oneof![Just(1u64 << 30), 1_000u64..30_000]);
+    let clock = prop_oneof![Just(Duration(1)), Just(ms(10)), Just(ms(100))];
+    (recovery, backoff, switches, windows, 1u32..5, 1u32..5, clock).prop_map(
+        |(
+            (recovery, prr),
+            rto_backoff,
+            (timestamps, handshake, limited_transmit, ecn),
+            (initial_window, receive_window),
+            ack_every,
+            dup_thresh,
+            clock,
+        )| Params {
+            recovery,
+            prr,
+            rto_backoff,
+            timestamps,
+            handshake,
+            limited_transmit,
+            ecn,
+            initial_window,
+            receive_window: Bytes(receive_window),
+            ack_every,
+            dup_thresh,
+            clock,
+            syn_retries: 60,
+            rto_min: ms(200),
+            ..simple()
+        },
+    )
+}
+
+fn controller() -> impl Strategy<Value = ControllerParams> {
+    prop_oneof![Just("newreno"), Just("cubic")]
+        .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    /// Every byte arrives once and in order, and on the way each account of `World::check` and `World::land` holds.
+    #[test]
+    fn every_transfer_completes(
+        params in params(),
+        controller in controller(),
+        bytes in 1u64..150_000,
+        data in trouble(),
+        acks in trouble(),
+        seed in any::<u64>(),
+        spacing in 0u64..2_000_000,
+    ) {
+        params.check().unwrap();
+        let mut w = World::new(Arc::new(Config::new(params, controller)), bytes, ms(50));
+        w.spacing = Duration(spacing);
+        w.data_fate = script(data, seed, "data");
+        w.ack_fate = script(Trouble { mark: 0, ..acks }, seed, "acks");
+        w.run();
+        prop_assert!(w.sender.is_drained());
+        prop_assert_eq!(w.sender.acknowledged(), bytes);
+        prop_assert_eq!(w.receiver.counters().delivered_bytes, bytes);
+        prop_assert_eq!(w.sender.in_flight(), 0);
+        let c = w.sender.counters();
+        let data_segments = w.sent.iter().filter(|s| s.segment.len > 0);
+        prop_assert_eq!(c.segments_sent, data_segments.clone().count() as u64);
+        prop_assert_eq!(c.wire_bytes_sent, data_segments.map(|s| u64::from(s.segment.wire)).sum::<u64>());
+        prop_assert_eq!(c.retransmissions, c.segments_sent - bytes.div_ceil(1000));
+    }
+
+    /// Two runs of one seed send the same segments at the same times.
+    #[test]
+    fn a_run_repeats_itself(params in params(), data in trouble(), seed in any::<u64>()) {
+        let run = || {
+            let mut w = World::segments(params.clone(), 60, ms(50));
+            w.data_fate = script(data, seed, "data");
+            w.run();
+            w.sent.iter().map(|s| (s.at, s.segment)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(run(), run());
+    }
+}

@@ -1,0 +1,20 @@
+//! The endpoint as scripts: segments in, segments out, in virtual time.
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod ecn;
+#[cfg(test)]
+mod handshake;
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+mod receiver;
+#[cfg(test)]
+mod recovery;
+#[cfg(test)]
+mod sack;
+#[cfg(test)]
+mod timer;
+#[cfg(test)]
+mod windows;

@@ -1,0 +1,199 @@
+//! What is acknowledged, when, and with what: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
+
+use cwnd_tcp::{Params, Receiver, Recovery, Segment};
+use cwnd_units::{Bytes, Duration, Time};
+
+use crate::common::{MSS, at_ms, config, data, ms, simple};
+
+fn receiver(params: Params) -> Receiver {
+    Receiver::new(config(params))
+}
+
+/// Segment `k` arrives; the acknowledgement number in segments, if there is an ACK.
+fn arrive(r: &mut Receiver, now: Time, k: u64) -> Option<u64> {
+    r.on_segment(now, &data(k * MSS, MSS, now)).map(|ack| ack.seq / MSS)
+}
+
+#[test]
+fn every_nth_segment_is_acknowledged() {
+    for n in [1, 2, 3, 8] {
+        let mut r = receiver(Params { ack_every: n, ..simple() });
+        for k in 0..40 {
+            let ack = arrive(&mut r, at_ms(k), k);
+            let due = (k + 1) % u64::from(n) == 0;
+            assert_eq!(ack, due.then_some(k + 1), "every {n}th");
+        }
+    }
+}
+
+#[test]
+fn a_delayed_ack_waits_for_its_timer_and_no_longer() {
+    let mut r = receiver(Params { ack_every: 2, ack_delay: ms(40), ..simple() });
+    assert_eq!(arrive(&mut r, at_ms(10), 0), None);
+    assert_eq!(r.next_timer(), at_ms(50));
+    assert_eq!(r.on_timer(at_ms(49)), None);
+    assert_eq!(r.on_timer(at_ms(50)).map(|ack| ack.seq), Some(MSS));
+    assert_eq!(r.next_timer(), Time::NEVER);
+    // The count begins anew.
+    assert_eq!(arrive(&mut r, at_ms(60), 1), None);
+    assert_eq!(arrive(&mut r, at_ms(61), 2), Some(3));
+    assert_eq!(r.next_timer(), Time::NEVER);
+}
+
+#[test]
+fn later_segments_do_not_put_the_delayed_ack_off() {
+    let mut r = receiver(Params { ack_every: 10, ack_delay: ms(40), ..simple() });
+    for k in 0..4 {
+        arrive(&mut r, at_ms(10 * k), k);
+    }
+    assert_eq!(r.next_timer(), at_ms(40));
+}
+
+/// RFC 5681 § 4.2: at once for a gap, for its filling, and for what is there already.
+#[test]
+fn gaps_their_filling_and_duplicates_are_acknowledged_at_once() {
+    let mut r = receiver(Params { ack_every: 4, ..simple() });
+    assert_eq!(arrive(&mut r, at_ms(0), 0), None);
+    assert_eq!(arrive(&mut r, at_ms(1), 2), Some(1), "a gap");
+    assert_eq!(arrive(&mut r, at_ms(2), 4), Some(1), "another");
+    assert_eq!(arrive(&mut r, at_ms(3), 2), Some(1), "a duplicate above the gap");
+    assert_eq!(arrive(&mut r, at_ms(4), 1), Some(3), "filled in part");
+    assert_eq!(arrive(&mut r, at_ms(5), 3), Some(5), "filled");
+    assert_eq!(arrive(&mut r, at_ms(6), 1), Some(5), "a duplicate below");
+    assert_eq!(arrive(&mut r, at_ms(7), 5), None, "in order again");
+    assert_eq!(r.counters().delivered_bytes, 6 * MSS);
+}
+
+#[test]
+fn a_segment_that_overlaps_what_is_there_delivers_only_what_is_new() {
+    let mut r = receiver(simple());
+    r.on_segment(at_ms(0), &data(0, 1000, at_ms(0)));
+    r.on_segment(at_ms(1), &data(3000, 1000, at_ms(1)));
+    let ack = r.on_segment(at_ms(2), &data(500, 3000, at_ms(2))).unwrap();
+    assert_eq!(ack.seq, 4000);
+    assert_eq!(r.counters().delivered_bytes, 4000);
+}
+
+/// Segments of 500 bytes; the first 5000 bytes have arrived before, as in the examples of RFC 2018 § 4.
+fn at_5000() -> Receiver {
+    let mut r = receiver(Params { mss: Bytes(500), ..simple() });
+    for k in 0..10 {
+        r.on_segment(at_ms(k), &data(500 * k, 500, at_ms(k)));
+    }
+    r
+}
+
+/// The acknowledgement number and the SACK blocks as edges.
+fn told(ack: &Segment) -> (u64, Vec<(u64, u64)>) {
+    let edges = |b: &cwnd_tcp::SackBlock| {
+        let left = ack.seq + u64::from(b.offset);
+        (left, left + u64::from(b.len))
+    };
+    (ack.seq, ack.sack.iter().filter(|b| b.len > 0).map(edges).collect())
+}
+
+fn arrive_500(r: &mut Receiver, seq: u64) -> (u64, Vec<(u64, u64)>) {
+    told(&r.on_segment(at_ms(20), &data(seq, 500, at_ms(20))).unwrap())
+}
+
+/// RFC 2018 § 4, case 2.
+#[test]
+fn when_the_first_of_eight_is_lost_one_block_grows() {
+    let mut r = at_5000();
+    for k in 1..8 {
+        assert_eq!(arrive_500(&mut r, 5000 + 500 * k), (5000, vec![(5500, 6000 + 500 * (k - 1))]));
+    }
+}
+
+/// RFC 2018 § 4, case 3: the second, fourth, sixth and eighth segments are lost; then the fourth arrives, then the second.
+#[test]
+fn sack_blocks_come_most_recent_first() {
+    let mut r = at_5000();
+    assert_eq!(arrive_500(&mut r, 5000), (5500, vec![]));
+    assert_eq!(arrive_500(&mut r, 6000), (5500, vec![(6000, 6500)]));
+    assert_eq!(arrive_500(&mut r, 7000), (5500, vec![(7000, 7500), (6000, 6500)]));
+    let three = vec![(8000, 8500), (7000, 7500), (6000, 6500)];
+    assert_eq!(arrive_500(&mut r, 8000), (5500, three));
+    assert_eq!(arrive_500(&mut r, 6500), (5500, vec![(6000, 7500), (8000, 8500)]));
+    assert_eq!(arrive_500(&mut r, 5500), (7500, vec![(8000, 8500)]));
+}
+
+#[test]
+fn of_four_blocks_the_three_most_recent_are_told() {
+    let mut r = at_5000();
+    for seq in [5500, 7000, 8000, 9000] {
+        arrive_500(&mut r, seq);
+    }
+    // The oldest grows and is the most recent again; the second oldest is left out.
+    let expected = vec![(5500, 6500), (9000, 9500), (8000, 8500)];
+    assert_eq!(arrive_500(&mut r, 6000), (5000, expected));
+}
+
+#[test]
+fn without_sack_no_blocks_are_told() {
+    let mut r = receiver(Params { recovery: Recovery::NewReno, ..simple() });
+    let ack = r.on_segment(at_ms(0), &data(MSS, MSS, at_ms(0))).unwrap();
+    assert_eq!(told(&ack), (0, vec![]));
+}
+
+/// Segment `k` with this timestamp arrives; the acknowledgement number in segments and the echo.
+fn echoed(r: &mut Receiver, k: u64, ts: u64) -> Option<(u64, u64)> {
+    r.on_segment(at_ms(100), &data(k * MSS, MSS, Time(ts))).map(|ack| (ack.seq / MSS, ack.ts.0))
+}
+
+/// RFC 7323 § 4.3 (A): the delay of the ACK is part of the round trip.
+#[test]
+fn a_delayed_ack_echoes_the_earliest_segment_it_acknowledges() {
+    let mut r = receiver(Params { ack_every: 3, ..simple() });
+    assert_eq!(echoed(&mut r, 0, 1), None);
+    assert_eq!(echoed(&mut r, 1, 2), None);
+    assert_eq!(echoed(&mut r, 2, 3), Some((3, 1)));
+    assert_eq!(echoed(&mut r, 3, 4), None);
+    let ack = r.on_timer(at_ms(300)).unwrap();
+    assert_eq!((ack.seq / MSS, ack.ts.0), (4, 4));
+}
+
+/// The table of RFC 7323 § 4.3: A, then C, B, E, D with an ACK each.
+#[test]
+fn a_gap_echoes_the_last_segment_that_advanced_the_window() {
+    let mut r = receiver(simple());
+    assert_eq!(echoed(&mut r, 0, 1), Some((1, 1)));
+    assert_eq!(echoed(&mut r, 2, 3), Some((1, 1)));
+    assert_eq!(echoed(&mut r, 1, 2), Some((3, 2)));
+    assert_eq!(echoed(&mut r, 4, 5), Some((3, 2)));
+    assert_eq!(echoed(&mut r, 3, 4), Some((5, 4)));
+}
+
+/// RFC 7323 § 4.3 (2): TSval ≥ TS.Recent; § 5.3 R2: what lies outside the window says nothing.
+#[test]
+fn a_late_duplicate_does_not_set_the_echo_back() {
+    let mut r = receiver(Params { ack_every: 2, ..simple() });
+    assert_eq!(echoed(&mut r, 0, 9), None);
+    // The original of what was sent again at 9 comes after all.
+    assert_eq!(echoed(&mut r, 0, 5), Some((1, 9)));
+    assert_eq!(
+        echoed(&mut r, 0, 12),
+        Some((1, 9)),
+        "a duplicate is not new, however late it was sent"
+    );
+}
+
+#[test]
+fn acks_are_counted_and_advertise_the_window() {
+    let mut r = receiver(Params { receive_window: Bytes(12_345), ..simple() });
+    for k in 0..5 {
+        let ack = r.on_segment(at_ms(k), &data(k * MSS, MSS, at_ms(k))).unwrap();
+        assert_eq!(ack.window, 12_345);
+        assert_eq!(ack.ecn, cwnd_units::Ecn::NotEct, "RFC 3168 § 6.1.4");
+    }
+    let c = r.counters();
+    assert_eq!((c.acks_sent, c.segments, c.wire_bytes), (5, 5, 5 * 1040));
+}
+
+#[test]
+fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
+    let mut r = receiver(Params { ack_every: 2, ack_delay: Duration::ZERO, ..simple() });
+    assert_eq!(arrive(&mut r, at_ms(5), 0), None);
+    assert_eq!(r.next_timer(), at_ms(5));
+    assert!(r.on_timer(at_ms(5)).is_some());
+}

@@ -1,0 +1,242 @@
+//! Recovery without SACK, and the four kinds side by side (K. Fall, S. Floyd: Simulation-based comparisons of Tahoe,
+//! Reno, and SACK TCP. CCR 26(3), 1996).
+
+use cwnd_cc::Phase;
+use cwnd_tcp::{Flags, Params, Recovery, Segment};
+use cwnd_units::Time;
+
+use crate::common::{Hand, World, drops, ms, preset, simple};
+
+const NOTHING: [u64; 0] = [];
+
+fn without_limited_transmit(recovery: Recovery) -> Params {
+    Params { recovery, limited_transmit: false, ..simple() }
+}
+
+/// A sender with ten segments out of which the first is lost, after its third duplicate ACK.
+fn in_recovery(recovery: Recovery) -> Hand {
+    let mut h = Hand::new(without_limited_transmit(recovery));
+    assert_eq!(h.sends().len(), 10);
+    assert_eq!(h.ack(0), NOTHING);
+    assert_eq!(h.ack(0), NOTHING);
+    assert_eq!(h.ack(0), [0], "the fast retransmit");
+    h
+}
+
+/// RFC 5681 § 3.2 (2)–(4): cwnd = ssthresh + 3, one more for each duplicate ACK.
+#[test]
+fn the_window_is_inflated_by_what_left_the_network() {
+    for recovery in [Recovery::Reno, Recovery::NewReno] {
+        let mut h = in_recovery(recovery);
+        assert_eq!((h.cwnd(), h.ssthresh()), (5.0, 5.0));
+        // 8 may be outstanding, 10 are; the third further duplicate makes room for an eleventh.
+        assert_eq!(h.ack(0), NOTHING);
+        assert_eq!(h.ack(0), NOTHING);
+        assert_eq!(h.ack(0), [10]);
+        assert_eq!(h.ack(0), [11]);
+        // § 3.2 (6): deflated, 5 may be outstanding.
+        assert_eq!(h.ack(10), [12, 13, 14]);
+        assert_eq!(h.sender.phase(), Phase::Open);
+        assert_eq!(h.cwnd(), 5.0);
+    }
+}
+
+/// RFC 6582 § 3.2 (3), partial acknowledgment.
+#[test]
+fn a_partial_ack_sends_the_next_hole_and_deflates_the_window() {
+    // 0 and 3 are lost.
+    let mut h = in_recovery(Recovery::NewReno);
+    for expected in [&[][..], &[], &[10], &[11], &[12]] {
+        assert_eq!(h.ack(0), expected);
+    }
+    // The window was 5 + 8; less the three acknowledged and plus one it is 11, and ten are outstanding.
+    assert_eq!(h.ack(3), [3, 13]);
+    assert_eq!(h.sender.phase(), Phase::Recovery);
+    // A full ACK: 5 may be outstanding, one is.
+    assert_eq!(h.ack(13), [14, 15, 16, 17]);
+    assert_eq!(h.sender.phase(), Phase::Open);
+    assert_eq!(h.sender.counters().reductions_loss, 1);
+}
+
+#[test]
+fn reno_leaves_recovery_with_the_first_new_ack_and_halves_again() {
+    let mut h = in_recovery(Recovery::Reno);
+    for _ in 0..5 {
+        h.ack(0);
+    }
+    assert_eq!(h.ack(3), NOTHING, "13 were sent, 5 may be outstanding");
+    assert_eq!(h.sender.phase(), Phase::Open);
+    for _ in 0..2 {
+        assert_eq!(h.ack(3), NOTHING);
+    }
+    assert_eq!(h.ack(3), [3]);
+    assert_eq!(h.sender.counters().reductions_loss, 2);
+}
+
+#[test]
+fn tahoe_slow_starts_after_its_fast_retransmit() {
+    let mut h = in_recovery(Recovery::Tahoe);
+    assert_eq!((h.cwnd(), h.ssthresh()), (1.0, 5.0));
+    assert_eq!(h.ack(0), NOTHING, "no fast recovery");
+    assert_eq!(h.ack(1), [1, 2]);
+    assert_eq!(h.ack(10), [10, 11, 12]);
+    assert_eq!(h.sender.counters().reductions_loss, 1);
+    assert_eq!(h.sender.counters().timeouts, [0; 5]);
+}
+
+/// RFC 6582 § 4: three segments that were sent again without need give three duplicate ACKs.
+#[test]
+fn newreno_does_not_take_duplicates_of_a_timeout_for_a_loss() {
+    for (recovery, again) in
+        [(Recovery::NewReno, false), (Recovery::Tahoe, false), (Recovery::Reno, true)]
+    {
+        let mut h = Hand::new(without_limited_transmit(recovery));
+        h.sends();
+        // A spurious timeout: what was sent arrives after all.
+        assert_eq!(h.expire(), [0]);
+        assert_eq!(h.ack(1), [1, 2]);
+        assert_eq!(h.ack(10), [10, 11, 12]);
+        let before = h.cwnd();
+        for _ in 0..3 {
+            h.ack(10);
+        }
+        let reduced = h.cwnd() < before;
+        assert_eq!(
+            (h.last.first().map(|s| s.seq), reduced),
+            (again.then_some(10_000), again),
+            "{recovery:?}"
+        );
+    }
+}
+
+/// The guard is "covers more than recover": one byte beyond it is enough.
+#[test]
+fn newreno_recovers_again_from_what_was_sent_later() {
+    let mut h = in_recovery(Recovery::NewReno);
+    h.ack(10);
+    h.ack(11);
+    for _ in 0..2 {
+        assert_eq!(h.ack(11), NOTHING);
+    }
+    assert_eq!(h.ack(11), [11]);
+    assert_eq!(h.sender.counters().reductions_loss, 2);
+}
+
+#[test]
+fn an_old_ack_changes_nothing() {
+    let mut h = Hand::new(without_limited_transmit(Recovery::NewReno));
+    h.sends();
+    h.ack(5);
+    for _ in 0..5 {
+        assert_eq!(h.ack(3), NOTHING);
+    }
+    assert_eq!(h.ack(100), NOTHING, "nor one for what was never sent");
+    assert_eq!(h.sender.acknowledged(), 5000);
+}
+
+/// The thresholds are parameters: RFC 5681's three, or any other number.
+#[test]
+fn as_many_duplicate_acks_as_the_threshold_says_mean_a_loss() {
+    for dup_thresh in 1..6 {
+        for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+            let mut h = Hand::new(Params { dup_thresh, ..without_limited_transmit(recovery) });
+            h.sends();
+            for n in 1..=u64::from(dup_thresh) {
+                let sent = h.duplicate(0, n);
+                let due = n == u64::from(dup_thresh);
+                assert_eq!(sent.first(), due.then_some(&0), "{recovery:?}, {n} of {dup_thresh}");
+            }
+        }
+    }
+}
+
+/// What became of 100 segments when some of a slow start's fourth window are lost.
+struct Outcome {
+    sent: u64,
+    again: u64,
+    timeouts: u64,
+    reductions: u64,
+    finished: Time,
+    /// What was sent again, and when.
+    repaired: Vec<(Time, u64)>,
+}
+
+/// Fall & Floyd § 6: 1000-byte segments, an ACK each, a line of 0.8 Mbit/s behind 100 ms.
+fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
+    let params = Params { recovery, initial_window: 1, rto_min: ms(1000), ..preset("ns2") };
+    let mut w = World::segments(params, 100, ms(200));
+    w.spacing = ms(10);
+    w.data_fate = drops(&lost.iter().map(|&k| (k, 1)).collect::<Vec<_>>());
+    w.run();
+    assert!(w.sender.is_drained());
+    let again = |s: &Segment| s.flags.has(Flags::RETRANSMITTED);
+    let c = w.sender.counters();
+    Outcome {
+        sent: c.segments_sent,
+        again: c.retransmissions,
+        timeouts: w.timeouts(),
+        reductions: c.reductions_loss,
+        finished: w.finished,
+        repaired: w.sent.iter().filter(|s| again(&s.segment)).map(|s| (s.at, s.k)).collect(),
+    }
+}
+
+/// The four kinds against one to four losses in one window of 15 segments, as the paper's § 6 has it:
+/// - one: all but Tahoe, which slow starts, recover alike;
+/// - two: Reno halves its window twice; NewReno and SACK once;
+/// - three and four: Reno waits for its timer, NewReno and SACK do not, and SACK is the quicker;
+/// - Tahoe needs no timer but sends again what has arrived.
+#[test]
+fn the_kinds_differ_as_fall_and_floyd_found() {
+    let mut table = String::from("lost kind sent again timeouts reductions finished\n");
+    for (n, lost) in (1..).zip(LOST) {
+        for kind in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+            let o = fall_and_floyd(kind, lost);
+            let (sent, again, finished) = (o.sent, o.again, o.finished);
+            let (timeouts, reductions) = (o.timeouts, o.reductions);
+            let row = format!("{n} {kind:?} {sent} {again} {timeouts} {reductions} {finished}\n");
+            table.push_str(&row);
+        }
+    }
+    assert_eq!(table, SIDE_BY_SIDE);
+}
+
+/// § 6: NewReno sends one hole a round trip, SACK the others as soon as pipe lets it.
+#[test]
+fn newreno_repairs_a_hole_a_round_trip_and_sack_a_window() {
+    let repairs = |kind| {
+        let o = fall_and_floyd(kind, LOST[3]);
+        let when = |k: &u64| o.repaired.iter().find(|(_, again)| again == k).unwrap().0;
+        LOST[3].iter().map(when).collect::<Vec<_>>()
+    };
+    let rtt = ms(210);
+    let newreno = repairs(Recovery::NewReno);
+    assert!(newreno.windows(2).all(|pair| pair[1].since(pair[0]) >= rtt), "{newreno:?}");
+    let sack = repairs(Recovery::Sack);
+    assert_eq!(sack[0], newreno[0], "the same three duplicate ACKs");
+    assert!(sack[3].since(sack[1]) < rtt, "half a window of silence, then all of them: {sack:?}");
+    assert!(sack[3] < newreno[3]);
+}
+
+/// What is lost of a slow start's window of segments 14 to 28.
+const LOST: [&[u64]; 4] = [&[14], &[14, 28], &[14, 26, 28], &[14, 24, 26, 28]];
+
+const SIDE_BY_SIDE: &str = "\
+lost kind sent again timeouts reductions finished
+1 Tahoe 101 1 0 1 3.18 s
+1 Reno 101 1 0 1 2.77 s
+1 NewReno 101 1 0 1 2.77 s
+1 Sack 101 1 0 1 2.77 s
+2 Tahoe 102 2 0 1 3.28 s
+2 Reno 102 2 0 2 3.6 s
+2 NewReno 102 2 0 1 2.88 s
+2 Sack 102 2 0 1 2.93 s
+3 Tahoe 104 4 0 1 3.33 s
+3 Reno 103 3 1 2 5.25 s
+3 NewReno 103 3 0 1 2.96 s
+3 Sack 103 3 0 1 2.95 s
+4 Tahoe 106 6 0 1 3.36 s
+4 Reno 105 5 1 2 5.05 s
+4 NewReno 104 4 0 1 3.14 s
+4 Sack 104 4 0 1 2.98 s
+";

@@ -1,0 +1,238 @@
+//! SACK recovery (RFC 6675), and proportional rate reduction (RFC 6937).
+
+use cwnd_cc::Phase;
+use cwnd_tcp::{Flags, Params, SackBlock, Segment};
+
+use crate::common::{Hand, World, at_ms, config, data, drops, ms, simple};
+
+const NOTHING: [u64; 0] = [];
+
+fn window_of(initial_window: u32) -> Params {
+    Params { initial_window, ..simple() }
+}
+
+#[test]
+fn three_segments_sacked_above_a_hole_start_recovery() {
+    let mut h = Hand::new(simple());
+    assert_eq!(h.sends().len(), 10);
+    assert_eq!(h.sack(0, &[(1, 2)]), [10], "limited transmit");
+    assert_eq!(h.sack(0, &[(1, 3)]), [11]);
+    assert_eq!(h.sender.phase(), Phase::Open);
+    assert_eq!(h.sack(0, &[(1, 4)]), [0]);
+    assert_eq!(h.sender.phase(), Phase::Recovery);
+    // FlightSize without the two of limited transmit is 10.
+    assert_eq!((h.cwnd(), h.ssthresh()), (5.0, 5.0));
+    assert_eq!(h.sender.in_flight(), 9000, "4 to 11, and 0 again");
+}
+
+/// RFC 6675 § 5 (2): one ACK that tells of three segments is enough (ACKs may be lost).
+#[test]
+fn one_ack_that_reports_three_segments_starts_recovery() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    assert_eq!(h.sack(0, &[(1, 4)])[0], 0);
+    let mut h = Hand::new(simple());
+    h.sends();
+    assert_eq!(h.sack(0, &[(5, 6), (3, 4), (1, 2)])[0], 0, "discontiguous ones, too");
+}
+
+/// RFC 6675 § 2: what reports anything new is a duplicate ACK even if it advances. § 5 (1): three are enough, also when
+/// the segments are so small that IsLost does not see it.
+#[test]
+fn an_ack_that_advances_and_reports_counts_as_a_duplicate() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    for nth in 1..=3 {
+        assert_eq!(h.sender.phase(), Phase::Open);
+        let mut ack = Segment { window: 1 << 30, flags: Flags::ACK, ..data(1000, 0, h.now) };
+        ack.sack[0] = SackBlock { offset: 2000, len: 100 * nth };
+        h.sender.on_segment(h.now, &ack);
+    }
+    assert_eq!(h.sender.phase(), Phase::Recovery);
+    assert_eq!(h.sends(), [1]);
+}
+
+#[test]
+fn acks_that_report_nothing_new_start_nothing() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    h.sack(0, &[(1, 2)]);
+    for _ in 0..10 {
+        assert_eq!(h.sack(0, &[(1, 2)]), NOTHING, "RFC 3042 § 2, note");
+    }
+    assert_eq!(h.sender.phase(), Phase::Open);
+}
+
+/// § 5 (C): with cwnd = 5 nothing goes out until less than 5 are in flight.
+#[test]
+fn in_recovery_pipe_keeps_to_the_window() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    for to in 2..=4 {
+        h.sack(0, &[(1, to)]);
+    }
+    for (to, pipe) in [(5, 8), (6, 7), (7, 6), (8, 5)] {
+        assert_eq!(h.sack(0, &[(1, to)]), NOTHING);
+        assert_eq!(h.sender.in_flight(), pipe * 1000);
+    }
+    assert_eq!(h.sack(0, &[(1, 9)]), [12]);
+    assert_eq!(h.sack(0, &[(1, 10)]), [13]);
+}
+
+#[test]
+fn recovery_ends_when_all_that_was_outstanding_is_acknowledged() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    for to in 2..=4 {
+        h.sack(0, &[(1, to)]);
+    }
+    h.ack(11);
+    assert_eq!(h.sender.phase(), Phase::Recovery, "11 was sent before recovery began");
+    h.ack(12);
+    assert_eq!(h.sender.phase(), Phase::Open);
+    assert_eq!(h.cwnd(), 5.0);
+}
+
+/// § 4, NextSeg: what is lost, then new data, then holes that may be lost, then the highest segment once.
+#[test]
+fn the_next_segment_is_chosen_by_the_four_rules() {
+    // Ten segments, of which 0, 5 and 9 are lost. No limited transmit: nothing else is to be sent.
+    let mut h = Hand::with(config(simple()), 10);
+    h.sends();
+    for to in 2..=3 {
+        assert_eq!(h.sack(0, &[(1, to)]), NOTHING);
+    }
+    assert_eq!(h.sack(0, &[(1, 4)]), [0]);
+    assert_eq!(h.sack(0, &[(1, 5)]), NOTHING, "pipe: 5 to 9, and 0");
+    assert_eq!(h.sack(0, &[(6, 7), (1, 5)]), NOTHING, "pipe: 5, 7, 8, 9, and 0");
+    // Only 2000 bytes above 5 are SACKed: not lost, but nothing better can be sent (rule 3).
+    assert_eq!(h.sack(0, &[(6, 8), (1, 5)]), [5]);
+    // Rule 4 waits for the fast retransmit to arrive (§ 5, 4.3).
+    assert_eq!(h.sack(0, &[(6, 9), (1, 5)]), NOTHING);
+    assert_eq!(h.sack(5, &[(6, 9)]), [9], "the rescue");
+    assert_eq!(h.sack(9, &[]), NOTHING, "once");
+    h.ack(10);
+    assert_eq!(h.sender.counters().retransmissions, 3);
+    assert_eq!(h.sender.phase(), Phase::Open);
+}
+
+#[test]
+fn what_is_lost_goes_before_new_data_and_new_data_before_doubtful_holes() {
+    let mut h = Hand::new(window_of(20));
+    h.sends();
+    // 0, 2 and 14 are missing; 14 has but two segments above it. In flight: 14, 17 to 19, and 0 again.
+    assert_eq!(h.sack(0, &[(15, 17), (3, 14), (1, 2)]), [0, 2, 20, 21, 22, 23]);
+    assert_eq!(h.sender.in_flight(), 10_000);
+    // Now it is lost.
+    assert_eq!(h.sack(0, &[(15, 18), (3, 14), (1, 2)])[0], 14);
+}
+
+#[test]
+fn a_burst_of_losses_is_repaired_from_below_and_each_segment_once() {
+    let mut w = World::segments(window_of(20), 60, ms(100));
+    let lost: Vec<_> = (3..11).map(|k| (k, 1)).collect();
+    w.data_fate = drops(&lost);
+    w.run();
+    assert_eq!(w.timeouts(), 0);
+    let mut order = w.sent.iter().filter(|s| s.segment.flags.has(Flags::RETRANSMITTED));
+    assert!((3..11).all(|k| order.next().is_some_and(|s| s.k == k)));
+    assert!(order.next().is_none());
+}
+
+/// RFC 6675 has nothing else for it: only the timer finds that a retransmission was lost.
+#[test]
+fn a_lost_retransmission_waits_for_the_timer() {
+    let mut w = World::segments(simple(), 200, ms(100));
+    w.data_fate = drops(&[(20, 1), (20, 2)]);
+    w.run();
+    assert_eq!(w.sender.counters().timeouts, [1, 0, 0, 0, 0]);
+    assert_eq!(w.sent.iter().filter(|s| s.k == 20).count(), 3);
+    assert_eq!(w.sender.counters().retransmissions, 2, "what was SACKed is not sent again");
+}
+
+#[test]
+fn after_a_timeout_only_what_was_not_sacked_is_sent_again() {
+    let mut h = Hand::new(Params { limited_transmit: false, ..simple() });
+    h.sends();
+    h.sack(0, &[(2, 4)]);
+    assert_eq!(h.expire(), [0]);
+    assert_eq!(h.sack(1, &[(2, 4)]), [1, 4]);
+    assert_eq!(h.ack(5), [5, 6, 7]);
+}
+
+/// RFC 2018 § 8: the first segment after the acknowledged ones was SACKed and then thrown away.
+#[test]
+fn a_receiver_that_reneged_gets_everything_again() {
+    let mut h = Hand::new(Params { limited_transmit: false, ..simple() });
+    h.sends();
+    h.sack(0, &[(1, 3)]);
+    assert_eq!(h.ack(1), [10, 11], "as if 1 had never been SACKed");
+    assert_eq!(h.expire(), [1]);
+    assert_eq!(h.ack(2), [2, 3]);
+}
+
+/// A block that lies outside of what is outstanding is nonsense.
+#[test]
+fn blocks_beyond_what_was_sent_are_ignored() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    h.sack(0, &[(8, 14)]);
+    assert_eq!(h.sender.in_flight(), 10_000);
+    assert_eq!(h.sender.phase(), Phase::Open);
+}
+
+/// The numbers sent for each ACK when segment 0 of twenty, or more, is lost and the others arrive one by one.
+fn replies(prr: bool, lost: u64) -> Vec<Vec<u64>> {
+    let mut h = Hand::new(Params { prr, ..window_of(20) });
+    h.sends();
+    let sent = (lost + 1..=20).map(|to| h.sack(0, &[(lost, to)])).collect();
+    assert_eq!(h.ssthresh(), 10.0);
+    sent
+}
+
+/// RFC 6937 § 3.1, first example: a single loss out of 20.
+#[test]
+fn prr_spreads_the_reduction_over_the_round_trip() {
+    let counts = |prr| replies(prr, 1).iter().map(Vec::len).collect::<Vec<_>>();
+    // RFC 6675: half a window of silence. (The RFC's figure has cwnd 11, of a FlightSize with limited transmit.)
+    let silent = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1];
+    assert_eq!(counts(false), silent);
+    // PRR: a segment whenever prr_delivered · 10 / 22 reaches the next whole one; near the end pipe falls to ssthresh
+    // and the bound takes over ("s" in the RFC's figure).
+    let spread = [1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1, 1];
+    assert_eq!(counts(true), spread);
+    assert_eq!(
+        silent.iter().sum::<usize>(),
+        spread.iter().sum(),
+        "all algorithms send the same amount"
+    );
+}
+
+/// RFC 6937 § 3.1, second example: the first fifteen of 20 are lost.
+#[test]
+fn prr_sends_two_segments_for_each_ack_after_a_burst_of_losses() {
+    // "N N 2R 2R 2R", PRR-SSRB.
+    assert_eq!(replies(true, 15), [vec![20], vec![21], vec![0, 1], vec![2, 3], vec![4, 5]]);
+    // "N N 7R R R" with cwnd 11; here cwnd is 10.
+    let burst = vec![0, 1, 2, 3, 4, 5];
+    assert_eq!(replies(false, 15), [vec![20], vec![21], burst, vec![6], vec![7]]);
+}
+
+#[test]
+fn prr_ends_with_the_flight_at_the_threshold() {
+    let mut h = Hand::new(Params { prr: true, ..window_of(20) });
+    h.sends();
+    for to in 2..=20 {
+        h.sack(0, &[(1, to)]);
+    }
+    assert_eq!(h.sender.in_flight(), 10_000);
+}
+
+#[test]
+fn a_tail_loss_is_left_to_the_timer() {
+    let mut w = World::segments(simple(), 10, ms(100));
+    w.data_fate = drops(&[(9, 1)]);
+    w.run();
+    assert_eq!(w.timeouts(), 1);
+    assert_eq!(w.sent.last().map(|s| (s.at, s.k)), Some((at_ms(1100), 9)));
+}
