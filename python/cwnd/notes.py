@@ -39,6 +39,20 @@ def silent_mechanisms(run: Run) -> list[str]:
     return [f"{sentence} {_where(run, found, len(points))}" for sentence, found in silent.items()]
 
 
+def idle_seeds(run: Run) -> list[str]:
+    """A sentence if another seed changes nothing: then confidence intervals say nothing either."""
+    if len(run.manifest.seeds) < 2:  # noqa: PLR2004 - nothing to compare
+        return []
+    points = pl.struct(run.axis_columns) if run.axis_columns else pl.lit(0)
+    spread = run.runs.group_by(points.alias("point")).agg(pl.col("digest").n_unique())
+    if spread["digest"].max() != 1:
+        return []
+    return [
+        "all seeds gave the same records: nothing in this scenario is random;"
+        ' give flows a random start, as in start = "uniform(0 s, 1 s)", or leave out repeat'
+    ]
+
+
 def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
     total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
     sums = frame.group_by("run_id", *by).agg(total.alias("total"))

@@ -72,7 +72,7 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers should know, such as a mechanism that never acted."""
-        return notes.silent_mechanisms(self)
+        return [*notes.silent_mechanisms(self), *notes.idle_seeds(self)]
 
     def per_run(self, link: str | None = None, group: str | None = None) -> pl.DataFrame:
         """One row per run with every metric; see `cwnd.metrics`."""

@@ -118,7 +118,7 @@ def number(value: float) -> str:
 def _default_places(value: float, digits: int) -> int:
     if value == 0:
         return 0
-    return min(6, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+    return min(4, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
 def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -> Table:

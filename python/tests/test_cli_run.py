@@ -156,6 +156,14 @@ def test_a_mechanism_that_acted_is_not_blamed(cli: Cli):
     assert document["results"][0]["notes"] == []
 
 
+def test_seeds_that_change_nothing_are_said_so(cli: Cli):
+    fixed = SHORT.replace('start = "uniform(0 ms, 100 ms)"', "")
+    cli.write("fixed.toml", f"{fixed}\n[sweep]\nrepeat = 2\n")
+
+    assert "all seeds gave the same records" in cli("run", "fixed.toml", "--no-plots").out
+    assert "all seeds gave" not in cli("run", "sweep.toml", "--no-plots").out
+
+
 def test_a_silent_arm_of_a_sweep_is_named(cli: Cli):
     axis = '[sweep.axis.ecn]\npath = "flow.main.endpoint.max_window"\n'
     cli.write(

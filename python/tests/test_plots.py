@@ -66,7 +66,7 @@ def test_any_metric_is_drawn_against_any_axis(sweep: cwnd.Run):
     (axes,) = figure.axes
     assert axes.get_xlabel() == "arm"
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["NewReno", "NewReno+ABE"]
-    assert legend_texts(figure) == ["10 ms", "20 ms", "40 ms"]
+    assert legend_texts(figure) == ["rtt = 10 ms", "rtt = 20 ms", "rtt = 40 ms"]
 
 
 def test_the_distribution_of_the_delay_rises_from_zero_to_one(sweep: cwnd.Run):
@@ -149,6 +149,16 @@ def test_neighbouring_lines_differ_in_grey():
         assert apart > 0.1 or one["linestyle"] != other["linestyle"]
     markers = [style.points(index)["marker"] for index in range(len(style.COLOURS))]
     assert len(set(markers)) == len(markers)
+
+
+def test_distributions_of_one_axis_share_a_panel(scenarios: Path):
+    axis = {"path": "flow.main.rtt", "values": ["10 ms", "20 ms"]}
+    run = cwnd.run(scenarios / "short.toml", set={"sweep.axis.rtt": axis})
+    (panel,) = run.plot("qdelay").axes
+    assert [text.get_text() for text in panel.figure.legends[0].get_texts()] == [
+        "rtt = 10 ms",
+        "rtt = 20 ms",
+    ]
 
 
 def axis(name: str, labels: list[str], numeric: bool = False) -> Axis:

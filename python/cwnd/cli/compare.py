@@ -47,16 +47,17 @@ def compare(
     if json:
         output.document(found.to_json())
     else:
-        _show(found)
+        same = found.before == found.after
+        _show(found, (str(before), str(after)) if same else (found.before, found.after))
     return 0
 
 
-def _show(found: Comparison) -> None:
+def _show(found: Comparison, names: tuple[str, str]) -> None:
     from cwnd.metrics import METRICS
     from cwnd.table import Shown
 
     if found.changes:
-        output.show(_changes(found))
+        output.show(_changes(found, names))
     else:
         output.line("The scenarios do not differ, apart from seeds.")
     if found.identical:
@@ -73,18 +74,18 @@ def _show(found: Comparison) -> None:
         )
         for name in dict.fromkeys(d.metric for d in found.differences)
     }
-    output.show(_differences(found, shown))
+    output.show(_differences(found, names, shown))
     for text, points in (("first", found.only_before), ("second", found.only_after)):
         for point in points:
             label = ", ".join(f"{name} {value}" for name, value in point.items())
             output.note(f"only the {text} result has {label}")
 
 
-def _changes(found: Comparison) -> Table:
+def _changes(found: Comparison, names: tuple[str, str]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table("setting", found.before, found.after, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table("setting", *names, box=box.SIMPLE_HEAD, pad_edge=False)
     for change in found.changes:
         table.add_row(change.path, _setting(change.before), _setting(change.after))
     return table
@@ -94,7 +95,7 @@ def _setting(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-def _differences(found: Comparison, shown: dict[str, Shown]) -> Table:
+def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Shown]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -110,7 +111,7 @@ def _differences(found: Comparison, shown: dict[str, Shown]) -> Table:
     for axis in axes:
         table.add_column(axis, no_wrap=True)
     table.add_column("metric", no_wrap=True)
-    for heading in (found.before, found.after, "difference", ""):
+    for heading in (*names, "difference", ""):
         table.add_column(heading, justify="right", no_wrap=True)
     # A line between points; between the blocks of the outermost axis if a point is one line.
     single = len(shown) == 1

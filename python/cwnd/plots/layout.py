@@ -46,6 +46,18 @@ class Layout:
             drawn = max(fitting, key=lambda axis: len(axis.labels), default=None)
         return cls(along, drawn, tuple(axis for axis in rest if axis is not drawn))
 
+    def without_x(self) -> Layout:
+        """For figures whose x axis is taken: x becomes the lines if there are none."""
+        if self.x is None or self.lines is not None or len(self.x.labels) > _MAX_LINES:
+            return self
+        return Layout(None, self.x, self.panels)
+
+    def line_name(self, label: str | None) -> str | None:
+        """What the legend calls a line; a number has the name of its axis before it."""
+        if self.lines is None or self.lines.value_column is None:
+            return label
+        return f"{self.lines.name} = {label}"
+
     def panel_points(self) -> list[dict[str, str]]:
         """The points of the panels' axes, as column → label."""
         return points_of(self.panels)

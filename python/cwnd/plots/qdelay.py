@@ -31,7 +31,7 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Figure:
     histogram = run.qdelay.filter((pl.col("link") == link) & (pl.col("packets") > 0))
     if histogram.is_empty():
         raise InputError(f"no packet went through the queue of link `{link}`")
-    layout = Layout.of(run.axes)
+    layout = Layout.of(run.axes).without_x()
     axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
     points = points_of(axes)[:_MAX_PANELS]
     columns = len(layout.x.labels) if layout.x is not None else 1
@@ -66,6 +66,7 @@ def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> None:
         part = (counts["packets"].cum_sum() / counts["packets"].sum()).to_list()
         delay = (counts["qdelay_us"] / 1e3).clip(lower_bound=_SHORTEST_MS).to_list()
         look = style.line(index)
-        panel.plot([delay[0], *delay], [0.0, *part], drawstyle="steps-post", label=label, **look)
+        look["label"] = layout.line_name(label)
+        panel.plot([delay[0], *delay], [0.0, *part], drawstyle="steps-post", **look)
     panel.set_xlim(left=_SHORTEST_MS)
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -113,7 +113,7 @@ def _draw(panel: Axes, summary: pl.DataFrame, layout: Layout, shown: Metric) -> 
             shift = _NUDGE * (index - (len(labels) - 1) / 2)
             span = max(unit_values, default=0.0) - min(unit_values, default=0.0)
             xs = [(value + shift * span) * factor for value in unit_values]
-        panel.errorbar(xs, mean, yerr=width, label=label, clip_on=False, **look)
+        panel.errorbar(xs, mean, yerr=width, label=layout.line_name(label), clip_on=False, **look)
     if layout.x.value_column is None:
         panel.set_xticks(range(len(layout.x.labels)), layout.x.labels)
         panel.set_xlim(-0.5, len(layout.x.labels) - 0.5)

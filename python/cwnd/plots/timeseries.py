@@ -97,7 +97,7 @@ def overview(run: Run, *, seed: int | None = None) -> Figure:
                 mean = mine.group_by("time_s", maintain_order=True).agg(
                     pl.col("snd_cwnd_pkts").mean()
                 )
-                look = {"color": style.colour(index), "lw": 0.8, "label": label}
+                look = {"color": style.colour(index), "lw": 0.8, "label": layout.line_name(label)}
                 panel.plot(mean["time_s"], mean["snd_cwnd_pkts"], **look)
                 drawn[place % columns] += mean["snd_cwnd_pkts"].to_list()
             panel.set_title(title(point, run.axes))
