@@ -1,0 +1,140 @@
+//! The house: which crate may need which, and what the pure ones keep away from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Doors between rooms: a crate, and all of the workspace that it may need.
+const DOORS: [(&str, &[&str]); 8] = [
+    ("units", &[]),
+    ("cc", &["units"]),
+    ("aqm", &["units"]),
+    ("trace", &["units"]),
+    ("tcp", &["units", "cc"]),
+    ("scenario", &["units", "cc", "aqm", "tcp"]),
+    ("sim", &["units", "cc", "aqm", "tcp", "trace", "scenario"]),
+    ("bindings", &["units", "cc", "aqm", "tcp", "trace", "scenario", "sim"]),
+];
+
+/// Crates without clock, thread, file or environment.
+const PURE: [&str; 7] = ["units", "cc", "aqm", "tcp", "trace", "scenario", "sim"];
+
+/// What a pure crate does not mention.
+const IMPURE: [&str; 10] = [
+    "std::time",
+    "Instant",
+    "SystemTime",
+    "std::thread",
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "HashMap",
+    "HashSet",
+];
+
+/// Lines of a file that is still read at one go.
+const LONGEST_FILE: usize = 550;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// The source files below a folder, build products left out.
+fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return found };
+    for entry in entries {
+        let path = entry.expect("a folder can be listed").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') && name != "target" && name != "out" {
+            found.extend(sources(&path, extensions));
+        } else if path.extension().is_some_and(|e| extensions.iter().any(|x| e == *x)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn needs(manifest: &toml::Table) -> Vec<String> {
+    let mut needs = Vec::new();
+    for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        let Some(list) = manifest.get(kind).and_then(toml::Value::as_table) else { continue };
+        needs.extend(list.keys().filter_map(|name| name.strip_prefix("cwnd-").map(str::to_owned)));
+    }
+    needs
+}
+
+#[test]
+fn every_crate_needs_only_those_below_it() {
+    let mut wrong = Vec::new();
+    let mut crates = 0;
+    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
+        let folder = entry.expect("a folder can be listed").path();
+        let Ok(text) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let manifest: toml::Table = text.parse().expect("a manifest is TOML");
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        crates += 1;
+        let Some((_, allowed)) = DOORS.iter().find(|(from, _)| *from == name) else {
+            wrong.push(format!("{name} has no place in the list of doors"));
+            continue;
+        };
+        for needed in needs(&manifest) {
+            if !allowed.contains(&needed.as_str()) {
+                wrong.push(format!("{name} → {needed}"));
+            }
+        }
+        assert!(!manifest.contains_key("target"), "{name}: dependencies of one platform");
+    }
+    assert!(wrong.is_empty(), "doors that are not in the plan: {}", wrong.join(", "));
+    assert_eq!(crates, DOORS.len(), "every room of the list exists");
+}
+
+#[test]
+fn the_list_of_doors_has_no_way_round_in_a_circle() {
+    for (i, (name, allowed)) in DOORS.iter().enumerate() {
+        for needed in *allowed {
+            let below = DOORS[..i].iter().any(|(earlier, _)| earlier == needed);
+            assert!(below, "{name} → {needed} leads up");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_mention_no_clock_no_thread_no_file_and_no_environment() {
+    let mut wrong = Vec::new();
+    for name in PURE {
+        let files = sources(&root().join("crates").join(name).join("src"), &["rs"]);
+        assert!(!files.is_empty(), "{name} has sources");
+        for file in files {
+            let text = fs::read_to_string(&file).expect("a source file is text");
+            for (i, line) in text.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                wrong.extend(
+                    IMPURE
+                        .iter()
+                        .filter(|word| code.contains(**word))
+                        .map(|word| format!("{}:{}: {word}", file.display(), i + 1)),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_source_file_is_too_long_to_read() {
+    let mut wrong = Vec::new();
+    let mut files = 0;
+    for folder in ["crates", "tests", "python", "benches", "scripts"] {
+        for file in sources(&root().join(folder), &["rs", "py"]) {
+            files += 1;
+            let lines = fs::read_to_string(&file).expect("a source file is text").lines().count();
+            if lines > LONGEST_FILE {
+                wrong.push(format!("{}: {lines} lines", file.display()));
+            }
+        }
+    }
+    assert!(files > 50, "the search found {files} files");
+    assert!(wrong.is_empty(), "over {LONGEST_FILE} lines: {}", wrong.join(", "));
+}

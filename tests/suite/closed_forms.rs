@@ -1,0 +1,165 @@
+//! Measured against formulas.
+
+use crate::common::{BOTTLENECK, at, run};
+
+/// Rate of the bottleneck, packets of 1000 B a second.
+const RATE: f64 = 1250.0;
+/// Propagation round-trip time, s.
+const RTT: f64 = 0.1;
+
+/// One NewReno flow over a FIFO; the endpoint is ns-2's: 1000 B packets without headers, an ACK for each.
+fn saw_tooth(beta: f64, buffer: f64, seconds: u32) -> String {
+    format!(
+        r#"
+        [run]
+        duration = "{seconds} s"
+        warmup = "20 s"
+        sample = "none"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        reverse_rate = "none"
+        queue = {{ kind = "fifo", limit = "{buffer} BDP" }}
+        [flow.main]
+        rtt = "100 ms"
+        controller = {{ kind = "newreno", beta = {beta} }}
+        endpoint = {{ preset = "ns2", initial_ssthresh = "10 kB" }}
+        "#
+    )
+}
+
+/// Utilisation of a link by one flow whose window is a regular saw-tooth (in the fluid limit).
+///
+/// Let T be the round-trip time without queueing, δ = C·T, b the buffer. The window grows by one packet each round trip
+/// until it fills path and buffer, W = δ + b, and then falls to βW. Over one tooth:
+/// - While w < δ no queue stands: a round trip takes T and carries w packets. From βW to δ that takes (δ − βW)·T and
+///   carries ∫w dw = (δ² − β²W²)/2 packets.
+/// - From δ on the line is busy; from δ to W it carries (W² − δ²)/2 packets, in as many packet times.
+///
+/// So U = ((W² − β²W²)/2) / (δ(δ − βW) + (W² − δ²)/2) where βW < δ, and else 1: ABE § II eq. (2).
+fn utilisation(beta: f64, delta: f64, buffer: f64) -> f64 {
+    let top = delta + buffer;
+    let bottom = beta * top;
+    if bottom >= delta {
+        return 1.0;
+    }
+    let carried = (top * top - bottom * bottom) / 2.0;
+    let packet_times = delta * (delta - bottom) + (top * top - delta * delta) / 2.0;
+    carried / packet_times
+}
+
+#[test]
+fn utilisation_against_buffer_and_beta_is_that_of_the_saw_tooth() {
+    for buffer in [0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5] {
+        for beta in [0.5, 0.6, 0.7, 0.8, 0.9, 0.95] {
+            let records = run(&saw_tooth(beta, buffer, 220));
+            let found = at(&records.links, BOTTLENECK, "utilisation");
+            // The packet on the line is neither in the buffer nor on the way: the path holds one more.
+            let delta = RATE * RTT + 1.0;
+            let expected = utilisation(beta, delta, (buffer * RATE * RTT).floor());
+            assert!(
+                (found - expected).abs() < 0.02,
+                "b = {buffer} δ, β = {beta}: utilisation {found:.4}, by the closed form {expected:.4}"
+            );
+            // What the fluid limit leaves out is a round trip or so in each tooth, at β·W; here that is still above δ.
+            if beta * (delta + buffer * RATE * RTT) > delta + 3.0 {
+                assert!(found > 0.999, "b = {buffer} δ, β = {beta}: {found} where eq. (2) says 1");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_packets_takes_exactly_its_bits_over_the_rate() {
+    // Sizes and rates that divide badly: each packet's own time is rounded, the stream's is not.
+    let (packets, wire) = (2000_u64, 1499_u64);
+    for rate in [
+        10_000_u64,
+        56_000,
+        9_999_999,
+        1_000_000_007,
+        3_000_000_000,
+        100_000_000_000,
+        400_000_000_000,
+    ] {
+        let ns = u128::from(packets * wire * 8) * 1_000_000_000 / u128::from(rate);
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "{} ns"
+            sample = "none"
+            [dumbbell]
+            rate = "{rate} bit/s"
+            reverse_rate = "none"
+            queue = {{ kind = "fifo", limit = "{packets} packets" }}
+            [flow.main]
+            rtt = "20 ms"
+            workload = {{ kind = "bytes", size = "{} B" }}
+            endpoint = {{ preset = "ns2", mss = "1447 B", header = "52 B", initial_window = {packets} }}
+            "#,
+            ns + 1_000_000_000,
+            packets * 1447,
+        ));
+        let fct_ns = (at(&records.flows, 0, "fct_s") * 1e9).round() as u128;
+        assert_eq!(fct_ns, ns + 10_000_000, "at {rate} bit/s");
+        assert_eq!(at(&records.flows, 0, "segments_sent"), packets as f64);
+    }
+}
+
+#[test]
+fn a_packet_takes_the_sum_of_its_transmissions_and_of_the_delays_on_its_way() {
+    let records = run(r#"
+        [run]
+        duration = "1 s"
+        [link.first]
+        from = "a"
+        to = "b"
+        rate = "8 Mbit/s"
+        delay = "3 ms"
+        [link.second]
+        from = "b"
+        to = "c"
+        rate = "2 Mbit/s"
+        delay = "5 ms"
+        [link.back]
+        from = "c"
+        to = "a"
+        rate = "1 Mbit/s"
+        delay = "11 ms"
+        [flow.main]
+        from = "a"
+        to = "c"
+        edge_rtt = "7 ms"
+        edge_rate = "4 Mbit/s"
+        workload = { kind = "bytes", size = "1000 B" }
+        endpoint = { preset = "ns2", ack_size = "50 B", clock = "1 ns" }
+    "#);
+    // 8000 bits at 4, 8 and 2 Mbit/s, 3 + 5 ms of links, and half of 7 ms at the hosts.
+    let there_us = 2000.0 + 1000.0 + 4000.0 + 8000.0 + 3500.0;
+    // 400 bits at 4 and 1 Mbit/s, 11 ms, and the other half.
+    let back_us = 100.0 + 400.0 + 11_000.0 + 3500.0;
+    assert_eq!((at(&records.flows, 0, "fct_s") * 1e9).round(), there_us * 1e3);
+    assert_eq!(at(&records.flows, 0, "rtt_min_us"), there_us + back_us);
+    assert_eq!(at(&records.flows, 0, "rtt_base_us"), 26_000.0);
+}
+
+#[test]
+fn a_window_that_fits_the_path_gives_window_over_round_trip_time() {
+    // 20 packets of 1000 B each 100 ms, where 125 would fit: no queue, no loss, throughput W/RTT.
+    let records = run(r#"
+        [run]
+        duration = "60 s"
+        warmup = "10 s"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        reverse_rate = "none"
+        [flow.main]
+        rtt = "100 ms"
+        endpoint = { preset = "ns2", max_window = "20 kB" }
+    "#);
+    // The round trip is the propagation and the packet's own transmission, 0.8 ms.
+    let expected = 20.0 * 8000.0 / 0.1008;
+    let found = at(&records.flows, 0, "goodput_bit_s");
+    // 50 s are not a whole number of round trips: up to one window more or less.
+    assert!((found - expected).abs() <= 20.0 * 8000.0 / 50.0, "{found} instead of {expected}");
+    assert_eq!(at(&records.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
+}

@@ -1,0 +1,66 @@
+//! Scenarios in, tables out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cwnd_scenario::{Document, Scenario};
+use cwnd_sim::{Records, World};
+use cwnd_trace::{ColumnData, Table};
+
+/// The one cell of a scenario that is given as text.
+pub fn scenario(text: &str) -> Arc<Scenario> {
+    let no_files = |name: &str| Err(format!("no file `{name}`"));
+    let plan = match Document::parse("test.toml", text, &no_files).and_then(|d| d.plan()) {
+        Ok(plan) => plan,
+        Err(diagnostics) => panic!("{diagnostics}\n{text}"),
+    };
+    let [cell] = plan.cells.try_into().expect("a scenario without sweep is one cell");
+    Arc::new(cell.scenario)
+}
+
+/// Runs a scenario that is given as text.
+pub fn run(text: &str) -> Records {
+    World::new(scenario(text)).run(|_| true).expect("nothing stops it")
+}
+
+/// A column as numbers; what is missing is NaN, a name is its code.
+pub fn column(table: &Table, name: &str) -> Vec<f64> {
+    match table.column(name).unwrap_or_else(|| panic!("no column `{name}`")) {
+        ColumnData::U32(v) => v.iter().map(|&x| f64::from(x)).collect(),
+        ColumnData::U64(v) => v.iter().map(|&x| x as f64).collect(),
+        ColumnData::F64(v) => v.clone(),
+        ColumnData::OptionalF64(v) => v.iter().map(|x| x.unwrap_or(f64::NAN)).collect(),
+        ColumnData::OptionalU64(v) => v.iter().map(|x| x.map_or(f64::NAN, |x| x as f64)).collect(),
+        ColumnData::Name { codes, .. } => codes.iter().map(|c| f64::from(c.0)).collect(),
+    }
+}
+
+/// The value in a row of a column.
+pub fn at(table: &Table, row: usize, name: &str) -> f64 {
+    column(table, name)[row]
+}
+
+/// How often a mechanism acted.
+pub fn activity(records: &Records, name: &str) -> u64 {
+    let found = records.activity.iter().find(|(n, _)| *n == name);
+    found.unwrap_or_else(|| panic!("no activity `{name}`")).1
+}
+
+/// Index of the bottleneck in a dumbbell's table of links.
+pub const BOTTLENECK: usize = 0;
+
+/// Compares a text with the file of that name in `golden/`; `UPDATE=1 cargo test -p cwnd-tests` writes the file.
+#[expect(clippy::disallowed_methods, reason = "a test is told from outside to refresh its golden")]
+pub fn assert_golden(name: &str, found: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
+    if std::env::var("UPDATE").is_ok() {
+        std::fs::write(&path, found).expect("golden files can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "{name} has changed; if it was meant to, refresh it with UPDATE=1 cargo test -p cwnd-tests\n\
+         --- expected\n{expected}\n--- found\n{found}"
+    );
+}

@@ -1,0 +1,10 @@
+//! What crosses the crates' borders: a scenario goes in, tables come out.
+
+mod architecture;
+mod closed_forms;
+mod common;
+mod conservation;
+mod determinism;
+mod goldens;
+mod links;
+mod workloads;
