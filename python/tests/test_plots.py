@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from conftest import SHORT
 from matplotlib.colors import to_rgb
 
 import cwnd
@@ -151,14 +152,12 @@ def test_neighbouring_lines_differ_in_grey():
     assert len(set(markers)) == len(markers)
 
 
-def test_distributions_of_one_axis_share_a_panel(scenarios: Path):
-    axis = {"path": "flow.main.rtt", "values": ["10 ms", "20 ms"]}
-    run = cwnd.run(scenarios / "short.toml", set={"sweep.axis.rtt": axis})
-    (panel,) = run.plot("qdelay").axes
-    assert [text.get_text() for text in panel.figure.legends[0].get_texts()] == [
-        "rtt = 10 ms",
-        "rtt = 20 ms",
-    ]
+def test_distributions_of_one_axis_share_a_panel(tmp_path: Path):
+    axis = '[sweep.axis.rtt]\npath = "flow.main.rtt"\nvalues = ["10 ms", "20 ms"]\n'
+    (tmp_path / "one.toml").write_text(f"{SHORT}\n{axis}")
+    figure = cwnd.run(tmp_path / "one.toml").plot("qdelay")
+    assert len(figure.axes) == 1
+    assert legend_texts(figure) == ["rtt = 10 ms", "rtt = 20 ms"]
 
 
 def axis(name: str, labels: list[str], numeric: bool = False) -> Axis:
