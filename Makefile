@@ -79,9 +79,11 @@ fresh: build ## Check that the generated files are what the code generates
 	@$(BIN)/cwnd reference | cmp - docs/scenario-reference.md || { \
 		echo "error: docs/scenario-reference.md is stale; run make docs" >&2; exit 1; }
 
-docs: build ## Write the generated files again, and the API documentation of the crates
+docs: build ## Write the generated files and figures again, and the API documentation of the crates
 	$(BIN)/cwnd schema > $(VENV)/generated && mv $(VENV)/generated schema/scenario.schema.json
 	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/scenario-reference.md
+	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
+	cp $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
 	cargo doc --workspace --no-deps --quiet
 
 bench: build ## Measure packets per CPU second and peak memory
