@@ -1,6 +1,6 @@
 //! Measured against formulas.
 
-use crate::common::{BOTTLENECK, at, run};
+use crate::common::{BOTTLENECK, at, column, run};
 
 /// Rate of the bottleneck, packets of 1000 B a second.
 const RATE: f64 = 1250.0;
@@ -162,4 +162,49 @@ fn a_window_that_fits_the_path_gives_window_over_round_trip_time() {
     // 50 s are not a whole number of round trips: up to one window more or less.
     assert!((found - expected).abs() <= 20.0 * 8000.0 / 50.0, "{found} instead of {expected}");
     assert_eq!(at(&records.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
+}
+
+#[test]
+fn throughput_under_random_loss_is_that_of_the_inverse_square_root() {
+    // Mathis, Semke, Mahdavi, Ott 1997, eq. 3 and table 1: rate = C · MSS / (RTT · √p), where C = 1.31 for losses at
+    // random and a window that grows by a segment each round trip, as it does by bytes however ACKs are delayed.
+    const C: f64 = 1.31;
+    for ack_every in [1, 2] {
+        for loss in [0.0005, 0.001, 0.002] {
+            let records = run(&format!(
+                r#"
+                [run]
+                duration = "1020 s"
+                warmup = "20 s"
+                sample = "none"
+                [link.there]
+                from = "a"
+                to = "b"
+                rate = "none"
+                delay = "50 ms"
+                loss = {loss}
+                [link.back]
+                from = "b"
+                to = "a"
+                rate = "none"
+                delay = "50 ms"
+                [flow.main]
+                from = "a"
+                to = "b"
+                count = 5
+                endpoint = {{ mss = "1000 B", ack_every = {ack_every}, rto_min = "200 ms" }}
+                "#
+            ));
+            let found = column(&records.flows, "goodput_bit_s").iter().sum::<f64>() / 5.0;
+            let expected = C * 8000.0 / (0.1 * f64::sqrt(loss));
+            // The model leaves out the round trips that a loss takes to be seen and to be repaired: about two for each
+            // 1/p packets, which are √(1/p)/C round trips.
+            let rounds = 1.0 / (f64::sqrt(loss) * C);
+            let part = found / expected;
+            assert!(
+                (rounds / (rounds + 2.0)..1.01).contains(&part),
+                "p = {loss}, an ACK for each {ack_every}: {found:.0} bit/s, {part:.3} of the model"
+            );
+        }
+    }
 }
