@@ -100,6 +100,11 @@ impl Scoreboard {
         not_lost + retransmitted
     }
 
+    /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
+    pub const fn is_lost(&self, at: u64) -> bool {
+        at < self.lost_edge
+    }
+
     /// The next lost range that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
     pub fn next_lost(&self) -> Option<Range> {
         self.sacked.hole_from(self.high_rxt, self.lost_edge)
@@ -119,9 +124,9 @@ impl Scoreboard {
         }
     }
 
-    /// One past the highest byte that was SACKed or retransmitted (RFC 6675 § 2, HighRxt).
-    pub fn above_all(&self) -> u64 {
-        self.sacked.highest().map_or(0, |top| top.end).max(self.high_rxt)
+    /// One past the highest SACKed byte; `una` if nothing is SACKed.
+    pub fn top(&self, una: u64) -> u64 {
+        self.sacked.highest().map_or(una, |range| range.end)
     }
 
     /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).

@@ -97,7 +97,8 @@ impl Sender {
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
             self.scoreboard.detect_losses(self.config.params.dup_thresh, self.config.mss);
-            if matches!(self.recovery, State::Open) && self.scoreboard.next_lost().is_some() {
+            // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
+            if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
                 self.enter_recovery(now);
             }
         }

@@ -181,7 +181,7 @@ impl Sender {
         }
         // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the highest SACKed byte,
         // which was retransmitted already, is not sent a third time.
-        let tail = self.scoreboard.above_all().max(self.una);
+        let tail = self.scoreboard.top(self.una);
         if self.una <= r.rescue_rxt || tail >= self.high {
             return None;
         }

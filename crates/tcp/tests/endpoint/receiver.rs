@@ -164,7 +164,17 @@ fn a_gap_echoes_the_last_segment_that_advanced_the_window() {
     assert_eq!(echoed(&mut r, 3, 4), Some((5, 4)));
 }
 
-/// RFC 7323 § 4.3 (2): TSval ≥ TS.Recent; § 5.3 R2: what lies outside the window says nothing.
+/// RFC 7323 § 4.3 (2): only if TSval ≥ TS.Recent.
+#[test]
+fn what_was_sent_before_what_was_echoed_is_not_echoed() {
+    let mut r = receiver(simple());
+    // Segment 0 was sent again at 9 and overtook segment 1, sent at 5.
+    assert_eq!(echoed(&mut r, 0, 9), Some((1, 9)));
+    assert_eq!(echoed(&mut r, 1, 5), Some((2, 9)));
+    assert_eq!(echoed(&mut r, 2, 10), Some((3, 10)));
+}
+
+/// RFC 7323 § 5.3 R2: what lies outside the window says nothing.
 #[test]
 fn a_late_duplicate_does_not_set_the_echo_back() {
     let mut r = receiver(Params { ack_every: 2, ..simple() });

@@ -109,6 +109,17 @@ fn newreno_does_not_take_duplicates_of_a_timeout_for_a_loss() {
     }
 }
 
+/// RFC 3042 § 2: two segments beyond the window, however many duplicate ACKs come.
+#[test]
+fn duplicates_that_start_no_recovery_send_two_segments_at_most() {
+    let mut h = Hand::new(Params { recovery: Recovery::NewReno, ..simple() });
+    h.sends();
+    h.expire();
+    assert_eq!(h.ack(10), [10, 11]);
+    let sent: Vec<_> = (0..6).flat_map(|_| h.ack(10)).collect();
+    assert_eq!(sent, [12, 13]);
+}
+
 /// The guard is "covers more than recover": one byte beyond it is enough.
 #[test]
 fn newreno_recovers_again_from_what_was_sent_later() {

@@ -36,6 +36,17 @@ fn one_ack_that_reports_three_segments_starts_recovery() {
     assert_eq!(h.sack(0, &[(5, 6), (3, 4), (1, 2)])[0], 0, "discontiguous ones, too");
 }
 
+/// RFC 6675 § 4, IsLost: DupThresh discontiguous ranges are enough, however short.
+#[test]
+fn three_short_ranges_make_a_hole_lost() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    let mut ack = Segment { window: 1 << 30, flags: Flags::ACK, ..data(0, 0, h.now) };
+    ack.sack = [5000, 3000, 1000].map(|offset| SackBlock { offset, len: 10 });
+    h.sender.on_segment(h.now, &ack);
+    assert_eq!(h.sender.phase(), Phase::Recovery);
+}
+
 /// RFC 6675 § 2: what reports anything new is a duplicate ACK even if it advances. § 5 (1): three are enough, also when
 /// the segments are so small that IsLost does not see it.
 #[test]
@@ -96,24 +107,42 @@ fn recovery_ends_when_all_that_was_outstanding_is_acknowledged() {
 /// § 4, NextSeg: what is lost, then new data, then holes that may be lost, then the highest segment once.
 #[test]
 fn the_next_segment_is_chosen_by_the_four_rules() {
-    // Ten segments, of which 0, 5 and 9 are lost. No limited transmit: nothing else is to be sent.
-    let mut h = Hand::with(config(simple()), 10);
-    h.sends();
-    for to in 2..=3 {
-        assert_eq!(h.sack(0, &[(1, to)]), NOTHING);
+    // Ten segments are outstanding, of which 1, 6 and 10 are lost, and nothing else is to be sent.
+    let mut h = Hand::with(config(simple()), 11);
+    assert_eq!(h.sends().len(), 10);
+    assert_eq!(h.ack(1), [10]);
+    for to in 3..=4 {
+        assert_eq!(h.sack(1, &[(2, to)]), NOTHING);
     }
-    assert_eq!(h.sack(0, &[(1, 4)]), [0]);
-    assert_eq!(h.sack(0, &[(1, 5)]), NOTHING, "pipe: 5 to 9, and 0");
-    assert_eq!(h.sack(0, &[(6, 7), (1, 5)]), NOTHING, "pipe: 5, 7, 8, 9, and 0");
-    // Only 2000 bytes above 5 are SACKed: not lost, but nothing better can be sent (rule 3).
-    assert_eq!(h.sack(0, &[(6, 8), (1, 5)]), [5]);
+    assert_eq!(h.sack(1, &[(2, 5)]), [1]);
+    assert_eq!(h.sack(1, &[(2, 6)]), NOTHING, "pipe: 6 to 10, and 1");
+    assert_eq!(h.sack(1, &[(7, 8), (2, 6)]), NOTHING, "pipe: 6, 8, 9, 10, and 1");
+    // Only 2000 bytes above 6 are SACKed: not lost, but nothing better can be sent (rule 3).
+    assert_eq!(h.sack(1, &[(7, 9), (2, 6)]), [6]);
     // Rule 4 waits for the fast retransmit to arrive (§ 5, 4.3).
-    assert_eq!(h.sack(0, &[(6, 9), (1, 5)]), NOTHING);
-    assert_eq!(h.sack(5, &[(6, 9)]), [9], "the rescue");
-    assert_eq!(h.sack(9, &[]), NOTHING, "once");
-    h.ack(10);
+    assert_eq!(h.sack(1, &[(7, 10), (2, 6)]), NOTHING);
+    assert_eq!(h.sack(6, &[(7, 10)]), [10], "the rescue");
+    assert_eq!(h.sender.in_flight(), 2000, "6 and 10: HighRxt is not updated");
+    assert_eq!(h.ack(10), NOTHING, "once");
+    h.ack(11);
     assert_eq!(h.sender.counters().retransmissions, 3);
     assert_eq!(h.sender.phase(), Phase::Open);
+}
+
+/// § 5 (4.3): HighRxt begins anew, so that what the last recovery repaired in vain is repaired again.
+#[test]
+fn a_new_recovery_repairs_again_what_the_last_one_repaired_in_vain() {
+    let mut h = Hand::new(simple());
+    h.sends();
+    for to in 2..=10 {
+        h.sack(0, &[(1, to)]);
+    }
+    // 12 and 14, sent in recovery, are lost as well and sent again, and that is lost, too.
+    assert_eq!(h.sack(0, &[(1, 12)]), [14, 15]);
+    assert_eq!(h.sack(0, &[(15, 16), (13, 14), (1, 12)]), [16, 17]);
+    assert_eq!(h.sack(0, &[(15, 18), (13, 14), (1, 12)]), [12, 14, 18, 19]);
+    assert_eq!(h.sack(12, &[(15, 20), (13, 14)])[..2], [12, 14]);
+    assert_eq!(h.sender.counters().reductions_loss, 2);
 }
 
 #[test]
@@ -216,6 +245,19 @@ fn prr_sends_two_segments_for_each_ack_after_a_burst_of_losses() {
     // "N N 7R R R" with cwnd 11; here cwnd is 10.
     let burst = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(replies(false, 15), [vec![20], vec![21], burst, vec![6], vec![7]]);
+}
+
+/// RFC 6937 § 3: DeliveredData counts what is acknowledged cumulatively, too.
+#[test]
+fn prr_counts_what_a_partial_ack_acknowledges() {
+    let mut h = Hand::new(Params { prr: true, ..window_of(20) });
+    h.sends();
+    for to in 16..=22 {
+        h.sack(0, &[(15, to)]);
+    }
+    assert_eq!(h.sender.in_flight(), 10_000, "0 to 9, sent again");
+    // Three arrive with one ACK: sndcnt = min(10 − 7, max(7 − 10, 3) + 1).
+    assert_eq!(h.sack(3, &[(15, 22)]), [10, 11, 12]);
 }
 
 #[test]

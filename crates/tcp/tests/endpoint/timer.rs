@@ -270,6 +270,20 @@ fn the_coarse_clock_of_ns2_lengthens_the_timeout() {
     assert_eq!(timeouts(fine), (vec![ms(3000), ms(200)], ms(40)));
 }
 
+/// Both ends of a measurement are rounded down to the clock: 250 ms are two or three ticks.
+#[test]
+fn a_coarse_clock_measures_in_ticks() {
+    for (begin, ticks) in [(1000, 2), (1040, 2), (1050, 3), (1099, 3)] {
+        let mut h = Hand::new(Params { clock: ms(100), ..simple() });
+        h.now = at_ms(begin);
+        h.sends();
+        h.wait(ms(250));
+        h.rtt = ms(250);
+        h.ack(1);
+        assert_eq!(h.sender.rtt_estimate().unwrap().0, ms(100 * ticks), "sent at {begin} ms");
+    }
+}
+
 #[test]
 fn the_first_timeout_of_ns2_comes_after_three_seconds() {
     let mut w = World::segments(preset("ns2"), 2, ms(40));

@@ -92,6 +92,25 @@ fn the_first_two_duplicate_acks_send_new_data() {
     assert_eq!(h.ssthresh(), 5.0);
 }
 
+/// What limited transmit sent before a timeout counts as any other data after it.
+#[test]
+fn limited_transmit_before_a_timeout_is_forgotten() {
+    let mut h = Hand::new(Params { initial_window: 30, ..simple() });
+    h.sends();
+    h.sack(0, &[(1, 2)]);
+    h.sack(0, &[(1, 3)]);
+    h.expire();
+    for k in 3..=13 {
+        h.ack(k);
+    }
+    h.ack(32);
+    assert_eq!(h.cwnd(), 13.0);
+    for nth in 1..=3 {
+        h.duplicate(32, nth);
+    }
+    assert_eq!(h.ssthresh(), 6.5);
+}
+
 #[test]
 fn without_limited_transmit_the_first_duplicate_acks_send_nothing() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
