@@ -1,5 +1,8 @@
 //! What must hold in every scenario, at every instant: checked on scenarios drawn at random.
 
+use std::sync::Arc;
+
+use cwnd_scenario::Document;
 use cwnd_sim::{Records, World};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -251,4 +254,34 @@ proptest! {
         }
         prop_assert!(column(&records.links, "queued_pkts").iter().all(|&q| q == 0.0));
     }
+}
+
+#[test]
+fn the_scenarios_to_start_from_keep_their_packets() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    let read = |name: &str| {
+        std::fs::read_to_string(folder.join(name)).map_err(|error| format!("{name}: {error}"))
+    };
+    let mut files = 0;
+    for entry in std::fs::read_dir(&folder).expect("there are scenarios") {
+        let name =
+            entry.expect("a folder can be listed").file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".toml") {
+            continue;
+        }
+        files += 1;
+        let text = read(&name).expect("a scenario is text");
+        let plan = Document::parse(&name, &text, &read).and_then(|d| d.plan());
+        let mut cells = plan.unwrap_or_else(|problems| panic!("{problems}")).cells;
+        let mut world = World::new(Arc::new(cells.swap_remove(0).scenario));
+        let mut events = 0_u64;
+        while world.step() {
+            events += 1;
+            if events.is_multiple_of(1009) {
+                assert_eq!(world.audit(), Ok(()), "{name}");
+            }
+        }
+        check_records(&world.finish());
+    }
+    assert!(files >= 5, "{files} scenarios");
 }
