@@ -1,0 +1,130 @@
+use cwnd_units::Ecn;
+use etherparse::{TcpHeader, TcpOptionElement, TcpOptions, ip_number};
+
+use crate::ip::{self, Endpoints, Headers};
+
+/// A TCP segment as its header tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Number of the first byte.
+    pub sequence: u32,
+    /// Number of the next byte expected from the other end; of effect with the flag ACK.
+    pub acknowledgment: u32,
+    /// The flag byte of the header (RFC 9293 § 3.1, RFC 3168 § 6.1).
+    pub flags: u8,
+    /// The window field, scaled already.
+    pub window: u16,
+    /// Options.
+    pub options: Options,
+    /// IP ECN field.
+    pub ecn: Ecn,
+    /// Payload bytes.
+    pub payload: u16,
+    /// How long the packet shall be; options that do nothing fill it up as far as headers can grow.
+    pub wanted: u16,
+}
+
+/// The options of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Maximum segment size; on SYN only.
+    pub mss: Option<u16>,
+    /// Whether SACK is permitted; on SYN only.
+    pub sack_permitted: bool,
+    /// Window scale; on SYN only.
+    pub window_scale: Option<u8>,
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
+    /// First and one past the last number of each SACK block; both equal is none.
+    pub sack: [(u32, u32); MAX_SACK_BLOCKS],
+}
+
+/// Most SACK blocks that fit beside timestamps (RFC 2018 § 3).
+pub const MAX_SACK_BLOCKS: usize = 3;
+
+impl Tcp {
+    /// IPv4 and TCP header with their checksums.
+    #[must_use]
+    pub fn headers(&self, to: Endpoints) -> Headers {
+        let payload = ip::fitting_payload(self.payload);
+        let mut options = [0; ip::MAX_OPTIONS];
+        let used = self.options.write(&mut options);
+        let spare =
+            usize::from(self.wanted).saturating_sub(ip::HEADER + HEADER + used + payload as usize);
+        // RFC 9293 § 3.1: zero ends the list of options, and zeros pad the header after it.
+        let len = used + ip::whole_words(spare).min(ip::MAX_OPTIONS - used);
+        let mut header = TcpHeader {
+            sequence_number: self.sequence,
+            acknowledgment_number: self.acknowledgment,
+            fin: self.has(0x01),
+            syn: self.has(0x02),
+            rst: self.has(0x04),
+            psh: self.has(0x08),
+            ack: self.has(0x10),
+            urg: self.has(0x20),
+            ece: self.has(0x40),
+            cwr: self.has(0x80),
+            window_size: self.window,
+            options: TcpOptions::try_from_slice(&options[..len]).unwrap_or_default(),
+            ..TcpHeader::new(to.source_port, to.destination_port, 0, 0)
+        };
+        header.checksum = header
+            .calc_checksum_ipv4_raw(to.source, to.destination, ip::zeros(payload))
+            .unwrap_or_default();
+        let padding = spare - (len - used);
+        ip::packet(to, self.ecn, ip_number::TCP, &header.to_bytes(), payload, padding)
+    }
+
+    const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+impl Options {
+    /// Writes the options in the order of Linux, padded to whole words; returns how many bytes they take.
+    fn write(&self, to: &mut [u8; ip::MAX_OPTIONS]) -> usize {
+        use TcpOptionElement::{
+            MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
+            Timestamp, WindowScale,
+        };
+        let mut list = Vec::with_capacity(8);
+        list.extend(self.mss.map(MaximumSegmentSize));
+        if self.sack_permitted {
+            // Beside timestamps it takes the place of the two bytes that pad them.
+            if self.timestamps.is_none() {
+                list.extend([Noop, Noop]);
+            }
+            list.push(SelectiveAcknowledgementPermitted);
+        }
+        if let Some((value, echo)) = self.timestamps {
+            if !self.sack_permitted {
+                list.extend([Noop, Noop]);
+            }
+            list.push(Timestamp(value, echo));
+        }
+        if let Some(shift) = self.window_scale {
+            list.extend([Noop, WindowScale(shift)]);
+        }
+        let mut blocks = self.sack.into_iter().filter(|(start, end)| start != end);
+        if let Some(first) = blocks.next() {
+            list.extend([Noop, Noop]);
+            list.push(SelectiveAcknowledgement(first, [blocks.next(), blocks.next(), None]));
+        }
+        let written = TcpOptions::try_from_elements(&list).unwrap_or_default();
+        to[..written.len()].copy_from_slice(written.as_slice());
+        written.len()
+    }
+}
+
+/// The shift with which a window fits its field, as far as the largest shift allows (RFC 7323 § 2.3).
+#[must_use]
+pub fn window_scale(window: u32) -> u8 {
+    (0..MAX_WINDOW_SCALE)
+        .find(|&shift| window >> shift <= u32::from(u16::MAX))
+        .unwrap_or(MAX_WINDOW_SCALE)
+}
+
+/// Bytes of a TCP header without options (RFC 9293 § 3.1).
+const HEADER: usize = 20;
+/// RFC 7323 § 2.3.
+const MAX_WINDOW_SCALE: u8 = 14;

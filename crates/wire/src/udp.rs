@@ -1,0 +1,35 @@
+use cwnd_units::Ecn;
+use etherparse::{UdpHeader, ip_number};
+
+use crate::ip::{self, Endpoints, Headers};
+
+/// A datagram as its header tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Udp {
+    /// IP ECN field.
+    pub ecn: Ecn,
+    /// Payload bytes.
+    pub payload: u16,
+    /// How long the packet shall be; IPv4 options that do nothing fill it up as far as they can.
+    pub wanted: u16,
+}
+
+impl Udp {
+    /// IPv4 and UDP header with their checksums.
+    #[must_use]
+    pub fn headers(&self, to: Endpoints) -> Headers {
+        let payload = ip::fitting_payload(self.payload);
+        let mut header = UdpHeader {
+            source_port: to.source_port,
+            destination_port: to.destination_port,
+            length: UdpHeader::LEN as u16 + payload,
+            checksum: 0,
+        };
+        header.checksum = header
+            .calc_checksum_ipv4_raw(to.source, to.destination, ip::zeros(payload))
+            .unwrap_or_default();
+        let taken = ip::HEADER + UdpHeader::LEN + payload as usize;
+        let padding = usize::from(self.wanted).saturating_sub(taken);
+        ip::packet(to, self.ecn, ip_number::UDP, &header.to_bytes(), payload, padding)
+    }
+}

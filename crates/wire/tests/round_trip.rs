@@ -1,0 +1,257 @@
+//! What is written, read back by libraries and sums that are not the writer's.
+
+use std::borrow::Cow;
+
+use cwnd_units::{Ecn, Time};
+use cwnd_wire::{Endpoints, Headers, Interface, Options, Tcp, Udp, Writer, window_scale};
+use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use proptest::prelude::*;
+
+const ENDS: Endpoints = Endpoints {
+    source: [10, 0, 0, 1],
+    source_port: 49_152,
+    destination: [10, 0, 0, 2],
+    destination_port: 50_001,
+};
+const TIMESTAMPS: Options = Options {
+    mss: None,
+    sack_permitted: false,
+    window_scale: None,
+    timestamps: Some((1234, 1200)),
+    sack: [(0, 0); 3],
+};
+
+/// A full data segment with timestamps.
+const DATA: Tcp = Tcp {
+    sequence: 1,
+    acknowledgment: 7,
+    flags: 0x10,
+    window: 1000,
+    options: TIMESTAMPS,
+    ecn: Ecn::Ect0,
+    payload: 1448,
+    wanted: 1500,
+};
+
+/// One's complement sum of 16-bit words (RFC 1071 § 1), `0xffff` over what holds its own checksum.
+fn internet_sum(bytes: &[u8]) -> u16 {
+    let mut sum: u64 =
+        bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// RFC 9293 § 3.1, RFC 768: addresses, zero, protocol and length in front of transport header and payload.
+fn transport_sum(headers: &Headers) -> u16 {
+    let ip = &headers.bytes;
+    let header = usize::from(ip[0] & 0x0f) * 4;
+    let mut covered = ip[12..20].to_vec();
+    covered.extend([0, ip[9]]);
+    covered.extend((headers.total - header as u16).to_be_bytes());
+    covered.extend(&ip[header..]);
+    // The payload is zero bytes: it adds to the sum through its length alone.
+    internet_sum(&covered)
+}
+
+fn ip_sum(headers: &Headers) -> u16 {
+    let header = usize::from(headers.bytes[0] & 0x0f) * 4;
+    internet_sum(&headers.bytes[..header])
+}
+
+#[test]
+fn a_data_segment_is_as_long_as_the_simulated_packet() {
+    let headers = DATA.headers(ENDS);
+    assert_eq!(headers.total, 1500);
+    assert_eq!(headers.bytes.len(), 52);
+    assert_eq!(&headers.bytes[2..4], &1500_u16.to_be_bytes());
+}
+
+#[test]
+fn headers_grow_to_the_simulated_size_as_far_as_options_can() {
+    let length = |wanted| {
+        let headers = Tcp { wanted, payload: 100, ..DATA }.headers(ENDS);
+        assert_eq!(ip_sum(&headers), 0xffff);
+        assert_eq!(transport_sum(&headers), 0xffff);
+        headers.total
+    };
+    // 52 B are the least there can be, 120 B the most; header lengths count words of 4 B.
+    assert_eq!([0, 152, 155, 156, 180, 220, 1000].map(length), [152, 152, 152, 156, 180, 220, 220]);
+}
+
+#[test]
+fn a_syn_carries_the_options_that_only_a_syn_may() {
+    let syn = Tcp {
+        flags: 0xc2,
+        options: Options {
+            mss: Some(1460),
+            sack_permitted: true,
+            window_scale: Some(14),
+            ..TIMESTAMPS
+        },
+        payload: 0,
+        ..DATA
+    };
+    let headers = Tcp { wanted: 0, ..syn }.headers(ENDS);
+    let packet = SlicedPacket::from_ip(&headers.bytes).unwrap();
+    let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("no TCP") };
+    assert!(tcp.syn() && tcp.ece() && tcp.cwr() && !tcp.ack());
+    let options: Vec<_> = tcp.options_iterator().map(Result::unwrap).collect();
+    use TcpOptionElement::*;
+    assert_eq!(
+        options,
+        [
+            MaximumSegmentSize(1460),
+            SelectiveAcknowledgementPermitted,
+            Timestamp(1234, 1200),
+            Noop,
+            WindowScale(14)
+        ]
+    );
+}
+
+#[test]
+fn the_window_scale_is_the_smallest_that_fits_or_the_largest_there_is() {
+    let scales = [0, 65_535, 65_536, 1 << 20, 65_535 << 14, u32::MAX].map(window_scale);
+    assert_eq!(scales, [0, 0, 1, 5, 14, 14]);
+}
+
+#[test]
+fn a_datagram_has_its_length_and_its_sum() {
+    let headers = Udp { ecn: Ecn::NotEct, payload: 1000, wanted: 1028 }.headers(ENDS);
+    assert_eq!((headers.bytes.len(), headers.total), (28, 1028));
+    assert_eq!(&headers.bytes[24..26], &1008_u16.to_be_bytes());
+    assert_eq!((ip_sum(&headers), transport_sum(&headers)), (0xffff, 0xffff));
+}
+
+#[test]
+fn a_file_holds_what_was_written_to_the_nanosecond() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, "cwnd 1.2.3", "a test").unwrap();
+    let there = Interface { name: "a-b", description: "a to b", bit_s: Some(10_000_000) };
+    let back = Interface { name: "a-b.reverse", description: "", bit_s: None };
+    assert_eq!(writer.interface(&there).unwrap(), 0);
+    assert_eq!(writer.interface(&back).unwrap(), 1);
+    let data = DATA.headers(ENDS);
+    let ack = Tcp { payload: 0, wanted: 52, ..DATA }.headers(ENDS.reversed());
+    // Past 2³² ns, so that both halves of the time count.
+    let late = Time(5_000_000_001);
+    writer.packet(0, Time(1), &data, "").unwrap();
+    writer.packet(1, late, &ack, "dropped: codel").unwrap();
+    drop(writer);
+
+    let mut reader = PcapNgReader::new(bytes.as_slice()).unwrap();
+    let section = reader.section().clone();
+    assert!(section.options.contains(&SectionHeaderOption::UserApplication("cwnd 1.2.3".into())));
+    assert!(section.options.contains(&SectionHeaderOption::Comment("a test".into())));
+    let mut interfaces = Vec::new();
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        match block.unwrap().into_owned() {
+            Block::InterfaceDescription(i) => interfaces.push(i),
+            Block::EnhancedPacket(p) => packets.push(p),
+            other => panic!("nobody wrote {other:?}"),
+        }
+    }
+    assert_eq!(interfaces.len(), 2);
+    assert_eq!(interfaces[0].linktype, DataLink::RAW);
+    for option in [
+        InterfaceDescriptionOption::IfName("a-b".into()),
+        InterfaceDescriptionOption::IfDescription("a to b".into()),
+        InterfaceDescriptionOption::IfSpeed(10_000_000),
+        InterfaceDescriptionOption::IfTsResol(9),
+    ] {
+        assert!(interfaces[0].options.contains(&option), "{option:?}");
+    }
+    let [first, second] = packets.as_slice() else { panic!("{} packets", packets.len()) };
+    assert_eq!((first.interface_id, first.timestamp.as_nanos()), (0, 1));
+    assert_eq!((first.original_len, first.data.as_ref()), (1500, data.bytes.as_slice()));
+    assert!(first.options.is_empty());
+    assert_eq!((second.interface_id, second.timestamp.as_nanos()), (1, u128::from(late.0)));
+    assert_eq!((second.original_len, second.data.as_ref()), (52, ack.bytes.as_slice()));
+    let comment: Cow<'_, str> = "dropped: codel".into();
+    assert_eq!(second.options, [EnhancedPacketOption::Comment(comment)]);
+}
+
+fn any_ecn() -> impl Strategy<Value = Ecn> {
+    prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce])
+}
+
+prop_compose! {
+    fn any_options()(
+        mss: Option<u16>,
+        sack_permitted: bool,
+        window_scale in prop::option::of(0_u8..15),
+        timestamps: Option<(u32, u32)>,
+        starts: [u32; 3],
+        lengths in prop::array::uniform3(0_u32..3000),
+        blocks in 0_usize..4,
+    ) -> Options {
+        let mut sack = [(0, 0); 3];
+        // SACK and the options of a SYN never meet.
+        let syn = mss.is_some() || sack_permitted || window_scale.is_some();
+        for i in 0..if syn { 0 } else { blocks } {
+            sack[i] = (starts[i], starts[i].wrapping_add(lengths[i]));
+        }
+        Options { mss, sack_permitted, window_scale, timestamps, sack }
+    }
+}
+
+prop_compose! {
+    fn any_segment()(
+        sequence: u32, acknowledgment: u32, flags: u8, window: u16,
+        options in any_options(), ecn in any_ecn(), payload: u16, wanted: u16,
+    ) -> Tcp {
+        Tcp { sequence, acknowledgment, flags, window, options, ecn, payload, wanted }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_segment_reads_back_as_it_was_written(tcp in any_segment()) {
+        let headers = tcp.headers(ENDS);
+        prop_assert_eq!(ip_sum(&headers), 0xffff);
+        prop_assert_eq!(transport_sum(&headers), 0xffff);
+        let mut whole = headers.bytes.clone();
+        whole.resize(headers.total.into(), 0);
+        let packet = SlicedPacket::from_ip(&whole).unwrap();
+        let Some(NetSlice::Ipv4(ip)) = packet.net else { panic!("no IPv4") };
+        prop_assert_eq!(ip.header().source(), ENDS.source);
+        prop_assert_eq!(ip.header().destination(), ENDS.destination);
+        prop_assert_eq!(ip.header().ecn().value(), tcp.ecn as u8);
+        let Some(TransportSlice::Tcp(read)) = packet.transport else { panic!("no TCP") };
+        prop_assert_eq!(read.source_port(), ENDS.source_port);
+        prop_assert_eq!(read.destination_port(), ENDS.destination_port);
+        prop_assert_eq!(read.sequence_number(), tcp.sequence);
+        prop_assert_eq!(read.acknowledgment_number(), tcp.acknowledgment);
+        prop_assert_eq!(read.window_size(), tcp.window);
+        prop_assert_eq!(read.slice()[13], tcp.flags);
+        prop_assert_eq!(read.payload().len(), usize::from(tcp.payload.min(65_415)));
+        let mut found = Options::default();
+        for option in read.options_iterator() {
+            match option.unwrap() {
+                TcpOptionElement::Noop => {}
+                TcpOptionElement::MaximumSegmentSize(mss) => found.mss = Some(mss),
+                TcpOptionElement::WindowScale(shift) => found.window_scale = Some(shift),
+                TcpOptionElement::SelectiveAcknowledgementPermitted => found.sack_permitted = true,
+                TcpOptionElement::Timestamp(value, echo) => found.timestamps = Some((value, echo)),
+                TcpOptionElement::SelectiveAcknowledgement(first, rest) => {
+                    let blocks = [Some(first)].into_iter().chain(rest).flatten();
+                    found.sack.iter_mut().zip(blocks).for_each(|(to, block)| *to = block);
+                }
+            }
+        }
+        let mut expected = tcp.options;
+        // A block of no bytes is none.
+        let blocks: Vec<_> = tcp.options.sack.into_iter().filter(|(a, b)| a != b).collect();
+        expected.sack = [(0, 0); 3];
+        expected.sack[..blocks.len()].copy_from_slice(&blocks);
+        prop_assert_eq!(found, expected);
+    }
+}
