@@ -10,7 +10,6 @@ const DOORS: [(&str, &[&str]); 9] = [
     ("aqm", &["units"]),
     ("trace", &["units"]),
     ("wire", &["units"]),
-    ("wire", &["units"]),
     ("tcp", &["units", "cc"]),
     ("scenario", &["units", "cc", "aqm", "tcp"]),
     ("sim", &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario"]),
