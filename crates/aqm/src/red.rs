@@ -57,6 +57,9 @@ params! {
         /// Whether marks come at least 1/p packets apart: uniform in [1/p, 2/p] instead of [1, 1/p].
         #[source("not in Floyd & Jacobson 1993; ns-2 wait_, which is on there")]
         pub wait: bool = false,
+        /// Whether an arrival that finds at most one packet waiting (byte mode: none) is left alone, whatever the average.
+        #[source("not in Floyd & Jacobson 1993; always so in ns-2 and ns-3")]
+        pub spare_short: bool = false,
         /// Whether ECN-capable packets are marked instead of dropped.
         #[source("RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
         pub ecn: bool = true,
@@ -73,6 +76,7 @@ params! {
             p.mode = Mode::Bytes;
             p.mean_packet = Bytes(500);
             p.wait = true;
+            p.spare_short = true;
             p.gentle = true;
             p.mark_p = Some(0.1);
             p.forced = Forced::Drop;
@@ -88,6 +92,7 @@ params! {
             p.mean_packet = Bytes(1000);
             p.gentle = false;
             p.wait = true;
+            p.spare_short = true;
             p.forced = Forced::Drop;
             p.mark_p = None;
         }
@@ -142,6 +147,7 @@ struct Law {
     mode: Mode,
     gentle: bool,
     wait: bool,
+    spare_short: bool,
     ecn: bool,
     forced: Forced,
     mark_p: f64,
@@ -178,6 +184,7 @@ impl Law {
             mode: p.mode,
             gentle: p.gentle,
             wait: p.wait,
+            spare_short: p.spare_short,
             ecn: p.ecn,
             forced: p.forced,
             // Never reached by a probability.
@@ -250,12 +257,17 @@ impl<P: Packet> Red<P> {
             let m = now.since(since).as_nanos() as f64 * self.law.packets_per_ns;
             self.average *= libm::pow(1.0 - self.law.w_q, m);
         } else {
-            let backlog = self.store.backlog();
-            let length = match self.law.mode {
-                Mode::Packets => backlog.packets,
-                Mode::Bytes => backlog.bytes,
-            };
-            self.average += self.law.w_q * (length as f64 - self.average);
+            self.average += self.law.w_q * (self.length() as f64 - self.average);
+        }
+    }
+
+    /// The queue length, in packets or bytes as the mode says.
+    #[inline]
+    fn length(&self) -> u64 {
+        let backlog = self.store.backlog();
+        match self.law.mode {
+            Mode::Packets => backlog.packets,
+            Mode::Bytes => backlog.bytes,
         }
     }
 
@@ -277,7 +289,9 @@ impl<P: Packet> Red<P> {
     /// What RED does to the packet; whether it survives.
     #[inline]
     fn judge(&mut self, now: Time, packet: &mut P, observer: &mut impl Observer<P>) -> bool {
-        match self.law.zone(self.average) {
+        // ns-2 asks for a length above 1, in packets or bytes.
+        let spared = self.law.spare_short && self.length() <= 1;
+        match if spared { Zone::Quiet } else { self.law.zone(self.average) } {
             Zone::Quiet => {
                 self.count = None;
                 true

@@ -271,6 +271,30 @@ fn below_the_lower_threshold_the_count_starts_over() {
 }
 
 #[test]
+fn a_short_queue_is_spared_only_where_that_is_asked() {
+    // 30 kB a packet, which counts as 20: the average is above both thresholds from the second arrival on.
+    let giants = Params { w_q: 1.0, gentle: false, mean_packet: Bytes(1500), ..Params::default() };
+    let admitted = |params: &Params| {
+        let (mut queue, mut log) = (red(params), Log::default());
+        fill(&mut queue, ms(0), &mut log, (0..9).map(|n| Pkt::plain(n).of_size(30_000)));
+        queue.backlog().packets
+    };
+    let bytes = Params { mode: Mode::Bytes, ..giants.clone() };
+    assert_eq!(admitted(&bytes), 1);
+    // Any byte that waits is a queue of more than one byte.
+    assert_eq!(admitted(&Params { spare_short: true, ..bytes }), 1);
+
+    // In packets, with thresholds up to one packet: the second and last of them finds one waiting.
+    let low = Params {
+        min_th: QueueSize::Bytes(Bytes(150)),
+        max_th: QueueSize::Bytes(Bytes(1_500)),
+        ..giants
+    };
+    assert_eq!(admitted(&low), 1);
+    assert_eq!(admitted(&Params { spare_short: true, ..low }), 2);
+}
+
+#[test]
 fn the_becn_preset_is_the_setting_of_the_paper() {
     let mut params = Params::default();
     assert!(params.apply_preset("becn"));
