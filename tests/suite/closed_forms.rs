@@ -69,6 +69,19 @@ fn utilisation_against_buffer_and_beta_is_that_of_the_saw_tooth() {
 }
 
 #[test]
+fn a_slow_start_that_overshoots_leads_to_the_same_saw_tooth() {
+    // It loses many packets at once, and the recovery that repairs one in a round trip ends in timeouts. What they leave
+    // of the window is a part of what was in the network, not of all that was sent since.
+    for beta in [0.5, 0.7, 0.8, 0.9] {
+        let text = saw_tooth(beta, 0.1, 220).replace("\"10 kB\"", "\"60 kB\"");
+        let records = run(&text);
+        let found = at(&records.links, BOTTLENECK, "utilisation");
+        let expected = utilisation(beta, RATE * RTT + 1.0, 12.0);
+        assert!((found - expected).abs() < 0.02, "β = {beta}: {found:.4}, not {expected:.4}");
+    }
+}
+
+#[test]
 fn a_stream_of_packets_takes_exactly_its_bits_over_the_rate() {
     // Sizes and rates that divide badly: each packet's own time is rounded, the stream's is not.
     let (packets, wire) = (2000_u64, 1499_u64);

@@ -1,6 +1,7 @@
 //! The sending end.
 
 mod ack;
+mod persist;
 mod transmit;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::params::Recovery;
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
+use persist::Persist;
 
 /// The sending end of a connection.
 ///
@@ -35,6 +37,10 @@ pub struct Sender {
     app_end: u64,
     /// Receive window (SND.WND).
     rwnd: u64,
+    /// Whether a closed receive window is being probed.
+    persist: Persist,
+    /// Probes of the window since it closed.
+    probes: u32,
     scoreboard: Scoreboard,
     /// Duplicate ACKs in a row.
     dupacks: u32,
@@ -130,6 +136,8 @@ pub struct SenderCounters {
     pub losses_in_cwr: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
+    /// Probes of a closed receive window.
+    pub window_probes: u64,
 }
 
 impl Sender {
@@ -148,6 +156,8 @@ impl Sender {
             high: 0,
             app_end: 0,
             rwnd,
+            persist: Persist::Off,
+            probes: 0,
             scoreboard: Scoreboard::default(),
             dupacks: 0,
             limited_sent: 0,
@@ -202,6 +212,7 @@ impl Sender {
         }
         match self.connection {
             Connection::SynSent { tries, .. } => self.on_syn_timeout(tries),
+            Connection::Established if self.persist != Persist::Off => self.on_persist_timeout(),
             Connection::Established if self.high > self.una => self.on_timeout(now),
             _ => self.rto_deadline = Time::NEVER,
         }
@@ -311,7 +322,12 @@ impl Sender {
         if matches!(self.config.params.recovery, Recovery::Sack) {
             self.scoreboard.pipe(self.una, self.nxt)
         } else {
-            self.nxt - self.una
+            // Each duplicate ACK that inflated the window says that a segment has left the network.
+            let left = match &self.recovery {
+                State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
+                _ => 0,
+            };
+            (self.nxt - self.una).saturating_sub(left)
         }
     }
 
