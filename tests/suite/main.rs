@@ -4,6 +4,7 @@ mod architecture;
 mod closed_forms;
 mod common;
 mod conservation;
+mod datagrams;
 mod determinism;
 mod goldens;
 mod links;

@@ -1,11 +1,11 @@
 //! The sections `[flow.*]`: groups of flows.
 
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Duration, Param, Time};
+use cwnd_units::{Bytes, Duration, Param, Rate, Time};
 
 use crate::dist::{DurationDist, Shape, SizeDist};
 use crate::links::{Dumbbell, Topology};
-use crate::model::{FlowGroup, Workload};
+use crate::model::{Arrivals, Cycle, Datagrams, FlowGroup, Workload};
 use crate::reader::{At, Context, OptionalRate, Section, choice, preset_or_table, unknown_name};
 use crate::routes::{broken, shortest};
 use crate::sections::{
@@ -67,10 +67,19 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
     }
     if let (Some(Some(_)), Some(workload)) = (stop, &workload)
-        && *workload != Workload::Bulk
+        && !matches!(workload, Workload::Bulk | Workload::Udp(_))
     {
-        let message = "only bulk flows can be stopped: the others end with their transfers";
+        let message =
+            "only bulk flows and datagrams can be stopped: the others end with their transfers";
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
+    }
+    if let Some(Workload::Udp(_)) = workload {
+        for key in ["controller", "endpoint"] {
+            let Some(entry) = section.entry(key) else { continue };
+            let message = format!("datagrams have no {key}: nothing answers them");
+            let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
+            problem.help(format!("remove `{key}`, or take another workload than `udp`"));
+        }
     }
     let way = way?;
     Some(FlowGroup {
@@ -117,7 +126,7 @@ struct Way {
     route: Vec<usize>,
     reverse: Vec<usize>,
     edge_rtt: DurationDist,
-    edge_rate: Option<cwnd_units::Rate>,
+    edge_rate: Option<Rate>,
 }
 
 /// Through a dumbbell: what of the RTT is not the bottleneck's is between the hosts and the nodes.
@@ -308,9 +317,46 @@ fn workload(at: At<'_>, cx: &mut Context<'_>) -> Option<Workload> {
             }
             Some(Workload::Poisson { interval: interval?, size: size? })
         }
+        "udp" => datagrams(&section, cx).map(Workload::Udp),
         _ => Some(Workload::Bulk),
     }
 }
+
+/// The keys of a workload `udp`.
+fn datagrams(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Datagrams> {
+    let rate = section.plain::<Rate>("rate", cx);
+    let size = section.plain::<Bytes>("size", cx);
+    let header = section.plain::<Bytes>("header", cx);
+    let arrivals = section.plain::<Arrivals>("arrivals", cx);
+    let span = |key: &str, cx: &mut Context<'_>| {
+        section.optional(key, cx, |at, cx| at.plain::<DurationDist>(cx))
+    };
+    let (on, off) = (span("on", cx), span("off", cx));
+    let mut refuse = |key: &str, message: String| {
+        cx.sink.error(section.span_of(key), section.path_of(key), message);
+        None
+    };
+    let cycle = match (on?, off?) {
+        (None, None) => None,
+        (Some(on), Some(_)) if on == DurationDist::constant(Duration::ZERO) => {
+            return refuse("on", "datagrams that are on for no time send nothing".to_owned());
+        }
+        (Some(on), Some(off)) => Some(Cycle { on, off }),
+        (Some(_), None) => return refuse("on", "`on` needs `off`, the pause after it".to_owned()),
+        (None, Some(_)) => return refuse("off", "`off` needs `on`, the time before it".to_owned()),
+    };
+    let (size, header) = (size?, header?);
+    if size > LARGEST_DATAGRAM {
+        return refuse("size", format!("an IP packet has at most {LARGEST_DATAGRAM}"));
+    }
+    if size <= header {
+        return refuse("size", format!("{size} with headers of {header} carries nothing"));
+    }
+    Some(Datagrams { rate: rate?, size, header, arrivals: arrivals?, cycle })
+}
+
+/// RFC 791 § 3.1: Total Length has 16 bits.
+const LARGEST_DATAGRAM: Bytes = Bytes(65_535);
 
 /// The name of a workload's kind.
 pub(crate) const fn workload_name(workload: &Workload) -> &'static str {
@@ -319,6 +365,7 @@ pub(crate) const fn workload_name(workload: &Workload) -> &'static str {
         Workload::Bytes { .. } => "bytes",
         Workload::OnOff { .. } => "on-off",
         Workload::Poisson { .. } => "poisson",
+        Workload::Udp(_) => "udp",
     }
 }
 
@@ -330,6 +377,18 @@ pub(crate) fn workload_keys(workload: &Workload) -> Vec<(&'static str, cwnd_unit
         Workload::OnOff { size, off } => vec![("size", size.write()), ("off", off.write())],
         Workload::Poisson { interval, size } => {
             vec![("interval", interval.write()), ("size", size.write())]
+        }
+        Workload::Udp(Datagrams { rate, size, header, arrivals, cycle }) => {
+            let mut keys = vec![
+                ("rate", rate.write()),
+                ("size", size.write()),
+                ("header", header.write()),
+                ("arrivals", arrivals.write()),
+            ];
+            if let Some(Cycle { on, off }) = cycle {
+                keys.extend([("on", on.write()), ("off", off.write())]);
+            }
+            keys
         }
     }
 }

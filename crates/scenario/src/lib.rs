@@ -27,6 +27,8 @@ mod tree;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use dist::{DurationDist, SizeDist};
 pub use document::{AxisValue, Cell, Document, Files, Plan};
-pub use model::{FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Workload};
+pub use model::{
+    Arrivals, Cycle, Datagrams, FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Workload,
+};
 pub use reference::reference_markdown;
 pub use schema::json_schema;

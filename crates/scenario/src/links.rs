@@ -205,6 +205,12 @@ fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate
 
 fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairments> {
     let loss = probability("loss", section, cx);
+    let loss_every = section.plain::<Option<u32>>("loss_every", cx);
+    if loss_every == Some(Some(0)) {
+        let message =
+            "one packet in none can't be lost: write \"none\" for a line that loses nothing";
+        cx.sink.error(section.span_of("loss_every"), section.path_of("loss_every"), message);
+    }
     let jitter = section.plain::<Duration>("jitter", cx);
     let reorder = probability("reorder", section, cx);
     let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
@@ -216,6 +222,7 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
     }
     Some(Impairments {
         loss: loss?,
+        loss_every: loss_every?,
         jitter: jitter?,
         reorder: reorder?,
         reorder_delay: reorder_delay?,

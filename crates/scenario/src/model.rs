@@ -2,7 +2,7 @@
 
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_units::{Bytes, Duration, Rate, Time};
 
 use crate::dist::{DurationDist, SizeDist};
 
@@ -73,11 +73,13 @@ pub enum LinkRate {
     Trace(Vec<u64>),
 }
 
-/// Random faults of a link, after its queue.
+/// Faults of a link, after its queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
     /// Probability that a packet is lost.
     pub loss: f64,
+    /// One packet in so many is lost, at equal distances.
+    pub loss_every: Option<u32>,
     /// Extra delay, uniform between zero and this; order is kept.
     pub jitter: Duration,
     /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
@@ -109,13 +111,13 @@ pub struct FlowGroup {
     pub start: DurationDist,
     /// Added to the start of flow i: i times this.
     pub spacing: Duration,
-    /// When bulk flows stop sending; `None` is the end of the run.
+    /// When bulk flows and datagrams stop; `None` is the end of the run.
     pub stop: Option<Time>,
     /// What they send.
     pub workload: Workload,
-    /// Their congestion controller.
+    /// Their congestion controller; of no effect on datagrams.
     pub controller: ControllerParams,
-    /// The rest of their TCP.
+    /// The rest of their TCP; of no effect on datagrams.
     pub endpoint: cwnd_tcp::Params,
 }
 
@@ -143,4 +145,40 @@ pub enum Workload {
         /// How much each transfers.
         size: SizeDist,
     },
+    /// Datagrams without a connection: nothing answers them, and nothing slows them down.
+    Udp(Datagrams),
+}
+
+/// A stream of datagrams.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Datagrams {
+    /// Bits on the wire per second while it sends, headers included.
+    pub rate: Rate,
+    /// Each datagram on the wire, headers included.
+    pub size: Bytes,
+    /// How much of that is headers.
+    pub header: Bytes,
+    /// How they follow each other.
+    pub arrivals: Arrivals,
+    /// How long it sends and pauses in turn; `None` sends all the time.
+    pub cycle: Option<Cycle>,
+}
+
+/// Times of sending and pauses, drawn anew each time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cycle {
+    /// How long it sends.
+    pub on: DurationDist,
+    /// How long it pauses.
+    pub off: DurationDist,
+}
+
+cwnd_units::param_enum! {
+    /// How datagrams follow each other.
+    pub enum Arrivals {
+        /// Independent of each other: exponential gaps.
+        Poisson = "poisson",
+        /// At equal distances.
+        Constant = "constant",
+    }
 }

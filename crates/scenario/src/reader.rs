@@ -403,6 +403,7 @@ fn example(key: &Key) -> (String, String) {
         Form::LinkRate | Form::OptionalRate | Form::Plain(Kind::Rate) => "\"10 Mbit/s\"",
         Form::DurationDist | Form::Plain(Kind::Duration) => "\"100 ms\"",
         Form::SizeDist => "\"30 kB\"",
+        Form::Plain(Kind::Bytes) => "\"1000 B\"",
         Form::Paths => "\"flow.main.rtt\"",
         Form::Values => "[\"100 ms\", \"200 ms\"]",
         _ => "\"...\"",

@@ -6,7 +6,7 @@ use cwnd_units::{Duration, Param, Params, ParamsChoice, Value};
 
 use crate::dist::{DurationDist, Shape};
 use crate::flows::{workload_keys, workload_name};
-use crate::model::{FlowGroup, Impairments, Link, LinkRate, Scenario};
+use crate::model::{FlowGroup, Impairments, Link, LinkRate, Scenario, Workload};
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMA;
 
@@ -87,6 +87,7 @@ impl Writer {
 
     fn impairments(&mut self, impairments: &Impairments) {
         self.key("loss", &impairments.loss.write());
+        self.key("loss_every", &impairments.loss_every.write());
         self.key("jitter", &impairments.jitter.write());
         self.key("reorder", &impairments.reorder.write());
         self.key("reorder_delay", &impairments.reorder_delay.write());
@@ -138,6 +139,9 @@ impl Writer {
         self.key("kind", &workload_name(&group.workload).to_owned().write());
         for (key, value) in workload_keys(&group.workload) {
             self.key(key, &value);
+        }
+        if let Workload::Udp(_) = group.workload {
+            return;
         }
         self.choice(&["flow", name, "controller"], &group.controller);
         self.section(&["flow", name, "endpoint"]);

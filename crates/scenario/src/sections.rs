@@ -83,7 +83,8 @@ macro_rules! keys {
 use Fallback::{Derived, Required, Toml};
 use Form::Plain;
 
-const WORKLOAD_NAMES: Kind = Kind::Choice(&["bulk", "bytes", "on-off", "poisson"]);
+const WORKLOAD_NAMES: Kind = Kind::Choice(&["bulk", "bytes", "on-off", "poisson", "udp"]);
+const ARRIVALS: Kind = Kind::Choice(crate::model::Arrivals::NAMES);
 const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 
 keys! {
@@ -157,6 +158,9 @@ keys! {
         /// Probability that a packet is lost on the bottleneck at random, after its queue.
         #[source("cwnd: a line without faults")]
         loss: Plain(Kind::Number) => Toml("0.0"),
+        /// One packet in so many is lost on the bottleneck, at equal distances: the periodic loss of many closed forms.
+        #[source("cwnd: a line without faults")]
+        loss_every: Plain(Kind::OptionalNumber) => Toml("\"none\""),
         /// Extra delay on the bottleneck, uniform between zero and this; order is kept.
         #[source("cwnd: a line without faults")]
         jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
@@ -197,6 +201,9 @@ keys! {
         /// Probability that a packet is lost at random, after the queue.
         #[source("cwnd: a line without faults")]
         loss: Plain(Kind::Number) => Toml("0.0"),
+        /// One packet in so many is lost, at equal distances: the periodic loss of many closed forms.
+        #[source("cwnd: a line without faults")]
+        loss_every: Plain(Kind::OptionalNumber) => Toml("\"none\""),
         /// Extra delay, uniform between zero and this; order is kept.
         #[source("cwnd: a line without faults")]
         jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
@@ -254,7 +261,7 @@ keys! {
         /// Added to the start of flow i: i times this.
         #[source("cwnd: all together")]
         spacing: Plain(Kind::Duration) => Toml("\"0 s\""),
-        /// When bulk flows stop sending; `"none"` is the end of the run.
+        /// When bulk flows and datagrams stop; `"none"` is the end of the run.
         #[source("cwnd: never")]
         stop: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// What the flows send: a kind, or a table with `kind` and its keys.
@@ -328,6 +335,28 @@ keys! {
         size: Form::SizeDist => Required,
     }
 
+    /// A workload `udp`: datagrams without a connection.
+    UDP {
+        /// Bits on the wire per second, headers included; with `on` and `off`, while it sends.
+        #[source("none")]
+        rate: Plain(Kind::Rate) => Required,
+        /// Each datagram on the wire, headers included.
+        #[source("none")]
+        size: Plain(Kind::Bytes) => Required,
+        /// How much of `size` is headers; the rest counts as goodput.
+        #[source("RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
+        header: Plain(Kind::Bytes) => Toml("\"28 B\""),
+        /// Gaps between datagrams: equal, or exponential with the same mean.
+        #[source("cwnd: traffic of a constant bit rate is the usual meaning of a rate")]
+        arrivals: Plain(ARRIVALS) => Toml("\"constant\""),
+        /// How long it sends before a pause, drawn each time; `off` goes with it.
+        #[source("none")]
+        on: Form::DurationDist => Derived("all the time"),
+        /// How long it pauses, drawn each time; `on` goes with it.
+        #[source("none")]
+        off: Form::DurationDist => Derived("never"),
+    }
+
     /// `[sweep]`.
     SWEEP {
         /// Runs of each combination, with seeds `seed`, `seed + 1`, …
@@ -381,6 +410,11 @@ pub(crate) const WORKLOADS: &[WorkloadKind] = &[
         name: "poisson",
         doc: "New connections arrive at random, each with one transfer.",
         keys: &[WORKLOAD, POISSON],
+    },
+    WorkloadKind {
+        name: "udp",
+        doc: "Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way back, no ECN.",
+        keys: &[WORKLOAD, UDP],
     },
 ];
 

@@ -92,16 +92,31 @@ fn workload() -> impl Strategy<Value = String> {
         (size(), 1u64..1000).prop_map(|(s, ms)| format!(
             "{{ kind = \"poisson\", size = \"{s}\", interval = \"{ms} ms\" }}"
         )),
+        datagrams(),
     ]
+}
+
+fn datagrams() -> impl Strategy<Value = String> {
+    let cycle = prop::option::of((1u64..5000, duration_dist()));
+    let keys = (1u64..400_000_000_000, 1u64..1000, 0u64..1000, any::<bool>(), cycle);
+    keys.prop_map(|(rate, payload, header, poisson, cycle)| {
+        let (rate, size, header) = (Rate(rate), Bytes(payload + header), Bytes(header));
+        let arrivals = if poisson { ", arrivals = \"poisson\"" } else { "" };
+        let cycle = cycle.map(|(on, off)| format!(", on = \"exponential({on} ms)\", off = \"{off}\""));
+        format!(
+            "{{ kind = \"udp\", rate = \"{rate}\", size = \"{size}\", header = \"{header}\"{arrivals}{} }}",
+            cycle.unwrap_or_default()
+        )
+    })
 }
 
 /// The keys that a group has in both forms.
 fn group() -> impl Strategy<Value = String> {
     let keys = (1u32..50, choice::<ControllerParams>(), endpoint(), workload(), duration_dist());
     keys.prop_map(|(count, controller, endpoint, workload, start)| {
-        format!(
-            "count = {count}\ncontroller = {controller}\nendpoint = {endpoint}\nworkload = {workload}\nstart = \"{start}\"\n"
-        )
+        let tcp = format!("controller = {controller}\nendpoint = {endpoint}\n");
+        let tcp = if workload.contains("udp") { "" } else { &tcp };
+        format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n")
     })
 }
 

@@ -21,6 +21,8 @@ pub enum Event {
     AppWake(FlowId),
     /// The application of this flow stops writing.
     AppStop(FlowId),
+    /// The turn of this source of datagrams.
+    Datagram(u32),
     /// The next connection of this arrival process.
     Arrival(u32),
     /// Time to sample.
@@ -35,6 +37,7 @@ pub struct FlowId(u32);
 
 /// Bits of a [`FlowId`] that number the slot: 16 million flows at a time.
 const SLOT_BITS: u32 = 24;
+const LAST_SLOT: u32 = (1 << SLOT_BITS) - 1;
 
 impl FlowId {
     /// The flow in `slot`, which had `generation` flows before (counted modulo 256).
@@ -42,10 +45,20 @@ impl FlowId {
         Self((generation as u32) << SLOT_BITS | slot)
     }
 
+    /// Source of datagrams number `index`, beyond all slots of flows: those are taken from zero up, these from the end down.
+    pub const fn datagrams(index: u32) -> Self {
+        Self(LAST_SLOT - index)
+    }
+
+    /// Which source of datagrams this would be; no less than their number if it is a flow.
+    pub const fn datagrams_index(self) -> usize {
+        LAST_SLOT as usize - self.slot()
+    }
+
     /// Index of the slot.
     #[inline]
     pub const fn slot(self) -> usize {
-        (self.0 & ((1 << SLOT_BITS) - 1)) as usize
+        (self.0 & LAST_SLOT) as usize
     }
 
     /// Generation of the slot's use.

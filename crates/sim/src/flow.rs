@@ -100,6 +100,8 @@ impl Flow {
                 let bytes = size.sample(&mut self.rng).0;
                 self.sender.write(bytes);
             }
+            // Datagrams are no flow of this kind: they have a `Stream`.
+            Workload::Udp(_) => {}
         }
     }
 

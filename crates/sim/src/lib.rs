@@ -4,6 +4,7 @@
 //! insertion; every component draws from its own named random stream.
 #![forbid(unsafe_code)]
 
+mod datagrams;
 mod event;
 mod flow;
 mod line;

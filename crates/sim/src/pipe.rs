@@ -21,11 +21,28 @@ pub struct Pipe {
 #[derive(Debug)]
 struct Faults {
     loss: f64,
+    /// How many packets pass from one loss to the next, that one included.
+    loss_every: Option<u32>,
+    since_loss: u32,
     jitter: Duration,
     reorder: f64,
     /// The pipe for packets that are held back.
     late: u32,
     rng: Rng,
+}
+
+impl Faults {
+    /// Counts a packet; whether it is one in so many.
+    #[inline]
+    fn turn_to_be_lost(&mut self) -> bool {
+        let Some(every) = self.loss_every else { return false };
+        self.since_loss += 1;
+        let lost = self.since_loss == every;
+        if lost {
+            self.since_loss = 0;
+        }
+        lost
+    }
 }
 
 /// What a pipe counted, over the whole run.
@@ -72,6 +89,8 @@ impl Pipe {
     pub fn with_faults(mut self, impairments: &Impairments, late: u32, rng: Rng) -> Self {
         self.faults = Some(Box::new(Faults {
             loss: impairments.loss,
+            loss_every: impairments.loss_every,
+            since_loss: 0,
             jitter: impairments.jitter,
             reorder: impairments.reorder,
             late,
@@ -91,7 +110,7 @@ impl Pipe {
             // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
             let (lost, late) = (faults.rng.chance(faults.loss), faults.rng.chance(faults.reorder));
             let jitter = faults.rng.duration_up_to(faults.jitter);
-            if lost {
+            if lost || faults.turn_to_be_lost() {
                 self.counters.lost += 1;
                 self.counters.lost_data += data;
                 return Entry::Lost;
@@ -228,10 +247,21 @@ mod tests {
     }
 
     #[test]
+    fn one_packet_in_so_many_is_lost() {
+        let mut pipe = faulty(Impairments { loss_every: Some(4), ..Impairments::default() });
+        let lost: Vec<u64> = (1..=13)
+            .filter(|&i| matches!(pipe.enter(Time(i), Packet::numbered(i, 100)), Entry::Lost))
+            .collect();
+        assert_eq!(lost, [4, 8, 12]);
+        assert_eq!((pipe.counters().lost, pipe.held()), (3, 10));
+    }
+
+    #[test]
     fn one_faults_setting_leaves_the_draws_of_the_others_as_they_were() {
         let lost = |jitter: u64, reorder: f64| -> Vec<u64> {
             let mut pipe = faulty(Impairments {
                 loss: 0.1,
+                loss_every: None,
                 jitter: Duration(jitter),
                 reorder,
                 reorder_delay: Duration(1),

@@ -2,7 +2,7 @@
 
 use cwnd_aqm::Reason;
 use cwnd_cc::Phase;
-use cwnd_scenario::{LinkRate, Scenario};
+use cwnd_scenario::{FlowGroup, LinkRate, Scenario, Workload};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 use cwnd_trace::{
     Digest, FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
@@ -10,6 +10,7 @@ use cwnd_trace::{
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
+use crate::datagrams::Stream;
 use crate::flow::Flow;
 use crate::line::Counters;
 use crate::network::{LinkParts, Network};
@@ -130,6 +131,50 @@ impl Recorder {
             cwnd_reductions_rto: rto_count,
             size_bytes: (flow.size != u64::MAX).then_some(flow.size),
             fct_s: flow.finished.map(|at| at.since(flow.started).as_secs_f64()),
+        });
+    }
+
+    /// Records a source of datagrams at the end of the run.
+    pub fn stream(&mut self, stream: &Stream, now: Time, warmup: Time) {
+        self.totals.flows += 1;
+        let (total, before) = (&stream.counters, &stream.before);
+        // What was under way when it stopped still counts.
+        let ended = stream.stop.max(stream.last_arrival).min(now);
+        let seconds = ended.since(stream.started.max(warmup)).as_secs_f64();
+        let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let delivered = total.received_bytes - before.received_bytes;
+        self.flows.push(FlowRow {
+            flow_id: stream.number,
+            group: Name(stream.group),
+            controller: Name(stream.group),
+            start_s: stream.started.as_secs_f64(),
+            duration_s: seconds,
+            goodput_bit_s: rate(delivered),
+            throughput_bit_s: rate(total.received_wire_bytes - before.received_wire_bytes),
+            delivered_bytes: delivered,
+            bytes_received: total.received_bytes,
+            rtt_base_us: micros(stream.base_rtt),
+            rtt_min_us: None,
+            rtt_mean_us: None,
+            rtt_p50_us: None,
+            rtt_p95_us: None,
+            rtt_p99_us: None,
+            segments_sent: total.sent - before.sent,
+            retrans: 0,
+            loss_ratio: 0.0,
+            ce_ratio: 0.0,
+            ce_received: 0,
+            rto_count: 0,
+            rto_nth_1: 0,
+            rto_nth_2: 0,
+            rto_nth_3: 0,
+            rto_nth_4: 0,
+            rto_nth_5_plus: 0,
+            cwnd_reductions_loss: 0,
+            cwnd_reductions_ecn: 0,
+            cwnd_reductions_rto: 0,
+            size_bytes: None,
+            fct_s: None,
         });
     }
 
@@ -369,10 +414,18 @@ fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
 fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     match column {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
-        "controller" => scenario.flows.iter().map(|g| g.controller.kind().to_owned()).collect(),
+        "controller" => scenario.flows.iter().map(controller_label).collect(),
         "link" => scenario.links.iter().map(|l| l.name.clone()).collect(),
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),
+    }
+}
+
+/// The name of a group's controller.
+fn controller_label(group: &FlowGroup) -> String {
+    match group.workload {
+        Workload::Udp(_) => "none".to_owned(),
+        _ => group.controller.kind().to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ use cwnd_scenario::{Scenario, Workload};
 use cwnd_tcp::Config;
 use cwnd_units::{Duration, Rng, Time};
 
+use crate::datagrams::Stream;
 use crate::event::{Event, EventQueue, FlowId};
 use crate::flow::Flow;
 use crate::network::{Network, Route, base_rtt};
@@ -21,6 +22,7 @@ pub struct World {
     events: EventQueue,
     network: Network,
     flows: Vec<Flow>,
+    streams: Vec<Stream>,
     groups: Vec<Group>,
     arrivals: Vec<ArrivalProcess>,
     /// Whether the warm-up is over.
@@ -69,6 +71,7 @@ impl World {
             end: Time(run.duration.0),
             network,
             flows: Vec::new(),
+            streams: Vec::new(),
             groups: Vec::new(),
             arrivals: Vec::new(),
             counting: run.warmup == Duration::ZERO,
@@ -111,6 +114,18 @@ impl World {
                     start + Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
                 self.arrivals.push(ArrivalProcess { group: g as u32, index: i, rng, arrived: 0 });
                 self.events.push(first, Event::Arrival(process));
+            } else if let Workload::Udp(what) = &group.workload {
+                let index = self.streams.len() as u32;
+                let edge = group.edge_rtt.sample(&mut rng);
+                let shared = self.groups[g].shared_route;
+                let route = shared.unwrap_or_else(|| self.network.add_route(group, edge));
+                let owner = (self.flows_created, g as u32);
+                let mut stream = Stream::new(FlowId::datagrams(index), owner, route, what, rng);
+                stream.base_rtt = self.groups[g].base_rtt + edge;
+                stream.stop = group.stop.unwrap_or(Time::NEVER);
+                self.flows_created += 1;
+                self.streams.push(stream);
+                self.events.push(start, Event::Datagram(index));
             } else {
                 let id = self.add_flow(g, rng);
                 self.events.push(start, Event::AppWake(id));
@@ -198,6 +213,7 @@ impl World {
                 self.flows[id.slot()].sender.stop_writing();
                 self.drive_sender(id);
             }
+            Event::Datagram(index) => self.on_datagram(index),
             Event::Arrival(process) => self.on_arrival(process),
             Event::Sample => self.on_sample(),
             Event::WarmupEnd => self.on_warmup_end(),
@@ -216,7 +232,7 @@ impl World {
     fn deliver(&mut self, packet: Packet) {
         let (now, counting) = (self.now, self.counting);
         let segment = &packet.segment;
-        let Some(flow) = self.flow(packet.flow) else { return };
+        let Some(flow) = self.flow(packet.flow) else { return self.deliver_datagram(packet) };
         if segment.is_ack() {
             if let Some(rtt) = flow.sender.on_segment(now, segment)
                 && counting
@@ -232,6 +248,27 @@ impl World {
         match reply {
             Some(ack) => self.send_ack(packet.flow, ack),
             None => self.arm_receiver(packet.flow),
+        }
+    }
+
+    /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.
+    #[cold]
+    fn deliver_datagram(&mut self, packet: Packet) {
+        if let Some(stream) = self.streams.get_mut(packet.flow.datagrams_index()) {
+            stream.receive(self.now, &packet.segment);
+            self.data_delivered += 1;
+        }
+    }
+
+    fn on_datagram(&mut self, index: u32) {
+        let stream = &mut self.streams[index as usize];
+        let turn = stream.turn(self.now);
+        let (flow, hop) = (stream.id, stream.route.forward);
+        if let Some(segment) = turn.datagram {
+            self.network.inject(self.now, Packet { flow, hop, segment }, &mut self.events);
+        }
+        if let Some(at) = turn.next {
+            self.events.push(at, Event::Datagram(index));
         }
     }
 
@@ -366,6 +403,7 @@ impl World {
     fn on_warmup_end(&mut self) {
         self.counting = true;
         self.flows.iter_mut().filter(|f| f.started != Time::NEVER).for_each(Flow::end_warmup);
+        self.streams.iter_mut().for_each(Stream::end_warmup);
         self.recorder.end_warmup(self.now, &mut self.network);
     }
 
@@ -387,9 +425,15 @@ impl World {
     #[must_use]
     pub fn finish(mut self) -> Records {
         let warmup = Time(self.scenario.run.warmup.0);
+        // In the order of the file, as far as flows keep their places.
+        let mut streams = self.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
         for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
+            while let Some(stream) = streams.next_if(|s| s.number < flow.number) {
+                self.recorder.stream(stream, self.end, warmup);
+            }
             self.recorder.flow(flow, self.end, warmup);
         }
+        streams.for_each(|stream| self.recorder.stream(stream, self.end, warmup));
         let mut records = self.recorder.finish(self.end, &self.scenario, &mut self.network);
         records.events = self.events_done;
         records.delivered_data_packets = self.data_delivered;

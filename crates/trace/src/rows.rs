@@ -13,7 +13,7 @@ record! {
         flow_id: u32,
         /// Group it belongs to.
         group: Name,
-        /// Its congestion controller.
+        /// Its congestion controller; `none` if it sends datagrams.
         controller: Name,
         /// When it started, s since the start of the run.
         start_s: f64,
@@ -39,7 +39,7 @@ record! {
         rtt_p95_us: Option<f64>,
         /// 99th percentile of the measured RTT, µs.
         rtt_p99_us: Option<f64>,
-        /// Data segments sent, retransmissions included.
+        /// Data segments sent, retransmissions included; or datagrams.
         segments_sent: u64,
         /// Data segments sent again.
         retrans: u64,
@@ -152,7 +152,7 @@ record! {
 record! {
     /// A flow at one instant.
     row FlowSampleRow
-    /// Flows over time.
+    /// Flows over time. Datagrams have no window and are not among them.
     table FlowSamples
     {
         /// Time since the start of the run, s.
