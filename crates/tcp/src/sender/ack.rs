@@ -3,6 +3,7 @@
 use cwnd_cc::{AckSample, Controller as _, Signal};
 use cwnd_units::{Duration, Time};
 
+use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::prr::Prr;
@@ -45,7 +46,12 @@ impl Sender {
         if ack < self.una || ack > self.high || segment.flags.has(Flags::SYN) {
             return None;
         }
+        // RFC 5681 § 2 (e): what changes the window is no duplicate.
+        let window_changed = self.rwnd != u64::from(segment.window);
         self.rwnd = u64::from(segment.window);
+        if self.persist != Persist::Off && self.on_ack_of_probe(ack) {
+            return None;
+        }
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = segment.sack[0].len > 0 && sack;
         let newly_sacked =
@@ -89,7 +95,7 @@ impl Sender {
             let sample =
                 AckSample { acked_bytes: acked, rtt: measured, ece, feedback: segment.feedback };
             self.cc.on_ack(&path, &sample);
-        } else if !sack && self.high > self.una {
+        } else if !sack && self.high > self.una && !window_changed {
             self.on_duplicate(now);
         }
 

@@ -3,6 +3,7 @@
 use cwnd_cc::{Controller as _, Signal};
 use cwnd_units::{Bytes, Duration, Ecn, Time};
 
+use super::persist::Persist;
 use super::{Connection, Sender, State};
 use crate::params::Recovery;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
@@ -30,6 +31,9 @@ impl Sender {
             Connection::SynSent { sent: false, tries } => return Some(self.send_syn(now, tries)),
             _ => return None,
         }
+        if self.persist == Persist::Due {
+            return Some(self.send_probe(now));
+        }
         if self.high == self.una && self.nxt < self.app_end {
             self.wake_from_idle(now);
         }
@@ -38,7 +42,7 @@ impl Sender {
             return None;
         }
         let choice = match self.recovery {
-            State::Open => self.choose_new_data(),
+            State::Open => self.choose_new_data(now),
             _ => self.choose_in_recovery(),
         }?;
         Some(self.send(now, choice))
@@ -73,7 +77,7 @@ impl Sender {
 
     /// New data (or, gone back after a timeout without SACK, old data again) within both windows.
     #[inline]
-    fn choose_new_data(&mut self) -> Option<Choice> {
+    fn choose_new_data(&mut self, now: Time) -> Option<Choice> {
         let len = self.config.mss.min(self.app_end - self.nxt);
         if len == 0 {
             self.cwnd_limited = false;
@@ -82,6 +86,7 @@ impl Sender {
         let flight = self.nxt - self.una;
         if flight + len > self.rwnd {
             self.cwnd_limited = false;
+            self.wait_for_the_window(now);
             return None;
         }
         let cwnd = self.cc.window().cwnd;
@@ -146,7 +151,10 @@ impl Sender {
         let window = self.cc.window().cwnd.saturating_add_signed(inflation).max(self.config.mss);
         let in_flight = self.nxt - self.una + len;
         self.cwnd_limited = in_flight > window;
-        (in_flight <= window.min(self.rwnd)).then_some(Choice::of(self.nxt, len))
+        // RFC 9293 § 3.8.6 (SHLD-16, MAY-7): a window that shrank does not hold back the first outstanding segment,
+        // which probes it.
+        let fits = in_flight <= self.rwnd || self.nxt == self.una && self.high > self.una;
+        (in_flight <= window && fits).then_some(Choice::of(self.nxt, len))
     }
 
     /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
