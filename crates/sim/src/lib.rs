@@ -4,6 +4,7 @@
 //! insertion; every component draws from its own named random stream.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod datagrams;
 mod event;
 mod flow;
@@ -13,6 +14,7 @@ mod packet;
 mod pipe;
 mod record;
 mod slots;
+mod stack;
 mod world;
 
 pub use record::Records;

@@ -20,6 +20,19 @@ pub struct Line {
     last_sojourn: Option<Duration>,
     /// Until when the backlog is counted into `counters`' areas.
     area_until: Time,
+    /// What the queue decided, for those who ask; `None` when nobody does.
+    verdicts: Option<Vec<Verdict>>,
+}
+
+/// What a queue decided about a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// The packet, as it goes on or ends.
+    pub packet: Packet,
+    /// Whether it was marked; else it was dropped.
+    pub marked: bool,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// How the transmitter gets its time.
@@ -57,15 +70,27 @@ pub struct Counters {
     pub byte_time: u128,
 }
 
-impl Observer<Packet> for Counters {
+/// Counts what the queue decides, and keeps it if it is asked to.
+struct Watch<'a> {
+    counters: &'a mut Counters,
+    verdicts: &'a mut Option<Vec<Verdict>>,
+}
+
+impl Observer<Packet> for Watch<'_> {
     #[inline]
-    fn dropped(&mut self, _now: Time, _packet: &Packet, reason: Reason) {
-        self.drops[reason as usize] += 1;
+    fn dropped(&mut self, _now: Time, packet: &Packet, reason: Reason) {
+        self.counters.drops[reason as usize] += 1;
+        if let Some(verdicts) = self.verdicts {
+            verdicts.push(Verdict { packet: *packet, marked: false, reason });
+        }
     }
 
     #[inline]
-    fn marked(&mut self, _now: Time, _packet: &Packet, reason: Reason) {
-        self.marks[reason as usize] += 1;
+    fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason) {
+        self.counters.marks[reason as usize] += 1;
+        if let Some(verdicts) = self.verdicts {
+            verdicts.push(Verdict { packet: *packet, marked: true, reason });
+        }
     }
 }
 
@@ -81,6 +106,7 @@ impl Line {
             qdelay: Histogram::default(),
             last_sojourn: None,
             area_until: Time::ZERO,
+            verdicts: None,
         }
     }
 
@@ -89,7 +115,8 @@ impl Line {
     pub fn arrive(&mut self, now: Time, packet: Packet) -> Option<Time> {
         self.counters.arrived += 1;
         self.count_backlog(now);
-        self.queue.enqueue(now, packet, &mut self.counters);
+        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts };
+        self.queue.enqueue(now, packet, &mut watch);
         if self.free_at != Time::NEVER {
             return None;
         }
@@ -144,7 +171,8 @@ impl Line {
 
     #[inline]
     fn take_from_queue(&mut self, now: Time) -> Option<Packet> {
-        let (packet, since) = self.queue.dequeue(now, &mut self.counters)?;
+        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts };
+        let (packet, since) = self.queue.dequeue(now, &mut watch)?;
         let sojourn = now.since(since);
         self.qdelay.add(sojourn);
         self.last_sojourn = Some(sojourn);
@@ -229,6 +257,16 @@ impl Line {
     /// When the queue discipline wants its first periodic work.
     pub fn first_timer(&self) -> Option<Time> {
         self.queue.next_timer()
+    }
+
+    /// From now on what the queue decides is kept for [`Line::verdicts`].
+    pub fn keep_verdicts(&mut self) {
+        self.verdicts.get_or_insert_default();
+    }
+
+    /// What the queue decided since the last call.
+    pub fn verdicts(&mut self) -> impl Iterator<Item = Verdict> {
+        self.verdicts.iter_mut().flat_map(|kept| kept.drain(..))
     }
 
     /// Packets waiting, without the one on the line.

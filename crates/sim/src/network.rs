@@ -1,10 +1,13 @@
 //! Lines, pipes and the routes through them, built from a scenario.
 
+use std::io;
+
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
-use crate::event::{Event, EventQueue};
+use crate::capture::{Capture, Output};
+use crate::event::{Event, EventQueue, FlowId};
 use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::pipe::{Entry, Pipe};
@@ -52,6 +55,8 @@ pub struct Network {
     injected: u64,
     /// Packets that reached a host.
     arrived: u64,
+    /// Files that packets are written to; `None` in most runs.
+    capture: Option<Box<Capture>>,
 }
 
 /// A queue at a host never drops: the host's own socket buffer is what bounds it.
@@ -69,6 +74,7 @@ impl Network {
             rate_changes: Vec::new(),
             injected: 0,
             arrived: 0,
+            capture: None,
         };
         for link in &scenario.links {
             let parts = network.add_link(link, scenario.run.seed);
@@ -189,8 +195,11 @@ impl Network {
 
     /// A host sends a packet. Every route has a line or a pipe, so it never arrives at once.
     #[inline]
-    pub fn inject(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
+    pub fn inject(&mut self, now: Time, mut packet: Packet, events: &mut EventQueue) {
         self.injected += 1;
+        if let Some(capture) = &mut self.capture {
+            capture.sent_by_host(now, &mut packet);
+        }
         let arrived = self.forward(now, packet, events);
         debug_assert!(arrived.is_none(), "a route without line or pipe");
     }
@@ -207,8 +216,12 @@ impl Network {
         packet.hop += 1;
         match hop {
             Hop::Line(i) => {
-                if let Some(at) = self.lines[i as usize].arrive(now, packet) {
+                let line = &mut self.lines[i as usize];
+                if let Some(at) = line.arrive(now, packet) {
                     events.push(at, Event::LineFree(i));
+                }
+                if let Some(capture) = &mut self.capture {
+                    capture.verdicts(now, i, line);
                 }
                 None
             }
@@ -218,6 +231,9 @@ impl Network {
             }
             Hop::Host => {
                 self.arrived += 1;
+                if let Some(capture) = &mut self.capture {
+                    capture.received_by_host(&mut packet);
+                }
                 Some(packet)
             }
         }
@@ -225,7 +241,11 @@ impl Network {
 
     #[inline]
     fn enter_pipe(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
-        match self.pipes[i as usize].enter(now, packet) {
+        let entry = self.pipes[i as usize].enter(now, packet);
+        if let Some(capture) = &mut self.capture {
+            capture.entered_pipe(now, i, &packet, matches!(entry, Entry::Lost));
+        }
+        match entry {
             Entry::Queued | Entry::Lost => {}
             Entry::First(at) => events.push(at, Event::PipeHead(i)),
             // A pipe for late packets has no faults of its own, so this goes one step deep.
@@ -239,6 +259,12 @@ impl Network {
         let line = &mut self.lines[i as usize];
         let was_due = line.wanted() == Some(now);
         let sent = line.on_free(now);
+        if let Some(capture) = &mut self.capture {
+            capture.verdicts(now, i, line);
+            if let Some(packet) = &sent {
+                capture.left_line(now, i, packet);
+            }
+        }
         // An event that came too early (the rate changed under it) has a successor already.
         if was_due && let Some(at) = line.wanted() {
             events.push(at, Event::LineFree(i));
@@ -273,6 +299,34 @@ impl Network {
         }
         if let Some(at) = self.lines[i as usize].change_rate(now, rate) {
             events.push(at, Event::LineFree(i));
+        }
+    }
+
+    /// Writes the packets of these links to `to`.
+    pub fn capture(&mut self, scenario: &Scenario, links: &[usize], to: Output) -> io::Result<()> {
+        let mut capture = match self.capture.take() {
+            Some(capture) => capture,
+            None => Box::new(Capture::new(scenario, &self.links)),
+        };
+        let added = capture.add(scenario, links, to);
+        for line in capture.lines() {
+            self.lines[line].keep_verdicts();
+        }
+        self.capture = Some(capture);
+        added
+    }
+
+    /// A flow begins: what captures must know of it.
+    pub fn begin_flow(&mut self, id: FlowId, number: u32, group: u32) {
+        if let Some(capture) = &mut self.capture {
+            capture.begin_flow(id, number, group);
+        }
+    }
+
+    /// No packet comes any more: hands on what captures hold.
+    pub fn end_capture(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            capture.end();
         }
     }
 

@@ -1,16 +1,18 @@
 //! The simulated world: takes events in order of time until the run is over.
 
+use std::io;
 use std::sync::Arc;
 
 use cwnd_scenario::{Scenario, Workload};
 use cwnd_tcp::Config;
 use cwnd_units::{Duration, Rng, Time};
 
+use crate::capture::Output;
 use crate::datagrams::Stream;
 use crate::event::{Event, EventQueue, FlowId};
 use crate::flow::Flow;
 use crate::network::{Network, Route, base_rtt};
-use crate::packet::Packet;
+use crate::packet::{LAST_NOTED, Packet};
 use crate::record::{Recorder, Records};
 
 /// A run in progress.
@@ -162,6 +164,7 @@ impl World {
             Some(place) => *place = flow,
             None => self.flows.push(flow),
         }
+        self.network.begin_flow(id, number, g as u32);
         id
     }
 
@@ -171,6 +174,31 @@ impl World {
         let slots = &mut self.groups[g].free_slots;
         let route = self.flows[*slots.last()? as usize].route;
         self.network.edge_is_empty(route).then(|| slots.pop()).flatten()
+    }
+
+    /// Writes the packets of these links, by their index in the scenario, to a pcapng file; before the run.
+    ///
+    /// A link's packet is written when its last byte leaves, or when it is dropped; drops and marks are comments. What is
+    /// written never changes the run. An output that fails later gets no more: it must remember its error itself.
+    ///
+    /// # Errors
+    /// Those of the output's first bytes; `InvalidInput` for a link that does not exist and for a run of 78 hours or more.
+    pub fn capture(&mut self, links: &[usize], to: Output) -> io::Result<()> {
+        let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        if self.end > LAST_NOTED {
+            return invalid("a run of 78 hours or more cannot be captured");
+        }
+        if links.iter().any(|&link| link >= self.scenario.links.len()) {
+            return invalid("there is no such link to capture");
+        }
+        self.network.capture(&self.scenario, links, to)?;
+        for flow in &self.flows {
+            self.network.begin_flow(flow.id, flow.number, flow.group);
+        }
+        for stream in &self.streams {
+            self.network.begin_flow(stream.id, stream.number, stream.group);
+        }
+        Ok(())
     }
 
     /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
@@ -424,6 +452,7 @@ impl World {
     /// Closes the books.
     #[must_use]
     pub fn finish(mut self) -> Records {
+        self.network.end_capture();
         let warmup = Time(self.scenario.run.warmup.0);
         // In the order of the file, as far as flows keep their places.
         let mut streams = self.streams.iter().filter(|s| s.started != Time::NEVER).peekable();

@@ -1,0 +1,206 @@
+//! Packets of chosen links, written to capture files as they pass.
+//!
+//! A link's packet is captured when its last byte leaves: what was queued is behind it, propagation is before it. A packet
+//! that is dropped is captured at that instant, with its reason as a comment.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io::{self, Write};
+
+use cwnd_aqm::Reason;
+use cwnd_scenario::{LinkRate, Scenario};
+use cwnd_units::{Ecn, Time};
+use cwnd_wire::{Interface, Writer};
+
+use crate::event::FlowId;
+use crate::line::{Line, Verdict};
+use crate::network::LinkParts;
+use crate::packet::Packet;
+use crate::stack::{Connection, Stack};
+
+/// Where a capture goes.
+pub type Output = Box<dyn Write + Send>;
+
+/// The captures of a run.
+pub struct Capture {
+    /// An output that failed is closed; it is for the output to remember why.
+    files: Vec<Option<Writer<Output>>>,
+    links: Vec<Tap>,
+    /// Link of each line and pipe, by their index; hosts' own have none.
+    of_line: Vec<Option<usize>>,
+    of_pipe: Vec<Option<usize>>,
+    stacks: Vec<Stack>,
+    /// Every flow that may still have packets under way, by the bits of its id: as many as an id can tell apart.
+    flows: BTreeMap<u32, Connection>,
+}
+
+/// What is captured of a link.
+#[derive(Debug, Default)]
+struct Tap {
+    /// File and number of the interface there.
+    places: Vec<(usize, u32)>,
+    /// Packets that were marked here and have not left yet.
+    marked: VecDeque<(Identity, Reason)>,
+    has_pipe: bool,
+}
+
+/// Tells a data packet from all others: a sender sends a byte once at a time.
+type Identity = (FlowId, u64, Time);
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").field("links", &self.links).finish_non_exhaustive()
+    }
+}
+
+impl Capture {
+    /// A capture of no link yet.
+    pub fn new(scenario: &Scenario, links: &[LinkParts]) -> Self {
+        let mut capture = Self {
+            files: Vec::new(),
+            links: Vec::new(),
+            of_line: Vec::new(),
+            of_pipe: Vec::new(),
+            stacks: scenario.flows.iter().map(Stack::new).collect(),
+            flows: BTreeMap::new(),
+        };
+        for (index, parts) in links.iter().enumerate() {
+            capture.links.push(Tap { has_pipe: parts.pipe.is_some(), ..Tap::default() });
+            note(&mut capture.of_line, parts.line, index);
+            note(&mut capture.of_pipe, parts.pipe, index);
+        }
+        capture
+    }
+
+    /// Adds a file with the packets of these links.
+    pub fn add(&mut self, scenario: &Scenario, links: &[usize], to: Output) -> io::Result<()> {
+        let application = concat!("cwnd ", env!("CARGO_PKG_VERSION"));
+        let about = format!("{}, seed {}", scenario.name, scenario.run.seed);
+        let mut writer = Writer::new(to, application, &about)?;
+        for &link in links {
+            let settings = &scenario.links[link];
+            let (from, to) = (&scenario.nodes[settings.from], &scenario.nodes[settings.to]);
+            let interface = writer.interface(&Interface {
+                name: &settings.name,
+                description: &format!("simulated link from {from} to {to}"),
+                bit_s: match &settings.rate {
+                    LinkRate::Steps { initial, changes } if changes.is_empty() => Some(initial.0),
+                    _ => None,
+                },
+            })?;
+            self.links[link].places.push((self.files.len(), interface));
+        }
+        self.files.push(Some(writer));
+        Ok(())
+    }
+
+    /// A flow begins, maybe in the place of another.
+    pub fn begin_flow(&mut self, id: FlowId, number: u32, group: u32) {
+        self.flows.insert(id.bits(), Connection::new(number, group));
+    }
+
+    /// A host sends: notes in the packet what its header says and the simulation does not need.
+    pub fn sent_by_host(&mut self, now: Time, packet: &mut Packet) {
+        let Some(flow) = self.flows.get(&packet.flow.bits()) else { return };
+        packet.set_note(self.stacks[flow.group()].note(now, flow, &packet.segment));
+    }
+
+    /// A host receives: the packet is as it was before the note.
+    pub fn received_by_host(&mut self, packet: &mut Packet) {
+        let note = packet.take_note();
+        if packet.segment.is_ack()
+            && let Some(flow) = self.flows.get_mut(&packet.flow.bits())
+        {
+            flow.heard(note);
+        }
+    }
+
+    /// A packet came to a line, or one may have left it: what did its queue decide?
+    pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line) {
+        let Some(link) = self.of_line.get(line as usize).copied().flatten() else { return };
+        for Verdict { packet, marked, reason } in of.verdicts() {
+            if marked {
+                self.links[link].marked.push_back((identity(&packet), reason));
+            } else {
+                self.write(now, link, &packet, Some(reason));
+            }
+        }
+    }
+
+    /// A packet left a line.
+    pub fn left_line(&mut self, now: Time, line: u32, packet: &Packet) {
+        if let Some(link) = self.of_line.get(line as usize).copied().flatten()
+            && !self.links[link].has_pipe
+        {
+            self.write(now, link, packet, None);
+        }
+    }
+
+    /// A packet came to a pipe, and was lost or not.
+    pub fn entered_pipe(&mut self, now: Time, pipe: u32, packet: &Packet, lost: bool) {
+        if let Some(link) = self.of_pipe.get(pipe as usize).copied().flatten() {
+            self.write(now, link, packet, lost.then_some(Reason::LinkLoss));
+        }
+    }
+
+    fn write(&mut self, now: Time, link: usize, packet: &Packet, dropped: Option<Reason>) {
+        let tap = &mut self.links[link];
+        if tap.places.is_empty() {
+            return;
+        }
+        let mut comment = String::new();
+        if packet.segment.ecn == Ecn::Ce {
+            let this = identity(packet);
+            if let Some(at) = tap.marked.iter().position(|(other, _)| *other == this)
+                && let Some((_, reason)) = tap.marked.remove(at)
+            {
+                comment = format!("marked: {}", reason.name());
+            }
+        }
+        if let Some(reason) = dropped {
+            let before = if comment.is_empty() { "" } else { ", " };
+            comment.push_str(before);
+            comment.push_str("dropped: ");
+            comment.push_str(reason.name());
+        }
+        let Some(flow) = self.flows.get(&packet.flow.bits()) else { return };
+        let mut plain = *packet;
+        let note = plain.take_note();
+        let headers = self.stacks[flow.group()].headers(flow, &plain.segment, note);
+        for &(file, interface) in &tap.places {
+            let Some(writer) = &mut self.files[file] else { continue };
+            if writer.packet(interface, now, &headers, &comment).is_err() {
+                self.files[file] = None;
+            }
+        }
+    }
+
+    /// The run is over.
+    pub fn end(&mut self) {
+        for file in &mut self.files {
+            if file.as_mut().is_some_and(|writer| writer.flush().is_err()) {
+                *file = None;
+            }
+        }
+    }
+
+    /// Lines whose queues are to be watched.
+    pub fn lines(&self) -> impl Iterator<Item = usize> {
+        self.of_line
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| link.is_some_and(|l| !self.links[l].places.is_empty()))
+            .map(|(line, _)| line)
+    }
+}
+
+const fn identity(packet: &Packet) -> Identity {
+    (packet.flow, packet.segment.seq, packet.segment.ts)
+}
+
+fn note(table: &mut Vec<Option<usize>>, part: Option<u32>, link: usize) {
+    let Some(part) = part else { return };
+    let place = part as usize;
+    table.resize(table.len().max(place + 1), None);
+    table[place] = Some(link);
+}

@@ -1,0 +1,223 @@
+//! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
+
+use cwnd_scenario::{FlowGroup, Workload};
+use cwnd_tcp::{Flags, Recovery, Segment};
+use cwnd_units::Time;
+use cwnd_wire::{Endpoints, Headers, Options, Tcp, Udp, window_scale};
+
+/// What the hosts of a group of flows have in common.
+#[derive(Debug)]
+pub struct Stack {
+    transport: Transport,
+    /// Nodes of senders and receivers.
+    nodes: [usize; 2],
+    /// Whether each flow has hosts of its own, rather than all of a node one.
+    own_hosts: bool,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Udp,
+    Tcp {
+        /// Nanoseconds of a tick of the timestamp clock; none without timestamps.
+        tick: Option<u64>,
+        mss: u16,
+        sack: bool,
+        ecn: bool,
+        window: u32,
+    },
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    number: u32,
+    group: u32,
+    /// The newest TSval that its sender heard (RFC 7323 § 4.3, TS.Recent).
+    ts_recent: Option<u32>,
+}
+
+impl Connection {
+    /// A flow with this number in results.
+    pub const fn new(number: u32, group: u32) -> Self {
+        Self { number, group, ts_recent: None }
+    }
+
+    /// Index of its group.
+    pub const fn group(&self) -> usize {
+        self.group as usize
+    }
+
+    /// Its sender received an ACK with this TSval.
+    pub fn heard(&mut self, ts_val: u32) {
+        // RFC 7323 § 4.3: only forward, in the circle of numbers.
+        if self.ts_recent.is_none_or(|recent| ts_val.wrapping_sub(recent).cast_signed() > 0) {
+            self.ts_recent = Some(ts_val);
+        }
+    }
+}
+
+impl Stack {
+    /// The hosts of a group.
+    pub fn new(group: &FlowGroup) -> Self {
+        let endpoint = &group.endpoint;
+        let transport = match group.workload {
+            Workload::Udp(_) => Transport::Udp,
+            _ => Transport::Tcp {
+                tick: endpoint.timestamps.then_some(endpoint.clock.0.max(FINEST_TICK)),
+                // RFC 6691 § 2: the option counts payload as if segments carried no options.
+                mss: u16::try_from(
+                    endpoint.mss.0 + if endpoint.timestamps { TIMESTAMPS_BYTES } else { 0 },
+                )
+                .unwrap_or(u16::MAX),
+                sack: endpoint.recovery == Recovery::Sack,
+                ecn: endpoint.ecn,
+                window: u32::try_from(endpoint.receive_window.0).unwrap_or(u32::MAX),
+            },
+        };
+        Self {
+            transport,
+            nodes: [group.from, group.to],
+            own_hosts: group.edge_rtt.varies() || group.edge_rate.is_some(),
+        }
+    }
+
+    /// What a packet that is sent now must carry for its header: an ACK its TSval, data its TSecr.
+    pub fn note(&self, now: Time, flow: &Connection, segment: &Segment) -> u32 {
+        match self.transport {
+            Transport::Tcp { tick: Some(tick), .. } if segment.is_ack() => ticks(now, tick),
+            // RFC 7323 § 3.2: zero before anything was heard.
+            Transport::Tcp { tick: Some(_), .. } => flow.ts_recent.unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The headers of a packet with this note.
+    pub fn headers(&self, flow: &Connection, segment: &Segment, note: u32) -> Headers {
+        let forward = self.endpoints(flow.number);
+        let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
+        let (mss, sack, ecn_capable, window, tick) = match self.transport {
+            Transport::Udp => {
+                return Udp { ecn: segment.ecn, payload, wanted }.headers(forward);
+            }
+            Transport::Tcp { mss, sack, ecn, window, tick } => (mss, sack, ecn, window, tick),
+        };
+        let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
+        let number = DATA_ISN.wrapping_add(1).wrapping_add(segment.seq as u32);
+        let mut flags = segment.flags.0 & !Flags::RETRANSMITTED.0;
+        if is_syn && ecn_capable {
+            // RFC 3168 § 6.1.1: an ECN-setup SYN has both flags, an ECN-setup SYN-ACK has ECE alone.
+            flags |= Flags::ECE.0 | if is_ack { 0 } else { Flags::CWR.0 };
+        }
+        let (sequence, acknowledgment) = match (is_ack, is_syn) {
+            (false, true) => (DATA_ISN, 0),
+            (true, true) => (ACK_ISN, number),
+            (true, false) => (ACK_ISN.wrapping_add(1), number),
+            (false, false) => {
+                // Everything after the SYN acknowledges the other end's (RFC 9293 § 3.10.7.4).
+                flags |= Flags::ACK.0;
+                (number, ACK_ISN.wrapping_add(1))
+            }
+        };
+        let shift = window_scale(window);
+        let open = if is_ack { segment.window } else { window };
+        // RFC 7323 § 2.2: the window of a SYN is not scaled.
+        let window = u16::try_from(if is_syn { open } else { open >> shift }).unwrap_or(u16::MAX);
+        let tcp = Tcp {
+            sequence,
+            acknowledgment,
+            flags,
+            window,
+            options: Options {
+                mss: is_syn.then_some(mss),
+                sack_permitted: is_syn && sack,
+                window_scale: is_syn.then_some(shift),
+                timestamps: tick.map(|tick| {
+                    let time = ticks(segment.ts, tick);
+                    if is_ack { (note, time) } else { (time, note) }
+                }),
+                sack: segment.sack.map(|block| {
+                    let start = number.wrapping_add(block.offset);
+                    (start, start.wrapping_add(block.len))
+                }),
+            },
+            ecn: segment.ecn,
+            payload,
+            wanted,
+        };
+        tcp.headers(if is_ack { forward.reversed() } else { forward })
+    }
+
+    /// Addresses by host, ports by flow.
+    fn endpoints(&self, flow: u32) -> Endpoints {
+        let [source, destination] = if self.own_hosts {
+            [address(SENDERS, flow), address(RECEIVERS, flow)]
+        } else {
+            // Zero would be the network itself.
+            self.nodes.map(|node| address(NODES, node as u32 + 1))
+        };
+        Endpoints {
+            source,
+            source_port: FIRST_PORT + (flow % PORTS) as u16,
+            destination,
+            destination_port: FIRST_PORT + (flow / PORTS % PORTS) as u16,
+        }
+    }
+}
+
+fn ticks(at: Time, tick: u64) -> u32 {
+    // The timestamp clock goes round in its 32 bits (RFC 7323 § 5.4).
+    (at.0 / tick) as u32
+}
+
+/// The address of host number `host` in a network of [`HOST_BITS`].
+const fn address(network: u32, host: u32) -> [u8; 4] {
+    (network | host & ((1 << HOST_BITS) - 1)).to_be_bytes()
+}
+
+/// Number of the SYN of the side that sends data; with it, the number of a byte is easily read from its raw value.
+const DATA_ISN: u32 = 1_000_000_000;
+/// Number of the SYN of the side that acknowledges.
+const ACK_ISN: u32 = 2_000_000_000;
+
+// Private addresses (RFC 1918): hosts at nodes, and hosts that belong to one flow.
+const NODES: u32 = 0x0A00_0000;
+const SENDERS: u32 = 0x0A40_0000;
+const RECEIVERS: u32 = 0x0A80_0000;
+const HOST_BITS: u32 = 22;
+
+/// First of the dynamic ports (RFC 6335 § 6), behind which no reader presumes a protocol, and how many there are.
+const FIRST_PORT: u16 = 49_152;
+const PORTS: u32 = 16_384;
+
+/// A clock that is exact in the simulation ticks in microseconds on the wire, as finely as stacks do.
+const FINEST_TICK: u64 = 1_000;
+/// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
+const TIMESTAMPS_BYTES: u64 = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_echoed_clock_only_goes_forward_and_goes_round() {
+        let mut flow = Connection::new(0, 0);
+        let mut heard = Vec::new();
+        for ts_val in [u32::MAX - 9, u32::MAX - 20, 3, u32::MAX, 4] {
+            flow.heard(ts_val);
+            heard.extend(flow.ts_recent);
+        }
+        assert_eq!(heard, [u32::MAX - 9, u32::MAX - 9, 3, 3, 4]);
+    }
+
+    #[test]
+    fn hosts_of_one_flow_have_addresses_of_their_own_and_flows_ports_of_their_own() {
+        let stack = |own_hosts| Stack { transport: Transport::Udp, nodes: [0, 300], own_hosts };
+        let shared = stack(false).endpoints(PORTS + 2);
+        assert_eq!(shared.source, [10, 0, 0, 1]);
+        assert_eq!(shared.destination, [10, 0, 1, 45]);
+        assert_eq!((shared.source_port, shared.destination_port), (49_154, 49_153));
+        let own = stack(true).endpoints(257);
+        assert_eq!((own.source, own.destination), ([10, 64, 1, 1], [10, 128, 1, 1]));
+    }
+}
