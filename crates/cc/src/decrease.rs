@@ -147,11 +147,13 @@ pub(crate) fn may_grow(path: &Path, ack: &AckSample, grow_in_cwr: bool) -> bool 
     // Only a window that was the limit has been tried (RFC 7661 § 4.3, RFC 9438 § 5.8), and no ACK that carries
     // ECE raises it (RFC 3168 § 6.1.2).
     path.cwnd_limited
-        && !ack.ece
         && match path.phase {
-            Phase::Open | Phase::Loss => true,
-            Phase::Cwr => grow_in_cwr,
+            Phase::Open => !ack.ece,
+            Phase::Cwr => !ack.ece && grow_in_cwr,
             Phase::Recovery => false,
+            // Departs from RFC 3168 § 6.1.2, as Linux does: CWR rides on new data only, so while a timeout's losses are
+            // repaired the echo is old, and a window that obeyed it would stay at one segment until all are.
+            Phase::Loss => true,
         }
 }
 
