@@ -5,7 +5,7 @@ use cwnd_sim::World;
 use crate::common::{assert_golden, column, run, scenario};
 
 /// Small scenarios whose digests are pinned; between them they reach every queue and every kind of workload.
-const PINNED: [(&str, &str); 3] = [
+pub const PINNED: [(&str, &str); 3] = [
     (
         "dumbbell",
         r#"

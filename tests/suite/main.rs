@@ -1,6 +1,7 @@
 //! What crosses the crates' borders: a scenario goes in, tables come out.
 
 mod architecture;
+mod check;
 mod closed_forms;
 mod common;
 mod conservation;

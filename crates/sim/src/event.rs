@@ -1,5 +1,7 @@
 //! What will happen, in order of time; equal times in order of insertion.
 
+use core::fmt;
+
 use cwnd_units::Time;
 
 /// Something that will happen to one component.
@@ -29,6 +31,56 @@ pub enum Event {
     Sample,
     /// Counting begins.
     WarmupEnd,
+}
+
+impl Event {
+    /// What kind of event it is and whom it is for, as one number; no two events share it.
+    pub const fn code(self) -> u64 {
+        let (kind, whom) = match self {
+            Self::LineFree(i) => (1, i),
+            Self::PipeHead(i) => (2, i),
+            Self::QueueTimer(i) => (3, i),
+            Self::RateChange(i) => (4, i),
+            Self::SenderTimer(id) => (5, id.0),
+            Self::ReceiverTimer(id) => (6, id.0),
+            Self::AppWake(id) => (7, id.0),
+            Self::AppStop(id) => (8, id.0),
+            Self::Datagram(i) => (9, i),
+            Self::Arrival(i) => (10, i),
+            Self::Sample => (11, 0),
+            Self::WarmupEnd => (12, 0),
+        };
+        kind << 32 | whom as u64
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LineFree(i) => write!(f, "line {i} is free"),
+            Self::PipeHead(i) => write!(f, "a packet leaves pipe {i}"),
+            Self::QueueTimer(i) => write!(f, "the queue of line {i} does its periodic work"),
+            Self::RateChange(i) => write!(f, "the rate of line {i} changes"),
+            Self::SenderTimer(id) => write!(f, "the timer of the sender of {id}"),
+            Self::ReceiverTimer(id) => write!(f, "the delayed ACK of {id}"),
+            Self::AppWake(id) => write!(f, "the application of {id} writes"),
+            Self::AppStop(id) => write!(f, "the application of {id} stops"),
+            Self::Datagram(i) => write!(f, "source of datagrams {i}"),
+            Self::Arrival(i) => write!(f, "arrival process {i}"),
+            Self::Sample => f.write_str("a sample is taken"),
+            Self::WarmupEnd => f.write_str("the warm-up ends"),
+        }
+    }
+}
+
+impl fmt::Display for FlowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "flow {}", self.slot())?;
+        if self.generation() > 0 {
+            write!(f, " (after {} others)", self.generation())?;
+        }
+        Ok(())
+    }
 }
 
 /// A flow's slot and the generation of its use, so that what was meant for an earlier flow in the slot is recognised.
@@ -113,6 +165,14 @@ impl EventQueue {
             self.timers.pop()
         }?;
         Some((Time((entry.key >> 64) as u64), entry.event))
+    }
+}
+
+impl EventQueue {
+    /// All that is pending, in no order.
+    pub fn pending(&self) -> impl Iterator<Item = (Time, Event)> {
+        let entries = self.busy.0.iter().chain(&self.timers.0);
+        entries.map(|e| (Time((e.key >> 64) as u64), e.event))
     }
 }
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod check;
 mod datagrams;
 mod event;
 mod flow;
@@ -17,5 +18,6 @@ mod slots;
 mod stack;
 mod world;
 
+pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
 pub use record::Records;
 pub use world::{Cancelled, World};

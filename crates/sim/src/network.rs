@@ -4,7 +4,7 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
-use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
+use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
 use crate::capture::{Capture, Output};
 use crate::event::{Event, EventQueue, FlowId};
@@ -65,7 +65,7 @@ const HOST_QUEUE: QueueParams =
 
 impl Network {
     /// Builds the links of a scenario; schedules their periodic events.
-    pub fn new(scenario: &Scenario, events: &mut EventQueue) -> Self {
+    pub fn new(scenario: &Scenario, random: &Streams, events: &mut EventQueue) -> Self {
         let mut network = Self {
             lines: Vec::new(),
             pipes: Vec::new(),
@@ -77,7 +77,7 @@ impl Network {
             capture: None,
         };
         for link in &scenario.links {
-            let parts = network.add_link(link, scenario.run.seed);
+            let parts = network.add_link(link, random);
             network.links.push(parts);
         }
         for (i, line) in (0..).zip(&network.lines) {
@@ -93,8 +93,8 @@ impl Network {
         network
     }
 
-    fn add_link(&mut self, link: &Link, seed: u64) -> LinkParts {
-        let rng = Rng::named(seed, &format!("link.{}.queue", link.name));
+    fn add_link(&mut self, link: &Link, random: &Streams) -> LinkParts {
+        let rng = random.named(&format!("link.{}.queue", link.name));
         let line = match &link.rate {
             LinkRate::Unlimited => None,
             LinkRate::Steps { initial, changes } => {
@@ -117,7 +117,7 @@ impl Network {
             let mut pipe = Pipe::new(link.delay);
             if !faultless {
                 let late = self.add_pipe(Pipe::new(link.delay + link.impairments.reorder_delay));
-                let rng = Rng::named(seed, &format!("link.{}.faults", link.name));
+                let rng = random.named(&format!("link.{}.faults", link.name));
                 pipe = pipe.with_faults(&link.impairments, late, rng);
             }
             self.add_pipe(pipe)
@@ -343,6 +343,16 @@ impl Network {
     /// A pipe.
     pub fn pipe(&self, i: u32) -> &Pipe {
         &self.pipes[i as usize]
+    }
+
+    /// Every line and every pipe that holds packets, with the event that takes the first of them on.
+    pub fn busy(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
+        let held = |l: &&Line| l.held() > 0;
+        let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));
+        let pipes = (0..).zip(&self.pipes).filter(|(_, p)| p.held() > 0);
+        lines
+            .map(|(i, line)| (line.wanted(), Event::LineFree(i)))
+            .chain(pipes.map(|(i, pipe)| (pipe.next_exit(), Event::PipeHead(i))))
     }
 
     /// Checks that every packet that was sent is somewhere, once.

@@ -10,6 +10,7 @@ mod parse;
 mod queue_size;
 mod rate;
 mod rng;
+mod streams;
 mod time;
 
 pub use ecn::Ecn;
@@ -18,4 +19,5 @@ pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_numbe
 pub use queue_size::{Limit, LinkFacts, QueueSize};
 pub use rate::{Bytes, Rate, Serialiser};
 pub use rng::Rng;
+pub use streams::{Draw, DrawLog, Streams};
 pub use time::{Duration, Time};

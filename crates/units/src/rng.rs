@@ -1,7 +1,10 @@
+use std::sync::Arc;
+
 use rand_core::Rng as _;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::streams::DrawLog;
 use crate::time::Duration;
 
 /// A named stream of random numbers.
@@ -10,19 +13,40 @@ use crate::time::Duration;
 /// adding a flow leaves the draws of the others as they were (common random numbers across the arms of a comparison).
 /// Transformed draws use `libm`, so they are the same bits on every machine.
 #[derive(Clone, Debug)]
-pub struct Rng(Xoshiro256PlusPlus);
+pub struct Rng {
+    generator: Xoshiro256PlusPlus,
+    /// Its name, and who is told of its draws.
+    log: Option<Box<(Arc<str>, DrawLog)>>,
+}
 
 impl Rng {
     /// The stream called `name` of the run with this seed.
     #[must_use]
     pub fn named(seed: u64, name: &str) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(splitmix(seed) ^ fnv1a(name.as_bytes())))
+        let seed = splitmix(seed) ^ fnv1a(name.as_bytes());
+        Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed), log: None }
+    }
+
+    /// The same stream, called `name`; every draw is written to `log`.
+    pub(crate) fn logged(self, name: &str, log: DrawLog) -> Self {
+        Self { log: Some(Box::new((name.into(), log))), ..self }
     }
 
     /// 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        let bits = self.generator.next_u64();
+        if self.log.is_some() {
+            self.tell(bits);
+        }
+        bits
+    }
+
+    #[cold]
+    fn tell(&self, bits: u64) {
+        if let Some(log) = &self.log {
+            log.1.add(&log.0, bits);
+        }
     }
 
     /// Uniform in [0, 1), 53 bits.

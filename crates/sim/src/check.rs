@@ -1,0 +1,208 @@
+//! Check mode: every step of a run is witnessed, and two runs of one scenario are compared step by step.
+
+use core::fmt;
+use std::sync::Arc;
+
+use cwnd_scenario::Scenario;
+use cwnd_units::{Draw, DrawLog, Streams, Time};
+
+use crate::event::Event;
+use crate::record::Records;
+use crate::world::{EVENTS_BETWEEN_LOOKS, World};
+
+/// A run that tells of each of its steps: when, what, which random numbers were drawn.
+#[derive(Debug)]
+pub struct Witness {
+    world: World,
+    log: DrawLog,
+    step: Step,
+}
+
+/// One step of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its number; 0 is the building of the world, the first event is 1.
+    pub index: u64,
+    /// Simulated time.
+    pub at: Time,
+    /// What was drawn in it, in order.
+    pub draws: Vec<Draw>,
+    /// A hash of this step and all before it.
+    pub chain: u64,
+    /// None for the building of the world.
+    event: Option<Event>,
+}
+
+/// What a checked run gives.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The records, as an unchecked run gives them.
+    pub records: Records,
+    /// The hash of all steps.
+    pub chain: u64,
+}
+
+/// Why a checked run gives nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckError {
+    /// It was stopped from outside.
+    Cancelled,
+    /// The two runs differ.
+    Diverged(Box<Divergence>),
+}
+
+/// Where two runs first differ: the step that each of them took there, `None` if it was over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// The last step that both took alike.
+    pub last_common: Option<Step>,
+    /// What the runs did then. Both are `None` if every step was the same and only what was recorded differs.
+    pub steps: [Option<Step>; 2],
+}
+
+/// Runs a scenario twice, side by side, and compares every step. `go_on` is asked as in [`World::run`].
+///
+/// # Errors
+/// If the runs differ, or `go_on` said no.
+pub fn check(
+    scenario: &Arc<Scenario>,
+    go_on: impl FnMut(Time) -> bool,
+) -> Result<Checked, CheckError> {
+    let run = || Witness::new(Arc::clone(scenario));
+    compare(run(), run(), go_on)
+}
+
+/// Takes two runs to their end, step by step, as long as they are the same.
+///
+/// # Errors
+/// If the runs differ, or `go_on` said no.
+pub fn compare(
+    mut one: Witness,
+    mut other: Witness,
+    mut go_on: impl FnMut(Time) -> bool,
+) -> Result<Checked, CheckError> {
+    let mut before = None;
+    while one.step == other.step {
+        let step = &one.step;
+        if step.index.is_multiple_of(EVENTS_BETWEEN_LOOKS) && !go_on(step.at) {
+            return Err(CheckError::Cancelled);
+        }
+        // What both did alike so far is known by its hash; one look back is for the report.
+        let (index, at, event, chain) = (step.index, step.at, step.event, step.chain);
+        before = Some(Step { index, at, event, chain, draws: Vec::new() });
+        match (one.advance(), other.advance()) {
+            (true, true) => {}
+            (false, false) => return compare_records(one, other, before),
+            (a, b) => {
+                let steps = [a.then_some(one.step), b.then_some(other.step)];
+                return Err(diverged(before, steps));
+            }
+        }
+    }
+    Err(diverged(before, [Some(one.step), Some(other.step)]))
+}
+
+fn compare_records(
+    one: Witness,
+    other: Witness,
+    last: Option<Step>,
+) -> Result<Checked, CheckError> {
+    let chain = one.step.chain;
+    let (records, others) = (one.world.finish(), other.world.finish());
+    if records.digest() == others.digest() {
+        Ok(Checked { records, chain })
+    } else {
+        Err(diverged(last, [None, None]))
+    }
+}
+
+fn diverged(last_common: Option<Step>, steps: [Option<Step>; 2]) -> CheckError {
+    CheckError::Diverged(Box::new(Divergence { last_common, steps }))
+}
+
+impl Witness {
+    /// Builds the world of a scenario; its first step is that.
+    #[must_use]
+    pub fn new(scenario: Arc<Scenario>) -> Self {
+        let log = DrawLog::default();
+        let random = Streams::logged(scenario.run.seed, log.clone());
+        let mut witness = Self {
+            world: World::with_streams(scenario, random),
+            log,
+            step: Step { index: 0, at: Time::ZERO, event: None, draws: Vec::new(), chain: 0 },
+        };
+        witness.note();
+        witness
+    }
+
+    /// The step that was taken last.
+    #[must_use]
+    pub const fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// Takes a step; false when the run is over.
+    pub fn advance(&mut self) -> bool {
+        let Some((at, event)) = self.world.next_event() else { return false };
+        self.world.handle(at, event);
+        self.step.index += 1;
+        self.step.at = at;
+        self.step.event = Some(event);
+        self.note();
+        true
+    }
+
+    fn note(&mut self) {
+        let step = &mut self.step;
+        self.log.take(&mut step.draws);
+        let event = step.event.map_or(0, Event::code);
+        let mut chain = step.chain;
+        for word in [step.at.0, event, step.draws.len() as u64] {
+            chain = mix(chain ^ word);
+        }
+        for draw in &step.draws {
+            let name = draw.stream.bytes().fold(0, |h, b| mix(h ^ u64::from(b)));
+            chain = mix(mix(chain ^ name) ^ draw.bits);
+        }
+        step.chain = chain;
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.event {
+            None => f.write_str("the world is built")?,
+            Some(event) => write!(f, "event {} at {} ns: {event}", self.index, self.at.0)?,
+        }
+        for (i, draw) in self.draws.iter().enumerate() {
+            let lead = if i == 0 { "; drawn: " } else { ", " };
+            write!(f, "{lead}{} {:016x}", draw.stream, draw.bits)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.steps == [None, None] {
+            return f.write_str("two runs took the same steps, but what they recorded differs");
+        }
+        writeln!(f, "two runs of the same scenario and seed differ")?;
+        if let Some(step) = &self.last_common {
+            writeln!(f, "  last in common: {step}")?;
+        }
+        let show = |step: &Option<Step>| {
+            step.as_ref().map_or_else(|| "the run is over".to_owned(), Step::to_string)
+        };
+        writeln!(f, "  one run:        {}", show(&self.steps[0]))?;
+        write!(f, "  the other:      {}", show(&self.steps[1]))
+    }
+}
+
+/// The finaliser of SplitMix64: a bijection in which each bit of the input bears on all of the output.
+const fn mix(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,95 @@
+//! Where a run's random streams come from, and who is told of their draws.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::rng::Rng;
+
+/// The random streams of a run: all of one seed, each by its name.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    seed: u64,
+    log: Option<DrawLog>,
+}
+
+/// One draw from a named stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Name of the stream.
+    pub stream: Arc<str>,
+    /// The 64 bits that were drawn, before they became a number of some distribution.
+    pub bits: u64,
+}
+
+/// Remembers draws until they are taken; its copies are the same log.
+#[derive(Clone, Debug, Default)]
+pub struct DrawLog(Arc<Mutex<Vec<Draw>>>);
+
+impl Streams {
+    /// The streams of the run with this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, log: None }
+    }
+
+    /// The same streams; every draw is written to `log`.
+    #[must_use]
+    pub const fn logged(seed: u64, log: DrawLog) -> Self {
+        Self { seed, log: Some(log) }
+    }
+
+    /// The stream of this name, from its beginning.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Rng {
+        let rng = Rng::named(self.seed, name);
+        match &self.log {
+            None => rng,
+            Some(log) => rng.logged(name, log.clone()),
+        }
+    }
+}
+
+impl DrawLog {
+    /// Adds a draw. A run is one thread, so nobody ever waits here.
+    pub(crate) fn add(&self, stream: &Arc<str>, bits: u64) {
+        let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        draws.push(Draw { stream: Arc::clone(stream), bits });
+    }
+
+    /// Takes all draws since the last call, in their order, in exchange for an empty vector.
+    pub fn take(&self, into: &mut Vec<Draw>) {
+        into.clear();
+        let mut draws = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::swap(&mut *draws, into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_changes_no_draw_and_has_them_all_in_order() {
+        let log = DrawLog::default();
+        let streams = Streams::logged(5, log.clone());
+        let (mut a, mut b) = (streams.named("a"), streams.named("b"));
+        let found = [a.bits(), b.bits(), a.clone().bits(), a.bits()];
+        let (mut plain_a, mut plain_b) = (Rng::named(5, "a"), Streams::new(5).named("b"));
+        let first = plain_a.bits();
+        let second = plain_a.bits();
+        assert_eq!(found, [first, plain_b.bits(), second, second]);
+
+        let mut draws = Vec::new();
+        log.take(&mut draws);
+        let names: Vec<&str> = draws.iter().map(|d| &*d.stream).collect();
+        assert_eq!(names, ["a", "b", "a", "a"]);
+        assert_eq!(draws.iter().map(|d| d.bits).collect::<Vec<_>>(), found);
+
+        // Every distribution draws through the same door.
+        a.lognormal(0.0, 1.0);
+        b.below(9);
+        log.take(&mut draws);
+        assert_eq!(draws.len(), 3, "two uniform draws make a log-normal one");
+        log.take(&mut draws);
+        assert!(draws.is_empty(), "what was taken is not there again");
+    }
+}
