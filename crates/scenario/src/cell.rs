@@ -216,6 +216,33 @@ fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     }
     for group in &scenario.flows {
         ecn(group, &scenario.links, root, cx);
+        takes_time(group, &scenario.links, root, cx);
+    }
+}
+
+/// Time must pass on the way round of what answers to acknowledgements, or the run never ends; and something should
+/// limit its rate.
+fn takes_time(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
+    let way = || group.route.iter().chain(&group.reverse).map(|&i| &links[i]);
+    let unresponsive = matches!(group.workload, Workload::Udp { .. });
+    if unresponsive
+        || group.edge_rate.is_some()
+        || way().any(|link| link.rate != LinkRate::Unlimited)
+    {
+        return;
+    }
+    let delayed = way().any(|link| link.delay > Duration::ZERO);
+    let span = locate(root, &["flow", &group.name]);
+    let path = format!("flow.{}", group.name);
+    if delayed || group.edge_rtt.mean() > Duration::ZERO {
+        let message =
+            "nothing but the receive window limits these flows: no link on their way has a rate";
+        cx.sink
+            .warning(span, path, message)
+            .help("give a link a `rate`, or the hosts an `edge_rate`");
+    } else {
+        let message = "time would stand still: these flows' way has neither a rate nor a delay";
+        cx.sink.error(span, path, message).help("give a link on it a `rate` or a `delay`");
     }
 }
 
