@@ -1,6 +1,7 @@
 """The extension module: the scenario reader and the simulator, in Rust."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, TypedDict, final, type_check_only
 
 __version__: str
@@ -109,7 +110,13 @@ class Cell:
     def duration_s(self) -> float: ...
     @property
     def warmup_s(self) -> float: ...
-    def run(self, control: Control | None = None) -> Result: ...
+    @property
+    def links(self) -> list[str]: ...
+    def run(
+        self,
+        control: Control | None = None,
+        captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
+    ) -> Result: ...
 
 @final
 class Scenario:

@@ -100,9 +100,14 @@ class Run:
 
         return plots.draw(self, kind, **options)
 
-    def save(self, directory: str | os.PathLike[str], *, plots: bool = True) -> Path:
-        """Writes everything to a directory, at once or not at all."""
-        return store.save(self, directory, plots=plots)
+    def save(
+        self, directory: str | os.PathLike[str], *, plots: bool = True, pcap: Path | None = None
+    ) -> Path:
+        """Writes everything to a directory, at once or not at all.
+
+        `pcap` is a directory of capture files on the same disk, which moves into the result.
+        """
+        return store.save(self, directory, plots=plots, pcap=pcap)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.manifest import usable_cores
+from cwnd.pcap import LinksLike, captures
 from cwnd.scenario import Overrides, ScenarioLike, Source, override_list
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from cwnd.pcap import Captures
     from cwnd.results import Run
 
 #: How often progress is looked at, and a Ctrl-C is noticed.
@@ -56,6 +61,8 @@ def run(
     set: Overrides | None = None,  # noqa: A002 - named as the option of the command line
     threads: int | None = None,
     progress: bool | OnProgress = False,
+    pcap: LinksLike = (),
+    pcap_dir: str | os.PathLike[str] = "pcap",
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
@@ -65,18 +72,23 @@ def run(
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
         threads: Runs at a time; all cores if not given. It never changes the result.
         progress: `True` shows a bar on stderr; a function is called with the progress.
+        pcap: Links whose packets are written to capture files: `"bottleneck"`, `"all"`, or
+            `"there+back"` for both in one file.
+        pcap_dir: Directory of the capture files; each run has its own in it.
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, or there is no such link.
+        OSError: A capture file cannot be written.
     """
     planned = plan(scenario, seed=seed, overrides=set or ())
+    files = captures(pcap, planned.cells, pcap_dir) if pcap else None
     if progress is True:
         from cwnd.progress import bar
 
         with bar(planned.scenario.name) as on_progress:
-            return execute(planned, threads=threads, on_progress=on_progress)
-    return execute(planned, threads=threads, on_progress=progress or None)
+            return execute(planned, threads=threads, on_progress=on_progress, pcap=files)
+    return execute(planned, threads=threads, on_progress=progress or None, pcap=files)
 
 
 def check(
@@ -98,22 +110,30 @@ def plan(scenario: ScenarioLike, *, seed: int | None = None, overrides: Override
 
 
 def execute(
-    planned: Plan, *, threads: int | None = None, on_progress: OnProgress | None = None
+    planned: Plan,
+    *,
+    threads: int | None = None,
+    on_progress: OnProgress | None = None,
+    pcap: Captures | None = None,
 ) -> Run:
     """Runs every cell; Ctrl-C, or any other exception, stops them all at once."""
-    from cwnd.frames import build
+    from cwnd.frames import build, run_id
 
     cells = planned.cells
     workers = min(_thread_count(threads), len(cells))
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), _cpu_s()
-    results = _run_cells(cells, workers, on_progress)
+    files = [pcap.of(run_id(cell)) if pcap else [] for cell in cells]
+    results = _run_cells(cells, files, workers, on_progress)
     cost = Cost(started_at, time.perf_counter() - wall, _cpu_s() - cpu, workers)
     return build(planned, results, cost)
 
 
 def _run_cells(
-    cells: list[_core.Cell], workers: int, on_progress: OnProgress | None
+    cells: list[_core.Cell],
+    files: list[list[tuple[Path, list[str]]]],
+    workers: int,
+    on_progress: OnProgress | None,
 ) -> list[_core.Result]:
     controls = [_core.Control() for _ in cells]
     weights = [cell.duration_s for cell in cells]
@@ -121,7 +141,8 @@ def _run_cells(
     futures: list[Future[_core.Result]] = []
     try:
         futures = [
-            pool.submit(cell.run, control) for cell, control in zip(cells, controls, strict=True)
+            pool.submit(cell.run, control, captured)
+            for cell, control, captured in zip(cells, controls, files, strict=True)
         ]
         pending = set(futures)
         while pending:

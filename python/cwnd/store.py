@@ -29,6 +29,7 @@ MANIFEST = "manifest.json"
 SCENARIO = "scenario.toml"
 CELLS = "cells"
 PLOTS = "plots"
+PCAP = "pcap"
 #: The data frames of a result, each in a Parquet file of its name.
 TABLES = ("runs", "flows", "links", "series", "link_series", "qdelay")
 
@@ -39,12 +40,19 @@ _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 
 
-def save(run: Run, directory: str | os.PathLike[str], *, plots: bool) -> Path:
-    """Writes a result; one that is there is replaced when the new one is complete."""
+def save(
+    run: Run, directory: str | os.PathLike[str], *, plots: bool, pcap: Path | None = None
+) -> Path:
+    """Writes a result; one that is there is replaced when the new one is complete.
+
+    `pcap` is a directory of capture files beside it, which moves into the result.
+    """
     target = Path(directory)
     try:
         with atomic_directory(target) as place:
             _write(run, place)
+            if pcap is not None:
+                pcap.rename(place / PCAP)
             if plots:
                 from cwnd.plots import write_all
 
@@ -120,6 +128,20 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     # A link is followed, so that what it points to is replaced and the link stays.
     target = target.resolve()
     check_target(target)
+    with scratch_directory(target) as place:
+        yield place
+        _sync_tree(place)
+        check_target(target)
+        (place / _LOCK).unlink()
+        _sync(place)
+        _put_in_place(place, target)
+        _sync(target.parent)
+
+
+@contextlib.contextmanager
+def scratch_directory(target: Path) -> Iterator[Path]:
+    """A directory beside the target for what becomes part of it, removed when the block ends."""
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}.partial-"
     _remove_abandoned(target.parent, prefix)
@@ -129,12 +151,6 @@ def atomic_directory(target: Path) -> Iterator[Path]:
         with (place / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield place
-            _sync_tree(place)
-            check_target(target)
-            (place / _LOCK).unlink()
-            _sync(place)
-            _put_in_place(place, target)
-            _sync(target.parent)
     finally:
         # After an exchange of names this is the old result.
         shutil.rmtree(place, ignore_errors=True)

@@ -1,5 +1,6 @@
 //! The extension module `cwnd._core`: what Python sees of the scenario reader and the simulator. No logic lives here.
 
+mod capture;
 mod error;
 mod run;
 mod scenario;

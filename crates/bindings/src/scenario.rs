@@ -3,9 +3,11 @@ use std::sync::Arc;
 
 use cwnd_scenario::{Diagnostics, Document, Plan};
 use cwnd_sim::World;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::capture::Capture;
 use crate::error::{Cancelled, as_dicts, scenario_error};
 use crate::run::{Control, Result};
 
@@ -55,6 +57,25 @@ pub struct Cell {
 impl Cell {
     fn new(cell: &cwnd_scenario::Cell) -> Self {
         Self { scenario: Arc::new(cell.scenario.clone()), inner: Arc::new(cell.clone()) }
+    }
+
+    fn begin_captures(
+        &self,
+        world: &mut World,
+        files: &[(PathBuf, Vec<String>)],
+    ) -> PyResult<Vec<Capture>> {
+        let begin = |(path, names): &(PathBuf, Vec<String>)| {
+            let links = names.iter().map(|name| self.link(name)).collect::<PyResult<Vec<_>>>()?;
+            let (capture, output) = Capture::create(path)?;
+            world.capture(&links, output).map_err(|error| capture.error(&error))?;
+            Ok(capture)
+        };
+        files.iter().map(begin).collect()
+    }
+
+    fn link(&self, name: &str) -> PyResult<usize> {
+        let found = self.scenario.links.iter().position(|link| link.name == name);
+        found.ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))
     }
 }
 
@@ -111,14 +132,34 @@ impl Cell {
         self.scenario.run.warmup.as_secs_f64()
     }
 
-    /// Simulates; other Python threads go on meanwhile.
-    #[pyo3(signature = (control=None))]
-    fn run(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
+    /// Names of the links, in the order of the results.
+    #[getter]
+    fn links(&self) -> Vec<&str> {
+        self.scenario.links.iter().map(|link| link.name.as_str()).collect()
+    }
+
+    /// Simulates; other Python threads go on meanwhile. `captures` are files and the links whose packets they get.
+    #[pyo3(signature = (control=None, captures=Vec::new()))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        control: Option<Bound<'_, Control>>,
+        captures: Vec<(PathBuf, Vec<String>)>,
+    ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
         let scenario = Arc::clone(&self.scenario);
         let end = scenario.run.duration.as_secs_f64();
-        let records =
-            py.detach(move || World::new(scenario).run(|now| control.tell(now.as_secs_f64(), end)));
+        let (records, captures) = py.detach(move || {
+            let mut world = World::new(scenario);
+            let captures = self.begin_captures(&mut world, &captures)?;
+            let records = world.run(|now| {
+                control.tell(now.as_secs_f64(), end) && captures.iter().all(Capture::is_fine)
+            });
+            Ok::<_, PyErr>((records, captures))
+        })?;
+        if let Some(error) = captures.iter().find_map(Capture::failed) {
+            return Err(error);
+        }
         match records {
             Ok(records) => Ok(Result::new(records)),
             Err(cwnd_sim::Cancelled) => {

@@ -12,6 +12,7 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
+    from cwnd.pcap import Captures
     from cwnd.results import Run
     from cwnd.runner import Plan
 
@@ -28,6 +29,7 @@ def run(
     set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     plots: bool = True,
+    pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -44,10 +46,13 @@ def run(
         set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
         threads: Runs at a time; all cores if not given. It never changes the result.
         plots: Draw the figures.
+        pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
+            of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
     from cwnd import runner, store
+    from cwnd.pcap import captures
 
     if not files:
         raise InputError(
@@ -57,11 +62,16 @@ def run(
     targets = _targets(plans, output_dir)
     for target in targets:
         store.check_target(target)
+    for plan in plans if pcap else []:
+        captures(pcap, plan.cells, _OUT)
     documents = []
     for plan, target in zip(plans, targets, strict=True):
         output.warnings(plan.scenario.warnings)
-        result = _execute(plan, threads, silent=quiet or json)
-        result.save(target, plots=plots)
+        with store.scratch_directory(target) if pcap else nullcontext() as scratch:
+            place = scratch / store.PCAP if scratch else None
+            captured = captures(pcap, plan.cells, place) if place else None
+            result = _execute(plan, threads, captured, silent=quiet or json)
+            result.save(target, plots=plots, pcap=place)
         if json:
             documents.append(_document(result, target))
         else:
@@ -71,13 +81,13 @@ def run(
     return 0
 
 
-def _execute(plan: Plan, threads: int | None, *, silent: bool) -> Run:
+def _execute(plan: Plan, threads: int | None, pcap: Captures | None, *, silent: bool) -> Run:
     from cwnd import runner
     from cwnd.progress import bar
 
     shown = nullcontext() if silent else bar(plan.scenario.name, output.stderr())
     with shown as on_progress:
-        return runner.execute(plan, threads=threads, on_progress=on_progress)
+        return runner.execute(plan, threads=threads, on_progress=on_progress, pcap=pcap)
 
 
 def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
@@ -105,7 +115,7 @@ def _show(result: Run, target: Path, *, quiet: bool) -> None:
         output.line(f"{runs} in {cost.wall_s:.2f} s ({cost.cpu_s:.2f} s of CPU time)")
     for note in result.notes:
         output.note(note)
-    for file in _plot_files(target):
+    for file in [*_plot_files(target), *_pcap_files(target)]:
         output.line(str(file))
     output.line(f"{target}")
 
@@ -114,6 +124,12 @@ def _plot_files(target: Path) -> list[Path]:
     from cwnd.store import PLOTS
 
     return sorted((target / PLOTS).glob("*"))
+
+
+def _pcap_files(target: Path) -> list[Path]:
+    from cwnd.store import PCAP
+
+    return sorted((target / PCAP).glob("*/*"))
 
 
 def _document(result: Run, target: Path) -> dict[str, Any]:
@@ -127,4 +143,5 @@ def _document(result: Run, target: Path) -> dict[str, Any]:
         "summary": result.summary().to_dicts(),
         "notes": result.notes,
         "plots": [str(file) for file in _plot_files(target)],
+        "pcap": [str(file) for file in _pcap_files(target)],
     }

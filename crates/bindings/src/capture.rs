@@ -1,0 +1,73 @@
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use pyo3::PyErr;
+use pyo3::exceptions::PyOSError;
+
+/// A capture file, and why it could not be written, for the thread that looks after it.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    path: PathBuf,
+    failure: Arc<OnceLock<io::Error>>,
+}
+
+/// Writes in large pieces: a packet is a hundred bytes.
+struct Output {
+    file: BufWriter<File>,
+    failure: Arc<OnceLock<io::Error>>,
+}
+
+const BUFFER_BYTES: usize = 1 << 18;
+
+impl Capture {
+    /// Creates the file; returns it with what writes into it.
+    pub fn create(path: &Path) -> Result<(Self, Box<dyn Write + Send>), PyErr> {
+        let failure = Arc::new(OnceLock::new());
+        let capture = Self { path: path.to_owned(), failure: Arc::clone(&failure) };
+        let file = File::create(path).map_err(|error| capture.error(&error))?;
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok((capture, Box::new(Output { file, failure })))
+    }
+
+    /// Whether it is written as it should be.
+    pub fn is_fine(&self) -> bool {
+        self.failure.get().is_none()
+    }
+
+    /// The exception for a file that could not be written.
+    pub fn failed(&self) -> Option<PyErr> {
+        self.failure.get().map(|error| self.error(error))
+    }
+
+    /// As Python itself would raise it: error number, text, file.
+    pub fn error(&self, error: &io::Error) -> PyErr {
+        let text = error.to_string();
+        let reason = text.split(" (os error").next().unwrap_or_default().to_owned();
+        PyOSError::new_err((error.raw_os_error(), reason, self.path.clone()))
+    }
+}
+
+impl Output {
+    fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            // The first reason is the one to tell.
+            let _ = self.failure.set(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        self.noted(flushed)
+    }
+}

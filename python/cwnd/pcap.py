@@ -1,0 +1,88 @@
+"""Which links' packets go to which capture file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from cwnd import _core
+
+#: Links as the command line names them: `"bottleneck"`, `"there+back"`, `"all"`, or several.
+LinksLike: TypeAlias = "str | Sequence[str]"
+
+#: Every link, each in a file of its own.
+ALL = "all"
+#: Between links that share a file.
+TOGETHER = "+"
+#: Between files.
+APART = ","
+SUFFIX = ".pcapng"
+
+
+@dataclass(frozen=True)
+class Captures:
+    """Capture files of the runs of a scenario, in a directory for each run."""
+
+    #: Name of each file, and its links.
+    files: dict[str, list[str]]
+    directory: Path
+
+    def of(self, run_id: str) -> list[tuple[Path, list[str]]]:
+        """The files of one run; their directory is made."""
+        place = self.directory / run_id
+        place.mkdir(parents=True, exist_ok=True)
+        return [(place / name, links) for name, links in self.files.items()]
+
+
+def captures(
+    wanted: LinksLike, cells: list[_core.Cell], directory: str | os.PathLike[str]
+) -> Captures:
+    """Reads what is to be captured of these runs; `InputError` for a link that is not there."""
+    # A sweep may change a link but not what links there are; if it did, all must have them.
+    common = [link for link in cells[0].links if all(link in cell.links for cell in cells)]
+    listed = [wanted] if isinstance(wanted, str) else list(wanted)
+    files: dict[str, list[str]] = {}
+    for group in (group for text in listed for group in _groups(text, common)):
+        name = _file_name(TOGETHER.join(group), set(files))
+        if group not in files.values():
+            files[name] = group
+    return Captures(files, Path(directory))
+
+
+def _groups(text: str, links: list[str]) -> list[list[str]]:
+    if text == ALL:
+        return [[link] for link in links]
+    if text in links:  # a name that holds one of the separators
+        return [[text]]
+    return [_group(part.strip(), links) for part in text.split(APART)]
+
+
+def _group(text: str, links: list[str]) -> list[str]:
+    if text in links:
+        return [text]
+    group = [name.strip() for name in text.split(TOGETHER)]
+    for name in group:
+        if name not in links:
+            known = ", ".join(links)
+            raise InputError(
+                f"there is no link `{name}` to capture; there are {known}, or `{ALL}` of them"
+            )
+    return list(dict.fromkeys(group))
+
+
+def _file_name(links: str, taken: set[str]) -> str:
+    # A link may be called anything, a file may not.
+    stem = re.sub(r"[^A-Za-z0-9._+-]", "_", links).lstrip(".") or "_"
+    name, number = stem + SUFFIX, 2
+    while name in taken:
+        name, number = f"{stem}-{number}{SUFFIX}", number + 1
+    return name
