@@ -220,4 +220,28 @@ mod tests {
         let own = stack(true).endpoints(257);
         assert_eq!((own.source, own.destination), ([10, 64, 1, 1], [10, 128, 1, 1]));
     }
+
+    #[test]
+    fn numbers_go_round_in_their_32_bits() {
+        let stack = Stack {
+            transport: Transport::Tcp {
+                tick: Some(1_000_000),
+                mss: 1460,
+                sack: true,
+                ecn: false,
+                window: 1 << 30,
+            },
+            nodes: [0, 1],
+            own_hosts: false,
+        };
+        let mut segment = crate::packet::Packet::numbered(0, 0).segment;
+        // 5 GB into the transfer, on day 50 of a clock of milliseconds.
+        segment.seq = 5_000_000_000;
+        segment.ts = Time(50 * 86_400 * 1_000_000_000);
+        let bytes = stack.headers(&Connection::new(0, 0), &segment, 7).bytes;
+        let word = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
+        assert_eq!(word(24), (1_000_000_001 + 5_000_000_000) % (1 << 32));
+        // Behind 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.
+        assert_eq!((word(44), word(48)), (50 * 86_400 * 1000 % (1 << 32), 7));
+    }
 }
