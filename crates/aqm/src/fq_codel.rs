@@ -150,8 +150,8 @@ impl<P: Packet> FqCoDel<P> {
         scaled as u32
     }
 
-    /// Drops from the head of the longest queue until half of it is gone (RFC 8290 § 4.1), so that one search over
-    /// all queues serves many packets of an overload.
+    /// Drops half of the packets of the queue with the most bytes, from its head (RFC 8290 § 4.1), so that one search
+    /// over all queues serves many packets of an overload.
     #[cold]
     fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
         let Some(fattest) =
@@ -159,15 +159,12 @@ impl<P: Packet> FqCoDel<P> {
         else {
             return;
         };
-        let keep = fattest.store.bytes() - fattest.store.bytes() / 2;
-        for _ in 0..DROP_BATCH {
+        let half = fattest.store.backlog().packets.div_ceil(2);
+        for _ in 0..half.min(DROP_BATCH) {
             let Some((packet, _)) = fattest.store.pop() else { break };
             self.backlog.packets -= 1;
             self.backlog.bytes -= u64::from(packet.wire_bytes());
             observer.dropped(now, &packet, Reason::Overlimit);
-            if fattest.store.bytes() <= keep {
-                break;
-            }
         }
     }
 }
@@ -246,7 +243,7 @@ fn mix(mut z: u64) -> u64 {
 /// End of a list.
 const NOBODY: u32 = u32::MAX;
 /// Packets dropped for one search at most (RFC 8290 § 4.1: 64).
-const DROP_BATCH: u32 = 64;
+const DROP_BATCH: u64 = 64;
 /// Most queues (Linux sch_fq_codel: 65536).
 const MAX_FLOWS: u32 = 1 << 16;
 /// Longest turn in bytes: far above a packet, far below what overflows.
