@@ -195,7 +195,13 @@ impl Controller {
         }
         // RFC 8033 § 4.1: stay work-conserving.
         let low = self.delay_old < p.target / 2 && self.probability < NOT_TOO_HIGH;
-        if low || backlog <= 2 * p.mean_packet.0 {
+        let couple = 2 * p.mean_packet.0;
+        let short = match p.estimator {
+            Estimator::Timestamp => backlog <= couple,
+            // Linux: "fewer than 2 packets".
+            Estimator::DepartureRate => backlog < couple,
+        };
+        if low || short {
             return false;
         }
         let chance = if p.byte_mode {
