@@ -277,12 +277,14 @@ impl Cubic {
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
         let growth = self.slow_start.on_ack(path, ack, self.credit);
+        if growth.exit {
+            self.ssthresh = self.bytes();
+            self.slow_start.on_exit();
+            return growth.bytes;
+        }
         let step = growth.bytes.min(self.ssthresh - self.bytes());
         self.cwnd += step as f64;
         self.bound();
-        if growth.exit {
-            self.ssthresh = self.bytes();
-        }
         if self.bytes() >= self.ssthresh {
             self.slow_start.on_exit();
         }

@@ -45,6 +45,8 @@ impl HyStart {
             }
             self.round = Some(round);
         }
+        // RFC 9406 § 4.2: an ACK raises the window first, then its sample may change the phase.
+        let step = if self.css.is_some() { Step::Conservative } else { Step::Full };
         if let Some(rtt) = rtt {
             let least = self.current_round_min_rtt.map_or(rtt, |least| least.min(rtt));
             self.current_round_min_rtt = Some(least);
@@ -53,7 +55,7 @@ impl HyStart {
                 self.compare(least);
             }
         }
-        if self.css.is_some() { Step::Conservative } else { Step::Full }
+        step
     }
 
     /// Ends a round; true when it was the last of conservative slow start.
@@ -103,13 +105,21 @@ const CSS_ROUNDS: u32 = 5;
 mod tests {
     use super::*;
 
-    /// A round of so many ACKs with one RTT; gives back the step of its last.
+    /// A round of so many ACKs with one RTT; gives back the step of an ACK that would follow.
     fn round(h: &mut HyStart, number: u64, acks: u32, rtt_ms: u64) -> Step {
-        let mut last = Step::Exit;
         for _ in 0..acks {
-            last = h.on_ack(number, Some(Duration::from_millis(rtt_ms)));
+            assert_ne!(h.on_ack(number, Some(Duration::from_millis(rtt_ms))), Step::Exit);
         }
-        last
+        if h.css.is_some() { Step::Conservative } else { Step::Full }
+    }
+
+    #[test]
+    fn the_ack_that_changes_the_phase_still_counts_for_the_old_one() {
+        let mut h = HyStart::default();
+        round(&mut h, 0, 10, 80);
+        round(&mut h, 1, 7, 100);
+        assert_eq!(h.on_ack(1, Some(Duration::from_millis(100))), Step::Full);
+        assert_eq!(h.on_ack(1, Some(Duration::from_millis(100))), Step::Conservative);
     }
 
     #[test]

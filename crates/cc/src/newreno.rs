@@ -171,6 +171,12 @@ impl NewReno {
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
         let growth = self.slow_start.on_ack(path, ack, self.credit);
+        if growth.exit {
+            self.ssthresh = self.cwnd;
+            self.slow_start.on_exit();
+            self.carry = 0;
+            return growth.bytes;
+        }
         let room = self.ssthresh - self.cwnd;
         let step = match self.credit {
             Credit::Bytes { .. } => growth.bytes.min(room),
@@ -178,9 +184,6 @@ impl NewReno {
             Credit::Ack => growth.bytes,
         };
         self.cwnd = (self.cwnd + step).min(self.max_window);
-        if growth.exit {
-            self.ssthresh = self.cwnd;
-        }
         if self.cwnd >= self.ssthresh {
             self.slow_start.on_exit();
             self.carry = 0;

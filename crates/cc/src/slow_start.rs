@@ -42,9 +42,9 @@ impl Credit {
 /// What slow start makes of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Bytes by which the window grows.
+    /// Bytes by which the window grows; at the exit, what counts for congestion avoidance.
     pub(crate) bytes: u64,
-    /// Whether slow start is over: the controller sets ssthresh to its window.
+    /// Whether slow start was over when the ACK came: the controller sets ssthresh to its window.
     pub(crate) exit: bool,
 }
 
@@ -95,7 +95,7 @@ impl SlowStartState {
         match hystart.on_ack(path.round, ack.rtt) {
             Step::Full => Growth { bytes, exit: false },
             Step::Conservative => Growth { bytes: bytes / HyStart::GROWTH_DIVISOR, exit: false },
-            Step::Exit => Growth { bytes: 0, exit: true },
+            Step::Exit => Growth { bytes: ack.acked_bytes, exit: true },
         }
     }
 

@@ -196,17 +196,17 @@ fn hystart_leaves_slow_start_when_the_rtt_rises() {
     s.round();
     s.round();
     assert_eq!(s.cwnd(), 40.0);
-    // The queue builds: 20 ms more. The first seven ACKs of the round still grow by a segment.
+    // The queue builds: 20 ms more. The first eight ACKs of the round still grow by a segment.
     s.path.srtt = Some(Duration::from_millis(120));
     s.round();
-    assert_eq!(s.cwnd(), 40.0 + 7.0 + 33.0 / 4.0);
+    assert_eq!(s.cwnd(), 40.0 + 8.0 + 32.0 / 4.0);
     for _ in 0..4 {
         s.round();
         assert_eq!(s.window().ssthresh, u64::MAX, "conservative slow start");
     }
     s.round();
-    // 55.25, 69, 86.25, 107.75, 134.5: a quarter more for each whole segment acknowledged.
-    assert_eq!(s.window().ssthresh, 134_500);
+    // 56, 70, 87.5, 109.25, 136.5: a quarter more for each whole segment acknowledged.
+    assert_eq!(s.window().ssthresh, 136_500);
     let before = s.cwnd();
     s.round();
     assert!(s.cwnd() - before <= 1.0, "avoidance");
