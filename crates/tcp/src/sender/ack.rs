@@ -166,7 +166,7 @@ impl Sender {
                     restart_timer = !r.partial_seen;
                     r.partial_seen = true;
                     if self.config.params.recovery == Recovery::NewReno {
-                        // RFC 6582 § 3.2 (5): retransmit the next hole, deflate by what was acknowledged, add back one.
+                        // RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back one.
                         r.retransmit_now = true;
                         let mss = self.config.mss;
                         r.inflation -= acked as i64;

@@ -69,7 +69,8 @@ impl Sender {
     pub(super) fn on_ack_of_probe(&mut self, ack: u64) -> bool {
         let advances = ack > self.una;
         let open = self.rwnd >= self.config.mss.min(self.app_end.saturating_sub(ack)).max(1);
-        if open {
+        if open || advances && self.rwnd > 0 {
+            // What waits for the override timeout is no probe of a closed window.
             self.probes = 0;
         }
         if open || advances {

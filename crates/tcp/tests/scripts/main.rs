@@ -1,0 +1,277 @@
+//! The endpoint played by scripts: README.md describes the format.
+
+#[cfg(test)]
+mod player;
+#[cfg(test)]
+mod script;
+
+#[cfg(test)]
+mod runner {
+    use std::path::{Path, PathBuf};
+
+    use crate::player::play;
+    use crate::script::Script;
+
+    fn folder() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
+    }
+
+    /// Plays the script of this name; a failure tells its file and line.
+    pub fn run(name: &str) {
+        let path = folder().join(name).with_extension("script");
+        let text = std::fs::read_to_string(&path).unwrap();
+        if let Err(error) = Script::parse(&text).and_then(|script| play(&script)) {
+            panic!("crates/tcp/tests/scripts/{name}.script:{error}");
+        }
+    }
+
+    #[test]
+    fn every_script_is_a_test() {
+        let listed = include_str!("main.rs");
+        let mut count = 0;
+        for topic in std::fs::read_dir(folder()).unwrap() {
+            let topic = topic.unwrap().path();
+            if !topic.is_dir() {
+                continue;
+            }
+            for file in std::fs::read_dir(topic).unwrap() {
+                let path = file.unwrap().path();
+                if path.extension().is_some_and(|e| e == "script") {
+                    let name = path.file_stem().unwrap().to_str().unwrap();
+                    assert!(listed.contains(&format!("    {name},\n")), "{name} is not listed");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count >= 80, "only {count} scripts");
+    }
+
+    fn outcome(events: &str) -> Result<(), String> {
+        play(&Script::parse(&format!("# A script.\nsender\n{events}")).unwrap())
+    }
+
+    /// What is told of a failure, without the transcript.
+    fn failure(events: &str) -> String {
+        let error = outcome(events).unwrap_err();
+        error.split("\nuntil then:").next().unwrap().replace("\n     ", ", ")
+    }
+
+    #[test]
+    fn a_script_that_is_right_passes() {
+        assert_eq!(outcome("* write 2000\n* > 0:2000\n@1s > 0:1000\n"), Ok(()));
+    }
+
+    #[test]
+    fn a_script_that_is_wrong_fails_at_its_line() {
+        let wrong = [
+            ("* write 2000\n* > 0:1000\n", "4: not expected: at 0 ns `> 1000:2000`"),
+            (
+                "* write 1000\n* > 0:1000\n@999ms > 0:1000\n",
+                "5: expected at 999 ms `> 0:1000`, got nothing",
+            ),
+            (
+                "* write 1000\n* > 0:1000\n@1001ms > 0:1000\n",
+                "5: expected at 1.001 s `> 0:1000`, got at 1 s `> 0:1000`",
+            ),
+            (
+                "* write 1000\n* > 0:1000 cwr\n",
+                "4: expected at 0 ns `> 0:1000 cwr`, got at 0 ns `> 0:1000`",
+            ),
+            ("* cwnd 9000\n", "3: expected cwnd 9000, got cwnd 10000"),
+            ("* write 1000\n* > 0:1000\n@1s quiet\n", "5: not expected: at 1 s `> 0:1000`"),
+        ];
+        for (events, expected) in wrong {
+            assert_eq!(failure(events), expected);
+        }
+    }
+
+    #[test]
+    fn a_failure_tells_what_happened_until_then() {
+        let error = outcome("* write 1000\n* > 0:1000\n+5ms < ack 1000\n* una 0\n").unwrap_err();
+        assert!(error.ends_with("0.000 ms > 0:1000\n       5.000 ms < ack 1000\n"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_script_is_refused_with_its_line() {
+        for (text, expected) in [
+            ("sender\n* write 1\n", "1: the first line must say what is shown, by which clause"),
+            ("# x\n* wrote 5 6\n", "2: not an event: `wrote 5 6`"),
+            ("# x\n5 write 6\n", "2: a time is `+100ms`, `@2s` or `*`, not `5`"),
+            ("# x\nsender\n", "nothing happens"),
+        ] {
+            assert_eq!(Script::parse(text).err().as_deref(), Some(expected));
+        }
+    }
+}
+
+/// A test for each script of a folder.
+macro_rules! scripts {
+    ($topic:ident: $($name:ident,)*) => {
+        #[cfg(test)]
+        mod $topic {
+            $(#[test]
+            fn $name() {
+                crate::runner::run(concat!(stringify!($topic), "/", stringify!($name)));
+            })*
+        }
+    };
+}
+
+scripts!(
+    duplicates:
+    an_ack_for_what_was_never_sent_is_ignored,
+    an_ack_that_changes_the_window_is_no_duplicate,
+    an_ack_with_nothing_outstanding_is_no_duplicate,
+    an_old_ack_is_ignored,
+    duplicates_of_what_a_timeout_repeated_start_no_recovery,
+    new_data_acknowledged_begins_the_count_anew,
+    one_ack_that_reports_three_segments_is_enough,
+    the_third_duplicate_ack_is_a_loss,
+    with_sack_an_ack_that_tells_nothing_new_is_no_duplicate,
+);
+
+scripts!(
+    limited_transmit:
+    each_of_the_first_two_duplicates_sends_a_new_segment,
+    reordering_by_two_segments_costs_nothing,
+    the_receive_window_bounds_limited_transmit,
+    with_sack_only_what_reports_anything_new_sends,
+    without_new_data_nothing_is_sent,
+);
+
+scripts!(
+    newreno:
+    a_partial_ack_of_less_than_a_segment_adds_nothing_back,
+    a_partial_ack_sends_the_next_hole_and_deflates_the_window,
+    each_further_duplicate_inflates_the_window,
+    only_the_first_partial_ack_restarts_the_timer,
+    reno_leaves_recovery_with_the_first_new_ack,
+    tahoe_goes_back_to_one_segment,
+    three_holes_take_three_round_trips,
+);
+
+scripts!(
+    sack:
+    a_block_beyond_what_was_sent_is_ignored,
+    a_doubtful_hole_is_sent_if_nothing_else_can_be_and_the_tail_once,
+    a_lost_retransmission_waits_for_the_timer,
+    a_receiver_that_reneges_gets_the_segment_again,
+    after_a_timeout_only_what_is_missing_is_sent_again,
+    each_partial_ack_restarts_the_timer,
+    holes_are_repaired_from_below_before_new_data_is_sent,
+    nothing_is_sent_until_pipe_is_below_the_window,
+    recovery_lasts_until_the_recovery_point_is_acknowledged,
+    three_discontiguous_ranges_make_a_hole_lost,
+    two_segments_above_are_not_enough_and_one_byte_more_is,
+);
+
+scripts!(
+    prr:
+    after_a_burst_of_losses_one_segment_more_than_was_delivered,
+    one_segment_goes_out_for_every_two_delivered,
+    what_a_partial_ack_acknowledges_counts_as_delivered,
+);
+
+scripts!(
+    ecn:
+    a_loss_in_a_window_reduced_for_a_mark_reduces_no_further,
+    a_mark_in_a_window_reduced_for_a_loss_reduces_no_further,
+    a_retransmission_carries_neither_ect_nor_cwr,
+    a_window_probe_carries_neither_ect_nor_cwr,
+    abe_halves_for_a_mark_in_slow_start,
+    abe_keeps_four_fifths_for_a_mark_and_half_for_a_loss,
+    after_a_timeout_the_first_new_segment_carries_cwr,
+    the_window_is_halved_once_a_window_of_data,
+    without_ecn_an_echo_is_ignored,
+);
+
+scripts!(
+    ecn_receiver:
+    a_delayed_ack_echoes_a_mark_on_any_of_its_segments,
+    a_mark_above_a_gap_is_echoed_with_the_duplicate_ack,
+    a_mark_is_echoed_until_cwr_arrives,
+    a_mark_on_a_duplicate_is_not_echoed,
+    a_mark_on_the_segment_with_cwr_is_echoed,
+);
+
+scripts!(
+    timer:
+    a_duplicate_ack_gives_no_sample,
+    a_second_timeout_of_a_segment_keeps_the_threshold,
+    after_a_timeout_slow_start_goes_back,
+    an_ack_of_what_was_sent_twice_is_no_sample,
+    an_ack_that_was_overtaken_gives_no_sample,
+    later_samples_are_smoothed,
+    new_data_acknowledged_restarts_the_timer_and_all_of_it_stops_it,
+    sending_does_not_restart_a_running_timer,
+    tcp_star_infinity_never_backs_off,
+    tcp_star_n_doubles_after_n_expiries,
+    the_delay_of_an_ack_is_part_of_the_round_trip,
+    the_first_sample_sets_srtt_and_half_of_it_the_variation,
+    the_timeout_doubles_up_to_sixty_seconds,
+    the_timeout_is_at_least_one_second,
+    with_timestamps_the_echo_tells_which_transmission_was_acknowledged,
+    with_timestamps_the_original_that_was_late_gives_its_whole_delay,
+    without_timestamps_one_segment_a_round_trip_is_timed,
+);
+
+scripts!(
+    handshake:
+    a_repeated_syn_ack_is_ignored,
+    a_syn_is_sent_again_and_given_up,
+    after_a_lost_syn_the_window_is_one_segment_and_the_timeout_three_seconds,
+    an_ack_without_syn_opens_nothing,
+    data_follows_the_syn_ack,
+    every_syn_is_answered,
+    the_syn_ack_tells_the_first_receive_window,
+);
+
+scripts!(
+    windows:
+    a_closed_window_is_probed_after_the_timeout_and_ever_less_often,
+    a_probe_that_is_accepted_by_a_closed_window_is_followed_by_the_next,
+    a_probe_that_is_accepted_counts,
+    a_shorter_pause_changes_nothing,
+    a_window_smaller_than_a_segment_is_used_after_a_while,
+    a_window_that_did_not_limit_does_not_grow,
+    a_window_that_shrank_stops_new_data_and_not_the_retransmissions,
+    a_window_that_shrank_to_nothing_is_probed_by_retransmissions,
+    a_window_update_lets_more_go,
+    an_ack_for_many_segments_counts_for_two,
+    an_update_before_the_first_probe_makes_it_needless,
+    answers_to_probes_are_no_duplicates,
+    congestion_avoidance_adds_a_segment_for_each_window,
+    no_more_than_the_receive_window_is_outstanding,
+    the_last_byte_may_be_a_probe,
+    the_last_segment_may_be_short,
+    the_window_restarts_after_a_timeouts_worth_of_idleness,
+);
+
+scripts!(
+    receiver:
+    a_delayed_ack_echoes_its_earliest_segment,
+    a_delayed_ack_waits_for_its_timer,
+    a_duplicate_is_acknowledged_at_once,
+    a_gap_echoes_the_last_segment_that_advanced,
+    a_gap_is_acknowledged_at_once,
+    an_older_timestamp_is_not_echoed,
+    every_second_segment_is_acknowledged,
+    later_segments_do_not_put_a_delayed_ack_off,
+    rfc_2018_case_1_nothing_is_missing_below,
+    rfc_2018_case_2_one_block_grows,
+    rfc_2018_case_3_the_most_recent_block_comes_first,
+    the_filling_of_a_gap_is_acknowledged_at_once,
+    the_receive_window_is_told,
+    three_blocks_fit_beside_timestamps,
+    what_fills_a_gap_is_echoed,
+    what_overlaps_is_delivered_once,
+    without_sack_no_blocks_are_told,
+);
+
+scripts!(
+    side_by_side:
+    newreno,
+    reno,
+    sack,
+    tahoe,
+);

@@ -1,0 +1,433 @@
+//! Plays a script against a sender or a receiver, in virtual time and without tolerance.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use cwnd_cc::Phase;
+use cwnd_tcp::{Config, Flags, Receiver, SackBlock, Segment, Sender};
+use cwnd_units::{Duration, Ecn, Time};
+
+use crate::script::{Event, Line, Packet, Role, Script, When, read_span};
+
+/// Plays the script; the error names the line, what was expected, what came, and all that happened until then.
+pub fn play(script: &Script) -> Result<(), String> {
+    let mut player = Player::new(script);
+    let last = script.lines.last().map_or(0, |line| line.number);
+    for line in &script.lines {
+        player.line(line).map_err(|e| player.report(line.number, &e))?;
+    }
+    player.nothing_is_left().map_err(|e| player.report(last, &e))
+}
+
+enum End {
+    Sender(Box<Sender>),
+    Receiver(Box<Receiver>),
+}
+
+struct Player {
+    end: End,
+    mss: u64,
+    header: u64,
+    now: Time,
+    /// What left and was not expected yet.
+    out: VecDeque<(Time, Segment)>,
+    /// All data that left, for the echo of its time.
+    sent: Vec<(Time, Segment)>,
+    /// The window that ACKs carry until they say otherwise.
+    window: u32,
+    transcript: String,
+}
+
+impl Player {
+    fn new(script: &Script) -> Self {
+        let params = &script.params;
+        let config = Arc::new(Config::new(params.clone(), script.controller.clone()));
+        let end = match script.role {
+            Role::Sender => {
+                let mut sender = Sender::new(config);
+                sender.open();
+                End::Sender(Box::new(sender))
+            }
+            Role::Receiver => End::Receiver(Box::new(Receiver::new(config))),
+        };
+        let mut player = Self {
+            end,
+            mss: params.mss.0,
+            header: params.header.0,
+            now: Time::ZERO,
+            out: VecDeque::new(),
+            sent: Vec::new(),
+            window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
+            transcript: String::new(),
+        };
+        player.transmit();
+        player
+    }
+
+    fn line(&mut self, line: &Line) -> Result<(), String> {
+        let then = match line.when {
+            When::After(span) => self.now + span,
+            When::At(span) => Time::ZERO + span,
+        };
+        if then < self.now {
+            return Err(format!("it is {} already", self.now));
+        }
+        match &line.event {
+            Event::Out(expected) => return self.expect(then, expected),
+            Event::Quiet => {
+                // The instant itself included.
+                self.run_until(Time(then.0 + 1));
+                self.nothing_is_left()?;
+                self.now = then;
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.run_until(then);
+        self.nothing_is_left()?;
+        self.now = then;
+        match &line.event {
+            Event::Write(bytes) => self.sender()?.write(*bytes),
+            Event::Stop => self.sender()?.stop_writing(),
+            Event::In(packet) => self.arrive(packet)?,
+            Event::Check(facts) => {
+                for (name, expected) in facts {
+                    self.check(name, expected)?;
+                }
+            }
+            Event::Out(_) | Event::Quiet => {}
+        }
+        self.transmit();
+        Ok(())
+    }
+
+    fn sender(&mut self) -> Result<&mut Sender, String> {
+        match &mut self.end {
+            End::Sender(sender) => Ok(sender),
+            End::Receiver(_) => Err("a receiver does not do that".to_owned()),
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        match &self.end {
+            End::Sender(sender) => sender.next_timer(),
+            End::Receiver(receiver) => receiver.next_timer(),
+        }
+    }
+
+    /// Lets the timers expire that are due before `then`, as long as nothing leaves.
+    fn run_until(&mut self, then: Time) {
+        while self.out.is_empty() && self.next_timer() < then {
+            self.now = self.now.max(self.next_timer());
+            let ack = match &mut self.end {
+                End::Sender(sender) => {
+                    sender.on_timer(self.now);
+                    None
+                }
+                End::Receiver(receiver) => receiver.on_timer(self.now),
+            };
+            self.out.extend(ack.map(|ack| (self.now, ack)));
+            self.transmit();
+        }
+    }
+
+    fn transmit(&mut self) {
+        let End::Sender(sender) = &mut self.end else { return };
+        while let Some(segment) = sender.poll_transmit(self.now) {
+            self.out.push_back((self.now, segment));
+            self.sent.push((self.now, segment));
+        }
+    }
+
+    fn nothing_is_left(&self) -> Result<(), String> {
+        match self.out.front() {
+            None => Ok(()),
+            Some((at, segment)) => {
+                Err(format!("not expected: at {at} `> {}`", told(segment, self.receives())))
+            }
+        }
+    }
+
+    const fn receives(&self) -> bool {
+        matches!(self.end, End::Receiver(_))
+    }
+
+    fn arrive(&mut self, packet: &Packet) -> Result<(), String> {
+        let segment = self.segment(packet)?;
+        let told = told(&segment, !self.receives());
+        self.note('<', &told);
+        let now = self.now;
+        match &mut self.end {
+            End::Sender(sender) => {
+                sender.on_segment(now, &segment);
+            }
+            End::Receiver(receiver) => {
+                let ack = receiver.on_segment(now, &segment);
+                self.out.extend(ack.map(|ack| (now, ack)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The segment that a script lets arrive.
+    fn segment(&mut self, packet: &Packet) -> Result<Segment, String> {
+        let mut flags = Flags::default();
+        for (flag, on) in
+            [(Flags::SYN, packet.syn), (Flags::ECE, packet.ece), (Flags::CWR, packet.cwr)]
+        {
+            flags = if on { flags.with(flag) } else { flags };
+        }
+        let mut segment = Segment {
+            seq: 0,
+            ts: packet.ts.map_or(self.now, |ts| Time::ZERO + ts),
+            len: 0,
+            window: 0,
+            feedback: 0,
+            wire: 40,
+            flags,
+            ecn: packet.ecn,
+            sack: Default::default(),
+        };
+        if let Some(ack) = packet.ack {
+            segment.seq = ack;
+            segment.flags = flags.with(Flags::ACK);
+            self.window = packet.window.unwrap_or(self.window);
+            segment.window = self.window;
+            if packet.ts.is_none() {
+                segment.ts = self.echo(ack);
+            }
+            if packet.ranges.len() > segment.sack.len() {
+                return Err("there is room for three SACK blocks".to_owned());
+            }
+            for (slot, range) in segment.sack.iter_mut().zip(&packet.ranges) {
+                let offset = range.start.checked_sub(ack).ok_or("a SACK block below the ACK")?;
+                let len = range.end - range.start;
+                *slot = SackBlock { offset: offset as u32, len: len as u32 };
+            }
+        } else if let [range] = packet.ranges.as_slice() {
+            segment.seq = range.start;
+            segment.len = (range.end - range.start) as u32;
+            segment.wire = (u64::from(segment.len) + self.header) as u16;
+        } else if !packet.syn {
+            return Err("one segment arrives at a time".to_owned());
+        }
+        Ok(segment)
+    }
+
+    /// When the segment that an ACK ends with was last sent: what a receiver echoes that has all in order.
+    fn echo(&self, ack: u64) -> Time {
+        let covers = |s: &Segment| s.seq < ack && ack <= s.end() || s.len == 0 && ack == 0;
+        self.sent.iter().rev().find(|(_, s)| covers(s)).map_or(self.now, |(at, _)| *at)
+    }
+
+    /// The next that leaves is this, and it leaves now.
+    fn expect(&mut self, then: Time, packet: &Packet) -> Result<(), String> {
+        let receives = self.receives();
+        let expected = packet_lines(packet, self.mss, receives);
+        for wanted in expected {
+            self.run_until(Time(then.0 + 1));
+            let Some((at, segment)) = self.out.pop_front() else {
+                self.now = then;
+                return Err(format!("expected at {then} `> {wanted}`\n     got nothing"));
+            };
+            self.now = at;
+            let mut got = told(&segment, receives);
+            if receives {
+                // What a script leaves out is not looked at.
+                if packet.window.is_some() {
+                    let _ = write!(got, " win {}", segment.window);
+                }
+                if packet.ts.is_some() {
+                    let _ = write!(got, " ecr {}", span(segment.ts));
+                }
+            } else {
+                let header = u64::from(segment.wire) - u64::from(segment.len);
+                if header != self.header {
+                    return Err(format!("a header of {header} bytes"));
+                }
+            }
+            self.note('>', &got);
+            if at != then || got != wanted {
+                return Err(format!("expected at {then} `> {wanted}`\n     got at {at} `> {got}`"));
+            }
+        }
+        self.now = then;
+        Ok(())
+    }
+
+    fn check(&self, name: &str, expected: &str) -> Result<(), String> {
+        let got = match &self.end {
+            End::Sender(sender) => sender_fact(sender, name),
+            End::Receiver(receiver) => receiver_fact(receiver, name),
+        }
+        .ok_or_else(|| format!("`{name}` is nothing to look at"))?;
+        let got = match got {
+            Fact::Number(n) => n.to_string(),
+            Fact::Word(word) => word.to_owned(),
+            Fact::Span(None) => "none".to_owned(),
+            Fact::Span(Some(d)) if expected != "none" => {
+                if read_span(expected)? == d {
+                    return Ok(());
+                }
+                d.to_string()
+            }
+            Fact::Span(Some(d)) => d.to_string(),
+        };
+        if got == expected {
+            return Ok(());
+        }
+        Err(format!("expected {name} {expected}\n     got {name} {got}"))
+    }
+
+    fn note(&mut self, arrow: char, what: &str) {
+        let ms = self.now.0 as f64 / 1e6;
+        let _ = writeln!(self.transcript, "{ms:>12.3} ms {arrow} {what}");
+    }
+
+    fn report(&self, line: usize, what: &str) -> String {
+        let mut left = String::new();
+        for (at, segment) in &self.out {
+            let _ = writeln!(left, "      then {at} > {}", told(segment, self.receives()));
+        }
+        format!("{line}: {what}\nuntil then:\n{}{left}", self.transcript)
+    }
+}
+
+enum Fact {
+    Number(u64),
+    Word(&'static str),
+    Span(Option<Duration>),
+}
+
+fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
+    let word = |yes: bool| Fact::Word(if yes { "yes" } else { "no" });
+    let counters = s.counters();
+    Some(match name {
+        "cwnd" => Fact::Number(s.window().cwnd),
+        "ssthresh" if s.window().ssthresh == u64::MAX => Fact::Word("inf"),
+        "ssthresh" => Fact::Number(s.window().ssthresh),
+        "state" => Fact::Word(match s.phase() {
+            Phase::Open => "open",
+            Phase::Cwr => "cwr",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+        }),
+        "pipe" => Fact::Number(s.in_flight()),
+        "una" => Fact::Number(s.acknowledged()),
+        "srtt" => Fact::Span(s.rtt_estimate().map(|(srtt, _)| srtt)),
+        "rttvar" => Fact::Span(s.rtt_estimate().map(|(_, rttvar)| rttvar)),
+        "rto" => Fact::Span(Some(s.current_rto())),
+        "timer" => Fact::Span(armed(s.next_timer())),
+        "established" => word(s.is_established()),
+        "failed" => word(s.has_failed()),
+        "drained" => word(s.is_drained()),
+        "retransmissions" => Fact::Number(counters.retransmissions),
+        "timeouts" => Fact::Number(counters.timeouts.iter().sum()),
+        "reductions" => Fact::Number(counters.reductions_loss + counters.reductions_ecn),
+        _ => return None,
+    })
+}
+
+fn receiver_fact(r: &Receiver, name: &str) -> Option<Fact> {
+    Some(match name {
+        "delivered" => Fact::Number(r.counters().delivered_bytes),
+        "timer" => Fact::Span(armed(r.next_timer())),
+        "marks" => Fact::Number(r.counters().ce_segments),
+        _ => return None,
+    })
+}
+
+/// A timer as the time since the start.
+fn armed(timer: Time) -> Option<Duration> {
+    (timer != Time::NEVER).then(|| timer.since(Time::ZERO))
+}
+
+/// What should be seen of each segment; a range longer than a segment is several segments in a row.
+fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
+    if receives {
+        let mut line = String::new();
+        if packet.syn {
+            line.push_str("syn ");
+        }
+        let _ = write!(line, "ack {}", packet.ack.unwrap_or_default());
+        let blocks = packet.ranges.iter().map(|r| (r.start, r.end));
+        tell_ack(&mut line, blocks, packet.ece, packet.ecn);
+        if let Some(window) = packet.window {
+            let _ = write!(line, " win {window}");
+        }
+        if let Some(ts) = packet.ts {
+            let _ = write!(line, " ecr {}", span(Time::ZERO + ts));
+        }
+        return vec![line];
+    }
+    if packet.syn {
+        return vec!["syn".to_owned()];
+    }
+    let mut lines = Vec::new();
+    for range in &packet.ranges {
+        for start in range.clone().step_by(mss as usize) {
+            let end = range.end.min(start + mss);
+            let mut line = format!("{start}:{end}");
+            tell_data(&mut line, packet.ecn, packet.cwr);
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// A segment in the words of a script.
+fn told(segment: &Segment, is_ack: bool) -> String {
+    let flag = |flag| segment.flags.has(flag);
+    let mut line = String::new();
+    if flag(Flags::SYN) {
+        line.push_str("syn");
+        if !is_ack {
+            return line;
+        }
+        line.push(' ');
+    }
+    if is_ack {
+        let _ = write!(line, "ack {}", segment.seq);
+        let blocks = segment.sack.iter().filter(|b| b.len > 0).map(|b| {
+            let start = segment.seq + u64::from(b.offset);
+            (start, start + u64::from(b.len))
+        });
+        tell_ack(&mut line, blocks, flag(Flags::ECE), segment.ecn);
+    } else {
+        let _ = write!(line, "{}:{}", segment.seq, segment.end());
+        tell_data(&mut line, segment.ecn, flag(Flags::CWR));
+    }
+    line
+}
+
+fn tell_ack(line: &mut String, blocks: impl Iterator<Item = (u64, u64)>, ece: bool, ecn: Ecn) {
+    for (n, (start, end)) in blocks.enumerate() {
+        let sack = if n == 0 { " sack" } else { "" };
+        let _ = write!(line, "{sack} {start}:{end}");
+    }
+    if ece {
+        line.push_str(" ece");
+    }
+    tell_ecn(line, ecn);
+}
+
+fn tell_data(line: &mut String, ecn: Ecn, cwr: bool) {
+    tell_ecn(line, ecn);
+    if cwr {
+        line.push_str(" cwr");
+    }
+}
+
+fn tell_ecn(line: &mut String, ecn: Ecn) {
+    line.push_str(match ecn {
+        Ecn::NotEct => "",
+        Ecn::Ect0 => " ect0",
+        Ecn::Ect1 => " ect1",
+        Ecn::Ce => " ce",
+    });
+}
+
+fn span(at: Time) -> Duration {
+    at.since(Time::ZERO)
+}

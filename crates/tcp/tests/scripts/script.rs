@@ -1,0 +1,219 @@
+//! Reads a script. README.md, beside the scripts, describes the format.
+
+use std::ops::Range;
+
+use cwnd_cc::ControllerParams;
+use cwnd_tcp::Params;
+use cwnd_units::{Bytes, Duration, Ecn, Params as _, ParamsChoice as _, Value, parse_duration};
+
+/// A script: which end it plays, with which settings, and what happens.
+pub struct Script {
+    pub role: Role,
+    pub params: Params,
+    pub controller: ControllerParams,
+    pub lines: Vec<Line>,
+}
+
+/// The end that is being tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Sender,
+    Receiver,
+}
+
+/// One timed line.
+pub struct Line {
+    pub number: usize,
+    pub when: When,
+    pub event: Event,
+}
+
+#[derive(Clone, Copy)]
+pub enum When {
+    /// So long after the line before.
+    After(Duration),
+    /// So long after the start.
+    At(Duration),
+}
+
+pub enum Event {
+    /// The application writes so many bytes.
+    Write(u64),
+    /// The application will write nothing more.
+    Stop,
+    /// A segment arrives.
+    In(Packet),
+    /// These segments, and no others before them, leave.
+    Out(Packet),
+    /// Up to and including this instant nothing leaves.
+    Quiet,
+    /// Each of these is so.
+    Check(Vec<(String, String)>),
+}
+
+/// A segment, or several of data that differ in their numbers only, as a script writes it.
+#[derive(Clone, Default)]
+pub struct Packet {
+    pub syn: bool,
+    pub ack: Option<u64>,
+    /// Of data its bytes; of an ACK its SACK blocks.
+    pub ranges: Vec<Range<u64>>,
+    pub ece: bool,
+    pub cwr: bool,
+    pub ecn: Ecn,
+    pub window: Option<u32>,
+    /// TSval of data, TSecr of an ACK: time since the start.
+    pub ts: Option<Duration>,
+}
+
+/// What scripts start from: the RFCs' endpoint with round sizes, no handshake, an exact clock and an ACK each.
+fn base() -> Params {
+    Params {
+        mss: Bytes(1000),
+        header: Bytes(40),
+        ack_size: Bytes(40),
+        handshake: false,
+        clock: Duration(1),
+        ack_every: 1,
+        ..Params::default()
+    }
+}
+
+impl Script {
+    /// Reads a whole file.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if !text.starts_with("# ") {
+            return Err("1: the first line must say what is shown, by which clause".to_owned());
+        }
+        let mut script = Self {
+            role: Role::Sender,
+            params: base(),
+            controller: ControllerParams::of_kind("newreno").ok_or("no newreno")?,
+            lines: Vec::new(),
+        };
+        for (number, line) in (1..).zip(text.lines()) {
+            script.read_line(number, line).map_err(|e| format!("{number}: {e}"))?;
+        }
+        script.params.check().map_err(|e| format!("{}: {}", e.key, e.message))?;
+        if script.lines.is_empty() { Err("nothing happens".to_owned()) } else { Ok(script) }
+    }
+
+    fn read_line(&mut self, number: usize, line: &str) -> Result<(), String> {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [] => {}
+            ["sender", settings @ ..] => {
+                self.role = Role::Sender;
+                set_all(&mut self.params, settings)?;
+            }
+            ["receiver", settings @ ..] => {
+                self.role = Role::Receiver;
+                set_all(&mut self.params, settings)?;
+            }
+            ["controller", kind, settings @ ..] => {
+                self.controller =
+                    ControllerParams::of_kind(kind).ok_or_else(|| format!("no `{kind}`"))?;
+                set_all(self.controller.params_mut(), settings)?;
+            }
+            [when, event @ ..] => {
+                self.lines.push(Line { number, when: read_when(when)?, event: read_event(event)? });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Settings as a scenario writes them: `key=value`, or the name of a preset.
+fn set_all(params: &mut dyn cwnd_units::Params, settings: &[&str]) -> Result<(), String> {
+    for setting in settings {
+        let Some((key, value)) = setting.split_once('=') else {
+            if params.apply_preset(setting) {
+                continue;
+            }
+            return Err(format!("no preset `{setting}`"));
+        };
+        params.set(key, &read_value(value)).map_err(|e| format!("{key}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn read_value(text: &str) -> Value {
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        _ => text
+            .parse()
+            .map(Value::Integer)
+            .or_else(|_| text.parse().map(Value::Float))
+            .unwrap_or_else(|_| Value::Text(text.to_owned())),
+    }
+}
+
+fn read_when(word: &str) -> Result<When, String> {
+    match (word, word.strip_prefix('+'), word.strip_prefix('@')) {
+        ("*", ..) => Ok(When::After(Duration::ZERO)),
+        (_, Some(span), _) => Ok(When::After(read_span(span)?)),
+        (.., Some(instant)) => Ok(When::At(read_span(instant)?)),
+        _ => Err(format!("a time is `+100ms`, `@2s` or `*`, not `{word}`")),
+    }
+}
+
+/// A time span; 0 needs no unit.
+pub fn read_span(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    parse_duration(text).map_err(|e| format!("{text}: {e}"))
+}
+
+fn read_event(words: &[&str]) -> Result<Event, String> {
+    match words {
+        ["write", n] => Ok(Event::Write(read_number(n)?)),
+        ["stop"] => Ok(Event::Stop),
+        ["quiet"] => Ok(Event::Quiet),
+        ["<", packet @ ..] => Ok(Event::In(read_packet(packet)?)),
+        [">", packet @ ..] => Ok(Event::Out(read_packet(packet)?)),
+        [_, ..] if words.len().is_multiple_of(2) => Ok(Event::Check(
+            words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect(),
+        )),
+        _ => Err(format!("not an event: `{}`", words.join(" "))),
+    }
+}
+
+fn read_packet(words: &[&str]) -> Result<Packet, String> {
+    let mut packet = Packet::default();
+    let mut rest = words.iter();
+    while let Some(&word) = rest.next() {
+        let mut argument = || rest.next().copied().ok_or_else(|| format!("`{word}` of what?"));
+        match word {
+            "syn" => packet.syn = true,
+            "ack" => packet.ack = Some(read_number(argument()?)?),
+            "win" => {
+                let window = read_number(argument()?)?;
+                packet.window = Some(u32::try_from(window).map_err(|e| e.to_string())?);
+            }
+            "ts" | "ecr" => packet.ts = Some(read_span(argument()?)?),
+            "sack" => {}
+            "ece" => packet.ece = true,
+            "cwr" => packet.cwr = true,
+            "ect0" => packet.ecn = Ecn::Ect0,
+            "ce" => packet.ecn = Ecn::Ce,
+            _ => packet.ranges.push(read_range(word)?),
+        }
+    }
+    if packet.ack.is_none() && packet.ranges.is_empty() && !packet.syn {
+        return Err("a segment is data (`0:1000`), an `ack` or a `syn`".to_owned());
+    }
+    Ok(packet)
+}
+
+fn read_range(word: &str) -> Result<Range<u64>, String> {
+    let (start, end) = word.split_once(':').ok_or_else(|| format!("what is `{word}`?"))?;
+    let range = read_number(start)?..read_number(end)?;
+    if range.is_empty() { Err(format!("{word} is empty")) } else { Ok(range) }
+}
+
+fn read_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
+}
