@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
-    from cwnd.errors import CwndError, InputError, MachineError
+    from cwnd.errors import CwndError, DivergedError, InputError, MachineError
     from cwnd.results import Run
     from cwnd.runner import check, run
     from cwnd.scenario import Scenario
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cancelled",
     "CwndError",
+    "DivergedError",
     "InputError",
     "MachineError",
     "Run",
@@ -40,6 +41,7 @@ _HOME = {
     "json_schema": "cwnd._core",
     "reference_markdown": "cwnd._core",
     "CwndError": "cwnd.errors",
+    "DivergedError": "cwnd.errors",
     "InputError": "cwnd.errors",
     "MachineError": "cwnd.errors",
     "Run": "cwnd.results",

@@ -10,6 +10,7 @@ __all__ = [
     "Cancelled",
     "Cell",
     "Control",
+    "Diverged",
     "Result",
     "Scenario",
     "ScenarioError",
@@ -45,6 +46,12 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
     """A run that was stopped through its control."""
 
     def __new__(cls) -> Cancelled: ...
+
+@final
+class Diverged(Exception):  # noqa: N818 - it is what happened
+    """Two runs of one scenario differ; `str(e)` shows the first event in which they do."""
+
+    def __new__(cls, report: str) -> Diverged: ...
 
 @final
 class Control:
@@ -87,6 +94,8 @@ class Result:
     def delivered_packets(self) -> int: ...
     @property
     def digest(self) -> str: ...
+    @property
+    def steps_hash(self) -> str | None: ...
 
 @final
 class Cell:
@@ -117,6 +126,7 @@ class Cell:
         control: Control | None = None,
         captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
     ) -> Result: ...
+    def check(self, control: Control | None = None) -> Result: ...
 
 @final
 class Scenario:

@@ -21,6 +21,10 @@ class MachineError(CwndError):
     exit_code = 3
 
 
+class DivergedError(CwndError):
+    """Two runs of one scenario with one seed were not the same."""
+
+
 def explain(error: OSError) -> str:
     """Says in one line what the operating system refused, and for which file."""
     reason = error.strerror or str(error)

@@ -153,4 +153,5 @@ def _manifest(plan: Plan, results: list[_core.Result], cost: Cost, axes: list[Ax
         cpu_s=cost.cpu_s,
         threads=cost.threads,
         machine=machine(),
+        steps_hashes=[r.steps_hash for r in results if r.steps_hash is not None] or None,
     )

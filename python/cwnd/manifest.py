@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Manifest:
     cpu_s: float
     threads: int
     machine: dict[str, Any]
+    #: Of a checked result: for each run the hash of all its steps (time, event, random draws).
+    steps_hashes: list[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it is written."""
@@ -76,7 +78,12 @@ class Manifest:
                 " update cwnd to read it"
             )
         try:
-            known = {field.name: data[field.name] for field in fields(cls)}
+            # What has a default came later: a result may be older than it.
+            known = {
+                field.name: data[field.name]
+                for field in fields(cls)
+                if field.name in data or field.default is MISSING
+            }
             known["axes"] = [Axis(**axis) for axis in known["axes"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{where}: damaged manifest ({error})") from error

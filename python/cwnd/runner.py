@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from cwnd import _core
-from cwnd.errors import InputError
+from cwnd.errors import DivergedError, InputError
 from cwnd.manifest import usable_cores
 from cwnd.pcap import LinksLike, captures
 from cwnd.scenario import Overrides, ScenarioLike, Source, override_list
@@ -63,6 +63,7 @@ def run(
     progress: bool | OnProgress = False,
     pcap: LinksLike = (),
     pcap_dir: str | os.PathLike[str] = "pcap",
+    check: bool = False,
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
@@ -75,10 +76,14 @@ def run(
         pcap: Links whose packets are written to capture files: `"bottleneck"`, `"all"`, or
             `"there+back"` for both in one file.
         pcap_dir: Directory of the capture files; each run has its own in it.
+        check: Simulates everything twice, step by step, and compares every event and every random
+            draw. The manifest gets the hashes of all steps, to compare builds and machines by.
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
-        InputError: The file cannot be read, or there is no such link.
+        InputError: The file cannot be read, there is no such link, or `check` and `pcap` are
+            asked for at once.
+        DivergedError: With `check`: two runs differ; the error shows the first event that does.
         OSError: A capture file cannot be written.
     """
     planned = plan(scenario, seed=seed, overrides=set or ())
@@ -87,8 +92,10 @@ def run(
         from cwnd.progress import bar
 
         with bar(planned.scenario.name) as on_progress:
-            return execute(planned, threads=threads, on_progress=on_progress, pcap=files)
-    return execute(planned, threads=threads, on_progress=progress or None, pcap=files)
+            return execute(
+                planned, threads=threads, on_progress=on_progress, pcap=files, check=check
+            )
+    return execute(planned, threads=threads, on_progress=progress or None, pcap=files, check=check)
 
 
 def check(
@@ -115,16 +122,20 @@ def execute(
     threads: int | None = None,
     on_progress: OnProgress | None = None,
     pcap: Captures | None = None,
+    check: bool = False,
 ) -> Run:
     """Runs every cell; Ctrl-C, or any other exception, stops them all at once."""
     from cwnd.frames import build, run_id
+
+    if check and pcap:
+        raise InputError("a checked run is two runs at once: write captures with another")
 
     cells = planned.cells
     workers = min(_thread_count(threads), len(cells))
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), _cpu_s()
     files = [pcap.of(run_id(cell)) if pcap else [] for cell in cells]
-    results = _run_cells(cells, files, workers, on_progress)
+    results = _run_cells(cells, files, workers, on_progress, check=check)
     cost = Cost(started_at, time.perf_counter() - wall, _cpu_s() - cpu, workers)
     return build(planned, results, cost)
 
@@ -134,6 +145,8 @@ def _run_cells(
     files: list[list[tuple[Path, list[str]]]],
     workers: int,
     on_progress: OnProgress | None,
+    *,
+    check: bool,
 ) -> list[_core.Result]:
     controls = [_core.Control() for _ in cells]
     weights = [cell.duration_s for cell in cells]
@@ -141,7 +154,9 @@ def _run_cells(
     futures: list[Future[_core.Result]] = []
     try:
         futures = [
-            pool.submit(cell.run, control, captured)
+            pool.submit(_check_cell, cell, control)
+            if check
+            else pool.submit(cell.run, control, captured)
             for cell, control, captured in zip(cells, controls, files, strict=True)
         ]
         pending = set(futures)
@@ -157,6 +172,13 @@ def _run_cells(
         for control in controls:
             control.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _check_cell(cell: _core.Cell, control: _core.Control) -> _core.Result:
+    try:
+        return cell.check(control)
+    except _core.Diverged as diverged:
+        raise DivergedError(f"run {cell.id}: {diverged}") from diverged
 
 
 def _fraction(

@@ -1,4 +1,5 @@
 use cwnd_scenario::{Diagnostic, Diagnostics};
+use cwnd_sim::CheckError;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,6 +39,36 @@ impl Cancelled {
     const fn new() -> Self {
         Self
     }
+}
+
+/// Two runs of one scenario differ: `str(e)` shows the first event in which they do.
+#[pyclass(extends = PyException, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Diverged {
+    report: String,
+}
+
+#[pymethods]
+impl Diverged {
+    #[new]
+    const fn new(report: String) -> Self {
+        Self { report }
+    }
+
+    fn __str__(&self) -> &str {
+        &self.report
+    }
+}
+
+/// The Python exception for a checked run that gives nothing.
+pub fn check_error(py: Python<'_>, error: &CheckError) -> PyErr {
+    let made = match error {
+        CheckError::Cancelled => Py::new(py, Cancelled).map(|e| e.into_bound(py).into_any()),
+        CheckError::Diverged(divergence) => {
+            Py::new(py, Diverged::new(divergence.to_string())).map(|e| e.into_bound(py).into_any())
+        }
+    };
+    made.map_or_else(|failed| failed, PyErr::from_value)
 }
 
 /// The Python exception for a scenario that can't be run.

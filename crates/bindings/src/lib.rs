@@ -14,7 +14,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::error::{Cancelled, ScenarioError};
+    use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]
     use crate::run::{Control, Result};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cwnd_sim::Records;
+use cwnd_sim::{Checked, Records};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -58,6 +58,7 @@ pub struct Result {
     events: u64,
     delivered_packets: u64,
     digest: String,
+    steps_hash: Option<String>,
 }
 
 impl Result {
@@ -76,7 +77,14 @@ impl Result {
             activity: records.activity,
             events: records.events,
             delivered_packets: records.delivered_data_packets,
+            steps_hash: None,
         }
+    }
+
+    /// Takes the records of a checked run over.
+    pub fn of_checked(checked: Checked) -> Self {
+        let steps_hash = Some(format!("{:016x}", checked.chain));
+        Self { steps_hash, ..Self::new(checked.records) }
     }
 }
 
@@ -127,5 +135,10 @@ impl Result {
     #[getter]
     fn digest(&self) -> &str {
         &self.digest
+    }
+
+    #[getter]
+    fn steps_hash(&self) -> Option<&str> {
+        self.steps_hash.as_deref()
     }
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::capture::Capture;
-use crate::error::{Cancelled, as_dicts, scenario_error};
+use crate::error::{Cancelled, as_dicts, check_error, scenario_error};
 use crate::run::{Control, Result};
 
 /// A scenario that was read and found valid.
@@ -167,6 +167,17 @@ impl Cell {
                 Err(PyErr::from_value(cancelled.into_bound(py).into_any()))
             }
         }
+    }
+
+    /// Simulates twice at once and compares every step.
+    #[pyo3(signature = (control=None))]
+    fn check(&self, py: Python<'_>, control: Option<Bound<'_, Control>>) -> PyResult<Result> {
+        let control = control.map(|c| c.get().clone()).unwrap_or_default();
+        let scenario = Arc::clone(&self.scenario);
+        let end = scenario.run.duration.as_secs_f64();
+        let checked = py
+            .detach(move || cwnd_sim::check(&scenario, |now| control.tell(now.as_secs_f64(), end)));
+        checked.map(Result::of_checked).map_err(|error| check_error(py, &error))
     }
 }
 

@@ -28,6 +28,7 @@ def run(
     seed: int | None = None,
     set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    check: Annotated[bool, Parameter(negative=())] = False,
     plots: bool = True,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
@@ -45,6 +46,8 @@ def run(
         seed: Replaces the scenario's seed.
         set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
         threads: Runs at a time; all cores if not given. It never changes the result.
+        check: Simulate everything twice and compare every event and random draw; the manifest gets
+            the hashes of all steps, to compare builds and machines by.
         plots: Draw the figures.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
@@ -70,7 +73,7 @@ def run(
         with store.scratch_directory(target) if pcap else nullcontext() as scratch:
             place = scratch / store.PCAP if scratch else None
             captured = captures(pcap, plan.cells, place) if place else None
-            result = _execute(plan, threads, captured, silent=quiet or json)
+            result = _execute(plan, threads, captured, silent=quiet or json, check=check)
             result.save(target, plots=plots, pcap=place)
         if json:
             documents.append(_document(result, target))
@@ -81,13 +84,17 @@ def run(
     return 0
 
 
-def _execute(plan: Plan, threads: int | None, pcap: Captures | None, *, silent: bool) -> Run:
+def _execute(
+    plan: Plan, threads: int | None, pcap: Captures | None, *, silent: bool, check: bool
+) -> Run:
     from cwnd import runner
     from cwnd.progress import bar
 
     shown = nullcontext() if silent else bar(plan.scenario.name, output.stderr())
     with shown as on_progress:
-        return runner.execute(plan, threads=threads, on_progress=on_progress, pcap=pcap)
+        return runner.execute(
+            plan, threads=threads, on_progress=on_progress, pcap=pcap, check=check
+        )
 
 
 def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
@@ -113,6 +120,8 @@ def _show(result: Run, target: Path, *, quiet: bool) -> None:
         cost = result.manifest
         runs = f"{cost.runs} run{'s' * (cost.runs != 1)}"
         output.line(f"{runs} in {cost.wall_s:.2f} s ({cost.cpu_s:.2f} s of CPU time)")
+        if cost.steps_hashes is not None:
+            output.line("checked: a second run took the same steps")
     for note in result.notes:
         output.note(note)
     for file in [*_plot_files(target), *_pcap_files(target)]:
