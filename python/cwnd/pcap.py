@@ -59,11 +59,12 @@ def captures(
 
 
 def _groups(text: str, links: list[str]) -> list[list[str]]:
-    if text == ALL:
-        return [[link] for link in links]
     if text in links:  # a name that holds one of the separators
         return [[text]]
-    return [_group(part.strip(), links) for part in text.split(APART)]
+    groups: list[list[str]] = []
+    for part in (part.strip() for part in text.split(APART)):
+        groups += [[link] for link in links] if part == ALL else [_group(part, links)]
+    return groups
 
 
 def _group(text: str, links: list[str]) -> list[str]:

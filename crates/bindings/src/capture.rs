@@ -45,7 +45,7 @@ impl Capture {
     pub fn error(&self, error: &io::Error) -> PyErr {
         let text = error.to_string();
         let reason = text.split(" (os error").next().unwrap_or_default().to_owned();
-        PyOSError::new_err((error.raw_os_error(), reason, self.path.clone()))
+        PyOSError::new_err((error.raw_os_error(), reason, self.path.to_string_lossy().into_owned()))
     }
 }
 
