@@ -18,7 +18,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev test test-rust test-python lint lint-rust lint-python format fresh docs bench wheel clean
+.PHONY: help run build dev test test-rust test-long test-python lint lint-rust lint-python format fresh docs vectors bench wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,10 +48,14 @@ $(VENV)/dev: $(VENV)/installed
 	$(UV) sync $(SYNC) --group dev
 	@touch $@
 
-test: lint test-rust test-python ## Run all tests and all linters
+# LONG=1 adds the long mode.
+test: lint test-rust test-python $(if $(LONG),test-long) ## Run all tests and all linters
 
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
+
+test-long: ## Check the properties on more than ten thousand random scenarios each
+	LONG=1 cargo test --quiet -p cwnd-tests -- conservation
 
 test-python: dev ## Run the Python tests
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
@@ -84,7 +88,11 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/scenario-reference.md
 	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
 	cp $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
+	$(BIN)/python scripts/closed_forms.py
 	cargo doc --workspace --no-deps --quiet
+
+vectors: $(VENV)/installed ## Compute the algorithm vectors again
+	$(BIN)/python tests/reference/generate.py
 
 bench: build ## Measure packets per CPU second and peak memory
 	@$(BIN)/python benches/run.py $(ARGS)

@@ -1,0 +1,30 @@
+"""Closed forms of throughput, utilisation and waiting time, each with the paper it comes from.
+
+Rates are in packets (or bytes) per second, windows in packets, times in seconds; `p` is the
+share of the packets that are lost.
+"""
+
+from __future__ import annotations
+
+from cwnd.models.cubic import cubic_window, reno_friendly_window, response_window
+from cwnd.models.mathis import MATHIS_PERIODIC, MATHIS_RANDOM, mathis_rate, mathis_window
+from cwnd.models.md1 import md1_queue, md1_wait
+from cwnd.models.padhye import padhye_throughput, padhye_timeout_share, padhye_window
+from cwnd.models.sawtooth import smallest_full_buffer, utilisation
+
+__all__ = [
+    "MATHIS_PERIODIC",
+    "MATHIS_RANDOM",
+    "cubic_window",
+    "mathis_rate",
+    "mathis_window",
+    "md1_queue",
+    "md1_wait",
+    "padhye_throughput",
+    "padhye_timeout_share",
+    "padhye_window",
+    "reno_friendly_window",
+    "response_window",
+    "smallest_full_buffer",
+    "utilisation",
+]

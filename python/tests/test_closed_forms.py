@@ -1,0 +1,78 @@
+"""Simulations within their bounds of the closed forms, and the page that shows them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import pytest
+from conftest import ROOT
+
+
+def _script():
+    spec = importlib.util.spec_from_file_location("closed_forms", ROOT / "scripts/closed_forms.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+script = _script()
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {comparison.name: comparison.run() for comparison in script.COMPARISONS}
+
+
+@pytest.mark.parametrize("name", [comparison.name for comparison in script.COMPARISONS])
+def test_every_point_lies_within_its_bound_of_the_model(results, name):
+    points = results[name]
+    broken = [
+        f"{p.series} at {p.x:g}: {p.found.mean:.6g}, model {p.model:.6g}, {script.percent(p.error)}"
+        for p in points
+        if not p.holds
+    ]
+    assert not broken, broken
+    assert sum(p.judged for p in points) >= 11
+
+
+def test_the_bound_of_each_model_would_catch_a_fault(results):
+    # A window that grows by half a packet, as with every second ACK lost, is off by 1 − 1/√2.
+    for name in ("mathis", "padhye", "cubic"):
+        rare = [p for p in results[name] if p.judged and p.x <= 0.001]
+        assert rare
+        assert all(p.bound + (p.found.half_width or 0) / p.model < 0.29 for p in rare)
+
+
+def test_errors_of_the_square_root_vanish_with_the_loss(results):
+    for name in ("periodic loss, ACK for every packet", "periodic loss, ACK for every second"):
+        points = sorted((p for p in results["mathis"] if p.series == name), key=lambda p: p.x)
+        errors = [abs(p.error) for p in points]
+        assert errors == sorted(errors)
+        assert errors[0] < 0.03
+
+
+def test_cubic_settles_above_eq_5_without_fast_convergence_and_below_it_with(results):
+    long_path = [p for p in results["cubic"] if p.x < 5e-4 and "100 ms" in p.series]
+    assert {p.judged for p in long_path} == {True, False}
+    for point in long_path:
+        assert (point.error > 0) == point.judged, point
+
+
+def test_the_page_is_what_the_simulations_give(results):
+    found = script.page(results)
+    assert "{{" not in found
+    path = ROOT / "docs/closed-forms.md"
+    assert path.read_text() == found, "docs/closed-forms.md is stale; run make docs"
+
+
+def test_every_figure_shows_model_and_simulation(results):
+    for comparison in script.COMPARISONS:
+        drawn = script.draw(comparison, results[comparison.name])
+        assert drawn["png"].startswith(b"\x89PNG")
+        svg = drawn["svg"].decode()
+        for text in (comparison.ylabel, comparison.xlabel, results[comparison.name][0].series):
+            assert text in svg
+        for kind in drawn:
+            assert (ROOT / "docs/images/closed-forms" / f"{comparison.name}.{kind}").exists()

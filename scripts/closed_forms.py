@@ -1,0 +1,412 @@
+"""Closed forms beside simulations of what they describe: docs/closed-forms.md and its figures.
+
+Every comparison is a scenario in docs/closed-forms, a formula of `cwnd.models`, and a bound on the
+relative error with its reason. `make docs` runs this; the tests hold the bounds.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from matplotlib.lines import Line2D
+
+import cwnd
+from cwnd import models
+from cwnd.plots import style
+from cwnd.stats import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from matplotlib.axes import Axes
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: Losses as rare as this leave windows that are large beside a packet.
+RARE = 0.001
+#: Payload of the segments of all TCP scenarios, bytes.
+MSS = 1000
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of the model and what the simulation has there."""
+
+    series: str
+    x: float
+    model: float
+    found: Estimate
+    #: Whether the bound holds here; what lies outside the model's range is drawn hollow.
+    judged: bool
+    #: Largest relative error allowed, and no more than the confidence interval beyond it.
+    bound: float
+
+    @property
+    def error(self) -> float:
+        """The relative error of the simulation's mean."""
+        return self.found.mean / self.model - 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the error is within its bound."""
+        interval = (self.found.half_width or 0.0) / self.model
+        return not self.judged or abs(self.error) <= self.bound + interval
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A closed form, the scenarios that it describes, and how their figure looks."""
+
+    name: str
+    title: str
+    scenarios: tuple[str, ...]
+    xlabel: str
+    ylabel: str
+    points: Callable[[list[cwnd.Run]], list[Point]]
+    #: The model between the points: series → x → y.
+    curve: Callable[[str, float], float]
+    logarithmic: bool = False
+
+    def run(self) -> list[Point]:
+        """Simulates its scenarios."""
+        runs = [cwnd.run(DOCS / "closed-forms" / f"{name}.toml") for name in self.scenarios]
+        return self.points(runs)
+
+    def caption(self, points: list[Point]) -> str:
+        """What is seen, with the largest relative error."""
+        judged = [p for p in points if p.judged]
+        text = f"Lines: the model. Points: the simulation. Largest relative error {worst(judged)}"
+        if self.logarithmic:
+            text += f", of losses up to {RARE:g} {worst([p for p in judged if p.x <= RARE])}"
+        text += "."
+        seeds = max(p.found.n for p in points)
+        if seeds > 1:
+            text += f" Means of {seeds} seeds with 95 % confidence intervals."
+        hollow = [p for p in points if not p.judged]
+        if hollow:
+            text += f" Hollow: what the model leaves out, {worst(hollow)}."
+        return text
+
+
+def worst(points: list[Point]) -> str:
+    """The point with the largest relative error, in words."""
+    point = max(points, key=lambda p: abs(p.error))
+    return f"{percent(point.error)} ({point.series}, at {point.x:g})"
+
+
+def percent(share: float) -> str:
+    """A relative error for people: `+1.5 %`."""
+    return f"{100 * share:+.1f} %".replace("-", "−")
+
+
+def cells(run: cwnd.Run) -> Iterable[tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]]:
+    """Each point of a sweep: its scenario, its flows and its links, of all seeds together."""
+    rows = list(zip(run.runs.iter_rows(named=True), run.resolved, strict=True))
+    grouped: dict[tuple[str, ...], list[int]] = {}
+    for index, (row, _) in enumerate(rows):
+        grouped.setdefault(tuple(row[c] for c in run.axis_columns), []).append(index)
+    for members in grouped.values():
+        ids = [rows[i][0]["run_id"] for i in members]
+        mine = pl.col("run_id").is_in(ids)
+        yield tomllib.loads(rows[members[0]][1]), run.flows.filter(mine), run.links.filter(mine)
+
+
+def per_seed(frame: pl.DataFrame, value: pl.Expr) -> Estimate:
+    """The mean over seeds of the mean over the rows of each."""
+    values = frame.group_by("run_id", maintain_order=True).agg(value.mean().alias("v"))["v"]
+    distinct = values.to_list()
+    estimate = Estimate.of(distinct)
+    if estimate is None:
+        raise ValueError("a comparison without a run")
+    return estimate
+
+
+def seconds(text: str) -> float:
+    """A resolved duration in seconds."""
+    number, unit = text.split()
+    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+
+def delivered_window(rtt_s: float) -> pl.Expr:
+    """Packets delivered per round trip."""
+    return pl.col("goodput_bit_s") / 8 / MSS * rtt_s
+
+
+# Mathis et al. -----------------------------------------------------------------------------------
+
+
+def mathis_c(series: str) -> float:
+    """C of a series: table 1 of the paper, over √b."""
+    c = models.MATHIS_PERIODIC if series.startswith("periodic") else models.MATHIS_RANDOM
+    return c / 2**0.5 if series.endswith("second") else c
+
+
+def mathis_points(runs: list[cwnd.Run]) -> list[Point]:
+    """Packets per round trip against p."""
+    points = []
+    for run in runs:
+        for scenario, flows, _ in cells(run):
+            link, flow = scenario["dumbbell"], scenario["flow"]["main"]
+            every = link["loss_every"]
+            p = link["loss"] if every == "none" else 1 / every
+            pattern = "random loss" if every == "none" else "periodic loss"
+            acks = {1: "every packet", 2: "every second"}[flow["endpoint"]["ack_every"]]
+            series = f"{pattern}, ACK for {acks}"
+            found = per_seed(flows, delivered_window(seconds(flow["rtt"])))
+            bound = MATHIS_BOUND * p**0.5
+            points.append(
+                Point(series, p, models.mathis_window(p, mathis_c(series)), found, True, bound)
+            )
+    return points
+
+
+#: Times √p: a tooth lasts 0.82·√(b/p) round trips, and up to three of them (the round of the loss,
+#: the recovery, the first delayed ACK after it) are not in the model.
+MATHIS_BOUND = 2.5
+
+MATHIS = Comparison(
+    name="mathis",
+    title="Mathis et al.: 1/√p",
+    scenarios=("mathis-periodic", "mathis-random"),
+    xlabel="Loss probability p",
+    ylabel="Window (packets per RTT)",
+    points=mathis_points,
+    curve=lambda series, p: models.mathis_window(p, mathis_c(series)),
+    logarithmic=True,
+)
+
+# Padhye et al. -----------------------------------------------------------------------------------
+
+#: Round-trip time and first timeout of padhye.toml, s.
+PADHYE_RTT, PADHYE_TIMEOUT = 0.1, 1.0
+#: The model takes windows for real numbers and rounds for independent; its authors find errors of
+#: this size between model and measurements (§ 3).
+PADHYE_BOUND = 0.15
+
+
+def padhye_rate(series: str, p: float) -> float:
+    """The model for a series."""
+    b = 2 if series.endswith("second packet") else 1
+    return models.padhye_throughput(p, PADHYE_RTT, PADHYE_TIMEOUT, b)
+
+
+def padhye_points(runs: list[cwnd.Run]) -> list[Point]:
+    """Packets sent per second against p."""
+    points = []
+    for scenario, flows, _ in cells(runs[0]):
+        p = scenario["dumbbell"]["loss"]
+        b = scenario["flow"]["main"]["endpoint"]["ack_every"]
+        series = {1: "ACK for every packet", 2: "ACK for every second packet"}[b]
+        found = per_seed(flows, pl.col("segments_sent") / pl.col("duration_s"))
+        points.append(Point(series, p, padhye_rate(series, p), found, True, PADHYE_BOUND))
+    return points
+
+
+PADHYE = Comparison(
+    name="padhye",
+    title="Padhye et al.: the full model, with timeouts",
+    scenarios=("padhye",),
+    xlabel="Loss probability p",
+    ylabel="Sending rate (packets/s)",
+    points=padhye_points,
+    curve=padhye_rate,
+    logarithmic=True,
+)
+
+# The saw-tooth -----------------------------------------------------------------------------------
+
+#: The path holds 125 packets: the fluid limit is off by about one of them.
+SAW_TOOTH_BOUND = 0.01
+
+
+def saw_tooth_points(runs: list[cwnd.Run]) -> list[Point]:
+    """Utilisation against the buffer."""
+    points = []
+    for scenario, _, links in cells(runs[0]):
+        buffer = float(scenario["dumbbell"]["queue"]["limit"].removesuffix(" BDP"))
+        beta = scenario["flow"]["main"]["controller"]["beta"]
+        found = per_seed(links.filter(pl.col("link") == "bottleneck"), pl.col("utilisation"))
+        model = models.utilisation(beta, buffer)
+        points.append(Point(f"β = {beta}", buffer, model, found, True, SAW_TOOTH_BOUND))
+    return points
+
+
+SAW_TOOTH = Comparison(
+    name="saw-tooth",
+    title="The saw-tooth: utilisation for any buffer and β",
+    scenarios=("saw-tooth",),
+    xlabel="Buffer, in bandwidth-delay products",
+    ylabel="Utilisation",
+    points=saw_tooth_points,
+    curve=lambda series, buffer: models.utilisation(float(series.removeprefix("β = ")), buffer),
+)
+
+# CUBIC -------------------------------------------------------------------------------------------
+
+#: A window that is off by a share x comes nearer by 0.7·x³ a cycle, so that x = 12 % after slow
+#: start is still 9 % after 40 cycles.
+CUBIC_BOUND = 0.1
+#: As with Mathis, times √p: recovery is not in the model.
+CUBIC_RENO_BOUND = 2.0
+
+
+def cubic_points(runs: list[cwnd.Run]) -> list[Point]:
+    """Packets per round trip against p."""
+    points = []
+    for scenario, flows, _ in cells(runs[0]):
+        flow = scenario["flow"]["main"]
+        rtt_s, p = seconds(flow["rtt"]), 1 / scenario["dumbbell"]["loss_every"]
+        fast = flow["controller"]["fast_convergence"]
+        series = f"RTT {1000 * rtt_s:.0f} ms{', fast convergence' if fast else ''}"
+        reno = models.cubic_window(p, rtt_s) < models.reno_friendly_window(p)
+        bound = max(CUBIC_RENO_BOUND * p**0.5, 0.03) if reno else CUBIC_BOUND
+        found = per_seed(flows, delivered_window(rtt_s))
+        model = models.response_window(p, rtt_s)
+        points.append(Point(series, p, model, found, not fast, bound))
+    return points
+
+
+def cubic_curve(series: str, p: float) -> float:
+    """The model for a series."""
+    return models.response_window(p, float(series.split()[1]) / 1000)
+
+
+CUBIC = Comparison(
+    name="cubic",
+    title="CUBIC: the steady state",
+    scenarios=("cubic",),
+    xlabel="Loss probability p",
+    ylabel="Window (packets per RTT)",
+    points=cubic_points,
+    curve=cubic_curve,
+    logarithmic=True,
+)
+
+# M/D/1 -------------------------------------------------------------------------------------------
+
+#: Beyond the confidence interval. The wait is whole nanoseconds, the rate exact: nothing is left.
+MD1_BOUND = 0.005
+#: Service time of md1.toml, s.
+MD1_SERVICE = 0.001
+
+
+def md1_points(runs: list[cwnd.Run]) -> list[Point]:
+    """Mean wait against the load."""
+    points = []
+    for scenario, _, links in cells(runs[0]):
+        number, unit = scenario["flow"]["main"]["workload"]["rate"].split()
+        load = float(number) * {"kbit/s": 1e3, "Mbit/s": 1e6}[unit] / 8e6
+        link = links.filter(pl.col("link") == "bottleneck")
+        found = per_seed(link, pl.col("qdelay_mean_us") / 1000)
+        model = 1000 * models.md1_wait(load, MD1_SERVICE)
+        points.append(Point("M/D/1", load, model, found, True, MD1_BOUND))
+    return points
+
+
+MD1 = Comparison(
+    name="md1",
+    title="M/D/1: Poisson datagrams",
+    scenarios=("md1",),
+    xlabel="Load ρ",
+    ylabel="Mean wait (ms)",
+    points=md1_points,
+    curve=lambda _, load: 1000 * models.md1_wait(load, MD1_SERVICE),
+)
+
+COMPARISONS = (MATHIS, PADHYE, SAW_TOOTH, CUBIC, MD1)
+
+# The page ----------------------------------------------------------------------------------------
+
+#: Points of a model's line.
+STEPS = 200
+
+
+def draw(comparison: Comparison, points: list[Point]) -> dict[str, bytes]:
+    """The figure: model and simulation."""
+    with style.styled():
+        figure = style.figure(3.1, width=5.6)
+        panel = figure.subplots()
+        for index, series in enumerate(dict.fromkeys(p.series for p in points)):
+            _draw_series(panel, comparison, index, [p for p in points if p.series == series])
+        if comparison.logarithmic:
+            panel.set_xscale("log")
+            panel.set_yscale("log")
+        panel.set_xlabel(comparison.xlabel)
+        panel.set_ylabel(comparison.ylabel)
+        panel.legend(handles=_legend(points))
+    return style.render(figure, "png", "svg")
+
+
+def _legend(points: list[Point]) -> list[Line2D]:
+    handles = []
+    for index, series in enumerate(dict.fromkeys(p.series for p in points)):
+        judged = all(p.judged for p in points if p.series == series)
+        look = style.points(index) if judged else {**style.points(index), "linestyle": "none"}
+        fill = style.colour(index) if judged else "white"
+        handles.append(Line2D([], [], label=series, markerfacecolor=fill, **look))
+    intervals = any(p.found.half_width for p in points)
+    simulation = "simulation, 95 % confidence" if intervals else "simulation"
+    return [
+        *handles,
+        Line2D([], [], color="#777777", label="model"),
+        Line2D([], [], color="#777777", linestyle="none", marker="o", label=simulation),
+    ]
+
+
+def _draw_series(panel: Axes, comparison: Comparison, index: int, points: list[Point]) -> None:
+    points = sorted(points, key=lambda p: p.x)
+    judged = all(p.judged for p in points)
+    look: dict[str, Any] = {"color": style.colour(index)}
+    intervals = [p.found.half_width for p in points if p.found.half_width is not None]
+    panel.errorbar(
+        [p.x for p in points],
+        [p.found.mean for p in points],
+        yerr=intervals or None,
+        linestyle="none",
+        marker=style.MARKERS[index],
+        markerfacecolor=look["color"] if judged else "white",
+        **look,
+    )
+    if not judged:
+        return
+    low, high = points[0].x, points[-1].x
+    steps = [i / STEPS for i in range(STEPS + 1)]
+    if comparison.logarithmic:
+        xs = [low * (high / low) ** s for s in steps]
+    else:
+        xs = [low + (high - low) * s for s in steps]
+    ys = [comparison.curve(points[0].series, x) for x in xs]
+    panel.plot(xs, ys, linestyle=style.DASHES[index % len(style.DASHES)], zorder=1, **look)
+
+
+def page(results: dict[str, list[Point]]) -> str:
+    """The page as Markdown: the template with a figure and its caption at each place."""
+    text = (DOCS / "closed-forms" / "template.md").read_text()
+    for comparison in COMPARISONS:
+        image = f"images/closed-forms/{comparison.name}"
+        files = [f"[{name}.toml](closed-forms/{name}.toml)" for name in comparison.scenarios]
+        figure = (
+            f"![{comparison.title}]({image}.png)\n\n"
+            f"*{comparison.caption(results[comparison.name])}*\n"
+            f"([SVG]({image}.svg); {', '.join(files)})"
+        )
+        text = text.replace(f"{{{{{comparison.name}}}}}", figure)
+    return text
+
+
+def main() -> None:
+    """Writes the page and its figures."""
+    results = {comparison.name: comparison.run() for comparison in COMPARISONS}
+    images = DOCS / "images" / "closed-forms"
+    images.mkdir(parents=True, exist_ok=True)
+    for comparison in COMPARISONS:
+        for kind, data in draw(comparison, results[comparison.name]).items():
+            (images / f"{comparison.name}.{kind}").write_bytes(data)
+    (DOCS / "closed-forms.md").write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()
