@@ -101,8 +101,11 @@ def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.D
         raise InputError(f"there is no link `{link}` in this result; there are {', '.join(links)}")
     flows = run.flows if group is None else run.flows.filter(pl.col("group") == group)
     keys = ["run_id", *run.key_columns]
-    # Fairness is between flows that share for as long as they run; transfers that end do not.
-    shares = pl.col("goodput_bit_s").filter(pl.col("size_bytes").is_null())
+    # Fairness is between flows that share for as long as they run; transfers that end do not, nor
+    # do datagrams, which give way to nobody.
+    shares = pl.col("goodput_bit_s").filter(
+        pl.col("size_bytes").is_null() & (pl.col("controller") != "none")
+    )
     of_flows = flows.group_by("run_id").agg(
         (pl.col("delivered_bytes").sum() * 8).alias("goodput_bit_s"),
         (pl.col("throughput_bit_s") * pl.col("duration_s")).sum(),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean, stdev
 
 import polars as pl
 import pytest
+from conftest import SHORT
 
 import cwnd
 from cwnd.errors import InputError
@@ -85,6 +87,19 @@ def test_goodput_is_what_all_flows_got_over_the_measured_time(short: cwnd.Run):
 def test_a_single_flow_and_idle_flows_have_no_fairness(short: cwnd.Run):
     assert short.per_run()["jain"].to_list() == [None]
     assert with_goodputs(short, [0.0, 0.0]).per_run()["jain"].to_list() == [None]
+
+
+def test_datagrams_are_no_part_of_fairness(tmp_path: Path):
+    crowd = 'workload = { kind = "udp", rate = "1 Mbit/s", size = "1000 B" }'
+    path = tmp_path / "crowd.toml"
+    path.write_text(SHORT + f'\n[flow.crowd]\ncount = 3\nrtt = "20 ms"\n{crowd}\n')
+    run = cwnd.run(path)
+    assert run.flows["controller"].to_list() == ["newreno", "none", "none", "none"]
+    assert run.flows["rtt_p50_us"].null_count() == 3
+    rows = run.per_run()
+    assert rows["jain"].to_list() == [None], "one flow shares with nobody"
+    assert rows["goodput_bit_s"][0] == pytest.approx(run.flows["delivered_bytes"].sum() * 8 / 2)
+    assert run.per_run(group="crowd")["jain"].to_list() == [None]
 
 
 def test_the_busiest_link_is_shown_unless_another_is_asked_for(short: cwnd.Run):

@@ -220,3 +220,14 @@ def test_cwnd_plot_answers_what_it_cannot_draw(saved: Cli, options: list[str]):
     answer = saved("plot", "sweep", *options)
     assert answer.code == 2
     assert answer.err.startswith("error: ")
+
+
+def test_datagrams_have_no_windows_to_draw(tmp_path: Path):
+    path = tmp_path / "crowd.toml"
+    crowd = 'workload = { kind = "udp", rate = "9 Mbit/s", size = "1000 B", arrivals = "poisson" }'
+    path.write_text(SHORT.split("[flow.main]")[0] + f'[flow.crowd]\nrtt = "20 ms"\n{crowd}\n')
+    run = cwnd.run(path)
+    with pytest.raises(InputError, match="all of its flows are datagrams"):
+        run.plot("timeseries")
+    run.save(tmp_path / "out")
+    assert {p.stem for p in (tmp_path / "out/plots").iterdir()} == {"qdelay"}

@@ -145,6 +145,8 @@ def _one_run(
         name += f" (seed {chosen['seed']})"
     flows = run.series.filter(mine)
     if flows.is_empty():
+        if not run.link_series.is_empty():
+            raise InputError("this result has no windows to draw: all of its flows are datagrams")
         raise InputError('this result has no time series: its scenario has `sample = "none"`')
     return flows, run.link_series.filter(mine), name
 
