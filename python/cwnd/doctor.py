@@ -177,6 +177,7 @@ def _clang() -> Check:
 
 
 def _tshark() -> Check:
+    # `cwnd run --pcap` writes captures without it; it reads them, and the tests compare with it.
     return _tool("tshark", "capture", "--version", "apt install tshark")
 
 

@@ -34,6 +34,7 @@ def test_what_is_required_and_lacking_returns_3(cli: Cli):
     answer = cli("doctor", "--require", "capture", env={"PATH": "/nonexistent"})
     assert answer.code == 3
     assert "tshark" in answer.out
+    assert "capture: lacks something\n" in answer.out
     assert cli("doctor", "--require", "simulator").code == 0
 
 

@@ -29,7 +29,7 @@ def doctor(
 
     Args:
         require: What must work: the simulator, the testbed of real TCP endpoints, controllers in
-            the kernel, or packet capture; may be given again.
+            the kernel, or reading of packet captures; may be given again.
         json: Machine-readable output.
     """
     from cwnd.doctor import PURPOSES, examine, missing
@@ -41,7 +41,8 @@ def doctor(
     else:
         output.show(_table(checks))
         for purpose, fine in able.items():
-            later = "" if purpose == "simulator" else " (this version of cwnd does not use it yet)"
+            used = purpose in ("simulator", "capture")
+            later = "" if used else " (this version of cwnd does not use it yet)"
             output.line(f"{purpose}: {'ready' if fine else 'lacks something'}{later}")
     needed = ["simulator", *require]
     return 0 if all(able[purpose] for purpose in needed) else MachineError.exit_code
