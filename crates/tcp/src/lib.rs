@@ -10,6 +10,8 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+#[cfg(test)]
+mod vectors;
 
 pub use config::Config;
 pub use params::{Params, Recovery};

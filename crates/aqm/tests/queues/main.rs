@@ -8,3 +8,4 @@ mod fq_codel;
 mod invariants;
 mod pie;
 mod red;
+mod vectors;

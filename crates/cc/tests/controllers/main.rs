@@ -10,3 +10,5 @@ mod newreno;
 mod presets;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod vectors;

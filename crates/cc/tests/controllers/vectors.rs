@@ -1,0 +1,141 @@
+//! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
+
+use cwnd_cc::{AckSample, Controller, ControllerParams, Path, Phase, Signal, Start, Window};
+use cwnd_units::{Duration, ParamsChoice, Time, Value};
+use serde_json::Value as Json;
+
+/// How far a window may be from a real number of the vector, bytes; the files say so too.
+const NEAR: f64 = 1e-6;
+
+/// Replays all cases of a file; `kind` is the controller, where a case does not name its own.
+fn replay(text: &str, kind: &str) {
+    let file: Json = serde_json::from_str(text).unwrap();
+    let near = file["tolerance"]["cwnd"].as_f64().unwrap();
+    assert!(near == 0.0 || near == NEAR);
+    for case in file["cases"].as_array().unwrap() {
+        run(case, case["controller"].as_str().unwrap_or(kind), near);
+    }
+}
+
+fn run(case: &Json, kind: &str, near: f64) {
+    let mut controller = params(kind, case).build(&start(&case["start"]));
+    let mut delivered = 0;
+    for (number, event) in case["events"].as_array().unwrap().iter().enumerate() {
+        delivered += event["acked"].as_u64().unwrap_or(0);
+        let path = path(case, event, delivered);
+        match signal(event) {
+            Some(signal) => controller.on_signal(&path, signal),
+            None => controller.on_ack(&path, &ack(event)),
+        }
+        let at = || format!("{}, event {number}: {event}", case["name"]);
+        let Window { cwnd, ssthresh } = controller.window();
+        let expected = event["cwnd"].as_f64().unwrap();
+        let bounds = (expected - near).floor()..=(expected + near).floor();
+        assert!(bounds.contains(&(cwnd as f64)), "cwnd {cwnd}, {}", at());
+        assert_eq!(ssthresh, event["ssthresh"].as_u64().unwrap_or(u64::MAX), "{}", at());
+    }
+}
+
+/// The case's parameters; those of a preset must be what the case says they are.
+fn params(kind: &str, case: &Json) -> ControllerParams {
+    let mut params = ControllerParams::of_kind(kind).expect("a kind");
+    if let Some(preset) = case["preset"].as_str() {
+        assert!(params.params_mut().apply_preset(preset), "{preset}");
+    }
+    for (name, value) in case["parameters"].as_object().unwrap() {
+        let value = match value {
+            Json::Null => Value::Text("none".to_owned()),
+            Json::Bool(b) => Value::Bool(*b),
+            Json::String(s) => Value::Text(s.clone()),
+            Json::Number(n) if n.is_i64() => Value::Integer(n.as_i64().unwrap()),
+            other => Value::Float(other.as_f64().unwrap()),
+        };
+        if case["preset"].is_null() {
+            params.params_mut().set(name, &value).unwrap();
+        } else {
+            let ours = params.params().get(name).expect("a parameter");
+            assert!(
+                same(&ours, &value),
+                "{kind} {}: {name} = {ours:?}, not {value:?}",
+                case["preset"]
+            );
+        }
+    }
+    params.params().check().unwrap();
+    params
+}
+
+fn same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Float(a), Value::Float(b)) => (a - b).abs() < 1e-15,
+        (a, b) => a == b,
+    }
+}
+
+fn start(start: &Json) -> Start {
+    Start {
+        mss: u32::try_from(start["mss"].as_u64().unwrap()).unwrap(),
+        initial_window: start["initial_window"].as_u64().unwrap(),
+        initial_ssthresh: start["initial_ssthresh"].as_u64().unwrap_or(u64::MAX),
+        max_window: u64::MAX,
+    }
+}
+
+/// What the transport knows; facts that an event leaves out are those of `vectors/README.md`.
+fn path(case: &Json, event: &Json, delivered: u64) -> Path {
+    let srtt = Duration(event["srtt_ns"].as_u64().unwrap_or(100_000_000));
+    Path {
+        now: Time(event["now_ns"].as_u64().unwrap()),
+        mss: u32::try_from(case["start"]["mss"].as_u64().unwrap()).unwrap(),
+        srtt: Some(srtt),
+        min_rtt: Some(srtt),
+        flight_size: event["flight"].as_u64().unwrap(),
+        delivered,
+        phase: match event["phase"].as_str() {
+            None => Phase::Open,
+            Some("cwr") => Phase::Cwr,
+            Some("recovery") => Phase::Recovery,
+            Some("loss") => Phase::Loss,
+            Some(other) => panic!("{other}"),
+        },
+        cwnd_limited: event["limited"].as_bool().unwrap_or(true),
+        round: event["round"].as_u64().unwrap_or(0),
+    }
+}
+
+fn signal(event: &Json) -> Option<Signal> {
+    Some(match event["event"].as_str().unwrap() {
+        "ack" => return None,
+        "loss" => Signal::Loss,
+        "ecn" => Signal::EcnEcho,
+        "timeout" => {
+            Signal::Timeout { nth: u32::try_from(event["nth"].as_u64().unwrap_or(1)).unwrap() }
+        }
+        "idle" => Signal::Idle { idle: Duration::from_secs(3) },
+        other => panic!("{other}"),
+    })
+}
+
+fn ack(event: &Json) -> AckSample {
+    AckSample {
+        acked_bytes: event["acked"].as_u64().unwrap(),
+        rtt: event["rtt_ns"].as_u64().map(Duration),
+        ece: event["ece"].as_bool().unwrap_or(false),
+        feedback: 0,
+    }
+}
+
+#[test]
+fn newreno_is_that_of_rfc_5681_and_each_reading_of_abe_what_it_says() {
+    replay(include_str!("../../../../vectors/newreno.json"), "newreno");
+}
+
+#[test]
+fn cubic_is_that_of_rfc_9438_and_each_reading_of_abe_what_it_says() {
+    replay(include_str!("../../../../vectors/cubic.json"), "cubic");
+}
+
+#[test]
+fn hystart_is_that_of_rfc_9406() {
+    replay(include_str!("../../../../vectors/hystart.json"), "");
+}

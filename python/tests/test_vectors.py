@@ -1,0 +1,86 @@
+"""The algorithm vectors: fresh, valid, and what their README says of them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+
+import jsonschema
+import pytest
+from conftest import ROOT
+
+VECTORS = ROOT / "vectors"
+REFERENCE = ROOT / "tests" / "reference"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    sys.path.insert(0, str(REFERENCE))
+    try:
+        yield importlib.import_module
+    finally:
+        sys.path.remove(str(REFERENCE))
+
+
+def names():
+    return sorted(path.stem for path in VECTORS.glob("*.json") if path.stem != "schema")
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_vectors_are_what_the_reference_computes(reference, name):
+    written = (VECTORS / f"{name}.json").read_text(encoding="utf-8")
+    assert reference("generate").text(name) == written, "run make vectors"
+
+
+def test_there_is_a_file_for_each_algorithm(reference):
+    assert names() == sorted(reference("generate").FILES)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_vectors_fit_their_schema(name):
+    schema = json.loads((VECTORS / "schema.json").read_text())
+    vectors = json.loads((VECTORS / f"{name}.json").read_text())
+    # One of each kind of event is enough: the rest are alike, and many.
+    for case in vectors["cases"]:
+        kinds = {}
+        for event in case["events"]:
+            kinds.setdefault(event[0] if isinstance(event, list) else event["event"], event)
+        case["events"] = list(kinds.values())
+    jsonschema.validate(vectors, schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_every_verdict_of_every_queue_is_there():
+    hits = set()
+    for name in ("red", "codel", "pie", "fq-codel"):
+        for case in json.loads((VECTORS / f"{name}.json").read_text())["cases"]:
+            for event in case["events"]:
+                told = {"enqueue": 6, "dequeue": 3}.get(event[0])
+                hits |= {(name, *hit[1:]) for hit in event[told]} if told else set()
+    assert hits == {
+        ("red", "drop", "overlimit"),
+        ("red", "drop", "red_early"),
+        ("red", "mark", "red_early"),
+        ("red", "drop", "red_forced"),
+        ("red", "mark", "red_forced"),
+        ("codel", "drop", "overlimit"),
+        ("codel", "drop", "codel"),
+        ("codel", "mark", "codel"),
+        ("pie", "drop", "overlimit"),
+        ("pie", "drop", "pie"),
+        ("pie", "mark", "pie"),
+        ("fq-codel", "drop", "overlimit"),
+        ("fq-codel", "drop", "codel"),
+        ("fq-codel", "mark", "codel"),
+    }
+
+
+def test_a_decision_that_hangs_on_the_last_digits_is_refused(reference):
+    exact = reference("exact")
+    a = exact.real("0.1")
+    assert exact.less(a, exact.real("0.1000001"))
+    assert not exact.less(a, a)
+    with pytest.raises(exact.AmbiguousError):
+        exact.less(a, exact.real("0.10000000001"))
+    with pytest.raises(exact.AmbiguousError):
+        exact.floor(exact.real("14479.9999999"))

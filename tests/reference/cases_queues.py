@@ -1,0 +1,279 @@
+"""What arrives at the queues in the vectors: recordings of a bottleneck, at several line rates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from exact import Uniforms
+from queues import CoDel, FqCoDel, LinuxPie, Packet, Pie, Queue, Red
+
+HERE = Path(__file__).parent
+MS = 1_000_000
+NS = 1_000_000_000
+MBIT = 1_000_000
+BITS = 8
+
+RED: dict[str, Any] = {
+    "min_th": 5,
+    "max_th": 15,
+    "max_p": 0.1,
+    "w_q": 0.002,
+    "limit_packets": 1000,
+    "mean_packet": 1500,
+    "mode": "packets",
+    "gentle": False,
+    "wait": False,
+    "ecn": True,
+    "forced": "drop",
+}
+CODEL: dict[str, Any] = {
+    "target_ns": 5 * MS,
+    "interval_ns": 100 * MS,
+    "limit_packets": 1000,
+    "mtu": 1500,
+    "ecn": True,
+}
+FQ_CODEL: dict[str, Any] = {**CODEL, "quantum": 1514, "limit_packets": 10240, "flows": 65536}
+PIE: dict[str, Any] = {
+    "target_ns": 15 * MS,
+    "t_update_ns": 15 * MS,
+    "alpha": 0.125,
+    "beta": 1.25,
+    "max_burst_ns": 150 * MS,
+    "limit_packets": 1000,
+    "mean_packet": 1500,
+    "derandomise": False,
+    "byte_mode": False,
+    "ecn": True,
+    "mark_ecnth": 0.1,
+}
+LINUX_PIE: dict[str, Any] = {
+    **PIE,
+    "target_ns": 20 * MS,
+    "t_update_ns": 30 * MS,
+    "max_burst_ns": 100 * MS,
+}
+
+
+def arrivals(name: str) -> list[Packet]:
+    """A recording."""
+    lines = (HERE / "arrivals" / f"{name}.csv").read_text().splitlines()[1:]
+    rows = (tuple(map(int, line.split(","))) for line in lines)
+    return [Packet(i, size, ecn, flow, time) for i, (time, size, ecn, flow) in enumerate(rows)]
+
+
+def drive(queue: Queue, packets: list[Packet], *, timer_ns: int | None) -> list[list[Any]]:
+    """Packets arrive, a line of the queue's rate takes them one by one, timers fire.
+
+    Ties: line, timer, arrival.
+    """
+    never = 1 << 62
+    rows: list[list[Any]] = []
+    free_at = never
+    timer_at = timer_ns or never
+    waiting = list(reversed(packets))
+    drained = 0
+
+    def take(now: int) -> int:
+        sent = queue.dequeue(now)
+        rows.append(["dequeue", now, sent.id if sent else None, hits()])
+        return now + sent.size * BITS * NS // queue.rate if sent else never
+
+    def hits() -> list[list[Any]]:
+        told = [list(h) for h in queue.hits]
+        queue.hits.clear()
+        return told
+
+    while (waiting or free_at != never) and drained < DRAIN:
+        arrives = waiting[-1].entered if waiting else never
+        if free_at <= min(arrives, timer_at):
+            free_at = take(free_at)
+            drained += 0 if waiting else 1
+        elif timer_at <= arrives:
+            queue.timer(timer_at)
+            rows.append(["update", timer_at, queue.state()])
+            timer_at += timer_ns or never
+        else:
+            p = waiting.pop()
+            queue.enqueue(p)
+            row = ["enqueue", p.entered, p.id, p.size, p.ecn, p.flow, hits()]
+            rows.append([*row, queue.state()] if isinstance(queue, Red) else row)
+            if free_at == never:
+                free_at = take(p.entered)
+    return rows
+
+
+#: Packets that still leave after the last has come.
+DRAIN = 200
+
+
+def case(
+    name: str,
+    source: str,
+    kind: type[Queue],
+    parameters: dict[str, Any],
+    line: tuple[str, float],
+    **more: Any,
+) -> dict[str, Any]:
+    """One case."""
+    recording, mbit = line
+    rate = round(mbit * MBIT)
+    uniforms: dict[str, Any] = {}
+    packets = arrivals(recording)
+    if shorten := more.get("shortened_by", 0):
+        # Packets of many sizes: no two queues hold as much.
+        packets = [p._replace(size=max(p.size - shorten * p.id % 1000, 40)) for p in packets]
+    queue = kind(parameters, rate)
+    if isinstance(queue, Red | Pie):
+        queue.uniforms = Uniforms(1, name)
+    events = drive(queue, packets, timer_ns=parameters.get("t_update_ns"))
+    if isinstance(queue, Red | Pie):
+        uniforms = {"uniforms": queue.uniforms.used}
+    return {
+        "name": name,
+        "source": source,
+        **more,
+        "recording": recording,
+        "rate_bit_per_s": rate,
+        "parameters": parameters,
+        **uniforms,
+        "events": events,
+    }
+
+
+def red() -> list[dict[str, Any]]:
+    """All cases of RED."""
+    paper = "Floyd & Jacobson 1993 § 4, Fig. 2 and eq. 1 to 3"
+    quick = {**RED, "w_q": 0.02}
+    return [
+        case(
+            "the paper's RED marks",
+            paper,
+            Red,
+            {**quick, "max_p": 0.02, "max_th": 30, "forced": "mark"},
+            ("bulk", 5.6),
+        ),
+        case(
+            "idle times age the average",
+            paper,
+            Red,
+            {**quick, "w_q": 0.05, "min_th": 2, "max_th": 16},
+            ("on-off", 4.2),
+        ),
+        case(
+            "gentle, and forced drops",
+            f"{paper}; Floyd 2000 (gentle); RFC 3168 § 7",
+            Red,
+            {**quick, "gentle": True, "limit_packets": 36},
+            ("overload", 5),
+        ),
+        case(
+            "bytes, marks apart, as ns-2",
+            f"{paper}; § 4 (bytes); ns-2 wait_",
+            Red,
+            {
+                **quick,
+                "mode": "bytes",
+                "wait": True,
+                "mean_packet": 1000,
+                "min_th": 6000,
+                "max_th": 60000,
+            },
+            ("overload", 6.5),
+        ),
+    ]
+
+
+def codel() -> list[dict[str, Any]]:
+    """All cases of CoDel."""
+    rfc = "RFC 8289 § 5.2 to 5.6"
+    mixed = f"{rfc}; marks: RFC 8289 § 4.1"
+    return [
+        case("drops only", rfc, CoDel, {**CODEL, "ecn": False}, ("bulk", 5.2)),
+        case("marks and drops", mixed, CoDel, CODEL, ("bulk", 5.2)),
+        case("overload, dropped only", rfc, CoDel, {**CODEL, "ecn": False}, ("overload", 4.4)),
+        case(
+            "overload with a short limit",
+            mixed,
+            CoDel,
+            {**CODEL, "limit_packets": 40},
+            ("overload", 4.4),
+        ),
+        case(
+            "again and again, 1 ms and 20 ms",
+            mixed,
+            CoDel,
+            {**CODEL, "target_ns": MS, "interval_ns": 20 * MS},
+            ("on-off", 3.2),
+        ),
+    ]
+
+
+def pie() -> list[dict[str, Any]]:
+    """All cases of PIE."""
+    rfc = "RFC 8033 § 4.1 to 4.4, § 5.1, § 5.5, Appendix A"
+    linux = "Linux 3.17 net/sched/sch_pie.c, in real numbers"
+    return [
+        case("drops only", rfc, Pie, {**PIE, "ecn": False}, ("overload", 5)),
+        case("marks up to 10 %", rfc, Pie, PIE, ("bulk", 5.95)),
+        case(
+            "bursts and pauses",
+            rfc,
+            Pie,
+            {**PIE, "target_ns": 5 * MS, "max_burst_ns": 45 * MS, "mark_ecnth": None},
+            ("on-off", 3.4),
+        ),
+        case("drops made even", f"{rfc}; § 5.4", Pie, {**PIE, "derandomise": True}, ("bulk", 5.7)),
+        case(
+            "bytes, made even",
+            f"{rfc}; § 5.4",
+            Pie,
+            {**PIE, "derandomise": True, "byte_mode": True, "limit_packets": 70},
+            ("overload", 5),
+        ),
+        case("Linux 3.17", linux, LinuxPie, LINUX_PIE, ("bulk", 5.7), preset="linux-3.17"),
+        case(
+            "Linux 3.17 that marks at any probability",
+            f"Khademi et al. 2017 (ABE) § IV-A; {linux}",
+            LinuxPie,
+            {**LINUX_PIE, "mark_ecnth": None},
+            ("bulk", 5.2),
+            preset="abe",
+        ),
+        case(
+            "Linux 3.17, overload", linux, LinuxPie, LINUX_PIE, ("overload", 4), preset="linux-3.17"
+        ),
+        case(
+            "Linux 3.17, bursts and pauses",
+            linux,
+            LinuxPie,
+            {**LINUX_PIE, "ecn": False},
+            ("on-off", 3.4),
+            preset="linux-3.17",
+        ),
+    ]
+
+
+def fq_codel() -> list[dict[str, Any]]:
+    """All cases of FQ-CoDel."""
+    rfc = "RFC 8290 § 4.1 and 4.2; RFC 8289 § 5"
+    return [
+        case("four flows", rfc, FqCoDel, FQ_CODEL, ("bulk", 5)),
+        case(
+            "sixteen flows, drops only",
+            rfc,
+            FqCoDel,
+            {**FQ_CODEL, "ecn": False, "quantum": 300},
+            ("overload", 4.4),
+        ),
+        case(
+            "a short limit: the fattest queue gives way",
+            rfc,
+            FqCoDel,
+            {**FQ_CODEL, "limit_packets": 30},
+            ("overload", 3),
+            shortened_by=37,
+        ),
+        case("flows come and go", rfc, FqCoDel, FQ_CODEL, ("on-off", 3.2)),
+    ]

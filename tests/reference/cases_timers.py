@@ -1,0 +1,146 @@
+"""What happens to the timer and to PRR in the vectors."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from timers import Prr, Rto
+
+MS = 1_000_000
+S = 1_000 * MS
+MSS = 1448
+
+STANDARD: dict[str, Any] = {
+    "min_ns": S,
+    "initial_ns": S,
+    "max_ns": 60 * S,
+    "granularity_ns": 1,
+    "backoff": "exponential",
+    "backoff_after": 0,
+}
+
+
+def rto_case(
+    name: str, source: str, changes: dict[str, Any], seed: int, samples: list[int | None]
+) -> dict[str, Any]:
+    """`samples` are RTTs in ns, or None for an expiry; with a seed, random ones follow."""
+    parameters = {**STANDARD, **changes}
+    draw = Random(seed)
+    for _ in range(60 if seed else 0):
+        if draw.random() < 0.2:
+            samples.extend([None] * draw.randint(1, 9))
+        samples.extend(draw.randint(1 * MS, 400 * MS) for _ in range(draw.randint(1, 3)))
+    rto = Rto(**parameters)
+    rows: list[dict[str, Any]] = [{"event": "start", **shown(rto)}]
+    for sample in samples:
+        if sample is None:
+            rto.expired += 1
+            rows.append({"event": "expiry", **shown(rto)})
+        else:
+            rto.sample(sample)
+            rows.append({"event": "sample", "rtt_ns": sample, **shown(rto)})
+    return {"name": name, "source": source, "parameters": parameters, "events": rows}
+
+
+def shown(rto: Rto) -> dict[str, Any]:
+    """Exact values, nearest nanosecond."""
+    srtt = None if rto.srtt is None else round(rto.srtt)
+    return {"srtt_ns": srtt, "rttvar_ns": round(rto.rttvar), "rto_ns": round(rto.timeout())}
+
+
+def rto() -> list[dict[str, Any]]:
+    """All cases of the timer."""
+    ms = [100, 180, 120, 80, 300, 300, 300, 300, 40, 40, 40]
+    walk: list[int | None] = [n * MS for n in ms]
+    expiries: list[int | None] = [100 * MS, *[None] * 9, 100 * MS, None, None, 90 * MS]
+    star = "Mondal & Kuzmanovic 2008 (TCP*) § 2, Fig. 1"
+    rfc = "RFC 6298 § 2 and § 5"
+    linux = {"min_ns": 200 * MS, "max_ns": 120 * S, "initial_ns": S}
+    cases = [
+        rto_case("the RFC's bounds", rfc, {}, 0, list(walk)),
+        rto_case("no lower bound: the estimator itself", rfc, {"min_ns": 1}, 0, list(walk)),
+        rto_case("no lower bound, at random", rfc, {"min_ns": 1}, 31, []),
+        rto_case("200 ms at least, at random", rfc, linux, 32, []),
+        rto_case(
+            "a clock of 10 ms, 3 s at first",
+            rfc,
+            {"granularity_ns": 10 * MS, "min_ns": 1, "initial_ns": 3 * S},
+            0,
+            list(walk),
+        ),
+        rto_case(
+            "a clock of 500 ms: G outweighs 4 RTTVAR",
+            rfc,
+            {"granularity_ns": 500 * MS, "min_ns": S, "max_ns": 64 * S},
+            33,
+            [],
+        ),
+        rto_case("backoff: 1, 2, 4, …", rfc, {}, 0, list(expiries)),
+    ]
+    for n in (0, 1, 2, 3, 6):
+        p = {"backoff": "after", "backoff_after": n, "max_ns": 64 * S}
+        cases.append(rto_case(f"TCP*({n})", star, p, 0, list(expiries)))
+    cases.append(
+        rto_case(
+            "TCP*(3), at random", star, {"backoff": "after", "backoff_after": 3, **linux}, 34, []
+        )
+    )
+    cases.append(rto_case("TCP*(∞)", star, {"backoff": "off"}, 0, list(expiries)))
+    return cases
+
+
+def prr_case(name: str, start: dict[str, int], acks: Any) -> dict[str, Any]:
+    """`acks(prr, send)` gives (delivered, pipe) for each ACK.
+
+    What `sndcnt` allows is sent in whole segments.
+    """
+    prr = Prr(**start)
+    rows: list[dict[str, Any]] = [{"event": "sent", "bytes": MSS}]
+    prr.sent(MSS)
+    pipe = start["recover_fs"]
+    for delivered, lost in acks:
+        pipe = max(0, pipe - delivered - lost)
+        sndcnt = prr.ack(delivered, pipe)
+        rows.append({"event": "ack", "delivered": delivered, "pipe": pipe, "sndcnt": sndcnt})
+        size = sndcnt // MSS * MSS
+        if size:
+            prr.sent(size)
+            pipe += size
+            rows.append({"event": "sent", "bytes": size})
+    source = "RFC 6937 § 3, PRR-SSRB"
+    return {"name": name, "source": source, "parameters": start, "events": rows}
+
+
+def prr() -> list[dict[str, Any]]:
+    """All cases of proportional rate reduction."""
+
+    def start(flight: int, beta: float) -> dict[str, int]:
+        return {"recover_fs": flight * MSS, "ssthresh": int(flight * MSS * beta), "mss": MSS}
+
+    def random(seed: int) -> list[tuple[int, int]]:
+        draw = Random(seed)
+        rows = []
+        for _ in range(120):
+            delivered = draw.choice([MSS, MSS, 2 * MSS, draw.randint(0, 5 * MSS), 0])
+            rows.append((delivered, draw.choice([0, 0, 0, MSS, 4 * MSS])))
+        return rows
+
+    one = [(MSS, 0)] * 3
+    return [
+        prr_case("one loss of twenty, β 0.5", start(20, 0.5), [(MSS, MSS), *[(MSS, 0)] * 30]),
+        prr_case("one loss of twenty, β 0.7", start(20, 0.7), [(MSS, MSS), *[(MSS, 0)] * 30]),
+        prr_case(
+            "fifteen losses of twenty: the bound works",
+            start(20, 0.5),
+            [*one, (MSS, 15 * MSS), *[(MSS, 0)] * 20],
+        ),
+        prr_case("stretch ACKs", start(40, 0.7), [(5 * MSS, MSS), *[(5 * MSS, 0), (0, 0)] * 8]),
+        prr_case(
+            "an odd RecoverFS",
+            {"recover_fs": 33_333, "ssthresh": 16_667, "mss": MSS},
+            [(1000, 0), (777, 3)] * 25,
+        ),
+        prr_case("at random, β 0.5", start(60, 0.5), random(41)),
+        prr_case("at random, β 0.7", start(60, 0.7), random(42)),
+    ]

@@ -1,0 +1,426 @@
+"""What happens to the controllers in the vectors, and under which parameters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from random import Random
+from typing import Any
+
+from windows import Controller, Cubic, Event, NewReno
+
+MSS = 1448
+MS = 1_000_000
+RFC5681 = "RFC 5681 § 3.1 and § 4.1; RFC 3465 § 2.1 to 2.3; RFC 3168 § 6.1.2"
+RFC9438 = "RFC 9438 § 4.2 to 4.8, 4.10 and 5.8"
+
+NEWRENO: dict[str, Any] = {
+    "beta": 0.5,
+    "beta_ecn": None,
+    "beta_initial": None,
+    "base": "flight-size",
+    "ecn_in_slow_start": "beta",
+    "rounding": "bytes",
+    "increase": "abc",
+    "abc_limit": 2,
+    "slow_start": "standard",
+    "grow_in_cwr": True,
+}
+CUBIC: dict[str, Any] = {
+    "beta": 0.7,
+    "beta_ecn": None,
+    "beta_initial": None,
+    "base": "flight-size",
+    "ecn_in_slow_start": "beta",
+    "rounding": "bytes",
+    "c": 0.4,
+    "fast_convergence": True,
+    "fast_convergence_point": "beta",
+    "reno_friendly": True,
+    "alpha_ecn": None,
+    "abc_limit": 2,
+    "slow_start": "standard",
+    "grow_in_cwr": True,
+}
+EVERY_PHASE = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
+
+#: The readings of ABE: what each changes, and who says so.
+NEWRENO_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "rfc": (RFC5681, {}),
+    "abe": ("RFC 8511 § 3: β_ecn 0.8 in congestion avoidance", {"beta_ecn": 0.8}),
+    "paper": ("Khademi et al. 2017 (ABE) § III: β_ecn 0.8", {"beta_ecn": 0.8, **EVERY_PHASE}),
+    "freebsd": (
+        "FreeBSD cc_newreno.c with ABE: 80 % of the window in whole segments",
+        {"beta_ecn": 0.8, **EVERY_PHASE, "rounding": "segments"},
+    ),
+    "ns-3": (
+        "ns-3 TcpNewReno with UseAbe: 0.7 of what is in flight",
+        {"beta_ecn": 0.7, "ecn_in_slow_start": "beta-ecn"},
+    ),
+    "ns-3-linux-reno": (
+        "ns-3 TcpLinuxReno with UseAbe: 0.7 of the window",
+        {"beta_ecn": 0.7, **EVERY_PHASE},
+    ),
+    "neqo": ("neqo new_reno.rs: half of the window", {"base": "cwnd"}),
+    "quicly": ("quicly cc-pico.c, Reno: half of the window", {"base": "cwnd"}),
+}
+CUBIC_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "rfc": (RFC9438, {}),
+    "abe": ("RFC 8511 § 3: β_ecn 0.85 in congestion avoidance", {"beta_ecn": 0.85}),
+    "paper": (
+        "Khademi et al. 2017 (ABE) § III: β_ecn 0.85; no fast convergence",
+        {"beta_ecn": 0.85, **EVERY_PHASE, "fast_convergence": False},
+    ),
+    "freebsd": (
+        "FreeBSD cc_cubic.c: 0.7 of the window, half at the end of the first slow start",
+        {"base": "cwnd", "beta_initial": 0.5},
+    ),
+    "ns-3": (
+        "ns-3 TcpCubic with UseAbe: 0.85 of the window in whole segments",
+        {"beta_ecn": 0.85, **EVERY_PHASE, "rounding": "segments"},
+    ),
+    "neqo": ("neqo cubic.rs: 0.85 of the window", {"beta_ecn": 0.85, **EVERY_PHASE}),
+    "quicly": (
+        "quicly cc-pico.c, CUBIC: 0.85 of the window; α and W_max follow the factor used",
+        {
+            "beta_ecn": 0.85,
+            "beta_initial": 0.5,
+            **EVERY_PHASE,
+            "fast_convergence_point": "midpoint",
+            # Equal to a Reno that keeps 0.8 on ECN: (1 + 0.8) (1 − 0.85) / ((1 − 0.8) (1 + 0.85)).
+            "alpha_ecn": 0.27 / 0.37,
+        },
+    ),
+}
+
+
+class Journey:
+    """A connection's life as its controller sees it.
+
+    Every step is written down with the window after it.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.now = 0
+        self.round_number = 0
+        self.rows: list[dict[str, Any]] = []
+
+    def cwnd(self) -> int:
+        """The window, whole bytes."""
+        return self.controller.window()[0]
+
+    def flight(self) -> int:
+        """Whole segments that the window lets out."""
+        return self.cwnd() // MSS * MSS
+
+    def put(self, event: str, **facts: Any) -> None:
+        """Write down one event at the present time."""
+        e = Event(
+            event, self.now, facts.pop("flight", self.flight()), round=self.round_number, **facts
+        )
+        self.controller.on(e)
+        cwnd, ssthresh = self.controller.window()
+        exact = (
+            float(round(self.controller.cwnd, 7)) if isinstance(self.controller, Cubic) else cwnd
+        )
+        default = asdict(Event("", 0, 0))
+        row = {
+            k: v
+            for k, v in asdict(e).items()
+            if k in {"event", "now_ns", "flight"} or v != default[k]
+        }
+        self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
+
+    def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:
+        """Round trips in which ACKs come evenly spaced and acknowledge all that is in flight."""
+        rtt = round(rtt_ms * MS)
+        for _ in range(count):
+            segments = self.flight() // MSS
+            sizes = [(i + 1) * segments // acks - i * segments // acks for i in range(acks)]
+            for size in sizes:
+                self.now += rtt // acks
+                if size > 0:
+                    self.put("ack", acked=size * MSS, srtt_ns=rtt, **facts)
+            self.round_number += 1
+
+    def signal(self, event: str, **facts: Any) -> None:
+        """A signal a little after the last ACK."""
+        self.now += 250_000
+        self.put(event, **facts)
+
+
+def script(controller: Controller, rtt_ms: float = 100) -> list[dict[str, Any]]:
+    """Each signal in each stage, with rounds of growth between."""
+    j = Journey(controller)
+    j.rounds(2, rtt_ms=rtt_ms)
+    j.signal("ecn")
+    j.rounds(1, rtt_ms=rtt_ms, phase="cwr")
+    j.rounds(5, rtt_ms=rtt_ms)
+    # Less in flight than the window: the two bases differ.
+    j.signal("ecn", flight=j.flight() - 3 * MSS)
+    j.rounds(1, rtt_ms=rtt_ms, phase="cwr", ece=True)
+    j.rounds(6, rtt_ms=rtt_ms)
+    j.signal("loss", flight=j.flight() - MSS)
+    j.rounds(1, rtt_ms=rtt_ms, phase="recovery")
+    j.rounds(5, rtt_ms=rtt_ms)
+    j.signal("timeout")
+    j.signal("timeout", nth=2, flight=MSS)
+    j.rounds(5, rtt_ms=rtt_ms, phase="loss")
+    # A later slow start that an ECN-echo ends.
+    j.signal("timeout")
+    j.rounds(3, rtt_ms=rtt_ms, phase="loss")
+    j.signal("ecn", flight=j.flight() + 2 * MSS)
+    j.rounds(4, rtt_ms=rtt_ms)
+    j.rounds(2, rtt_ms=rtt_ms, limited=False)
+    j.rounds(2, rtt_ms=rtt_ms)
+    j.now += 3_000 * MS
+    j.signal("idle", flight=0)
+    j.rounds(4, rtt_ms=rtt_ms)
+    return j.rows
+
+
+def steady(controller: Controller, signal: str, rtt_ms: float, rounds: int) -> list[dict[str, Any]]:
+    """Three cycles of growth from a signal to the next: concave, plateau, convex."""
+    j = Journey(controller)
+    for _ in range(3):
+        j.signal(signal)
+        j.rounds(rounds, acks=3, rtt_ms=rtt_ms)
+    j.signal(signal)
+    j.rounds(rounds // 4, acks=3, rtt_ms=rtt_ms)
+    j.signal(signal)
+    j.rounds(rounds // 2, acks=3, rtt_ms=rtt_ms)
+    return j.rows
+
+
+def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, Any]]:
+    """Anything, in any order: odd sizes, odd times, signals every thirtieth event."""
+    draw = Random(seed)
+    j = Journey(controller)
+    phase, left, nth = "open", 0, 0
+    for _ in range(steps):
+        j.now += int(draw.expovariate(1) * 30 * MS)
+        left -= 1
+        if left <= 0:
+            phase = "open"
+        cwnd = j.cwnd()
+        flight = draw.randint(cwnd // 2, cwnd)
+        chance = draw.random()
+        if chance < 0.03 and flight >= 4 * MSS:
+            phase, signal = ("recovery", "loss") if draw.random() < 0.5 else ("cwr", "ecn")
+            j.put(signal, flight=flight)
+            left = draw.randint(1, 12)
+        elif chance < 0.04:
+            nth = nth + 1 if phase == "loss" else 1
+            j.put("timeout", flight=flight, nth=nth)
+            phase, left = "loss", draw.randint(1, 12)
+        elif chance < 0.045:
+            j.put("idle", flight=0)
+        else:
+            if draw.random() < 0.1:
+                j.round_number += 1
+            acked = draw.choice([MSS, 2 * MSS, draw.randint(1, 4 * MSS), draw.randint(1, cwnd)])
+            facts: dict[str, Any] = {"acked": acked, "flight": flight, "phase": phase}
+            # After a timeout an echo may be old, and senders differ in whether they heed it.
+            facts["ece"] = draw.random() < 0.05 and phase != "loss"
+            facts["limited"] = draw.random() > 0.08
+            facts["srtt_ns"] = draw.randint(1 * MS, 300 * MS)
+            j.put("ack", **facts)
+    return j.rows
+
+
+def case(
+    name: str,
+    source: str,
+    parameters: dict[str, Any],
+    rows: Any,
+    *,
+    segments: int,
+    ssthresh: int | None,
+    **more: Any,
+) -> dict[str, Any]:
+    """One case; `rows` drives the controller that this makes."""
+    kind: type[Controller] = Cubic if "c" in parameters else NewReno
+    controller = kind(parameters, MSS, segments * MSS, ssthresh)
+    start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
+    return {
+        "name": name,
+        "source": source,
+        **more,
+        "parameters": parameters,
+        "start": start,
+        "events": rows(controller),
+    }
+
+
+def presets(
+    base: dict[str, Any], table: dict[str, tuple[str, dict[str, Any]]], rtt_ms: float
+) -> list[dict[str, Any]]:
+    """Two cases for each preset: a script and a random walk."""
+    cases = []
+    for number, (name, (source, changes)) in enumerate(table.items()):
+        p = {**base, **changes}
+        cases.append(
+            case(
+                f"{name}: each signal in each stage",
+                source,
+                p,
+                lambda c: script(c, rtt_ms),
+                segments=10,
+                ssthresh=None,
+                preset=name,
+            )
+        )
+        cases.append(
+            case(
+                f"{name}: at random",
+                source,
+                p,
+                lambda c, seed=100 + number: wild(c, seed),
+                segments=30,
+                ssthresh=45 * MSS,
+                preset=name,
+            )
+        )
+    return cases
+
+
+def newreno() -> list[dict[str, Any]]:
+    """All cases of NewReno."""
+    per_ack = {**NEWRENO, "increase": "per-ack"}
+    frozen = {**NEWRENO, "beta_ecn": 0.8, "grow_in_cwr": False, "abc_limit": None}
+    bsd = "RFC 5681 § 3.1 eq. 2 and 3, per ACK"
+    return [
+        *presets(NEWRENO, NEWRENO_PRESETS, 100),
+        case(
+            "per ACK: each signal in each stage", bsd, per_ack, script, segments=10, ssthresh=None
+        ),
+        case(
+            "per ACK: at random",
+            bsd,
+            per_ack,
+            lambda c: wild(c, 21),
+            segments=20,
+            ssthresh=30 * MSS,
+        ),
+        case(
+            "no limit to an ACK, no growth in CWR",
+            RFC5681,
+            frozen,
+            lambda c: wild(c, 22),
+            segments=20,
+            ssthresh=30 * MSS,
+        ),
+    ]
+
+
+def on(switch: bool) -> str:
+    """A switch in words."""
+    return "on" if switch else "off"
+
+
+def cubic() -> list[dict[str, Any]]:
+    """All cases of CUBIC."""
+    cases = presets(CUBIC, CUBIC_PRESETS, 400)
+    for fast in (True, False):
+        for friendly in (True, False):
+            p = {**CUBIC, "fast_convergence": fast, "reno_friendly": friendly}
+            name = f"fast convergence {on(fast)}, Reno's window {on(friendly)}"
+            for rtt_ms, rounds in ((400, 24), (20, 40)):
+                cases.append(
+                    case(
+                        f"{name}: three cycles of loss at {rtt_ms} ms",
+                        "RFC 9438 § 4.2 to 4.7",
+                        p,
+                        lambda c, r=rtt_ms, n=rounds: steady(c, "loss", r, n),
+                        segments=60,
+                        ssthresh=10 * MSS,
+                    )
+                )
+    return cases
+
+
+def hystart() -> list[dict[str, Any]]:
+    """HyStart++ before NewReno and CUBIC."""
+
+    def rises(c: Controller) -> list[dict[str, Any]]:
+        j = Journey(c)
+        for rtt in (80, 80, 95, 95, 96, 97, 98, 99, 100, 100):
+            j.rounds(1, acks=10, rtt_ms=rtt, rtt_ns=rtt * MS)
+        return j.rows
+
+    def spurious(c: Controller) -> list[dict[str, Any]]:
+        j = Journey(c)
+        for rtt in (40, 46, 41, 47, 54, 54):
+            j.rounds(1, acks=10, rtt_ms=rtt, rtt_ns=rtt * MS)
+        j.signal("ecn")
+        j.rounds(2, acks=10, rtt_ms=60, rtt_ns=60 * MS)
+        return j.rows
+
+    def thresholds(last: int, below: int, at: int) -> Any:
+        def rows(c: Controller) -> list[dict[str, Any]]:
+            j = Journey(c)
+            for rtt in (last, below, below, at, at):
+                j.rounds(1, acks=8, rtt_ms=rtt / MS, rtt_ns=rtt)
+            return j.rows
+
+        return rows
+
+    def few(c: Controller) -> list[dict[str, Any]]:
+        j = Journey(c)
+        j.rounds(1, acks=10, rtt_ms=80, rtt_ns=80 * MS)
+        j.rounds(2, acks=7, rtt_ms=120, rtt_ns=120 * MS)
+        j.rounds(1, acks=10, rtt_ms=120)
+        j.rounds(1, acks=8, rtt_ms=120, rtt_ns=120 * MS)
+        j.rounds(1, acks=10, rtt_ms=150, rtt_ns=150 * MS)
+        j.signal("loss")
+        j.rounds(2, acks=10, rtt_ms=120, rtt_ns=120 * MS)
+        j.signal("timeout")
+        # Not the first slow start: no conservative phase however the RTT rises.
+        for rtt in (40, 60, 90):
+            j.rounds(1, acks=10, rtt_ms=rtt, rtt_ns=rtt * MS, phase="loss")
+        return j.rows
+
+    def noise(seed: int) -> Any:
+        def rows(c: Controller) -> list[dict[str, Any]]:
+            draw = Random(seed)
+            j = Journey(c)
+            level = 50 * MS
+            for number in range(14):
+                level += draw.randint(-2 * MS, 5 * MS)
+                j.round_number = number
+                for _ in range(draw.randint(6, 14)):
+                    j.now += level // 12
+                    rtt = None if draw.random() < 0.1 else level + draw.randint(0, 6 * MS)
+                    j.put("ack", acked=draw.randint(1, 12 * MSS), rtt_ns=rtt, srtt_ns=level)
+            return j.rows
+
+        return rows
+
+    ms = MS
+    table: list[tuple[str, Any]] = [
+        ("the RTT rises and stays: five rounds of CSS", rises),
+        ("the RTT rises and falls: slow start resumes", spurious),
+        ("the least threshold, 4 ms", thresholds(16 * ms, 20 * ms - 1, 24 * ms - 1)),
+        ("an eighth of the last RTT", thresholds(80 * ms, 90 * ms - 1, 101_249_999)),
+        ("the largest threshold, 16 ms", thresholds(200 * ms, 216 * ms - 1, 232 * ms - 1)),
+        ("seven samples judge nothing; signals end HyStart++", few),
+        ("random RTTs, seed 1", noise(1)),
+        ("random RTTs, seed 2", noise(2)),
+    ]
+    cases = []
+    for kind, base in (("newreno", NEWRENO), ("cubic", CUBIC)):
+        p = {**base, "slow_start": "hystart++"}
+        for name, rows in table:
+            full = f"{kind}: {name}"
+            cases.append(
+                case(
+                    full,
+                    "RFC 9406 § 4.2 and 4.3",
+                    p,
+                    rows,
+                    segments=10,
+                    ssthresh=None,
+                    controller=kind,
+                )
+            )
+    return cases

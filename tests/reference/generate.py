@@ -1,0 +1,109 @@
+"""Writes vectors/*.json, or with --check says which differ from what this would write."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import cases_queues
+import cases_timers
+import cases_windows
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+
+EXACT = {"cwnd": 0, "ssthresh": 0, "reason": "whole bytes, and rational factors"}
+REAL = {
+    "cwnd": 1e-6,
+    "ssthresh": 0,
+    "reason": "the window is a real number, given to seven places: "
+    "whole bytes are those of a number within 1e-6 of it",
+}
+VERDICTS = {
+    "verdicts": 0,
+    "state": 1e-9,
+    "reason": "no verdict hangs on less; the state is a real number",
+}
+
+FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "newreno": ("controller", EXACT, cases_windows.newreno),
+    "cubic": ("controller", REAL, cases_windows.cubic),
+    "hystart": ("controller", REAL, cases_windows.hystart),
+    "rto": (
+        "rto",
+        {
+            "srtt_ns": 8,
+            "rttvar_ns": 12,
+            "rto_ns": 56,
+            "reason": "integer nanoseconds lose less than 1 a sample, and an error shrinks to 7/8 "
+            "or 3/4 with each: 8 = 1 / (1/8), 12 = (1 + 8/4) / (1/4), 56 = 8 + 4 · 12, times 2 for "
+            "each doubling; 0 where a bound or a clock's tick decides",
+        },
+        cases_timers.rto,
+    ),
+    "prr": ("prr", {"sndcnt": 0, "reason": "whole bytes"}, cases_timers.prr),
+    "red": ("queue", VERDICTS, cases_queues.red),
+    "codel": ("queue", VERDICTS, cases_queues.codel),
+    "pie": ("queue", VERDICTS, cases_queues.pie),
+    "fq-codel": ("queue", VERDICTS, cases_queues.fq_codel),
+}
+
+
+def text(algorithm: str) -> str:
+    """The file of an algorithm: one event a line."""
+    kind, tolerance, cases = FILES[algorithm]
+    head = {
+        "$schema": "schema.json",
+        "kind": kind,
+        "algorithm": algorithm,
+        "generated_by": "tests/reference/generate.py; do not edit",
+        "tolerance": tolerance,
+    }
+    lines = [f"{json.dumps(k)}: {dump(v)}," for k, v in head.items()]
+    blocks = []
+    for case in cases():
+        parts = []
+        for key, value in case.items():
+            if key == "events":
+                rows = ",\n".join(f"   {dump(row)}" for row in value)
+                parts.append(f'  "events": [\n{rows}\n  ]')
+            else:
+                parts.append(f"  {json.dumps(key)}: {dump(value)}")
+        blocks.append(" {\n" + ",\n".join(parts) + "\n }")
+    return "{\n" + "\n".join(lines) + '\n"cases": [\n' + ",\n".join(blocks) + "\n]\n}\n"
+
+
+def dump(value: Any) -> str:
+    """Compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def stale() -> list[str]:
+    """Names of files that are not what this would write."""
+    return [
+        name
+        for name in FILES
+        if not path(name).is_file() or path(name).read_text(encoding="utf-8") != text(name)
+    ]
+
+
+def path(algorithm: str) -> Path:
+    """Where an algorithm's vectors are."""
+    return VECTORS / f"{algorithm}.json"
+
+
+def main() -> int:
+    """The command."""
+    if "--check" in sys.argv[1:]:
+        names = stale()
+        for name in names:
+            sys.stderr.write(f"error: vectors/{name}.json is stale; run make vectors\n")
+        return 1 if names else 0
+    for name in FILES:
+        path(name).write_text(text(name), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The retransmission timeout and proportional rate reduction.
+
+RFC 6298, TCP*(n) of Mondal & Kuzmanovic 2008, and RFC 6937.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+
+@dataclass
+class Rto:
+    """RFC 6298 § 2 and § 5 in exact fractions of a nanosecond."""
+
+    min_ns: int
+    initial_ns: int
+    max_ns: int
+    granularity_ns: int
+    backoff: str
+    backoff_after: int
+    srtt: Fraction | None = None
+    rttvar: Fraction = Fraction(0)
+    expired: int = 0
+
+    def sample(self, r_ns: int) -> None:
+        """(2.2) and (2.3); RTTVAR before SRTT, as (2.3) demands.
+
+        A measurement ends the backoff (§ 5).
+        """
+        r = Fraction(r_ns)
+        if self.srtt is None:
+            self.srtt, self.rttvar = r, r / 2
+        else:
+            self.rttvar = Fraction(3, 4) * self.rttvar + Fraction(1, 4) * abs(self.srtt - r)
+            self.srtt = Fraction(7, 8) * self.srtt + Fraction(1, 8) * r
+        self.expired = 0
+
+    def raw(self) -> Fraction:
+        """SRTT + max (G, 4 RTTVAR), before any bound."""
+        if self.srtt is None:
+            return Fraction(self.initial_ns)
+        return self.srtt + max(Fraction(self.granularity_ns), 4 * self.rttvar)
+
+    def timeout(self) -> Fraction:
+        """The timeout now, in whole ticks of the clock (a reading).
+
+        Bounded below (2.4) and above (2.5), backed off (5.5).
+        """
+        rto = self.raw()
+        if self.granularity_ns > 1:
+            rto = Fraction(ceil(rto / self.granularity_ns) * self.granularity_ns)
+        rto = min(max(rto, Fraction(self.min_ns)), Fraction(self.max_ns))
+        for k in range(1, self.expired + 1):
+            if self.doubles(k):
+                rto = min(rto * 2, Fraction(self.max_ns))
+        return rto
+
+    def doubles(self, k: int) -> bool:
+        """Whether the kth expiry in a row doubles the timeout.
+
+        RFC 6298: always; TCP*(n): after the first n; TCP*(∞): never.
+        """
+        return {"exponential": True, "after": k > self.backoff_after, "off": False}[self.backoff]
+
+
+@dataclass
+class Prr:
+    """RFC 6937 § 3 with the slow-start reduction bound."""
+
+    recover_fs: int
+    ssthresh: int
+    mss: int
+    prr_delivered: int = 0
+    prr_out: int = 0
+
+    def ack(self, delivered_data: int, pipe: int) -> int:
+        """`sndcnt` after an ACK; below zero nothing is sent."""
+        self.prr_delivered += delivered_data
+        if pipe > self.ssthresh:
+            sndcnt = (
+                ceil(Fraction(self.prr_delivered * self.ssthresh, self.recover_fs)) - self.prr_out
+            )
+        else:
+            limit = max(self.prr_delivered - self.prr_out, delivered_data) + self.mss
+            sndcnt = min(self.ssthresh - pipe, limit)
+        return max(sndcnt, 0)
+
+    def sent(self, size: int) -> None:
+        """Data was sent, new or again."""
+        self.prr_out += size

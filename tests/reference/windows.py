@@ -1,0 +1,418 @@
+"""NewReno, CUBIC and HyStart++ from the text of RFC 5681, 3465, 3168, 8511, 9438 and 9406.
+
+Windows are real numbers of bytes; CUBIC's formulas count segments, as the RFC does. What the RFCs
+leave open is named a *reading* here and in vectors/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from exact import AmbiguousError, floor, less, real, seconds
+
+INFINITY = Decimal("Infinity")
+
+
+@dataclass
+class Event:
+    """One thing that happens to a controller; what is left out of a vector has these values."""
+
+    event: str
+    now_ns: int
+    flight: int
+    acked: int = 0
+    ece: bool = False
+    phase: str = "open"
+    limited: bool = True
+    srtt_ns: int = 100_000_000
+    rtt_ns: int | None = None
+    round: int = 0
+    nth: int = 1
+
+
+@dataclass
+class HyStart:
+    """RFC 9406 § 4.2, for a sender that does not pace."""
+
+    MIN_RTT_THRESH = 4_000_000
+    MAX_RTT_THRESH = 16_000_000
+    MIN_RTT_DIVISOR = 8
+    N_RTT_SAMPLE = 8
+    CSS_GROWTH_DIVISOR = 4
+    CSS_ROUNDS = 5
+    L = 8
+
+    round: int | None = None
+    last_round_min_rtt: Decimal = INFINITY
+    current_round_min_rtt: Decimal = INFINITY
+    rtt_sample_count: int = 0
+    css_baseline_min_rtt: Decimal = INFINITY
+    css_rounds: int = 0
+    in_css: bool = False
+
+    def start_of_round(self, number: int) -> bool:
+        """An ACK of round `number` comes; whether it finds CSS complete."""
+        if self.round is None:
+            self.round = number
+        if number == self.round:
+            return False
+        self.round = number
+        self.last_round_min_rtt = self.current_round_min_rtt
+        self.current_round_min_rtt = INFINITY
+        self.rtt_sample_count = 0
+        if self.in_css:
+            # "If the transition into CSS happens in the middle of a round, that partial round
+            # counts."
+            self.css_rounds += 1
+        return self.in_css and self.css_rounds == self.CSS_ROUNDS
+
+    def growth(self, n: int, smss: int) -> int:
+        """By how much an ACK raises the window.
+
+        The first step of "for each arriving ACK", in either phase.
+        """
+        full = min(n, self.L * smss)
+        return full // self.CSS_GROWTH_DIVISOR if self.in_css else full
+
+    def sample(self, rtt: int | None) -> None:
+        """The steps that follow: the least RTT, and whether the phase changes."""
+        if rtt is None:
+            return
+        self.current_round_min_rtt = min(self.current_round_min_rtt, Decimal(rtt))
+        self.rtt_sample_count += 1
+        if self.rtt_sample_count < self.N_RTT_SAMPLE:
+            return
+        if self.in_css:
+            if self.current_round_min_rtt < self.css_baseline_min_rtt:
+                self.css_baseline_min_rtt = INFINITY
+                self.in_css = False
+        elif self.last_round_min_rtt != INFINITY:
+            thresh = max(
+                Decimal(self.MIN_RTT_THRESH),
+                min(
+                    self.last_round_min_rtt / self.MIN_RTT_DIVISOR,
+                    Decimal(self.MAX_RTT_THRESH),
+                ),
+            )
+            if self.current_round_min_rtt >= self.last_round_min_rtt + thresh:
+                self.css_baseline_min_rtt = self.current_round_min_rtt
+                self.in_css = True
+                self.css_rounds = 0
+
+
+@dataclass
+class Controller:
+    """What NewReno and CUBIC share: slow start, and by what a signal multiplies."""
+
+    p: dict[str, Any]
+    mss: int
+    initial_window: int
+    initial_ssthresh: int | None
+    cwnd: Decimal = field(init=False)
+    ssthresh: Decimal = field(init=False)
+    first_slow_start: bool = True
+    after_timeout: bool = False
+    hystart: HyStart | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cwnd = Decimal(self.initial_window)
+        self.ssthresh = (
+            INFINITY if self.initial_ssthresh is None else Decimal(self.initial_ssthresh)
+        )
+        self.hystart = HyStart() if self.p["slow_start"] == "hystart++" else None
+
+    def window(self) -> tuple[int, int | None]:
+        """The window that a sender may use and the threshold, whole bytes."""
+        return floor(self.cwnd), None if self.ssthresh == INFINITY else int(self.ssthresh)
+
+    def on(self, e: Event) -> None:
+        """One event."""
+        match e.event:
+            case "ack":
+                self.on_ack(e)
+            case "loss":
+                self.reduce(e, "loss")
+            case "ecn":
+                self.reduce(e, "ecn")
+            case "timeout":
+                self.on_timeout(e)
+            case "idle":
+                # RFC 5681 § 4.1: RW = min(IW, cwnd).
+                self.cwnd = min(Decimal(self.initial_window), self.cwnd)
+                self.on_restart()
+
+    def on_ack(self, e: Event) -> None:
+        """New data was acknowledged."""
+        if not self.may_grow(e):
+            return
+        n = e.acked
+        if self.in_slow_start():
+            n = self.slow_start(e)
+        if n > 0:
+            self.avoid(e, n)
+
+    def may_grow(self, e: Event) -> bool:
+        """RFC 3168 § 6.1.2: not on an ACK with ECE. RFC 5681 § 3.2: not in recovery.
+
+        RFC 7661 § 4.3: not unused.
+        """
+        if e.ece or not e.limited or e.phase == "recovery":
+            return False
+        return e.phase != "cwr" or bool(self.p["grow_in_cwr"])
+
+    def in_slow_start(self) -> bool:
+        """RFC 5681 § 3.1; at equality the choice is the sender's, and ours is avoidance."""
+        return floor(self.cwnd) < self.ssthresh
+
+    def slow_start(self, e: Event) -> int:
+        """RFC 3465 § 2.2 and RFC 9406.
+
+        Gives back the bytes that are left for avoidance (a reading).
+        """
+        if self.hystart is not None:
+            if self.hystart.start_of_round(e.round):
+                self.ssthresh = Decimal(floor(self.cwnd))
+                self.end_slow_start()
+                return e.acked
+            growth = self.hystart.growth(e.acked, self.mss)
+        elif self.p.get("increase") == "per-ack":
+            # RFC 5681 § 3.1, the upper bound of eq. 2 as 4.4BSD has it: SMSS for each ACK, past the
+            # threshold or not.
+            self.cwnd += self.mss
+            if not self.in_slow_start():
+                self.end_slow_start()
+            return 0
+        else:
+            limit = 1 if self.after_timeout else self.p["abc_limit"]
+            growth = e.acked if limit is None else min(e.acked, limit * self.mss)
+        step = growth
+        if self.ssthresh != INFINITY:
+            step = min(growth, int(self.ssthresh) - floor(self.cwnd))
+        self.cwnd += step
+        if self.hystart is not None:
+            self.hystart.sample(e.rtt_ns)
+        if not self.in_slow_start():
+            self.end_slow_start()
+        return growth - step
+
+    def end_slow_start(self) -> None:
+        """Congestion avoidance begins without a signal."""
+        self.hystart = None
+        self.first_slow_start = False
+        self.after_timeout = False
+
+    def factor(self, cause: str) -> Decimal:
+        """Which β answers this cause, here."""
+        p = self.p
+        slow_start = self.in_slow_start()
+        if slow_start and self.first_slow_start and p["beta_initial"] is not None:
+            return real(p["beta_initial"])
+        if cause == "loss" or p["beta_ecn"] is None:
+            return real(p["beta"])
+        # RFC 8511 § 3: β_ecn in congestion avoidance; the paper's § III and several stacks in slow
+        # start as well.
+        if slow_start and p["ecn_in_slow_start"] == "beta":
+            return real(p["beta"])
+        return real(p["beta_ecn"])
+
+    def decreased(self, e: Event, cause: str) -> int:
+        """β of what is in flight, or of the window, in whole bytes or segments.
+
+        RFC 5681 eq. 4, RFC 9438 § 4.6.
+        """
+        base = e.flight if self.p["base"] == "flight-size" else floor(self.cwnd)
+        reduced = int(self.factor(cause) * base)
+        return reduced if self.p["rounding"] == "bytes" else reduced // self.mss * self.mss
+
+    def after_signal(self) -> None:
+        """No later slow start is the first, nor HyStart++'s (RFC 9406 § 4.3)."""
+        self.hystart = None
+        self.first_slow_start = False
+
+    def avoid(self, _: Event, n: int) -> None:
+        """Congestion avoidance: n bytes were acknowledged."""
+        raise NotImplementedError
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """A congestion signal."""
+        raise NotImplementedError
+
+    def on_timeout(self, e: Event) -> None:
+        """RFC 5681 § 3.1: ssthresh as for a loss, but only for the first timeout in a row.
+
+        The window is one segment.
+        """
+        if e.nth == 1:
+            self.reduce(e, "loss")
+        self.cwnd = Decimal(self.mss)
+        self.after_signal()
+        self.after_timeout = True
+        self.on_restart()
+
+    def on_restart(self) -> None:
+        """The window was set anew."""
+        raise NotImplementedError
+
+
+@dataclass
+class NewReno(Controller):
+    """RFC 5681 with RFC 3465's counting."""
+
+    bytes_acked: int = 0
+
+    def end_slow_start(self) -> None:
+        """Counting begins with avoidance (a reading)."""
+        super().end_slow_start()
+        self.bytes_acked = 0
+
+    def avoid(self, _: Event, n: int) -> None:
+        """RFC 3465 § 2.1, or by ACKs equation 3 of RFC 5681.
+
+        That one in whole bytes, with a remainder that is carried (a reading).
+        """
+        cwnd = int(self.cwnd)
+        if self.p.get("increase") == "per-ack":
+            self.bytes_acked += self.mss * self.mss
+            self.cwnd += self.bytes_acked // cwnd
+            self.bytes_acked %= cwnd
+            return
+        self.bytes_acked += n
+        if self.bytes_acked >= cwnd:
+            self.bytes_acked -= cwnd
+            self.cwnd += self.mss
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """RFC 5681 equation 4.
+
+        The window follows (§ 3.2 step 6), and is never raised by a signal (a reading).
+        """
+        self.ssthresh = Decimal(max(self.decreased(e, cause), 2 * self.mss))
+        self.cwnd = min(self.cwnd, self.ssthresh)
+        self.bytes_acked = 0
+        self.after_signal()
+
+    def on_restart(self) -> None:
+        """An idle time keeps what was counted (a reading)."""
+
+    def on_timeout(self, e: Event) -> None:
+        """Counting starts over."""
+        super().on_timeout(e)
+        self.bytes_acked = 0
+
+
+@dataclass
+class Epoch:
+    """A stage of congestion avoidance (RFC 9438 § 4.1.2)."""
+
+    start_ns: int
+    cwnd_epoch: Decimal
+    w_max: Decimal
+    k: Decimal
+    w_est: Decimal
+    unused_since: int | None = None
+
+
+@dataclass
+class Cubic(Controller):
+    """RFC 9438, windows in segments."""
+
+    w_max: Decimal = Decimal(0)
+    cwnd_prior: Decimal = Decimal(0)
+    alpha_now: Decimal = field(init=False)
+    epoch: Epoch | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.alpha_now = self.alpha("loss")
+
+    def alpha(self, cause: str) -> Decimal:
+        """RFC 9438 § 4.3: α = 3 (1 − β) / (1 + β)."""
+        if cause == "ecn" and self.p["alpha_ecn"] is not None:
+            return real(self.p["alpha_ecn"])
+        beta = real(self.p["beta"])
+        return 3 * (1 - beta) / (1 + beta)
+
+    def w_cubic(self, t: Decimal) -> Decimal:
+        """RFC 9438 Fig. 1."""
+        assert self.epoch is not None
+        return real(self.p["c"]) * (t - self.epoch.k) ** 3 + self.epoch.w_max
+
+    def on_ack(self, e: Event) -> None:
+        """RFC 9438 § 5.8: time in which the window is not used does not count."""
+        if not e.limited and self.epoch is not None and self.epoch.unused_since is None:
+            self.epoch.unused_since = e.now_ns
+        super().on_ack(e)
+
+    def avoid(self, _: Event, n: int) -> None:
+        """RFC 9438 § 4.2 to 4.5."""
+        cwnd = self.cwnd / self.mss
+        # Readings: growth counts segments acknowledged, at most a window of them, in § 4.4 and 4.5
+        # as in § 4.3.
+        segments_acked = min(Decimal(n) / self.mss, cwnd)
+        if self.epoch is None:
+            self.epoch = self.begin(_.now_ns, cwnd)
+        epoch = self.epoch
+        if epoch.unused_since is not None:
+            epoch.start_ns += _.now_ns - epoch.unused_since
+            epoch.unused_since = None
+        t = seconds(_.now_ns - epoch.start_ns)
+        if self.p["reno_friendly"]:
+            alpha = self.alpha_now if less(epoch.w_est, self.cwnd_prior) else Decimal(1)
+            epoch.w_est += alpha * segments_acked / cwnd
+            if less(self.w_cubic(t), epoch.w_est):
+                # Reading: an ACK never lowers the window, which may be ahead of W_est as it aims at
+                # t + RTT.
+                self.cwnd = max(cwnd, epoch.w_est) * self.mss
+                return
+        target = self.w_cubic(t + seconds(_.srtt_ns))
+        target = min(max(target, cwnd), Decimal("1.5") * cwnd)
+        self.cwnd = (cwnd + (target - cwnd) / cwnd * segments_acked) * self.mss
+
+    def begin(self, now_ns: int, cwnd: Decimal) -> Epoch:
+        """A stage begins (§ 4.2).
+
+        Without a loss before it (§ 4.10) or after a timeout (§ 4.8) its plateau is here.
+        """
+        if self.w_max > cwnd:
+            if self.w_max - cwnd < Decimal("1e-6"):
+                raise AmbiguousError("K is the root of almost nothing")
+            k = ((self.w_max - cwnd) / real(self.p["c"])) ** (Decimal(1) / 3)
+        else:
+            # Reading: also where fast convergence left W_max below what a mild β_ecn leaves of the
+            # window.
+            self.w_max = cwnd
+            k = Decimal(0)
+        return Epoch(now_ns, cwnd, self.w_max, k, cwnd)
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """RFC 9438 § 4.6 and 4.7."""
+        cwnd = self.cwnd / self.mss
+        reduced = self.decreased(e, cause)
+        # cwnd = max(ssthresh, 2) after a loss and max(ssthresh, 1) after ECE; never above what it
+        # was (a reading).
+        least = 2 * self.mss if cause == "loss" else self.mss
+        after = min(self.cwnd, Decimal(max(reduced, least)))
+        self.ssthresh = Decimal(max(reduced, 2 * self.mss))
+        self.cwnd_prior = cwnd
+        if self.p["fast_convergence"] and less(cwnd, self.w_max):
+            if self.p["fast_convergence_point"] == "beta":
+                self.w_max = cwnd * (1 + real(self.p["beta"])) / 2
+            else:
+                self.w_max = (cwnd + after / self.mss) / 2
+        else:
+            self.w_max = cwnd
+        self.cwnd = after
+        self.alpha_now = self.alpha(cause)
+        self.epoch = None
+        self.after_signal()
+
+    def on_timeout(self, e: Event) -> None:
+        """§ 4.8: W_max is the window at which avoidance begins, K is 0."""
+        super().on_timeout(e)
+        self.w_max = Decimal(0)
+
+    def on_restart(self) -> None:
+        """Avoidance begins anew."""
+        self.epoch = None
