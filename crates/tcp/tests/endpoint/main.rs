@@ -5,6 +5,8 @@ mod common;
 #[cfg(test)]
 mod ecn;
 #[cfg(test)]
+mod figures;
+#[cfg(test)]
 mod handshake;
 #[cfg(test)]
 mod invariants;

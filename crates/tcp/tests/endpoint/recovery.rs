@@ -1,11 +1,9 @@
-//! Recovery without SACK, and the four kinds side by side (K. Fall, S. Floyd: Simulation-based comparisons of Tahoe,
-//! Reno, and SACK TCP. CCR 26(3), 1996).
+//! Recovery without SACK.
 
 use cwnd_cc::Phase;
-use cwnd_tcp::{Flags, Params, Recovery, Segment};
-use cwnd_units::Time;
+use cwnd_tcp::{Params, Recovery};
 
-use crate::common::{Hand, World, drops, ms, preset, simple};
+use crate::common::{Hand, simple};
 
 const NOTHING: [u64; 0] = [];
 
@@ -160,94 +158,3 @@ fn as_many_duplicate_acks_as_the_threshold_says_mean_a_loss() {
         }
     }
 }
-
-/// What became of 100 segments when some of a slow start's fourth window are lost.
-struct Outcome {
-    sent: u64,
-    again: u64,
-    timeouts: u64,
-    reductions: u64,
-    finished: Time,
-    /// What was sent again, and when.
-    repaired: Vec<(Time, u64)>,
-}
-
-/// Fall & Floyd § 6: 1000-byte segments, an ACK each, a line of 0.8 Mbit/s behind 100 ms.
-fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
-    let params = Params { recovery, initial_window: 1, rto_min: ms(1000), ..preset("ns2") };
-    let mut w = World::segments(params, 100, ms(200));
-    w.spacing = ms(10);
-    w.data_fate = drops(&lost.iter().map(|&k| (k, 1)).collect::<Vec<_>>());
-    w.run();
-    assert!(w.sender.is_drained());
-    let again = |s: &Segment| s.flags.has(Flags::RETRANSMITTED);
-    let c = w.sender.counters();
-    Outcome {
-        sent: c.segments_sent,
-        again: c.retransmissions,
-        timeouts: w.timeouts(),
-        reductions: c.reductions_loss,
-        finished: w.finished,
-        repaired: w.sent.iter().filter(|s| again(&s.segment)).map(|s| (s.at, s.k)).collect(),
-    }
-}
-
-/// The four kinds against one to four losses in one window of 15 segments, as the paper's § 6 has it:
-/// - one: all but Tahoe, which slow starts, recover alike;
-/// - two: Reno halves its window twice; NewReno and SACK once;
-/// - three and four: Reno waits for its timer, NewReno and SACK do not, and SACK is the quicker;
-/// - Tahoe needs no timer but sends again what has arrived.
-#[test]
-fn the_kinds_differ_as_fall_and_floyd_found() {
-    let mut table = String::from("lost kind sent again timeouts reductions finished\n");
-    for (n, lost) in (1..).zip(LOST) {
-        for kind in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-            let o = fall_and_floyd(kind, lost);
-            let (sent, again, finished) = (o.sent, o.again, o.finished);
-            let (timeouts, reductions) = (o.timeouts, o.reductions);
-            let row = format!("{n} {kind:?} {sent} {again} {timeouts} {reductions} {finished}\n");
-            table.push_str(&row);
-        }
-    }
-    assert_eq!(table, SIDE_BY_SIDE);
-}
-
-/// § 6: NewReno sends one hole a round trip, SACK the others as soon as pipe lets it.
-#[test]
-fn newreno_repairs_a_hole_a_round_trip_and_sack_a_window() {
-    let repairs = |kind| {
-        let o = fall_and_floyd(kind, LOST[3]);
-        let when = |k: &u64| o.repaired.iter().find(|(_, again)| again == k).unwrap().0;
-        LOST[3].iter().map(when).collect::<Vec<_>>()
-    };
-    let rtt = ms(210);
-    let newreno = repairs(Recovery::NewReno);
-    assert!(newreno.windows(2).all(|pair| pair[1].since(pair[0]) >= rtt), "{newreno:?}");
-    let sack = repairs(Recovery::Sack);
-    assert_eq!(sack[0], newreno[0], "the same three duplicate ACKs");
-    assert!(sack[3].since(sack[1]) < rtt, "half a window of silence, then all of them: {sack:?}");
-    assert!(sack[3] < newreno[3]);
-}
-
-/// What is lost of a slow start's window of segments 14 to 28.
-const LOST: [&[u64]; 4] = [&[14], &[14, 28], &[14, 26, 28], &[14, 24, 26, 28]];
-
-const SIDE_BY_SIDE: &str = "\
-lost kind sent again timeouts reductions finished
-1 Tahoe 101 1 0 1 3.18 s
-1 Reno 101 1 0 1 2.77 s
-1 NewReno 101 1 0 1 2.77 s
-1 Sack 101 1 0 1 2.77 s
-2 Tahoe 102 2 0 1 3.28 s
-2 Reno 102 2 0 2 3.6 s
-2 NewReno 102 2 0 1 2.88 s
-2 Sack 102 2 0 1 2.93 s
-3 Tahoe 104 4 0 1 3.33 s
-3 Reno 103 3 1 2 5.25 s
-3 NewReno 103 3 0 1 2.96 s
-3 Sack 103 3 0 1 2.95 s
-4 Tahoe 106 6 0 1 3.36 s
-4 Reno 105 5 1 2 5.05 s
-4 NewReno 104 4 0 1 3.14 s
-4 Sack 104 4 0 1 2.98 s
-";
