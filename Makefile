@@ -94,9 +94,6 @@ docs: build ## Write the generated files and figures again, and the API document
 vectors: $(VENV)/installed ## Compute the algorithm vectors again
 	$(BIN)/python tests/reference/generate.py
 
-vectors: $(VENV)/installed ## Compute the algorithm vectors again
-	$(BIN)/python tests/reference/generate.py
-
 bench: build ## Measure packets per CPU second and peak memory
 	@$(BIN)/python benches/run.py $(ARGS)
 
