@@ -122,10 +122,13 @@ fn group() -> impl Strategy<Value = String> {
 
 /// The keys that a link and a dumbbell have.
 fn link() -> impl Strategy<Value = String> {
-    let keys = (rate(), choice::<QueueParams>(), 0.0f64..=1.0, duration(), 0.0f64..=1.0, 1u64..100);
-    keys.prop_map(|(rate, queue, loss, jitter, reorder, late)| {
+    let every = prop::option::of(1u32..u32::MAX);
+    let loss = (0.0f64..=1.0, every);
+    let keys = (rate(), choice::<QueueParams>(), loss, duration(), 0.0f64..=1.0, 1u64..100);
+    keys.prop_map(|(rate, queue, (loss, every), jitter, reorder, late)| {
+        let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
         format!(
-            "rate = {rate}\nqueue = {queue}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n"
+            "rate = {rate}\nqueue = {queue}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{every}"
         )
     })
 }
