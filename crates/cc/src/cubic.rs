@@ -54,6 +54,9 @@ params! {
         /// Whether the window is at least what Reno would have where Reno is the faster.
         #[source("RFC 9438 § 4.3")]
         pub reno_friendly: bool = true,
+        /// Whether Reno's window is taken to gain a whole segment each round trip once it is back at the old window.
+        #[source("RFC 9438 § 4.3; RFC 8312 § 4.2, and so Linux and ns-3, go on with α")]
+        pub reno_catches_up: bool = true,
         /// α: what Reno's window is taken to gain each round trip after an ECN reduction, in segments; none is
         /// 3 (1 − β) / (1 + β), as after a loss.
         #[source("RFC 9438 § 4.3 knows one β")]
@@ -222,6 +225,7 @@ pub struct Cubic {
     c: f64,
     fast_convergence: Option<FastConvergencePoint>,
     reno_friendly: bool,
+    reno_catches_up: bool,
     grow_in_cwr: bool,
 }
 
@@ -263,6 +267,7 @@ impl Cubic {
             c: params.c,
             fast_convergence: params.fast_convergence.then_some(params.fast_convergence_point),
             reno_friendly: params.reno_friendly,
+            reno_catches_up: params.reno_catches_up,
             grow_in_cwr: params.grow_in_cwr,
         }
     }
@@ -309,7 +314,8 @@ impl Cubic {
 
         // § 4.3: like Reno from here on, but slower while below the old window to make up for the smaller reduction.
         if self.reno_friendly {
-            let alpha = if epoch.w_est < self.cwnd_prior { self.alpha } else { 1.0 };
+            let caught_up = self.reno_catches_up && epoch.w_est >= self.cwnd_prior;
+            let alpha = if caught_up { 1.0 } else { self.alpha };
             epoch.w_est += alpha * acked / self.cwnd * mss;
         }
         if self.reno_friendly && epoch.window(t, steepness) < epoch.w_est {

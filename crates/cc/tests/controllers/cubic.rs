@@ -87,6 +87,20 @@ fn the_reno_friendly_window_gains_alpha_and_then_one() {
     assert!(s.cwnd() > 140.0, "{}", s.cwnd());
 }
 
+/// RFC 8312 § 4.2, Linux and ns-3: the gain stays α.
+#[test]
+fn the_reno_friendly_window_may_go_on_with_alpha() {
+    let p = params("cubic", &[("reno_catches_up", Value::Bool(false))]);
+    let mut s = Script::with_rtt(&p, &avoiding(100), Duration::from_millis(2));
+    s.signal(Signal::Loss);
+    for _ in 0..100 {
+        s.round();
+    }
+    // 70 segments and α a round trip: 123, where catching up gives more than 140.
+    let expected = 70.0 + 100.0 * 3.0 * 0.3 / 1.7;
+    assert!((s.cwnd() - expected).abs() < 0.5, "{} against {expected}", s.cwnd());
+}
+
 /// quicly's reading: the gain follows the factor that was used, so that an ECN reduction has its own.
 #[test]
 fn the_gain_after_an_ecn_reduction_may_be_its_own() {
