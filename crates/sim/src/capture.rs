@@ -53,6 +53,7 @@ impl fmt::Debug for Capture {
     }
 }
 
+// What the network calls is cold: most runs capture nothing, and their code stays close together.
 impl Capture {
     /// A capture of no link yet.
     pub fn new(scenario: &Scenario, links: &[LinkParts]) -> Self {
@@ -100,12 +101,14 @@ impl Capture {
     }
 
     /// A host sends: notes in the packet what its header says and the simulation does not need.
+    #[cold]
     pub fn sent_by_host(&mut self, now: Time, packet: &mut Packet) {
         let Some(flow) = self.flows.get(&packet.flow.bits()) else { return };
         packet.set_note(self.stacks[flow.group()].note(now, flow, &packet.segment));
     }
 
     /// A host receives: the packet is as it was before the note.
+    #[cold]
     pub fn received_by_host(&mut self, packet: &mut Packet) {
         let note = packet.take_note();
         if packet.segment.is_ack()
@@ -116,6 +119,7 @@ impl Capture {
     }
 
     /// A packet came to a line, or one may have left it: what did its queue decide?
+    #[cold]
     pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line) {
         let Some(link) = self.of_line.get(line as usize).copied().flatten() else { return };
         for Verdict { packet, marked, reason } in of.verdicts() {
@@ -128,6 +132,7 @@ impl Capture {
     }
 
     /// A packet left a line.
+    #[cold]
     pub fn left_line(&mut self, now: Time, line: u32, packet: &Packet) {
         if let Some(link) = self.of_line.get(line as usize).copied().flatten()
             && !self.links[link].has_pipe
@@ -137,6 +142,7 @@ impl Capture {
     }
 
     /// A packet came to a pipe, and was lost or not.
+    #[cold]
     pub fn entered_pipe(&mut self, now: Time, pipe: u32, packet: &Packet, lost: bool) {
         if let Some(link) = self.of_pipe.get(pipe as usize).copied().flatten() {
             self.write(now, link, packet, lost.then_some(Reason::LinkLoss));
