@@ -210,6 +210,8 @@ pub struct World {
     pub finished: Time,
     pub data_fate: Script,
     pub ack_fate: Script,
+    /// The receive windows that ACKs advertise, instead of the receiver's.
+    pub ack_windows: Option<Box<dyn FnMut() -> u32>>,
     /// Time the line takes for each data segment.
     pub spacing: Duration,
     one_way: Duration,
@@ -240,6 +242,7 @@ impl World {
             finished: Time::ZERO,
             data_fate: Box::new(|_, _| Fate::Deliver),
             ack_fate: Box::new(|_, _| Fate::Deliver),
+            ack_windows: None,
             spacing: Duration::ZERO,
             one_way: rtt / 2,
             line_free: Time::ZERO,
@@ -306,7 +309,10 @@ impl World {
         assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous as u64);
     }
 
-    fn send_ack(&mut self, ack: Segment) {
+    fn send_ack(&mut self, mut ack: Segment) {
+        if let Some(windows) = &mut self.ack_windows {
+            ack.window = windows();
+        }
         assert_eq!(ack.seq, self.contiguous as u64, "an ACK for what has not arrived");
         self.acks.push((self.now, ack));
         let fate = (self.ack_fate)(self.acks.len() as u64 - 1, 1);

@@ -7,7 +7,7 @@ use cwnd_tcp::{Config, Params, Recovery};
 use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng};
 use proptest::prelude::*;
 
-use crate::common::{Fate, Script, World, ms, simple};
+use crate::common::{Fate, Script, World, config, ms, simple};
 
 /// How badly a path treats what crosses it, in parts of 100.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +122,31 @@ proptest! {
         prop_assert_eq!(c.segments_sent, data_segments.clone().count() as u64);
         prop_assert_eq!(c.wire_bytes_sent, data_segments.map(|s| u64::from(s.segment.wire)).sum::<u64>());
         prop_assert_eq!(c.retransmissions, c.segments_sent - bytes.div_ceil(1000));
+    }
+
+    /// A receive window that opens, closes and shrinks at will stops no transfer (RFC 9293 § 3.8.6, MUST-34 to -37).
+    #[test]
+    fn no_receive_window_stalls_a_transfer(
+        params in params(),
+        bytes in 1u64..60_000,
+        data in trouble(),
+        acks in trouble(),
+        closed in 0u64..80,
+        seed in any::<u64>(),
+    ) {
+        let params = Params { handshake: false, receive_window: Bytes(1 << 30), ..params };
+        let mut w = World::new(config(params), bytes, ms(50));
+        w.data_fate = script(data, seed, "data");
+        w.ack_fate = script(Trouble { mark: 0, ..acks }, seed, "acks");
+        let mut rng = Rng::named(seed, "windows");
+        w.ack_windows = Some(Box::new(move || {
+            let lot = rng.below(100);
+            if lot < closed { 0 } else { rng.below(if lot.is_multiple_of(2) { 1500 } else { 20_000 }) as u32 }
+        }));
+        w.run();
+        prop_assert!(w.sender.is_drained());
+        prop_assert_eq!(w.sender.in_flight(), 0);
+        prop_assert_eq!(w.receiver.counters().delivered_bytes, bytes);
     }
 
     /// Two runs of one seed send the same segments at the same times.
