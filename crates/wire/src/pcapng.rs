@@ -148,7 +148,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-// Block types (§ 11.1).
+// Block types.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
