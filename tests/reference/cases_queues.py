@@ -224,7 +224,21 @@ def pie() -> list[dict[str, Any]]:
             {**PIE, "target_ns": 5 * MS, "max_burst_ns": 45 * MS, "mark_ecnth": None},
             ("on-off", 3.4),
         ),
-        case("drops made even", f"{rfc}; § 5.4", Pie, {**PIE, "derandomise": True}, ("bulk", 5.7)),
+        # A name picks its stream; in this one 8.5 drops gather before a lot hits.
+        case(
+            "one drop is overdue (45)",
+            f"{rfc}; § 5.4",
+            Pie,
+            {**PIE, "derandomise": True},
+            ("bulk", 5.7),
+        ),
+        case(
+            "pauses, made even",
+            f"{rfc}; § 5.4",
+            Pie,
+            {**PIE, "derandomise": True, "target_ns": 5 * MS, "max_burst_ns": 15 * MS},
+            ("on-off", 3.4),
+        ),
         case(
             "bytes, made even",
             f"{rfc}; § 5.4",

@@ -72,7 +72,7 @@ def rto() -> list[dict[str, Any]]:
         rto_case(
             "a clock of 500 ms: G outweighs 4 RTTVAR",
             rfc,
-            {"granularity_ns": 500 * MS, "min_ns": S, "max_ns": 64 * S},
+            {"granularity_ns": 500 * MS, "min_ns": 1, "max_ns": 64 * S},
             33,
             [],
         ),

@@ -36,6 +36,7 @@ CUBIC: dict[str, Any] = {
     "fast_convergence": True,
     "fast_convergence_point": "beta",
     "reno_friendly": True,
+    "reno_catches_up": True,
     "alpha_ecn": None,
     "abc_limit": 2,
     "slow_start": "standard",
@@ -336,7 +337,54 @@ def cubic() -> list[dict[str, Any]]:
                         ssthresh=10 * MSS,
                     )
                 )
-    return cases
+
+    def small(c: Controller) -> list[dict[str, Any]]:
+        j = Journey(c)
+        for _ in range(6):
+            j.signal("ecn")
+            j.rounds(2, acks=2)
+        return j.rows
+
+    def threshold_first(c: Controller) -> list[dict[str, Any]]:
+        j = Journey(c)
+        j.rounds(3)
+        j.signal("idle", flight=0)
+        j.rounds(1, acks=2)
+        j.signal("ecn")
+        j.rounds(3)
+        return j.rows
+
+    far = "an RTT of 4 s: the target is at most 1.5 windows"
+    few = "ECN at two or three segments: one is the least"
+    ended = "freebsd: a slow start that the threshold ended is not the first again"
+    freebsd = {**CUBIC, **CUBIC_PRESETS["freebsd"][1]}
+    section = "RFC 9438 § 4.2"
+    old = "Reno's window keeps its gain, 20 ms"
+    kept = {**CUBIC, "reno_catches_up": False}
+    return [
+        *cases,
+        case(
+            far, section, CUBIC, lambda c: steady(c, "loss", 4000, 8), segments=30, ssthresh=2 * MSS
+        ),
+        case(
+            old,
+            "RFC 8312 § 4.2, else RFC 9438",
+            kept,
+            lambda c: steady(c, "loss", 20, 40),
+            segments=20,
+            ssthresh=2 * MSS,
+        ),
+        case(few, "RFC 9438 § 4.6", CUBIC, small, segments=3, ssthresh=2 * MSS),
+        case(
+            ended,
+            CUBIC_PRESETS["freebsd"][0],
+            freebsd,
+            threshold_first,
+            segments=10,
+            ssthresh=20 * MSS,
+            preset="freebsd",
+        ),
+    ]
 
 
 def hystart() -> list[dict[str, Any]]:

@@ -359,7 +359,9 @@ class Cubic(Controller):
             epoch.unused_since = None
         t = seconds(_.now_ns - epoch.start_ns)
         if self.p["reno_friendly"]:
-            alpha = self.alpha_now if less(epoch.w_est, self.cwnd_prior) else Decimal(1)
+            # § 4.3: one segment a round trip, once W_est is back; RFC 8312 § 4.2 goes on with α.
+            caught_up = not less(epoch.w_est, self.cwnd_prior) and self.p["reno_catches_up"]
+            alpha = Decimal(1) if caught_up else self.alpha_now
             epoch.w_est += alpha * segments_acked / cwnd
             if less(self.w_cubic(t), epoch.w_est):
                 # Reading: an ACK never lowers the window, which may be ahead of W_est as it aims at
