@@ -319,7 +319,8 @@ impl Cubic {
             epoch.w_est += alpha * acked / self.cwnd * mss;
         }
         if self.reno_friendly && epoch.window(t, steepness) < epoch.w_est {
-            // The window may already be ahead, as it aims at W_cubic a round trip from now; an ACK never lowers it.
+            // Departs from § 4.3, which sets the window to W_est: it may already be ahead, as it aims at W_cubic a round
+            // trip from now, and an ACK never lowers it.
             self.cwnd = self.cwnd.max(epoch.w_est);
         } else {
             // § 4.2, Fig. 1, and § 4.4–4.5.
