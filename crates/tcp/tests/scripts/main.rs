@@ -134,6 +134,7 @@ scripts!(
 scripts!(
     limited_transmit:
     each_of_the_first_two_duplicates_sends_a_new_segment,
+    more_than_two_duplicates_send_no_more,
     reordering_by_two_segments_costs_nothing,
     the_receive_window_bounds_limited_transmit,
     with_sack_only_what_reports_anything_new_sends,
@@ -164,6 +165,7 @@ scripts!(
     new_data_is_sent_while_a_hole_is_repaired,
     nothing_is_sent_until_pipe_is_below_the_window,
     recovery_lasts_until_the_recovery_point_is_acknowledged,
+    the_tail_is_not_rescued_before_more_than_the_fast_retransmit_arrived,
     three_discontiguous_ranges_make_a_hole_lost,
     two_segments_above_are_not_enough_and_one_byte_more_is,
 );
@@ -185,6 +187,7 @@ scripts!(
     abe_keeps_four_fifths_for_a_mark_and_half_for_a_loss,
     after_a_timeout_the_first_new_segment_carries_cwr,
     cubic_answers_a_mark_as_a_loss_unless_told_otherwise,
+    tahoe_answers_a_loss_with_cwr_too,
     the_window_is_halved_once_a_window_of_data,
     without_ecn_an_echo_is_ignored,
 );
@@ -204,9 +207,9 @@ scripts!(
     a_second_timeout_of_a_segment_keeps_the_threshold,
     a_timeout_in_fast_recovery_ends_it,
     after_a_timeout_slow_start_goes_back,
+    an_ack_in_the_instant_of_the_timer_comes_before_it,
     an_ack_of_what_was_sent_twice_is_no_sample,
     an_ack_that_was_overtaken_gives_no_sample,
-    an_ack_in_the_instant_of_the_timer_comes_before_it,
     later_samples_are_smoothed,
     new_data_acknowledged_restarts_the_timer_and_all_of_it_stops_it,
     sending_does_not_restart_a_running_timer,

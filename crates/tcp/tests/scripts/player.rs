@@ -323,6 +323,7 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "failed" => word(s.has_failed()),
         "drained" => word(s.is_drained()),
         "retransmissions" => Fact::Number(counters.retransmissions),
+        "probes" => Fact::Number(counters.window_probes),
         "timeouts" => Fact::Number(counters.timeouts.iter().sum()),
         "reductions" => Fact::Number(counters.reductions_loss + counters.reductions_ecn),
         _ => return None,
