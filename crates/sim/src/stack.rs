@@ -153,8 +153,7 @@ impl Stack {
         let [source, destination] = if self.own_hosts {
             [address(SENDERS, flow), address(RECEIVERS, flow)]
         } else {
-            // Zero would be the network itself.
-            self.nodes.map(|node| address(NODES, node as u32 + 1))
+            self.nodes.map(|node| address(NODES, node as u32))
         };
         Endpoints {
             source,
@@ -170,9 +169,9 @@ fn ticks(at: Time, tick: u64) -> u32 {
     (at.0 / tick) as u32
 }
 
-/// The address of host number `host` in a network of [`HOST_BITS`].
+/// The address of host number `host` in a network of [`HOST_BITS`]; the first is 1, for 0 is the network itself.
 const fn address(network: u32, host: u32) -> [u8; 4] {
-    (network | host & ((1 << HOST_BITS) - 1)).to_be_bytes()
+    (network | host.wrapping_add(1) & ((1 << HOST_BITS) - 1)).to_be_bytes()
 }
 
 /// Number of the SYN of the side that sends data; with it, the number of a byte is easily read from its raw value.
@@ -218,7 +217,7 @@ mod tests {
         assert_eq!(shared.destination, [10, 0, 1, 45]);
         assert_eq!((shared.source_port, shared.destination_port), (49_154, 49_153));
         let own = stack(true).endpoints(257);
-        assert_eq!((own.source, own.destination), ([10, 64, 1, 1], [10, 128, 1, 1]));
+        assert_eq!((own.source, own.destination), ([10, 64, 1, 2], [10, 128, 1, 2]));
     }
 
     #[test]
