@@ -1,186 +1,54 @@
 //! What must hold in every scenario, at every instant: checked on scenarios drawn at random.
+//!
+//! A few hundred of them in every run of the tests; with `LONG` in the environment (`make test-long`) more than ten
+//! thousand of each kind.
 
-use std::sync::Arc;
+use std::fmt::Debug;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use cwnd_scenario::Document;
 use cwnd_sim::{Records, World};
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{TestCaseResult, TestRunner};
 
-use crate::common::{column, scenario};
+use crate::common::{column, run, scenario};
+use crate::random::{any_scenario, transfers};
 
-fn queue() -> impl Strategy<Value = String> {
-    let limited = (select(vec!["red", "codel", "pie", "fq-codel"]), 2..60u32)
-        .prop_map(|(kind, n)| format!("{{ kind = \"{kind}\", limit = \"{n} packets\" }}"));
-    let fifo = (1..60u32).prop_map(|n| format!("{{ kind = \"fifo\", limit = \"{n} packets\" }}"));
-    let plain = select(vec!["red", "codel", "pie", "fq-codel"]).prop_map(|k| format!("\"{k}\""));
-    let preset = Just("{ kind = \"pie\", preset = \"abe\" }".to_owned());
-    prop_oneof![2 => fifo, 2 => limited, 2 => plain, 1 => preset]
+/// How many scenarios are drawn for each property.
+const CASES: u32 = 200;
+const CASES_IN_LONG_MODE: u32 = 10_500;
+
+#[expect(clippy::disallowed_methods, reason = "the long mode is asked for from outside")]
+fn cases() -> u32 {
+    if std::env::var("LONG").is_ok() { CASES_IN_LONG_MODE } else { CASES }
 }
 
-/// Some rate of a few Mbit/s: constant, in steps, or a trace.
-fn rate() -> impl Strategy<Value = String> {
-    let constant = (200..8000u32).prop_map(|k| format!("\"{k} kbit/s\""));
-    let steps = (200..8000u32, 50..2000u32, 200..8000u32, 1..1000u32, 200..80_000u32).prop_map(
-        |(initial, at, next, gap, last)| {
-            format!(
-                "{{ initial = \"{initial} kbit/s\", steps = [{{ at = \"{at} ms\", rate = \"{next} kbit/s\" }}, \
-                 {{ at = \"{} ms\", rate = \"{last} kbit/s\" }}] }}",
-                at + gap
-            )
-        },
-    );
-    let trace = proptest::collection::vec(0..40u64, 1..40).prop_map(|mut at_ms| {
-        at_ms.sort_unstable();
-        at_ms.push(at_ms.last().copied().unwrap_or(0) + 1);
-        format!("{{ trace_ms = {at_ms:?} }}")
-    });
-    prop_oneof![3 => constant, 2 => steps, 1 => trace]
+/// Checks a property on so many scenarios; says how many and how long it took if that is long.
+#[expect(clippy::disallowed_methods, reason = "people want to know how long it took")]
+fn for_all<T: Debug>(
+    what: &str,
+    cases: u32,
+    drawn: impl Strategy<Value = T>,
+    property: impl Fn(T) -> TestCaseResult,
+) {
+    let began = Instant::now();
+    let config = ProptestConfig { cases, ..ProptestConfig::with_source_file(file!()) };
+    if let Err(failure) = TestRunner::new(config).run(&drawn, property) {
+        panic!("{failure}");
+    }
+    report(what, cases, began);
 }
 
-/// Loss, jitter and reordering; about half of the links have none.
-fn faults() -> impl Strategy<Value = String> {
-    let some = (0.0..0.05f64, 0..20u32, 0.0..0.1f64, 1..30u32).prop_map(
-        |(loss, jitter, reorder, late)| {
-            format!(
-                "loss = {loss}\njitter = \"{jitter} ms\"\nreorder = {reorder}\nreorder_delay = \"{late} ms\""
-            )
-        },
-    );
-    prop_oneof![some, Just(String::new())]
-}
-
-fn controller() -> impl Strategy<Value = String> {
-    let preset = |kind| {
-        select(vec!["rfc", "abe", "paper", "freebsd", "ns-3", "neqo", "quicly"])
-            .prop_map(move |p| format!("{{ kind = \"{kind}\", preset = \"{p}\" }}"))
-    };
-    let hystart = select(vec!["newreno", "cubic"])
-        .prop_map(|kind| format!("{{ kind = \"{kind}\", slow_start = \"hystart++\" }}"));
-    prop_oneof![preset("newreno"), preset("cubic"), hystart]
-}
-
-/// The receive window bounds what unlimited links would otherwise carry.
-fn endpoint() -> impl Strategy<Value = String> {
-    let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
-    let free = (recovery, any::<[bool; 4]>(), 1..4u32, 100..3000u32).prop_map(
-        |(recovery, [ecn, timestamps, handshake, limited], ack_every, mss)| {
-            format!(
-                "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, handshake = {handshake}, \
-                 limited_transmit = {limited}, ack_every = {ack_every}, mss = \"{mss} B\", receive_window = \"150 kB\" }}"
-            )
-        },
-    );
-    let preset = (select(vec!["rfc", "ns2", "linux"]), any::<bool>()).prop_map(|(preset, ecn)| {
-        format!("{{ preset = \"{preset}\", ecn = {ecn}, receive_window = \"150 kB\" }}")
-    });
-    prop_oneof![2 => free, 1 => preset]
-}
-
-/// What a flow sends; also when bulk flows stop.
-fn workload() -> impl Strategy<Value = String> {
-    let size = || {
-        prop_oneof![
-            (1..200_000u32).prop_map(|n| format!("{n} B")),
-            (1..50u32).prop_map(|k| format!("exponential({k} kB)")),
-            (1..50u32).prop_map(|k| format!("pareto(1.3, {k} kB)")),
-        ]
-    };
-    let bulk = (100..1900u32).prop_map(|ms| format!("stop = \"{ms} ms\""));
-    let bytes = size().prop_map(|s| format!("workload = {{ kind = \"bytes\", size = \"{s}\" }}"));
-    let on_off = (size(), 1..300u32).prop_map(|(s, off)| {
-        format!(
-            "workload = {{ kind = \"on-off\", size = \"{s}\", off = \"exponential({off} ms)\" }}"
-        )
-    });
-    let poisson = (size(), 10..200u32).prop_map(|(s, gap)| {
-        format!("workload = {{ kind = \"poisson\", interval = \"{gap} ms\", size = \"{s}\" }}")
-    });
-    prop_oneof![bulk, bytes, on_off, poisson, Just(String::new())]
-}
-
-fn rtt() -> impl Strategy<Value = String> {
-    prop_oneof![
-        (0..150u32).prop_map(|ms| format!("{} ms", ms + 1)),
-        (1..50u32, 0..100u32)
-            .prop_map(|(low, more)| format!("uniform({low} ms, {} ms)", low + more)),
-        (1..50u32).prop_map(|ms| format!("lognormal({ms} ms, 0.7)")),
-    ]
-}
-
-fn dumbbell(workload: BoxedStrategy<String>) -> impl Strategy<Value = String> {
-    let group = (rtt(), 1..4u32, 0..100u32, controller(), endpoint(), workload, any::<bool>());
-    let groups = proptest::collection::vec(group, 1..4);
-    let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
-    (rate(), queue(), rate(), queue(), faults(), edge_rate, groups).prop_map(
-        |(rate, queue, reverse_rate, reverse_queue, faults, edge_rate, groups)| {
-            let mut text = format!(
-                "[dumbbell]\nrate = {rate}\nqueue = {queue}\nreverse_rate = {reverse_rate}\n\
-                 reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
-            );
-            for (i, (rtt, count, start, controller, endpoint, workload, back)) in
-                groups.into_iter().enumerate()
-            {
-                let direction = if back { "reverse" } else { "forward" };
-                text += &format!(
-                    "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
-                     controller = {controller}\nendpoint = {endpoint}\ndirection = \"{direction}\"\n{workload}\n"
-                );
-            }
-            text
-        },
-    )
-}
-
-/// Four nodes in a ring of duplex links, so that there are routes of one to three links.
-fn graph(workload: BoxedStrategy<String>) -> impl Strategy<Value = String> {
-    const NODES: [&str; 4] = ["a", "b", "c", "d"];
-    let rates = prop_oneof![3 => rate(), 1 => Just("\"none\"".to_owned())];
-    let link = (rates, 1..40u32, queue(), faults());
-    let group = (0..4usize, 1..4usize, 1..3u32, controller(), endpoint(), workload);
-    (proptest::collection::vec(link, 4), proptest::collection::vec(group, 1..4)).prop_map(
-        |(links, groups)| {
-            let mut text = String::new();
-            for (i, (rate, delay, queue, faults)) in links.into_iter().enumerate() {
-                text += &format!(
-                    "[link.l{i}]\nfrom = \"{}\"\nto = \"{}\"\nrate = {rate}\ndelay = \"{delay} ms\"\n\
-                     queue = {queue}\nduplex = true\nbdp_rtt = \"80 ms\"\n{faults}\n",
-                    NODES[i],
-                    NODES[(i + 1) % 4]
-                );
-            }
-            for (i, (from, hops, count, controller, endpoint, workload)) in
-                groups.into_iter().enumerate()
-            {
-                text += &format!(
-                    "[flow.g{i}]\nfrom = \"{}\"\nto = \"{}\"\ncount = {count}\ncontroller = {controller}\n\
-                     endpoint = {endpoint}\n{workload}\n",
-                    NODES[from],
-                    NODES[(from + hops) % 4]
-                );
-            }
-            text
-        },
-    )
-}
-
-fn any_scenario() -> impl Strategy<Value = String> {
-    let network = prop_oneof![dumbbell(workload().boxed()), graph(workload().boxed())];
-    (network, any::<u32>(), 0..1500u32).prop_map(|(network, seed, warmup)| {
-        format!(
-            "[run]\nduration = \"2 s\"\nwarmup = \"{warmup} ms\"\nseed = {seed}\nsample = \"90 ms\"\n{network}"
-        )
-    })
-}
-
-/// Transfers that end, and all the time they may need.
-fn transfers() -> impl Strategy<Value = String> {
-    let bytes = (1..150_000u32)
-        .prop_map(|n| format!("workload = {{ kind = \"bytes\", size = \"exponential({n} B)\" }}"));
-    let network = prop_oneof![dumbbell(bytes.clone().boxed()), graph(bytes.boxed())];
-    (network, any::<u32>()).prop_map(|(network, seed)| {
-        format!("[run]\nduration = \"5000 s\"\nseed = {seed}\nsample = \"none\"\n{network}")
-    })
+/// Past what the test harness captures.
+fn report(what: &str, cases: u32, began: Instant) {
+    if cases >= CASES_IN_LONG_MODE {
+        let seconds = began.elapsed().as_secs_f64();
+        writeln!(std::io::stderr(), "{what}: {cases} scenarios in {seconds:.0} s").ok();
+    }
 }
 
 /// The tables say what they must.
@@ -220,11 +88,9 @@ fn check_records(records: &Records) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_packet_that_was_sent_is_somewhere_once_at_every_instant(text in any_scenario()) {
+#[test]
+fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_stalls() {
+    for_all("conservation, windows, timers, time", cases(), any_scenario(), |text| {
         let mut world = World::new(scenario(&text));
         let mut last = world.now();
         let mut events = 0_u64;
@@ -232,15 +98,19 @@ proptest! {
             prop_assert!(world.now() >= last, "time goes forward");
             last = world.now();
             events += 1;
-            if events.is_multiple_of(5) {
+            // The beginning in full; then a prime number apart, so that no rhythm hides anything.
+            if events < 300 || events.is_multiple_of(7) {
                 prop_assert_eq!(world.audit(), Ok(()));
             }
         }
         check_records(&world.finish());
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn every_transfer_ends_when_it_has_the_time(text in transfers()) {
+#[test]
+fn every_transfer_ends_when_it_has_the_time() {
+    for_all("transfers that end", cases(), transfers(), |text| {
         let mut world = World::new(scenario(&text));
         while world.step() {}
         prop_assert_eq!(world.audit(), Ok(()));
@@ -253,7 +123,45 @@ proptest! {
             prop_assert_eq!(received[i], size[i]);
         }
         prop_assert!(column(&records.links, "queued_pkts").iter().all(|&q| q == 0.0));
+        Ok(())
+    });
+}
+
+/// Digests of all these scenarios, run by so many threads that take the next one when they are done with one.
+fn digests(texts: &[String], threads: usize) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(vec![String::new(); texts.len()]);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((i, text)) = {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    texts.get(i).map(|text| (i, text))
+                } {
+                    let digest = run(text).digest();
+                    found.lock().expect("no thread failed")[i] = digest;
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no thread failed")
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "people want to know how long it took")]
+fn the_same_seed_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let began = Instant::now();
+    let mut runner = TestRunner::new(ProptestConfig::default());
+    let texts: Vec<String> = (0..cases())
+        .map(|_| any_scenario().new_tree(&mut runner).expect("a scenario").current())
+        .collect();
+    let alone = digests(&texts, 1);
+    for (i, other) in digests(&texts, 5).iter().enumerate() {
+        assert_eq!(*other, alone[i], "{}", texts[i]);
     }
+    let different: std::collections::BTreeSet<&String> = alone.iter().collect();
+    assert!(different.len() > texts.len() / 2, "most scenarios differ");
+    report("the same bytes on 1 and 5 threads", cases(), began);
 }
 
 #[test]

@@ -9,4 +9,5 @@ mod datagrams;
 mod determinism;
 mod goldens;
 mod links;
+mod random;
 mod workloads;

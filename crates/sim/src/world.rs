@@ -236,6 +236,8 @@ impl World {
     pub(crate) fn next_event(&mut self) -> Option<(Time, Event)> {
         let (at, event) = self.events.pop()?;
         if at >= self.end {
+            // What is pending stays so: an audit asks for it.
+            self.events.push(at, event);
             return None;
         }
         debug_assert!(at >= self.now, "time goes forward");

@@ -1,0 +1,296 @@
+//! Scenarios drawn at random: any network, any queue, any controller, and paths that treat packets badly.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn queue() -> impl Strategy<Value = String> {
+    let limited = (select(vec!["red", "codel", "pie", "fq-codel"]), 2..60u32)
+        .prop_map(|(kind, n)| format!("{{ kind = \"{kind}\", limit = \"{n} packets\" }}"));
+    let fifo = (1..60u32).prop_map(|n| format!("{{ kind = \"fifo\", limit = \"{n} packets\" }}"));
+    let plain = select(vec!["red", "codel", "pie", "fq-codel"]).prop_map(|k| format!("\"{k}\""));
+    let preset = Just("{ kind = \"pie\", preset = \"abe\" }".to_owned());
+    prop_oneof![2 => fifo, 2 => limited, 2 => plain, 1 => preset]
+}
+
+/// Mostly a rate of a few Mbit/s: constant, in steps, or a trace.
+fn rate() -> impl Strategy<Value = String> {
+    let constant = (200..8000u32).prop_map(|k| format!("\"{k} kbit/s\""));
+    // From a modem to far more than the windows can fill.
+    let extreme = prop_oneof![
+        (9_000..200_000u32).prop_map(|bits| format!("\"{bits} bit/s\"")),
+        (20..40_000u32).prop_map(|mbit| format!("\"{mbit} Mbit/s\"")),
+    ];
+    let steps = (200..8000u32, 50..2000u32, 200..8000u32, 1..1000u32, 200..80_000u32).prop_map(
+        |(initial, at, next, gap, last)| {
+            format!(
+                "{{ initial = \"{initial} kbit/s\", steps = [{{ at = \"{at} ms\", rate = \"{next} kbit/s\" }}, \
+                 {{ at = \"{} ms\", rate = \"{last} kbit/s\" }}] }}",
+                at + gap
+            )
+        },
+    );
+    let trace = proptest::collection::vec(0..40u64, 1..40).prop_map(|mut at_ms| {
+        at_ms.sort_unstable();
+        at_ms.push(at_ms.last().copied().unwrap_or(0) + 1);
+        format!("{{ trace_ms = {at_ms:?} }}")
+    });
+    prop_oneof![6 => constant, 4 => steps, 2 => trace, 1 => extreme]
+}
+
+/// Loss, jitter and reordering; about half of the links have none.
+fn faults() -> impl Strategy<Value = String> {
+    let some = (0.0..0.05f64, 0..20u32, 0.0..0.1f64, 1..30u32).prop_map(
+        |(loss, jitter, reorder, late)| {
+            format!(
+                "loss = {loss}\njitter = \"{jitter} ms\"\nreorder = {reorder}\nreorder_delay = \"{late} ms\""
+            )
+        },
+    );
+    prop_oneof![some, Just(String::new())]
+}
+
+/// Those, and loss at equal distances, which may well hit every repetition of a segment: what is sent need not arrive.
+fn faults_without_mercy() -> impl Strategy<Value = String> {
+    prop_oneof![4 => faults(), 1 => (2..200u32).prop_map(|n| format!("loss_every = {n}"))]
+}
+
+fn controller() -> impl Strategy<Value = String> {
+    let preset = |kind| {
+        select(vec!["rfc", "abe", "paper", "freebsd", "ns-3", "neqo", "quicly"])
+            .prop_map(move |p| format!("{{ kind = \"{kind}\", preset = \"{p}\" }}"))
+    };
+    let hystart = select(vec!["newreno", "cubic"])
+        .prop_map(|kind| format!("{{ kind = \"{kind}\", slow_start = \"hystart++\" }}"));
+    let backing_off = (select(vec!["newreno", "cubic"]), 0.05..0.99f64, 0.05..0.99f64).prop_map(
+        |(kind, beta, beta_ecn)| {
+            format!("{{ kind = \"{kind}\", beta = {beta:.3}, beta_ecn = {beta_ecn:.3} }}")
+        },
+    );
+    prop_oneof![preset("newreno"), preset("cubic"), hystart, backing_off]
+}
+
+/// Windows of one segment and windows without bound, as far as 200 kB: that is what unlimited links carry at once.
+fn windows() -> impl Strategy<Value = String> {
+    let initial = prop_oneof![4 => Just(10), 1 => 1..3u32, 1 => 100..3000u32];
+    let largest = prop_oneof![3 => Just(None), 1 => (3_000..200_000u32).prop_map(Some)];
+    let ssthresh = prop_oneof![3 => Just(None), 1 => (1..400_000u32).prop_map(Some)];
+    let receive = prop_oneof![2 => Just(150_000), 1 => 3_000..9_000u32, 1 => 3_000..200_000u32];
+    (initial, largest, ssthresh, receive).prop_map(|(initial, largest, ssthresh, receive)| {
+        let some = |key: &str, n: Option<u32>| {
+            n.map(|n| format!(", {key} = \"{n} B\"")).unwrap_or_default()
+        };
+        format!(
+            "initial_window = {initial}, receive_window = \"{receive} B\"{}{}",
+            some("max_window", largest),
+            some("initial_ssthresh", ssthresh)
+        )
+    })
+}
+
+/// How the retransmission timer is set.
+fn timer() -> impl Strategy<Value = String> {
+    let backoff = select(vec!["exponential", "after", "off"]);
+    (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32).prop_map(
+        |(backoff, after, min, clock, delay)| {
+            format!(
+                "rto_backoff = \"{backoff}\", rto_backoff_after = {after}, rto_min = \"{min} ms\", \
+                 clock = \"{} us\", ack_delay = \"{delay} ms\"",
+                10_u32.pow(clock * 2).min(100_000)
+            )
+        },
+    )
+}
+
+/// A timer that leaves room for others, comes soon enough, and does not give up.
+fn patient_timer() -> impl Strategy<Value = String> {
+    (100..1000u32)
+        .prop_map(|min| format!("rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60"))
+}
+
+fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
+    let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
+    let free = (recovery, any::<[bool; 5]>(), 1..5u32, 100..3000u32, windows(), timer.clone()).prop_map(
+        |(recovery, [ecn, timestamps, handshake, limited, prr], ack_every, mss, windows, timer)| {
+            let prr = prr && recovery == "sack";
+            format!(
+                "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, handshake = {handshake}, \
+                 limited_transmit = {limited}, ack_every = {ack_every}, mss = \"{mss} B\", prr = {prr}, {windows}, {timer} }}"
+            )
+        },
+    );
+    let preset = (select(vec!["rfc", "ns2", "linux"]), any::<bool>(), timer).prop_map(
+        |(preset, ecn, timer)| {
+            format!(
+                "{{ preset = \"{preset}\", ecn = {ecn}, receive_window = \"150 kB\", {timer} }}"
+            )
+        },
+    );
+    prop_oneof![2 => free, 1 => preset]
+}
+
+/// What a flow sends; also when bulk flows stop.
+fn workload() -> impl Strategy<Value = String> {
+    let size = || {
+        prop_oneof![
+            (1..200_000u32).prop_map(|n| format!("{n} B")),
+            (1..50u32).prop_map(|k| format!("exponential({k} kB)")),
+            (1..50u32).prop_map(|k| format!("pareto(1.3, {k} kB)")),
+        ]
+    };
+    let bulk = (100..1900u32).prop_map(|ms| format!("stop = \"{ms} ms\""));
+    let bytes = size().prop_map(|s| format!("workload = {{ kind = \"bytes\", size = \"{s}\" }}"));
+    let on_off = (size(), 1..300u32).prop_map(|(s, off)| {
+        format!(
+            "workload = {{ kind = \"on-off\", size = \"{s}\", off = \"exponential({off} ms)\" }}"
+        )
+    });
+    let poisson = (size(), 10..200u32).prop_map(|(s, gap)| {
+        format!("workload = {{ kind = \"poisson\", interval = \"{gap} ms\", size = \"{s}\" }}")
+    });
+    prop_oneof![3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => Just(String::new()), 1 => datagrams()]
+}
+
+/// A source of datagrams, which may well be faster than any line.
+fn datagrams() -> impl Strategy<Value = String> {
+    let cycle = prop_oneof![
+        Just(String::new()),
+        (1..300u32, 1..300u32).prop_map(|(on, off)| {
+            format!(", on = \"exponential({on} ms)\", off = \"uniform(0 ms, {off} ms)\"")
+        })
+    ];
+    (10..20_000u32, 100..3000u32, select(vec!["constant", "poisson"]), cycle).prop_map(
+        |(rate, size, arrivals, cycle)| {
+            format!(
+                "workload = {{ kind = \"udp\", rate = \"{rate} kbit/s\", size = \"{size} B\", \
+                 arrivals = \"{arrivals}\"{cycle} }}"
+            )
+        },
+    )
+}
+
+fn rtt() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0..150u32).prop_map(|ms| format!("{} ms", ms + 1)),
+        (1..50u32, 0..100u32)
+            .prop_map(|(low, more)| format!("uniform({low} ms, {} ms)", low + more)),
+        (1..50u32).prop_map(|ms| format!("lognormal({ms} ms, 0.7)")),
+    ]
+}
+
+/// Datagrams have no connection that could be set.
+fn connection(controller: &str, endpoint: &str, workload: &str) -> String {
+    if workload.contains("udp") {
+        return String::new();
+    }
+    format!("controller = {controller}\nendpoint = {endpoint}\n")
+}
+
+fn dumbbell(
+    workload: BoxedStrategy<String>,
+    faults: BoxedStrategy<String>,
+    timer: BoxedStrategy<String>,
+) -> impl Strategy<Value = String> {
+    let group = (rtt(), 1..4u32, 0..100u32, controller(), endpoint(timer), workload, any::<bool>());
+    let groups = proptest::collection::vec(group, 1..4);
+    let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
+    (rate(), queue(), rate(), queue(), faults, edge_rate, groups).prop_map(
+        |(rate, queue, reverse_rate, reverse_queue, faults, edge_rate, groups)| {
+            let mut text = format!(
+                "[dumbbell]\nrate = {rate}\nqueue = {queue}\nreverse_rate = {reverse_rate}\n\
+                 reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
+            );
+            for (i, (rtt, count, start, controller, endpoint, workload, back)) in
+                groups.into_iter().enumerate()
+            {
+                let direction = if back { "reverse" } else { "forward" };
+                text += &format!(
+                    "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
+                     {}direction = \"{direction}\"\n{workload}\n",
+                    connection(&controller, &endpoint, &workload)
+                );
+            }
+            text
+        },
+    )
+}
+
+/// Four nodes in a ring of duplex links, so that there are routes of one to three links.
+fn graph(
+    workload: BoxedStrategy<String>,
+    faults: BoxedStrategy<String>,
+    timer: BoxedStrategy<String>,
+) -> impl Strategy<Value = String> {
+    const NODES: [&str; 4] = ["a", "b", "c", "d"];
+    let rates = prop_oneof![3 => rate(), 1 => Just("\"none\"".to_owned())];
+    let link = (rates, 1..40u32, queue(), faults);
+    let way = prop_oneof![2 => Just(None), 1 => any::<[bool; 2]>().prop_map(Some)];
+    let group = (0..4usize, 1..4usize, 1..3u32, controller(), endpoint(timer), workload, way);
+    (proptest::collection::vec(link, 4), proptest::collection::vec(group, 1..4)).prop_map(
+        |(links, groups)| {
+            let mut text = String::new();
+            for (i, (rate, delay, queue, faults)) in links.into_iter().enumerate() {
+                text += &format!(
+                    "[link.l{i}]\nfrom = \"{}\"\nto = \"{}\"\nrate = {rate}\ndelay = \"{delay} ms\"\n\
+                     queue = {queue}\nduplex = true\nbdp_rtt = \"80 ms\"\n{faults}\n",
+                    NODES[i],
+                    NODES[(i + 1) % 4]
+                );
+            }
+            for (i, (from, hops, count, controller, endpoint, workload, way)) in
+                groups.into_iter().enumerate()
+            {
+                text += &format!(
+                    "[flow.g{i}]\nfrom = \"{}\"\nto = \"{}\"\ncount = {count}\n{}{workload}\n{}",
+                    NODES[from],
+                    NODES[(from + hops) % 4],
+                    connection(&controller, &endpoint, &workload),
+                    way.map(|way| routes(from, hops, way)).unwrap_or_default()
+                );
+            }
+            text
+        },
+    )
+}
+
+/// Around the ring in one sense or the other, there and back.
+fn routes(from: usize, hops: usize, [there, back]: [bool; 2]) -> String {
+    let with: Vec<String> = (from..from + hops).map(|i| format!("l{}", i % 4)).collect();
+    let against: Vec<String> =
+        (from + hops..from + 4).rev().map(|i| format!("l{}.reverse", i % 4)).collect();
+    // The same two ways, walked from the other end.
+    let flip = |links: &[String]| -> Vec<String> {
+        let other = |name: &String| match name.strip_suffix(".reverse") {
+            Some(plain) => plain.to_owned(),
+            None => format!("{name}.reverse"),
+        };
+        links.iter().rev().map(other).collect()
+    };
+    let route = if there { &with } else { &against };
+    let reverse = flip(if back { &with } else { &against });
+    format!("route = {route:?}\nreverse_route = {reverse:?}\n")
+}
+
+pub fn any_scenario() -> impl Strategy<Value = String> {
+    let network = prop_oneof![
+        dumbbell(workload().boxed(), faults_without_mercy().boxed(), timer().boxed()),
+        graph(workload().boxed(), faults_without_mercy().boxed(), timer().boxed())
+    ];
+    (network, any::<u32>(), 0..1500u32).prop_map(|(network, seed, warmup)| {
+        format!(
+            "[run]\nduration = \"2 s\"\nwarmup = \"{warmup} ms\"\nseed = {seed}\nsample = \"90 ms\"\n{network}"
+        )
+    })
+}
+
+/// Transfers that end, and all the time they may need.
+pub fn transfers() -> impl Strategy<Value = String> {
+    let bytes = (1..150_000u32)
+        .prop_map(|n| format!("workload = {{ kind = \"bytes\", size = \"exponential({n} B)\" }}"));
+    let network = prop_oneof![
+        dumbbell(bytes.clone().boxed(), faults().boxed(), patient_timer().boxed()),
+        graph(bytes.boxed(), faults().boxed(), patient_timer().boxed())
+    ];
+    (network, any::<u32>()).prop_map(|(network, seed)| {
+        format!("[run]\nduration = \"5000 s\"\nseed = {seed}\nsample = \"none\"\n{network}")
+    })
+}
