@@ -128,6 +128,12 @@ impl Receiver {
             self.unacked_segments += 1;
             return false;
         }
+        // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender that keeps to the window
+        // never sends it, and it is refused whole.
+        let beyond = segment.end() > self.rcv_nxt + u64::from(self.config.receive_window);
+        if beyond || segment.len == 0 {
+            return true;
+        }
         if segment.end() > self.rcv_nxt {
             if segment.seq > self.rcv_nxt {
                 self.out_of_order.insert(segment.seq, segment.end());
