@@ -1,0 +1,178 @@
+"""Runs the scenarios of rows and says whether the results agree."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import tomli_w
+
+from cwnd import _core
+from cwnd.manifest import usable_cores
+from peers.rows import TABLES, Measures, Row, mean
+from peers.scenarios import NotExpressibleError, sampled, scenario, unseen_packets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Experiments change keys of the scenario: path and value.
+Overrides = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far ours may be from theirs."""
+
+    goodput: float
+    qdelay: float
+    events: float
+
+
+SIMULATORS = Bounds(goodput=0.05, qdelay=0.15, events=0.25)
+LINUX = Bounds(goodput=0.10, qdelay=0.15, events=0.25)
+#: A queueing delay this near agrees, whatever the ratio: less than one packet at 10 Mbit/s.
+QDELAY_FLOOR_MS = 1.0
+#: So do counts this near: the recorded seeds of one setting differ by up to 6 where there are 30
+#: (ns-2, CUBIC, RED,
+#: 100 ms: 35, 29, 31 drops).
+EVENTS_FLOOR = 5.0
+#: And the lesser of drops and marks may differ by this share of both together: of 17,200 marks in
+#: ns-2's BECN rows
+#: come 0, 9, 3 or 0, 11, 0 drops by seed.
+EVENTS_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A row, ours beside it, and what does not agree."""
+
+    row: Row
+    #: The mean of the peer's runs of the setting.
+    theirs: Measures
+    ours: Measures | None
+    #: Why there is nothing of ours.
+    missing: str | None
+    differs: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every measure agrees."""
+        return self.ours is not None and not self.differs
+
+
+def bounds(row: Row) -> Bounds:
+    """The bounds for a row."""
+    return LINUX if row.table.startswith("linux") else SIMULATORS
+
+
+def differences(row: Row, theirs: Measures, ours: Measures) -> tuple[str, ...]:
+    """Which measures are out of bounds."""
+    allowed = bounds(row)
+    few = max(EVENTS_FLOOR, EVENTS_SHARE * (theirs.drops + theirs.marks))
+
+    def near(mine: float, peer: float, share: float, floor: float) -> bool:
+        return abs(mine - peer) <= max(share * peer, floor)
+
+    checks = {
+        "goodput": near(ours.goodput_mbit_s, theirs.goodput_mbit_s, allowed.goodput, 0),
+        "delay": near(ours.qdelay_p50_ms, theirs.qdelay_p50_ms, allowed.qdelay, QDELAY_FLOOR_MS),
+        "drops": near(ours.drops, theirs.drops, allowed.events, few),
+        "marks": near(ours.marks, theirs.marks, allowed.events, few),
+    }
+    return tuple(name for name, holds in checks.items() if not holds)
+
+
+def compare(rows: Iterable[Row]) -> list[Comparison]:
+    """Compares rows; each setting is run once for all rows that recorded it."""
+    jobs: dict[Row, Job] = {}
+    missing: dict[Row, str] = {}
+    for row in rows:
+        try:
+            jobs[row] = job(row)
+        except NotExpressibleError as error:
+            missing[row] = str(error)
+    recorded: dict[tuple[str, ...], list[Measures]] = {}
+    for row in jobs | missing:
+        recorded.setdefault(row.same_setting, []).append(row.measured)
+    measured = run_all(jobs.values())
+    found = []
+    for row in jobs | missing:
+        theirs = mean(recorded[row.same_setting])
+        ours = measured[jobs[row]] if row in jobs else None
+        differs = differences(row, theirs, ours) if ours else ()
+        found.append(Comparison(row, theirs, ours, missing.get(row), differs))
+    return sorted(found, key=lambda each: (list(TABLES).index(each.row.table), each.row.number))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A setting to run, and how the peer measured it."""
+
+    text: str
+    overrides: tuple[str, ...]
+    #: Packets that the peer's queueing delay leaves out.
+    unseen: int
+    #: Bytes of a full packet on the bottleneck.
+    wire: int
+    #: The delay is a median over time instead of one over packets.
+    sampled: bool
+
+
+def job(row: Row, overrides: Overrides = ()) -> Job:
+    """The job of a row, perhaps with some keys of its scenario changed."""
+    table = scenario(row)
+    endpoint = table["flow"]["main"]["endpoint"]
+    wire = _bytes(endpoint.get("mss", "1448 B")) + _bytes(
+        endpoint.get("header", "0 B" if endpoint["preset"] == "ns2" else "52 B")
+    )
+    listed = tuple(f"{path}={json.dumps(value)}" for path, value in overrides)
+    return Job(tomli_w.dumps(table), listed, unseen_packets(row), wire, sampled(row))
+
+
+def experiment(row: Row, overrides: Overrides) -> Measures:
+    """A row's scenario with some of its keys changed."""
+    changed = job(row, overrides)
+    return run_all([changed])[changed]
+
+
+def run_all(jobs: Iterable[Job]) -> dict[Job, Measures]:
+    """Means over the seeds of every job."""
+    cells: list[tuple[Job, _core.Cell]] = []
+    for each in dict.fromkeys(jobs):
+        parsed = _core.parse(each.text, name="peer", overrides=each.overrides)
+        cells += [(each, cell) for cell in parsed.cells]
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        found = list(pool.map(lambda entry: _measure(entry[1], entry[0]), cells))
+    by_job: dict[Job, list[Measures]] = {}
+    for (each, _), measures in zip(cells, found, strict=True):
+        by_job.setdefault(each, []).append(measures)
+    return {each: mean(measures) for each, measures in by_job.items()}
+
+
+def _measure(cell: _core.Cell, each: Job) -> Measures:
+    result = cell.run()
+    flows = pl.DataFrame(result.flows)
+    link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)
+    packet_ms = each.wire * BITS_PER_BYTE / link["rate_bit_s"] * 1e3
+    delay_ms = link["qdelay_p50_us"] / 1e3
+    if each.sampled:
+        series = pl.DataFrame(result.link_series)
+        counted = (pl.col("link") == "bottleneck") & (pl.col("time_s") > cell.warmup_s)
+        lengths = series.filter(counted)["qlen_bytes"]
+        delay_ms = float(lengths.median() or 0) * BITS_PER_BYTE / link["rate_bit_s"] * 1e3  # type: ignore[arg-type]
+    return Measures(
+        float(flows["goodput_bit_s"].sum()) / 1e6,
+        max(delay_ms - each.unseen * packet_ms, 0.0),
+        float(link["dropped_pkts"]),
+        float(link["marked_pkts"]),
+    )
+
+
+def _bytes(size: str) -> int:
+    return int(size.removesuffix(" B"))
+
+
+BITS_PER_BYTE = 8

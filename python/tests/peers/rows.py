@@ -1,0 +1,144 @@
+"""The recorded rows: what was run, what came out, whether it is judged by value."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parents[3] / "tests" / "golden" / "peers"
+
+#: File, and how its rows are called.
+TABLES = {
+    "ns3-classic.csv": "ns-3",
+    "ns3-prr-trend.csv": "ns-3 PRR",
+    "ns3-extra-trend.csv": "ns-3 more",
+    "ns2.csv": "ns-2",
+    "ns2-red-ecn.csv": "ns-2 RED",
+    "linux-kernel.jsonl": "Linux",
+}
+
+
+#: Where the parameters end and the results begin: the first column of results.
+FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
+    "ns2.csv": "goodput_total_pps",
+    "ns2-red-ecn.csv": "goodput_total_pps",
+    "linux-kernel.jsonl": "goodput_mbps",
+}
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is compared."""
+
+    goodput_mbit_s: float
+    qdelay_p50_ms: float
+    drops: float
+    marks: float
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One recorded run."""
+
+    table: str
+    #: From 1, in the order of the file.
+    number: int
+    cells: dict[str, str]
+    measured: Measures
+    #: Compared with bounds; otherwise only shown.
+    by_value: bool
+
+    @property
+    def key(self) -> str:
+        """Names the row on the page and in tests."""
+        return f"{TABLES[self.table]} {self.number}"
+
+    def int(self, column: str) -> int:
+        """A column as a whole number."""
+        return int(float(self.cells[column]))
+
+    def float(self, column: str) -> float:
+        """A column as a number."""
+        return float(self.cells[column])
+
+    def flag(self, column: str) -> bool:
+        """A column that is 0 or 1."""
+        return self.cells[column] == "1"
+
+    @property
+    def same_setting(self) -> tuple[str, ...]:
+        """What runs of one setting, with different seeds, have in common."""
+        parameters = list(self.cells.items())[: list(self.cells).index(FIRST_RESULT[self.table])]
+        return (self.table, *(v for k, v in parameters if k not in ("tag", "seed")))
+
+    @property
+    def setting(self) -> str:
+        """What was run, for people."""
+        cells = self.cells
+        cc = cells.get("cc") or cells["tcp"]
+        short = cc.removeprefix("Tcp").removeprefix("TCP/").removeprefix("Linux/")
+        queue = cells.get("aqm") or cells["queue"]
+        rtt = float(cells.get("base_rtt_ms") or cells["rtt_ms"])
+        parts = [short.lower(), queue + ("+ecn" if self.flag("ecn") else "")]
+        parts += [f"{rtt:g} ms", f"{cells['n_flows']}×"]
+        if cells.get("delack_count") == "2":
+            parts.append("delayed ACKs")
+        if cells.get("recovery") == "TcpPrrRecovery":
+            parts.append("PRR")
+        if self.table == "ns3-extra-trend.csv":
+            parts.append(f"limit {cells['qdisc_limit_pkts']}")
+        if self.table == "ns2-red-ecn.csv":
+            parts += ["gentle"] * self.flag("gentle") + ["mark_p"] * self.flag("use_mark_p")
+        if cells.get("min_rto_s", "1.0") not in ("1", "1.0"):
+            parts.append(f"min RTO {cells['min_rto_s']} s")
+        if cells["aqm" if "aqm" in cells else "queue"] == "red" or cells.get("seed", "1") != "1":
+            parts.append(f"seed {cells['seed']}")
+        return ", ".join(parts)
+
+
+def mean(each: list[Measures]) -> Measures:
+    """The mean of several runs."""
+    count = len(each)
+    return Measures(
+        sum(m.goodput_mbit_s for m in each) / count,
+        sum(m.qdelay_p50_ms for m in each) / count,
+        sum(m.drops for m in each) / count,
+        sum(m.marks for m in each) / count,
+    )
+
+
+def load(table: str) -> list[Row]:
+    """The rows of one file."""
+    text = (DATA / table).read_text(encoding="utf-8")
+    if table.endswith(".jsonl"):
+        found = [{k: str(v) for k, v in json.loads(line).items()} for line in text.splitlines()]
+    else:
+        found = list(csv.DictReader(text.splitlines()))
+    return [
+        Row(table, number, cells, _measured(table, cells), _by_value(table, cells))
+        for number, cells in enumerate(found, start=1)
+    ]
+
+
+def load_all() -> list[Row]:
+    """All rows, file by file."""
+    return [row for table in TABLES for row in load(table)]
+
+
+def _measured(table: str, cells: dict[str, str]) -> Measures:
+    linux = table == "linux-kernel.jsonl"
+    return Measures(
+        float(cells["goodput_mbps" if linux else "goodput_total_mbps"]),
+        float(cells["qdelay_ms_p50" if linux else "qdelay_median_ms"]),
+        float(cells["drops"]),
+        float(cells["marks"]),
+    )
+
+
+def _by_value(table: str, cells: dict[str, str]) -> bool:
+    if table == "ns3-classic.csv":
+        # CUBIC under CoDel and PIE has no second implementation that confirms it.
+        return cells["cc"] == "TcpNewReno" or cells["aqm"] in ("fifo", "red")
+    return table not in ("ns3-prr-trend.csv", "ns3-extra-trend.csv")

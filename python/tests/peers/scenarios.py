@@ -1,0 +1,255 @@
+"""From a row's columns to a scenario, one mapping for each peer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from peers.rows import Row
+
+Table = dict[str, Any]
+
+#: Runs of each setting, with seeds 1, 2, …
+SEEDS = 5
+
+#: How often the queue is looked at where the peer did so (it: every 5 ms, `sample0.005` in ns-2's
+#: tags).
+SAMPLE = "50 ms"
+
+
+class NotExpressibleError(Exception):
+    """A row that no scenario can express; says why."""
+
+
+def scenario(row: Row) -> Table:
+    """The scenario of a row, as the tables of a scenario file."""
+    if row.table.startswith("ns3"):
+        return _ns3(row)
+    return _linux(row) if row.table.startswith("linux") else _ns2(row)
+
+
+def unseen_packets(row: Row) -> int:
+    """Packets that wait behind the queue whose delay the peer reports."""
+    return row.int("device_queue_pkts") if "device_queue_pkts" in row.cells else 0
+
+
+def sampled(row: Row) -> bool:
+    """Whether the peer's delay is a median over time, not over packets."""
+    return row.table.startswith("ns2")
+
+
+def _run(duration_s: float, warmup_s: float, sample: str = "none") -> Table:
+    return {"duration": f"{duration_s:g} s", "warmup": f"{warmup_s:g} s", "sample": sample}
+
+
+def _ns3(row: Row) -> Table:
+    controllers: dict[str, Table] = {
+        "TcpNewReno": {"kind": "newreno"},
+        "TcpLinuxReno": {"kind": "newreno", "base": "cwnd"},
+        # It multiplies its window in whole segments (tcp-cubic.cc).
+        "TcpCubic": {
+            "kind": "cubic",
+            "base": "cwnd",
+            "rounding": "segments",
+            "reno_catches_up": False,
+        },
+    }
+    if row.cells["cc"] not in controllers:
+        raise NotExpressibleError(f"there is no {row.cells['cc'].removeprefix('Tcp')} here")
+    controller = controllers[row.cells["cc"]]
+    if row.flag("hystart"):
+        controller["slow_start"] = "hystart++"
+    segment, packet = row.int("segment_bytes"), row.int("ip_packet_bytes")
+    header = packet - segment + row.int("link_overhead_bytes")
+    rate, edge = f"{row.cells['rate_mbps']} Mbit/s", f"{row.cells['access_rate_mbps']} Mbit/s"
+    near, far = f"{row.cells['access_delay_ms']} ms", f"{row.cells['bottleneck_delay_ms']} ms"
+
+    def hop(start: str, end: str, speed: str, delay: str, queue: Table) -> Table:
+        return {"from": start, "to": end, "rate": speed, "delay": delay, "queue": queue}
+
+    # The hosts' own device queues never fill.
+    wide = {"kind": "fifo", "limit": "100000 packets"}
+    # One host a side, as the column `topo` says: all flows share its access link.
+    if row.cells["topo"] != "shared":
+        raise NotExpressibleError(f"topology {row.cells['topo']}")
+    return {
+        "schema": 1,
+        "run": _run(row.float("sim_s"), row.float("warmup_s")),
+        "link": {
+            "access": hop("sender", "r1", edge, near, wide),
+            "bottleneck": hop("r1", "r2", rate, far, _ns3_queue(row)),
+            "exit": hop("r2", "receiver", edge, near, wide),
+            "access-back": hop("receiver", "r2", edge, near, wide),
+            "bottleneck-back": hop("r2", "r1", rate, far, wide),
+            "exit-back": hop("r1", "sender", edge, near, wide),
+        },
+        "flow": {
+            "main": {
+                "count": row.int("n_flows"),
+                "from": "sender",
+                "to": "receiver",
+                "start": "uniform(0 s, 20 ms)",
+                "spacing": f"{row.cells['start_spacing_s']} s",
+                "controller": controller,
+                "endpoint": {
+                    "preset": "rfc",
+                    "mss": f"{segment} B",
+                    "header": f"{header} B",
+                    "ack_size": f"{header} B",
+                    "initial_window": row.int("initial_cwnd"),
+                    "recovery": "sack" if row.flag("sack") else "newreno",
+                    # Shown, not judged: ns-3's PRR is not RFC 6937's.
+                    "prr": row.cells["recovery"] == "TcpPrrRecovery",
+                    "timestamps": row.flag("timestamps"),
+                    "ack_every": row.int("delack_count"),
+                    "rto_min": f"{row.cells['min_rto_s']} s",
+                    "ecn": row.flag("ecn"),
+                },
+            }
+        },
+        "sweep": {"repeat": SEEDS},
+    }
+
+
+def _ns3_queue(row: Row) -> Table:
+    limit = row.int("qdisc_limit_pkts")
+    kind = row.cells["aqm"]
+    if kind == "fifo":
+        # The device below the queue disc holds packets, too; here they are in the queue.
+        return {"kind": "fifo", "limit": f"{limit + unseen_packets(row)} packets"}
+    # A packet that is in the device there is in the queue here: it is in every length and every
+    # delay.
+    more = unseen_packets(row)
+    wire = row.int("ip_packet_bytes") + row.int("link_overhead_bytes")
+    more_ms = more * wire * 8 / (row.float("rate_mbps") * 1e3)
+    if kind == "red":
+        if row.cells["red_min_th"] == row.cells["red_max_th"]:
+            raise NotExpressibleError("a step: max_th = min_th")
+        return {
+            "kind": "red",
+            "limit": f"{limit + more} packets",
+            "min_th": f"{row.int('red_min_th') + more} packets",
+            "max_th": f"{row.int('red_max_th') + more} packets",
+            "w_q": row.float("red_qw"),
+            "max_p": 1 / row.float("red_linterm"),
+            "gentle": row.flag("red_gentle"),
+            "forced": "drop" if row.flag("red_hard_drop") else "mark",
+            "wait": True,
+            "spare_short": True,
+        }
+    target_ms = {"codel": 5.0, "fqcodel": 5.0, "pie": 15.0}[kind]
+    queue: Table = {
+        "kind": "fq-codel" if kind == "fqcodel" else kind,
+        "limit": f"{limit + more} packets",
+        "target": f"{target_ms + more_ms:.4f} ms",
+    }
+    if kind != "pie":
+        queue["mtu"] = f"{(1 + more) * wire} B"
+    return queue
+
+
+def _ns2(row: Row) -> Table:
+    wire = row.int("wire_bytes")
+    tick = f"{row.float('tick_s') * 1000:g} ms"
+    # ns-2 adds per ACK and halves its window, whatever is in flight.
+    reno = {"kind": "newreno", "increase": "per-ack", "base": "cwnd"}
+    controllers = {
+        "TCP/Newreno": reno,
+        "TCP/Sack1": reno,
+        # The CUBIC of Linux 2.6.22, which ns-2.35 has inside: β = 819/1024 (717/1024 came with
+        # 2.6.29).
+        "TCP/Linux/cubic": {"kind": "cubic", "base": "cwnd", "beta": 0.8, "reno_catches_up": False},
+    }
+    flows: Table = {
+        "count": row.int("n_flows"),
+        "rtt": f"{row.cells['base_rtt_ms']} ms",
+        "controller": controllers[row.cells["tcp"]],
+        "endpoint": {
+            "preset": "ns2",
+            "mss": f"{wire} B",
+            "ack_size": f"{row.cells['ack_bytes']} B",
+            "recovery": "newreno" if row.cells["tcp"] == "TCP/Newreno" else "sack",
+            # singledup_, on in ns-2 since November 2001.
+            "limited_transmit": True,
+            "max_window": f"{row.int('max_window_pkts') * wire} B",
+            "clock": tick,
+            "rto_granularity": tick,
+            "rto_min": f"{row.float('min_rto_s') * 1000:g} ms",
+            "timestamps": row.flag("timestamps"),
+            "ack_every": 2 if row.flag("delack") else 1,
+            "ecn": row.flag("ecn"),
+        },
+    }
+    if row.cells["start_mode"] == "uniform":
+        flows["start"] = f"uniform(0 s, {row.cells['start_span_s']} s)"
+    else:
+        spacing = row.float("start_span_s") / row.int("n_flows")
+        flows |= {"start": "uniform(0 s, 20 ms)", "spacing": f"{spacing * 1000:g} ms"}
+        # In the tag of these rows: icw10.
+        flows["endpoint"]["initial_window"] = 10
+    return {
+        "schema": 1,
+        "run": _run(row.float("sim_s"), row.float("warmup_s"), SAMPLE),
+        "dumbbell": {
+            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
+            "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
+            "queue": _ns2_queue(row, wire),
+        },
+        "flow": {"main": flows},
+        "sweep": {"repeat": SEEDS},
+    }
+
+
+def _ns2_queue(row: Row, wire: int) -> Table:
+    if row.cells["aqm"] == "fifo":
+        # ns-2's DropTail drops what would fill its last place.
+        return {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"}
+    by_bytes = row.flag("byte_mode")
+
+    def size(column: str) -> str:
+        return f"{row.int(column) * wire} B" if by_bytes else f"{row.int(column)} packets"
+
+    return {
+        "kind": "red",
+        "min_th": size("minth_pkts"),
+        "max_th": size("maxth_pkts"),
+        "limit": size("buffer_pkts"),
+        "w_q": row.float("wq"),
+        "max_p": 1 / row.float("linterm"),
+        "mode": "bytes" if by_bytes else "packets",
+        "mean_packet": f"{wire} B",
+        "gentle": row.flag("gentle"),
+        "wait": True,
+        "spare_short": True,
+        "mark_p": 0.1 if row.flag("use_mark_p") else "none",
+        "ecn": row.flag("ecn"),
+    }
+
+
+def _linux(row: Row) -> Table:
+    controllers: dict[str, Table] = {
+        "reno": {"kind": "newreno"},
+        "bpf_abe": {"kind": "newreno", "beta_ecn": 0.8, "ecn_in_slow_start": "beta-ecn"},
+        "cubic": {"kind": "cubic", "slow_start": "hystart++", "reno_catches_up": False},
+    }
+    controller: Table = controllers[row.cells["cc"]] | {"base": "cwnd", "grow_in_cwr": False}
+    queue: Table = (
+        {"kind": "codel", "limit": "1000 packets"}
+        if row.cells["queue"] == "codel"
+        else {"kind": "fifo", "limit": "1 BDP"}
+    )
+    return {
+        "schema": 1,
+        "run": _run(row.float("dur_s"), 0),
+        "dumbbell": {"rate": f"{row.float('rate_mbps'):g} Mbit/s", "queue": queue},
+        "flow": {
+            "main": {
+                "count": row.int("n_flows"),
+                "rtt": f"{row.float('rtt_ms'):g} ms",
+                "start": "uniform(0 s, 20 ms)",
+                "controller": controller,
+                "endpoint": {"preset": "linux", "ecn": row.flag("ecn")},
+            }
+        },
+        "sweep": {"repeat": SEEDS},
+    }
