@@ -7,6 +7,7 @@ mod common;
 mod conservation;
 mod datagrams;
 mod determinism;
+mod fuzz;
 mod goldens;
 mod links;
 mod random;

@@ -1,0 +1,301 @@
+//! A sender and a receiver over a path that does anything to segments, and among segments that nobody sent.
+
+use std::sync::Arc;
+
+use cwnd_cc::ControllerParams;
+use cwnd_tcp::{Config, Flags, Params, Receiver, SackBlock, Segment, Sender};
+use cwnd_units::{Duration, Ecn, Params as _, ParamsChoice, Time, Value};
+
+use super::bytes::Bytes;
+
+const ENDPOINT: [(&str, &[&str]); 12] = [
+    ("recovery", &["tahoe", "reno", "newreno", "sack"]),
+    ("mss", &["1 B", "100 B", "1000 B", "9000 B"]),
+    ("receive_window", &["9000 B", "30 kB", "1 MB", "4000 MB"]),
+    ("initial_ssthresh", &["none", "1 B", "5000 B"]),
+    ("max_window", &["none", "9000 B", "20 kB"]),
+    ("clock", &["1 ns", "1 ms", "100 ms"]),
+    ("ack_delay", &["0 s", "40 ms", "500 ms"]),
+    ("rto_min", &["0 s", "1 ms", "1 s"]),
+    ("rto_backoff", &["exponential", "after", "off"]),
+    ("rto_initial", &["1 s", "100 ms"]),
+    ("header", &["0 B", "52 B"]),
+    ("rto_granularity", &["1 ns", "100 ms"]),
+];
+const SWITCHES: [&str; 6] =
+    ["handshake", "timestamps", "ecn", "limited_transmit", "idle_restart", "prr"];
+const COUNTS: [&str; 4] = ["initial_window", "dup_thresh", "ack_every", "syn_retries"];
+
+fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
+    let mut params = Params::default();
+    let preset = bytes.below(4);
+    if let Some(preset) = params.presets().get(preset) {
+        params.apply_preset(preset.name);
+    }
+    for _ in 0..bytes.below(8) {
+        match bytes.below(3) {
+            0 => {
+                let (name, values) = bytes.pick(&ENDPOINT);
+                let value = Value::Text(bytes.pick(values).to_owned());
+                params.set(name, &value).unwrap_or_else(|e| panic!("{name}: {e}"));
+            }
+            1 => {
+                let name = bytes.pick(&SWITCHES);
+                params.set(name, &Value::Bool(bytes.flag())).expect("a switch");
+            }
+            _ => {
+                let (name, count) = (bytes.pick(&COUNTS), bytes.pick(&[1, 2, 3, 7, 200]));
+                params.set(name, &Value::Integer(count)).expect("a count");
+            }
+        }
+    }
+    params.check().ok()?;
+    let kinds = ControllerParams::KINDS;
+    let mut controller = ControllerParams::of_kind(kinds[bytes.below(kinds.len())].name)?;
+    let presets = controller.params().presets();
+    if let Some(preset) = presets.get(bytes.below(presets.len() + 1)) {
+        controller.params_mut().apply_preset(preset.name);
+    }
+    if bytes.flag() {
+        let hystart = Value::Text("hystart++".to_owned());
+        controller.params_mut().set("slow_start", &hystart).expect("a slow start");
+    }
+    Some(Config::new(params, controller))
+}
+
+struct Path {
+    sender: Sender,
+    receiver: Receiver,
+    mss: u64,
+    window: u64,
+    now: Time,
+    data: Vec<Segment>,
+    acks: Vec<Segment>,
+    /// One past the last byte that was sent, and what was written.
+    high: u64,
+    written: u64,
+    /// What arrived without a gap, and the islands beyond: an account apart from the receiver's.
+    contiguous: u64,
+    islands: Vec<(u64, u64)>,
+    /// Whether the other end ever got a segment that nobody sent.
+    forged_data: bool,
+    forged_acks: bool,
+}
+
+/// More than this is never on the way at once: what comes later is lost.
+const MOST_IN_FLIGHT: usize = 4000;
+/// Beyond any sequence number that a run reaches.
+const HORIZON: u64 = 1 << 40;
+
+impl Path {
+    fn new(config: Config, written: u64) -> Self {
+        let (mss, window) = (config.params.mss.0, config.params.receive_window.0);
+        let config = Arc::new(config);
+        let mut sender = Sender::new(Arc::clone(&config));
+        sender.write(written);
+        sender.open();
+        Self {
+            sender,
+            receiver: Receiver::new(config),
+            mss,
+            window,
+            now: Time::ZERO,
+            data: Vec::new(),
+            acks: Vec::new(),
+            high: 0,
+            written,
+            contiguous: 0,
+            islands: Vec::new(),
+            forged_data: false,
+            forged_acks: false,
+        }
+    }
+
+    /// Everything that the sender may send now.
+    fn transmit(&mut self) {
+        for n in 0.. {
+            let Some(segment) = self.sender.poll_transmit(self.now) else { break };
+            assert!(n <= 2 * self.written.min(HORIZON) + 2, "poll_transmit does not end");
+            assert!(segment.end() <= self.written, "{segment:?} was never written");
+            assert!(u64::from(segment.len) <= self.mss);
+            if !self.forged_acks {
+                assert!(segment.end() <= self.sender.acknowledged() + self.window);
+            }
+            self.high = self.high.max(segment.end());
+            if self.data.len() < MOST_IN_FLIGHT {
+                self.data.push(segment);
+            }
+        }
+    }
+
+    fn land_data(&mut self, segment: &Segment) {
+        let in_order = segment.seq == self.contiguous && self.islands.is_empty();
+        let in_window = in_order || segment.end() <= self.contiguous + self.window;
+        if segment.len > 0 && in_window && !segment.flags.has(Flags::SYN) {
+            self.islands.push((segment.seq, segment.end()));
+            self.islands.sort_unstable();
+            self.islands.retain(|&(from, to)| {
+                let joins = from <= self.contiguous;
+                if joins {
+                    self.contiguous = self.contiguous.max(to);
+                }
+                !joins
+            });
+        }
+        let ack = self.receiver.on_segment(self.now, segment);
+        self.take_ack(ack);
+        assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous);
+    }
+
+    fn take_ack(&mut self, ack: Option<Segment>) {
+        let Some(ack) = ack else { return };
+        assert_eq!(ack.seq, self.contiguous, "an ACK for what has not arrived");
+        for block in ack.sack.iter().filter(|block| block.len > 0) {
+            let from = ack.seq + u64::from(block.offset);
+            let to = from + u64::from(block.len);
+            assert!(from > ack.seq, "a SACK block that the ACK itself covers");
+            let mut reached = from;
+            for &(start, end) in &self.islands {
+                if start <= reached {
+                    reached = reached.max(end);
+                }
+            }
+            assert!(reached >= to, "a SACK block for what has not arrived: {from}..{to}");
+        }
+        if self.acks.len() < MOST_IN_FLIGHT {
+            self.acks.push(ack);
+        }
+    }
+
+    fn land_ack(&mut self, ack: &Segment) {
+        self.sender.on_segment(self.now, ack);
+        self.transmit();
+    }
+
+    /// The next timer of either end.
+    fn expire(&mut self) {
+        let next = self.sender.next_timer().min(self.receiver.next_timer());
+        if next == Time::NEVER || next.0 > HORIZON << 20 {
+            return;
+        }
+        self.now = self.now.max(next);
+        if self.receiver.next_timer() <= self.now {
+            let ack = self.receiver.on_timer(self.now);
+            self.take_ack(ack);
+        }
+        self.sender.on_timer(self.now);
+        self.transmit();
+    }
+
+    fn check(&self) {
+        let (sender, una) = (&self.sender, self.sender.acknowledged());
+        assert!(sender.window().cwnd >= self.mss, "a window below one segment");
+        assert!(una <= self.high);
+        assert!(self.forged_acks || una <= self.contiguous);
+        assert!(self.forged_data || self.contiguous <= self.high);
+        if !sender.is_drained() && !sender.has_failed() {
+            assert_ne!(sender.next_timer(), Time::NEVER, "data to send and no timer");
+        }
+        // Each byte is in the network at most twice: as itself, and retransmitted without having been lost.
+        assert!(sender.in_flight() <= 2 * (self.high - una));
+    }
+}
+
+fn forged(bytes: &mut Bytes<'_>, around: u64, now: Time) -> Segment {
+    let offset = bytes.wide();
+    let seq = if bytes.flag() { around + offset } else { around.saturating_sub(offset) };
+    let mut sack = [SackBlock::default(); 3];
+    for block in sack.iter_mut().take(bytes.below(4)) {
+        *block = SackBlock { offset: bytes.wide() as u32, len: bytes.wide() as u32 };
+    }
+    Segment {
+        seq,
+        ts: Time(now.0.saturating_sub(bytes.wide())),
+        len: bytes.short() as u32,
+        window: bytes.wide() as u32,
+        feedback: 0,
+        wire: bytes.short() as u16,
+        flags: Flags(bytes.byte()),
+        ecn: bytes.pick(&[Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]),
+        sack,
+    }
+}
+
+pub fn run(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    let Some(config) = config(&mut bytes) else { return };
+    let written = bytes.wide().min(300 * config.params.mss.0);
+    let mut path = Path::new(config, written);
+    path.transmit();
+    while !bytes.is_empty() {
+        match bytes.below(12) {
+            0 => path.now += Duration(bytes.wide()),
+            1 => path.expire(),
+            // In order, as many as are there, a little later each.
+            2 | 3 => {
+                for _ in 0..=bytes.below(30).min(path.data.len()) {
+                    if path.data.is_empty() {
+                        break;
+                    }
+                    path.now += Duration(100_000);
+                    let segment = path.data.remove(0);
+                    path.land_data(&segment);
+                }
+            }
+            4 | 5 => {
+                for _ in 0..=bytes.below(30).min(path.acks.len()) {
+                    if path.acks.is_empty() {
+                        break;
+                    }
+                    path.now += Duration(100_000);
+                    let ack = path.acks.remove(0);
+                    path.land_ack(&ack);
+                    path.check();
+                }
+            }
+            // One of those on their way: lost, marked, doubled or before its turn.
+            6 if !path.data.is_empty() => {
+                let i = bytes.below(path.data.len());
+                match bytes.below(4) {
+                    0 => drop(path.data.remove(i)),
+                    1 if path.data[i].ecn.is_ect() => path.data[i].ecn = Ecn::Ce,
+                    2 => path.data.push(path.data[i]),
+                    _ => {
+                        let segment = path.data.remove(i);
+                        path.land_data(&segment);
+                    }
+                }
+            }
+            7 if !path.acks.is_empty() => {
+                let i = bytes.below(path.acks.len());
+                match bytes.below(3) {
+                    0 => drop(path.acks.remove(i)),
+                    1 => path.acks.push(path.acks[i]),
+                    _ => {
+                        let ack = path.acks.remove(i);
+                        path.land_ack(&ack);
+                    }
+                }
+            }
+            8 => path.data.clear(),
+            9 => {
+                path.forged_data = true;
+                let mut segment = forged(&mut bytes, path.contiguous, path.now);
+                segment.flags.0 &= !Flags::ACK.0;
+                path.land_data(&segment);
+            }
+            10 => {
+                path.forged_acks = true;
+                let mut ack = forged(&mut bytes, path.sender.acknowledged(), path.now);
+                ack.flags = ack.flags.with(Flags::ACK);
+                path.land_ack(&ack);
+            }
+            11 if bytes.flag() => {
+                path.sender.stop_writing();
+                path.written = path.high;
+            }
+            _ => {}
+        }
+        path.check();
+    }
+}

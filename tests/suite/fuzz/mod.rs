@@ -1,0 +1,40 @@
+//! What fuzzers run (`fuzz/` has the targets), and what they found before, run again without one.
+//!
+//! A corpus holds an input for each way through the code that a fuzzer came upon, and each that once failed.
+
+mod bytes;
+mod endpoint;
+mod queue;
+mod scenario;
+
+use std::fs;
+use std::path::Path;
+
+/// Runs a target on all of its corpus.
+fn replay(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let mut files = 0;
+    for entry in fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.expect("a folder can be listed").path();
+        let data = fs::read(&path).expect("an input can be read");
+        let outcome = std::panic::catch_unwind(|| run(&data));
+        assert!(outcome.is_ok(), "{} fails", path.display());
+        files += 1;
+    }
+    assert!(files >= 10, "{files} inputs in {}", folder.display());
+}
+
+#[test]
+fn what_scenario_files_were_tried_gives_runs_or_errors() {
+    replay("scenario", scenario::run);
+}
+
+#[test]
+fn what_segments_were_tried_upset_no_endpoint() {
+    replay("endpoint", endpoint::run);
+}
+
+#[test]
+fn what_operations_were_tried_upset_no_queue() {
+    replay("queue", queue::run);
+}
