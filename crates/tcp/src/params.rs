@@ -106,7 +106,6 @@ params! {
                 initial_window: 2,
                 handshake: false,
                 recovery: Recovery::NewReno,
-                limited_transmit: false,
                 timestamps: false,
                 clock: Duration::from_millis(100),
                 ack_every: 1,

@@ -27,7 +27,14 @@ struct Outcome {
 
 /// Fall & Floyd § 6: 1000-byte segments, an ACK each, a line of 0.8 Mbit/s behind 100 ms.
 fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
-    let params = Params { recovery, initial_window: 1, rto_min: ms(1000), ..preset("ns2") };
+    // Limited transmit (RFC 3042) came five years later.
+    let params = Params {
+        recovery,
+        initial_window: 1,
+        rto_min: ms(1000),
+        limited_transmit: false,
+        ..preset("ns2")
+    };
     let mut w = World::segments(params, 100, ms(200));
     w.spacing = ms(10);
     w.data_fate = drops(&lost.iter().map(|&k| (k, 1)).collect::<Vec<_>>());
