@@ -1,9 +1,10 @@
 //! The pcapng file format (draft-ietf-opsawg-pcapng): section header, interfaces, packets.
 
+// A length of time: `core` has no clock to read.
+use core::time::Duration;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use cwnd_units::Time;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
