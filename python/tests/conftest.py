@@ -79,9 +79,9 @@ class Cli:
     def __init__(self, directory: Path):
         self.directory = directory
 
-    def __call__(self, *arguments: object, **options: Any) -> Answer:
+    def __call__(self, *arguments: object, under: tuple[str, ...] = (), **options: Any) -> Answer:
         done = subprocess.run(
-            [CWND, *map(str, arguments)],
+            [*under, CWND, *map(str, arguments)],
             cwd=self.directory,
             capture_output=True,
             text=True,

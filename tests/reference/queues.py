@@ -6,6 +6,7 @@ what happened to which packet: ("drop" or "mark", reason).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,8 +29,8 @@ Hit = tuple[int, str, str]
 
 
 @dataclass
-class Queue:
-    """First in, first out."""
+class Queue(ABC):
+    """Packets in order, and what a discipline must say."""
 
     p: dict[str, Any]
     rate: int
@@ -37,17 +38,17 @@ class Queue:
     bytes: int = 0
     hits: list[Hit] = field(default_factory=list)
 
+    @abstractmethod
     def enqueue(self, packet: Packet) -> None:
         """A packet arrives at `packet.entered`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dequeue(self, now: int) -> Packet | None:
         """The line is free."""
-        raise NotImplementedError
 
     def timer(self, _now: int) -> None:
         """A timer fires."""
-        raise NotImplementedError
+        raise AssertionError("this queue keeps no clock")
 
     def state(self) -> float | None:
         """What the algorithm shows of itself, for the vector."""

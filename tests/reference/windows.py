@@ -6,6 +6,7 @@ leave open is named a *reading* here and in vectors/README.md.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -103,7 +104,7 @@ class HyStart:
 
 
 @dataclass
-class Controller:
+class Controller(ABC):
     """What NewReno and CUBIC share: slow start, and by what a signal multiplies."""
 
     p: dict[str, Any]
@@ -231,13 +232,13 @@ class Controller:
         self.hystart = None
         self.first_slow_start = False
 
+    @abstractmethod
     def avoid(self, _: Event, n: int) -> None:
         """Congestion avoidance: n bytes were acknowledged."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reduce(self, e: Event, cause: str) -> None:
         """A congestion signal."""
-        raise NotImplementedError
 
     def on_timeout(self, e: Event) -> None:
         """RFC 5681 § 3.1: ssthresh as for a loss, but only for the first timeout in a row.
@@ -251,9 +252,9 @@ class Controller:
         self.after_timeout = True
         self.on_restart()
 
+    @abstractmethod
     def on_restart(self) -> None:
         """The window was set anew."""
-        raise NotImplementedError
 
 
 @dataclass

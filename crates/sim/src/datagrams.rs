@@ -5,6 +5,7 @@ use cwnd_tcp::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 use cwnd_units::{Duration, Ecn, Rng, Serialiser, Time};
 
 use crate::event::FlowId;
+use crate::flow::Identity;
 use crate::network::Route;
 
 /// A source of datagrams and its sink.
@@ -62,19 +63,14 @@ pub struct Turn {
 
 impl Stream {
     /// A source that has not begun.
-    pub fn new(
-        id: FlowId,
-        (number, group): (u32, u32),
-        route: Route,
-        what: &Datagrams,
-        rng: Rng,
-    ) -> Self {
+    pub fn new(identity: Identity, what: &Datagrams, rng: Rng) -> Self {
+        let Identity { id, number, group, route, base_rtt } = identity;
         Self {
             id,
             number,
             group,
             route,
-            base_rtt: Duration::ZERO,
+            base_rtt,
             started: Time::NEVER,
             stop: Time::NEVER,
             last_arrival: Time::ZERO,

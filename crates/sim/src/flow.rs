@@ -10,6 +10,21 @@ use cwnd_units::{Duration, Rng, Time};
 use crate::event::FlowId;
 use crate::network::Route;
 
+/// Who a flow is and which way it goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Its slot and generation.
+    pub id: FlowId,
+    /// Number in results: in order of creation.
+    pub number: u32,
+    /// Index of its group.
+    pub group: u32,
+    /// Where its packets enter the network.
+    pub route: Route,
+    /// Propagation round-trip time.
+    pub base_rtt: Duration,
+}
+
 /// A flow: sender, receiver, what the application wants, and what was measured.
 #[derive(Debug)]
 pub struct Flow {
@@ -54,20 +69,14 @@ const ENDLESS: u64 = 1 << 62;
 
 impl Flow {
     /// A flow that has not started.
-    pub fn new(
-        id: FlowId,
-        number: u32,
-        group: u32,
-        config: &Arc<Config>,
-        route: Route,
-        rng: Rng,
-    ) -> Self {
+    pub fn new(identity: Identity, config: &Arc<Config>, rng: Rng) -> Self {
+        let Identity { id, number, group, route, base_rtt } = identity;
         Self {
             id,
             number,
             group,
             route,
-            base_rtt: Duration::ZERO,
+            base_rtt,
             sender: Sender::new(Arc::clone(config)),
             receiver: Receiver::new(Arc::clone(config)),
             sender_timer: Time::NEVER,

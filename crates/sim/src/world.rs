@@ -10,7 +10,7 @@ use cwnd_units::{Duration, Rng, Streams, Time};
 use crate::capture::Output;
 use crate::datagrams::Stream;
 use crate::event::{Event, EventQueue, FlowId};
-use crate::flow::Flow;
+use crate::flow::{Flow, Identity};
 use crate::network::{Network, Route, base_rtt};
 use crate::packet::{LAST_NOTED, Packet};
 use crate::record::{Recorder, Records};
@@ -131,9 +131,14 @@ impl World {
                 let edge = group.edge_rtt.sample(&mut rng);
                 let shared = self.groups[g].shared_route;
                 let route = shared.unwrap_or_else(|| self.network.add_route(group, edge));
-                let owner = (self.flows_created, g as u32);
-                let mut stream = Stream::new(FlowId::datagrams(index), owner, route, what, rng);
-                stream.base_rtt = self.groups[g].base_rtt + edge;
+                let identity = Identity {
+                    id: FlowId::datagrams(index),
+                    number: self.flows_created,
+                    group: g as u32,
+                    route,
+                    base_rtt: self.groups[g].base_rtt + edge,
+                };
+                let mut stream = Stream::new(identity, what, rng);
                 stream.stop = group.stop.unwrap_or(Time::NEVER);
                 self.flows_created += 1;
                 self.streams.push(stream);
@@ -168,8 +173,9 @@ impl World {
             (None, None) => self.network.add_route(group, edge),
         };
         let id = FlowId::new(slot, generation);
-        let mut flow = Flow::new(id, number, g as u32, &self.groups[g].config, route, rng);
-        flow.base_rtt = self.groups[g].base_rtt + edge;
+        let base_rtt = self.groups[g].base_rtt + edge;
+        let identity = Identity { id, number, group: g as u32, route, base_rtt };
+        let flow = Flow::new(identity, &self.groups[g].config, rng);
         match self.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => self.flows.push(flow),

@@ -75,7 +75,7 @@ record! {
 }
 
 record! {
-    /// A link at the end of a run. A count is taken after the warm-up, one that ends in `_total` over the whole run.
+    /// A link at the end of a run. A count is taken after the warm-up, one that ends in `_total_pkts` over the whole run.
     row LinkRow
     /// All links.
     table Links
