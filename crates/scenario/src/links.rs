@@ -8,7 +8,7 @@ use crate::model::{Impairments, Link, LinkRate};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::Edge;
-use crate::sections::{DEFAULT_QUEUE, DUMBBELL, LINK};
+use crate::sections::{DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
 use crate::tree::{Entry, Table};
 
 /// A scenario's nodes and links; what could not be read is `None`.
@@ -41,7 +41,7 @@ const RIGHT: usize = 1;
 
 /// `[dumbbell]`: two nodes, the bottleneck and the way back.
 pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topology {
-    let section = Section::new(table, &[DUMBBELL], "dumbbell", at, cx);
+    let section = Section::new(table, &[DUMBBELL, FAULTS], "dumbbell", at, cx);
     let rate = rate_or_trace(&section, cx);
     let delay = section.plain::<Duration>("delay", cx);
     let forward_queue = section.read("queue", cx, queue);
@@ -103,7 +103,7 @@ pub(crate) fn graph(table: &Table, cx: &mut Context<'_>) -> Topology {
 
 impl Topology {
     fn add(&mut self, table: &Table, entry: &Entry, path: String, cx: &mut Context<'_>) {
-        let section = Section::new(table, &[LINK], path, entry.key_span, cx);
+        let section = Section::new(table, &[LINK, FAULTS], path, entry.key_span, cx);
         let from = self.node("from", &section, cx);
         let to = self.node("to", &section, cx);
         let rate = rate_or_trace(&section, cx);

@@ -8,8 +8,8 @@ use cwnd_units::{Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::reader::phrase;
 use crate::sections::{
-    AXIS, DUMBBELL, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP,
-    SWEEP, TOP, WORKLOADS,
+    AXIS, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN,
+    STEP, SWEEP, TOP, WORKLOADS,
 };
 
 /// The reference documentation of the scenario file, as Markdown.
@@ -18,8 +18,8 @@ pub fn reference_markdown() -> String {
     let mut page = Page(INTRODUCTION.to_owned());
     page.section("The file", "", &[TOP]);
     page.section("`[run]`", "When things happen.", &[RUN]);
-    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL]);
-    page.section("`[link.NAME]`", LINK_TEXT, &[LINK]);
+    page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, FAULTS]);
+    page.section("`[link.NAME]`", LINK_TEXT, &[LINK, FAULTS]);
     page.section("Rates", RATE_TEXT, &[RATE]);
     page.section("Steps of a rate", "", &[STEP]);
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);

@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::reader::phrase;
 use crate::sections::{
-    AXIS, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FLOW, FLOW_DUMBBELL,
-    FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP, WORKLOADS,
+    AXIS, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS, FLOW,
+    FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP, WORKLOADS,
 };
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -39,8 +39,8 @@ pub fn json_schema() -> Json {
     step["required"] = json!(["at", "rate"]);
     root["$defs"] = json!({
         "run": object(&[RUN]),
-        "dumbbell": object(&[DUMBBELL]),
-        "link": object(&[LINK]),
+        "dumbbell": object(&[DUMBBELL, FAULTS]),
+        "link": object(&[LINK, FAULTS]),
         "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
         "flow-graph": object(&[FLOW, FLOW_GRAPH]),
         "sweep": object(&[SWEEP]),

@@ -155,21 +155,6 @@ keys! {
         /// Rate of each host's own interface.
         #[source("cwnd: the bottleneck is the only one")]
         edge_rate: Form::OptionalRate => Toml("\"none\""),
-        /// Probability that a packet is lost on the bottleneck at random, after its queue.
-        #[source("cwnd: a line without faults")]
-        loss: Plain(Kind::Number) => Toml("0.0"),
-        /// One packet in so many is lost on the bottleneck, at equal distances: the periodic loss of many closed forms.
-        #[source("cwnd: a line without faults")]
-        loss_every: Plain(Kind::OptionalNumber) => Toml("\"none\""),
-        /// Extra delay on the bottleneck, uniform between zero and this; order is kept.
-        #[source("cwnd: a line without faults")]
-        jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
-        #[source("cwnd: a line without faults")]
-        reorder: Plain(Kind::Number) => Toml("0.0"),
-        /// How long a reordered packet is held back.
-        #[source("cwnd: a line without faults")]
-        reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
         /// The round-trip time that sizes in BDP refer to.
         #[source("cwnd: the bandwidth-delay product of the longest path")]
         bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups"),
@@ -198,6 +183,13 @@ keys! {
         /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
         #[source("cwnd: links are directed")]
         duplex: Plain(Kind::Bool) => Toml("false"),
+        /// The round-trip time that sizes in BDP refer to.
+        #[source("cwnd: the bandwidth-delay product of the longest path")]
+        bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups through the link"),
+    }
+
+    /// What goes wrong at random on a link, or on a dumbbell's bottleneck.
+    FAULTS {
         /// Probability that a packet is lost at random, after the queue.
         #[source("cwnd: a line without faults")]
         loss: Plain(Kind::Number) => Toml("0.0"),
@@ -213,9 +205,6 @@ keys! {
         /// How long a reordered packet is held back.
         #[source("cwnd: a line without faults")]
         reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// The round-trip time that sizes in BDP refer to.
-        #[source("cwnd: the bandwidth-delay product of the longest path")]
-        bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups through the link"),
     }
 
     /// A rate written as a table.
