@@ -9,13 +9,14 @@ use std::io::{self, Write};
 
 use cwnd_aqm::Reason;
 use cwnd_scenario::{LinkRate, Scenario};
+use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};
 use cwnd_wire::{Interface, Writer};
 
 use crate::event::FlowId;
 use crate::line::{Line, Verdict};
 use crate::network::LinkParts;
-use crate::packet::Packet;
+use crate::packet::{set_note, take_note};
 use crate::stack::{Connection, Stack};
 
 /// Where a capture goes.
@@ -100,19 +101,19 @@ impl Capture {
         self.flows.insert(id.bits(), Connection::new(number, group));
     }
 
-    /// A host sends: notes in the packet what its header says and the simulation does not need.
+    /// A host sends: notes in the segment what its header says and the simulation does not need.
     #[cold]
-    pub fn sent_by_host(&mut self, now: Time, packet: &mut Packet) {
-        let Some(flow) = self.flows.get(&packet.flow.bits()) else { return };
-        packet.set_note(self.stacks[flow.group()].note(now, flow, &packet.segment));
+    pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
+        let Some(flow) = self.flows.get(&flow.bits()) else { return };
+        set_note(segment, self.stacks[flow.group()].note(now, flow, segment));
     }
 
-    /// A host receives: the packet is as it was before the note.
+    /// A host receives: the segment is as it was before the note.
     #[cold]
-    pub fn received_by_host(&mut self, packet: &mut Packet) {
-        let note = packet.take_note();
-        if packet.segment.is_ack()
-            && let Some(flow) = self.flows.get_mut(&packet.flow.bits())
+    pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
+        let note = take_note(segment);
+        if segment.is_ack()
+            && let Some(flow) = self.flows.get_mut(&flow.bits())
         {
             flow.heard(note);
         }
@@ -122,41 +123,55 @@ impl Capture {
     #[cold]
     pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line) {
         let Some(link) = self.of_line.get(line as usize).copied().flatten() else { return };
-        for Verdict { packet, marked, reason } in of.verdicts() {
+        for Verdict { flow, segment, marked, reason } in of.verdicts() {
             if marked {
-                self.links[link].marked.push_back((identity(&packet), reason));
+                self.links[link].marked.push_back((identity(flow, &segment), reason));
             } else {
-                self.write(now, link, &packet, Some(reason));
+                self.write(now, link, flow, &segment, Some(reason));
             }
         }
     }
 
     /// A packet left a line.
     #[cold]
-    pub fn left_line(&mut self, now: Time, line: u32, packet: &Packet) {
+    pub fn left_line(&mut self, now: Time, line: u32, flow: FlowId, segment: &Segment) {
         if let Some(link) = self.of_line.get(line as usize).copied().flatten()
             && !self.links[link].has_pipe
         {
-            self.write(now, link, packet, None);
+            self.write(now, link, flow, segment, None);
         }
     }
 
     /// A packet came to a pipe, and was lost or not.
     #[cold]
-    pub fn entered_pipe(&mut self, now: Time, pipe: u32, packet: &Packet, lost: bool) {
+    pub fn entered_pipe(
+        &mut self,
+        now: Time,
+        pipe: u32,
+        flow: FlowId,
+        segment: &Segment,
+        lost: bool,
+    ) {
         if let Some(link) = self.of_pipe.get(pipe as usize).copied().flatten() {
-            self.write(now, link, packet, lost.then_some(Reason::LinkLoss));
+            self.write(now, link, flow, segment, lost.then_some(Reason::LinkLoss));
         }
     }
 
-    fn write(&mut self, now: Time, link: usize, packet: &Packet, dropped: Option<Reason>) {
+    fn write(
+        &mut self,
+        now: Time,
+        link: usize,
+        flow: FlowId,
+        segment: &Segment,
+        dropped: Option<Reason>,
+    ) {
         let tap = &mut self.links[link];
         if tap.places.is_empty() {
             return;
         }
         let mut comment = String::new();
-        if packet.segment.ecn == Ecn::Ce {
-            let this = identity(packet);
+        if segment.ecn == Ecn::Ce {
+            let this = identity(flow, segment);
             if let Some(at) = tap.marked.iter().position(|(other, _)| *other == this)
                 && let Some((_, reason)) = tap.marked.remove(at)
             {
@@ -169,10 +184,10 @@ impl Capture {
             comment.push_str("dropped: ");
             comment.push_str(reason.name());
         }
-        let Some(flow) = self.flows.get(&packet.flow.bits()) else { return };
-        let mut plain = *packet;
-        let note = plain.take_note();
-        let headers = self.stacks[flow.group()].headers(flow, &plain.segment, note);
+        let Some(flow) = self.flows.get(&flow.bits()) else { return };
+        let mut plain = *segment;
+        let note = take_note(&mut plain);
+        let headers = self.stacks[flow.group()].headers(flow, &plain, note);
         for &(file, interface) in &tap.places {
             let Some(writer) = &mut self.files[file] else { continue };
             if writer.packet(interface, now, &headers, &comment).is_err() {
@@ -200,8 +215,8 @@ impl Capture {
     }
 }
 
-const fn identity(packet: &Packet) -> Identity {
-    (packet.flow, packet.segment.seq, packet.segment.ts)
+const fn identity(flow: FlowId, segment: &Segment) -> Identity {
+    (flow, segment.seq, segment.ts)
 }
 
 fn note(table: &mut Vec<Option<usize>>, part: Option<u32>, link: usize) {

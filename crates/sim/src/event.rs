@@ -119,10 +119,16 @@ impl FlowId {
         (self.0 >> SLOT_BITS) as u8
     }
 
-    /// All bits, for hashing.
+    /// All bits.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
+    }
+
+    /// The flow with these bits.
+    #[inline]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 }
 

@@ -14,6 +14,7 @@ mod network;
 mod packet;
 mod pipe;
 mod record;
+mod segments;
 mod slots;
 mod stack;
 mod world;

@@ -1,10 +1,13 @@
 //! A queue and the transmitter behind it.
 
 use cwnd_aqm::{AnyQdisc, Backlog, Observer, Packet as _, Qdisc, Reason};
+use cwnd_tcp::Segment;
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rate, Serialiser, Time};
 
+use crate::event::FlowId;
 use crate::packet::Packet;
+use crate::segments::Segments;
 use crate::slots::Slots;
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
@@ -27,8 +30,10 @@ pub struct Line {
 /// What a queue decided about a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// The packet, as it goes on or ends.
-    pub packet: Packet,
+    /// Whose packet it was.
+    pub flow: FlowId,
+    /// Its segment, as it goes on or ends.
+    pub segment: Segment,
     /// Whether it was marked; else it was dropped.
     pub marked: bool,
     /// Why.
@@ -70,10 +75,11 @@ pub struct Counters {
     pub byte_time: u128,
 }
 
-/// Counts what the queue decides, and keeps it if it is asked to.
+/// Counts what the queue decides, does it to the segment, and keeps it if it is asked to.
 struct Watch<'a> {
     counters: &'a mut Counters,
     verdicts: &'a mut Option<Vec<Verdict>>,
+    segments: &'a mut Segments,
 }
 
 impl Observer<Packet> for Watch<'_> {
@@ -81,15 +87,19 @@ impl Observer<Packet> for Watch<'_> {
     fn dropped(&mut self, _now: Time, packet: &Packet, reason: Reason) {
         self.counters.drops[reason as usize] += 1;
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { packet: *packet, marked: false, reason });
+            let segment = *self.segments.get(packet.place());
+            verdicts.push(Verdict { flow: packet.flow(), segment, marked: false, reason });
         }
+        self.segments.remove(packet.place());
     }
 
     #[inline]
     fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason) {
         self.counters.marks[reason as usize] += 1;
+        let segment = self.segments.get_mut(packet.place());
+        segment.ecn = packet.ecn();
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { packet: *packet, marked: true, reason });
+            verdicts.push(Verdict { flow: packet.flow(), segment: *segment, marked: true, reason });
         }
     }
 }
@@ -112,10 +122,11 @@ impl Line {
 
     /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].
     #[inline]
-    pub fn arrive(&mut self, now: Time, packet: Packet) -> Option<Time> {
+    pub fn arrive(&mut self, now: Time, packet: Packet, segments: &mut Segments) -> Option<Time> {
         self.counters.arrived += 1;
         self.count_backlog(now);
-        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts };
+        let mut watch =
+            Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, segments };
         self.queue.enqueue(now, packet, &mut watch);
         if self.free_at != Time::NEVER {
             return None;
@@ -129,25 +140,25 @@ impl Line {
                 return self.wanted();
             }
         }
-        self.begin_next(now);
+        self.begin_next(now, segments);
         self.wanted()
     }
 
     /// The line may be free: gives the packet that has been sent. An early call (the rate changed) gives nothing.
     #[inline]
-    pub fn on_free(&mut self, now: Time) -> Option<Packet> {
+    pub fn on_free(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
         if now != self.free_at {
             return None;
         }
         if let Pace::Slots { .. } = self.pace {
-            return self.use_slot(now);
+            return self.use_slot(now, segments);
         }
         let sent = self.on_line.take();
-        if let Some(packet) = &sent {
+        if let Some(packet) = sent {
             self.count_delivery(packet);
         }
         self.count_backlog(now);
-        self.begin_next(now);
+        self.begin_next(now, segments);
         sent
     }
 
@@ -158,8 +169,8 @@ impl Line {
     }
 
     #[inline]
-    fn begin_next(&mut self, now: Time) {
-        self.free_at = match (self.take_from_queue(now), &mut self.pace) {
+    fn begin_next(&mut self, now: Time, segments: &mut Segments) {
+        self.free_at = match (self.take_from_queue(now, segments), &mut self.pace) {
             (Some(packet), Pace::Rate(serialiser)) => {
                 let ends = now + serialiser.next(packet.wire_bytes());
                 self.on_line = Some(packet);
@@ -170,8 +181,9 @@ impl Line {
     }
 
     #[inline]
-    fn take_from_queue(&mut self, now: Time) -> Option<Packet> {
-        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts };
+    fn take_from_queue(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
+        let mut watch =
+            Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, segments };
         let (packet, since) = self.queue.dequeue(now, &mut watch)?;
         let sojourn = now.since(since);
         self.qdelay.add(sojourn);
@@ -181,12 +193,12 @@ impl Line {
 
     /// One slot of a trace: at most one packet leaves in a call; while bytes of the slot remain the line stays free at
     /// once, and what cannot be used is lost.
-    fn use_slot(&mut self, now: Time) -> Option<Packet> {
+    fn use_slot(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
         self.count_backlog(now);
         let mut sent = None;
         loop {
             if self.on_line.is_none() {
-                let next = self.take_from_queue(now);
+                let next = self.take_from_queue(now, segments);
                 if let (Some(packet), Pace::Slots { left, .. }) = (&next, &mut self.pace) {
                     *left = packet.wire_bytes();
                 }
@@ -208,7 +220,7 @@ impl Line {
                 break;
             }
             sent = self.on_line.take();
-            if let Some(packet) = &sent {
+            if let Some(packet) = sent {
                 self.count_delivery(packet);
             }
         }
@@ -216,10 +228,10 @@ impl Line {
     }
 
     #[inline]
-    fn count_delivery(&mut self, packet: &Packet) {
+    fn count_delivery(&mut self, packet: Packet) {
         self.counters.delivered += 1;
-        self.counters.delivered_data += u64::from(packet.segment.len > 0);
-        self.counters.delivered_bytes += u64::from(packet.segment.wire);
+        self.counters.delivered_data += u64::from(packet.has_payload());
+        self.counters.delivered_bytes += u64::from(packet.wire_bytes());
     }
 
     /// Brings the integrals of the backlog up to `now`; called before the backlog changes.
@@ -327,12 +339,17 @@ mod tests {
         Line::new(fifo(u64::MAX), Pace::Slots { slots: Slots::new(at_ms.to_vec()), left: 0 })
     }
 
+    /// No queue of these tests drops or marks: it needs no segments.
+    fn arrive(line: &mut Line, now: Time, packet: Packet) -> Option<Time> {
+        line.arrive(now, packet, &mut Segments::default())
+    }
+
     /// Calls the line whenever it wants, and notes what it sends: number and time in ns.
-    fn drain(line: &mut Line, first: Option<Time>) -> Vec<(u64, u64)> {
+    fn drain(line: &mut Line, first: Option<Time>) -> Vec<(u32, u64)> {
         let mut sent = Vec::new();
         let mut next = first;
         while let Some(now) = next {
-            sent.extend(line.on_free(now).map(|p| (p.segment.seq, now.0)));
+            sent.extend(line.on_free(now, &mut Segments::default()).map(|p| (p.number(), now.0)));
             next = line.wanted();
         }
         sent
@@ -344,13 +361,16 @@ mod tests {
         const S: u64 = 1_000_000_000;
         for (rate, expected) in [(16_000, S / 4 + 3 * S / 8), (2_000, S / 4 + 3 * S)] {
             let mut line = line(Rate(8_000));
-            let old = line.arrive(Time::ZERO, Packet::numbered(0, 1000)).unwrap();
+            let old = arrive(&mut line, Time::ZERO, Packet::numbered(0, 1000)).unwrap();
             assert_eq!(old, Time(S));
-            line.arrive(Time::ZERO, Packet::numbered(1, 1000));
+            arrive(&mut line, Time::ZERO, Packet::numbered(1, 1000));
             let new = line.change_rate(Time(S / 4), Rate(rate)).unwrap();
             assert_eq!(new, Time(expected));
             if old < new {
-                assert!(line.on_free(old).is_none(), "the old appointment is void");
+                assert!(
+                    line.on_free(old, &mut Segments::default()).is_none(),
+                    "the old appointment is void"
+                );
             }
             let whole = 8000 * S / rate;
             assert_eq!(drain(&mut line, Some(new)), [(0, expected), (1, expected + whole)]);
@@ -361,14 +381,14 @@ mod tests {
     fn a_rate_that_changes_while_nothing_is_sent_holds_for_the_next_packet() {
         let mut line = line(Rate(8_000));
         assert_eq!(line.change_rate(Time(5), Rate(8_000_000)), None);
-        assert_eq!(line.arrive(Time(10), Packet::numbered(0, 1000)), Some(Time(1_000_010)));
+        assert_eq!(arrive(&mut line, Time(10), Packet::numbered(0, 1000)), Some(Time(1_000_010)));
     }
 
     #[test]
     fn queueing_delay_ends_where_transmission_begins() {
         let mut line = line(Rate::from_mbit(8));
-        let first = line.arrive(Time::ZERO, Packet::numbered(0, 1000));
-        line.arrive(Time(400_000), Packet::numbered(1, 1000));
+        let first = arrive(&mut line, Time::ZERO, Packet::numbered(0, 1000));
+        arrive(&mut line, Time(400_000), Packet::numbered(1, 1000));
         assert_eq!(line.backlog(), Backlog { packets: 1, bytes: 1000 });
         assert_eq!(line.held(), 2);
         drain(&mut line, first);
@@ -386,12 +406,12 @@ mod tests {
         // 1200 B follow; the rest of that slot is lost.
         let mut first = None;
         for (i, wire) in [700, 700, 100, 3200, 1200].into_iter().enumerate() {
-            first = first.or(line.arrive(Time(3), Packet::numbered(i as u64, wire)));
+            first = first.or(arrive(&mut line, Time(3), Packet::numbered(i as u32, wire)));
         }
         let sent = drain(&mut line, first);
         assert_eq!(sent, [(0, ms(1)), (1, ms(1)), (2, ms(1)), (3, ms(5)), (4, ms(5))]);
         // The next comes when the trace has begun again.
-        let next = line.arrive(Time(ms(5) + 1), Packet::numbered(9, 1));
+        let next = arrive(&mut line, Time(ms(5) + 1), Packet::numbered(9, 1));
         assert_eq!(next, Some(Time(ms(6))));
     }
 
@@ -401,7 +421,7 @@ mod tests {
         let mut line = slots(&[3]);
         let mut first = None;
         for i in 0..3 {
-            first = first.or(line.arrive(Time::ZERO, Packet::numbered(i, 1500)));
+            first = first.or(arrive(&mut line, Time::ZERO, Packet::numbered(i, 1500)));
         }
         assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
     }
@@ -414,14 +434,14 @@ mod tests {
             let mut line = line(Rate(rate));
             let mut first = None;
             for (i, &wire) in sizes.iter().enumerate() {
-                first = first.or(line.arrive(Time(77), Packet::numbered(i as u64, wire)));
+                first = first.or(arrive(&mut line, Time(77), Packet::numbered(i as u32, wire)));
             }
             let sent = drain(&mut line, first);
             let mut bits = 0_u128;
             for (i, &wire) in sizes.iter().enumerate() {
                 bits += u128::from(wire) * 8;
                 let expected = 77 + (bits * 1_000_000_000 / u128::from(rate)) as u64;
-                proptest::prop_assert_eq!(sent[i], (i as u64, expected));
+                proptest::prop_assert_eq!(sent[i], (i as u32, expected));
             }
             let counters = line.counters(Time::NEVER);
             proptest::prop_assert_eq!(u128::from(counters.delivered_bytes) * 8, bits);

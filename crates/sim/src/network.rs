@@ -4,6 +4,7 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
+use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
 use crate::capture::{Capture, Output};
@@ -11,6 +12,7 @@ use crate::event::{Event, EventQueue, FlowId};
 use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::pipe::{Entry, Pipe};
+use crate::segments::Segments;
 use crate::slots::Slots;
 
 /// Where a packet goes next.
@@ -49,6 +51,7 @@ pub struct Network {
     pipes: Vec<Pipe>,
     hops: Vec<Hop>,
     links: Vec<LinkParts>,
+    segments: Segments,
     /// Rates to come, per line: reversed, so that the next is last.
     rate_changes: Vec<Vec<(Time, Rate)>>,
     /// Packets that hosts sent.
@@ -71,6 +74,7 @@ impl Network {
             pipes: Vec::new(),
             hops: Vec::new(),
             links: Vec::new(),
+            segments: Segments::default(),
             rate_changes: Vec::new(),
             injected: 0,
             arrived: 0,
@@ -193,12 +197,21 @@ impl Network {
         }
     }
 
-    /// A host sends a packet. Every route has a line or a pipe, so it never arrives at once.
+    /// A host sends a segment. Every route has a line or a pipe, so it never arrives at once.
     #[inline]
-    pub fn inject(&mut self, now: Time, mut packet: Packet, events: &mut EventQueue) {
+    pub fn inject(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        hop: u32,
+        segment: Segment,
+        events: &mut EventQueue,
+    ) {
         self.injected += 1;
+        let place = self.segments.put(segment);
+        let packet = Packet::new(flow, hop, place, &segment);
         if let Some(capture) = &mut self.capture {
-            capture.sent_by_host(now, &mut packet);
+            capture.sent_by_host(now, flow, self.segments.get_mut(place));
         }
         let arrived = self.forward(now, packet, events);
         debug_assert!(arrived.is_none(), "a route without line or pipe");
@@ -206,18 +219,12 @@ impl Network {
 
     /// Takes a packet to its next line, pipe or host; returns it if that is a host.
     #[inline]
-    fn forward(
-        &mut self,
-        now: Time,
-        mut packet: Packet,
-        events: &mut EventQueue,
-    ) -> Option<Packet> {
-        let hop = self.hops[packet.hop as usize];
-        packet.hop += 1;
-        match hop {
+    fn forward(&mut self, now: Time, packet: Packet, events: &mut EventQueue) -> Option<Packet> {
+        let (hop, packet) = packet.next_hop();
+        match self.hops[hop as usize] {
             Hop::Line(i) => {
                 let line = &mut self.lines[i as usize];
-                if let Some(at) = line.arrive(now, packet) {
+                if let Some(at) = line.arrive(now, packet, &mut self.segments) {
                     events.push(at, Event::LineFree(i));
                 }
                 if let Some(capture) = &mut self.capture {
@@ -232,7 +239,7 @@ impl Network {
             Hop::Host => {
                 self.arrived += 1;
                 if let Some(capture) = &mut self.capture {
-                    capture.received_by_host(&mut packet);
+                    capture.received_by_host(packet.flow(), self.segments.get_mut(packet.place()));
                 }
                 Some(packet)
             }
@@ -243,14 +250,28 @@ impl Network {
     fn enter_pipe(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
         let entry = self.pipes[i as usize].enter(now, packet);
         if let Some(capture) = &mut self.capture {
-            capture.entered_pipe(now, i, &packet, matches!(entry, Entry::Lost));
+            let segment = self.segments.get(packet.place());
+            capture.entered_pipe(now, i, packet.flow(), segment, matches!(entry, Entry::Lost));
         }
         match entry {
-            Entry::Queued | Entry::Lost => {}
+            Entry::Queued => {}
+            Entry::Lost => self.segments.remove(packet.place()),
             Entry::First(at) => events.push(at, Event::PipeHead(i)),
             // A pipe for late packets has no faults of its own, so this goes one step deep.
             Entry::Late(late, packet) => self.enter_pipe(now, late, packet, events),
         }
+    }
+
+    /// The segment of a packet that reached its host.
+    #[inline]
+    pub fn segment(&self, packet: Packet) -> &Segment {
+        self.segments.get(packet.place())
+    }
+
+    /// The host has taken the segment of this packet.
+    #[inline]
+    pub fn taken(&mut self, packet: Packet) {
+        self.segments.remove(packet.place());
     }
 
     /// [`Event::LineFree`]: returns the packet if its next stop is a host.
@@ -258,11 +279,11 @@ impl Network {
     pub fn on_line_free(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
         let line = &mut self.lines[i as usize];
         let was_due = line.wanted() == Some(now);
-        let sent = line.on_free(now);
+        let sent = line.on_free(now, &mut self.segments);
         if let Some(capture) = &mut self.capture {
             capture.verdicts(now, i, line);
             if let Some(packet) = &sent {
-                capture.left_line(now, i, packet);
+                capture.left_line(now, i, packet.flow(), self.segments.get(packet.place()));
             }
         }
         // An event that came too early (the rate changed under it) has a successor already.
@@ -361,6 +382,7 @@ impl Network {
     /// With the two sums if they differ.
     pub fn audit(&mut self, now: Time) -> Result<(), String> {
         let mut accounted = self.arrived;
+        let mut under_way = 0;
         for line in &mut self.lines {
             let counters = line.counters(now);
             let dropped: u64 = counters.drops.iter().sum();
@@ -373,18 +395,23 @@ impl Network {
                 ));
             }
             accounted += dropped + line.held();
+            under_way += line.held();
         }
         for pipe in &self.pipes {
             accounted += pipe.counters().lost + pipe.held();
+            under_way += pipe.held();
         }
-        if accounted == self.injected {
-            Ok(())
-        } else {
-            Err(format!(
-                "{} packets were sent, {accounted} are accounted for at {now}",
-                self.injected
-            ))
+        if accounted != self.injected {
+            let sent = self.injected;
+            return Err(format!(
+                "{sent} packets were sent, {accounted} are accounted for at {now}"
+            ));
         }
+        if self.segments.held() != under_way {
+            let held = self.segments.held();
+            return Err(format!("{under_way} packets are under way with {held} segments at {now}"));
+        }
+        Ok(())
     }
 }
 

@@ -1,40 +1,98 @@
+use core::num::NonZeroU64;
+
 use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};
 
 use crate::event::FlowId;
+use crate::segments::Place;
 
-/// A segment on its way: 64 bytes, one cache line.
-#[derive(Clone, Copy, Debug)]
+/// What queues and pipes hand on of a segment. The segment itself stays in its [`Place`] from the host that sends it to
+/// the host that takes it, or to its loss.
+///
+/// Two words, which go from function to function in registers; each field is a part of one. Fields of their own would be
+/// written one by one and copied as a whole, and such a copy waits until the last of them has left the store buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Whose it is.
-    pub flow: FlowId,
-    /// Where it goes next: an index into the network's table of hops.
-    pub hop: u32,
-    /// What it carries.
-    pub segment: Segment,
+    /// Whose it is above [`FLOW_SHIFT`], its place below.
+    who: u64,
+    /// Its next hop above [`HOP_SHIFT`], its size above [`WIRE_SHIFT`], bits below. Never zero, because of [`IS_PACKET`]:
+    /// zero is what `None` looks like.
+    what: NonZeroU64,
 }
 
-const _: () = assert!(size_of::<Packet>() <= 64, "a packet must fit one cache line");
+const FLOW_SHIFT: u32 = 32;
+const HOP_SHIFT: u32 = 32;
+const WIRE_SHIFT: u32 = 16;
+const ECN_BITS: u64 = 0b11;
+const HAS_PAYLOAD: u64 = 1 << 2;
+const IS_ACK: u64 = 1 << 3;
+const IS_PACKET: NonZeroU64 = NonZeroU64::new(1 << 4).expect("it is not zero");
+
+impl Packet {
+    /// The packet of this segment, which waits in `place`; `hop` is where it goes next, an index into the network's table
+    /// of hops.
+    #[inline]
+    pub fn new(flow: FlowId, hop: u32, place: Place, segment: &Segment) -> Self {
+        let payload = if segment.len > 0 { HAS_PAYLOAD } else { 0 };
+        let ack = if segment.is_ack() { IS_ACK } else { 0 };
+        let size = u64::from(segment.wire) << WIRE_SHIFT;
+        let what = u64::from(hop) << HOP_SHIFT | size | segment.ecn as u64 | payload | ack;
+        let who = u64::from(flow.bits()) << FLOW_SHIFT | u64::from(place.number());
+        Self { who, what: IS_PACKET | what }
+    }
+
+    /// Whose it is.
+    #[inline]
+    pub const fn flow(self) -> FlowId {
+        FlowId::from_bits((self.who >> FLOW_SHIFT) as u32)
+    }
+
+    /// Where its segment waits.
+    #[inline]
+    pub const fn place(self) -> Place {
+        Place::numbered(self.who as u32)
+    }
+
+    /// Its next hop, and the packet as it goes on from there.
+    #[inline]
+    pub fn next_hop(self) -> (u32, Self) {
+        let hop = (self.what.get() >> HOP_SHIFT) as u32;
+        (hop, Self { what: self.what.saturating_add(1 << HOP_SHIFT), ..self })
+    }
+
+    /// Whether it carries payload.
+    #[inline]
+    pub const fn has_payload(self) -> bool {
+        self.what.get() & HAS_PAYLOAD != 0
+    }
+}
 
 impl cwnd_aqm::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        u32::from(self.segment.wire)
+        u32::from((self.what.get() >> WIRE_SHIFT) as u16)
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.segment.ecn
+        match self.what.get() & ECN_BITS {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
     }
 
     #[inline]
     fn set_ce(&mut self) {
-        self.segment.ecn = Ecn::Ce;
+        self.what |= Ecn::Ce as u64;
     }
 
+    #[inline]
     fn flow_hash(&self) -> u64 {
         // A direction of a flow is a flow of its own (RFC 8290 § 4.1: the 5-tuple). Fibonacci hashing spreads neighbours.
-        let key = u64::from(self.flow.bits()) << 1 | u64::from(self.segment.is_ack());
+        let is_ack = self.what.get() & IS_ACK != 0;
+        let key = u64::from(self.flow().bits()) << 1 | u64::from(is_ack);
         key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
@@ -44,58 +102,82 @@ const NOTE_SHIFT: u32 = 48;
 /// A run that is captured ends before.
 pub const LAST_NOTED: Time = Time((1 << NOTE_SHIFT) - 1);
 
-/// A note that travels with a packet where it is captured: nothing between two hosts reads sequence number and timestamp,
-/// and their upper bits are zero, so that no packet has to be larger for what only captures want to know.
-impl Packet {
-    /// Puts a note in; the fields are whole again after [`Packet::take_note`].
-    pub fn set_note(&mut self, note: u32) {
-        debug_assert!(self.segment.seq >> NOTE_SHIFT == 0 && self.segment.ts <= LAST_NOTED);
-        self.segment.seq |= u64::from(note >> 16) << NOTE_SHIFT;
-        self.segment.ts.0 |= u64::from(note & 0xffff) << NOTE_SHIFT;
-    }
+/// Puts a note into a segment that is captured on its way: nothing between two hosts reads sequence number and timestamp,
+/// and their upper bits are zero, so that no segment has to be larger for what only captures want to know. The fields are
+/// whole again after [`take_note`].
+pub fn set_note(segment: &mut Segment, note: u32) {
+    debug_assert!(segment.seq >> NOTE_SHIFT == 0 && segment.ts <= LAST_NOTED);
+    segment.seq |= u64::from(note >> 16) << NOTE_SHIFT;
+    segment.ts.0 |= u64::from(note & 0xffff) << NOTE_SHIFT;
+}
 
-    /// Takes the note out; zero if there is none.
-    pub fn take_note(&mut self) -> u32 {
-        let note = (self.segment.seq >> NOTE_SHIFT) << 16 | self.segment.ts.0 >> NOTE_SHIFT;
-        self.segment.seq &= LAST_NOTED.0;
-        self.segment.ts.0 &= LAST_NOTED.0;
-        note as u32
-    }
+/// Takes the note out; zero if there is none.
+pub fn take_note(segment: &mut Segment) -> u32 {
+    let note = (segment.seq >> NOTE_SHIFT) << 16 | segment.ts.0 >> NOTE_SHIFT;
+    segment.seq &= LAST_NOTED.0;
+    segment.ts.0 &= LAST_NOTED.0;
+    note as u32
 }
 
 #[cfg(test)]
 impl Packet {
     /// A data packet of this size and number, for tests.
-    pub(crate) fn numbered(seq: u64, wire: u16) -> Self {
-        let segment = Segment {
-            seq,
-            ts: Time::ZERO,
-            len: u32::from(wire),
-            window: 0,
-            feedback: 0,
-            wire,
-            flags: cwnd_tcp::Flags::default(),
-            ecn: Ecn::NotEct,
-            sack: [cwnd_tcp::SackBlock::default(); cwnd_tcp::MAX_SACK_BLOCKS],
-        };
-        Self { flow: FlowId::new(0, 0), hop: 0, segment }
+    pub(crate) fn numbered(number: u32, wire: u16) -> Self {
+        Self::new(FlowId::new(0, 0), 0, Place::numbered(number), &data_segment(0, wire))
+    }
+
+    /// Its number, for tests.
+    pub(crate) fn number(self) -> u32 {
+        self.place().number()
+    }
+}
+
+/// A data segment, for tests.
+#[cfg(test)]
+pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
+    Segment {
+        seq,
+        ts: Time::ZERO,
+        len: u32::from(wire),
+        window: 0,
+        feedback: 0,
+        wire,
+        flags: cwnd_tcp::Flags::default(),
+        ecn: Ecn::NotEct,
+        sack: [cwnd_tcp::SackBlock::default(); cwnd_tcp::MAX_SACK_BLOCKS],
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cwnd_aqm::Packet as _;
+
     use super::*;
 
     #[test]
     fn a_note_leaves_no_trace() {
-        let mut packet = Packet::numbered(0x1234_5678_9abc, 1500);
-        packet.segment.ts = LAST_NOTED;
-        let before = packet.segment;
+        let mut segment = data_segment(0x1234_5678_9abc, 1500);
+        segment.ts = LAST_NOTED;
+        let before = segment;
         for note in [0, 1, 0x8765_4321, u32::MAX] {
-            packet.set_note(note);
-            assert_eq!(packet.take_note(), note);
-            assert_eq!(packet.segment, before);
+            set_note(&mut segment, note);
+            assert_eq!(take_note(&mut segment), note);
+            assert_eq!(segment, before);
         }
-        assert_eq!(packet.take_note(), 0);
+        assert_eq!(take_note(&mut segment), 0);
+    }
+
+    #[test]
+    fn a_packet_tells_what_its_segment_would() {
+        for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
+            for (len, flags) in [(0, cwnd_tcp::Flags::ACK), (1460, cwnd_tcp::Flags::CWR)] {
+                let segment = Segment { ecn, len, flags, ..data_segment(7, 1500) };
+                let mut packet = Packet::new(FlowId::new(5, 1), 2, Place::numbered(3), &segment);
+                assert_eq!((packet.ecn(), packet.wire_bytes()), (ecn, 1500));
+                assert_eq!(packet.has_payload(), len > 0);
+                packet.set_ce();
+                assert_eq!((packet.ecn(), packet.has_payload()), (Ecn::Ce, len > 0));
+            }
+        }
     }
 }

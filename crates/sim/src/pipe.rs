@@ -102,7 +102,7 @@ impl Pipe {
     /// A packet enters.
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> Entry {
-        let data = u64::from(packet.segment.len > 0);
+        let data = u64::from(packet.has_payload());
         self.counters.entered += 1;
         self.counters.entered_data += data;
         let mut exit = now + self.delay;
@@ -171,12 +171,12 @@ mod tests {
     fn what_enters_leaves_a_delay_later() {
         let mut pipe = Pipe::new(DELAY);
         for n in 0..3 {
-            let entry = pipe.enter(Time(n * 5), Packet::numbered(n, 100));
+            let entry = pipe.enter(Time(u64::from(n) * 5), Packet::numbered(n, 100));
             assert_eq!(matches!(entry, Entry::First(_)), n == 0, "one pending event is enough");
         }
         for n in 0..3 {
-            assert_eq!(pipe.next_exit(), Some(Time(n * 5) + DELAY));
-            assert_eq!(pipe.leave().unwrap().segment.seq, n);
+            assert_eq!(pipe.next_exit(), Some(Time(u64::from(n) * 5) + DELAY));
+            assert_eq!(pipe.leave().unwrap().number(), n);
         }
         assert_eq!((pipe.held(), pipe.next_exit()), (0, None));
     }
@@ -191,7 +191,7 @@ mod tests {
         for i in 0..n {
             // Further apart than the jitter: nobody waits for anybody.
             let now = Time(i * 5_000_000);
-            pipe.enter(now, Packet::numbered(i, 100));
+            pipe.enter(now, Packet::numbered(i as u32, 100));
             extra.push(pipe.next_exit().unwrap().since(now + DELAY).0 as f64);
             pipe.leave();
         }
@@ -203,13 +203,13 @@ mod tests {
 
         let mut pipe = faulty(settings);
         for i in 0..n {
-            pipe.enter(Time(i * 1000), Packet::numbered(i, 100));
+            pipe.enter(Time(i * 1000), Packet::numbered(i as u32, 100));
         }
         let mut last = Time::ZERO;
         for i in 0..n {
             let exit = pipe.next_exit().unwrap();
             assert!(exit >= last && exit >= Time(i * 1000) + DELAY);
-            assert_eq!(pipe.leave().unwrap().segment.seq, i);
+            assert_eq!(pipe.leave().unwrap().number(), i as u32);
             last = exit;
         }
     }
@@ -226,10 +226,10 @@ mod tests {
         let n = 100_000;
         let (mut lost, mut late) = (0, 0);
         for i in 0..n {
-            match pipe.enter(Time(i), Packet::numbered(i, 100)) {
+            match pipe.enter(Time(i), Packet::numbered(i as u32, 100)) {
                 Entry::Lost => lost += 1,
                 Entry::Late(to, packet) => {
-                    assert_eq!((to, packet.segment.seq), (LATE, i));
+                    assert_eq!((to, packet.number()), (LATE, i as u32));
                     late += 1;
                 }
                 Entry::First(_) | Entry::Queued => {}
@@ -250,7 +250,9 @@ mod tests {
     fn one_packet_in_so_many_is_lost() {
         let mut pipe = faulty(Impairments { loss_every: Some(4), ..Impairments::default() });
         let lost: Vec<u64> = (1..=13)
-            .filter(|&i| matches!(pipe.enter(Time(i), Packet::numbered(i, 100)), Entry::Lost))
+            .filter(|&i| {
+                matches!(pipe.enter(Time(i), Packet::numbered(i as u32, 100)), Entry::Lost)
+            })
             .collect();
         assert_eq!(lost, [4, 8, 12]);
         assert_eq!((pipe.counters().lost, pipe.held()), (3, 10));
@@ -267,7 +269,9 @@ mod tests {
                 reorder_delay: Duration(1),
             });
             (0..1000)
-                .filter(|&i| matches!(pipe.enter(Time(i), Packet::numbered(i, 100)), Entry::Lost))
+                .filter(|&i| {
+                    matches!(pipe.enter(Time(i), Packet::numbered(i as u32, 100)), Entry::Lost)
+                })
                 .collect()
         };
         assert_eq!(lost(0, 0.0), lost(5_000_000, 0.5));

@@ -233,7 +233,7 @@ mod tests {
             nodes: [0, 1],
             own_hosts: false,
         };
-        let mut segment = crate::packet::Packet::numbered(0, 0).segment;
+        let mut segment = crate::packet::data_segment(0, 0);
         // 5 GB into the transfer, on day 50 of a clock of milliseconds.
         segment.seq = 5_000_000_000;
         segment.ts = Time(50 * 86_400 * 1_000_000_000);

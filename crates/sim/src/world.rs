@@ -290,33 +290,39 @@ impl World {
     #[inline]
     fn deliver(&mut self, packet: Packet) {
         let (now, counting) = (self.now, self.counting);
-        let segment = &packet.segment;
-        let Some(flow) = self.flow(packet.flow) else { return self.deliver_datagram(packet) };
+        let segment = self.network.segment(packet);
+        let Some(flow) = self.flows.get_mut(packet.flow().slot()).filter(|f| f.id == packet.flow())
+        else {
+            return self.deliver_datagram(packet);
+        };
         if segment.is_ack() {
             if let Some(rtt) = flow.sender.on_segment(now, segment)
                 && counting
             {
                 flow.rtt.add(rtt);
             }
-            self.drive_sender(packet.flow);
+            self.network.taken(packet);
+            self.drive_sender(packet.flow());
             return;
         }
         let reply = flow.receiver.on_segment(now, segment);
         flow.note_delivery(now);
         self.data_delivered += u64::from(segment.len > 0);
+        self.network.taken(packet);
         match reply {
-            Some(ack) => self.send_ack(packet.flow, ack),
-            None => self.arm_receiver(packet.flow),
+            Some(ack) => self.send_ack(packet.flow(), ack),
+            None => self.arm_receiver(packet.flow()),
         }
     }
 
     /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.
     #[cold]
     fn deliver_datagram(&mut self, packet: Packet) {
-        if let Some(stream) = self.streams.get_mut(packet.flow.datagrams_index()) {
-            stream.receive(self.now, &packet.segment);
+        if let Some(stream) = self.streams.get_mut(packet.flow().datagrams_index()) {
+            stream.receive(self.now, self.network.segment(packet));
             self.data_delivered += 1;
         }
+        self.network.taken(packet);
     }
 
     fn on_datagram(&mut self, index: u32) {
@@ -324,7 +330,7 @@ impl World {
         let turn = stream.turn(self.now);
         let (flow, hop) = (stream.id, stream.route.forward);
         if let Some(segment) = turn.datagram {
-            self.network.inject(self.now, Packet { flow, hop, segment }, &mut self.events);
+            self.network.inject(self.now, flow, hop, segment, &mut self.events);
         }
         if let Some(at) = turn.next {
             self.events.push(at, Event::Datagram(index));
@@ -333,7 +339,7 @@ impl World {
 
     fn send_ack(&mut self, id: FlowId, ack: cwnd_tcp::Segment) {
         let hop = self.flows[id.slot()].route.reverse;
-        self.network.inject(self.now, Packet { flow: id, hop, segment: ack }, &mut self.events);
+        self.network.inject(self.now, id, hop, ack, &mut self.events);
     }
 
     /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
@@ -377,7 +383,7 @@ impl World {
         let now = self.now;
         let hop = self.flows[slot].route.forward;
         while let Some(segment) = self.flows[slot].sender.poll_transmit(now) {
-            self.network.inject(now, Packet { flow: id, hop, segment }, &mut self.events);
+            self.network.inject(now, id, hop, segment, &mut self.events);
         }
         let flow = &mut self.flows[slot];
         let at = flow.sender.next_timer();

@@ -1,0 +1,102 @@
+//! Where the segments are that are under way.
+
+use cwnd_tcp::Segment;
+
+/// The segments between hosts, each in a cache line of its own.
+///
+/// A segment is written once and read once; only its [`Place`] goes from queue to pipe to queue. Copying a segment right
+/// after its fields were written costs more than it seems: a wide load that spans narrow stores waits until these have
+/// left the store buffer.
+#[derive(Debug, Default)]
+pub struct Segments {
+    lines: Vec<CacheLine>,
+    /// Places that hold nothing; the last one that was freed is used first, while it is in the cache.
+    free: Vec<Place>,
+}
+
+/// Names a place in [`Segments`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct CacheLine(Segment);
+
+const _: () = assert!(size_of::<CacheLine>() == 64, "a segment must fit one cache line");
+
+impl Segments {
+    /// Takes a segment in.
+    #[inline]
+    pub fn put(&mut self, segment: Segment) -> Place {
+        match self.free.pop() {
+            Some(place) => {
+                self.lines[place.0 as usize].0 = segment;
+                place
+            }
+            None => self.put_behind(segment),
+        }
+    }
+
+    #[cold]
+    fn put_behind(&mut self, segment: Segment) -> Place {
+        self.lines.push(CacheLine(segment));
+        Place(self.lines.len() as u32 - 1)
+    }
+
+    /// The segment in a place.
+    #[inline]
+    pub fn get(&self, place: Place) -> &Segment {
+        &self.lines[place.0 as usize].0
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, place: Place) -> &mut Segment {
+        &mut self.lines[place.0 as usize].0
+    }
+
+    /// The segment has arrived or is lost: its place is free.
+    #[inline]
+    pub fn remove(&mut self, place: Place) {
+        self.free.push(place);
+    }
+
+    /// How many segments there are.
+    pub const fn held(&self) -> u64 {
+        (self.lines.len() - self.free.len()) as u64
+    }
+}
+
+impl Place {
+    /// The place with this number.
+    #[inline]
+    pub const fn numbered(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::data_segment;
+
+    #[test]
+    fn a_segment_stays_in_its_place_until_it_is_removed() {
+        let mut segments = Segments::default();
+        let places: Vec<Place> = (0..5).map(|n| segments.put(data_segment(n, 100))).collect();
+        segments.remove(places[3]);
+        segments.remove(places[1]);
+        assert_eq!(segments.held(), 3);
+        assert_eq!(segments.put(data_segment(7, 100)), places[1]);
+        assert_eq!(segments.put(data_segment(8, 100)), places[3]);
+        let found: Vec<u64> = places.iter().map(|&p| segments.get(p).seq).collect();
+        assert_eq!(found, [0, 7, 2, 8, 4]);
+        assert_eq!(segments.held(), 5);
+    }
+}
