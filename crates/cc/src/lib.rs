@@ -9,6 +9,7 @@ mod controller;
 pub mod cubic;
 mod decrease;
 mod hystart;
+mod hystart_classic;
 pub mod newreno;
 mod registry;
 mod rto;

@@ -5,14 +5,17 @@ use cwnd_units::param_enum;
 use crate::controller::{AckSample, Path};
 use crate::decrease::Stage;
 use crate::hystart::{HyStart, Step};
+use crate::hystart_classic::HyStartClassic;
 
 param_enum! {
-    /// How a connection leaves its first slow start.
+    /// How a connection leaves its first slow start (and with `hystart` any that follows a timeout).
     pub enum SlowStart {
         /// At the slow-start threshold or the first congestion signal (RFC 5681 § 3.1).
         Standard = "standard",
         /// When the RTT rises, through a conservative phase (RFC 9406).
         HyStart = "hystart++",
+        /// When ACKs have come in one train for half a round trip, or the RTT rises (Linux's CUBIC).
+        Classic = "hystart",
     }
 }
 
@@ -48,10 +51,20 @@ pub(crate) struct Growth {
     pub(crate) exit: bool,
 }
 
+/// What looks for the end of slow start before a loss.
+#[derive(Clone, Debug)]
+enum Exit {
+    Nothing,
+    PlusPlus(HyStart),
+    Classic(HyStartClassic),
+}
+
 /// Where a connection's slow start stands.
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStartState {
-    hystart: Option<HyStart>,
+    exit: Exit,
+    /// Whether each timeout begins anew with classic HyStart.
+    classic: bool,
     /// No other slow start came before.
     first: bool,
     after_timeout: bool,
@@ -59,19 +72,27 @@ pub(crate) struct SlowStartState {
 
 impl SlowStartState {
     pub(crate) fn new(kind: SlowStart) -> Self {
-        let hystart = match kind {
-            SlowStart::Standard => None,
-            SlowStart::HyStart => Some(HyStart::default()),
+        let exit = match kind {
+            SlowStart::Standard => Exit::Nothing,
+            SlowStart::HyStart => Exit::PlusPlus(HyStart::default()),
+            SlowStart::Classic => Exit::Classic(HyStartClassic::default()),
         };
-        Self { hystart, first: true, after_timeout: false }
+        let classic = kind == SlowStart::Classic;
+        Self { exit, classic, first: true, after_timeout: false }
     }
 
     /// An ACK below the slow-start threshold.
     #[inline]
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, credit: Credit) -> Growth {
         let mss = u64::from(path.mss);
-        if let Some(hystart) = &mut self.hystart {
-            return Self::on_ack_hystart(hystart, path, ack, credit);
+        match &mut self.exit {
+            Exit::Nothing => {}
+            Exit::PlusPlus(hystart) => return Self::on_ack_hystart(hystart, path, ack, credit),
+            Exit::Classic(hystart) => {
+                if hystart.on_ack(path, ack) {
+                    return Growth { bytes: ack.acked_bytes, exit: true };
+                }
+            }
         }
         // After a timeout one ACK may cover what left the network long ago, so L = 1 (RFC 3465 § 2.3).
         let bytes = match credit {
@@ -110,13 +131,15 @@ impl SlowStartState {
 
     /// A congestion signal: HyStart++ is for the first slow start only, later ones know where to end (RFC 9406 § 4.3).
     pub(crate) fn on_congestion(&mut self) {
-        self.hystart = None;
+        self.exit = Exit::Nothing;
         self.first = false;
     }
 
     /// The retransmission timer expired: a slow start follows.
     pub(crate) fn on_timeout(&mut self) {
-        self.hystart = None;
+        // Linux's `bictcp_reset`.
+        self.exit =
+            if self.classic { Exit::Classic(HyStartClassic::default()) } else { Exit::Nothing };
         self.first = false;
         self.after_timeout = true;
     }
@@ -124,7 +147,7 @@ impl SlowStartState {
     /// The window reached the threshold.
     #[inline]
     pub(crate) fn on_exit(&mut self) {
-        self.hystart = None;
+        self.exit = Exit::Nothing;
         self.first = false;
         self.after_timeout = false;
     }

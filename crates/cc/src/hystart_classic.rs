@@ -1,0 +1,184 @@
+//! HyStart as Ha & Rhee proposed it and Linux has it (tcp_cubic.c): slow start ends at the first sign that the pipe is
+//! full, either because a train of ACKs has lasted half a round trip or because the delay has risen.
+
+use cwnd_units::{Duration, Time};
+
+use crate::controller::{AckSample, Path};
+
+/// What is known of the current round.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// What was outstanding when it began; it lasts until more than that is acknowledged.
+    end: u64,
+    start: Time,
+    /// The last ACK of the train.
+    last_ack: Time,
+    least_rtt: Duration,
+    samples: u32,
+}
+
+/// Classic HyStart; its round trips are its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HyStartClassic {
+    round: Option<Round>,
+    delay_min: Option<Duration>,
+}
+
+impl HyStartClassic {
+    /// An ACK in slow start; true when slow start is over: ssthresh = cwnd.
+    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample) -> bool {
+        let Some(rtt) = ack.rtt else { return false };
+        let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+        self.delay_min = Some(delay_min);
+        let next = path.delivered - ack.acked_bytes + path.flight_size;
+        let now = path.now;
+        let round = match &mut self.round {
+            Some(round) if path.delivered <= round.end => round,
+            // Linux's least delay of a round begins as large as can be.
+            slot => slot.insert(Round {
+                end: next,
+                start: now,
+                last_ack: now,
+                least_rtt: Duration::MAX,
+                samples: 0,
+            }),
+        };
+        // In slow start the window is in use: what was in flight before the ACK is the window.
+        if path.flight_size < LOW_WINDOW * u64::from(path.mss) {
+            return false;
+        }
+        if now.since(round.last_ack) <= ACK_DELTA {
+            round.last_ack = now;
+            // Without pacing the train of a full pipe lasts a round trip, of which half is one way.
+            let threshold = (delay_min + ack_delay(path)) / 2;
+            if now.since(round.start) > threshold {
+                return true;
+            }
+        }
+        round.least_rtt = round.least_rtt.min(rtt);
+        if round.samples < MIN_SAMPLES {
+            round.samples += 1;
+            return false;
+        }
+        let rise = (delay_min / DELAY_DIVISOR).min(DELAY_MAX).max(DELAY_MIN);
+        round.least_rtt > delay_min + rise
+    }
+}
+
+/// How long offloads may hold ACKs back: four of the largest bursts at the rate that slow start would be paced at, twice
+/// the window a round trip.
+fn ack_delay(path: &Path) -> Duration {
+    let srtt = path.srtt.unwrap_or(Duration::ZERO);
+    let hold = u128::from(4 * LARGEST_BURST) * u128::from(srtt.0);
+    let hold = hold / u128::from(2 * path.flight_size.max(1));
+    Duration(u64::try_from(hold).unwrap_or(u64::MAX)).min(MOST_ACK_DELAY)
+}
+
+// Linux, net/ipv4/tcp_cubic.c.
+/// Segments below which nothing is looked at (`hystart_low_window`).
+const LOW_WINDOW: u64 = 16;
+/// ACKs at most this far apart are of one train (`hystart_ack_delta_us`).
+const ACK_DELTA: Duration = Duration::from_millis(2);
+/// Samples of a round before its delay counts (`HYSTART_MIN_SAMPLES`).
+const MIN_SAMPLES: u32 = 8;
+/// Least rise of the delay that counts (`HYSTART_DELAY_MIN`).
+const DELAY_MIN: Duration = Duration::from_millis(4);
+/// Rise of the delay that always counts (`HYSTART_DELAY_MAX`).
+const DELAY_MAX: Duration = Duration::from_millis(16);
+/// Part of the least delay by which it must rise between the two.
+const DELAY_DIVISOR: u64 = 8;
+/// The most that offloads are taken to hold ACKs back (`hystart_ack_delay`).
+const MOST_ACK_DELAY: Duration = Duration::from_millis(1);
+/// `sk_gso_max_size`, bytes.
+const LARGEST_BURST: u64 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Phase;
+
+    const MSS: u64 = 1000;
+
+    /// Slow start of a window of so many segments, all in flight, with an ACK each `gap_us` for one segment.
+    struct Flow {
+        hystart: HyStartClassic,
+        now: Time,
+        una: u64,
+        window: u64,
+    }
+
+    impl Flow {
+        fn new(window: u64) -> Self {
+            Self { hystart: HyStartClassic::default(), now: Time::ZERO, una: 0, window }
+        }
+
+        fn ack(&mut self, gap_us: u64, rtt_us: u64) -> bool {
+            self.now += Duration::from_micros(gap_us);
+            self.una += MSS;
+            let path = Path {
+                now: self.now,
+                mss: 1000,
+                srtt: Some(Duration::from_micros(rtt_us)),
+                min_rtt: None,
+                flight_size: self.window * MSS,
+                delivered: self.una,
+                phase: Phase::Open,
+                cwnd_limited: true,
+                round: 0,
+            };
+            let rtt = Some(Duration::from_micros(rtt_us));
+            let over = self
+                .hystart
+                .on_ack(&path, &AckSample { acked_bytes: MSS, rtt, ..Default::default() });
+            self.window += 1;
+            over
+        }
+
+        /// At which ACK it ends, of so many.
+        fn ends_at(&mut self, acks: u32, gap_us: u64, rtt_us: u64) -> Option<u32> {
+            (1..=acks).find(|_| self.ack(gap_us, rtt_us))
+        }
+    }
+
+    /// delay_min 40 ms: the train is over half of 41 ms long. The first ACK begins the round; with 1 ms between ACKs the
+    /// twenty-second is 21 ms after it.
+    #[test]
+    fn a_train_of_half_a_round_trip_ends_slow_start() {
+        assert_eq!(Flow::new(30).ends_at(31, 1000, 40_000), Some(22));
+    }
+
+    #[test]
+    fn acks_more_than_two_milliseconds_apart_are_no_train() {
+        assert_eq!(Flow::new(30).ends_at(31, 2000, 40_000), Some(12));
+        assert_eq!(Flow::new(30).ends_at(31, 2001, 40_000), None);
+        // One gap ends the train of the round.
+        let mut flow = Flow::new(40);
+        assert_eq!(flow.ends_at(10, 1000, 40_000), None);
+        assert_eq!(flow.ends_at(1, 2001, 40_000), None);
+        assert_eq!(flow.ends_at(29, 1000, 40_000), None);
+    }
+
+    #[test]
+    fn a_delay_that_rose_counts_after_eight_samples_of_a_round() {
+        // The rise is an eighth of the least delay, but from 4 to 16 ms: above it, not at it.
+        for (least_ms, rise_ms) in [(8, 4), (32, 4), (80, 10), (128, 16), (400, 16)] {
+            let us = |ms: u64| ms * 1000;
+            let at = |delay_us: u64| {
+                let mut flow = Flow::new(16);
+                // The first ACK begins a round of 16 segments, the seventeenth the next one.
+                assert_eq!(flow.ends_at(16, 3000, us(least_ms)), None);
+                flow.ends_at(17, 3000, delay_us)
+            };
+            assert_eq!(at(us(least_ms + rise_ms) + 1), Some(9), "{least_ms} ms");
+            assert_eq!(at(us(least_ms + rise_ms)), None, "{least_ms} ms");
+        }
+    }
+
+    #[test]
+    fn below_sixteen_segments_nothing_is_looked_at() {
+        // The window is 16 from the seventh ACK on, which is too late for a train that begins with its round. The next
+        // round begins with the eleventh; half of 3 ms is over at the thirteenth.
+        assert_eq!(Flow::new(10).ends_at(20, 1000, 2_000), Some(13));
+        assert_eq!(Flow::new(5).ends_at(11, 1000, 2_000), None);
+    }
+}
