@@ -15,6 +15,7 @@ mod vectors;
 
 pub use config::Config;
 pub use params::{Params, Recovery};
+pub use prr::PrrRule;
 pub use receiver::{Receiver, ReceiverCounters};
 pub use segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 pub use sender::{Sender, SenderCounters, TIMEOUT_RANKS};

@@ -1,6 +1,8 @@
 use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_units::{Bytes, Duration, Invalid, param_enum, params};
 
+use crate::prr::PrrRule;
+
 param_enum! {
     /// What a sender does about a hole in what was acknowledged.
     pub enum Recovery {
@@ -51,6 +53,13 @@ params! {
         /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937); needs SACK.
         #[source("RFC 6937")]
         pub prr: bool = false,
+        /// Which text proportional rate reduction follows.
+        #[source("RFC 6937; Linux has what became RFC 9937")]
+        pub prr_rule: PrrRule = PrrRule::Rfc6937,
+        /// Whether proportional rate reduction also spreads the reduction for an ECN-echo over a round trip, as in
+        /// Linux (`TCP_CA_CWR`); nothing without `prr`.
+        #[source("RFC 3168 § 6.1.2 reduces at once")]
+        pub prr_on_ecn: bool = false,
         /// Duplicate ACKs that mean a loss.
         #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
         pub dup_thresh: u32 = 3,
@@ -116,10 +125,13 @@ params! {
                 ..Self::default()
             };
         }
-        /// Linux: timeout from 200 ms, PRR, delayed ACKs up to 40 ms. (Its RACK-TLP, quick ACKs and pacing are not here.)
+        /// Linux: timeout from 200 ms, PRR for losses and ECN, delayed ACKs up to 40 ms, RTT in microseconds. (Its RACK-TLP, quick ACKs and pacing are not here.)
         "linux" => |p| {
             *p = Self {
                 prr: true,
+                prr_rule: PrrRule::Linux,
+                prr_on_ecn: true,
+                clock: Duration::from_micros(1),
                 ack_delay: Duration::from_millis(40),
                 rto_min: Duration::from_millis(200),
                 rto_max: Duration::from_secs(120),

@@ -1,18 +1,44 @@
-/// Proportional rate reduction (RFC 6937 § 3) with the slow-start reduction bound, in bytes.
+use cwnd_units::param_enum;
+
+param_enum! {
+    /// Which text proportional rate reduction follows.
+    pub enum PrrRule {
+        /// RFC 6937: once no more than ssthresh is in flight, a segment more than was delivered (PRR-SSRB).
+        Rfc6937 = "rfc6937",
+        /// RFC 9937 as Linux has it: a segment more only while recovery makes good progress (SafeACK), in whole
+        /// segments, in proportion to the window instead of what is in flight.
+        Linux = "linux",
+    }
+}
+
+/// Proportional rate reduction (RFC 6937 § 3, RFC 9937 § 6), in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
-    /// FlightSize at the start of recovery.
+    rule: PrrRule,
+    /// What the reduction is in proportion to (RecoverFS).
     recover_fs: u64,
     delivered: u64,
     out: u64,
-    /// What may still be sent in response to the last ACK (`sndcnt`).
+    /// What may still be sent in response to the last ACK (`SndCnt`).
     quota: u64,
 }
 
+/// What an ACK says to proportional rate reduction.
+#[derive(Clone, Copy, Debug)]
+pub struct PrrAck {
+    /// Bytes that the ACK reports delivered, cumulatively or by SACK (DeliveredData).
+    pub delivered: u64,
+    /// Bytes in flight.
+    pub pipe: u64,
+    /// Whether the ACK advances and reports no further loss (RFC 9937 § 6, SafeACK).
+    pub safe: bool,
+}
+
 impl Prr {
-    /// Recovery begins with `recover_fs` bytes outstanding; the fast retransmit itself may always go out.
-    pub const fn new(recover_fs: u64, mss: u64) -> Self {
+    /// A reduction begins from `recover_fs` bytes; the fast retransmit itself may always go out.
+    pub const fn new(rule: PrrRule, recover_fs: u64, mss: u64) -> Self {
         Self {
+            rule,
             recover_fs: if recover_fs == 0 { 1 } else { recover_fs },
             delivered: 0,
             out: 0,
@@ -20,19 +46,29 @@ impl Prr {
         }
     }
 
-    /// An ACK reported `delivered` more bytes at the receiver.
-    pub fn on_ack(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) {
+    /// An ACK reported more bytes at the receiver.
+    pub fn on_ack(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) {
+        let PrrAck { delivered, pipe, safe } = ack;
         self.delivered += delivered;
+        let linux = self.rule == PrrRule::Linux;
         self.quota = if pipe > ssthresh {
             // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
             let share = u128::from(self.delivered) * u128::from(ssthresh);
-            let allowed = share.div_ceil(u128::from(self.recover_fs));
+            // Linux counts segments (tcp_input.c, tcp_cwnd_reduction): the ceiling is one of segments.
+            let unit = if linux { mss } else { 1 };
+            let allowed = share.div_ceil(u128::from(self.recover_fs) * u128::from(unit));
+            let allowed = allowed.saturating_mul(u128::from(unit));
             u64::try_from(allowed).unwrap_or(u64::MAX).saturating_sub(self.out)
         } else {
-            // PRR-SSRB
-            let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
+            // PRR-SSRB; without the segment more it is PRR-CRB.
+            let more = if safe || !linux { mss } else { 0 };
+            let limit = self.delivered.saturating_sub(self.out).max(delivered) + more;
             limit.min(ssthresh - pipe)
         };
+        if linux && self.out == 0 {
+            // RFC 9937 § 6: the fast retransmit, whatever the sums say.
+            self.quota = self.quota.max(mss);
+        }
     }
 
     /// Whether a segment of `len` bytes may go out now.
@@ -56,7 +92,7 @@ mod tests {
     #[test]
     fn one_segment_goes_out_for_every_two_delivered() {
         let (mss, ssthresh) = (1000, 10_000);
-        let mut prr = Prr::new(20 * mss, mss);
+        let mut prr = Prr::new(PrrRule::Rfc6937, 20 * mss, mss);
         assert!(prr.allows(mss), "the fast retransmit");
         prr.on_sent(mss);
         let mut out = 1u64;
@@ -65,7 +101,7 @@ mod tests {
         for delivered in 1..=16u64 {
             pipe -= mss;
             let above = pipe > ssthresh;
-            prr.on_ack(mss, pipe, ssthresh, mss);
+            prr.on_ack(PrrAck { delivered: mss, pipe, safe: true }, ssthresh, mss);
             while prr.allows(mss) {
                 prr.on_sent(mss);
                 pipe += mss;
@@ -80,5 +116,37 @@ mod tests {
             }
         }
         assert_eq!(pipe, ssthresh);
+    }
+
+    /// tcp_cwnd_reduction by hand: ssthresh 7 of a window of 10. CEIL(7 n / 10) − out is 1 for the ACKs of segments
+    /// 1, 2, 3, 5, 6, 8 and 9, and 0 for the others.
+    #[test]
+    fn linux_rounds_the_share_up_to_whole_segments() {
+        let mss = 1000;
+        let mut prr = Prr::new(PrrRule::Linux, 10 * mss, mss);
+        let sent: Vec<u64> = (1..=10)
+            .map(|_| {
+                prr.on_ack(PrrAck { delivered: mss, pipe: 9 * mss, safe: true }, 7 * mss, mss);
+                let mut n = 0;
+                while prr.allows(mss) {
+                    prr.on_sent(mss);
+                    n += 1;
+                }
+                n
+            })
+            .collect();
+        assert_eq!(sent, [1, 1, 1, 0, 1, 1, 0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn linux_sends_a_segment_more_than_was_delivered_only_after_a_safe_ack() {
+        let mss = 1000;
+        for (safe, segments) in [(true, 3), (false, 2)] {
+            let mut prr = Prr::new(PrrRule::Linux, 20 * mss, mss);
+            prr.on_sent(mss);
+            prr.on_ack(PrrAck { delivered: 2 * mss, pipe: 4 * mss, safe }, 10 * mss, mss);
+            assert!(prr.allows(segments * mss), "{safe}");
+            assert!(!prr.allows(segments * mss + 1), "{safe}");
+        }
     }
 }

@@ -48,8 +48,8 @@ impl Scoreboard {
     }
 
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
-    /// or more than (`dup_thresh` − 1)·MSS SACKed bytes.
-    pub fn detect_losses(&mut self, dup_thresh: u32, mss: u64) {
+    /// or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns whether anything has.
+    pub fn detect_losses(&mut self, dup_thresh: u32, mss: u64) -> bool {
         let bytes_needed = u64::from(dup_thresh - 1) * mss;
         let mut bytes = 0;
         let mut edge = 0;
@@ -60,7 +60,10 @@ impl Scoreboard {
                 break;
             }
         }
+        let holes = edge > self.lost_edge
+            && self.sacked.covered(self.lost_edge, edge) < edge - self.lost_edge;
         self.mark_lost_below(edge);
+        holes
     }
 
     /// Declares lost what is below `edge` and not SACKed.
@@ -71,10 +74,11 @@ impl Scoreboard {
         }
     }
 
-    /// Everything below `una` has arrived.
-    pub fn advance(&mut self, una: u64) {
+    /// Everything below `una` has arrived; returns how much of it had been reported by SACK before.
+    pub fn advance(&mut self, una: u64) -> u64 {
+        let mut gone = 0;
         if !self.sacked.is_empty() {
-            let gone = self.sacked.covered(0, una);
+            gone = self.sacked.covered(0, una);
             if gone > 0 {
                 self.sacked_below_lost -= self.sacked.covered(0, una.min(self.lost_edge));
                 self.sacked_below_rxt -= self.sacked.covered(0, una.min(self.high_rxt));
@@ -84,6 +88,7 @@ impl Scoreboard {
         }
         self.lost_edge = self.lost_edge.max(una);
         self.high_rxt = self.high_rxt.max(una);
+        gone
     }
 
     /// Forgets which bytes were retransmitted: a timeout begins anew from `una`.

@@ -4,7 +4,7 @@ use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_units::Duration;
 use serde_json::Value as Json;
 
-use crate::prr::Prr;
+use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::RttEstimator;
 
 fn cases(text: &str) -> (Json, Vec<Json>) {
@@ -80,14 +80,15 @@ fn prr_is_that_of_rfc_6937() {
     for case in cases {
         let p = &case["parameters"];
         let (ssthresh, mss) = (number(&p["ssthresh"]), number(&p["mss"]));
-        let mut prr = Prr::new(number(&p["recover_fs"]), mss);
+        let mut prr = Prr::new(PrrRule::Rfc6937, number(&p["recover_fs"]), mss);
         for event in case["events"].as_array().unwrap() {
             if event["event"] == "sent" {
                 prr.on_sent(number(&event["bytes"]));
                 continue;
             }
             let sndcnt = number(&event["sndcnt"]);
-            prr.on_ack(number(&event["delivered"]), number(&event["pipe"]), ssthresh, mss);
+            let (delivered, pipe) = (number(&event["delivered"]), number(&event["pipe"]));
+            prr.on_ack(PrrAck { delivered, pipe, safe: true }, ssthresh, mss);
             assert!(prr.allows(sndcnt), "{}: {event}", case["name"]);
             assert!(!prr.allows(sndcnt + 1), "{}: {event}", case["name"]);
         }

@@ -6,7 +6,7 @@ use cwnd_units::{Duration, Time};
 use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
 use crate::params::Recovery;
-use crate::prr::Prr;
+use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::segment::{Flags, Segment};
 
 impl Sender {
@@ -58,6 +58,8 @@ impl Sender {
             if has_blocks { self.scoreboard.update(segment, ack, self.high) } else { 0 };
         let mut path = self.path(now);
         let acked = ack - self.una;
+        // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
+        let mut delivered = acked + newly_sacked;
         let mut exact_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
 
@@ -67,7 +69,12 @@ impl Sender {
             // Once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
             let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
             if self.config.params.ecn && ack > reduced && matches!(self.recovery, State::Open) {
+                let before = self.cc.window().cwnd;
                 self.cc.on_signal(&path, Signal::EcnEcho);
+                let params = &self.config.params;
+                if params.prr && params.prr_on_ecn {
+                    self.cwr = Some(Prr::new(params.prr_rule, before, self.config.mss));
+                }
                 self.counters.reductions_ecn += 1;
                 self.ecn_recover = self.high;
                 self.cwr_pending = true;
@@ -78,7 +85,7 @@ impl Sender {
             self.una = ack;
             self.nxt = self.nxt.max(ack);
             if sack {
-                self.scoreboard.advance(ack);
+                delivered -= self.scoreboard.advance(ack);
             }
             let (exact, measured) = self.measure(now, segment, ack);
             exact_rtt = exact;
@@ -86,6 +93,9 @@ impl Sender {
             if ack >= self.round_end {
                 self.round += 1;
                 self.round_end = self.high;
+            }
+            if self.cwr.is_some() && ack > self.ecn_recover {
+                self.cwr = None;
             }
             self.on_new_ack(now, acked);
             path.srtt = self.rtt.srtt();
@@ -99,16 +109,19 @@ impl Sender {
             self.on_duplicate(now);
         }
 
+        let mut lost = false;
         if newly_sacked > 0 {
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
-            self.scoreboard.detect_losses(self.config.params.dup_thresh, self.config.mss);
+            lost = self.scoreboard.detect_losses(self.config.params.dup_thresh, self.config.mss);
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
             if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
                 self.enter_recovery(now);
             }
         }
-        self.update_prr(acked + newly_sacked, newly_sacked);
+        if delivered > 0 {
+            self.update_prr(delivered, acked > 0 && !lost);
+        }
         exact_rtt
     }
 
@@ -212,7 +225,9 @@ impl Sender {
     fn enter_recovery(&mut self, now: Time) {
         let params = &self.config.params;
         let path = self.path(now);
-        let in_cwr = self.una < self.ecn_recover;
+        let cwr = self.cwr.take();
+        let in_cwr = self.una < self.ecn_recover || cwr.is_some();
+        let before = self.cc.window().cwnd;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
             self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
@@ -232,7 +247,13 @@ impl Sender {
         }
         let sack = params.recovery == Recovery::Sack;
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
-        let prr = params.prr.then(|| Prr::new(self.high - self.una, self.config.mss));
+        let recover_fs = match params.prr_rule {
+            PrrRule::Rfc6937 => self.high - self.una,
+            PrrRule::Linux => before,
+        };
+        // A reduction that is under way goes on.
+        let prr = cwr
+            .or_else(|| params.prr.then(|| Prr::new(params.prr_rule, recover_fs, self.config.mss)));
         let first = self.una + self.config.mss.min(self.high - self.una);
         self.recovery = State::Recovery(FastRecovery {
             recover: self.high,
@@ -252,14 +273,16 @@ impl Sender {
         self.rto_deadline = now + self.rto();
     }
 
-    fn update_prr(&mut self, delivered: u64, newly_sacked: u64) {
-        let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery else {
-            return;
+    fn update_prr(&mut self, delivered: u64, safe: bool) {
+        let prr = match &mut self.recovery {
+            State::Recovery(FastRecovery { prr: Some(prr), .. }) => prr,
+            State::Open => match &mut self.cwr {
+                Some(prr) => prr,
+                None => return,
+            },
+            _ => return,
         };
-        if delivered == 0 && newly_sacked == 0 {
-            return;
-        }
         let pipe = self.scoreboard.pipe(self.una, self.nxt);
-        prr.on_ack(delivered, pipe, self.cc.window().ssthresh, self.config.mss);
+        prr.on_ack(PrrAck { delivered, pipe, safe }, self.cc.window().ssthresh, self.config.mss);
     }
 }

@@ -51,6 +51,8 @@ pub struct Sender {
     /// Data below this was outstanding at the last ECN reduction; until it is acknowledged there is no other
     /// (RFC 3168 § 6.1.2).
     ecn_recover: u64,
+    /// Spreads an ECN reduction over the round trip until more than `ecn_recover` is acknowledged.
+    cwr: Option<Prr>,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
     rtt: RttEstimator,
@@ -163,6 +165,7 @@ impl Sender {
             limited_sent: 0,
             last_recover: None,
             ecn_recover: 0,
+            cwr: None,
             cwr_pending: false,
             rtt: RttEstimator::default(),
             timed: None,
@@ -250,6 +253,7 @@ impl Sender {
     /// Everything outstanding counts as lost and is sent again as the window allows.
     fn begin_loss_state(&mut self) {
         self.recovery = State::Loss { recover: self.high };
+        self.cwr = None;
         self.dupacks = 0;
         self.limited_sent = 0;
         self.timed = None;
@@ -303,7 +307,7 @@ impl Sender {
         match self.recovery {
             State::Recovery(_) => Phase::Recovery,
             State::Loss { .. } => Phase::Loss,
-            State::Open if self.una < self.ecn_recover => Phase::Cwr,
+            State::Open if self.una < self.ecn_recover || self.cwr.is_some() => Phase::Cwr,
             State::Open => Phase::Open,
         }
     }

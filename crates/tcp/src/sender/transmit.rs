@@ -89,8 +89,12 @@ impl Sender {
             self.wait_for_the_window(now);
             return None;
         }
-        let cwnd = self.cc.window().cwnd;
         let choice = Choice::of(self.nxt, len);
+        if let Some(prr) = &self.cwr {
+            self.cwnd_limited = !prr.allows(len);
+            return prr.allows(len).then_some(choice);
+        }
+        let cwnd = self.cc.window().cwnd;
         if flight + len <= cwnd {
             return Some(choice);
         }
@@ -248,6 +252,9 @@ impl Sender {
     /// Keeps the sequence variables, the scoreboard and PRR in step with what leaves.
     fn note_sent(&mut self, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
+        if let Some(prr) = &mut self.cwr {
+            prr.on_sent(choice.len);
+        }
         if let State::Recovery(r) = &mut self.recovery {
             if choice.rescue {
                 r.rescue_rxt = r.recover;

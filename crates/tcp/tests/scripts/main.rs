@@ -173,6 +173,10 @@ scripts!(
 scripts!(
     prr:
     after_a_burst_of_losses_one_segment_more_than_was_delivered,
+    linux_adds_a_segment_only_where_recovery_goes_well,
+    linux_reduces_again_for_a_mark_on_what_was_sent_meanwhile,
+    linux_spreads_the_reduction_for_a_mark_over_the_round_trip,
+    what_was_reported_by_sack_before_does_not_count_as_delivered_again,
     one_segment_goes_out_for_every_two_delivered,
     what_a_partial_ack_acknowledges_counts_as_delivered,
 );
