@@ -39,38 +39,11 @@ EXPLANATIONS = (
         (((f"{CONTROLLER}.reno_friendly", False),),),
     ),
     Explanation(
-        "Linux: Reno over a short FIFO",
-        ("Linux 4", "Linux 14"),
-        "Partly explained: with the factor taken of what is in flight (the kernel's PRR makes the window follow it) the drops come "
-        "within the bound.",
-        (((f"{CONTROLLER}.base", "flight-size"),), ((f"{CONTROLLER}.increase", "per-ack"),)),
-    ),
-    Explanation(
         "Linux: Reno under CoDel",
         ("Linux 1", "Linux 11"),
         "Not fully explained. The kernel's two runs have medians of 3.6 and 4.6 ms. With an ACK for each segment, which the kernel's quick ACKs "
         "come to in part, the goodput is the kernel's; the median remains a packet lower.",
         (((f"{ENDPOINT}.ack_every", 1),),),
-    ),
-    Explanation(
-        "Linux: CUBIC on a long path under CoDel",
-        ("Linux 8", "Linux 18"),
-        "Partly explained: where slow start ends decides. The kernel has HyStart, which also looks at the spacing of ACKs and leaves early; "
-        "ours is HyStart++ (RFC 9406). Leaving at 25 kB takes away a third of the difference; the rest is not explained.",
-        (
-            ((f"{ENDPOINT}.initial_ssthresh", "25 kB"),),
-            ((f"{ENDPOINT}.initial_ssthresh", "160 kB"),),
-        ),
-    ),
-    Explanation(
-        "Linux: CUBIC over a long FIFO",
-        ("Linux 10", "Linux 20"),
-        "Explained in kind: most drops are those at the end of slow start, so their number says where it ended. Ours are below the kernel's "
-        "with HyStart++ and above them with the standard slow start.",
-        (
-            ((f"{CONTROLLER}.slow_start", "standard"),),
-            ((f"{ENDPOINT}.initial_ssthresh", "120 kB"),),
-        ),
     ),
     Explanation(
         "ns-3: a device queue under PIE and CoDel",

@@ -230,9 +230,15 @@ def _linux(row: Row) -> Table:
     controllers: dict[str, Table] = {
         "reno": {"kind": "newreno"},
         "bpf_abe": {"kind": "newreno", "beta_ecn": 0.8, "ecn_in_slow_start": "beta-ecn"},
-        "cubic": {"kind": "cubic", "slow_start": "hystart++", "reno_catches_up": False},
+        "cubic": {"kind": "cubic", "slow_start": "hystart", "reno_catches_up": False},
     }
-    controller: Table = controllers[row.cells["cc"]] | {"base": "cwnd", "grow_in_cwr": False}
+    # The kernel counts its window in whole segments, and every segment that an ACK acknowledges.
+    controller: Table = controllers[row.cells["cc"]] | {
+        "base": "cwnd",
+        "rounding": "segments",
+        "abc_limit": "none",
+        "grow_in_cwr": False,
+    }
     queue: Table = (
         {"kind": "codel", "limit": "1000 packets"}
         if row.cells["queue"] == "codel"
