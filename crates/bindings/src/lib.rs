@@ -16,7 +16,7 @@ mod _core {
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]
-    use crate::run::{Control, Result};
+    use crate::run::{Control, Gathered, Result};
     #[pymodule_export]
     use crate::scenario::{Cell, Scenario, json_schema, parse, reference_markdown};
     #[pymodule_export]

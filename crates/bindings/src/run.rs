@@ -1,7 +1,8 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cwnd_sim::{Checked, Records};
+use cwnd_trace::{Column, ColumnData};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -49,11 +50,14 @@ impl Control {
     }
 }
 
+/// What the tables of a run are called, in their order.
+const TABLES: [&str; 5] = ["flows", "links", "series", "link_series", "qdelay"];
+
 /// What one run recorded.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Result {
-    tables: [Table; 5],
+    tables: [cwnd_trace::Table; TABLES.len()],
     activity: Vec<(&'static str, u64)>,
     events: u64,
     delivered_packets: u64,
@@ -62,7 +66,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// Takes the records over; columns are moved, not copied.
+    /// Takes the records over.
     pub fn new(records: Records) -> Self {
         Self {
             digest: records.digest(),
@@ -72,8 +76,7 @@ impl Result {
                 records.flow_series,
                 records.link_series,
                 records.qdelay,
-            ]
-            .map(Table::new),
+            ],
             activity: records.activity,
             events: records.events,
             delivered_packets: records.delivered_data_packets,
@@ -92,27 +95,27 @@ impl Result {
 impl Result {
     #[getter]
     fn flows(&self) -> Table {
-        self.tables[0].clone()
+        Table::new(self.tables[0].clone())
     }
 
     #[getter]
     fn links(&self) -> Table {
-        self.tables[1].clone()
+        Table::new(self.tables[1].clone())
     }
 
     #[getter]
     fn flow_series(&self) -> Table {
-        self.tables[2].clone()
+        Table::new(self.tables[2].clone())
     }
 
     #[getter]
     fn link_series(&self) -> Table {
-        self.tables[3].clone()
+        Table::new(self.tables[3].clone())
     }
 
     #[getter]
     fn qdelay(&self) -> Table {
-        self.tables[4].clone()
+        Table::new(self.tables[4].clone())
     }
 
     #[getter]
@@ -140,5 +143,65 @@ impl Result {
     #[getter]
     fn steps_hash(&self) -> Option<&str> {
         self.steps_hash.as_deref()
+    }
+}
+
+/// Records of several runs, one below the other in the same columns.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug, Default)]
+pub struct Gathered {
+    inner: Mutex<Runs>,
+}
+
+#[derive(Debug)]
+struct Runs {
+    count: u32,
+    tables: [cwnd_trace::Table; TABLES.len()],
+    /// For each row of each table the run that it is from.
+    run: [Vec<u32>; TABLES.len()],
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        let empty = || cwnd_trace::Table { columns: Vec::new() };
+        Self { count: 0, tables: TABLES.map(|_| empty()), run: TABLES.map(|_| Vec::new()) }
+    }
+}
+
+#[pymethods]
+impl Gathered {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts the rows of a run below those that are there.
+    fn add(&self, result: &Result) {
+        let mut runs = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Runs { count, tables, run } = &mut *runs;
+        for ((mine, run), theirs) in tables.iter_mut().zip(run).zip(&result.tables) {
+            mine.append(theirs);
+            run.resize(mine.len(), *count);
+        }
+        *count += 1;
+    }
+
+    /// Rows of all tables together.
+    #[getter]
+    fn rows(&self) -> usize {
+        let runs = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.run.iter().map(Vec::len).sum()
+    }
+
+    /// Hands the tables over, by name, and begins anew. Their first column counts the runs from 0, in the order in
+    /// which they were added.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let runs = core::mem::take(&mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+        let dict = PyDict::new(py);
+        for ((name, mut table), run) in TABLES.into_iter().zip(runs.tables).zip(runs.run) {
+            table.columns.insert(0, Column { name: "run", data: ColumnData::U32(run) });
+            dict.set_item(name, Bound::new(py, Table::new(table))?)?;
+        }
+        Ok(dict)
     }
 }

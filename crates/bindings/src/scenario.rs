@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cwnd_scenario::{Diagnostics, Document, Plan};
+use cwnd_scenario::{AxisValue, Diagnostics, Document, Outline};
 use cwnd_sim::World;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -15,34 +15,65 @@ use crate::run::{Control, Result};
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Scenario {
-    plan: Plan,
+    outline: Outline,
 }
+
+/// An axis as Python sees it: name, labels, values in SI base units if they are such, their unit.
+type Axis<'a> = (&'a str, &'a [String], Option<&'a [f64]>, Option<&'static str>);
 
 #[pymethods]
 impl Scenario {
     #[getter]
     fn name(&self) -> &str {
-        &self.plan.name
+        &self.outline.name
     }
 
     #[getter]
     fn description(&self) -> &str {
-        &self.plan.description
+        &self.outline.description
     }
 
     #[getter]
-    fn axes(&self) -> Vec<String> {
-        self.plan.axes.clone()
+    fn axes(&self) -> Vec<Axis<'_>> {
+        let axes = self.outline.axes.iter();
+        axes.map(|axis| {
+            (axis.name.as_str(), axis.labels.as_slice(), axis.values.as_deref(), axis.unit)
+        })
+        .collect()
     }
 
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        as_dicts(py, &self.plan.warnings)
+        as_dicts(py, &self.outline.warnings)
     }
 
+    /// How many runs it asks for.
+    #[getter]
+    fn runs(&self) -> usize {
+        self.outline.runs()
+    }
+
+    /// How many runs next to each other differ in their seed only.
+    #[getter]
+    fn repeat(&self) -> usize {
+        self.outline.repeat()
+    }
+
+    /// How long a run is.
+    fn duration_s(&self, index: usize) -> f64 {
+        self.outline.duration(index).as_secs_f64()
+    }
+
+    /// Makes one of the runs; other Python threads go on meanwhile.
+    fn cell(&self, py: Python<'_>, index: usize) -> PyResult<Cell> {
+        let cell = py.detach(|| self.outline.cell(index)).map(Cell::new);
+        cell.ok_or_else(|| PyIndexError::new_err(format!("there is no run {index}")))
+    }
+
+    /// Makes all runs.
     #[getter]
     fn cells(&self) -> Vec<Cell> {
-        self.plan.cells.iter().map(Cell::new).collect()
+        self.outline.cells().into_iter().map(Cell::new).collect()
     }
 }
 
@@ -50,13 +81,18 @@ impl Scenario {
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Clone, Debug)]
 pub struct Cell {
-    inner: Arc<cwnd_scenario::Cell>,
+    index: usize,
+    id: String,
+    seed: u64,
+    axes: Vec<AxisValue>,
+    resolved: String,
     scenario: Arc<cwnd_scenario::Scenario>,
 }
 
 impl Cell {
-    fn new(cell: &cwnd_scenario::Cell) -> Self {
-        Self { scenario: Arc::new(cell.scenario.clone()), inner: Arc::new(cell.clone()) }
+    fn new(cell: cwnd_scenario::Cell) -> Self {
+        let cwnd_scenario::Cell { index, axes, seed, scenario, resolved_toml: resolved, id } = cell;
+        Self { index, id, seed, axes, resolved, scenario: Arc::new(scenario) }
     }
 
     fn begin_captures(
@@ -83,43 +119,43 @@ impl Cell {
 impl Cell {
     #[getter]
     fn index(&self) -> usize {
-        self.inner.index
+        self.index
     }
 
     #[getter]
     fn id(&self) -> &str {
-        &self.inner.id
+        &self.id
     }
 
     #[getter]
     fn seed(&self) -> u64 {
-        self.inner.seed
+        self.seed
     }
 
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        self.inner.axes.iter().try_for_each(|a| dict.set_item(&a.axis, &a.label))?;
+        self.axes.iter().try_for_each(|a| dict.set_item(&a.axis, &a.label))?;
         Ok(dict)
     }
 
     #[getter]
     fn axis_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        self.inner.axes.iter().try_for_each(|a| dict.set_item(&a.axis, a.value))?;
+        self.axes.iter().try_for_each(|a| dict.set_item(&a.axis, a.value))?;
         Ok(dict)
     }
 
     #[getter]
     fn axis_units<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        self.inner.axes.iter().try_for_each(|a| dict.set_item(&a.axis, a.unit))?;
+        self.axes.iter().try_for_each(|a| dict.set_item(&a.axis, a.unit))?;
         Ok(dict)
     }
 
     #[getter]
     fn resolved(&self) -> &str {
-        &self.inner.resolved_toml
+        &self.resolved
     }
 
     #[getter]
@@ -193,24 +229,24 @@ pub fn parse(
     seed: Option<u64>,
 ) -> PyResult<Scenario> {
     let base = base_dir.unwrap_or_default();
-    plan(name, text, &base, &overrides, seed)
-        .map(|plan| Scenario { plan })
+    outline(name, text, &base, &overrides, seed)
+        .map(|outline| Scenario { outline })
         .map_err(|diagnostics| scenario_error(py, diagnostics))
 }
 
-fn plan(
+fn outline(
     name: &str,
     text: &str,
     base: &Path,
     overrides: &[String],
     seed: Option<u64>,
-) -> core::result::Result<Plan, Diagnostics> {
+) -> core::result::Result<Outline, Diagnostics> {
     let files = |file: &str| std::fs::read_to_string(base.join(file)).map_err(|e| e.to_string());
     let mut document = Document::parse(name, text, &files)?.with_overrides(overrides)?;
     if let Some(seed) = seed {
         document = document.with_seed(seed)?;
     }
-    document.plan()
+    document.outline()
 }
 
 /// The JSON Schema of a scenario file.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::cell;
 use crate::diagnostics::{Diagnostics, Sink, Source, Span};
 use crate::model::Scenario;
+use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
 use crate::reader::Context;
-use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
 use crate::tree::{self, Item, Node, Table};
 
@@ -152,30 +152,42 @@ impl<'f> Document<'f> {
         if sink.has_errors() { Err(sink.finish(&self.sources)) } else { Ok(self) }
     }
 
-    /// Everything that is to be run.
+    /// Everything that is to be run, with all cells made.
     ///
     /// # Errors
     /// All that is wrong with the scenario, in any of its cells.
     pub fn plan(&self) -> Result<Plan, Diagnostics> {
-        let (told, planned) = self.look();
+        let outline = self.outline()?;
+        Ok(Plan {
+            cells: outline.cells(),
+            axes: outline.axes.into_iter().map(|axis| axis.name).collect(),
+            name: outline.name,
+            description: outline.description,
+            warnings: outline.warnings,
+        })
+    }
+
+    /// Everything that is to be run; cells are made when they are asked for.
+    ///
+    /// # Errors
+    /// As [`Document::plan`].
+    pub fn outline(&self) -> Result<Outline, Diagnostics> {
+        let (told, looked) = self.look();
         let diagnostics = told.finish(&self.sources);
-        match planned {
-            Some((sweep, cells)) if !diagnostics.has_errors() => {
-                let first = cells.first().map(|cell| &cell.scenario);
-                Ok(Plan {
-                    name: first.map(|s| s.name.clone()).unwrap_or_default(),
-                    description: first.map(|s| s.description.clone()).unwrap_or_default(),
-                    axes: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
-                    cells,
-                    warnings: diagnostics,
-                })
-            }
+        match looked {
+            Some((name, description, blueprint)) if !diagnostics.has_errors() => Ok(Outline {
+                name,
+                description,
+                axes: blueprint.sweep.outline(),
+                warnings: diagnostics,
+                blueprint,
+            }),
             _ => Err(diagnostics),
         }
     }
 
-    /// Reads everything: what there is to tell, and what there is to run.
-    fn look(&self) -> (Sink, Option<(Sweep, Vec<Cell>)>) {
+    /// Reads everything: what there is to tell, and what there is to run, with the name and the description.
+    fn look(&self) -> (Sink, Option<(String, String, Blueprint)>) {
         let mut cx = Context { sink: Sink::default(), files: self.files, traces: BTreeMap::new() };
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
@@ -186,32 +198,38 @@ impl<'f> Document<'f> {
         };
         let mut told = self.told.clone();
         told.merge(core::mem::take(&mut cx.sink));
+        let stem = self.stem();
         let Some(sweep) = sweep else {
             // The rest of the file is looked at all the same; what it lacks, an axis may have been to give.
-            cell::read(&root, &self.stem(), &mut cx);
+            cell::read(&root, &stem, &mut cx);
             cx.sink.forgive_missing();
             told.merge(cx.sink);
             return (told, None);
         };
-        let mut cells = Vec::new();
+        let mut points = Vec::new();
+        let mut title = None;
         for combination in 0..sweep.combinations() {
             let mut root = root.clone();
             let applied = sweep.apply(combination, &mut root, &mut cx.sink);
-            let read = cell::read(&root, &self.stem(), &mut cx);
+            let read = cell::read(&root, &stem, &mut cx);
             if !applied {
                 // What could not be set may be what is missing.
                 cx.sink.forgive_missing();
             }
             let good = applied && !cx.sink.has_errors();
             told.merge(core::mem::take(&mut cx.sink));
-            if let Some(read) = read.filter(|_| good) {
-                repeat(&read, &sweep, combination, &mut cells, &mut told);
+            if let Some(cell::Read { scenario, .. }) = read.filter(|_| good) {
+                seeds_fit(scenario.run.seed, sweep.repeat, &mut told);
+                points.push(Point { duration: scenario.run.duration });
+                title.get_or_insert((scenario.name, scenario.description));
             }
             if told.len() > ENOUGH {
                 break;
             }
         }
-        (told, Some((sweep, cells)))
+        let (name, description) = title.unwrap_or_default();
+        let blueprint = Blueprint { root, stem, sweep, traces: cx.traces, points };
+        (told, Some((name, description, blueprint)))
     }
 
     /// The cells of [`Document::plan`].
@@ -231,32 +249,12 @@ impl<'f> Document<'f> {
     }
 }
 
-/// One cell for each seed of a combination.
-fn repeat(
-    read: &cell::Read,
-    sweep: &Sweep,
-    combination: usize,
-    cells: &mut Vec<Cell>,
-    told: &mut Sink,
-) {
-    for i in 0..sweep.repeat {
-        let seed = read.scenario.run.seed.saturating_add(i);
-        if seed > i64::MAX as u64 {
-            let message = format!("the seed of repeat {i} is beyond 2^63 − 1");
-            told.error(Span::default(), "run.seed", message);
-            return;
-        }
-        let mut scenario = read.scenario.clone();
-        scenario.run.seed = seed;
-        let resolved_toml = resolved(&scenario, read.dumbbell);
-        cells.push(Cell {
-            index: cells.len(),
-            axes: sweep.labels(combination),
-            seed,
-            id: content_hash(&resolved_toml),
-            scenario,
-            resolved_toml,
-        });
+/// Tells of the first seed that TOML can't hold.
+fn seeds_fit(first: u64, repeat: u64, told: &mut Sink) {
+    let most = i64::MAX as u64;
+    if first.saturating_add(repeat - 1) > most {
+        let message = format!("the seed of repeat {} is beyond 2^63 − 1", most + 1 - first);
+        told.error(Span::default(), "run.seed", message);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What to run: the scenario file, its defaults, its errors and its sweeps.
 //!
 //! ```text
-//! file ──Document::parse──▶ Document ──with_overrides──▶ Document ──plan──▶ Plan: cells, each with a model::Scenario
+//! file ──Document::parse──▶ Document ──with_overrides──▶ Document ──outline──▶ Outline ──cell──▶ Cell with a Scenario
 //! ```
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod document;
 mod flows;
 mod links;
 mod model;
+mod outline;
 mod paths;
 mod rates;
 mod reader;
@@ -30,5 +31,6 @@ pub use document::{AxisValue, Cell, Document, Files, Plan};
 pub use model::{
     Arrivals, Cycle, Datagrams, FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Workload,
 };
+pub use outline::{Axis, Outline};
 pub use reference::reference_markdown;
 pub use schema::json_schema;

@@ -108,6 +108,17 @@ impl Sweep {
         self.position(index).into_iter().map(describe).collect()
     }
 
+    /// What there is to know of the axes without their nodes.
+    pub fn outline(&self) -> Vec<crate::outline::Axis> {
+        let describe = |axis: &Axis| crate::outline::Axis {
+            name: axis.name.clone(),
+            labels: axis.points.iter().map(|point| point.label.clone()).collect(),
+            values: axis.points.iter().map(|point| point.quantity.map(|q| q.0)).collect(),
+            unit: axis.points.first().and_then(|point| point.quantity?.1),
+        };
+        self.axes.iter().map(describe).collect()
+    }
+
     /// Sets the values of combination `index`. A path that leads into another one's value is set after it.
     pub fn apply(&self, index: usize, root: &mut Table, sink: &mut Sink) -> bool {
         let mut settings: Vec<(&KeyPath, &Node)> = Vec::new();

@@ -331,3 +331,24 @@ fn a_diagnostic_is_data_too() {
     assert!(diagnostics.render(true).contains("\u{1b}["), "colour on request");
     assert!(!diagnostics.render(false).contains('\u{1b}'));
 }
+
+#[test]
+fn a_cell_that_is_made_alone_is_that_of_the_plan() {
+    let text = format!(
+        "{SMALL}\n[sweep]\nrepeat = 3\n[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\", \"20 ms\"]\n"
+    );
+    let outline = document(&text).outline().expect("a good sweep");
+    let cells = plan(&text).cells;
+
+    assert_eq!((outline.runs(), outline.repeat()), (6, 3));
+    for (index, cell) in cells.iter().enumerate().rev() {
+        let alone = outline.cell(index).expect("a cell of the plan");
+        assert_eq!((&alone.id, alone.seed, alone.index), (&cell.id, cell.seed, index));
+        assert_eq!((&alone.scenario, &alone.axes), (&cell.scenario, &cell.axes));
+        assert_eq!(outline.duration(index), cell.scenario.run.duration);
+    }
+    assert!(outline.cell(6).is_none());
+    assert_eq!(outline.axes[0].labels, ["10 ms", "20 ms"]);
+    assert_eq!(outline.axes[0].values, Some(vec![0.01, 0.02]));
+    assert_eq!(outline.axes[0].unit, Some("s"));
+}

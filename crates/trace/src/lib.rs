@@ -1,6 +1,7 @@
 //! What a run records: typed rows kept as columns, histograms, and a digest of it all.
 #![forbid(unsafe_code)]
 
+mod append;
 mod histogram;
 mod record;
 mod rows;
