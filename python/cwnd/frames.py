@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
 
 import polars as pl
 
 from cwnd import _core
 from cwnd.manifest import Axis, Manifest, machine, sha256
 from cwnd.results import Run
+from cwnd.store import TABLES, Spool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
     from cwnd.runner import Cost, Plan
 
@@ -28,56 +30,136 @@ _RUN_COLUMNS = (
     "digest",
     "n",
 )
+#: Rows of all tables together that make a batch: some 50 MB.
+_BATCH_ROWS = 1 << 18
 #: What keeps an axis apart from a column that has its name.
 _AXIS_PREFIX = "axis_"
 
 
-def build(plan: Plan, results: list[_core.Result], cost: Cost) -> Run:
-    """Makes the result of a plan's runs."""
-    cells = plan.cells
-    tables = {
-        "flows": _frames(results, lambda result: result.flows),
-        "links": _frames(results, lambda result: result.links),
-        "series": _frames(results, lambda result: result.flow_series),
-        "link_series": _frames(results, lambda result: result.link_series),
-        "qdelay": _frames(results, lambda result: result.qdelay),
-    }
-    taken = {name for frames in tables.values() for frame in frames for name in frame.columns}
-    axes = _axes(plan.scenario.axes, cells, taken | set(_KEYS) | set(_RUN_COLUMNS))
-    keys = [_keys(plan.scenario.name, cell, axes) for cell in cells]
-    joined = {
-        name: pl.concat(
-            [frame.select(*key, *frame.columns) for key, frame in zip(keys, frames, strict=True)],
-            # Runs whose queues differ have different columns of reasons.
-            how="diagonal_relaxed",
+class Recorder:
+    """Takes in what runs recorded, in their order; the columns grow, and go to disk in batches."""
+
+    def __init__(self, plan: Plan, spool: Path | None) -> None:
+        self._plan = plan
+        self._spool = Spool(spool) if spool is not None else None
+        self._gathered = _core.Gathered()
+        #: Rows of the table of runs that belong to what is gathered.
+        self._rows: list[dict[str, object]] = []
+        self._axes: list[Axis] | None = None
+        self._batches: dict[str, list[pl.LazyFrame]] = {name: [] for name in TABLES}
+        self._activity: dict[str, int] = {}
+        self._digests: list[str] = []
+        self._steps_hashes: list[str] = []
+        self._seeds: dict[int, None] = {}
+
+    def add(self, cell: _core.Cell, result: _core.Result) -> None:
+        """Takes in a run."""
+        self._gathered.add(result)
+        activity = result.activity
+        labels, values = cell.axes, cell.axis_values
+        self._rows.append(
+            {
+                "run_id": run_id(cell),
+                "scenario": self._plan.scenario.name,
+                "seed": cell.seed,
+                **{f"label {name}": label for name, label in labels.items()},
+                **{f"value {name}": value for name, value in values.items()},
+                "cell": cell.index,
+                "cell_sha": cell.id,
+                "duration_s": cell.duration_s,
+                "warmup_s": cell.warmup_s,
+                "events": result.events,
+                "delivered_packets": result.delivered_packets,
+                "digest": result.digest,
+                **{f"activity_{name}": count for name, count in activity.items()},
+            }
         )
-        for name, frames in tables.items()
-    }
-    runs = pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "cell": cell.index,
-                    "cell_sha": cell.id,
-                    "duration_s": cell.duration_s,
-                    "warmup_s": cell.warmup_s,
-                    "events": result.events,
-                    "delivered_packets": result.delivered_packets,
-                    "digest": result.digest,
-                    **{f"activity_{name}": count for name, count in result.activity.items()},
-                }
-            ).select(*key, pl.all())
-            for cell, result, key in zip(cells, results, keys, strict=True)
-        ],
-        how="diagonal_relaxed",
-    )
-    return Run(
-        manifest=_manifest(plan, results, cost, axes),
-        source=plan.source.text,
-        runs=runs,
-        resolved=[cell.resolved for cell in cells],
-        **joined,
-    )
+        self._seeds[cell.seed] = None
+        self._digests.append(result.digest)
+        if result.steps_hash is not None:
+            self._steps_hashes.append(result.steps_hash)
+        for name, count in activity.items():
+            self._activity[name] = self._activity.get(name, 0) + count
+        if self._gathered.rows >= _BATCH_ROWS:
+            self._close_batch(last=False)
+
+    def finish(self, cost: Cost) -> Run:
+        """Makes the result of all runs."""
+        if self._rows:
+            self._close_batch(last=True)
+        tables = {name: pl.concat(batches) for name, batches in self._batches.items()}
+        return Run(
+            manifest=self._manifest(cost),
+            source=self._plan.source.text,
+            runs=tables.pop("runs").collect(),
+            flows=tables.pop("flows").collect(),
+            links=tables.pop("links").collect(),
+            samples=tables,
+            resolved=Resolved(self._plan.scenario),
+        )
+
+    def _close_batch(self, *, last: bool) -> None:
+        taken = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
+        columns = {column for frame in taken.values() for column in frame.columns}
+        axes = self._axes = self._axes or _axes(
+            self._plan.scenario, columns | set(_KEYS) | set(_RUN_COLUMNS)
+        )
+        keys, runs = _runs(self._rows, axes)
+        frames = {
+            "runs": runs,
+            **{
+                # The run's number becomes all that is known of it.
+                name: pl.concat([keys[frame["run"]], frame.drop("run")], how="horizontal")
+                for name, frame in taken.items()
+            },
+        }
+        # What fits in one batch stays in memory.
+        spool = None if last and not self._batches["runs"] else self._spool
+        for name, frame in frames.items():
+            self._batches[name].append(spool.put(name, frame) if spool else frame.lazy())
+        self._rows = []
+
+    def _manifest(self, cost: Cost) -> Manifest:
+        plan = self._plan
+        return Manifest(
+            name=plan.scenario.name,
+            description=plan.scenario.description,
+            cwnd_version=_core.__version__,
+            scenario_sha256=sha256([plan.source.text]),
+            overrides=plan.overrides,
+            seed_override=plan.seed,
+            seeds=list(self._seeds),
+            runs=plan.runs,
+            axes=self._axes or [],
+            warnings=[dict(warning) for warning in plan.scenario.warnings],
+            activity=self._activity,
+            records_sha256=sha256(self._digests),
+            started_at=cost.started_at,
+            wall_s=cost.wall_s,
+            cpu_s=cost.cpu_s,
+            threads=cost.threads,
+            machine=machine(),
+            steps_hashes=self._steps_hashes or None,
+        )
+
+
+class Resolved(Sequence[str]):
+    """Each run as a scenario of its own; written when it is asked for."""
+
+    def __init__(self, scenario: _core.Scenario) -> None:
+        self._scenario = scenario
+
+    def __len__(self) -> int:
+        return self._scenario.runs
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._scenario.cell(range(len(self))[index]).resolved
 
 
 def run_id(cell: _core.Cell) -> str:
@@ -85,37 +167,32 @@ def run_id(cell: _core.Cell) -> str:
     return f"{cell.index:04d}-{cell.id[:12]}"
 
 
-def _frames(
-    results: list[_core.Result], table: Callable[[_core.Result], _core.Table]
-) -> list[pl.DataFrame]:
-    # polars takes the Arrow memory over as it is.
-    return [pl.DataFrame(table(result)) for result in results]
-
-
-def _keys(scenario: str, cell: _core.Cell, axes: list[Axis]) -> list[pl.Expr]:
-    keys = [
-        pl.lit(run_id(cell)).alias("run_id"),
-        pl.lit(scenario).alias("scenario"),
-        pl.lit(cell.seed, dtype=pl.UInt64).alias("seed"),
+def _runs(rows: list[dict[str, object]], axes: list[Axis]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What says which run a row belongs to, and the table of runs."""
+    frame = pl.DataFrame(rows, schema_overrides={"seed": pl.UInt64}, infer_schema_length=None)
+    keys = frame.select(
+        *_KEYS,
+        *(pl.col(f"label {axis.name}").alias(axis.column) for axis in axes),
+        *(
+            pl.col(f"value {axis.name}").cast(pl.Float64).alias(axis.value_column)
+            for axis in axes
+            if axis.value_column is not None
+        ),
+    )
+    told = [
+        name
+        for name in frame.columns
+        if name not in _KEYS and not name.startswith(("label ", "value "))
     ]
-    keys += [pl.lit(cell.axes[axis.name]).alias(axis.column) for axis in axes]
-    keys += [
-        pl.lit(cell.axis_values[axis.name], dtype=pl.Float64).alias(axis.value_column)
-        for axis in axes
-        if axis.value_column is not None
-    ]
-    return keys
+    return keys, pl.concat([keys, frame.select(told)], how="horizontal")
 
 
-def _axes(names: list[str], cells: list[_core.Cell], taken: set[str]) -> list[Axis]:
+def _axes(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
     axes = []
-    for name in names:
-        labels = list(dict.fromkeys(cell.axes[name] for cell in cells))
+    for name, labels, values, unit in scenario.axes:
         column = _free(name, taken)
-        numeric = all(cell.axis_values.get(name) is not None for cell in cells)
-        unit = cells[0].axis_units.get(name) if numeric else None
         value_column = None
-        if numeric:
+        if values is not None:
             suffix = unit.replace("/", "_") if unit else "value"
             value_column = _free(f"{name}_{suffix}", taken)
         axes.append(Axis(name, column, value_column, unit, labels))
@@ -127,31 +204,3 @@ def _free(name: str, taken: set[str]) -> str:
         name = _AXIS_PREFIX + name
     taken.add(name)
     return name
-
-
-def _manifest(plan: Plan, results: list[_core.Result], cost: Cost, axes: list[Axis]) -> Manifest:
-    cells = plan.cells
-    activity: dict[str, int] = {}
-    for result in results:
-        for name, count in result.activity.items():
-            activity[name] = activity.get(name, 0) + count
-    return Manifest(
-        name=plan.scenario.name,
-        description=plan.scenario.description,
-        cwnd_version=_core.__version__,
-        scenario_sha256=sha256([plan.source.text]),
-        overrides=plan.overrides,
-        seed_override=plan.seed,
-        seeds=list(dict.fromkeys(cell.seed for cell in cells)),
-        runs=len(cells),
-        axes=axes,
-        warnings=[dict(warning) for warning in plan.scenario.warnings],
-        activity=activity,
-        records_sha256=sha256([result.digest for result in results]),
-        started_at=cost.started_at,
-        wall_s=cost.wall_s,
-        cpu_s=cost.cpu_s,
-        threads=cost.threads,
-        machine=machine(),
-        steps_hashes=[r.steps_hash for r in results if r.steps_hash is not None] or None,
-    )

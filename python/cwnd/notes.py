@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from cwnd.results import Run
 
+#: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
+_MECHANISMS = re.compile(r"^(?:\[.+\]|(?:kind|ecn|beta|beta_ecn) = .*)$", re.MULTILINE)
 #: How many points of a sweep are named before the rest is counted.
 _NAMED = 3
 
@@ -29,7 +33,7 @@ def silent_mechanisms(run: Run) -> list[str]:
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
     for point, indices in points.items():
-        scenario = tomllib.loads(run.resolved[indices[0]])
+        scenario = _asked_for(run.resolved[indices[0]])
         ids = [run_ids[i] for i in indices]
         for sentence in (
             *_silent_ecn(scenario, ids, reductions),
@@ -51,6 +55,16 @@ def idle_seeds(run: Run) -> list[str]:
         "all seeds gave the same records: nothing in this scenario is random;"
         ' give flows a random start, as in start = "uniform(0 s, 1 s)", or leave out repeat'
     ]
+
+
+def _asked_for(resolved: str) -> dict[str, Any]:
+    """The mechanisms of a resolved scenario."""
+    return _read("\n".join(_MECHANISMS.findall(resolved)))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
 
 
 def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:

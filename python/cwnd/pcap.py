@@ -11,7 +11,7 @@ from cwnd.errors import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
     from cwnd import _core
@@ -44,11 +44,12 @@ class Captures:
 
 
 def captures(
-    wanted: LinksLike, cells: list[_core.Cell], directory: str | os.PathLike[str]
+    wanted: LinksLike, cells: Iterable[_core.Cell], directory: str | os.PathLike[str]
 ) -> Captures:
     """Reads what is to be captured of these runs; `InputError` for a link that is not there."""
     # A sweep may change a link but not what links there are; if it did, all must have them.
-    common = [link for link in cells[0].links if all(link in cell.links for cell in cells)]
+    every = [cell.links for cell in cells]
+    common = [link for link in every[0] if all(link in links for links in every)]
     listed = [wanted] if isinstance(wanted, str) else list(wanted)
     files: dict[str, list[str]] = {}
     for group in (group for text in listed for group in _groups(text, common)):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cwnd import metrics, notes, store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -34,14 +35,25 @@ class Run:
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: Samples of the flows over time.
-    series: pl.DataFrame
-    #: Samples of the links over time.
-    link_series: pl.DataFrame
-    #: Histogram of the queueing delay of each link.
-    qdelay: pl.DataFrame
+    #: What grows with time, in memory or on disk: `series`, `link_series` and `qdelay`.
+    samples: Mapping[str, pl.LazyFrame]
     #: Each run as a scenario of its own, all defaults written out.
-    resolved: list[str] = field(default_factory=list)
+    resolved: Sequence[str] = ()
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """Samples of the flows over time."""
+        return self.samples["series"].collect()
+
+    @cached_property
+    def link_series(self) -> pl.DataFrame:
+        """Samples of the links over time."""
+        return self.samples["link_series"].collect()
+
+    @cached_property
+    def qdelay(self) -> pl.DataFrame:
+        """Histogram of the queueing delay of each link."""
+        return self.samples["qdelay"].collect()
 
     @property
     def name(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import resource
+import threading
 import time
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
@@ -14,16 +14,15 @@ from cwnd.errors import DivergedError, InputError
 from cwnd.manifest import usable_cores
 from cwnd.pcap import LinksLike, captures
 from cwnd.scenario import Overrides, ScenarioLike, Source, override_list
+from cwnd.workers import POLL_S, Workers
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cwnd.pcap import Captures
     from cwnd.results import Run
-
-#: How often progress is looked at, and a Ctrl-C is noticed.
-_POLL_S = 0.1
 
 
 class OnProgress(Protocol):
@@ -39,9 +38,19 @@ class Plan:
 
     source: Source
     scenario: _core.Scenario
-    cells: list[_core.Cell]
     overrides: list[str]
     seed: int | None
+
+    @property
+    def runs(self) -> int:
+        """How many runs it asks for."""
+        return self.scenario.runs
+
+    @property
+    def points(self) -> Iterator[_core.Cell]:
+        """One run for each point of the sweep."""
+        for index in range(0, self.scenario.runs, self.scenario.repeat):
+            yield self.scenario.cell(index)
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def run(
         OSError: A capture file cannot be written.
     """
     planned = plan(scenario, seed=seed, overrides=set or ())
-    files = captures(pcap, planned.cells, pcap_dir) if pcap else None
+    files = captures(pcap, planned.points, pcap_dir) if pcap else None
     if progress is True:
         from cwnd.progress import bar
 
@@ -113,7 +122,7 @@ def plan(scenario: ScenarioLike, *, seed: int | None = None, overrides: Override
     source = Source.of(scenario)
     listed = override_list(overrides)
     parsed = source.parse(seed=seed, overrides=listed)
-    return Plan(source, parsed, parsed.cells, listed, seed)
+    return Plan(source, parsed, listed, seed)
 
 
 def execute(
@@ -123,55 +132,119 @@ def execute(
     on_progress: OnProgress | None = None,
     pcap: Captures | None = None,
     check: bool = False,
+    spool: Path | None = None,
 ) -> Run:
-    """Runs every cell; Ctrl-C, or any other exception, stops them all at once."""
-    from cwnd.frames import build, run_id
+    """Runs every cell; Ctrl-C, or any other exception, stops them all at once.
+
+    `spool` is a directory for records that would not fit in memory; it must be there for as long
+    as the result is.
+    """
+    from cwnd.frames import Recorder, run_id
 
     if check and pcap:
         raise InputError("a checked run is two runs at once: write captures with another")
 
-    cells = planned.cells
-    workers = min(_thread_count(threads), len(cells))
+    workers = min(_thread_count(threads), planned.runs)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), _cpu_s()
-    files = [pcap.of(run_id(cell)) if pcap else [] for cell in cells]
-    results = _run_cells(cells, files, workers, on_progress, check=check)
+    recorder = Recorder(planned, spool)
+
+    def work(cell: _core.Cell, control: _core.Control) -> _core.Result:
+        if check:
+            return _check_cell(cell, control)
+        return cell.run(control, pcap.of(run_id(cell)) if pcap else [])
+
+    for cell, result in run_cells(planned.scenario, work, workers, on_progress):
+        recorder.add(cell, result)
     cost = Cost(started_at, time.perf_counter() - wall, _cpu_s() - cpu, workers)
-    return build(planned, results, cost)
+    return recorder.finish(cost)
 
 
-def _run_cells(
-    cells: list[_core.Cell],
-    files: list[list[tuple[Path, list[str]]]],
-    workers: int,
-    on_progress: OnProgress | None,
-    *,
-    check: bool,
-) -> list[_core.Result]:
-    controls = [_core.Control() for _ in cells]
-    weights = [cell.duration_s for cell in cells]
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="cwnd")
-    futures: list[Future[_core.Result]] = []
+class Cells(Protocol):
+    """Runs that are made when they are asked for."""
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+
+    def cell(self, index: int, /) -> _core.Cell:
+        """Makes one."""
+
+    def duration_s(self, index: int, /) -> float:
+        """How long it is."""
+
+
+def run_cells(
+    cells: Cells,
+    work: Callable[[_core.Cell, _core.Control], _core.Result],
+    threads: int,
+    on_progress: OnProgress | None = None,
+) -> Iterator[tuple[_core.Cell, _core.Result]]:
+    """Does the work of every cell, on several threads, and yields it in order of the cells.
+
+    At the end, however it comes, no cell is running any more.
+    """
+    running: dict[int, _core.Control] = {}
+    progress = _Progress(cells, running, on_progress)
+
+    def one(index: int) -> tuple[_core.Cell, _core.Result]:
+        control = running[index] = _core.Control()
+        try:
+            cell = cells.cell(index)
+            return cell, work(cell, control)
+        finally:
+            progress.finished(index)
+
+    workers = Workers(cells.runs, threads, one)
     try:
-        futures = [
-            pool.submit(_check_cell, cell, control)
-            if check
-            else pool.submit(cell.run, control, captured)
-            for cell, control, captured in zip(cells, controls, files, strict=True)
-        ]
-        pending = set(futures)
-        while pending:
-            done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-            if on_progress is not None:
-                fraction = _fraction(futures, controls, weights)
-                on_progress(fraction, len(futures) - len(pending), len(futures))
-        return [future.result() for future in futures]
+        yield from workers.results(progress.poll)
+        progress.tell()
     finally:
-        for control in controls:
+        workers.stop()
+        for control in list(running.values()):
             control.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
+        workers.join()
+
+
+class _Progress:
+    """Counts what is done, and tells it now and then."""
+
+    def __init__(
+        self, cells: Cells, running: dict[int, _core.Control], on_progress: OnProgress | None
+    ) -> None:
+        self._cells = cells
+        self._running = running
+        self._on_progress = on_progress
+        self._total_s = sum(map(cells.duration_s, range(cells.runs))) if on_progress else 0.0
+        self._lock = threading.Lock()
+        self._done, self._done_s = 0, 0.0
+        self._fraction = 0.0
+        self._told = time.monotonic()
+
+    def finished(self, index: int) -> None:
+        with self._lock:
+            del self._running[index]
+            self._done += 1
+            self._done_s += self._cells.duration_s(index)
+
+    def poll(self) -> None:
+        if self._on_progress is not None and time.monotonic() >= self._told + POLL_S:
+            self.tell()
+
+    def tell(self) -> None:
+        if self._on_progress is None:
+            return
+        with self._lock:
+            done, done_s = self._done, self._done_s
+            running = dict(self._running)
+        for index, control in running.items():
+            done_s += self._cells.duration_s(index) * min(1.0, control.fraction)
+        total = self._cells.runs
+        fraction = done_s / self._total_s if self._total_s > 0 and done < total else 1.0
+        # Sums of parts in another order may fall back by a last digit.
+        self._fraction = max(self._fraction, min(1.0, fraction))
+        self._on_progress(self._fraction, done, total)
+        self._told = time.monotonic()
 
 
 def _check_cell(cell: _core.Cell, control: _core.Control) -> _core.Result:
@@ -179,17 +252,6 @@ def _check_cell(cell: _core.Cell, control: _core.Control) -> _core.Result:
         return cell.check(control)
     except _core.Diverged as diverged:
         raise DivergedError(f"run {cell.id}: {diverged}") from diverged
-
-
-def _fraction(
-    futures: list[Future[_core.Result]], controls: list[_core.Control], weights: list[float]
-) -> float:
-    total = sum(weights)
-    done = sum(
-        weight * (1.0 if future.done() else min(1.0, control.fraction))
-        for future, control, weight in zip(futures, controls, weights, strict=True)
-    )
-    return done / total if total > 0 else 1.0
 
 
 def _thread_count(threads: int | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import glob
 import io
@@ -13,7 +12,7 @@ import secrets
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import polars as pl
 
@@ -21,7 +20,7 @@ from cwnd.errors import CwndError, InputError, explain
 from cwnd.manifest import FORMAT, Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cwnd.results import Run
 
@@ -30,14 +29,21 @@ SCENARIO = "scenario.toml"
 CELLS = "cells"
 PLOTS = "plots"
 PCAP = "pcap"
+#: Tables with a row for each run, flow or link.
+ROWS = ("runs", "flows", "links")
+#: Tables that grow with time.
+SAMPLES = ("series", "link_series", "qdelay")
 #: The data frames of a result, each in a Parquet file of its name.
-TABLES = ("runs", "flows", "links", "series", "link_series", "qdelay")
+TABLES = (*ROWS, *SAMPLES)
 
 #: Held by the writer of a directory that is not complete yet.
 _LOCK = ".writing"
 #: renameat2(2): exchange two names in one step.
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
+#: From so many files on the whole file system is synchronised at once: one wait instead of one for
+#: each file.
+_MANY_FILES = 100
 
 
 def save(
@@ -62,22 +68,46 @@ def save(
     return target
 
 
-def load(directory: str | os.PathLike[str]) -> Run:
-    """Reads a result back; `InputError` if it is none, or damaged."""
+class Spool:
+    """Where tables that do not fit in memory wait, in parts."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "parts"
+        self._counts = dict.fromkeys(TABLES, 0)
+
+    def put(self, name: str, part: pl.DataFrame) -> pl.LazyFrame:
+        """Writes the next part of a table; returns it as it will be read."""
+        self._directory.mkdir(exist_ok=True)
+        file = self._directory / f"{name}-{self._counts[name]:06d}.parquet"
+        self._counts[name] += 1
+        _write_table(part.lazy(), file)
+        return pl.scan_parquet(file, glob=False)
+
+
+def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
+    """Reads a result back; `InputError` if it is none, or damaged.
+
+    `samples_on_disk` leaves the samples where they are until they are asked for: it takes less
+    memory, but the files must stay what they are.
+    """
     from cwnd.results import Run
 
     path = Path(directory)
     try:
         manifest = read_manifest(path)
         source = (path / SCENARIO).read_text(encoding="utf-8")
-        tables = {name: _read_table(path / f"{name}.parquet") for name in TABLES}
+        tables = {name: _read_table(path / f"{name}.parquet", lazy=False) for name in ROWS}
+        samples = {
+            name: _read_table(path / f"{name}.parquet", lazy=samples_on_disk) for name in SAMPLES
+        }
         resolved = [
             (path / CELLS / f"{run_id}.toml").read_text(encoding="utf-8")
-            for run_id in tables["runs"]["run_id"]
+            for run_id in tables["runs"].collect()["run_id"]
         ]
     except OSError as error:
         raise InputError(f"{explain(error)}; {path} is not a complete cwnd result") from error
-    return Run(manifest=manifest, source=source, resolved=resolved, **tables)
+    rows = {name: table.collect() for name, table in tables.items()}
+    return Run(manifest=manifest, source=source, resolved=resolved, samples=samples, **rows)
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -142,6 +172,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
 def scratch_directory(target: Path) -> Iterator[Path]:
     """A directory beside the target for what becomes part of it, removed when the block ends."""
     target = target.resolve()
+    made = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}.partial-"
     _remove_abandoned(target.parent, prefix)
@@ -154,6 +185,9 @@ def scratch_directory(target: Path) -> Iterator[Path]:
     finally:
         # After an exchange of names this is the old result.
         shutil.rmtree(place, ignore_errors=True)
+        for parent in made:
+            with contextlib.suppress(OSError):  # it holds a result by now
+                parent.rmdir()
 
 
 def write_atomically(file: Path, content: bytes) -> None:
@@ -174,23 +208,57 @@ def _write(run: Run, place: Path) -> None:
     (place / CELLS).mkdir()
     for run_id, resolved in zip(run.runs["run_id"], run.resolved, strict=True):
         (place / CELLS / f"{run_id}.toml").write_text(resolved, encoding="utf-8")
-    for name in TABLES:
+    for name in ROWS:
         frame: pl.DataFrame = getattr(run, name)
-        # Through memory, so that a full disk is the system's error and not one of the format.
-        parquet = io.BytesIO()
-        frame.write_parquet(parquet, compression="zstd")
-        (place / f"{name}.parquet").write_bytes(parquet.getbuffer())
+        _write_table(frame.lazy(), place / f"{name}.parquet")
+    for name in SAMPLES:
+        _write_table(run.samples[name], place / f"{name}.parquet")
     run.summary().write_csv(place / "summary.csv")
     (place / MANIFEST).write_text(
         json.dumps(run.manifest.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
 
 
-def _read_table(file: Path) -> pl.DataFrame:
+class _Output(io.BufferedIOBase):
+    """A file that remembers why it could not be written: the format's writer hides it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+
+def _write_table(table: pl.LazyFrame, file: Path) -> None:
+    with file.open("wb") as out:
+        output = _Output(out)
+        try:
+            table.sink_parquet(cast("IO[bytes]", output), compression="zstd")
+        except pl.exceptions.PolarsError as error:
+            if output.error is None:
+                raise
+            # A full disk is an error of the system and not one of the format.
+            number = output.error.errno or 0
+            raise OSError(number, os.strerror(number), str(file)) from error
+
+
+def _read_table(file: Path, *, lazy: bool) -> pl.LazyFrame:
     if not file.is_file():
         raise InputError(f"{file}: missing; the result is not complete, run it again")
     try:
-        return pl.read_parquet(file)
+        table = pl.scan_parquet(file, glob=False)
+        if lazy:
+            table.collect_schema()
+            return table
+        return table.collect().lazy()
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise InputError(
@@ -217,13 +285,20 @@ def _put_in_place(place: Path, target: Path) -> None:
 
 
 def _exchange(a: Path, b: Path) -> bool:
-    if sys.platform != "linux":
-        return False
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    renameat2 = _libc("renameat2")
     if renameat2 is None:
         return False
     names = (_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE)
     return int(renameat2(*names)) == 0
+
+
+def _libc(function: str) -> Callable[..., int] | None:
+    """A function of the C library that Python does not offer; only Linux has those used here."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    return getattr(ctypes.CDLL(None, use_errno=True), function, None)
 
 
 def _remove_abandoned(parent: Path, prefix: str) -> None:
@@ -237,10 +312,24 @@ def _remove_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _sync_tree(root: Path) -> None:
-    for directory, _, files in os.walk(root, topdown=False):
-        for name in files:
-            _sync(Path(directory, name))
+    found = [Path(directory, name) for directory, _, files in os.walk(root) for name in files]
+    if len(found) > _MANY_FILES and _sync_file_system(root):
+        return
+    for path in found:
+        _sync(path)
+    for directory, _, _ in os.walk(root, topdown=False):
         _sync(Path(directory))
+
+
+def _sync_file_system(root: Path) -> bool:
+    syncfs = _libc("syncfs")
+    if syncfs is None:
+        return False
+    descriptor = os.open(root, os.O_RDONLY)
+    try:
+        return int(syncfs(descriptor)) == 0
+    finally:
+        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:

@@ -75,13 +75,12 @@ def test_a_result_from_before_there_were_checks_can_be_read(cli: Cli):
 def test_a_difference_is_an_error_that_shows_the_first_event():
     class Diverging:
         id = "seed=1"
-        duration_s = 2.0
 
         def check(self, control: _core.Control) -> _core.Result:
             raise _core.Diverged("event 7 at 12 ns: …")
 
-    with pytest.raises(cwnd.DivergedError, match="event 7 at 12 ns"):
-        runner._run_cells([Diverging()], [[]], 1, None, check=True)  # type: ignore[list-item]
+    with pytest.raises(cwnd.DivergedError, match="run seed=1: event 7 at 12 ns"):
+        runner._check_cell(Diverging(), _core.Control())  # type: ignore[arg-type]
 
 
 def test_captures_of_a_checked_run_are_refused(cli: Cli):

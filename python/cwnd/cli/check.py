@@ -50,10 +50,10 @@ def check(
             if not json:
                 output.fail(str(error))
             continue
-        found.update(runs=len(plan.cells), diagnostics=plan.scenario.warnings)
+        found.update(runs=plan.runs, diagnostics=plan.scenario.warnings)
         if not json:
             output.warnings(plan.scenario.warnings)
-            runs = f"{len(plan.cells)} run{'s' * (len(plan.cells) != 1)}"
+            runs = f"{plan.runs} run{'s' * (plan.runs != 1)}"
             output.line(f"{file}: ok, {runs}")
     if json:
         output.document({"files": documents})

@@ -43,7 +43,8 @@ def compare(
 
     chosen = [metrics.metric(name).column for name in metric]
     default = tuple(metrics.METRICS) if json else COLUMNS
-    found = compare_results(store.load(before), store.load(after), chosen or default, link)
+    old, new = (store.load(each, samples_on_disk=True) for each in (before, after))
+    found = compare_results(old, new, chosen or default, link)
     if json:
         output.document(found.to_json())
     else:

@@ -46,7 +46,7 @@ def plot(
     """
     from cwnd import plots, store
 
-    run = store.load(directory)
+    run = store.load(directory, samples_on_disk=True)
     options: dict[str, dict[str, Any]] = {
         "timeseries": {"at_point": _point(run, at), "seed": seed, "link": link},
         "windows": {"seed": seed},

@@ -66,14 +66,14 @@ def run(
     for target in targets:
         store.check_target(target)
     for plan in plans if pcap else []:
-        captures(pcap, plan.cells, _OUT)
+        captures(pcap, plan.points, _OUT)
     documents = []
     for plan, target in zip(plans, targets, strict=True):
         output.warnings(plan.scenario.warnings)
-        with store.scratch_directory(target) if pcap else nullcontext() as scratch:
-            place = scratch / store.PCAP if scratch else None
-            captured = captures(pcap, plan.cells, place) if place else None
-            result = _execute(plan, threads, captured, silent=quiet or json, check=check)
+        with store.scratch_directory(target) as scratch:
+            place = scratch / store.PCAP if pcap else None
+            captured = captures(pcap, plan.points, place) if place else None
+            result = _execute(plan, threads, captured, scratch, silent=quiet or json, check=check)
             result.save(target, plots=plots, pcap=place)
         if json:
             documents.append(_document(result, target))
@@ -85,7 +85,13 @@ def run(
 
 
 def _execute(
-    plan: Plan, threads: int | None, pcap: Captures | None, *, silent: bool, check: bool
+    plan: Plan,
+    threads: int | None,
+    pcap: Captures | None,
+    scratch: Path,
+    *,
+    silent: bool,
+    check: bool,
 ) -> Run:
     from cwnd import runner
     from cwnd.progress import bar
@@ -93,7 +99,12 @@ def _execute(
     shown = nullcontext() if silent else bar(plan.scenario.name, output.stderr())
     with shown as on_progress:
         return runner.execute(
-            plan, threads=threads, on_progress=on_progress, pcap=pcap, check=check
+            plan,
+            threads=threads,
+            on_progress=on_progress,
+            pcap=pcap,
+            check=check,
+            spool=scratch,
         )
 
 

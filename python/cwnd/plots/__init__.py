@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import polars as pl
     from matplotlib.figure import Figure
 
     from cwnd.results import Run
@@ -49,11 +50,15 @@ def default_kinds(run: Run) -> list[str]:
     swept = any(len(axis.labels) > 1 for axis in run.axes)
     if swept and sweep_available(run):
         kinds.append("sweep")
-    if run.series.height:
+    if _rows(run.samples["series"]):
         kinds.append("windows" if swept else "timeseries")
-    if run.qdelay.height:
+    if _rows(run.samples["qdelay"]):
         kinds.append("qdelay")
     return kinds
+
+
+def _rows(table: pl.LazyFrame) -> bool:
+    return not table.head(1).collect().is_empty()
 
 
 def write_all(run: Run, directory: Path) -> list[Path]:

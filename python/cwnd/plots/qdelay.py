@@ -28,7 +28,13 @@ _MAX_PANELS = 24
 def qdelay_cdf(run: Run, *, link: str | None = None) -> Figure:
     """Cumulative distribution over all packets of all seeds, a panel for each point."""
     link = link if link is not None else main_link(run)
-    histogram = run.qdelay.filter((pl.col("link") == link) & (pl.col("packets") > 0))
+    histogram = (
+        run.samples["qdelay"]
+        .filter((pl.col("link") == link) & (pl.col("packets") > 0))
+        .group_by(*run.axis_columns, "qdelay_us")
+        .agg(pl.col("packets").sum())
+        .collect()
+    )
     if histogram.is_empty():
         raise InputError(f"no packet went through the queue of link `{link}`")
     layout = Layout.of(run.axes).without_x()

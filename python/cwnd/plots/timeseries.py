@@ -83,7 +83,10 @@ def overview(run: Run, *, seed: int | None = None) -> Figure:
     columns = columns if columns <= _COLUMNS + 1 else _COLUMNS
     shown = points[:_MAX_PANELS]
     rows = math.ceil(len(shown) / columns)
-    series = _of_seed(run, run.series, seed)
+    seen = run.samples["series"].filter(pl.col("seed") == _seed(run, seed))
+    if axes:
+        seen = seen.join(pl.LazyFrame(shown), on=list(shown[0]), how="semi", maintain_order="left")
+    series = seen.select(*run.axis_columns, "time_s", "snd_cwnd_pkts").collect()
     with style.styled():
         figure = style.figure(0.6 + 1.55 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey="col", squeeze=False)
@@ -123,18 +126,18 @@ def _top(windows: list[float]) -> float:
     return 1.05 * min(ordered[-1], _ROOM * ordered[int(_USUAL * (len(ordered) - 1))])
 
 
-def _of_seed(run: Run, frame: pl.DataFrame, seed: int | None) -> pl.DataFrame:
+def _seed(run: Run, seed: int | None) -> int:
     chosen = run.manifest.seeds[0] if seed is None else seed
     if chosen not in run.manifest.seeds:
         known = ", ".join(map(str, run.manifest.seeds))
         raise InputError(f"this result has no seed {chosen}; it has {known}")
-    return frame.filter(pl.col("seed") == chosen)
+    return chosen
 
 
 def _one_run(
     run: Run, at_point: dict[str, str] | None, seed: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame, str]:
-    runs = at(_of_seed(run, run.runs, seed), at_point or {})
+    runs = at(run.runs.filter(pl.col("seed") == _seed(run, seed)), at_point or {})
     if runs.is_empty():
         raise InputError(f"this result has no run at {at_point}")
     chosen = runs.row(0, named=True)
@@ -143,12 +146,13 @@ def _one_run(
     name = ": ".join(part for part in (run.name, title(point, run.axes)) if part)
     if len(run.manifest.seeds) > 1:
         name += f" (seed {chosen['seed']})"
-    flows = run.series.filter(mine)
+    flows = run.samples["series"].filter(mine).collect()
+    links = run.samples["link_series"].filter(mine).collect()
     if flows.is_empty():
-        if not run.link_series.is_empty():
+        if not links.is_empty():
             raise InputError("this result has no windows to draw: all of its flows are datagrams")
         raise InputError('this result has no time series: its scenario has `sample = "none"`')
-    return flows, run.link_series.filter(mine), name
+    return flows, links, name
 
 
 def _draw_windows(panel: Axes, flows: pl.DataFrame) -> None:
