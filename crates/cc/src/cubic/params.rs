@@ -1,0 +1,210 @@
+//! The parameters of CUBIC, and what the presets set.
+
+use cwnd_units::{Invalid, param_enum, params};
+
+use crate::decrease::{Base, EcnInSlowStart, Rounding, Rule};
+use crate::slow_start::SlowStart;
+
+param_enum! {
+    /// To where fast convergence lowers the maximum.
+    pub enum FastConvergencePoint {
+        /// (1 + β) / 2 of the window before the reduction, whatever factor reduced it (RFC 9438 § 4.7).
+        Beta = "beta",
+        /// Halfway between the windows before and after the reduction: the same after a loss; after an ECN reduction
+        /// with a larger factor it stays above the window.
+        Midpoint = "midpoint",
+    }
+}
+
+params! {
+    /// CUBIC.
+    pub struct Params {
+        /// Part of the window that stays after a loss.
+        #[source("RFC 9438 § 4.6")]
+        pub beta: f64 = 0.7,
+        /// Part of the window that stays after an ECN-echo; none is `beta`.
+        #[source("RFC 9438 § 4.6: as for a loss")]
+        pub beta_ecn: Option<f64> = None,
+        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
+        /// at any other.
+        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
+        pub beta_initial: Option<f64> = None,
+        /// What the factors multiply: what is in flight, or the window.
+        #[source("RFC 9438 § 4.6")]
+        pub base: Base = Base::FlightSize,
+        /// Which factor answers an ECN-echo that ends slow start.
+        #[source("RFC 8511, abstract: in congestion avoidance")]
+        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
+        /// To what a reduced window is rounded down.
+        #[source("RFC 9438 does not round")]
+        pub rounding: Rounding = Rounding::Bytes,
+        /// C: how steep the cubic function is, in segments per second cubed.
+        #[source("RFC 9438 § 5.1")]
+        pub c: f64 = 0.4,
+        /// Whether a flow that is reduced below its last maximum gives up some of it for newcomers.
+        #[source("RFC 9438 § 4.7")]
+        pub fast_convergence: bool = true,
+        /// To where fast convergence lowers the maximum.
+        #[source("RFC 9438 § 4.7")]
+        pub fast_convergence_point: FastConvergencePoint = FastConvergencePoint::Beta,
+        /// Whether the window is at least what Reno would have where Reno is the faster.
+        #[source("RFC 9438 § 4.3")]
+        pub reno_friendly: bool = true,
+        /// Whether Reno's window is taken to gain a whole segment each round trip once it is back at the old window.
+        #[source("RFC 9438 § 4.3; RFC 8312 § 4.2, and so Linux and ns-3, go on with α")]
+        pub reno_catches_up: bool = true,
+        /// α: what Reno's window is taken to gain each round trip after an ECN reduction, in segments; none is
+        /// 3 (1 − β) / (1 + β), as after a loss.
+        #[source("RFC 9438 § 4.3 knows one β")]
+        pub alpha_ecn: Option<f64> = None,
+        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
+        /// with HyStart++ 8.
+        #[source("RFC 3465 § 2.3")]
+        pub abc_limit: Option<u32> = Some(2),
+        /// How the first slow start ends.
+        #[source("RFC 9438 § 4.10 leaves it open")]
+        pub slow_start: SlowStart = SlowStart::Standard,
+        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux freezes it.
+        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
+        pub grow_in_cwr: bool = true,
+    }
+    presets {
+        /// RFC 9438: ECN as loss; the default.
+        "rfc" => |p| { p.set_reading(Reading::RFC); }
+        /// ABE as RFC 8511 says: 0.85 of what is in flight, in congestion avoidance only.
+        "abe" => |p| {
+            p.set_reading(Reading { rule: Rule { beta_ecn: Some(0.85), ..RFC }, ..Reading::RFC });
+        }
+        /// ABE as its paper evaluates it: 0.85 of the window, also where an ECN-echo ends slow start; no fast
+        /// convergence.
+        "paper" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                fast_convergence: false,
+                ..Reading::RFC
+            });
+        }
+        /// FreeBSD (cc_cubic.c), which has no ABE for CUBIC: 0.7 of the window, half at the end of the first slow start.
+        "freebsd" => |p| {
+            p.set_reading(Reading {
+                rule: Rule { base: Base::Cwnd, beta_initial: Some(0.5), ..RFC },
+                ..Reading::RFC
+            });
+        }
+        /// ns-3's TcpCubic with UseAbe: 0.85 of the window in every phase, in whole segments.
+        "ns-3" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    rounding: Rounding::Segments,
+                    ..RFC
+                },
+                ..Reading::RFC
+            });
+        }
+        /// neqo (cubic.rs): 0.85 of the window in every phase.
+        "neqo" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                ..Reading::RFC
+            });
+        }
+        /// quicly (cc-pico.c): 0.85 of the window, half at the end of the first slow start; α and fast convergence
+        /// follow the factor that was used.
+        "quicly" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    beta_initial: Some(0.5),
+                    base: Base::Cwnd,
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                fast_convergence_point: FastConvergencePoint::Midpoint,
+                alpha_ecn: Some(QUICLY_ALPHA_ECN),
+                ..Reading::RFC
+            });
+        }
+    }
+    check |p| {
+        p.rule().check()?;
+        if p.abc_limit == Some(0) {
+            return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
+        }
+        if p.alpha_ecn.is_some_and(|a| a <= 0.0) {
+            return Err(Invalid { key: "alpha_ecn", message: "`alpha_ecn` is a gain and is above 0".to_owned() });
+        }
+        if p.c <= 0.0 {
+            return Err(Invalid { key: "c", message: format!("`c` scales the growth and is above 0, not {}", p.c) });
+        }
+    }
+}
+
+/// What the presets set.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    rule: Rule,
+    fast_convergence: bool,
+    fast_convergence_point: FastConvergencePoint,
+    alpha_ecn: Option<f64>,
+}
+
+impl Reading {
+    const RFC: Self = Self {
+        rule: RFC,
+        fast_convergence: true,
+        fast_convergence_point: FastConvergencePoint::Beta,
+        alpha_ecn: None,
+    };
+}
+
+impl Params {
+    pub(super) const fn rule(&self) -> Rule {
+        Rule {
+            beta: self.beta,
+            beta_ecn: self.beta_ecn,
+            beta_initial: self.beta_initial,
+            base: self.base,
+            ecn_in_slow_start: self.ecn_in_slow_start,
+            rounding: self.rounding,
+        }
+    }
+
+    const fn set_reading(&mut self, reading: Reading) {
+        let Reading { rule, fast_convergence, fast_convergence_point, alpha_ecn } = reading;
+        self.fast_convergence = fast_convergence;
+        self.fast_convergence_point = fast_convergence_point;
+        self.alpha_ecn = alpha_ecn;
+        let Rule { beta, beta_ecn, beta_initial, base, ecn_in_slow_start, rounding } = rule;
+        self.beta = beta;
+        self.beta_ecn = beta_ecn;
+        self.beta_initial = beta_initial;
+        self.base = base;
+        self.ecn_in_slow_start = ecn_in_slow_start;
+        self.rounding = rounding;
+    }
+}
+
+/// quicly's α after an ECN reduction: equal to a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) / ((1 − 0.8)(1 + 0.85)).
+const QUICLY_ALPHA_ECN: f64 = (1.0 + 0.8) * (1.0 - 0.85) / ((1.0 - 0.8) * (1.0 + 0.85));
+/// The rule of RFC 9438 § 4.6.
+const RFC: Rule = Rule {
+    beta: 0.7,
+    beta_ecn: None,
+    beta_initial: None,
+    base: Base::FlightSize,
+    ecn_in_slow_start: EcnInSlowStart::Beta,
+    rounding: Rounding::Bytes,
+};
