@@ -1,14 +1,16 @@
 //! CUBIC (RFC 9438): after a reduction the window returns to its old size along a cubic function of time, rests
 //! there, and goes on to probe beyond. Section numbers without a document are of RFC 9438.
 
+mod counted;
 mod fluid;
 mod params;
 
-pub use params::{FastConvergencePoint, Params};
+pub use params::{FastConvergencePoint, Growth, Params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
 use crate::decrease::{Cause, Decrease, may_grow, min_ssthresh};
 use crate::slow_start::{Credit, SlowStartState};
+use counted::Counted;
 use fluid::Fluid;
 
 /// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
@@ -17,12 +19,31 @@ pub struct Cubic {
     cwnd: f64,
     ssthresh: u64,
     slow_start: SlowStartState,
-    growth: Fluid,
+    avoidance: Avoidance,
     initial_window: u64,
     max_window: u64,
     decrease: Decrease,
     credit: Credit,
     grow_in_cwr: bool,
+    threshold: Threshold,
+}
+
+/// Congestion avoidance.
+#[derive(Clone, Debug)]
+enum Avoidance {
+    Fluid(Fluid),
+    Counted(Counted),
+}
+
+/// What slow start does at its threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Threshold {
+    /// It ends there; what is left of an ACK counts for congestion avoidance.
+    Exact,
+    /// It ends at or above it: an ACK counts as a whole (ns-3).
+    Passed,
+    /// It goes on where the window is the threshold (Linux 2.6.22): a segment more after each reduction.
+    Exceeded,
 }
 
 impl Cubic {
@@ -33,12 +54,25 @@ impl Cubic {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
             slow_start: SlowStartState::new(params.slow_start),
-            growth: Fluid::new(params),
+            avoidance: match Counted::new(params) {
+                Some(counted) => Avoidance::Counted(counted),
+                None => Avoidance::Fluid(Fluid::new(params)),
+            },
             initial_window: start.initial_cwnd(),
             max_window: start.max_window(),
             decrease: Decrease::new(&params.rule()),
-            credit: Credit::Bytes { limit: params.abc_limit },
+            credit: match params.growth {
+                Growth::Linux2622 => Credit::Ack,
+                Growth::Fluid | Growth::Linux | Growth::Ns3 => {
+                    Credit::Bytes { limit: params.abc_limit }
+                }
+            },
             grow_in_cwr: params.grow_in_cwr,
+            threshold: match params.growth {
+                Growth::Fluid | Growth::Linux => Threshold::Exact,
+                Growth::Ns3 => Threshold::Passed,
+                Growth::Linux2622 => Threshold::Exceeded,
+            },
         }
     }
 
@@ -46,6 +80,12 @@ impl Cubic {
     #[inline]
     fn bytes(&self) -> u64 {
         self.cwnd as u64
+    }
+
+    #[inline]
+    fn in_slow_start(&self) -> bool {
+        let window = self.bytes();
+        window < self.ssthresh || self.threshold == Threshold::Exceeded && window == self.ssthresh
     }
 
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
@@ -57,7 +97,10 @@ impl Cubic {
             self.slow_start.on_exit();
             return growth.bytes;
         }
-        let step = growth.bytes.min(self.ssthresh - self.bytes());
+        let step = match self.threshold {
+            Threshold::Exact => growth.bytes.min(self.ssthresh - self.bytes()),
+            Threshold::Passed | Threshold::Exceeded => growth.bytes,
+        };
         self.cwnd += step as f64;
         self.bound();
         if self.bytes() >= self.ssthresh {
@@ -78,7 +121,13 @@ impl Cubic {
         // A window below the least is not raised to it.
         let after = self.cwnd.min(reduced.max(least) as f64);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
-        self.growth.reduce(self.cwnd, after, cause);
+        match &mut self.avoidance {
+            Avoidance::Fluid(fluid) => fluid.reduce(self.cwnd, after, cause),
+            Avoidance::Counted(counted) => {
+                let mss = u64::from(path.mss);
+                counted.reduce(cwnd / mss, after as u64 / mss, cause);
+            }
+        }
         self.cwnd = after;
         self.slow_start.on_congestion();
     }
@@ -91,13 +140,18 @@ impl Cubic {
 
 impl Controller for Cubic {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        if !path.cwnd_limited {
-            self.growth.unused(path.now);
+        match &mut self.avoidance {
+            Avoidance::Fluid(fluid) => {
+                if !path.cwnd_limited {
+                    fluid.unused(path.now);
+                }
+            }
+            Avoidance::Counted(counted) => counted.look(path, ack),
         }
         if !may_grow(path, ack, self.grow_in_cwr) {
             return;
         }
-        let left = if self.bytes() < self.ssthresh {
+        let left = if self.in_slow_start() {
             let left = self.slow_start(path, ack);
             if left == 0 {
                 return;
@@ -106,7 +160,14 @@ impl Controller for Cubic {
         } else {
             ack.acked_bytes
         };
-        self.cwnd = self.growth.grown(path, self.cwnd, left);
+        match &mut self.avoidance {
+            Avoidance::Fluid(fluid) => self.cwnd = fluid.grown(path, self.cwnd, left),
+            Avoidance::Counted(counted) => {
+                let mss = f64::from(path.mss);
+                let growth = counted.growth(path, (self.cwnd / mss) as u64, left);
+                self.cwnd += growth as f64 * mss;
+            }
+        }
         self.bound();
     }
 
@@ -121,13 +182,19 @@ impl Controller for Cubic {
                 }
                 self.cwnd = f64::from(path.mss);
                 self.bound();
-                self.growth.on_timeout();
+                match &mut self.avoidance {
+                    Avoidance::Fluid(fluid) => fluid.on_timeout(),
+                    Avoidance::Counted(counted) => counted.on_timeout(),
+                }
                 self.slow_start.on_timeout();
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
-            Signal::Idle { .. } => {
+            Signal::Idle { idle } => {
                 self.cwnd = self.cwnd.min(self.initial_window as f64);
-                self.growth.on_idle();
+                match &mut self.avoidance {
+                    Avoidance::Fluid(fluid) => fluid.on_idle(),
+                    Avoidance::Counted(counted) => counted.on_idle(path.now, idle),
+                }
             }
         }
     }

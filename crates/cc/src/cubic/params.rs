@@ -16,6 +16,21 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// How growth is counted in congestion avoidance.
+    pub enum Growth {
+        /// Parts of a byte for every ACK (RFC 9438 § 4.2 to 4.5).
+        Fluid = "fluid",
+        /// As Linux 6.18: a whole segment after so many acknowledged segments, which are computed in integers for where
+        /// the cubic function will be after the smallest RTT; Reno's window counts acknowledgements, too.
+        Linux = "linux",
+        /// As Linux 2.6.22, which ns-2.35 holds: counts ACKs, and takes each for 31/16 segments where it is for one.
+        Linux2622 = "linux-2.6.22",
+        /// As ns-3: like `linux`, in real time; what was counted is kept when the window is reduced.
+        Ns3 = "ns-3",
+    }
+}
+
 params! {
     /// CUBIC.
     pub struct Params {
@@ -57,6 +72,9 @@ params! {
         /// 3 (1 − β) / (1 + β), as after a loss.
         #[source("RFC 9438 § 4.3 knows one β")]
         pub alpha_ecn: Option<f64> = None,
+        /// How growth is counted in congestion avoidance.
+        #[source("RFC 9438 § 4.2 to 4.5")]
+        pub growth: Growth = Growth::Fluid,
         /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
         /// with HyStart++ 8.
         #[source("RFC 3465 § 2.3")]

@@ -1,0 +1,376 @@
+//! Growth as kernels count it: the window is a whole number of segments, and one is added after so many
+//! acknowledgements. Integers where Linux has them, so that what they truncate is truncated here.
+
+use cwnd_units::{Duration, Time};
+
+use super::params::{FastConvergencePoint, Growth, Params};
+use crate::controller::{AckSample, Path, Phase};
+use crate::decrease::Cause;
+
+/// What grows the window in congestion avoidance, counted in segments.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    stack: Stack,
+    /// Acknowledgements since the window last grew (`snd_cwnd_cnt`, ns-3's `m_cWndCnt`).
+    counted: u64,
+    /// So many acknowledgements make a segment (`cnt`).
+    needed: u64,
+    /// The window before the last reduction, lowered by fast convergence; zero when there is none (`last_max_cwnd`).
+    last_max: u64,
+    /// The window just before the last reduction itself.
+    prior: u64,
+    epoch: Option<Epoch>,
+    /// The smallest RTT since the last timeout, in ns-3 the smallest srtt (`delay_min`).
+    delay_min: Option<Duration>,
+    /// When `needed` was last computed, in ticks, and for which window.
+    computed: Option<(u64, u64)>,
+    /// Sixteen times the segments of an ACK, as Linux 2.6.22 smooths them (`delayed_ack`).
+    ack_ratio: u64,
+    /// Bytes acknowledged that make no whole segment yet.
+    remainder: u64,
+    /// Bytes that the last ACK of a recovery acknowledged and ns-3 has yet to count.
+    ended_recovery: u64,
+    /// Eight times the windows of acknowledgements in which Reno gains a segment (`beta_scale`).
+    reno_scale: u64,
+    reno_scale_loss: u64,
+    reno_scale_ecn: u64,
+    beta: f64,
+    c: f64,
+    fast_convergence: Option<FastConvergencePoint>,
+    reno_friendly: bool,
+    reno_catches_up: bool,
+}
+
+/// Whose counting it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stack {
+    /// Linux 6.18, net/ipv4/tcp_cubic.c and tcp_cong.c.
+    Linux,
+    /// Linux 2.6.22, as in ns-2.35's tcp/linux.
+    Linux2622,
+    /// ns-3.44, src/internet/model/tcp-cubic.cc.
+    Ns3,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    /// The plateau, segments (`bic_origin_point`).
+    origin: u64,
+    /// Time from the start to the plateau (`bic_K`): seconds; Linux's in whole 1/1024 s.
+    k: f64,
+    /// Segments acknowledged that Reno's window has not been given yet (`ack_cnt`).
+    acks: u64,
+    /// Reno's window (`tcp_cwnd`).
+    reno: u64,
+}
+
+impl Counted {
+    /// `None` where growth is not counted.
+    pub(super) fn new(params: &Params) -> Option<Self> {
+        let stack = match params.growth {
+            Growth::Fluid => return None,
+            Growth::Linux => Stack::Linux,
+            Growth::Linux2622 => Stack::Linux2622,
+            Growth::Ns3 => Stack::Ns3,
+        };
+        let reno_scale = reno_scale(stack, params.beta);
+        Some(Self {
+            stack,
+            counted: 0,
+            needed: 1,
+            last_max: 0,
+            prior: 0,
+            epoch: None,
+            delay_min: None,
+            computed: None,
+            ack_ratio: FIRST_ACK_RATIO,
+            remainder: 0,
+            ended_recovery: 0,
+            reno_scale,
+            reno_scale_loss: reno_scale,
+            reno_scale_ecn: params.alpha_ecn.map_or(reno_scale, |alpha| (8.0 / alpha) as u64),
+            beta: params.beta,
+            c: params.c,
+            fast_convergence: params.fast_convergence.then_some(params.fast_convergence_point),
+            reno_friendly: params.reno_friendly,
+            reno_catches_up: params.reno_catches_up,
+        })
+    }
+
+    /// What an ACK tells, whether the window may grow or not.
+    #[inline]
+    pub(super) fn look(&mut self, path: &Path, ack: &AckSample) {
+        let (delay, guard) = match self.stack {
+            // "Discard delay samples right after fast recovery": a second in Linux, 10 ms in ns-3.
+            Stack::Linux | Stack::Linux2622 => (ack.rtt, Duration::from_secs(1)),
+            Stack::Ns3 => (path.srtt, Duration::from_millis(10)),
+        };
+        let settled = self.epoch.is_none_or(|epoch| path.now.since(epoch.start) >= guard);
+        if let Some(delay) = delay
+            && settled
+            && self.delay_min.is_none_or(|least| delay < least)
+        {
+            self.delay_min = Some(delay);
+        }
+        if self.stack == Stack::Ns3 {
+            // ns-3 leaves recovery first and then grows on all that the ACK acknowledges, which is most of a window. Here
+            // it is known one ACK later.
+            self.ended_recovery = match path.phase {
+                Phase::Recovery => ack.acked_bytes,
+                Phase::Open => {
+                    self.remainder += self.ended_recovery;
+                    0
+                }
+                Phase::Cwr | Phase::Loss => 0,
+            };
+        }
+        if self.stack == Stack::Linux2622 && path.phase == Phase::Open {
+            // A sixteenth at a time, rounded: where every ACK is for one segment the ratio comes to rest at 31/16, not 1,
+            // and the window grows nearly twice as fast as the cubic function says.
+            let segments = ack.acked_bytes / u64::from(path.mss);
+            if segments > 0 {
+                self.ack_ratio = self.ack_ratio - self.ack_ratio / 16 + segments;
+            }
+        }
+    }
+
+    /// By how many segments an ACK of `acked` bytes raises a window of `cwnd` segments.
+    pub(super) fn growth(&mut self, path: &Path, cwnd: u64, acked: u64) -> u64 {
+        let mss = u64::from(path.mss);
+        self.remainder += acked;
+        let segments = self.remainder / mss;
+        self.remainder %= mss;
+        match self.stack {
+            Stack::Linux => {
+                self.compute(path.now, cwnd, segments);
+                let mut growth = 0;
+                // A count that was kept for a larger number is worth one segment, not several.
+                if self.counted >= self.needed {
+                    self.counted = 0;
+                    growth += 1;
+                }
+                self.counted += segments;
+                growth += self.counted / self.needed;
+                self.counted %= self.needed;
+                growth
+            }
+            Stack::Linux2622 => {
+                // Counts ACKs, however much they acknowledge.
+                self.compute(path.now, cwnd, 1);
+                if self.counted < self.needed {
+                    self.counted += 1;
+                    return 0;
+                }
+                self.counted = 0;
+                1
+            }
+            Stack::Ns3 => {
+                if segments == 0 {
+                    return 0;
+                }
+                // What was counted for a larger number stays, through reductions too: once the number falls, every ACK
+                // adds a segment until the count is used up.
+                self.counted += segments;
+                self.compute(path.now, cwnd, segments);
+                if self.counted < self.needed {
+                    return 0;
+                }
+                self.counted -= self.needed;
+                1
+            }
+        }
+    }
+
+    /// Brings `needed` up to date (`bictcp_update`, ns-3's `Update`).
+    fn compute(&mut self, now: Time, cwnd: u64, acked: u64) {
+        let cwnd = cwnd.clamp(1, LARGEST);
+        let mut epoch = match self.epoch {
+            Some(epoch) => Epoch { acks: epoch.acks + acked, ..epoch },
+            None => self.begin_epoch(now, cwnd, acked),
+        };
+        let mut curve = true;
+        if self.stack != Stack::Ns3 {
+            let tick = ticks(now.0);
+            if let Some((at, of)) = self.computed {
+                // At most 32 times a second for a window that stays; the first after a reduction, too.
+                if of == cwnd && tick - at <= TICKS_A_SECOND / 32 {
+                    if self.epoch.is_some() {
+                        self.epoch = Some(epoch);
+                    }
+                    return;
+                }
+                // And the cubic function once a tick at most.
+                curve = !(self.stack == Stack::Linux && self.epoch.is_some() && tick == at);
+            }
+            if curve {
+                self.computed = Some((tick, cwnd));
+            }
+        }
+        if curve {
+            self.needed = self.by_curve(now, cwnd, &epoch);
+        }
+        if self.reno_friendly {
+            let caught_up = self.reno_catches_up && epoch.reno >= self.prior;
+            let scale = if caught_up { 8 } else { self.reno_scale };
+            let gain_after = (cwnd * scale / 8).max(1);
+            let gains = epoch.acks.saturating_sub(1) / gain_after;
+            epoch.acks -= gains * gain_after;
+            epoch.reno += gains;
+            if epoch.reno > cwnd {
+                self.needed = self.needed.min(cwnd / (epoch.reno - cwnd));
+            }
+        }
+        self.needed = match self.stack {
+            // At most half as much again each round trip.
+            Stack::Linux | Stack::Ns3 => self.needed.max(2),
+            Stack::Linux2622 => (self.needed * 16 / self.ack_ratio).max(1),
+        };
+        self.epoch = Some(epoch);
+    }
+
+    /// So many acknowledgements make a segment by the cubic function.
+    fn by_curve(&self, now: Time, cwnd: u64, epoch: &Epoch) -> u64 {
+        let (target, convex) = self.target(now, epoch);
+        let mut needed = match target.checked_sub(cwnd) {
+            None | Some(0) => 100 * cwnd,
+            Some(above) => cwnd / above,
+        };
+        match self.stack {
+            // Without a loss before it growth is a twentieth each round trip at least.
+            Stack::Linux | Stack::Ns3 => {
+                if self.last_max == 0 {
+                    needed = needed.min(20);
+                }
+            }
+            Stack::Linux2622 => {
+                // Beyond the plateau at most 16 segments each 100 ms.
+                if let Some(delay) = self.delay_min
+                    && convex
+                {
+                    needed = needed.max(cwnd * 100 / 16 / millis(delay));
+                }
+                // Without a loss before it a fiftieth, exactly.
+                if self.last_max == 0 {
+                    needed = 50;
+                }
+            }
+        }
+        needed
+    }
+
+    /// Where the cubic function will be after the smallest RTT, and whether that is beyond the plateau.
+    fn target(&self, now: Time, epoch: &Epoch) -> (u64, bool) {
+        let delay = self.delay_min.unwrap_or(Duration::ZERO);
+        if self.stack == Stack::Ns3 {
+            let t = now.since(epoch.start).as_secs_f64() + delay.as_secs_f64();
+            let x = (t - epoch.k).abs();
+            let distance = (self.c * (x * x * x)) as u64;
+            return moved(epoch.origin, distance, t >= epoch.k);
+        }
+        // In 1/1024 s, from whole ticks; C in 1/1024.
+        let delay = match self.stack {
+            Stack::Linux => delay.0.div_ceil(TICK_NS),
+            Stack::Linux2622 | Stack::Ns3 => ticks(delay.0),
+        };
+        let t = (ticks(now.0) - ticks(epoch.start.0) + delay) * 1024 / TICKS_A_SECOND;
+        let k = epoch.k as u64;
+        let x = u128::from(t.abs_diff(k).min(LARGEST));
+        let c = u128::from(self.c_in_1024ths());
+        let distance = u64::try_from((c * x * x * x) >> 40).unwrap_or(u64::MAX);
+        moved(epoch.origin, distance, t >= k)
+    }
+
+    fn begin_epoch(&self, now: Time, cwnd: u64, acked: u64) -> Epoch {
+        let (origin, k) = match self.last_max.checked_sub(cwnd) {
+            None | Some(0) => (cwnd, 0.0),
+            Some(below) if self.stack == Stack::Ns3 => {
+                (self.last_max, libm::cbrt(below as f64 / self.c))
+            }
+            Some(below) => {
+                // Departs from the kernel, whose root of the same number is off by 0.2 % on average.
+                let cube = below.saturating_mul((1 << 40) / self.c_in_1024ths());
+                (self.last_max, libm::floor(libm::cbrt(cube as f64)))
+            }
+        };
+        Epoch { start: now, origin, k, acks: acked, reno: cwnd }
+    }
+
+    fn c_in_1024ths(&self) -> u64 {
+        ((self.c * 1024.0 + 0.5) as u64).clamp(1, u64::from(u32::MAX))
+    }
+
+    /// The window was reduced.
+    pub(super) fn reduce(&mut self, before: u64, after: u64, cause: Cause) {
+        self.prior = before;
+        self.last_max = match self.fast_convergence {
+            Some(point) if before < self.last_max => match point {
+                FastConvergencePoint::Beta => (before as f64 * (1.0 + self.beta) / 2.0) as u64,
+                FastConvergencePoint::Midpoint => u64::midpoint(before, after),
+            },
+            _ => before,
+        };
+        self.reno_scale = match cause {
+            Cause::Loss => self.reno_scale_loss,
+            Cause::Ecn => self.reno_scale_ecn,
+        };
+        self.epoch = None;
+        if self.stack != Stack::Ns3 {
+            self.counted = 0;
+        }
+    }
+
+    /// The retransmission timer expired: almost everything is forgotten (`bictcp_reset`, ns-3's `CubicReset`).
+    pub(super) fn on_timeout(&mut self) {
+        self.epoch = None;
+        self.delay_min = None;
+        if self.stack != Stack::Ns3 {
+            self.last_max = 0;
+            self.counted = 0;
+            self.computed = None;
+            self.ack_ratio = FIRST_ACK_RATIO;
+        }
+    }
+
+    /// Nothing was sent for so long: Linux moves the stage on by that time, the others do not notice.
+    pub(super) fn on_idle(&mut self, now: Time, idle: Duration) {
+        if self.stack == Stack::Linux
+            && let Some(epoch) = &mut self.epoch
+        {
+            epoch.start = (epoch.start + idle).min(now);
+        }
+    }
+}
+
+/// Eight times the windows of acknowledgements in which Reno gains a segment: 8 (1 + β) / (3 (1 − β)), truncated as
+/// each stack does.
+fn reno_scale(stack: Stack, beta: f64) -> u64 {
+    if stack == Stack::Ns3 {
+        return (8.0 * (1024.0 + beta * 1024.0) / 3.0 / (1024.0 - beta * 1024.0)) as u64;
+    }
+    let beta = ((beta * 1024.0 + 0.5) as u64).min(1023);
+    8 * (1024 + beta) / 3 / (1024 - beta)
+}
+
+fn moved(origin: u64, distance: u64, beyond: bool) -> (u64, bool) {
+    let to = if beyond { origin.saturating_add(distance) } else { origin.saturating_sub(distance) };
+    (to, beyond)
+}
+
+const fn ticks(ns: u64) -> u64 {
+    ns / TICK_NS
+}
+
+/// Whole milliseconds, at least one.
+fn millis(delay: Duration) -> u64 {
+    (delay.as_nanos() / 1_000_000).max(1)
+}
+
+/// The kernel's clock ticks so often (HZ): 1000 in ns-2; a choice of the build in Linux.
+const TICKS_A_SECOND: u64 = 1000;
+const TICK_NS: u64 = 1_000_000_000 / TICKS_A_SECOND;
+/// What is larger than this, segments or 1/1024 s, is taken for this, so that products fit. (2³² segments are 6 TB.)
+const LARGEST: u64 = 1 << 32;
+/// Linux 2.6.22 takes two segments to an ACK at first.
+const FIRST_ACK_RATIO: u64 = 2 * 16;
