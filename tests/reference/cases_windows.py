@@ -6,6 +6,7 @@ from dataclasses import asdict
 from random import Random
 from typing import Any
 
+from counted import CountedCubic
 from windows import Controller, Cubic, Event, NewReno
 
 MSS = 1448
@@ -38,10 +39,21 @@ CUBIC: dict[str, Any] = {
     "reno_friendly": True,
     "reno_catches_up": True,
     "alpha_ecn": None,
+    "growth": "fluid",
     "abc_limit": 2,
     "slow_start": "standard",
     "grow_in_cwr": True,
 }
+#: What the controllers of Linux and ns-3 have in common.
+KERNEL = {
+    "base": "cwnd",
+    "rounding": "segments",
+    "reno_catches_up": False,
+    "abc_limit": None,
+    "grow_in_cwr": False,
+}
+LINUX = {**KERNEL, "growth": "linux", "beta": 717 / 1024}
+LINUX2622 = {**KERNEL, "growth": "linux-2.6.22", "beta": 819 / 1024}
 EVERY_PHASE = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
 
 #: The readings of ABE: what each changes, and who says so.
@@ -76,9 +88,10 @@ CUBIC_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         {"base": "cwnd", "beta_initial": 0.5},
     ),
     "ns-3": (
-        "ns-3 TcpCubic with UseAbe: 0.85 of the window in whole segments",
-        {"beta_ecn": 0.85, **EVERY_PHASE, "rounding": "segments"},
+        "ns-3 TcpCubic with UseAbe: 0.85 of the window in whole segments; growth as it counts",
+        {**KERNEL, "beta_ecn": 0.85, **EVERY_PHASE, "growth": "ns-3"},
     ),
+    "linux-2.6.22": ("Linux 2.6.22 tcp_cubic.c, as in ns-2.35", LINUX2622),
     "neqo": ("neqo cubic.rs: 0.85 of the window", {"beta_ecn": 0.85, **EVERY_PHASE}),
     "quicly": (
         "quicly cc-pico.c, CUBIC: 0.85 of the window; α and W_max follow the factor used",
@@ -240,7 +253,9 @@ def case(
     **more: Any,
 ) -> dict[str, Any]:
     """One case; `rows` drives the controller that this makes."""
-    kind: type[Controller] = Cubic if "c" in parameters else NewReno
+    kind: type[Controller] = NewReno
+    if "c" in parameters:
+        kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cases_counted
 import cases_queues
 import cases_timers
 import cases_windows
@@ -28,7 +29,11 @@ VERDICTS = {
 
 FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "newreno": ("controller", EXACT, cases_windows.newreno),
-    "cubic": ("controller", REAL, cases_windows.cubic),
+    "cubic": (
+        "controller",
+        REAL,
+        lambda: [*cases_windows.cubic(), *cases_counted.cubic()],
+    ),
     "hystart": ("controller", REAL, cases_windows.hystart),
     "rto": (
         "rto",

@@ -319,6 +319,9 @@ class Epoch:
 class Cubic(Controller):
     """RFC 9438, windows in segments."""
 
+    #: The least window that ECN leaves, segments (§ 4.6).
+    LEAST_AFTER_ECN = 1
+
     w_max: Decimal = Decimal(0)
     cwnd_prior: Decimal = Decimal(0)
     alpha_now: Decimal = field(init=False)
@@ -395,7 +398,7 @@ class Cubic(Controller):
         reduced = self.decreased(e, cause)
         # cwnd = max(ssthresh, 2) after a loss and max(ssthresh, 1) after ECE; never above what it
         # was (a reading).
-        least = 2 * self.mss if cause == "loss" else self.mss
+        least = (2 if cause == "loss" else self.LEAST_AFTER_ECN) * self.mss
         after = min(self.cwnd, Decimal(max(reduced, least)))
         self.ssthresh = Decimal(max(reduced, 2 * self.mss))
         self.cwnd_prior = cwnd

@@ -114,9 +114,10 @@ impl Cubic {
         let cwnd = self.bytes();
         let stage = self.slow_start.stage(cwnd < self.ssthresh);
         let reduced = self.decrease.reduced(path, cwnd, stage, cause);
-        let least = match cause {
-            Cause::Loss => min_ssthresh(path.mss),
-            Cause::Ecn => u64::from(path.mss),
+        let least = match (cause, &self.avoidance) {
+            (Cause::Ecn, Avoidance::Fluid(_)) => u64::from(path.mss),
+            // The window is the threshold in kernels, whatever the cause.
+            (Cause::Loss, _) | (Cause::Ecn, Avoidance::Counted(_)) => min_ssthresh(path.mss),
         };
         // A window below the least is not raised to it.
         let after = self.cwnd.min(reduced.max(least) as f64);

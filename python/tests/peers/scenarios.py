@@ -46,19 +46,14 @@ def _ns3(row: Row) -> Table:
     controllers: dict[str, Table] = {
         "TcpNewReno": {"kind": "newreno"},
         "TcpLinuxReno": {"kind": "newreno", "base": "cwnd"},
-        # It multiplies its window in whole segments (tcp-cubic.cc).
-        "TcpCubic": {
-            "kind": "cubic",
-            "base": "cwnd",
-            "rounding": "segments",
-            "reno_catches_up": False,
-        },
+        # Without UseAbe.
+        "TcpCubic": {"kind": "cubic", "preset": "ns-3", "beta_ecn": "none"},
     }
     if row.cells["cc"] not in controllers:
         raise NotExpressibleError(f"there is no {row.cells['cc'].removeprefix('Tcp')} here")
     controller = controllers[row.cells["cc"]]
     if row.flag("hystart"):
-        controller["slow_start"] = "hystart++"
+        controller["slow_start"] = "hystart"
     segment, packet = row.int("segment_bytes"), row.int("ip_packet_bytes")
     header = packet - segment + row.int("link_overhead_bytes")
     rate, edge = f"{row.cells['rate_mbps']} Mbit/s", f"{row.cells['access_rate_mbps']} Mbit/s"
@@ -156,9 +151,8 @@ def _ns2(row: Row) -> Table:
     controllers = {
         "TCP/Newreno": reno,
         "TCP/Sack1": reno,
-        # The CUBIC of Linux 2.6.22, which ns-2.35 has inside: β = 819/1024 (717/1024 came with
-        # 2.6.29).
-        "TCP/Linux/cubic": {"kind": "cubic", "base": "cwnd", "beta": 0.8, "reno_catches_up": False},
+        # The CUBIC of Linux 2.6.22, which ns-2.35 has inside.
+        "TCP/Linux/cubic": {"kind": "cubic", "preset": "linux-2.6.22"},
     }
     flows: Table = {
         "count": row.int("n_flows"),
@@ -230,7 +224,7 @@ def _linux(row: Row) -> Table:
     controllers: dict[str, Table] = {
         "reno": {"kind": "newreno"},
         "bpf_abe": {"kind": "newreno", "beta_ecn": 0.8, "ecn_in_slow_start": "beta-ecn"},
-        "cubic": {"kind": "cubic", "slow_start": "hystart", "reno_catches_up": False},
+        "cubic": {"kind": "cubic", "preset": "linux"},
     }
     # The kernel counts its window in whole segments, and every segment that an ACK acknowledges.
     controller: Table = controllers[row.cells["cc"]] | {

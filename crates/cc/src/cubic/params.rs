@@ -114,7 +114,7 @@ params! {
                 ..Reading::RFC
             });
         }
-        /// ns-3's TcpCubic with UseAbe: 0.85 of the window in every phase, in whole segments.
+        /// ns-3's TcpCubic with UseAbe: 0.85 of the window in every phase, in whole segments; growth as it counts.
         "ns-3" => |p| {
             p.set_reading(Reading {
                 rule: Rule {
@@ -124,7 +124,25 @@ params! {
                     rounding: Rounding::Segments,
                     ..RFC
                 },
-                ..Reading::RFC
+                growth: Growth::Ns3,
+                ..Reading::KERNEL
+            });
+        }
+        /// Linux 6.18 (tcp_cubic.c), which has no ABE: 717/1024 of the window in whole segments; growth as it counts; HyStart.
+        "linux" => |p| {
+            p.set_reading(Reading {
+                rule: Rule { beta: 717.0 / 1024.0, ..KERNEL },
+                growth: Growth::Linux,
+                slow_start: SlowStart::Classic,
+                ..Reading::KERNEL
+            });
+        }
+        /// Linux 2.6.22, the CUBIC of ns-2.35: 819/1024 of the window in whole segments; growth as it counts.
+        "linux-2.6.22" => |p| {
+            p.set_reading(Reading {
+                rule: Rule { beta: 819.0 / 1024.0, ..KERNEL },
+                growth: Growth::Linux2622,
+                ..Reading::KERNEL
             });
         }
         /// neqo (cubic.rs): 0.85 of the window in every phase.
@@ -176,7 +194,12 @@ struct Reading {
     rule: Rule,
     fast_convergence: bool,
     fast_convergence_point: FastConvergencePoint,
+    reno_catches_up: bool,
     alpha_ecn: Option<f64>,
+    growth: Growth,
+    abc_limit: Option<u32>,
+    slow_start: SlowStart,
+    grow_in_cwr: bool,
 }
 
 impl Reading {
@@ -184,7 +207,21 @@ impl Reading {
         rule: RFC,
         fast_convergence: true,
         fast_convergence_point: FastConvergencePoint::Beta,
+        reno_catches_up: true,
         alpha_ecn: None,
+        growth: Growth::Fluid,
+        abc_limit: Some(2),
+        slow_start: SlowStart::Standard,
+        grow_in_cwr: true,
+    };
+    /// What Linux and ns-3 have in common.
+    const KERNEL: Self = Self {
+        rule: KERNEL,
+        reno_catches_up: false,
+        growth: Growth::Linux,
+        abc_limit: None,
+        grow_in_cwr: false,
+        ..Self::RFC
     };
 }
 
@@ -201,10 +238,25 @@ impl Params {
     }
 
     const fn set_reading(&mut self, reading: Reading) {
-        let Reading { rule, fast_convergence, fast_convergence_point, alpha_ecn } = reading;
+        let Reading {
+            rule,
+            fast_convergence,
+            fast_convergence_point,
+            reno_catches_up,
+            alpha_ecn,
+            growth,
+            abc_limit,
+            slow_start,
+            grow_in_cwr,
+        } = reading;
         self.fast_convergence = fast_convergence;
         self.fast_convergence_point = fast_convergence_point;
+        self.reno_catches_up = reno_catches_up;
         self.alpha_ecn = alpha_ecn;
+        self.growth = growth;
+        self.abc_limit = abc_limit;
+        self.slow_start = slow_start;
+        self.grow_in_cwr = grow_in_cwr;
         let Rule { beta, beta_ecn, beta_initial, base, ecn_in_slow_start, rounding } = rule;
         self.beta = beta;
         self.beta_ecn = beta_ecn;
@@ -226,3 +278,5 @@ const RFC: Rule = Rule {
     ecn_in_slow_start: EcnInSlowStart::Beta,
     rounding: Rounding::Bytes,
 };
+/// The window itself, in whole segments.
+const KERNEL: Rule = Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..RFC };

@@ -1,0 +1,72 @@
+"""What happens to CUBIC as kernels count it, beyond what happens to every preset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cases_windows import CUBIC, CUBIC_PRESETS, LINUX, MS, MSS, Journey, case, script, wild
+
+if TYPE_CHECKING:
+    from windows import Controller
+
+
+def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str, Any]]:
+    """Cycles of loss and ECN with RTT samples, an ACK that ends recovery, and a timeout."""
+    j = Journey(c)
+    facts: dict[str, Any] = {"rtt_ms": rtt_ms, "rtt_ns": rtt_ms * MS}
+    for signal, phase in (("loss", "recovery"), ("ecn", "cwr"), ("loss", "recovery")):
+        j.rounds(rounds, acks=acks, **facts)
+        j.signal(signal)
+        j.rounds(1, acks=2, phase=phase, **facts)
+    j.rounds(rounds, acks=acks, **facts)
+    j.signal("timeout")
+    j.rounds(1, acks=1, phase="loss", **facts)
+    j.rounds(rounds, acks=acks, **facts)
+    return j.rows
+
+
+def cubic() -> list[dict[str, Any]]:
+    """A short, a middling and a long path for each way to count.
+
+    Linux's preset has HyStart, too; here it is without.
+    """
+    source = "Linux 6.18 tcp_cubic.c"
+    linux: dict[str, Any] = {**CUBIC, **LINUX}
+    ways: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+        ("linux without HyStart", source, linux, {}),
+        *(
+            (name, CUBIC_PRESETS[name][0], {**CUBIC, **CUBIC_PRESETS[name][1]}, {"preset": name})
+            for name in ("linux-2.6.22", "ns-3")
+        ),
+    ]
+    name = ways[0][0]
+    return [
+        case(
+            f"{name}: each signal in each stage",
+            source,
+            linux,
+            lambda c: script(c, 400),
+            segments=10,
+            ssthresh=None,
+        ),
+        case(
+            f"{name}: at random",
+            source,
+            linux,
+            lambda c: wild(c, 120),
+            segments=30,
+            ssthresh=45 * MSS,
+        ),
+    ] + [
+        case(
+            f"{name}: {rtt_ms} ms, {acks} ACKs a round trip",
+            source,
+            p,
+            lambda c, r=rtt_ms, n=rounds, a=acks: cycles(c, r, n, a),
+            segments=segments,
+            ssthresh=2 * MSS,
+            **more,
+        )
+        for name, source, p, more in ways
+        for rtt_ms, rounds, acks, segments in ((7, 20, 3, 4), (20, 15, 12, 24), (400, 14, 5, 60))
+    ]

@@ -1,0 +1,237 @@
+"""CUBIC as Linux, Linux 2.6.22 and ns-3 count it: whole segments, one after so many ACKs.
+
+From what the sources do: net/ipv4/tcp_cubic.c and tcp_cong.c of 6.18, those of 2.6.22 as in
+ns-2.35, and src/internet/model/tcp-cubic.cc of ns-3.44. Times are whole milliseconds (HZ = 1000)
+but in ns-3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from exact import AmbiguousError, floor, less, real, seconds
+from windows import Cubic
+
+if TYPE_CHECKING:
+    from windows import Event
+
+HZ = 1000
+MS = 1_000_000
+#: How long the vectors' idle times are.
+IDLE_NS = 3_000 * MS
+
+
+def root(cube: int) -> int:
+    """The whole part of a cube root."""
+    x = round(cube ** (1 / 3))
+    while x**3 > cube:
+        x -= 1
+    while (x + 1) ** 3 <= cube:
+        x += 1
+    if cube - x**3 < x or (x + 1) ** 3 - cube < x:
+        raise AmbiguousError(f"the root of {cube} is almost whole")
+    return x
+
+
+@dataclass
+class CountedCubic(Cubic):
+    """Names are the kernels'."""
+
+    #: The window is ssthresh, which is two at least, whatever the cause.
+    LEAST_AFTER_ECN = 2
+
+    cnt: int = 0
+    snd_cwnd_cnt: int = 0
+    last_max_cwnd: int = 0
+    epoch_start: int | None = None
+    origin: int = 0
+    k: Decimal = Decimal(0)
+    ack_cnt: int = 0
+    tcp_cwnd: int = 0
+    delay_min: int | None = None
+    last: tuple[int, int] | None = None
+    delayed_ack: int = 32
+    rest: int = 0
+    last_in_recovery: int = 0
+    stack: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.stack = self.p["growth"]
+        assert not self.p["reno_catches_up"]
+        assert self.p["alpha_ecn"] is None
+
+    def segments(self) -> int:
+        """The window."""
+        return floor(self.cwnd / self.mss)
+
+    def scale(self) -> int:
+        """beta_scale: eight times the windows of ACKs for which Reno gains a segment."""
+        if self.stack == "ns-3":
+            beta = real(self.p["beta"])
+            return floor(8 * (1024 + beta * 1024) / 3 / (1024 - beta * 1024))
+        b = round(self.p["beta"] * 1024)
+        return 8 * (1024 + b) // 3 // (1024 - b)
+
+    def on(self, e: Event) -> None:
+        """Linux moves the epoch on by an idle time, but not past now."""
+        super().on(e)
+        if e.event == "idle" and self.stack == "linux" and self.epoch_start is not None:
+            self.epoch_start = min(self.epoch_start + IDLE_NS, e.now_ns)
+
+    def on_restart(self) -> None:
+        """An idle time is no new epoch."""
+
+    def on_ack(self, e: Event) -> None:
+        """What pkts_acked takes note of, then the window."""
+        sample, guard = (e.srtt_ns, 10 * MS) if self.stack == "ns-3" else (e.rtt_ns, 1_000 * MS)
+        if sample is not None and (
+            self.epoch_start is None or e.now_ns - self.epoch_start >= guard
+        ):
+            self.delay_min = min(sample, self.delay_min or sample)
+        if self.stack == "ns-3":
+            # IncreaseWindow is called for the ACK that ends recovery, once the state is open. A
+            # controller learns of it one ACK later (a reading).
+            if e.phase == "open":
+                self.rest += self.last_in_recovery
+            self.last_in_recovery = e.acked if e.phase == "recovery" else 0
+        if self.stack == "linux-2.6.22" and e.phase == "open" and e.acked >= self.mss:
+            self.delayed_ack += e.acked // self.mss - (self.delayed_ack >> 4)
+        super().on_ack(e)
+
+    def in_slow_start(self) -> bool:
+        """2.6.22 is in slow start at the threshold, too."""
+        if self.stack == "linux-2.6.22":
+            return self.cwnd <= self.ssthresh
+        return super().in_slow_start()
+
+    def slow_start(self, e: Event) -> int:
+        """Past the threshold in 2.6.22, a segment for each ACK, and in ns-3."""
+        if self.stack == "linux":
+            return super().slow_start(e)
+        limit = self.mss if self.after_timeout or self.stack == "linux-2.6.22" else e.acked
+        self.cwnd += self.mss if self.stack == "linux-2.6.22" else min(e.acked, limit)
+        if not less(self.cwnd, self.ssthresh):
+            self.end_slow_start()
+        return 0
+
+    def avoid(self, e: Event, n: int) -> None:
+        """tcp_cong_avoid_ai and its relatives."""
+        self.rest += n
+        acked, self.rest = divmod(self.rest, self.mss)
+        grown = 0
+        if self.stack == "linux":
+            self.update(e, acked)
+            if self.snd_cwnd_cnt >= self.cnt:
+                self.snd_cwnd_cnt = 0
+                grown = 1
+            self.snd_cwnd_cnt += acked
+            while self.snd_cwnd_cnt >= self.cnt:
+                self.snd_cwnd_cnt -= self.cnt
+                grown += 1
+        elif self.stack == "linux-2.6.22":
+            self.update(e, 1)
+            if self.snd_cwnd_cnt >= self.cnt:
+                self.snd_cwnd_cnt = 0
+                grown = 1
+            else:
+                self.snd_cwnd_cnt += 1
+        elif acked > 0:
+            self.snd_cwnd_cnt += acked
+            self.update(e, acked)
+            if self.snd_cwnd_cnt >= self.cnt:
+                self.snd_cwnd_cnt -= self.cnt
+                grown = 1
+        self.cwnd += grown * self.mss
+
+    def update(self, e: Event, acked: int) -> None:
+        """bictcp_update."""
+        cwnd = self.segments()
+        self.ack_cnt += acked
+        now = e.now_ns // MS
+        cubic = True
+        if self.stack != "ns-3":
+            if self.last is not None and self.last[0] == cwnd and now - self.last[1] <= HZ // 32:
+                return
+            same_tick = self.last is not None and self.last[1] == now
+            if self.stack == "linux" and self.epoch_start is not None and same_tick:
+                cubic = False
+            else:
+                self.last = (cwnd, now)
+        if cubic:
+            self.cubic(e.now_ns, cwnd, acked)
+        if self.p["reno_friendly"]:
+            delta = cwnd * self.scale() >> 3
+            while self.ack_cnt > delta:
+                self.ack_cnt -= delta
+                self.tcp_cwnd += 1
+            if self.tcp_cwnd > cwnd:
+                self.cnt = min(self.cnt, cwnd // (self.tcp_cwnd - cwnd))
+        if self.stack == "linux-2.6.22":
+            self.cnt = max((self.cnt << 4) // self.delayed_ack, 1)
+        else:
+            self.cnt = max(self.cnt, 2)
+
+    def cubic(self, now_ns: int, cwnd: int, acked: int) -> None:
+        """The part that looks at the clock."""
+        c = round(self.p["c"] * 1024)
+        if self.epoch_start is None:
+            self.epoch_start = now_ns
+            self.ack_cnt = acked
+            self.tcp_cwnd = cwnd
+            below = self.last_max_cwnd - cwnd
+            self.origin = max(self.last_max_cwnd, cwnd)
+            if below <= 0:
+                self.k = Decimal(0)
+            elif self.stack == "ns-3":
+                self.k = (below / real(self.p["c"])) ** (Decimal(1) / 3)
+            else:
+                self.k = Decimal(root((1 << 40) // c * below))
+        if self.stack == "ns-3":
+            t = seconds(now_ns + (self.delay_min or 0) - self.epoch_start)
+            far = t - self.k
+            exact = real(self.p["c"]) * abs(far) ** 3
+            # It is not negative, so near the plateau nothing is ambiguous.
+            distance = floor(exact) if exact > Decimal("0.5") else 0
+        else:
+            up = MS - 1 if self.stack == "linux" else 0
+            ticks = now_ns // MS - self.epoch_start // MS + ((self.delay_min or 0) + up) // MS
+            far = Decimal((ticks << 10) // HZ) - self.k
+            distance = c * abs(int(far)) ** 3 >> 40
+        target = self.origin + (distance if far >= 0 else -distance)
+        self.cnt = cwnd // (target - cwnd) if target > cwnd else 100 * cwnd
+        if self.stack != "linux-2.6.22":
+            if self.last_max_cwnd == 0:
+                self.cnt = min(self.cnt, 20)
+            return
+        if self.delay_min is not None and far >= 0:
+            # max_increment = 16 a tenth of a second; delay_min is kept times eight.
+            eight = self.delay_min // MS * 8
+            self.cnt = max(self.cnt, cwnd * HZ * 8 // (10 * 16 * eight))
+        if self.last_max_cwnd == 0:
+            self.cnt = 50
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """recalc_ssthresh; the window as in the RFC (a reading: the transport's part)."""
+        cwnd = self.segments()
+        if self.p["fast_convergence"] and cwnd < self.last_max_cwnd:
+            self.last_max_cwnd = floor(cwnd * (1 + real(self.p["beta"])) / 2)
+        else:
+            self.last_max_cwnd = cwnd
+        self.epoch_start = None
+        if self.stack != "ns-3":
+            self.snd_cwnd_cnt = 0
+        super().reduce(e, cause)
+
+    def on_timeout(self, e: Event) -> None:
+        """bictcp_reset, CubicReset."""
+        super().on_timeout(e)
+        self.epoch_start = None
+        self.delay_min = None
+        if self.stack != "ns-3":
+            self.last_max_cwnd = 0
+            self.snd_cwnd_cnt = 0
+            self.last = None
+            self.delayed_ack = 32
