@@ -18,7 +18,7 @@ enum Stage {
 
 /// A controller with 101 segments in the stage.
 fn at(kind: &str, preset: &str, stage: Stage) -> Script {
-    let p = params(kind, &[("preset", text(preset))]);
+    let p = params(kind, &[("preset", text(preset)), ("slow_start", text("standard"))]);
     let s = match stage {
         Stage::First => Script::new(&p, &start(CWND)),
         Stage::Avoidance => Script::new(&p, &avoiding(CWND)),

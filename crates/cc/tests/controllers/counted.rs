@@ -1,0 +1,94 @@
+//! CUBIC as kernels count it, against their sources' arithmetic by hand.
+
+use cwnd_cc::{Phase, Signal};
+use cwnd_units::{Duration, Value};
+
+use crate::script::{MSS, Script, avoiding, params, text};
+
+/// A window in congestion avoidance that was just reduced, RTT 20 ms; the ACKs come a millisecond apart.
+fn reduced(preset: &str, segments: u64) -> Script {
+    let p = params("cubic", &[("preset", text(preset))]);
+    let mut s = Script::with_rtt(&p, &avoiding(segments), Duration::from_millis(20));
+    s.ack(MSS);
+    s.signal(Signal::Loss);
+    s
+}
+
+/// At which ACKs the window becomes larger, and how large, in so many of them.
+fn steps(s: &mut Script, acks: u32) -> Vec<(u32, f64)> {
+    let mut seen = Vec::new();
+    for number in 1..=acks {
+        let before = s.cwnd();
+        s.path.now += Duration::from_millis(1);
+        s.ack(MSS);
+        if s.cwnd() > before {
+            seen.push((number, s.cwnd()));
+        }
+    }
+    seen
+}
+
+/// Of 20 segments 20 · 717 / 1024 = 14 are left; K is ∛(6 · 2⁴⁰ / 410) = 2524 / 1024 s. The first ACK sees t = 20: the
+/// function lies 410 · 2504³ / 2⁴⁰ = 5.8 below 20, cut to 5, so the target is 15 and 14 ACKs are asked for. At 15 the target
+/// is no larger, and 1500 are asked for; Reno gains with every 15 · 15 / 8 = 28 ACKs, counted from the reduction, and is
+/// looked at 32 ms after the last look: with the 47th ACK it has 15, with the 79th 16, which asks for 15, long counted.
+#[test]
+fn linux_truncates_its_target_and_looks_at_renos_window_32_times_a_second() {
+    let mut s = reduced("linux", 20);
+    assert_eq!(s.cwnd(), 14.0);
+    assert_eq!(steps(&mut s, 80), [(14, 15.0), (79, 16.0)]);
+}
+
+/// Of 20 segments 20 · 819 / 1024 = 15 are left, which is the threshold: the first ACK is slow start's. At 16 the function
+/// lies 410 · 2185³ / 2⁴⁰ = 3.9 below 20, cut to 3, which asks for 16 ACKs; the ratio of segments to ACKs, 31/16, makes that 8,
+/// and one more than that is waited for.
+#[test]
+fn linux_2_6_22_starts_slowly_at_the_threshold_and_takes_an_ack_for_nearly_two_segments() {
+    let mut s = reduced("linux-2.6.22", 20);
+    assert_eq!(s.cwnd(), 15.0);
+    assert_eq!(steps(&mut s, 10), [(1, 16.0), (10, 17.0)]);
+}
+
+/// Of 100 segments 70 are left; K is ∛(30 / 0.4) = 4.2 s, and the function lies 0.4 · 4.1³ = 27.9 below 100, cut to 27: 70 / 3
+/// = 23 ACKs are asked for.
+fn reduced_in_ns_3() -> Script {
+    let p = params("cubic", &[("preset", text("ns-3")), ("reno_friendly", Value::Bool(false))]);
+    Script::new(&p, &avoiding(100))
+}
+
+/// How many ACKs a segment takes.
+fn acks_for_a_segment(s: &mut Script) -> u32 {
+    let before = s.cwnd();
+    let mut acks = 0;
+    while s.cwnd() == before {
+        s.ack(MSS);
+        acks += 1;
+    }
+    acks
+}
+
+#[test]
+fn ns_3_keeps_what_it_counted_when_the_window_is_reduced() {
+    let mut s = reduced_in_ns_3();
+    s.signal(Signal::Loss);
+    assert_eq!(acks_for_a_segment(&mut s), 23);
+
+    let mut s = reduced_in_ns_3();
+    for _ in 0..19 {
+        s.ack(MSS);
+    }
+    assert_eq!(s.cwnd(), 100.0);
+    s.signal(Signal::Loss);
+    assert_eq!(acks_for_a_segment(&mut s), 23 - 19);
+}
+
+#[test]
+fn ns_3_counts_the_ack_that_ends_recovery() {
+    let mut s = reduced_in_ns_3();
+    s.signal(Signal::Loss);
+    s.path.phase = Phase::Recovery;
+    s.ack(3 * MSS);
+    s.ack(10 * MSS);
+    s.path.phase = Phase::Open;
+    assert_eq!(acks_for_a_segment(&mut s), 23 - 10);
+}
