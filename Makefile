@@ -18,7 +18,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev test test-rust test-long test-python lint lint-rust lint-python format fresh docs vectors bench wheel clean
+.PHONY: help run build dev test test-rust test-long test-python lint lint-rust lint-python format fresh docs vectors bench bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ vectors: $(VENV)/installed ## Compute the algorithm vectors again
 
 bench: build ## Measure packets per CPU second and peak memory
 	@$(BIN)/python benches/run.py $(ARGS)
+
+bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
+	@$(BIN)/python benches/waiting.py $(ARGS)
 
 wheel: $(VENV)/installed ## Build a wheel in dist/
 	$(BIN)/maturin build --release --out dist

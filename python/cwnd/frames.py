@@ -30,8 +30,8 @@ _RUN_COLUMNS = (
     "digest",
     "n",
 )
-#: Rows of all tables together that make a batch: some 50 MB.
-_BATCH_ROWS = 1 << 18
+#: Rows of all tables together that make a batch: some 100 MB.
+_BATCH_ROWS = 1 << 19
 #: What keeps an axis apart from a column that has its name.
 _AXIS_PREFIX = "axis_"
 

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import sys
+import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -44,6 +45,8 @@ _AT_FDCWD = -100
 #: From so many files on the whole file system is synchronised at once: one wait instead of one for
 #: each file.
 _MANY_FILES = 100
+#: Files that are synchronised at a time.
+_SYNCS = 16
 
 
 def save(
@@ -315,10 +318,28 @@ def _sync_tree(root: Path) -> None:
     found = [Path(directory, name) for directory, _, files in os.walk(root) for name in files]
     if len(found) > _MANY_FILES and _sync_file_system(root):
         return
-    for path in found:
-        _sync(path)
-    for directory, _, _ in os.walk(root, topdown=False):
-        _sync(Path(directory))
+    _sync_all(found)
+    _sync_all([Path(directory) for directory, _, _ in os.walk(root)])
+
+
+def _sync_all(paths: list[Path]) -> None:
+    # Those that wait together share a commit of the file system's journal.
+    queue, failures = iter(paths), list[OSError]()
+
+    def work() -> None:
+        try:
+            while (path := next(queue, None)) is not None:
+                _sync(path)
+        except OSError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in paths[:_SYNCS]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def _sync_file_system(root: Path) -> bool:

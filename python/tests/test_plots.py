@@ -231,3 +231,26 @@ def test_datagrams_have_no_windows_to_draw(tmp_path: Path):
         run.plot("timeseries")
     run.save(tmp_path / "out")
     assert {p.stem for p in (tmp_path / "out/plots").iterdir()} == {"qdelay"}
+
+
+@pytest.mark.parametrize("name", ["short", "sweep"])
+def test_a_command_draws_what_the_library_draws(saved: Cli, tmp_path: Path, name: str):
+    # A command imports matplotlib without its documentation; the library, for readers, with it.
+    assert saved("plot", name).code == 0
+    cwnd.Run.load(saved.directory / name).save(tmp_path / "library")
+
+    files = sorted((tmp_path / "library" / "plots").iterdir())
+    assert len(files) >= 4
+    for file in files:
+        assert (saved.directory / name / "plots" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_layout_without_drawing_is_that_of_a_drawing(short: cwnd.Run):
+    laid_out, drawn = short.plot("timeseries"), short.plot("timeseries")
+
+    picture = style.png(laid_out)
+
+    with style.styled():
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+    assert style.png(drawn) == picture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from cwnd.cli import output
+from cwnd.cli import lean, output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def plot(
         output_dir: Where the files go; the plots of the result if not given.
         json: Machine-readable output.
     """
+    lean.import_matplotlib()
     from cwnd import plots, store
 
     run = store.load(directory, samples_on_disk=True)

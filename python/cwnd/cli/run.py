@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from cwnd.cli import output
+from cwnd.cli import lean, output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def run(
             place = scratch / store.PCAP if pcap else None
             captured = captures(pcap, plan.points, place) if place else None
             result = _execute(plan, threads, captured, scratch, silent=quiet or json, check=check)
+            if plots:
+                lean.import_matplotlib()
             result.save(target, plots=plots, pcap=place)
         if json:
             documents.append(_document(result, target))

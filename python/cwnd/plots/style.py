@@ -134,8 +134,9 @@ def render(figure: Figure, *formats: str) -> dict[str, bytes]:
     rendered = {}
     with styled():
         # savefig would lay the panels out twice for each format, which takes most of its time.
-        figure.draw_without_rendering()
         layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
         figure.set_layout_engine("none")
         try:
             for kind in formats:

@@ -1,0 +1,214 @@
+"""Measures what a user waits for: the start of the program, sweeps on all cores, very short runs.
+
+Every measurement is a whole process, `cwnd` as users have it, figures and files included unless the
+row says otherwise. Rows take turns, so that a slow moment of the machine does not fall on one of
+them alone; how busy other programs kept the machine meanwhile is told below the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+SCENARIOS = Path(__file__).resolve().parent / "scenarios"
+REPEATS = 5
+#: Of the sweeps, which take long.
+LONG_REPEATS = 3
+#: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
+MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+#: Seconds for the start, from key to prompt.
+HELP_BAR_S, TINY_BAR_S = 0.150, 0.400
+#: Of the cores that a sweep of long runs keeps busy.
+EFFICIENCY_BAR = 0.95
+#: Seconds for 10,000 short runs on two cores.
+SHORT_BAR_S = 30.0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One process."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one command."""
+
+    what: str
+    wall_s: float
+    #: Fastest and slowest repeat.
+    wall_s_range: tuple[float, float]
+    cpu_s: float
+    peak_mib: float
+    repeats: int
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What was promised, and what was found."""
+
+    what: str
+    found: float
+    bar: float
+    unit: str
+    met: bool
+
+
+def main() -> int:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="of the start")
+    parser.add_argument("--long-repeats", type=int, default=LONG_REPEATS, help="of the sweeps")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    if options.repeats < 1 or options.long_repeats < 1:
+        parser.error("repeats are whole numbers from 1 on")
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = cores or 1
+    start = {
+        "cwnd --help": ["--help"],
+        "cwnd run tiny": ["run", scenario("tiny")],
+        "cwnd run tiny, no plots": ["run", scenario("tiny"), "--no-plots"],
+    }
+    sweeps = {
+        "64 runs, 1 core": ["run", scenario("cells-64"), "--no-plots", "-j", "1"],
+        f"64 runs, {cores} cores": ["run", scenario("cells-64"), "--no-plots", "-j", str(cores)],
+        f"10,000 runs, {cores} cores": ["run", scenario("cells-10000")],
+    }
+    others = OtherPrograms()
+    rows = [*take_turns(start, options.repeats), *take_turns(sweeps, options.long_repeats)]
+    busy = others.cores()
+    bars = judged(rows, cores)
+    if options.json:
+        document = {
+            "rows": [asdict(row) for row in rows],
+            "bars": [asdict(bar) for bar in bars],
+            "others_cores": busy,
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        show(rows, bars, busy)
+    return 0
+
+
+def scenario(name: str) -> str:
+    """A scenario of the benches."""
+    return str(SCENARIOS / f"{name}.toml")
+
+
+def take_turns(commands: dict[str, list[str]], repeats: int) -> list[Row]:
+    """Measures each command once, then each again."""
+    measured: dict[str, list[Measurement]] = {what: [] for what in commands}
+    for repeat in range(repeats):
+        for what, arguments in commands.items():
+            progress(f"{what}, {repeat + 1} of {repeats}")
+            measured[what].append(measure(arguments))
+    progress("")
+    return [row(what, found) for what, found in measured.items()]
+
+
+def measure(arguments: list[str]) -> Measurement:
+    """Runs `cwnd` in an empty directory and asks the kernel what it took."""
+    command = [sys.executable, "-m", "cwnd", *arguments]
+    with tempfile.TemporaryDirectory() as directory:
+        started = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=directory) as child:
+            _, status, usage = os.wait4(child.pid, 0)
+            wall_s = time.perf_counter() - started
+            child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"error: {' '.join(command)} failed with exit code {child.returncode}")
+    return Measurement(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * MAXRSS_BYTES)
+
+
+def row(what: str, found: list[Measurement]) -> Row:
+    """Takes the medians."""
+    walls = [each.wall_s for each in found]
+    return Row(
+        what=what,
+        wall_s=statistics.median(walls),
+        wall_s_range=(min(walls), max(walls)),
+        cpu_s=statistics.median(each.cpu_s for each in found),
+        peak_mib=statistics.median(each.peak_bytes for each in found) / 2**20,
+        repeats=len(found),
+    )
+
+
+def judged(rows: list[Row], cores: int) -> list[Bar]:
+    """Compares with what was promised."""
+    help_, tiny, _, one, all_, short = rows
+    speedup = one.wall_s / all_.wall_s
+    least = EFFICIENCY_BAR * cores
+    return [
+        Bar("cwnd --help", help_.wall_s, HELP_BAR_S, "s", help_.wall_s < HELP_BAR_S),
+        Bar("cwnd run tiny", tiny.wall_s, TINY_BAR_S, "s", tiny.wall_s < TINY_BAR_S),
+        Bar(f"64 runs, 1 core / {cores} cores", speedup, least, "×", speedup >= least),
+        Bar("10,000 runs", short.wall_s, SHORT_BAR_S, "s", short.wall_s < SHORT_BAR_S),
+    ]
+
+
+class OtherPrograms:
+    """How much of the machine programs took that are not ours."""
+
+    def __init__(self) -> None:
+        self._began = self._cpu_s()
+
+    def cores(self) -> float | None:
+        """Cores kept busy since the beginning; `None` where the system does not tell."""
+        now = self._cpu_s()
+        if now is None or self._began is None:
+            return None
+        (wall, busy, ours), (wall0, busy0, ours0) = now, self._began
+        return max(0.0, (busy - busy0 - (ours - ours0)) / (wall - wall0))
+
+    @staticmethod
+    def _cpu_s() -> tuple[float, float, float] | None:
+        """Wall time, CPU time of all programs, CPU time of this one and its children."""
+        try:
+            text = Path("/proc/stat").read_text(encoding="ascii")
+        except OSError:
+            return None
+        # proc(5): user, nice, system, idle, iowait, irq, softirq, steal, in ticks.
+        ticks = [int(field) for field in text.split("\n", 1)[0].split()[1:9]]
+        busy = sum(ticks) - ticks[3] - ticks[4]
+        times = os.times()
+        return time.monotonic(), busy / os.sysconf("SC_CLK_TCK"), sum(times[:4])
+
+
+def progress(text: str) -> None:
+    """Says on a terminal what is being measured."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
+
+
+def show(rows: list[Row], bars: list[Bar], busy: float | None) -> None:
+    """Prints the tables."""
+    print(f"{'command':<26} {'wall s':>8} {'min–max':>13} {'CPU s':>7} {'peak MiB':>9}")
+    for each in rows:
+        low, high = each.wall_s_range
+        print(
+            f"{each.what:<26} {each.wall_s:>8.3f} {f'{low:.3f}–{high:.3f}':>13}"
+            f" {each.cpu_s:>7.2f} {each.peak_mib:>9.0f}"
+        )
+    print(f"\n{'bar':<26} {'found':>8} {'bar':>8}")
+    for bar in bars:
+        verdict = "" if bar.met else "  missed"
+        print(f"{bar.what:<26} {bar.found:>6.3g} {bar.unit} {bar.bar:>6.3g} {bar.unit}{verdict}")
+    if busy is not None:
+        print(f"\nOther programs kept {busy:.2f} cores busy meanwhile.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
