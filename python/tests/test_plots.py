@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
@@ -245,12 +246,15 @@ def test_a_command_draws_what_the_library_draws(saved: Cli, tmp_path: Path, name
         assert (saved.directory / name / "plots" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_a_layout_without_drawing_is_that_of_a_drawing(short: cwnd.Run):
-    laid_out, drawn = short.plot("timeseries"), short.plot("timeseries")
-
-    picture = style.png(laid_out)
+@pytest.mark.parametrize("figure", ["sweep", "windows", "qdelay"])
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_figure_is_what_matplotlib_itself_would_save(sweep: cwnd.Run, figure: str, kind: str):
+    out = io.BytesIO()
 
     with style.styled():
-        drawn.draw_without_rendering()
-        drawn.set_layout_engine("none")
-    assert style.png(drawn) == picture
+        saved = sweep.plot(figure)
+        saved.draw_without_rendering()
+        saved.set_layout_engine("none")
+        saved.savefig(out, format=kind, metadata=style._METADATA[kind])
+
+    assert style.render(sweep.plot(figure), kind)[kind] == out.getvalue()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 #: Width of a figure over both columns of a paper, in inches.
 WIDTH = 7.16
-#: Resolution of the PNG; the SVG has none.
+#: Resolution of the PNG.
 DPI = 200
+#: The unit of the SVG is the point.
+_SVG_DPI = 72
 
 # The palette of Okabe & Ito, ordered so that neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
@@ -59,6 +62,7 @@ _RC: dict[Any, Any] = {
     "ytick.major.width": 0.6,
 }
 
+_CANVASES = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG}
 #: What matplotlib would add to a file and must not.
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
@@ -133,16 +137,20 @@ def render(figure: Figure, *formats: str) -> dict[str, bytes]:
     """The figure in these formats, without dates and versions: the same figure, the same bytes."""
     rendered = {}
     with styled():
-        # savefig would lay the panels out twice for each format, which takes most of its time.
-        layout = figure.get_layout_engine()
+        # savefig would lay the panels out anew for each format, and draw each of them twice.
+        canvas, dpi, layout = figure.canvas, figure.dpi, figure.get_layout_engine()
         if layout is not None:
             layout.execute(figure)
         figure.set_layout_engine("none")
         try:
             for kind in formats:
                 out = io.BytesIO()
-                figure.savefig(out, format=kind, metadata=_METADATA[kind])
+                figure.dpi = DPI if kind == "png" else _SVG_DPI
+                drawn: Any = _CANVASES[kind](figure)
+                getattr(drawn, f"print_{kind}")(out, metadata=_METADATA[kind])
                 rendered[kind] = out.getvalue()
         finally:
+            figure.set_canvas(canvas)
+            figure.dpi = dpi
             figure.set_layout_engine(layout)
     return rendered
