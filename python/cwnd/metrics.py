@@ -159,20 +159,21 @@ def summarise(
 ) -> pl.DataFrame:
     """Aggregates runs over seeds: n, and of each metric the mean and the half-width of its CI."""
     columns = list(METRICS) if metrics is None else list(metrics)
-    summary = []
-    for key, part in groups(rows, by):
-        row: dict[str, object] = {**key, "n": part.height}
-        for column in columns:
-            estimate = Estimate.of(values_of(part, column))
-            row[column] = None if estimate is None else estimate.mean
-            row[f"{column}_ci95"] = None if estimate is None else estimate.half_width
-        summary.append(row)
-    schema: dict[str, pl.DataType | type[pl.DataType]] = {name: rows.schema[name] for name in by}
-    schema["n"] = pl.Int64
+    # One pass over all points: a sweep may have tens of thousands.
+    values = [pl.col(column).cast(pl.Float64).drop_nulls() for column in columns]
+    count = pl.len().cast(pl.Int64).alias("n")
+    if by:
+        points = rows.group_by(list(by), maintain_order=True).agg(count, *values)
+    else:
+        points = rows.select(count, *(each.implode() for each in values)).filter(pl.col("n") > 0)
+    summary = points.select(*by, "n").to_dict()
     for column in columns:
-        schema[column] = pl.Float64
-        schema[f"{column}_ci95"] = pl.Float64
-    return pl.DataFrame(summary, schema=schema)
+        estimates = [Estimate.of(each) for each in points[column].to_list()]
+        means = [None if each is None else each.mean for each in estimates]
+        widths = [None if each is None else each.half_width for each in estimates]
+        summary[column] = pl.Series(means, dtype=pl.Float64)
+        summary[f"{column}_ci95"] = pl.Series(widths, dtype=pl.Float64)
+    return pl.DataFrame(summary)
 
 
 def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:
