@@ -8,6 +8,9 @@ param_enum! {
         /// RFC 9937 as Linux has it: a segment more only while recovery makes good progress (SafeACK), in whole
         /// segments, in proportion to the window instead of what is in flight.
         Linux = "linux",
+        /// No proportion: a segment for every two delivered until no more than ssthresh is in flight, whatever the factor;
+        /// then the window holds (rate halving, as ns-2's TCP-Linux does it).
+        Halving = "halving",
     }
 }
 
@@ -50,6 +53,12 @@ impl Prr {
     pub fn on_ack(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) {
         let PrrAck { delivered, pipe, safe } = ack;
         self.delivered += delivered;
+        if self.rule == PrrRule::Halving {
+            // tcp-linux.cc, send_much: one goes for the first ACK and for every second after it, or all that fits.
+            let half = self.delivered.div_ceil(2 * mss) * mss;
+            self.quota = half.saturating_sub(self.out).max(ssthresh.saturating_sub(pipe));
+            return;
+        }
         let linux = self.rule == PrrRule::Linux;
         self.quota = if pipe > ssthresh {
             // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
@@ -86,6 +95,27 @@ impl Prr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By hand: from 20 segments to 16, none lost. A segment goes for the ACKs 1, 3, 5 and 7, and each lets what is in flight
+    /// shrink by one for two; with the eighth ACK 16 are left, and from then on a segment goes for each.
+    #[test]
+    fn rate_halving_sends_for_every_second_ack_until_it_is_down() {
+        let (mss, ssthresh) = (1000, 16_000);
+        let mut prr = Prr::new(PrrRule::Halving, 20 * mss, mss);
+        let mut pipe = 20 * mss;
+        let mut went = Vec::new();
+        for number in 1..=12 {
+            pipe -= mss;
+            prr.on_ack(PrrAck { delivered: mss, pipe, safe: true }, ssthresh, mss);
+            while prr.allows(mss) {
+                prr.on_sent(mss);
+                pipe += mss;
+                went.push(number);
+            }
+        }
+        assert_eq!(went, [1, 3, 5, 7, 9, 10, 11, 12]);
+        assert_eq!(pipe, ssthresh);
+    }
 
     /// A window of 20 segments of which one is lost, ssthresh 10 (RFC 6937 § 4's first example): while more than
     /// ssthresh is in flight one segment goes out for every two delivered, and then flight settles at ssthresh.

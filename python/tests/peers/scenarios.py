@@ -174,6 +174,9 @@ def _ns2(row: Row) -> Table:
             "ecn": row.flag("ecn"),
         },
     }
+    if row.cells["tcp"].startswith("TCP/Linux/"):
+        # It comes down by rate halving, after losses and ECN-echoes.
+        flows["endpoint"] |= {"prr": True, "prr_rule": "halving", "prr_on_ecn": True}
     if row.cells["start_mode"] == "uniform":
         flows["start"] = f"uniform(0 s, {row.cells['start_span_s']} s)"
     else:

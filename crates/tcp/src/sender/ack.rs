@@ -248,7 +248,7 @@ impl Sender {
         let sack = params.recovery == Recovery::Sack;
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
         let recover_fs = match params.prr_rule {
-            PrrRule::Rfc6937 => self.high - self.una,
+            PrrRule::Rfc6937 | PrrRule::Halving => self.high - self.una,
             PrrRule::Linux => before,
         };
         // A reduction that is under way goes on.
