@@ -2,7 +2,8 @@
 
 Every measurement is a whole process, `cwnd` as users have it, figures and files included unless the
 row says otherwise. Rows take turns, so that a slow moment of the machine does not fall on one of
-them alone; how busy other programs kept the machine meanwhile is told below the table.
+them alone; the last column tells how many cores other programs kept busy meanwhile: what they take
+is not there for a sweep to use.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Measurement:
     wall_s: float
     cpu_s: float
     peak_bytes: int
+    #: Cores that other programs kept busy meanwhile; `None` where the system does not tell.
+    others_cores: float | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Row:
     wall_s_range: tuple[float, float]
     cpu_s: float
     peak_mib: float
+    others_cores: float | None
     repeats: int
 
 
@@ -87,19 +91,13 @@ def main() -> int:
         f"64 runs, {cores} cores": ["run", scenario("cells-64"), "--no-plots", "-j", str(cores)],
         f"10,000 runs, {cores} cores": ["run", scenario("cells-10000")],
     }
-    others = OtherPrograms()
     rows = [*take_turns(start, options.repeats), *take_turns(sweeps, options.long_repeats)]
-    busy = others.cores()
     bars = judged(rows, cores)
     if options.json:
-        document = {
-            "rows": [asdict(row) for row in rows],
-            "bars": [asdict(bar) for bar in bars],
-            "others_cores": busy,
-        }
+        document = {"rows": [asdict(row) for row in rows], "bars": [asdict(bar) for bar in bars]}
         print(json.dumps(document, indent=2))
     else:
-        show(rows, bars, busy)
+        show(rows, bars)
     return 0
 
 
@@ -123,25 +121,32 @@ def measure(arguments: list[str]) -> Measurement:
     """Runs `cwnd` in an empty directory and asks the kernel what it took."""
     command = [sys.executable, "-m", "cwnd", *arguments]
     with tempfile.TemporaryDirectory() as directory:
-        started = time.perf_counter()
+        others, started = OtherPrograms(), time.perf_counter()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=directory) as child:
             _, status, usage = os.wait4(child.pid, 0)
             wall_s = time.perf_counter() - started
             child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         sys.exit(f"error: {' '.join(command)} failed with exit code {child.returncode}")
-    return Measurement(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * MAXRSS_BYTES)
+    return Measurement(
+        wall_s=wall_s,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        peak_bytes=usage.ru_maxrss * MAXRSS_BYTES,
+        others_cores=others.cores(),
+    )
 
 
 def row(what: str, found: list[Measurement]) -> Row:
     """Takes the medians."""
     walls = [each.wall_s for each in found]
+    others = [each.others_cores for each in found if each.others_cores is not None]
     return Row(
         what=what,
         wall_s=statistics.median(walls),
         wall_s_range=(min(walls), max(walls)),
         cpu_s=statistics.median(each.cpu_s for each in found),
         peak_mib=statistics.median(each.peak_bytes for each in found) / 2**20,
+        others_cores=statistics.median(others) if others else None,
         repeats=len(found),
     )
 
@@ -193,21 +198,22 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", flush=True, file=sys.stderr)
 
 
-def show(rows: list[Row], bars: list[Bar], busy: float | None) -> None:
+def show(rows: list[Row], bars: list[Bar]) -> None:
     """Prints the tables."""
-    print(f"{'command':<26} {'wall s':>8} {'min–max':>13} {'CPU s':>7} {'peak MiB':>9}")
+    print(
+        f"{'command':<26} {'wall s':>8} {'min–max':>13} {'CPU s':>7} {'peak MiB':>9} {'others':>7}"
+    )
     for each in rows:
         low, high = each.wall_s_range
+        others = "" if each.others_cores is None else f"{each.others_cores:.2f}"
         print(
             f"{each.what:<26} {each.wall_s:>8.3f} {f'{low:.3f}–{high:.3f}':>13}"
-            f" {each.cpu_s:>7.2f} {each.peak_mib:>9.0f}"
+            f" {each.cpu_s:>7.2f} {each.peak_mib:>9.0f} {others:>7}"
         )
     print(f"\n{'bar':<26} {'found':>8} {'bar':>8}")
     for bar in bars:
         verdict = "" if bar.met else "  missed"
         print(f"{bar.what:<26} {bar.found:>6.3g} {bar.unit} {bar.bar:>6.3g} {bar.unit}{verdict}")
-    if busy is not None:
-        print(f"\nOther programs kept {busy:.2f} cores busy meanwhile.")
 
 
 if __name__ == "__main__":
