@@ -121,11 +121,67 @@ def _default_places(value: float, digits: int) -> int:
     return min(4, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """A table before it is drawn: on a terminal, or on a page."""
+
+    title: str
+    #: What its caption says.
+    about: list[str]
+    #: How many columns, from the left, say which row it is.
+    keys: int
+    headings: list[str]
+    rows: list[tuple[str, ...]]
+
+    @property
+    def caption(self) -> str:
+        """What a reader should know about it."""
+        return "; ".join(self.about)
+
+    def starts_block(self, index: int) -> bool:
+        """Whether the outermost of several keys changes at this row."""
+        return self.keys > 1 and index > 0 and self.rows[index][0] != self.rows[index - 1][0]
+
+    def rich(self) -> Table:
+        """The table for a terminal."""
+        table = Table(
+            title=self.title,
+            caption=self.caption,
+            box=box.SIMPLE_HEAD,
+            header_style="bold",
+            title_style="bold",
+            caption_style="dim",
+            pad_edge=False,
+        )
+        for index, heading in enumerate(self.headings):
+            if index < self.keys:
+                table.add_column(heading)
+            else:
+                table.add_column(heading, justify="right", no_wrap=True)
+        for index, row in enumerate(self.rows):
+            # A line between the blocks of the outermost axis makes a long table readable.
+            if self.starts_block(index):
+                table.add_section()
+            table.add_row(*row)
+        return table
+
+
 def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -> Table:
     """One row per point of the sweep, each metric with the half-width of its 95 % interval.
 
     Without `intervals` it is narrower: means only.
     """
+    return result_sheet(run, link, intervals=intervals).rich()
+
+
+def group_table(run: Run, *, intervals: bool = True) -> Table | None:
+    """One row per point of the sweep and group of flows; `None` if there is one group only."""
+    sheet = group_sheet(run, intervals=intervals)
+    return None if sheet is None else sheet.rich()
+
+
+def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
+    """What `result_table` draws."""
     link = link if link is not None else main_link(run)
     summary = run.summary(link=link)
     seeds = max(summary["n"].to_list(), default=0)
@@ -135,11 +191,12 @@ def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -
         about += [] if intervals else ["intervals in summary.csv"]
     columns = [*COLUMNS, *(c for c in OPTIONAL if not _empty(summary, c))]
     keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
-    return _table(run.name, about, keys, summary, columns, intervals=intervals)
+    metrics = [METRICS[column] for column in columns]
+    return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
 
 
-def group_table(run: Run, *, intervals: bool = True) -> Table | None:
-    """One row per point of the sweep and group of flows; `None` if there is one group only."""
+def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
+    """What `group_table` draws."""
     groups = run.flows["group"].unique(maintain_order=True).to_list()
     if len(groups) < 2:  # noqa: PLR2004
         return None
@@ -155,65 +212,69 @@ def group_table(run: Run, *, intervals: bool = True) -> Table | None:
     keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
     keys["group (flows)"] = [f"{group} ({number(flows.get(group, 0))})" for group in rows["group"]]
     about = ["goodput of all flows of a group together"]
-    return _table("by group of flows", about, keys, rows, _GROUP_COLUMNS, intervals=intervals)
+    metrics = [METRICS[column] for column in _GROUP_COLUMNS]
+    return sheet_of("by group of flows", about, keys, rows, metrics, intervals=intervals)
 
 
-def _table(
+def sheet_of(
     title: str,
     about: list[str],
     keys: dict[str, list[str]],
     rows: pl.DataFrame,
-    columns: Sequence[str],
+    metrics: Sequence[Metric],
     *,
-    intervals: bool,
-) -> Table:
-    silent = [c for c in columns if _silent(rows, c)]
+    intervals: bool = True,
+) -> Sheet:
+    """A table of summaries; what is zero everywhere is said in the caption instead of shown.
+
+    Args:
+        title: Its title.
+        about: What its caption says.
+        keys: Heading → texts of the columns that say which row it is.
+        rows: Of each metric the mean in its column, and its half-width in `…_ci95`.
+        metrics: What is shown.
+        intervals: Whether half-widths are shown.
+    """
+    silent = [metric for metric in metrics if _silent(rows, metric)]
     shown = [
-        Shown.of(METRICS[column], rows[column].to_list())
-        for column in columns
-        if column not in silent and not _empty(rows, column)
+        Shown.of(metric, rows[metric.column].to_list())
+        for metric in metrics
+        if metric not in silent and not _empty(rows, metric.column)
     ]
+    about = list(about)
     if silent:
-        labels = [METRICS[column].label for column in silent]
+        labels = [metric.label for metric in silent]
         about.append(f"no {', '.join(label[0].lower() + label[1:] for label in labels)}")
-    table = Table(
-        title=title,
-        caption="; ".join(about),
-        box=box.SIMPLE_HEAD,
-        header_style="bold",
-        title_style="bold",
-        caption_style="dim",
-        pad_edge=False,
-    )
-    for name in keys:
-        table.add_column(name)
-    for each in shown:
-        table.add_column(each.heading, justify="right", no_wrap=True)
-    previous: str | None = None
-    for point, row in zip(_transposed(keys, rows.height), rows.iter_rows(named=True), strict=True):
-        # A line between the blocks of the outermost axis makes a long table readable.
-        if len(point) > 1 and previous not in (None, point[0]):
-            table.add_section()
-        previous = point[0] if point else None
-        cells = [
+    cells = (
+        tuple(
             each.text(
                 row[each.metric.column],
                 row[f"{each.metric.column}_ci95"] if intervals else None,
             )
             for each in shown
-        ]
-        table.add_row(*point, *cells)
-    return table
+        )
+        for row in rows.iter_rows(named=True)
+    )
+    return Sheet(
+        title=title,
+        about=about,
+        keys=len(keys),
+        headings=[*keys, *(each.heading for each in shown)],
+        rows=[
+            (*point, *values)
+            for point, values in zip(_transposed(keys, rows.height), cells, strict=True)
+        ],
+    )
 
 
 def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]]:
     return list(zip(*keys.values(), strict=True)) if keys else [()] * height
 
 
-def _silent(rows: pl.DataFrame, column: str) -> bool:
+def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
     """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
-    counts = METRICS[column].unit == "" and column != "jain"
-    return counts and rows.height > 0 and all(mean == 0 for mean in rows[column])
+    counts = metric.unit == "" and metric.column != "jain"
+    return counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
 
 
 def _empty(summary: pl.DataFrame, column: str) -> bool:

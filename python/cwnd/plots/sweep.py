@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
@@ -26,9 +27,21 @@ _MAX_COLUMNS = 6
 #: From this ratio of the largest to the smallest value on, x is logarithmic.
 _LOG_FROM = 20.0
 #: Part of the distance of two categories that the points of the lines are spread over.
-_SPREAD = 0.5
+SPREAD = 0.5
 #: Lines are moved apart by this part of the x range, so that intervals do not hide each other.
-_NUDGE = 0.012
+NUDGE = 0.012
+#: As many values along x as have room for a tick each.
+MAX_TICKS = 8
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a figure of a sweep shows."""
+
+    layout: Layout
+    metrics: list[Metric]
+    #: One row per point: the mean of each metric and the half-width of its interval.
+    summary: pl.DataFrame
 
 
 def sweep(
@@ -48,23 +61,13 @@ def sweep(
         lines: The axis whose labels are the lines; the longest of the others if not given.
         link: Whose queue; the busiest link if not given.
     """
-    layout = Layout.of(run.axes, x, lines)
-    if layout.x is None:
-        raise InputError("this result has no sweep to draw: give its scenario a [sweep.axis.…]")
-    rows = run.per_run(link)
-    chosen = [metric(name) for name in metrics or DEFAULT_METRICS]
-    missing = [m.column for m in chosen if rows[m.column].null_count() == rows.height]
-    if metrics and missing:
-        raise InputError(f"this result has no values of {', '.join(missing)}")
-    chosen = [m for m in chosen if m.column not in missing]
-    if not chosen:
-        raise InputError("this result has none of the metrics that are drawn; choose with --metric")
+    content = prepare(run, metrics=metrics, x=x, lines=lines, link=link)
+    layout, chosen, summary = content.layout, content.metrics, content.summary
     panels = layout.panel_points()
     if len(panels) > _MAX_COLUMNS:
         raise InputError(
             f"{len(panels)} columns of panels do not fit a page; choose --x and --lines"
         )
-    summary = summarise(rows, _by(layout), [m.column for m in chosen])
     with style.styled():
         narrow = len(panels) == 1
         figure = style.figure(0.75 + 1.6 * len(chosen), 4.5 if narrow else style.WIDTH)
@@ -77,10 +80,33 @@ def sweep(
         for panel, point in zip(grid[0], panels, strict=True):
             panel.set_title(title(point, run.axes))
         for panel in grid[-1]:
-            panel.set_xlabel(_x_label(layout, summary))
+            panel.set_xlabel(x_label(layout, summary))
         style.legend(figure, list(grid.flat))
         figure.align_ylabels()
     return figure
+
+
+def prepare(
+    run: Run,
+    *,
+    metrics: Sequence[str] = (),
+    x: str | None = None,
+    lines: str | None = None,
+    link: str | None = None,
+) -> Content:
+    """Chooses what a figure shows and computes it; `InputError` if there is nothing."""
+    layout = Layout.of(run.axes, x, lines)
+    if layout.x is None:
+        raise InputError("this result has no sweep to draw: give its scenario a [sweep.axis.…]")
+    rows = run.per_run(link)
+    chosen = [metric(name) for name in metrics or DEFAULT_METRICS]
+    missing = [m.column for m in chosen if rows[m.column].null_count() == rows.height]
+    if metrics and missing:
+        raise InputError(f"this result has no values of {', '.join(missing)}")
+    chosen = [m for m in chosen if m.column not in missing]
+    if not chosen:
+        raise InputError("this result has none of the metrics that are drawn; choose with --metric")
+    return Content(layout, chosen, summarise(rows, _by(layout), [m.column for m in chosen]))
 
 
 def _by(layout: Layout) -> list[str]:
@@ -104,13 +130,13 @@ def _draw(panel: Axes, summary: pl.DataFrame, layout: Layout, shown: Metric) -> 
         width = [(value or 0.0) * shown.scale for value in mine[f"{shown.column}_ci95"]]
         look = style.points(index)
         if layout.x.value_column is None:
-            shift = _SPREAD * ((index + 0.5) / len(labels) - 0.5)
+            shift = SPREAD * ((index + 0.5) / len(labels) - 0.5)
             xs = [layout.x.labels.index(name) + shift for name in mine[layout.x.column]]
             look["linestyle"] = "none"
         else:
             unit_values = mine[layout.x.value_column].to_list()
             _, factor = human(layout.x.unit, summary[layout.x.value_column].to_list())
-            shift = _NUDGE * (index - (len(labels) - 1) / 2)
+            shift = NUDGE * (index - (len(labels) - 1) / 2)
             span = max(unit_values, default=0.0) - min(unit_values, default=0.0)
             xs = [(value + shift * span) * factor for value in unit_values]
         panel.errorbar(xs, mean, yerr=width, label=layout.line_name(label), clip_on=False, **look)
@@ -121,21 +147,30 @@ def _draw(panel: Axes, summary: pl.DataFrame, layout: Layout, shown: Metric) -> 
         return
     values = summary[layout.x.value_column].unique().sort().to_list()
     _, factor = human(layout.x.unit, values)
-    if values[0] > 0 and values[-1] / values[0] >= _LOG_FROM:
+    if is_logarithmic(values):
         panel.set_xscale("log")
-    if len(values) <= 8:  # noqa: PLR2004 - as many as have room
+    if len(values) <= MAX_TICKS:
         panel.set_xticks([v * factor for v in values], [f"{v * factor:g}" for v in values])
         panel.minorticks_off()
 
 
 def _limit(panel: Axes) -> None:
-    # Zero is shown unless it would press values that are close to each other into a line.
-    low, high = panel.dataLim.y0, panel.dataLim.y1
-    if low < high / 2:
+    if shows_zero(panel.dataLim.y0, panel.dataLim.y1):
         panel.set_ylim(bottom=0)
 
 
-def _x_label(layout: Layout, summary: pl.DataFrame) -> str:
+def is_logarithmic(values: Sequence[float]) -> bool:
+    """Whether these values along x, in order, are told apart on a logarithmic axis only."""
+    return values[0] > 0 and values[-1] / values[0] >= _LOG_FROM
+
+
+def shows_zero(low: float, high: float) -> bool:
+    """Zero is shown unless it would press values that are close to each other into a line."""
+    return low < high / 2
+
+
+def x_label(layout: Layout, summary: pl.DataFrame) -> str:
+    """The name of the axis along x, with its unit."""
     assert layout.x is not None
     if layout.x.value_column is None:
         return layout.x.name

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,6 +14,8 @@ from cwnd.plots import style
 from cwnd.plots.layout import Layout, at, points_of, title
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -46,9 +49,14 @@ def timeseries(
         seed: Which seed; the first if not given.
         link: Whose queue; the busiest link if not given.
     """
-    flows, links, name = _one_run(run, at_point, seed)
+    (shown,) = sampled_runs(run, [at_point or {}], seed)
+    flows = shown.flows
+    if flows.is_empty():
+        if not shown.links.is_empty():
+            raise InputError("this result has no windows to draw: all of its flows are datagrams")
+        raise InputError('this result has no time series: its scenario has `sample = "none"`')
     link = link if link is not None else main_link(run)
-    queue = links.filter(pl.col("link") == link)
+    queue = shown.links.filter(pl.col("link") == link)
     with style.styled():
         figure = style.figure(4.6)
         window, rtt, delay = figure.subplots(3, 1, sharex=True, height_ratios=(1.5, 1, 1))
@@ -63,8 +71,8 @@ def timeseries(
             panel.set_ylim(bottom=0)
         for panel in (window, rtt, delay):
             panel.margins(x=0)
-        many = flows["flow_id"].n_unique() > _MAX_FLOWS
-        window.set_title(f"{name}{': median and middle 80 % of flows' if many else ''}", loc="left")
+        many = ": median and middle 80 % of flows" if shown.many else ""
+        window.set_title(f"{shown.name}{many}", loc="left")
         if len(window.lines) > _BESIDE_TITLE:
             style.legend(figure, [window])
         elif len(window.lines) > 1:
@@ -74,56 +82,99 @@ def timeseries(
     return figure
 
 
+@dataclass(frozen=True)
+class OneRun:
+    """The samples of one run."""
+
+    #: The scenario, the point of the sweep and the seed.
+    name: str
+    flows: pl.DataFrame
+    links: pl.DataFrame
+
+    @property
+    def many(self) -> bool:
+        """Whether its flows are drawn as their median and the band of the middle 80 %."""
+        return self.flows["flow_id"].n_unique() > _MAX_FLOWS
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line over time: columns `time_s` and `value`, and of a band `low` and `high`."""
+
+    #: Which of the figure's colours.
+    index: int
+    label: str
+    frame: pl.DataFrame
+
+
 def overview(run: Run, *, seed: int | None = None) -> Figure:
     """The windows at all points of a sweep, in small panels with the same axes."""
-    layout = Layout.of(run.axes)
-    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
-    points = points_of(axes)
-    columns = len(layout.x.labels) if layout.x is not None else 1
-    columns = columns if columns <= _COLUMNS + 1 else _COLUMNS
-    shown = points[:_MAX_PANELS]
+    layout, shown, columns = window_panels(run)
     rows = math.ceil(len(shown) / columns)
-    seen = run.samples["series"].filter(pl.col("seed") == _seed(run, seed))
-    if axes:
-        seen = seen.join(pl.LazyFrame(shown), on=list(shown[0]), how="semi", maintain_order="left")
-    series = seen.select(*run.axis_columns, "time_s", "snd_cwnd_pkts").collect()
+    series = windows_at(run, shown, seed)
     with style.styled():
         figure = style.figure(0.6 + 1.55 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey="col", squeeze=False)
         drawn: list[list[float]] = [[] for _ in range(columns)]
         for place, (panel, point) in enumerate(zip(grid.flat, shown, strict=False)):
-            here = at(series, point)
-            for index, label in enumerate(layout.line_labels()):
-                mine = here
-                if layout.lines is not None:
-                    mine = here.filter(pl.col(layout.lines.column) == label)
-                mean = mine.group_by("time_s", maintain_order=True).agg(
-                    pl.col("snd_cwnd_pkts").mean()
-                )
-                look = {"color": style.colour(index), "lw": 0.8, "label": layout.line_name(label)}
-                panel.plot(mean["time_s"], mean["snd_cwnd_pkts"], **look)
-                drawn[place % columns] += mean["snd_cwnd_pkts"].to_list()
+            for curve in mean_windows(at(series, point), layout):
+                look = {"color": style.colour(curve.index), "lw": 0.8, "label": curve.label}
+                panel.plot(curve.frame["time_s"], curve.frame["value"], **look)
+                drawn[place % columns] += curve.frame["value"].to_list()
             panel.set_title(title(point, run.axes))
             panel.margins(x=0)
         for panel, windows in zip(grid[0], drawn, strict=True):
-            panel.set_ylim(0, _top(windows))
+            panel.set_ylim(0, window_top(windows))
         for panel in list(grid.flat)[len(shown) :]:
             panel.set_visible(False)
-        many = run.flows["flow_id"].n_unique() > 1
-        figure.supylabel(
-            "Mean congestion window (packets)" if many else "Congestion window (packets)"
-        )
+        figure.supylabel(window_label(run))
         figure.supxlabel("Time (s)")
         style.legend(figure, list(grid.flat)[: len(shown)])
     return figure
 
 
-def _top(windows: list[float]) -> float:
+def window_panels(run: Run) -> tuple[Layout, list[dict[str, str]], int]:
+    """The layout, the points that get a panel, and the number of panels side by side."""
+    layout = Layout.of(run.axes)
+    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
+    columns = len(layout.x.labels) if layout.x is not None else 1
+    return layout, points_of(axes)[:_MAX_PANELS], columns if columns <= _COLUMNS + 1 else _COLUMNS
+
+
+def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
+    """The mean window of the flows over time, for each line of the layout."""
+    for index, label in enumerate(layout.line_labels()):
+        mine = series
+        if layout.lines is not None:
+            mine = series.filter(pl.col(layout.lines.column) == label)
+        mean = mine.group_by("time_s", maintain_order=True).agg(
+            pl.col("snd_cwnd_pkts").mean().alias("value")
+        )
+        yield Curve(index, layout.line_name(label) or "", mean)
+
+
+def window_label(run: Run) -> str:
+    """What the axis of the windows of a sweep is called."""
+    many = run.flows["flow_id"].n_unique() > 1
+    return "Mean congestion window (packets)" if many else "Congestion window (packets)"
+
+
+def window_top(windows: list[float]) -> float:
+    """Where the axis of windows ends."""
     # The overshoot of slow start, a few samples far above all others, may leave the panel.
     if not windows:
         return 1.0
     ordered = sorted(windows)
     return 1.05 * min(ordered[-1], _ROOM * ordered[int(_USUAL * (len(ordered) - 1))])
+
+
+def windows_at(run: Run, points: list[dict[str, str]], seed: int | None = None) -> pl.DataFrame:
+    """The windows over time at these points; the first seed if none is given."""
+    seen = run.samples["series"].filter(pl.col("seed") == _seed(run, seed))
+    if points[0]:
+        by = list(points[0])
+        seen = seen.join(pl.LazyFrame(points), on=by, how="semi", maintain_order="left")
+    return seen.select(*run.axis_columns, "time_s", "snd_cwnd_pkts").collect()
 
 
 def _seed(run: Run, seed: int | None) -> int:
@@ -134,53 +185,77 @@ def _seed(run: Run, seed: int | None) -> int:
     return chosen
 
 
-def _one_run(
-    run: Run, at_point: dict[str, str] | None, seed: int | None
-) -> tuple[pl.DataFrame, pl.DataFrame, str]:
-    runs = at(run.runs.filter(pl.col("seed") == _seed(run, seed)), at_point or {})
-    if runs.is_empty():
-        raise InputError(f"this result has no run at {at_point}")
-    chosen = runs.row(0, named=True)
-    mine = pl.col("run_id") == chosen["run_id"]
-    point = {column: chosen[column] for column in run.axis_columns}
+def sampled_runs(
+    run: Run, points: list[dict[str, str]], seed: int | None = None
+) -> list[OneRun]:
+    """The samples of a run at each of these points; the first seed if none is given."""
+    of_seed = run.runs.filter(pl.col("seed") == _seed(run, seed))
+    chosen = []
+    for point in points:
+        here = at(of_seed, point)
+        if here.is_empty():
+            raise InputError(f"this result has no run at {point}")
+        chosen.append(here.row(0, named=True))
+    # Read once for all of them.
+    wanted = pl.col("run_id").is_in([row["run_id"] for row in chosen])
+    flows = run.samples["series"].filter(wanted).collect()
+    links = run.samples["link_series"].filter(wanted).collect()
+    return [
+        OneRun(
+            _name(run, row),
+            flows.filter(pl.col("run_id") == row["run_id"]),
+            links.filter(pl.col("run_id") == row["run_id"]),
+        )
+        for row in chosen
+    ]
+
+
+def _name(run: Run, row: dict[str, Any]) -> str:
+    point = {column: row[column] for column in run.axis_columns}
     name = ": ".join(part for part in (run.name, title(point, run.axes)) if part)
-    if len(run.manifest.seeds) > 1:
-        name += f" (seed {chosen['seed']})"
-    flows = run.samples["series"].filter(mine).collect()
-    links = run.samples["link_series"].filter(mine).collect()
-    if flows.is_empty():
-        if not links.is_empty():
-            raise InputError("this result has no windows to draw: all of its flows are datagrams")
-        raise InputError('this result has no time series: its scenario has `sample = "none"`')
-    return flows, links, name
+    return f"{name} (seed {row['seed']})" if len(run.manifest.seeds) > 1 else name
 
 
 def _draw_windows(panel: Axes, flows: pl.DataFrame) -> None:
     _draw(panel, flows, pl.col("snd_cwnd_pkts"))
     if flows["flow_id"].n_unique() > 1:
         return
-    highest = float(flows["snd_cwnd_pkts"].max() or 0)  # type: ignore[arg-type]
-    threshold = pl.col("snd_ssthresh_pkts")
-    seen = flows.select(
-        "time_s",
-        pl.when(threshold <= _SSTHRESH_IN_SIGHT * highest).then(threshold).otherwise(None),
-    )
+    seen = thresholds_in_sight(flows)
     look = {"color": style.colour(3), "linestyle": style.DASHES[1], "lw": 0.9}
     panel.lines[0].set_label("cwnd")
-    panel.plot(seen["time_s"], seen["snd_ssthresh_pkts"], label="ssthresh", **look)
+    panel.plot(seen["time_s"], seen["value"], label="ssthresh", **look)
 
 
 def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
+    for curve in curves(flows, value):
+        frame, colour = curve.frame, style.colour(curve.index)
+        if "low" not in frame.columns:
+            panel.plot(frame["time_s"], frame["value"], color=colour, lw=0.9, label=curve.label)
+            continue
+        panel.fill_between(
+            frame["time_s"], frame["low"], frame["high"], color=colour, alpha=0.25, lw=0
+        )
+        look = style.line(curve.index)
+        panel.plot(frame["time_s"], frame["value"], **look, lw=0.9, label=curve.label)
+
+
+def thresholds_in_sight(flows: pl.DataFrame) -> pl.DataFrame:
+    """The slow-start threshold over time, as `value`, where it does not flatten the windows."""
+    highest = float(flows["snd_cwnd_pkts"].max() or 0)  # type: ignore[arg-type]
+    threshold = pl.col("snd_ssthresh_pkts")
+    in_sight = pl.when(threshold <= _SSTHRESH_IN_SIGHT * highest).then(threshold).otherwise(None)
+    return flows.select("time_s", in_sight.alias("value"))
+
+
+def curves(flows: pl.DataFrame, value: pl.Expr) -> Iterator[Curve]:
+    """A curve for each flow, or for each group where there are many flows."""
     frame = flows.select("time_s", "flow_id", "group", value.alias("value"))
     groups = frame.sort("flow_id")["group"].unique(maintain_order=True).to_list()
     if frame["flow_id"].n_unique() <= _MAX_FLOWS:
         ids = frame.select("group", "flow_id").unique().sort("flow_id")
         for index, (group, flow) in enumerate(ids.iter_rows()):
-            mine = frame.filter(pl.col("flow_id") == flow)
             label = f"{group}, flow {flow}" if ids.height > len(groups) else group
-            panel.plot(
-                mine["time_s"], mine["value"], color=style.colour(index), lw=0.9, label=label
-            )
+            yield Curve(index, label, frame.filter(pl.col("flow_id") == flow))
         return
     for index, group in enumerate(groups):
         spread = (
@@ -188,13 +263,9 @@ def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
             .group_by("time_s")
             .agg(
                 pl.col("value").quantile(0.1).alias("low"),
-                pl.col("value").median().alias("median"),
+                pl.col("value").median(),
                 pl.col("value").quantile(0.9).alias("high"),
             )
             .sort("time_s")
         )
-        colour = style.colour(index)
-        panel.fill_between(
-            spread["time_s"], spread["low"], spread["high"], color=colour, alpha=0.25, lw=0
-        )
-        panel.plot(spread["time_s"], spread["median"], **style.line(index), lw=0.9, label=group)
+        yield Curve(index, group, spread)
