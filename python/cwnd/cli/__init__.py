@@ -44,6 +44,7 @@ for _name, _help in {
     "check": "Check scenario files without running them.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",
+    "report": "Write results as one HTML page: tables, figures to zoom and hover, origin.",
     "doctor": "Show what this machine can do, and what to install.",
     "schema": "Print the JSON Schema of scenario files.",
     "reference": "Print the reference of scenario files, in Markdown.",

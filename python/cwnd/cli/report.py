@@ -1,0 +1,44 @@
+"""`cwnd report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+#: The file of a report that has no `-o`.
+_REPORT = "report.html"
+
+
+def report(
+    directories: Annotated[list[Path], Parameter(negative=(), consume_multiple=True)],
+    /,
+    *,
+    output_file: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    json: output.Json = False,
+) -> int:
+    """Write results as one HTML page: tables, figures to zoom and hover, origin.
+
+    The page needs no network and no other file: it can be mailed, printed, and read on a phone.
+
+    Args:
+        directories: What `cwnd run` wrote; several stand under each other.
+        output_file: The page, DIRECTORY/report.html if not given.
+        json: Machine-readable output.
+    """
+    if output_file is None and len(directories) > 1:
+        raise InputError("several results on one page: say where it goes, with -o FILE")
+    from cwnd import store
+    from cwnd.report import write
+
+    runs = [store.load(directory) for directory in directories]
+    file = write(runs, output_file or directories[0] / _REPORT)
+    if json:
+        output.document({"report": str(file)})
+    else:
+        output.line(str(file))
+    return 0

@@ -1,0 +1,345 @@
+"""What the figures of a page show, for plotly.js; the page gives them colours and places."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from cwnd.errors import InputError
+from cwnd.metrics import METRICS
+from cwnd.plots import style
+from cwnd.plots.layout import at, human, title
+from cwnd.plots.qdelay import SHORTEST_MS, distribution, packets_of, panels_of
+from cwnd.plots.sweep import (
+    DEFAULT_METRICS,
+    MAX_TICKS,
+    NUDGE,
+    SPREAD,
+    is_logarithmic,
+    prepare,
+    shows_zero,
+    x_label,
+)
+from cwnd.report.thin import steps
+from cwnd.table import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from cwnd.metrics import Metric
+    from cwnd.plots.layout import Layout
+    from cwnd.results import Run
+
+#: The dashes of `cwnd.plots.style.DASHES`, in pixels, in its order.
+DASHES = ("solid", "8px,3px", "2px,2px", "8px,3px,2px,3px")
+#: The markers of `cwnd.plots.style.MARKERS`, in its order.
+_MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
+#: Steps that a distribution is drawn with.
+_STEPS = 400
+#: Panels of one metric of a sweep; a point of the axes that are neither x nor lines has one.
+_MAX_PANELS = 24
+#: As many panels stand side by side on a wide screen.
+_MAX_COLUMNS = 4
+#: Room above and below the drawn values, as a part of their range.
+_MARGIN = 0.06
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes with what is drawn between them."""
+
+    #: Which point of the sweep; empty if there is one only.
+    title: str
+    #: What a reader who does not see it is told.
+    alt: str
+    traces: list[dict[str, Any]]
+    xaxis: dict[str, Any]
+    yaxis: dict[str, Any]
+    #: Height in pixels.
+    height: int = 250
+    #: Which of the values is shown where the pointer is; plotly's `hovermode`.
+    hover: str = "closest"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several contents of a figure."""
+
+    label: str
+    panels: list[Panel]
+    columns: int
+
+
+@dataclass(frozen=True)
+class Swatch:
+    """How a line looks in the legend."""
+
+    #: The name of its colour.
+    colour: str
+    dash: str
+
+    @property
+    def dasharray(self) -> str:
+        """Its dashes as SVG writes them."""
+        return "none" if self.dash == "solid" else self.dash.replace("px", "")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: a legend, and panels to choose from."""
+
+    kind: str
+    title: str
+    #: What is drawn, and how.
+    caption: str
+    choices: list[Choice]
+    #: What is chosen, for readers: "Metric", "Run".
+    chooses: str = ""
+    #: Whether zooming along x moves all of its panels.
+    linked: bool = False
+
+    @property
+    def legend(self) -> dict[str, Swatch]:
+        """What the lines are called and how they look; empty if there is nothing to tell apart."""
+        found = {
+            trace["meta"]: Swatch(trace["line"]["color"][1:], trace["line"]["dash"])
+            for choice in self.choices
+            for panel in choice.panels
+            for trace in panel.traces
+            if trace["meta"] and trace.get("hoverinfo") != "skip"
+        }
+        return found if len(found) > 1 else {}
+
+
+def line(name: str, index: int, x: Sequence[Any], y: Sequence[Any], **more: Any) -> dict[str, Any]:
+    """A line; its colour is named, the page knows it for light, dark and paper."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": escape(name),
+        "meta": name,
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": colour(index), "dash": dash(index), "width": 1.6},
+        **more,
+    }
+
+
+def colour(index: int) -> str:
+    """The name of the colour of the line with this index."""
+    return f"@{index % len(style.COLOURS)}"
+
+
+def dash(index: int) -> str:
+    """The dashes of the line with this index."""
+    return DASHES[index % len(DASHES)]
+
+
+def axis(label: str, **more: Any) -> dict[str, Any]:
+    """An axis with its name; a comma in it is a place to break it."""
+    return {"title": {"text": escape(label).replace(", ", ",<br>", 1)}, **more}
+
+
+def sweep_figure(run: Run) -> Figure | None:
+    """Metrics against a parameter of the sweep with their 95 % intervals."""
+    rows = run.per_run()
+    valued = [name for name in METRICS if rows[name].null_count() < rows.height]
+    try:
+        content = prepare(run, metrics=valued)
+    except InputError:
+        return None
+    layout, panels = content.layout, content.layout.panel_points()
+    if len(panels) > _MAX_PANELS:
+        return None
+    by_name = {metric.column: metric for metric in content.metrics}
+    usual = [by_name[name] for name in DEFAULT_METRICS if name in by_name]
+    columns = min(len(panels), _MAX_COLUMNS)
+
+    def choice(label: str, metrics: Sequence[Metric]) -> Choice:
+        drawn = [p for m in metrics for p in _metric_panels(run, layout, content.summary, m)]
+        # A single panel in a row would be too wide for its height.
+        return Choice(label, drawn, columns if columns > 1 else min(len(drawn), 3))
+
+    choices = [choice("Goodput and queueing delay", usual)] if usual else []
+    choices += [choice(m.axis_label, [m]) for m in content.metrics]
+    return Figure(
+        kind="sweep",
+        title="Over the sweep",
+        caption=_about_seeds(content.summary),
+        choices=choices,
+        chooses="Metric",
+    )
+
+
+def _about_seeds(summary: pl.DataFrame) -> str:
+    seeds = max(summary["n"].to_list(), default=0)
+    if seeds < 2:  # noqa: PLR2004
+        return "One seed for each point, so there are no intervals."
+    return f"Mean of {seeds} seeds; bars are 95 % confidence intervals."
+
+
+def _metric_panels(run: Run, layout: Layout, summary: pl.DataFrame, metric: Metric) -> list[Panel]:
+    assert layout.x is not None
+    shown = Shown.of(metric, summary[metric.column].to_list())
+    bounds = [
+        (mean + sign * (width or 0.0)) * shown.scale
+        for mean, width in summary.select(metric.column, f"{metric.column}_ci95").iter_rows()
+        if mean is not None
+        for sign in (-1, 1)
+    ]
+    low, high = min(bounds), max(bounds)
+    if shows_zero(low, high):
+        low = 0.0
+    room = _MARGIN * (high - low or abs(high) or 1.0)
+    label = f"{metric.label} ({shown.unit})" if shown.unit else metric.label
+    # A little below zero, so that a point at zero is seen whole.
+    yaxis = axis(label, range=[low - room, high + room])
+    panels = []
+    for point in layout.panel_points():
+        here = at(summary, point)
+        traces = _metric_lines(layout, here, shown)
+        name = title(point, run.axes)
+        where = f", {name}" if name else ""
+        alt = (
+            f"{label} against {x_label(layout, summary)}{where}; the values are in the table"
+            f" of results."
+        )
+        panels.append(Panel(name, alt, traces, _metric_xaxis(layout, summary), yaxis))
+    return panels
+
+
+def _metric_lines(layout: Layout, here: pl.DataFrame, shown: Shown) -> list[dict[str, Any]]:
+    assert layout.x is not None
+    column, labels = shown.metric.column, layout.line_labels()
+    traces = []
+    for index, label in enumerate(labels):
+        mine = here
+        if layout.lines is not None:
+            mine = at(here, {layout.lines.column: label or ""})
+        mine = mine.drop_nulls(column)
+        means = mine[column].to_list()
+        widths = mine[f"{column}_ci95"].to_list()
+        name = layout.line_name(label) or ""
+        if layout.x.value_column is None:
+            shift = SPREAD * ((index + 0.5) / len(labels) - 0.5)
+            xs = [layout.x.labels.index(each) + shift for each in mine[layout.x.column]]
+        else:
+            xs = _shifted(layout, here, mine, index, len(labels))
+        head = f"<b>{escape(name)}</b><br>" if name else ""
+        texts = [
+            f"{head}{escape(f'{layout.x.name} {x}')}<br>{_value(shown, mean, width, n)}"
+            for x, mean, width, n in zip(
+                mine[layout.x.column], means, widths, mine["n"], strict=True
+            )
+        ]
+        traces.append(
+            line(
+                name,
+                index,
+                xs,
+                [mean * shown.scale for mean in means],
+                mode="markers" if layout.x.value_column is None else "lines+markers",
+                marker={"color": colour(index), "symbol": _MARKERS[index % len(_MARKERS)]},
+                error_y={
+                    "type": "data",
+                    "array": [(width or 0.0) * shown.scale for width in widths],
+                    "visible": any(width is not None for width in widths),
+                    "color": colour(index),
+                    "thickness": 1.4,
+                    "width": 4,
+                },
+                hovertext=texts,
+                hoverinfo="text",
+            )
+        )
+    return traces
+
+
+def _shifted(
+    layout: Layout, here: pl.DataFrame, mine: pl.DataFrame, index: int, lines: int
+) -> list[float]:
+    assert layout.x is not None
+    assert layout.x.value_column is not None
+    values = sorted(here[layout.x.value_column].unique().to_list())
+    _, factor = human(layout.x.unit, values)
+    steps_aside = index - (lines - 1) / 2
+    if is_logarithmic(values):
+        # By a part of the span of the logarithms: an equal distance everywhere.
+        ratio = (values[-1] / values[0]) ** (NUDGE * steps_aside)
+        return [value * ratio * factor for value in mine[layout.x.value_column]]
+    shift = NUDGE * steps_aside * (values[-1] - values[0])
+    return [(value + shift) * factor for value in mine[layout.x.value_column]]
+
+
+def _value(shown: Shown, mean: float, width: float | None, n: int) -> str:
+    unit = f" {shown.unit}" if shown.unit else ""
+    seeds = f" ({n} seeds)" if n > 1 else ""
+    return f"{escape(shown.metric.label)}: {shown.text(mean, width)}{unit}{seeds}"
+
+
+def _metric_xaxis(layout: Layout, summary: pl.DataFrame) -> dict[str, Any]:
+    assert layout.x is not None
+    label = x_label(layout, summary)
+    if layout.x.value_column is None:
+        count = len(layout.x.labels)
+        names = [escape(each) for each in layout.x.labels]
+        ticks = {"tickvals": list(range(count)), "ticktext": names, "showgrid": False}
+        return axis(label, range=[-0.5, count - 0.5], **ticks)
+    values = sorted(summary[layout.x.value_column].unique().to_list())
+    _, factor = human(layout.x.unit, values)
+    more: dict[str, Any] = {}
+    if is_logarithmic(values):
+        more["type"] = "log"
+    if len(values) <= MAX_TICKS:
+        more["tickvals"] = [value * factor for value in values]
+        more["ticktext"] = [f"{value * factor:g}" for value in values]
+    return axis(label, **more)
+
+
+def qdelay_figure(run: Run) -> Figure | None:
+    """Cumulative distributions of the queueing delay."""
+    try:
+        link, histogram = packets_of(run, None)
+    except InputError:
+        return None
+    layout, points, columns = panels_of(run)
+    longest_ms = max(float(histogram["qdelay_us"].max() or 0) / 1e3, 10 * SHORTEST_MS)  # type: ignore[arg-type]
+    sight = [math.log10(SHORTEST_MS), math.log10(longest_ms) + _MARGIN]
+    xaxis = axis("Queueing delay (ms)", type="log", tickformat="~g", range=sight)
+    yaxis = axis("Fraction of packets", range=[0, 1.02])
+    panels = []
+    for point in points:
+        here, traces = at(histogram, point), []
+        for index, label in enumerate(layout.line_labels()):
+            mine = here if layout.lines is None else at(here, {layout.lines.column: label or ""})
+            if mine.is_empty():
+                continue
+            delay, part = steps(*distribution(mine), _STEPS)
+            traces.append(_distribution(layout.line_name(label) or "", index, delay, part))
+        name = title(point, run.axes)
+        where = f" at {name}" if name else ""
+        alt = f"Distribution of the queueing delay of {link}{where}; the table of links has its"
+        panels.append(Panel(name, f"{alt} quantiles.", traces, xaxis, yaxis, hover="closest"))
+    seeds = ", over all seeds" if len(run.manifest.seeds) > 1 else ""
+    return Figure(
+        kind="qdelay",
+        title="Queueing delay",
+        caption=(
+            f"How large a part of the packets waited no longer than this at {link}{seeds}."
+            f" Waits below {SHORTEST_MS:g} ms are drawn at the left edge."
+        ),
+        choices=[Choice("", panels, columns)],
+        linked=True,
+    )
+
+
+def _distribution(name: str, index: int, delay: list[float], part: list[float]) -> dict[str, Any]:
+    head = "<b>%{fullData.name}</b><br>" if name else ""
+    template = f"{head}%{{y:.1%}} waited at most %{{x:.3~g}} ms<extra></extra>"
+    trace = line(name, index, delay, part, hovertemplate=template)
+    trace["line"]["shape"] = "hv"
+    return trace

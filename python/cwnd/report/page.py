@@ -1,0 +1,214 @@
+"""The page: one HTML file with its style, its script, its figures and the library that draws."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from cwnd.metrics import main_link
+from cwnd.plots import style
+from cwnd.report import scenario, series, tables
+from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
+from cwnd.table import group_sheet, result_sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.results import Run
+    from cwnd.table import Sheet
+
+#: The colours of the lines on a dark page, in the order of `cwnd.plots.style.COLOURS`: the same
+#: hues, light enough to be seen.
+_DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
+_CHROME = {
+    "light": {"paper": "#ffffff", "ink": "#1b1f24", "muted": "#59636e", "rule": "#d5dae0"},
+    "dark": {"paper": "#14181d", "ink": "#e8ebee", "muted": "#a3adb8", "rule": "#39424c"},
+}
+#: Bytes in a megabyte, and the like.
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Section:
+    """One result of the page."""
+
+    #: Beginning of the ids of its parts.
+    id: str
+    run: Run
+    results: Sheet
+    groups: Sheet | None
+    links: Sheet
+    flows: Sheet
+    activity: Sheet
+    axes: list[Sheet]
+    figures: dict[str, Figure]
+    facts: list[tuple[str, str]]
+    summary: str
+    rerun: str
+
+
+def html(runs: Sequence[Run]) -> str:
+    """The page of these results; the same results give the same bytes."""
+    sections = [_section(run, f"r{number}-") for number, run in enumerate(runs, 1)]
+    drawn = {
+        f"{section.id}{name}": _for_script(figure)
+        for section in sections
+        for name, figure in section.figures.items()
+    }
+    environment = Environment(
+        loader=PackageLoader("cwnd.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    packed, version = _library() if drawn else ("", "")
+    return environment.get_template("page.html").render(
+        title=", ".join(dict.fromkeys(run.name for run in runs)),
+        sections=sections,
+        style=_asset("page.css"),
+        script=_asset("page.js"),
+        palettes={name: _palette(name) for name in _CHROME},
+        figures=drawn,
+        library=packed,
+        library_version=version,
+    )
+
+
+def _section(run: Run, prefix: str) -> Section:
+    found = {
+        "sweep": sweep_figure(run),
+        "windows": series.windows_figure(run),
+        "timeseries": series.runs_figure(run),
+        "qdelay": qdelay_figure(run),
+    }
+    return Section(
+        id=prefix,
+        run=run,
+        results=result_sheet(run),
+        groups=group_sheet(run),
+        links=tables.links_sheet(run),
+        flows=tables.flows_sheet(run),
+        activity=tables.activity_sheet(run),
+        axes=scenario.axis_sheets(run),
+        figures={name: figure for name, figure in found.items() if figure is not None},
+        facts=_facts(run),
+        summary=_summary(run),
+        rerun=scenario.rerun_command(run),
+    )
+
+
+def _summary(run: Run) -> str:
+    manifest = run.manifest
+    points = math.prod(len(axis.labels) for axis in run.axes)
+    seeds = len(manifest.seeds)
+    made = [f"{manifest.runs} run{'s' * (manifest.runs != 1)}"]
+    if points > 1 or seeds > 1:
+        made.append(f"{points} point{'s' * (points != 1)}, {seeds} seed{'s' * (seeds != 1)}")
+    link = main_link(run)
+    made += [f"link {link}"] if link is not None else []
+    duration = run.runs["duration_s"].unique().sort().to_list()
+    warmup = run.runs["warmup_s"].unique().sort().to_list()
+    if len(duration) == len(warmup) == 1:
+        each = " each" if manifest.runs > 1 else ""
+        made.append(f"{duration[0]:g} s{each}, {warmup[0]:g} s of them warm-up")
+    return " · ".join(made)
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    manifest = run.manifest
+    machine = dict(manifest.machine)
+    memory = machine.pop("memory_bytes", None)
+    described = ", ".join(
+        str(machine[key]) for key in ("system", "release", "architecture", "cpu") if key in machine
+    )
+    if "cores" in machine:
+        described += f", {machine['cores']} cores"
+    if memory:
+        described += f", {memory / _GIB:.1f} GiB"
+    software = ", ".join(f"{key} {machine[key]}" for key in ("python", "polars") if key in machine)
+    facts = [
+        ("cwnd", manifest.cwnd_version),
+        ("started", manifest.started_at),
+        (
+            "took",
+            f"{manifest.wall_s:.2f} s, {manifest.cpu_s:.2f} s of CPU time, "
+            f"{manifest.threads} thread{'s' * (manifest.threads != 1)}",
+        ),
+        ("machine", described),
+        ("software", software),
+        ("seeds", ", ".join(map(str, manifest.seeds))),
+        (
+            "seed override",
+            "none" if manifest.seed_override is None else str(manifest.seed_override),
+        ),
+        ("overrides", "; ".join(manifest.overrides) or "none"),
+        ("SHA-256 of the scenario", manifest.scenario_sha256),
+        ("SHA-256 of all records", manifest.records_sha256),
+    ]
+    if manifest.steps_hashes is not None:
+        facts.append(("hashes of all steps", " ".join(map(str, manifest.steps_hashes))))
+    return facts
+
+
+def _palette(name: str) -> dict[str, str]:
+    lines = style.COLOURS if name == "light" else _DARK_COLOURS
+    return {**_CHROME[name], **{str(index): colour for index, colour in enumerate(lines)}}
+
+
+def _for_script(figure: Figure) -> dict[str, Any]:
+    return {
+        "linked": figure.linked,
+        "choices": [_choice(choice) for choice in figure.choices],
+    }
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    panels = [
+        {
+            "title": panel.title,
+            "alt": panel.alt,
+            "traces": _finite(panel.traces),
+            "xaxis": _finite(panel.xaxis),
+            "yaxis": _finite(panel.yaxis),
+            "height": panel.height,
+            "hover": panel.hover,
+        }
+        for panel in choice.panels
+    ]
+    return {"columns": choice.columns, "panels": panels}
+
+
+def _finite(data: Any) -> Any:
+    # JSON has no NaN and no infinity; plotly leaves a gap where there is null.
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    return [_finite(value) for value in data] if isinstance(data, list) else data
+
+
+def _asset(name: str) -> Markup:
+    # Our own text, which goes into the page as it is.
+    return Markup((resources.files("cwnd.report") / "assets" / name).read_text("utf-8"))  # noqa: S704
+
+
+@cache
+def _library() -> tuple[str, str]:
+    """plotly.js, compressed for the page to unpack, and its version."""
+    from plotly.offline import get_plotlyjs
+
+    source: str = get_plotlyjs()
+    version = re.search(r"plotly\.js v([\d.]+)", source[:500])
+    # No time stamp: the same result gives the same page.
+    packed = base64.b64encode(gzip.compress(source.encode(), mtime=0)).decode()
+    return packed, version[1] if version else ""

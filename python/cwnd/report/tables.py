@@ -1,0 +1,124 @@
+"""The tables that a page has besides those of `cwnd run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.metrics import METRICS, Metric, groups, summarise
+from cwnd.table import Sheet, Shown, number, sheet_of
+
+if TYPE_CHECKING:
+    from cwnd.results import Run
+
+#: More rows than this are no longer read one by one: flows are summarised by their quantiles.
+_MAX_ROWS = 200
+_LINK_METRICS = (
+    METRICS["utilisation"],
+    METRICS["qdelay_p50_us"],
+    METRICS["qdelay_p90_us"],
+    METRICS["qdelay_p99_us"],
+    Metric("qdelay_max_us", "Queueing delay, longest", "ms", 1e-3),
+    METRICS["drop_ratio"],
+    METRICS["mark_ratio"],
+    Metric("dropped_pkts", "Drops"),
+    Metric("marked_pkts", "Marks"),
+)
+_FLOW_METRICS = (
+    METRICS["goodput_bit_s"],
+    Metric("rtt_base_us", "RTT without queues", "ms", 1e-3),
+    METRICS["rtt_p50_us"],
+    METRICS["rtt_p95_us"],
+    METRICS["retrans"],
+    Metric("cwnd_reductions_loss", "Reductions by loss"),
+    Metric("cwnd_reductions_ecn", "Reductions by ECN"),
+    METRICS["rto_count"],
+    Metric("fct_s", "Completion time", "s"),
+)
+#: What flows are summarised by where there are many, and which quantiles.
+_SPREAD_METRICS = (
+    METRICS["goodput_bit_s"],
+    METRICS["rtt_p50_us"],
+    Metric("fct_s", "Completion time", "s"),
+)
+_QUANTILES = (0.1, 0.5, 0.9)
+#: Words of the activity that are written in capitals.
+_ACRONYMS = ("ce", "ecn", "ece", "syn")
+
+
+def links_sheet(run: Run) -> Sheet:
+    """One row per point of the sweep and link."""
+    by = [*run.axis_columns, "link"]
+    links = run.links.with_columns(pl.col("link").cast(pl.String))
+    summary = summarise(links, by, [metric.column for metric in _LINK_METRICS])
+    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    keys["link"] = summary["link"].to_list()
+    about = ["data and ACKs of all flows, after the warm-up"]
+    return sheet_of("Links", about + _about_seeds(summary), keys, summary, _LINK_METRICS)
+
+
+def flows_sheet(run: Run) -> Sheet:
+    """One row per point of the sweep and flow; of many flows one per group, with quantiles."""
+    flows = run.flows.with_columns(pl.col("group", "controller").cast(pl.String))
+    by = [*run.axis_columns, "flow_id", "group", "controller"]
+    if flows.select(by).n_unique() > _MAX_ROWS:
+        return _spread_sheet(run, flows)
+    summary = summarise(flows, by, [metric.column for metric in _FLOW_METRICS])
+    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    keys["flow"] = [str(flow) for flow in summary["flow_id"]]
+    keys["group"] = summary["group"].to_list()
+    keys["controller"] = summary["controller"].to_list()
+    return sheet_of("Flows", _about_seeds(summary), keys, summary, _FLOW_METRICS)
+
+
+def _spread_sheet(run: Run, flows: pl.DataFrame) -> Sheet:
+    by = [*run.axis_columns, "group"]
+    shown = [m for m in _SPREAD_METRICS if flows[m.column].null_count() < flows.height]
+    units = [Shown.of(metric, flows[metric.column].to_list()) for metric in shown]
+    names = [f"{q:.0%} of flows below".replace("50% of flows below", "median") for q in _QUANTILES]
+    headings = [
+        f"{each.metric.label}, {name}{f' {each.unit}' if each.unit else ''}"
+        for each in units
+        for name in names
+    ]
+    rows = []
+    for key, part in groups(flows, by):
+        cells = []
+        for each in units:
+            for q in _QUANTILES:
+                value = part[each.metric.column].quantile(q, "linear")
+                cells.append("–" if value is None else number(value * each.scale))
+        labels = [str(value) for value in key.values()]
+        rows.append((*labels, str(part.height), *cells))
+    return Sheet(
+        title="Flows",
+        about=["quantiles over the flows of all seeds; each flow is a row of flows.parquet"],
+        keys=len(by),
+        headings=[*(axis.name for axis in run.axes), "group", "flows", *headings],
+        rows=rows,
+    )
+
+
+def activity_sheet(run: Run) -> Sheet:
+    """How often each mechanism acted, and in how many runs."""
+    rows: list[tuple[str, ...]] = []
+    for name, count in run.activity.items():
+        column = f"activity_{name}"
+        acted = ""
+        if column in run.runs.columns:
+            acted = f"{int((run.runs[column] > 0).sum())} of {run.runs.height}"
+        words = [word.upper() if word in _ACRONYMS else word for word in name.split("_")]
+        rows.append((" ".join(words), f"{count:,}".replace(",", "\u202f"), acted))
+    return Sheet(
+        title="Activity",
+        about=["a comparison rests only on mechanisms that acted"],
+        keys=1,
+        headings=["what happened", "times", "in runs"],
+        rows=rows,
+    )
+
+
+def _about_seeds(summary: pl.DataFrame) -> list[str]:
+    seeds = max(summary["n"].to_list(), default=0)
+    return [f"mean ± 95 % confidence of {seeds} seeds"] if seeds > 1 else []

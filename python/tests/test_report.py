@@ -1,0 +1,412 @@
+"""Reports: one page that holds a result, needs nothing else, and takes no orders from it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from conftest import ROOT, SHORT, SWEEP
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cwnd
+from cwnd import report
+from cwnd.errors import InputError
+from cwnd.report.page import _palette
+from cwnd.report.thin import envelope, steps
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+#: Elements that have no end.
+VOID = {"meta", "link", "br", "img", "input", "hr", "line"}
+#: What a scenario's writer might try, or quote.
+HOSTILE = "Is <script>window.hacked = 1</script> & \"<b>\" text? '{{ 7 * 7 }}' %{x}"
+
+
+@dataclass
+class Page(HTMLParser):
+    """A page as a reader finds it: its text, its tables, its figures."""
+
+    source: str
+    tags: list[str] = field(default_factory=list)
+    text: str = ""
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
+    attributes: list[tuple[str, str, str]] = field(default_factory=list)
+    _open: list[str] = field(default_factory=list)
+    _script: str | None = None
+    _table: list[list[str]] | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.feed(self.source)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        of = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in of.items()]
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "script":
+            self._script = of.get("id", "code")
+        elif tag == "table":
+            self._table = self.tables.setdefault(of["aria-label"], [])
+        elif tag == "tr":
+            assert self._table is not None
+            self._table.append([])
+        elif tag in ("th", "td"):
+            assert self._table is not None
+            self._table[-1].append("")
+            assert tag == "td" or of.get("scope") in ("col", "row")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        assert self._open.pop() == tag
+        if tag == "script":
+            self._script = None
+
+    def handle_data(self, data: str) -> None:
+        if self._script is not None:
+            self.data[self._script] = self.data.get(self._script, "") + data
+            return
+        if "style" in self._open:
+            return
+        self.text += data
+        if self._open and self._open[-1] in ("th", "td"):
+            assert self._table is not None
+            self._table[-1][-1] += data
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        figures: dict[str, Any] = json.loads(self.data["figures-data"])
+        return figures
+
+
+def page_of(*runs: cwnd.Run) -> Page:
+    return Page(report.html(runs))
+
+
+@pytest.fixture(scope="session")
+def sweep_page(sweep: cwnd.Run) -> Page:
+    return page_of(sweep)
+
+
+def test_a_page_holds_the_question_the_tables_and_where_it_comes_from(
+    scenarios: Path, sweep: cwnd.Run, sweep_page: Page
+):
+    header, *rows = sweep_page.tables["sweep"]
+    assert header[:3] == ["arm", "rtt", "goodput\nMbit/s"]
+    assert [row[:2] for row in rows] == [list(row) for row in sweep.summary()["arm", "rtt"].rows()]
+    goodput = sweep.summary()["goodput_bit_s"][0] / 1e6
+    mean, _, width = rows[0][2].partition(" ±")
+    assert float(mean) == pytest.approx(goodput, abs=0.5 * 10.0 ** -len(mean.partition(".")[2]))
+    assert float(width) >= 0
+    for name in ("Links", "Flows", "Activity"):
+        assert len(sweep_page.tables[name]) > 1
+    assert {row[2] for row in sweep_page.tables["Links"][1:]} == {"bottleneck", "reverse"}
+    manifest = sweep.manifest
+    for fact in (
+        manifest.cwnd_version,
+        manifest.scenario_sha256,
+        manifest.records_sha256,
+        manifest.machine["cpu"],
+        manifest.started_at,
+        "18 runs · 6 points, 3 seeds",
+    ):
+        assert fact in sweep_page.text
+    assert sweep.source.strip() in sweep_page.text
+    assert sweep.resolved[0].strip() in sweep_page.text
+    asked = SHORT.replace('name = "short"', 'description = "How fast is it?"')
+    (scenarios / "asked.toml").write_text(asked)
+    assert "How fast is it?" in page_of(cwnd.run(scenarios / "asked.toml")).text
+
+
+def test_each_axis_says_which_keys_it_changes(sweep_page: Page):
+    assert sweep_page.tables["Axis arm"] == [
+        ["key", "NewReno", "NewReno+ABE"],
+        ["flow.main.controller.beta_ecn", "none", "0.8"],
+    ]
+    # Keys that follow from it as well: a BDP is that of the longest RTT.
+    assert ["flow.main.rtt", "10 ms", "20 ms", "40 ms"] in sweep_page.tables["Axis rtt"]
+
+
+def test_the_activity_is_that_of_the_manifest(sweep: cwnd.Run, sweep_page: Page):
+    rows = {name: (times, runs) for name, times, runs in sweep_page.tables["Activity"][1:]}
+    assert len(rows) == len(sweep.activity)
+    marks = sweep.activity["queue_marks"]
+    assert marks > 0
+    assert int(rows["queue marks"][0].replace("\u202f", "")) == marks
+    acted = int((sweep.runs["activity_queue_marks"] > 0).sum())
+    assert rows["queue marks"][1] == f"{acted} of 18"
+
+
+def test_the_sweep_is_drawn_as_the_summary_says(sweep: cwnd.Run, sweep_page: Page):
+    usual = sweep_page.figures["r1-sweep"]["choices"][0]["panels"]
+    assert len(usual) == 3
+    summary = sweep.summary().sort("rtt")
+    for index, arm in enumerate(("NewReno", "NewReno+ABE")):
+        of_arm = summary.filter(pl.col("arm") == arm)
+        trace = usual[0]["traces"][index]
+        assert trace["name"] == arm
+        assert trace["y"] == pytest.approx([v / 1e6 for v in of_arm["goodput_bit_s"]])
+        widths = [v / 1e6 for v in of_arm["goodput_bit_s_ci95"]]
+        assert trace["error_y"]["array"] == pytest.approx(widths)
+        # Moved aside by little, so that intervals do not hide each other.
+        assert trace["x"] == pytest.approx([10, 20, 40], abs=0.5)
+        assert trace["hovertext"][0].startswith(f"<b>{arm}</b><br>rtt 10 ms<br>Goodput: ")
+    metrics = [
+        c["panels"][0]["yaxis"]["title"]["text"] for c in sweep_page.figures["r1-sweep"]["choices"]
+    ]
+    assert "Marks" in metrics
+
+
+def test_the_windows_are_those_of_the_samples(short: cwnd.Run):
+    figures = page_of(short).figures
+    assert set(figures) == {"r1-timeseries", "r1-qdelay"}
+    window, rtt, queue = figures["r1-timeseries"]["choices"][0]["panels"]
+    assert [trace["name"] for trace in window["traces"]] == ["cwnd", "ssthresh"]
+    assert window["traces"][0]["x"] == pytest.approx(short.series["time_s"].to_list())
+    drawn = window["traces"][0]["y"]
+    assert drawn == pytest.approx(short.series["snd_cwnd_pkts"].to_list(), rel=1e-4)
+    assert rtt["yaxis"]["title"]["text"] == "Smoothed RTT (ms)"
+    assert queue["yaxis"]["title"]["text"] == "Queueing delay,<br>of bottleneck (ms)"
+
+
+def test_each_point_of_a_sweep_can_be_chosen_to_be_shown_over_time(sweep_page: Page):
+    assert len(sweep_page.figures["r1-timeseries"]["choices"]) == 6
+    for label in ("NewReno, rtt = 10 ms", "NewReno+ABE, rtt = 40 ms"):
+        assert label in sweep_page.text
+
+
+def test_the_text_of_users_stays_text(tmp_path: Path):
+    text = SWEEP.replace("[run]", f"description = {json.dumps(HOSTILE)}\n\n[run]").replace(
+        '"NewReno+ABE"]', '"</script><script>window.hacked = 1</script>"]'
+    )
+    (tmp_path / "hostile.toml").write_text(text)
+    run = cwnd.run(tmp_path / "hostile.toml")
+    page = page_of(run)
+    assert HOSTILE in page.text
+    # The palettes, the figures, the library and our own script; none by the scenario.
+    assert page.tags.count("script") == 4
+    label = run.axes[0].labels[1]
+    assert label in page.tables["Axis arm"][0]
+    traces = page.figures["r1-sweep"]["choices"][0]["panels"][0]["traces"]
+    # plotly reads a few tags in names: they are quoted, and come back as they were for the legend.
+    assert traces[1]["name"] == "&lt;/script&gt;&lt;script&gt;window.hacked = 1&lt;/script&gt;"
+    assert traces[1]["meta"] == label
+
+
+def test_a_page_needs_nothing_but_itself(sweep_page: Page):
+    assert "link" not in sweep_page.tags
+    assert "img" not in sweep_page.tags
+    for tag, name, value in sweep_page.attributes:
+        if name in ("src", "href", "action", "data", "srcset", "poster"):
+            assert (tag, name) == ("a", "href")
+            assert value.startswith("#")
+    assert "url(" not in sweep_page.source
+    assert "@import" not in sweep_page.source
+    # What is written into the page cannot be fetched, whoever wrote it.
+    policy = next(v for t, n, v in sweep_page.attributes if v.startswith("default-src"))
+    assert "http" not in policy
+    library = gzip.decompress(base64.b64decode(sweep_page.data["library"])).decode()
+    assert "Licensed under the MIT license" in library[:500]
+
+
+def test_links_within_a_page_lead_somewhere(sweep_page: Page):
+    ids = [value for _, name, value in sweep_page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    referred = [v[1:] for _, name, v in sweep_page.attributes if name == "href"]
+    referred += [v for _, name, v in sweep_page.attributes if name == "aria-labelledby"]
+    assert referred
+    assert set(referred) <= set(ids)
+
+
+def test_the_same_result_gives_the_same_page(sweep: cwnd.Run, sweep_page: Page):
+    assert report.html([sweep]) == sweep_page.source
+
+
+def test_several_results_stand_under_each_other(short: cwnd.Run, sweep: cwnd.Run):
+    page = page_of(short, sweep)
+    assert page.tags.count("h1") == 2
+    assert {name.partition("-")[0] for name in page.figures} == {"r1", "r2"}
+    # What draws is there once.
+    assert page.tags.count("script") == 4
+
+
+def test_notes_are_shown(tmp_path: Path):
+    # Too short for the queue to have to act.
+    silent = SHORT.replace('"2 s"', '"200 ms"')
+    (tmp_path / "silent.toml").write_text(silent)
+    run = cwnd.run(tmp_path / "silent.toml")
+    assert run.notes
+    for note in run.notes:
+        assert note in page_of(run).text
+
+
+def test_a_result_without_samples_has_no_figure_over_time(tmp_path: Path):
+    (tmp_path / "bare.toml").write_text(SHORT.replace('sample = "50 ms"', 'sample = "none"'))
+    assert set(page_of(cwnd.run(tmp_path / "bare.toml")).figures) == {"r1-qdelay"}
+
+
+def test_many_flows_are_summarised_by_their_quantiles(tmp_path: Path):
+    (tmp_path / "crowd.toml").write_text(
+        SHORT.replace("[flow.main]", "[flow.main]\ncount = 201").replace('"2 s"', '"4 s"')
+    )
+    run = cwnd.run(tmp_path / "crowd.toml")
+    header, row = page_of(run).tables["Flows"]
+    assert header[:2] == ["group", "flows"]
+    assert row[:2] == ["main", "201"]
+    column = header.index("Goodput, median kbit/s")
+    median = run.flows["goodput_bit_s"].median()
+    assert isinstance(median, float)
+    assert float(row[column]) == pytest.approx(median / 1e3, rel=0.01)
+
+
+def test_the_page_of_the_largest_scenario_can_be_mailed(tmp_path: Path):
+    run = cwnd.run(ROOT / "scenarios" / "abe-codel-pie.toml")
+    file = report.write([run], tmp_path / "report.html")
+    assert file.stat().st_size < 6_000_000
+    # It is thinned, and says so.
+    assert "the least and the greatest sample are drawn" in file.read_text()
+
+
+@given(st.lists(st.floats(-1e6, 1e6) | st.none(), min_size=1, max_size=300), st.integers(2, 60))
+def test_an_envelope_keeps_the_extremes_of_every_span(values: list[float | None], most: int):
+    frame = pl.DataFrame(
+        {"t": range(len(values)), "y": values}, schema={"t": pl.Int64, "y": pl.Float64}
+    )
+    thin = envelope(frame, "t", ["y"], most)
+    assert thin.height <= max(most, 2)
+    times = [int(t) for t in thin["t"]]
+    assert times == sorted(set(times))
+    for time, value in thin.select("t", "y").iter_rows():
+        assert value == (
+            pytest.approx(values[int(time)], rel=1e-4) if values[int(time)] is not None else None
+        )
+    spans = max(1, most // 2) if len(values) > most else len(values)
+    for span in range(spans):
+        inside = [i for i in range(len(values)) if i * spans // len(values) == span]
+        known = [v for i in inside if (v := values[i]) is not None]
+        kept = [values[t] for t in times if t in inside]
+        assert bool(kept) == bool(inside)
+        if known:
+            assert max(known) in kept
+            assert min(known) in kept
+
+
+def test_an_envelope_keeps_a_short_series_as_it_is():
+    frame = pl.DataFrame({"t": [0.0, 1.0, 2.0], "y": [1.0, float("nan"), 3.0]})
+    assert envelope(frame, "t", ["y"], 3)["y"].to_list() == [1.0, None, 3.0]
+
+
+@given(
+    st.lists(st.integers(1, 1000), min_size=1, max_size=200),
+    st.integers(1, 100),
+)
+def test_a_thinned_distribution_is_nowhere_far_from_the_whole(counts: list[int], most: int):
+    total = sum(counts)
+    xs = [0.1, *(0.1 + i for i in range(len(counts)))]
+    ys = [0.0, *(sum(counts[: i + 1]) / total for i in range(len(counts)))]
+    thin_x, thin_y = steps(xs, ys, most)
+    assert (thin_x[0], thin_y[0], thin_y[-1]) == (0.1, 0.0, 1.0)
+    for x, y in zip(xs[1:], ys[1:], strict=True):
+        level = max(b for a, b in zip(thin_x, thin_y, strict=True) if a <= x * (1 + 1e-4))
+        assert y - 1 / most - 1e-3 <= level <= y + 1e-3
+
+
+def luminance(colour: str) -> float:
+    # WCAG 2.2, relative luminance.
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_lines_stand_out_from_the_page(scheme: str):
+    palette = _palette(scheme)
+    # WCAG 2.2: 4.5 for text (1.4.3).
+    assert contrast(palette["ink"], palette["paper"]) >= 4.5
+    assert contrast(palette["muted"], palette["paper"]) >= 4.5
+    for index in range(7):
+        # 3 for parts of figures (1.4.11); on white two colours of Okabe & Ito's are lighter, there
+        # dashes, markers and the legend tell the lines.
+        least = 3.0 if scheme == "dark" else 2.0
+        assert contrast(palette[str(index)], palette["paper"]) >= least
+
+
+def test_cwnd_report_writes_the_page_beside_the_result(saved: Cli):
+    answer = saved("report", "sweep")
+    assert (answer.code, answer.out, answer.err) == (0, "sweep/report.html\n", "")
+    page = Page((saved.directory / "sweep/report.html").read_text())
+    assert "r1-sweep" in page.figures
+    # The result is as good as before, with and without its report.
+    assert saved("compare", "sweep", "sweep").code == 0
+
+
+def test_cwnd_report_writes_where_it_is_told(saved: Cli):
+    answer = saved("report", "short", "sweep", "-o", "new/both.html", "--json")
+    assert answer.json == {"report": "new/both.html"}
+    page = Page((saved.directory / "new/both.html").read_text())
+    assert page.tags.count("article") == 2
+    assert not (saved.directory / "short/report.html").exists()
+
+
+def test_cwnd_report_answers_what_it_cannot_write(saved: Cli):
+    (saved.directory / "empty").mkdir()
+    (saved.directory / "sweep/links.parquet").write_bytes(b"PAR1 no more")
+    for arguments, said in {
+        (): "DIRECTORIES requires an argument",
+        ("nowhere",): "there is no such directory",
+        ("empty",): "not a cwnd result",
+        ("short.toml",): "not a directory",
+        ("sweep",): "damaged",
+        ("short", "short"): "-o FILE",
+        ("short", "-o", "empty"): "a directory is in the way",
+    }.items():
+        answer = saved("report", *arguments)
+        assert answer.code == 2, arguments
+        assert said in answer.err, answer.err
+        assert not list(saved.directory.glob("**/report.html"))
+    answer = saved("report", "short", "-o", "short.toml/report.html")
+    assert answer.code == 1
+    assert answer.err.startswith("error: ")
+
+
+def test_an_unwritable_place_leaves_the_old_page(short: cwnd.Run, tmp_path: Path):
+    file = tmp_path / "report.html"
+    file.write_text("old")
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(InputError, match="name a file"):
+        report.write([short], tmp_path / "directory")
+    report.write([short], file)
+    assert file.read_text() != "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["directory", "report.html"]
+
+
+def test_what_draws_is_loaded_by_reports_only():
+    script = (
+        "import sys, cwnd, cwnd.cli, cwnd.cli.run, cwnd.cli.report, cwnd.runner;"
+        "print(sorted({'plotly', 'jinja2', 'cwnd.report'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,302 @@
+"""Reports in a browser: they draw without complaint, answer the pointer, and can be printed.
+
+The pictures that are taken are in the directory that pytest prints with `--basetemp`.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import chromium
+import polars as pl
+import pytest
+from matplotlib.image import imread
+from test_report import HOSTILE, SWEEP
+
+import cwnd
+from cwnd import report
+from cwnd.report.page import _palette
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+pytestmark = pytest.mark.skipif(
+    chromium.find() is None, reason=f"none of {', '.join(chromium.NAMES)} is installed"
+)
+
+#: Every panel of every figure has been drawn.
+DRAWN = "[...document.querySelectorAll('.plot')].every((p) => p.querySelector('.main-svg'))"
+#: Comes to all of a page, as a reader does who scrolls.
+SCROLL = """(async () => {
+    for (let y = 0; y < document.body.scrollHeight; y += innerHeight / 2) {
+        scrollTo(0, y);
+        await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)));
+    }
+    scrollTo(0, 0);
+})()"""
+#: Where the first point of the sweep is.
+FIRST_POINT = """(() => {
+    const box = document.querySelector('#r1-sweep .plot .points path').getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+})()"""
+RANGES = (
+    "[...document.querySelectorAll('#r1-timeseries .plot')]"
+    ".map((p) => p._fullLayout.xaxis.range.map((v) => Math.round(v * 1000) / 1000))"
+)
+
+#: What there is when a page goes to the printer.
+AT_PRINT = """(() => {
+    const plots = [...document.querySelectorAll('.plot')];
+    const { left, width } = document.body.getBoundingClientRect();
+    const right = (element) => element.getBoundingClientRect().right - left;
+    return {
+        drawn: plots.every((plot) => plot.querySelector('.main-svg')),
+        papers: [...new Set(plots.map((plot) => plot._fullLayout.paper_bgcolor))],
+        width,
+        widest: Math.max(...[...document.querySelectorAll('.main-svg, table')].map(right)),
+        closed: document.querySelectorAll('details:not([open])').length,
+    };
+})()"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Chromium]:
+    with chromium.Chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pictures")
+
+
+@pytest.fixture(scope="module")
+def file(sweep: cwnd.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report.write([sweep], tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture
+def page(browser: chromium.Chromium, file: Path) -> Iterator[chromium.Chromium]:
+    """The report on a screen, drawn from top to bottom."""
+    shown(browser, file, 1280, 900)
+    yield browser
+    assert browser.complaints() == []
+
+
+def shown(browser: chromium.Chromium, file: Path, width: int, height: int, **how: Any) -> None:
+    browser.events.clear()
+    browser.show_as(width, height, **how)
+    browser.open(file)
+    browser.until("document.documentElement.dataset.figures === 'ready'")
+    browser.evaluate(SCROLL)
+    browser.until(DRAWN)
+
+
+def pixels(png: Path) -> np.ndarray:
+    return (imread(io.BytesIO(png.read_bytes()))[..., :3] * 255).round().astype(int)
+
+
+def has_colour(picture: np.ndarray, colour: str) -> bool:
+    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return bool((abs(picture - wanted).max(axis=2) <= 2).any())
+
+
+def test_every_figure_is_drawn(page: chromium.Chromium):
+    panels = {
+        name: page.evaluate(f"document.querySelectorAll('#r1-{name} .main-svg').length / 3")
+        for name in ("sweep", "timeseries", "windows", "qdelay")
+    }
+    # plotly draws each panel in three layers.
+    assert panels == {"sweep": 3, "timeseries": 3, "windows": 3, "qdelay": 3}
+    assert page.evaluate("document.getElementById('failure').hidden")
+    # A mean, an interval and the three RTTs of each of the two arms.
+    assert page.evaluate("document.querySelectorAll('#r1-sweep .points path').length") == 3 * 6
+    assert page.evaluate("document.querySelectorAll('#r1-sweep .yerror').length") == 3 * 6
+
+
+def test_a_point_says_its_value_where_the_pointer_is(page: chromium.Chromium, sweep: cwnd.Run):
+    first = sweep.summary().filter(pl.col("arm") == "NewReno", pl.col("rtt") == "10 ms")
+    page.move_to(*page.evaluate(FIRST_POINT))
+    text = page.until("document.querySelector('#r1-sweep .hoverlayer').textContent")
+    assert "NewReno" in text
+    assert "rtt 10 ms" in text
+    said = text.partition("Goodput: ")[2]
+    value, unit = said.partition(" ")[0], said.partition("Mbit/s")[1]
+    assert unit == "Mbit/s"
+    assert float(value) == pytest.approx(first["goodput_bit_s"][0] / 1e6, rel=1e-3)
+    page.move_to(0, 0)
+
+
+def test_a_line_over_time_says_all_values_of_a_moment(page: chromium.Chromium):
+    box = page.evaluate(
+        "(() => { const p = document.querySelector('#r1-timeseries .plot');"
+        "p.scrollIntoView({block: 'center'});"
+        "const b = p.querySelector('.nsewdrag').getBoundingClientRect();"
+        "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+    )
+    page.move_to(*box)
+    text = page.until("document.querySelector('#r1-timeseries .hoverlayer').textContent")
+    assert "cwnd" in text
+    assert "ssthresh" in text
+    page.move_to(0, 0)
+
+
+def test_a_drag_zooms_all_panels_of_the_figure_and_a_double_click_zooms_back(
+    page: chromium.Chromium,
+):
+    whole = page.evaluate(RANGES)
+    x, y, width = page.evaluate(
+        "(() => { const p = document.querySelector('#r1-timeseries .plot');"
+        "p.scrollIntoView({block: 'center'});"
+        "const b = p.querySelector('.nsewdrag').getBoundingClientRect();"
+        "return [b.x, b.y + b.height / 2, b.width]; })()"
+    )
+    mouse = {"button": "left", "clickCount": 1}
+    start, end = x + width * 0.25, x + width * 0.75
+    page.move_to(start, y)
+    page.call("Input.dispatchMouseEvent", type="mousePressed", x=start, y=y, **mouse)
+    for part in range(1, 6):
+        at = start + (end - start) * part / 5
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=at, y=y, buttons=1, **mouse)
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", x=end, y=y, **mouse)
+    page.until(f"JSON.stringify({RANGES}) !== {str(whole).replace(' ', '')!r}")
+    page.until(f"new Set({RANGES}.map((r) => r.join())).size === 1")
+    low, high = page.evaluate(RANGES)[0]
+    assert (high - low) / (whole[0][1] - whole[0][0]) == pytest.approx(0.5, abs=0.02)
+    for count in (1, 2):
+        click = {"x": start, "y": y, "button": "left", "clickCount": count}
+        page.call("Input.dispatchMouseEvent", type="mousePressed", **click)
+        page.call("Input.dispatchMouseEvent", type="mouseReleased", **click)
+    page.until(f"{RANGES}.every((r) => r[1] - r[0] >= {0.99 * (whole[0][1] - whole[0][0])})")
+
+
+def test_the_keyboard_zooms_moves_and_chooses(page: chromium.Chromium):
+    whole = page.evaluate(RANGES)
+    page.evaluate("document.querySelector('#r1-timeseries .plot').focus()")
+
+    def press(key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+    press("+")
+    page.until(f"{RANGES}.every((r) => r[1] < {whole[0][1]} && r[0] > {whole[0][0]})")
+    zoomed = page.evaluate(RANGES)[0]
+    press("ArrowRight")
+    page.until(f"{RANGES}.every((r) => r[0] > {zoomed[0]})")
+    press("0")
+    page.until(f"{RANGES}.every((r) => r[1] >= {whole[0][1]} - 0.001)")
+
+    # A button of the legend hides its line in all panels.
+    lines = "document.querySelectorAll('#r1-sweep .scatterlayer .trace').length"
+    assert page.evaluate(lines) == 6
+    page.evaluate("document.querySelector('#r1-sweep .legend button').focus()")
+    press_space = {"key": " ", "code": "Space", "text": " ", "windowsVirtualKeyCode": 32}
+    page.call("Input.dispatchKeyEvent", type="keyDown", **press_space)
+    page.call("Input.dispatchKeyEvent", type="keyUp", **press_space)
+    page.until(f"{lines} === 3")
+    pressed = "document.querySelector('#r1-sweep .legend button').getAttribute('aria-pressed')"
+    assert page.evaluate(pressed) == "false"
+
+
+def test_another_metric_and_another_run_can_be_chosen(page: chromium.Chromium):
+    choose = (
+        "(() => { const s = document.querySelector('#%s select');"
+        "s.value = [...s.options].find((o) => o.textContent === '%s').value;"
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+    page.evaluate(choose % ("r1-sweep", "Marks"))
+    page.until("document.querySelectorAll('#r1-sweep .plot').length === 1")
+    assert page.evaluate("document.querySelector('#r1-sweep .ytitle').textContent") == "Marks"
+    highest = "Math.max(...document.querySelector('#r1-timeseries .plot').data[0].y)"
+    before = page.evaluate(highest)
+    page.evaluate(choose % ("r1-timeseries", "NewReno, rtt = 40 ms"))
+    assert page.evaluate(highest) != before
+    assert page.evaluate(DRAWN)
+
+
+def test_nothing_offers_to_send_results_away(page: chromium.Chromium):
+    buttons = page.evaluate(
+        "[...new Set([...document.querySelectorAll('.modebar-btn')].map((b) => b.dataset.title))]"
+    )
+    assert "Zoom in" in buttons
+    assert not [each for each in buttons if "hare" in each or "loud" in each or "dit" in each]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_legible_in_light_and_in_the_dark(
+    browser: chromium.Chromium, file: Path, pictures: Path, scheme: str
+):
+    shown(browser, file, 1280, 900, scheme=scheme)
+    browser.screenshot(pictures / f"{scheme}.png")
+    picture = pixels(pictures / f"{scheme}.png")
+    palette = _palette(scheme)
+    # The page, the text, and both arms, in the colours whose contrast is tested elsewhere.
+    for name in ("paper", "ink", "muted", "rule", "0", "1"):
+        assert has_colour(picture, palette[name]), name
+    assert browser.complaints() == []
+
+
+def test_a_change_of_scheme_draws_again_and_stays_zoomed(page: chromium.Chromium):
+    page.evaluate(
+        "void Plotly.relayout(document.querySelector('#r1-qdelay .plot'), {'xaxis.range': [0, 1]})"
+    )
+    feature = {"name": "prefers-color-scheme", "value": "dark"}
+    page.call("Emulation.setEmulatedMedia", features=[feature])
+    colour = "document.querySelector('#r1-qdelay .plot')._fullLayout.paper_bgcolor"
+    page.until(f"{colour} === '{_palette('dark')['paper']}'")
+    zoomed = page.evaluate("document.querySelector('#r1-qdelay .plot')._fullLayout.xaxis.range")
+    assert zoomed == [0, 1]
+
+
+def test_a_page_fits_a_phone(browser: chromium.Chromium, file: Path, pictures: Path):
+    shown(browser, file, 390, 844, mobile=True)
+    browser.screenshot(pictures / "phone.png")
+    assert browser.evaluate("document.documentElement.scrollWidth") == 390
+    lefts = "[...document.querySelectorAll('.plot')].map((p) => p.getBoundingClientRect().x)"
+    assert len(set(browser.evaluate(lefts))) == 1
+    # A finger that moves over a figure scrolls.
+    assert browser.evaluate("document.querySelector('.plot')._fullLayout.dragmode") is False
+    assert browser.complaints() == []
+
+
+def test_paper_gets_all_figures_in_light(browser: chromium.Chromium, file: Path, pictures: Path):
+    # From a dark screen, and from the top: nothing below was ever drawn.
+    browser.events.clear()
+    browser.show_as(1280, 900, scheme="dark")
+    browser.open(file)
+    browser.until("document.documentElement.dataset.figures === 'ready'")
+    browser.evaluate(f"addEventListener('beforeprint', () => {{ window.atPrint = {AT_PRINT}; }})")
+    browser.pdf(pictures / "paper.pdf")
+    at_print = browser.evaluate("window.atPrint")
+    assert at_print["drawn"]
+    assert at_print["papers"] == [_palette("light")["paper"]]
+    assert at_print["closed"] == 0
+    # Within 210 mm of A4 without the margins of 12 mm, at 96 pixels an inch.
+    assert at_print["widest"] <= at_print["width"] + 1 <= 186 / 25.4 * 96
+    printed = (pictures / "paper.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    assert len(printed) > 50_000
+    # The screen is as it was.
+    assert browser.evaluate("document.querySelectorAll('details[open]').length") == 0
+    colour = "document.querySelector('.plot')._fullLayout.paper_bgcolor"
+    browser.until(f"{colour} === '{_palette('dark')['paper']}'")
+    assert browser.complaints() == []
+
+
+def test_what_a_scenario_says_is_never_run(browser: chromium.Chromium, tmp_path: Path):
+    label = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script>"
+    text = SWEEP.replace("[run]", f"description = '''{HOSTILE}'''\n\n[run]")
+    (tmp_path / "hostile.toml").write_text(text.replace('"NewReno+ABE"]', f'"{label}"]'))
+    run = cwnd.run(tmp_path / "hostile.toml")
+    shown(browser, report.write([run], tmp_path / "report.html"), 1280, 900)
+    browser.move_to(*browser.evaluate(FIRST_POINT))
+    browser.until("document.querySelector('#r1-sweep .hoverlayer').textContent")
+    assert browser.evaluate("window.hacked") is None
+    legend = "[...document.querySelectorAll('#r1-sweep .legend button')].at(-1).textContent.trim()"
+    assert browser.evaluate(legend) == label
+    assert browser.evaluate("document.querySelector('.question').textContent") == HOSTILE
+    assert browser.complaints() == []
