@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -141,6 +141,13 @@ class Sheet:
     def starts_block(self, index: int) -> bool:
         """Whether the outermost of several keys changes at this row."""
         return self.keys > 1 and index > 0 and self.rows[index][0] != self.rows[index - 1][0]
+
+    def cut(self, most: int) -> Sheet:
+        """The same with its first rows only, and a caption that says so."""
+        if len(self.rows) <= most:
+            return self
+        about = [f"the first {most} of {len(self.rows)} rows", *self.about]
+        return replace(self, about=about, rows=self.rows[:most])
 
     def rich(self) -> Table:
         """The table for a terminal."""

@@ -143,6 +143,37 @@ def test_each_axis_says_which_keys_it_changes(sweep_page: Page):
     assert ["flow.main.rtt", "10 ms", "20 ms", "40 ms"] in sweep_page.tables["Axis rtt"]
 
 
+def test_a_large_sweep_stays_readable(tmp_path: Path):
+    rates = [f"{rate} Mbit/s" for rate in range(1, 31)]
+    rtts = [f"{rtt} ms" for rtt in range(5, 100, 5)]
+    text = SHORT.replace('"2 s"', '"200 ms"') + (
+        f"""
+[sweep.axis.rate]
+path = "dumbbell.rate"
+values = {rates}
+
+[sweep.axis.rtt]
+path = "flow.main.rtt"
+values = {rtts}
+"""
+    )
+    (tmp_path / "large.toml").write_text(text)
+    page = page_of(cwnd.run(tmp_path / "large.toml"))
+    assert len(page.source) < 6_000_000
+    assert len(page.tables["short"]) == 1 + 500
+    assert "the first 500 of 570 rows" in page.text
+    # An axis of many labels is a row for each.
+    header, *rows = page.tables["Axis rtt"]
+    assert "flow.main.rtt" in header
+    column = header.index("flow.main.rtt")
+    assert [(row[0], row[column]) for row in rows] == [(rtt, rtt) for rtt in rtts]
+    # 19 lines are not told apart: there are as many panels for each metric, of the usual ones only.
+    (usual,) = page.figures["r1-sweep"]["choices"]
+    assert len(usual["panels"]) == 3 * len(rtts)
+    assert len(page.figures["r1-timeseries"]["choices"]) == 60
+    assert "The first 60 of 570 points." in page.text
+
+
 def test_the_activity_is_that_of_the_manifest(sweep: cwnd.Run, sweep_page: Page):
     rows = {name: (times, runs) for name, times, runs in sweep_page.tables["Activity"][1:]}
     assert len(rows) == len(sweep.activity)

@@ -35,7 +35,7 @@ def report(
     from cwnd import store
     from cwnd.report import write
 
-    runs = [store.load(directory) for directory in directories]
+    runs = [store.load(directory, samples_on_disk=True) for directory in directories]
     file = write(runs, output_file or directories[0] / _REPORT)
     if json:
         output.document({"report": str(file)})

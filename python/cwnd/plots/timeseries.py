@@ -185,9 +185,7 @@ def _seed(run: Run, seed: int | None) -> int:
     return chosen
 
 
-def sampled_runs(
-    run: Run, points: list[dict[str, str]], seed: int | None = None
-) -> list[OneRun]:
+def sampled_runs(run: Run, points: list[dict[str, str]], seed: int | None = None) -> list[OneRun]:
     """The samples of a run at each of these points; the first seed if none is given."""
     of_seed = run.runs.filter(pl.col("seed") == _seed(run, seed))
     chosen = []

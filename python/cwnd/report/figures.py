@@ -42,6 +42,8 @@ _MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cros
 _STEPS = 400
 #: Panels of one metric of a sweep; a point of the axes that are neither x nor lines has one.
 _MAX_PANELS = 24
+#: Of larger sweeps only the usual metrics are drawn.
+_MAX_POINTS = 500
 #: As many panels stand side by side on a wide screen.
 _MAX_COLUMNS = 4
 #: Room above and below the drawn values, as a part of their range.
@@ -165,7 +167,10 @@ def sweep_figure(run: Run) -> Figure | None:
         return Choice(label, drawn, columns if columns > 1 else min(len(drawn), 3))
 
     choices = [choice("Goodput and queueing delay", usual)] if usual else []
-    choices += [choice(m.axis_label, [m]) for m in content.metrics]
+    if content.summary.height <= _MAX_POINTS:
+        choices += [choice(m.axis_label, [m]) for m in content.metrics]
+    if not choices:
+        return None
     return Figure(
         kind="sweep",
         title="Over the sweep",

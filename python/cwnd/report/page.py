@@ -33,7 +33,8 @@ _CHROME = {
     "light": {"paper": "#ffffff", "ink": "#1b1f24", "muted": "#59636e", "rule": "#d5dae0"},
     "dark": {"paper": "#14181d", "ink": "#e8ebee", "muted": "#a3adb8", "rule": "#39424c"},
 }
-#: Bytes in a megabyte, and the like.
+#: More rows of a table are left to the files of the result.
+_MAX_ROWS = 500
 _GIB = 2**30
 
 
@@ -51,6 +52,8 @@ class Section:
     activity: Sheet
     axes: list[Sheet]
     figures: dict[str, Figure]
+    #: Whether there are points of a sweep to compare.
+    swept: bool
     facts: list[tuple[str, str]]
     summary: str
     rerun: str
@@ -91,16 +94,18 @@ def _section(run: Run, prefix: str) -> Section:
         "timeseries": series.runs_figure(run),
         "qdelay": qdelay_figure(run),
     }
+    groups = group_sheet(run)
     return Section(
         id=prefix,
         run=run,
-        results=result_sheet(run),
-        groups=group_sheet(run),
-        links=tables.links_sheet(run),
-        flows=tables.flows_sheet(run),
+        results=result_sheet(run).cut(_MAX_ROWS),
+        groups=None if groups is None else groups.cut(_MAX_ROWS),
+        links=tables.links_sheet(run).cut(_MAX_ROWS),
+        flows=tables.flows_sheet(run).cut(_MAX_ROWS),
         activity=tables.activity_sheet(run),
         axes=scenario.axis_sheets(run),
         figures={name: figure for name, figure in found.items() if figure is not None},
+        swept=any(len(axis.labels) > 1 for axis in run.axes),
         facts=_facts(run),
         summary=_summary(run),
         rerun=scenario.rerun_command(run),

@@ -17,31 +17,48 @@ if TYPE_CHECKING:
 
 #: What a key that a label does not have is shown as.
 _ABSENT = "–"
+#: An axis of more labels is shown with a row for each.
+_MAX_COLUMNS = 8
+#: More labels are left out.
+_MAX_LABELS = 100
 
 
 def axis_sheets(run: Run) -> list[Sheet]:
-    """For each axis a row per key that it changes, and a column per label."""
+    """For each axis which keys it changes: a column per label, or a row where there are many."""
     base = {axis.column: axis.labels[0] for axis in run.axes}
-    return [_axis_sheet(run, axis, base) for axis in run.axes]
+    at_point: dict[tuple[str, ...], int] = {}
+    for index, row in enumerate(run.runs.select(*base).iter_rows() if base else ()):
+        at_point.setdefault(row, index)
+    return [_axis_sheet(run, axis, base, at_point) for axis in run.axes]
 
 
-def _axis_sheet(run: Run, axis: Axis, base: dict[str, str]) -> Sheet:
+def _axis_sheet(
+    run: Run, axis: Axis, base: dict[str, str], at_point: dict[tuple[str, ...], int]
+) -> Sheet:
     # One run per label, all other axes at their first; every default is written out in it.
+    labels = axis.labels[:_MAX_LABELS]
     columns = []
-    for label in axis.labels:
-        point = {**base, axis.column: label}
-        resolved = _resolved_at(run, point)
-        columns.append({} if resolved is None else dict(_flat(tomllib.loads(resolved))))
+    for label in labels:
+        index = at_point.get(tuple({**base, axis.column: label}.values()))
+        resolved = {} if index is None else tomllib.loads(run.resolved[index])
+        columns.append(dict(_flat(resolved)))
     keys = list(dict.fromkeys(key for column in columns for key in column))
-    rows = []
-    for key in keys:
-        values = [column.get(key, _ABSENT) for column in columns]
-        if len(set(values)) > 1:
-            rows.append((key, *values))
+    rows: list[tuple[str, ...]] = [
+        (key, *(column.get(key, _ABSENT) for column in columns)) for key in keys
+    ]
+    rows = [row for row in rows if len(set(row[1:])) > 1]
     others = [a.name for a in run.axes if a is not axis and len(a.labels) > 1]
     about = ["what differs in the resolved scenarios"]
     about += [f"{' and '.join(others)} at the first label"] if others else []
-    return Sheet(f"Axis {axis.name}", about, 1, ["key", *axis.labels], rows)
+    if len(labels) < len(axis.labels):
+        about.append(f"the first {len(labels)} of {len(axis.labels)} labels")
+    title, headings = f"Axis {axis.name}", ["key", *labels]
+    if len(labels) <= _MAX_COLUMNS:
+        return Sheet(title, about, 1, headings, rows)
+    _, *by_label = zip(*rows, strict=True) if rows else [()]
+    changed = [row[0] for row in rows]
+    lines = [(label, *values) for label, values in zip(labels, by_label, strict=False)]
+    return Sheet(title, about, 1, ["label", *changed], lines)
 
 
 def rerun_command(run: Run) -> str:
@@ -51,13 +68,6 @@ def rerun_command(run: Run) -> str:
     words += [] if manifest.seed_override is None else ["--seed", str(manifest.seed_override)]
     words += [word for override in manifest.overrides for word in ("--set", override)]
     return shlex.join(words)
-
-
-def _resolved_at(run: Run, point: dict[str, str]) -> str | None:
-    for row, resolved in zip(run.runs.iter_rows(named=True), run.resolved, strict=True):
-        if all(row[column] == label for column, label in point.items()):
-            return resolved
-    return None
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

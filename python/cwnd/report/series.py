@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.errors import InputError
 from cwnd.metrics import main_link
 from cwnd.plots.layout import at, points_of, title
 from cwnd.plots.timeseries import (
     Curve,
     curves,
     mean_windows,
-    of_seed,
-    one_run,
+    sampled_runs,
     thresholds_in_sight,
     window_label,
     window_panels,
     window_top,
+    windows_at,
 )
 from cwnd.report.figures import Choice, Figure, Panel, axis, colour, dash, line
 from cwnd.report.thin import envelope, points_per_line
@@ -40,13 +39,12 @@ def runs_figure(run: Run) -> Figure | None:
     """Window, round-trip time and queue of one run, to be chosen."""
     points = points_of(run.axes)
     link = main_link(run)
-    shown: list[tuple[str, OneRun, list[_Row]]] = []
-    for point in points[:_MAX_RUNS]:
-        try:
-            one = one_run(run, point)
-        except InputError:
-            continue  # a point without samples
-        shown.append((title(point, run.axes), one, _rows(one, link)))
+    runs = sampled_runs(run, points[:_MAX_RUNS])
+    shown = [
+        (title(point, run.axes), one, _rows(one, link))
+        for point, one in zip(points, runs, strict=False)
+        if not one.flows.is_empty()
+    ]
     if not shown:
         return None
     lengths = [curve.frame.height for *_, rows in shown for row in rows for curve in row.curves]
@@ -73,10 +71,12 @@ def runs_figure(run: Run) -> Figure | None:
 
 def windows_figure(run: Run) -> Figure | None:
     """The windows at all points of a sweep."""
-    if run.series.is_empty() or all(len(axis.labels) < 2 for axis in run.axes):  # noqa: PLR2004
+    if all(len(axis.labels) < 2 for axis in run.axes):  # noqa: PLR2004 - no sweep
         return None
     layout, points, columns = window_panels(run)
-    series = of_seed(run, run.series, None)
+    series = windows_at(run, points)
+    if series.is_empty():
+        return None
     drawn = [(point, list(mean_windows(at(series, point), layout))) for point in points]
     lengths = [curve.frame.height for _, means in drawn for curve in means]
     most = points_per_line(_BUDGET, len(lengths))
