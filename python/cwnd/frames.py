@@ -10,6 +10,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.manifest import Axis, Manifest, machine, sha256
 from cwnd.results import Run
+from cwnd.scenario import run_id
 from cwnd.store import TABLES, Spool
 
 if TYPE_CHECKING:
@@ -160,11 +161,6 @@ class Resolved(Sequence[str]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._scenario.cell(range(len(self))[index]).resolved
-
-
-def run_id(cell: _core.Cell) -> str:
-    """Names a run: its place in the sweep, and the beginning of the hash of what was run."""
-    return f"{cell.index:04d}-{cell.id[:12]}"
 
 
 def _runs(rows: list[dict[str, object]], axes: list[Axis]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -55,7 +55,7 @@ class Manifest:
     records_sha256: str
     started_at: str
     wall_s: float
-    #: User and system time of this process while it simulated.
+    #: User and system time of the threads that simulated.
     cpu_s: float
     threads: int
     machine: dict[str, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import contextlib
 import threading
 import time
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from cwnd import _core
 from cwnd.errors import DivergedError, InputError
 from cwnd.manifest import usable_cores
 from cwnd.pcap import LinksLike, captures
-from cwnd.scenario import Overrides, ScenarioLike, Source, override_list
+from cwnd.scenario import Overrides, ScenarioLike, Source, override_list, run_id
 from cwnd.workers import POLL_S, Workers
 
 if TYPE_CHECKING:
@@ -133,31 +133,46 @@ def execute(
     pcap: Captures | None = None,
     check: bool = False,
     spool: Path | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Run:
     """Runs every cell; Ctrl-C, or any other exception, stops them all at once.
 
     `spool` is a directory for records that would not fit in memory; it must be there for as long
-    as the result is.
+    as the result is. `meanwhile` is called once while the first cells run, such as for imports.
     """
-    from cwnd.frames import Recorder, run_id
-
     if check and pcap:
         raise InputError("a checked run is two runs at once: write captures with another")
 
     workers = min(_thread_count(threads), planned.runs)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
-    wall, cpu = time.perf_counter(), _cpu_s()
-    recorder = Recorder(planned, spool)
+    began = time.perf_counter()
 
     def work(cell: _core.Cell, control: _core.Control) -> _core.Result:
         if check:
             return _check_cell(cell, control)
         return cell.run(control, pcap.of(run_id(cell)) if pcap else [])
 
-    for cell, result in run_cells(planned.scenario, work, workers, on_progress):
-        recorder.add(cell, result)
-    cost = Cost(started_at, time.perf_counter() - wall, _cpu_s() - cpu, workers)
+    with running(planned.scenario, work, workers, on_progress) as (results, spent):
+        # Data frames take longer to import than a short run takes.
+        from cwnd.frames import Recorder
+
+        if meanwhile is not None:
+            meanwhile()
+        recorder = Recorder(planned, spool)
+        for cell, result in results:
+            recorder.add(cell, result)
+    cost = Cost(started_at, spent.ended - began, spent.cpu_s, workers)
     return recorder.finish(cost)
+
+
+@dataclass
+class Spent:
+    """What the simulations took, and nothing beside them."""
+
+    #: When the last one ended, on the clock of `time.perf_counter`.
+    ended: float = 0.0
+    #: CPU time of the workers' threads.
+    cpu_s: float = 0.0
 
 
 class Cells(Protocol):
@@ -174,34 +189,41 @@ class Cells(Protocol):
         """How long it is."""
 
 
-def run_cells(
+@contextlib.contextmanager
+def running(
     cells: Cells,
     work: Callable[[_core.Cell, _core.Control], _core.Result],
     threads: int,
     on_progress: OnProgress | None = None,
-) -> Iterator[tuple[_core.Cell, _core.Result]]:
-    """Does the work of every cell, on several threads, and yields it in order of the cells.
+) -> Iterator[tuple[Iterator[tuple[_core.Cell, _core.Result]], Spent]]:
+    """Begins the work of every cell, on several threads; what it makes comes in order of the cells.
 
-    At the end, however it comes, no cell is running any more.
+    When the block ends, however it ends, no cell is running any more.
     """
-    running: dict[int, _core.Control] = {}
-    progress = _Progress(cells, running, on_progress)
+    controls: dict[int, _core.Control] = {}
+    spent = Spent()
+    progress = _Progress(cells, controls, spent, on_progress)
 
     def one(index: int) -> tuple[_core.Cell, _core.Result]:
-        control = running[index] = _core.Control()
+        control = controls[index] = _core.Control()
+        cpu_s = time.thread_time()
         try:
             cell = cells.cell(index)
             return cell, work(cell, control)
         finally:
-            progress.finished(index)
+            progress.finished(index, time.thread_time() - cpu_s)
+
+    def results() -> Iterator[tuple[_core.Cell, _core.Result]]:
+        yield from workers.results(progress.poll)
+        progress.tell()
 
     workers = Workers(cells.runs, threads, one)
     try:
-        yield from workers.results(progress.poll)
-        progress.tell()
+        workers.start()
+        yield results(), spent
     finally:
         workers.stop()
-        for control in list(running.values()):
+        for control in list(controls.values()):
             control.cancel()
         workers.join()
 
@@ -210,9 +232,14 @@ class _Progress:
     """Counts what is done, and tells it now and then."""
 
     def __init__(
-        self, cells: Cells, running: dict[int, _core.Control], on_progress: OnProgress | None
+        self,
+        cells: Cells,
+        running: dict[int, _core.Control],
+        spent: Spent,
+        on_progress: OnProgress | None,
     ) -> None:
         self._cells = cells
+        self._spent = spent
         self._running = running
         self._on_progress = on_progress
         self._total_s = sum(map(cells.duration_s, range(cells.runs))) if on_progress else 0.0
@@ -221,8 +248,10 @@ class _Progress:
         self._fraction = 0.0
         self._told = time.monotonic()
 
-    def finished(self, index: int) -> None:
+    def finished(self, index: int, cpu_s: float) -> None:
         with self._lock:
+            self._spent.ended = time.perf_counter()
+            self._spent.cpu_s += cpu_s
             del self._running[index]
             self._done += 1
             self._done_s += self._cells.duration_s(index)
@@ -260,8 +289,3 @@ def _thread_count(threads: int | None) -> int:
     if threads < 1:
         raise InputError(f"runs need at least one thread, not {threads}")
     return threads
-
-
-def _cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

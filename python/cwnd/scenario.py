@@ -128,6 +128,11 @@ def override_list(overrides: Overrides) -> list[str]:
     return list(overrides)
 
 
+def run_id(cell: _core.Cell) -> str:
+    """Names a run: its place in the sweep, and the beginning of the hash of what was run."""
+    return f"{cell.index:04d}-{cell.id[:12]}"
+
+
 #: TOML integers are signed 64-bit.
 _MAX_SEED = 2**63 - 1
 

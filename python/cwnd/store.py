@@ -15,13 +15,13 @@ import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
-import polars as pl
-
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.manifest import FORMAT, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import polars as pl
 
     from cwnd.results import Run
 
@@ -80,6 +80,8 @@ class Spool:
 
     def put(self, name: str, part: pl.DataFrame) -> pl.LazyFrame:
         """Writes the next part of a table; returns it as it will be read."""
+        import polars as pl
+
         self._directory.mkdir(exist_ok=True)
         file = self._directory / f"{name}-{self._counts[name]:06d}.parquet"
         self._counts[name] += 1
@@ -241,6 +243,8 @@ class _Output(io.BufferedIOBase):
 
 
 def _write_table(table: pl.LazyFrame, file: Path) -> None:
+    import polars as pl
+
     with file.open("wb") as out:
         output = _Output(out)
         try:
@@ -254,6 +258,8 @@ def _write_table(table: pl.LazyFrame, file: Path) -> None:
 
 
 def _read_table(file: Path, *, lazy: bool) -> pl.LazyFrame:
+    import polars as pl
+
     if not file.is_file():
         raise InputError(f"{file}: missing; the result is not complete, run it again")
     try:

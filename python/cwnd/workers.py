@@ -33,13 +33,13 @@ class Workers(Generic[Result]):
             threading.Thread(target=self._loop, name=f"cwnd-{number}") for number in range(threads)
         ]
 
-    def results(self, on_poll: Callable[[], None]) -> Generator[Result, None, None]:
-        """Starts the threads and yields what they make, in order; the first failure is raised.
-
-        When it is closed, or fails, no more work is begun; what runs must be stopped by its owner.
-        """
+    def start(self) -> None:
+        """Begins."""
         for thread in self._threads:
             thread.start()
+
+    def results(self, on_poll: Callable[[], None]) -> Generator[Result, None, None]:
+        """Yields what they make, in order; the first failure is raised."""
         waiting: dict[int, Result] = {}
         following = 0
         while following < self._count:

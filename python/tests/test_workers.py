@@ -21,6 +21,7 @@ def test_results_come_in_order_whoever_is_first():
         return number
 
     crew = Workers(20, 3, slow_when_even)
+    crew.start()
     assert list(crew.results(nothing)) == list(range(20))
     crew.stop()
     crew.join()
@@ -37,6 +38,7 @@ def test_only_so_many_results_wait_for_a_slow_one(monkeypatch: pytest.MonkeyPatc
         return number
 
     crew = Workers(100, 2, work)
+    crew.start()
     results = crew.results(lambda: first.set() if len(begun) == 8 else None)
 
     assert next(results) == 0
@@ -58,6 +60,7 @@ def test_the_first_failure_is_raised_and_no_more_work_is_begun():
         return number
 
     crew = Workers(100_000, 2, work)
+    crew.start()
     with pytest.raises(RuntimeError, match="three"):
         list(crew.results(nothing))
     crew.stop()

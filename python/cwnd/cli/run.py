@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,10 @@ from cwnd.cli import lean, output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from cwnd.pcap import Captures
+    from contextlib import AbstractContextManager
+
     from cwnd.results import Run
-    from cwnd.runner import Plan
+    from cwnd.runner import OnProgress, Plan
 
 #: Where results go that have no `-o`.
 _OUT = Path("out")
@@ -73,9 +75,16 @@ def run(
         with store.scratch_directory(target) as scratch:
             place = scratch / store.PCAP if pcap else None
             captured = captures(pcap, plan.points, place) if place else None
-            result = _execute(plan, threads, captured, scratch, silent=quiet or json, check=check)
-            if plots:
-                lean.import_matplotlib()
+            with nullcontext() if quiet or json else _bar(plan) as on_progress:
+                result = runner.execute(
+                    plan,
+                    threads=threads,
+                    on_progress=on_progress,
+                    pcap=captured,
+                    check=check,
+                    spool=scratch,
+                    meanwhile=_import_plots if plots else None,
+                )
             result.save(target, plots=plots, pcap=place)
         if json:
             documents.append(_document(result, target))
@@ -86,28 +95,15 @@ def run(
     return 0
 
 
-def _execute(
-    plan: Plan,
-    threads: int | None,
-    pcap: Captures | None,
-    scratch: Path,
-    *,
-    silent: bool,
-    check: bool,
-) -> Run:
-    from cwnd import runner
+def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
     from cwnd.progress import bar
 
-    shown = nullcontext() if silent else bar(plan.scenario.name, output.stderr())
-    with shown as on_progress:
-        return runner.execute(
-            plan,
-            threads=threads,
-            on_progress=on_progress,
-            pcap=pcap,
-            check=check,
-            spool=scratch,
-        )
+    return bar(plan.scenario.name, output.stderr())
+
+
+def _import_plots() -> None:
+    lean.import_matplotlib()
+    import_module("cwnd.plots")
 
 
 def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
