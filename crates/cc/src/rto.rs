@@ -34,17 +34,23 @@ pub struct RtoPolicy {
 impl RtoPolicy {
     /// The timeout from the estimator: RTO = SRTT + max(G, 4·RTTVAR), rounded up to the clock's granularity and
     /// bounded (RFC 6298 § 2.2–2.5).
+    #[inline]
     #[must_use]
     pub fn base(&self, estimate: Option<(Duration, Duration)>) -> Duration {
         let raw = match estimate {
             None => self.initial,
             Some((srtt, rttvar)) => srtt + self.granularity.max(rttvar * 4),
         };
+        // Rounding up adds less than a tick: most timeouts are their lower bound, for which nothing need be divided.
+        if raw + self.granularity <= self.min {
+            return self.min.min(self.max);
+        }
         raw.round_up_to(self.granularity).max(self.min).min(self.max)
     }
 
     /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
     /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever.
+    #[inline]
     #[must_use]
     pub fn timeout(&self, base: Duration, expired: u32) -> Duration {
         let doublings = match self.backoff {

@@ -1,5 +1,5 @@
 use cwnd_cc::{ControllerParams, RtoPolicy, Start};
-use cwnd_units::Duration;
+use cwnd_units::{Divisor, Duration};
 
 use crate::params::Params;
 
@@ -17,6 +17,8 @@ pub struct Config {
     /// Wire size of a segment without payload.
     pub(crate) ack_wire: u16,
     pub(crate) receive_window: u32,
+    /// Resolution of the timestamp clock, at least one nanosecond.
+    clock: Divisor,
     pub(crate) rto: RtoPolicy,
 }
 
@@ -31,6 +33,7 @@ impl Config {
             ack_wire: small(params.ack_size.0),
             receive_window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
             rto: params.rto_policy(),
+            clock: Divisor::new(params.clock.0),
             params,
             controller,
         }
@@ -50,13 +53,12 @@ impl Config {
     /// Rounds an instant down to the timestamp clock.
     #[inline]
     pub(crate) const fn tick(&self, ns: u64) -> u64 {
-        let clock = self.params.clock.0;
-        if clock <= 1 { ns } else { ns - ns % clock }
+        ns - self.clock.divide(ns).1
     }
 
     /// An RTT as the clock sees it, at least one tick: both ends of the measurement are rounded down.
     #[inline]
     pub(crate) fn measured(&self, from: u64, to: u64) -> Duration {
-        Duration((self.tick(to) - self.tick(from)).max(self.params.clock.0).max(1))
+        Duration((self.tick(to) - self.tick(from)).max(self.clock.get()))
     }
 }

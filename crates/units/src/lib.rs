@@ -4,6 +4,7 @@
 //! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
 #![forbid(unsafe_code)]
 
+mod divisor;
 mod ecn;
 mod params;
 mod parse;
@@ -13,6 +14,7 @@ mod rng;
 mod streams;
 mod time;
 
+pub use divisor::Divisor;
 pub use ecn::Ecn;
 pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice};
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};

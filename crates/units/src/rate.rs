@@ -1,5 +1,6 @@
 use core::fmt;
 
+use crate::divisor::Divisor;
 use crate::parse::format_scaled;
 use crate::time::Duration;
 
@@ -47,7 +48,7 @@ impl Rate {
 /// back-to-back stream of any length takes exactly `bits / rate` seconds, from 10 kbit/s to 400 Gbit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialiser {
-    rate: u64,
+    rate: Divisor,
     /// Part of a nanosecond still owed, in units of 1/rate ns; always below `rate`.
     carry: u64,
 }
@@ -56,13 +57,13 @@ impl Serialiser {
     /// A serialiser with nothing owed.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        Self { rate: rate.0, carry: 0 }
+        Self { rate: Divisor::new(rate.0), carry: 0 }
     }
 
     /// The rate it works at.
     #[must_use]
     pub const fn rate(&self) -> Rate {
-        Rate(self.rate)
+        Rate(self.rate.get())
     }
 
     /// The time that the next `bytes` occupy the line.
@@ -72,13 +73,15 @@ impl Serialiser {
         let work = bytes as u64 * (BITS_PER_BYTE * NS_PER_S);
         match work.checked_add(self.carry) {
             Some(total) => {
-                self.carry = total % self.rate;
-                Duration(total / self.rate)
+                let (whole, rest) = self.rate.divide(total);
+                self.carry = rest;
+                Duration(whole)
             }
             None => {
                 let total = work as u128 + self.carry as u128;
-                self.carry = (total % self.rate as u128) as u64;
-                Duration((total / self.rate as u128) as u64)
+                let rate = self.rate.get() as u128;
+                self.carry = (total % rate) as u64;
+                Duration((total / rate) as u64)
             }
         }
     }
