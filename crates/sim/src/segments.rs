@@ -26,7 +26,7 @@ const _: () = assert!(size_of::<CacheLine>() == 64, "a segment must fit one cach
 
 impl Segments {
     /// Takes a segment in.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, segment: Segment) -> Place {
         match self.free.pop() {
             Some(place) => {
