@@ -18,7 +18,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev test test-rust test-long test-python lint lint-rust lint-python format fresh docs vectors bench bench-start wheel clean
+.PHONY: help run build dev test test-rust test-long test-python test-instructions lint lint-rust lint-python format fresh docs vectors bench bench-accept bench-peers bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ $(VENV)/dev: $(VENV)/installed
 	@touch $@
 
 # LONG=1 adds the long mode.
-test: lint test-rust test-python $(if $(LONG),test-long) ## Run all tests and all linters
+test: lint test-rust test-python test-instructions $(if $(LONG),test-long) ## Run all tests and all linters
 
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
@@ -60,6 +60,10 @@ test-long: ## Check the properties on more than ten thousand random scenarios ea
 test-python: dev ## Run the Python tests
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
 	$(BIN)/pytest
+
+test-instructions: $(VENV)/installed ## Check that no packet takes more instructions than were accepted
+	cargo build --release --quiet --package cwnd-sim --example simulate
+	@$(BIN)/python benches/instructions.py $(ARGS)
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
@@ -97,6 +101,14 @@ vectors: $(VENV)/installed ## Compute the algorithm vectors again
 
 bench: build ## Measure packets per CPU second and peak memory
 	@$(BIN)/python benches/run.py $(ARGS)
+
+bench-accept: $(VENV)/installed ## Accept the instructions that a packet takes now
+	cargo build --release --quiet --package cwnd-sim --example simulate
+	@$(BIN)/python benches/instructions.py --accept
+
+bench-peers: build ## Install ns-3 and ns-2 and measure them beside ours
+	@benches/peers/install.sh
+	@$(BIN)/python benches/peers.py $(ARGS)
 
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/waiting.py $(ARGS)

@@ -73,6 +73,7 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", type=Path, default=SCENARIOS)
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--alone", action="store_true", help="no peers, even if installed")
     options = parser.parse_args()
     if options.repeats < 1:
         parser.error("--repeats takes a number from 1 on")
@@ -91,6 +92,8 @@ def main() -> int:
         print(json.dumps([asdict(each) for each in rows], indent=2))
     else:
         show(rows)
+        if not options.alone:
+            beside_peers(options.repeats)
     if not all(each.deterministic for each in rows):
         print("error: repeats of one scenario gave different records", file=sys.stderr)
         return 1
@@ -157,6 +160,18 @@ def show(rows: list[Row]) -> None:
             f" {each.packets_per_cpu_s / 1e6:>11.3f} {f'{low / 1e6:.3f}–{high / 1e6:.3f}':>13}"
             f" {each.events_per_packet:>11.2f} {each.peak_mib:>9.1f}"
         )
+
+
+def beside_peers(repeats: int) -> None:
+    """Ratios to ns-3 and ns-2 if they are there."""
+    import peers
+
+    names = peers.installed()
+    print()
+    if names:
+        peers.show(peers.measure(names, repeats, full=False), full=False)
+    else:
+        print(f"{peers.MISSING}.")
 
 
 if __name__ == "__main__":
