@@ -4,6 +4,7 @@
 mod config;
 mod params;
 mod prr;
+mod quick_ack;
 mod ranges;
 mod receiver;
 mod rtt;
@@ -16,6 +17,7 @@ mod vectors;
 pub use config::Config;
 pub use params::{Params, Recovery};
 pub use prr::PrrRule;
+pub use quick_ack::AckPolicy;
 pub use receiver::{Receiver, ReceiverCounters};
 pub use segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 pub use sender::{Sender, SenderCounters, TIMEOUT_RANKS};

@@ -2,6 +2,7 @@ use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_units::{Bytes, Duration, Invalid, param_enum, params};
 
 use crate::prr::PrrRule;
+use crate::quick_ack::AckPolicy;
 
 param_enum! {
     /// What a sender does about a hole in what was acknowledged.
@@ -78,6 +79,12 @@ params! {
         /// An ACK waits no longer than this.
         #[source("RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms")]
         pub ack_delay: Duration = Duration::from_millis(200),
+        /// When ACKs are not delayed.
+        #[source("RFC 5681 § 4.2")]
+        pub ack_policy: AckPolicy = AckPolicy::Rfc5681,
+        /// Whether a burst of several segments ends with PSH, for receivers with `ack_policy = "linux"`.
+        #[source("RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
+        pub push_bursts: bool = false,
         /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
         #[source("RFC 3168 § 6.1; off in the RFC's default")]
         pub ecn: bool = false,
@@ -125,7 +132,7 @@ params! {
                 ..Self::default()
             };
         }
-        /// Linux: timeout from 200 ms, PRR for losses and ECN, delayed ACKs up to 40 ms, RTT in microseconds. (Its RACK-TLP, quick ACKs and pacing are not here.)
+        /// Linux: timeout from 200 ms, PRR for losses and ECN, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its RACK-TLP and pacing are not here.)
         "linux" => |p| {
             *p = Self {
                 prr: true,
@@ -133,6 +140,8 @@ params! {
                 prr_on_ecn: true,
                 clock: Duration::from_micros(1),
                 ack_delay: Duration::from_millis(40),
+                ack_policy: AckPolicy::Linux,
+                push_bursts: true,
                 rto_min: Duration::from_millis(200),
                 rto_max: Duration::from_secs(120),
                 ..Self::default()

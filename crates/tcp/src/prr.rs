@@ -80,6 +80,11 @@ impl Prr {
         }
     }
 
+    /// Bytes that may go out now.
+    pub const fn quota(&self) -> u64 {
+        self.quota
+    }
+
     /// Whether a segment of `len` bytes may go out now.
     pub const fn allows(&self, len: u64) -> bool {
         self.quota >= len

@@ -4,6 +4,7 @@ use cwnd_units::{Ecn, Time};
 
 use crate::config::Config;
 use crate::params::Recovery;
+use crate::quick_ack::{AckPolicy, QuickAcks};
 use crate::ranges::Ranges;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 
@@ -28,6 +29,8 @@ pub struct Receiver {
     unacked_segments: u32,
     /// When a delayed ACK must go; `Time::NEVER` when none is held.
     ack_deadline: Time,
+    /// Linux's, if it acknowledges as Linux does.
+    quick: Option<QuickAcks>,
     /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
     /// Feedback of the newest data segment, to be echoed.
@@ -54,7 +57,9 @@ impl Receiver {
     /// A receiver that waits for the first segment.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
+        let linux = config.params.ack_policy == AckPolicy::Linux;
         Self {
+            quick: linux.then(|| QuickAcks::new(config.mss)),
             config,
             rcv_nxt: 0,
             last_ack_sent: 0,
@@ -96,6 +101,7 @@ impl Receiver {
             self.ece = false;
         }
         let in_window = segment.end() > self.rcv_nxt;
+        let echoed = self.ece;
         if segment.ecn == Ecn::Ce {
             // After CWR was looked at: a segment with both begins a new episode (RFC 3168 § 6.1.3). Not for a
             // duplicate (§ 6.1.5).
@@ -107,7 +113,11 @@ impl Receiver {
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
-        if self.accept(segment) || self.is_due() {
+        let mut at_once = self.accept(segment);
+        if let Some(quick) = &mut self.quick {
+            at_once |= quick.on_segment(now, segment, self.rcv_nxt, self.ece && !echoed);
+        }
+        if at_once || self.is_due() {
             return Some(self.ack_now());
         }
         if self.ack_deadline == Time::NEVER {
@@ -173,6 +183,9 @@ impl Receiver {
 
     fn ack_now(&mut self) -> Segment {
         self.unacked_segments = 0;
+        if let Some(quick) = &mut self.quick {
+            quick.on_ack_sent();
+        }
         self.ack_deadline = Time::NEVER;
         self.last_ack_sent = self.rcv_nxt;
         self.counters.acks_sent += 1;

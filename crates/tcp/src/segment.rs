@@ -11,6 +11,8 @@ impl Flags {
     /// Not in the header: the simulator's note that a segment was sent before. It takes the place of RST, which this
     /// endpoint never sends; no algorithm reads it, only statistics do.
     pub const RETRANSMITTED: Self = Self(0x04);
+    /// Push: the sender has no more to send just now.
+    pub const PSH: Self = Self(0x08);
     /// The acknowledgement number counts.
     pub const ACK: Self = Self(0x10);
     /// ECN-echo.

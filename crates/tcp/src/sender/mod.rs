@@ -1,6 +1,7 @@
 //! The sending end.
 
 mod ack;
+mod burst;
 mod persist;
 mod transmit;
 
@@ -14,6 +15,7 @@ use crate::params::Recovery;
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
+use burst::Burst;
 use persist::Persist;
 
 /// The sending end of a connection.
@@ -69,6 +71,7 @@ pub struct Sender {
     /// Whether that is why nothing more went out.
     pacing_holds: bool,
     last_sent: Time,
+    burst: Burst,
     /// Whether the congestion window was what stopped the last transmission.
     cwnd_limited: bool,
     round: u64,
@@ -175,6 +178,7 @@ impl Sender {
             pace_until: Time::ZERO,
             pacing_holds: false,
             last_sent: Time::ZERO,
+            burst: Burst::default(),
             cwnd_limited: false,
             round: 0,
             round_end: 0,

@@ -221,6 +221,9 @@ impl Sender {
                     flags = Flags::CWR;
                 }
             }
+            if self.config.params.push_bursts && self.ends_burst(now) {
+                flags = flags.with(Flags::PSH);
+            }
             if !self.config.params.timestamps && self.timed.is_none() {
                 self.timed = Some((end, now));
             }

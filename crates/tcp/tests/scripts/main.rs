@@ -203,6 +203,7 @@ scripts!(
     a_mark_is_echoed_until_cwr_arrives,
     a_mark_on_a_duplicate_is_not_echoed,
     a_mark_on_the_segment_with_cwr_is_echoed,
+    linux_acknowledges_a_first_mark_and_cwr_at_once,
 );
 
 scripts!(
@@ -254,6 +255,7 @@ scripts!(
     an_update_before_the_first_probe_makes_it_needless,
     answers_to_probes_are_no_duplicates,
     congestion_avoidance_adds_a_segment_for_each_window,
+    linux_ends_a_burst_of_several_segments_with_push,
     no_more_than_the_receive_window_is_outstanding,
     slow_start_ends_at_the_threshold,
     the_last_byte_may_be_a_probe,
@@ -272,6 +274,8 @@ scripts!(
     an_older_timestamp_is_not_echoed,
     every_second_segment_is_acknowledged,
     later_segments_do_not_put_a_delayed_ack_off,
+    linux_acknowledges_the_end_of_a_burst_at_once,
+    linux_acknowledges_the_first_sixteen_segments_at_once,
     linux_delays_by_forty_milliseconds,
     rfc_2018_case_1_nothing_is_missing_below,
     rfc_2018_case_2_one_block_grows,

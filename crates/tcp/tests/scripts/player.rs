@@ -173,9 +173,12 @@ impl Player {
     /// The segment that a script lets arrive.
     fn segment(&mut self, packet: &Packet) -> Result<Segment, String> {
         let mut flags = Flags::default();
-        for (flag, on) in
-            [(Flags::SYN, packet.syn), (Flags::ECE, packet.ece), (Flags::CWR, packet.cwr)]
-        {
+        for (flag, on) in [
+            (Flags::SYN, packet.syn),
+            (Flags::ECE, packet.ece),
+            (Flags::CWR, packet.cwr),
+            (Flags::PSH, packet.psh),
+        ] {
             flags = if on { flags.with(flag) } else { flags };
         }
         let mut segment = Segment {
@@ -370,7 +373,7 @@ fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
         for start in range.clone().step_by(mss as usize) {
             let end = range.end.min(start + mss);
             let mut line = format!("{start}:{end}");
-            tell_data(&mut line, packet.ecn, packet.cwr);
+            tell_data(&mut line, packet.ecn, packet.cwr, packet.psh);
             lines.push(line);
         }
     }
@@ -397,7 +400,7 @@ fn told(segment: &Segment, is_ack: bool) -> String {
         tell_ack(&mut line, blocks, flag(Flags::ECE), segment.ecn);
     } else {
         let _ = write!(line, "{}:{}", segment.seq, segment.end());
-        tell_data(&mut line, segment.ecn, flag(Flags::CWR));
+        tell_data(&mut line, segment.ecn, flag(Flags::CWR), flag(Flags::PSH));
     }
     line
 }
@@ -413,10 +416,13 @@ fn tell_ack(line: &mut String, blocks: impl Iterator<Item = (u64, u64)>, ece: bo
     tell_ecn(line, ecn);
 }
 
-fn tell_data(line: &mut String, ecn: Ecn, cwr: bool) {
+fn tell_data(line: &mut String, ecn: Ecn, cwr: bool, psh: bool) {
     tell_ecn(line, ecn);
     if cwr {
         line.push_str(" cwr");
+    }
+    if psh {
+        line.push_str(" psh");
     }
 }
 

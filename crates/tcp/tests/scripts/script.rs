@@ -60,6 +60,7 @@ pub struct Packet {
     pub ranges: Vec<Range<u64>>,
     pub ece: bool,
     pub cwr: bool,
+    pub psh: bool,
     pub ecn: Ecn,
     pub window: Option<u32>,
     /// TSval of data, TSecr of an ACK: time since the start.
@@ -197,6 +198,7 @@ fn read_packet(words: &[&str]) -> Result<Packet, String> {
             "sack" => {}
             "ece" => packet.ece = true,
             "cwr" => packet.cwr = true,
+            "psh" => packet.psh = true,
             "ect0" => packet.ecn = Ecn::Ect0,
             "ce" => packet.ecn = Ecn::Ce,
             _ => packet.ranges.push(read_range(word)?),
