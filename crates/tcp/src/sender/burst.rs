@@ -47,8 +47,9 @@ impl Sender {
         // 200 % of the window a round trip in the first half of slow start, then 120 % (`tcp_pacing_ss_ratio`, `_ca_`).
         let percent = if cwnd < self.cc.window().ssthresh / 2 { 200 } else { 120 };
         let rate = u128::from(cwnd) * percent * 10_000_000 / u128::from(srtt.0.max(1));
-        let least = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000 >> RTT_LOG;
-        let near = if least < 32 { LARGEST >> least } else { 0 };
+        let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
+        let halvings = least_us >> RTT_LOG;
+        let near = if halvings < 32 { LARGEST >> halvings } else { 0 };
         let bytes = u64::try_from(rate >> 10).unwrap_or(LARGEST).saturating_add(near).min(LARGEST);
         (bytes / self.config.mss).max(LEAST_SEGMENTS)
     }
