@@ -184,12 +184,14 @@ impl World {
         id
     }
 
-    /// The slot of a flow of this group that is over. Not while packets of that flow are still on their way to its hosts:
-    /// they would hold up those of the next.
+    /// The slot of a flow of this group that is over. If its route is its own, not while packets are still on their way to
+    /// its hosts: they would hold up those of the next.
     fn take_free_slot(&mut self, g: usize) -> Option<u32> {
-        let slots = &mut self.groups[g].free_slots;
-        let route = self.flows[*slots.last()? as usize].route;
-        self.network.edge_is_empty(route).then(|| slots.pop()).flatten()
+        let group = &mut self.groups[g];
+        let slot = *group.free_slots.last()?;
+        let free = group.shared_route.is_some()
+            || self.network.edge_is_empty(self.flows[slot as usize].route);
+        free.then(|| group.free_slots.pop()).flatten()
     }
 
     /// Writes the packets of these links, by their index in the scenario, to a pcapng file; before the run.
@@ -496,5 +498,29 @@ impl World {
         records.events = self.events_done;
         records.delivered_data_packets = self.data_delivered;
         records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_scenario::Document;
+
+    use super::*;
+
+    #[test]
+    fn connections_that_arrive_take_the_places_of_those_that_are_over() {
+        for rtt in ["50 ms", "uniform(40 ms, 60 ms)"] {
+            let text = format!(
+                "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"100 Mbit/s\"\n[flow.web]\nrtt = \"{rtt}\"\n\
+                 workload = {{ kind = \"poisson\", size = \"10 kB\", interval = \"10 ms\" }}\n"
+            );
+            let document = Document::parse("test", &text, &|_: &str| Err(String::new())).unwrap();
+            let plan = document.plan().unwrap();
+            let mut world = World::new(Arc::new(plan.cells[0].scenario.clone()));
+            while world.step() {}
+            // 2,000 arrive; each stays for some four round trips, so twenty are there at a time.
+            assert!(world.flows_created > 1800, "{rtt}: {}", world.flows_created);
+            assert!(world.flows.len() < 60, "{rtt}: {} places", world.flows.len());
+        }
     }
 }
