@@ -18,7 +18,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev test test-rust test-long test-python test-instructions lint lint-rust lint-python format fresh docs vectors bench bench-accept bench-peers bench-start wheel clean
+.PHONY: help run build dev test test-rust test-long test-python test-instructions lint lint-rust lint-python format fresh docs vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ bench-peers: build ## Install ns-3 and ns-2 and measure them beside ours
 
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/waiting.py $(ARGS)
+
+bench-growth: build ## Measure how cost grows with flows, links, hops and queues; two minutes
+	@$(BIN)/python benches/growth.py --million --figure docs/images/growth.png $(ARGS)
 
 wheel: $(VENV)/installed ## Build a wheel in dist/
 	$(BIN)/maturin build --release --out dist

@@ -1,0 +1,237 @@
+"""Measures how cost grows: CPU time per delivered packet and memory, as a scenario gets larger.
+
+Each axis makes one thing larger at constant load for each of its parts: flows, flows with
+round-trip times of their own, links side by side, links in a row, packets in a queue. Each point
+runs in a process of its own; its time is what it takes beyond an almost empty run. `--million` adds
+a million short flows, `--figure FILE` draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from run import measure, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Packets that a point delivers at least, so that its start does not count.
+PACKETS = 2_000_000
+#: A flow of 1 Mbit/s in packets of 1500 bytes.
+PACKETS_PER_FLOW_S = 1e6 / 8 / 1500
+#: Simulated time of the largest points, s.
+SHORTEST_S = 4.0
+#: Bars: CPU time and memory of a million flows.
+MILLION_CPU_S, MILLION_BYTES = 60.0, 4e9
+#: Bar: what a flow takes that waits, bytes.
+IDLE_FLOW_BYTES = 2000
+IDLE_FLOWS = 100_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What grows."""
+
+    name: str
+    label: str
+    sizes: tuple[int, ...]
+    #: The scenario of a size.
+    scenario: Callable[[int], str]
+    #: How many links a packet crosses: the time is divided by it.
+    links: Callable[[int], int] = lambda _: 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one size costs."""
+
+    size: int
+    delivered_packets: int
+    ns_per_packet: float
+    peak_bytes: int
+
+
+def run_table(duration_s: float) -> str:
+    """The `[run]` section."""
+    return f'schema = 1\n[run]\nduration = "{duration_s:g} s"\nsample = "none"\n'
+
+
+def flows(rtt: str) -> Callable[[int], str]:
+    """A dumbbell with 1 Mbit/s for each flow."""
+
+    def scenario(count: int) -> str:
+        duration_s = max(SHORTEST_S, PACKETS / (count * PACKETS_PER_FLOW_S))
+        return run_table(duration_s) + (
+            f'[dumbbell]\nrate = "{count} Mbit/s"\nqueue = "codel"\n'
+            f'[flow.main]\ncount = {count}\nrtt = "{rtt}"\n'
+            'endpoint = { recovery = "sack" }\nstart = "uniform(0 s, 1 s)"\n'
+        )
+
+    return scenario
+
+
+def link(name: str, ends: tuple[str, str], rate: str) -> str:
+    """A link and its way back."""
+    return (
+        f'[link.{name}]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "{rate}"\n'
+        'delay = "5 ms"\nqueue = "codel"\nduplex = true\n'
+    )
+
+
+def side_by_side(count: int) -> str:
+    """Links of 10 Mbit/s with a flow each."""
+    text = run_table(max(SHORTEST_S, PACKETS / (count * 10 * PACKETS_PER_FLOW_S)))
+    for i in range(count):
+        text += link(f"l{i}", (f"a{i}", f"b{i}"), "10 Mbit/s")
+        text += f'[flow.f{i}]\nfrom = "a{i}"\nto = "b{i}"\nedge_rtt = "40 ms"\n'
+    return text
+
+
+def in_a_row(count: int) -> str:
+    """Ten flows through all of a chain of links."""
+    text = run_table(PACKETS / (100 * PACKETS_PER_FLOW_S))
+    for i in range(count):
+        text += link(f"l{i}", (f"n{i}", f"n{i + 1}"), "100 Mbit/s")
+    return text + f'[flow.main]\ncount = 10\nfrom = "n0"\nto = "n{count}"\n'
+
+
+def full_queue(limit: int) -> str:
+    """Datagrams that keep a queue of this many packets full."""
+    return run_table(PACKETS / 1e5 * 1.5) + (
+        f'[dumbbell]\nrate = "1.2 Gbit/s"\nqueue = {{ kind = "fifo", limit = "{limit} packets" }}\n'
+        '[flow.main]\nrtt = "2 ms"\nworkload = { kind = "udp", rate = "1.3 Gbit/s" }\n'
+    )
+
+
+def idle(count: int) -> str:
+    """Flows that have sent one segment and wait."""
+    return run_table(3) + (
+        f'[dumbbell]\nrate = "10 Gbit/s"\n[flow.main]\ncount = {count}\nrtt = "100 ms"\n'
+        'start = "uniform(0 s, 1 s)"\nworkload = { kind = "bytes", size = "1448 B" }\n'
+    )
+
+
+#: A million flows of ten segments, one every 100 µs on average, for 100 s.
+MILLION = run_table(100) + (
+    '[dumbbell]\nrate = "2 Gbit/s"\nqueue = "codel"\n[flow.main]\nrtt = "50 ms"\n'
+    'workload = { kind = "poisson", size = "14480 B", interval = "100 us" }\n'
+)
+
+DECADES = (10, 100, 1_000, 10_000, 100_000)
+AXES = (
+    Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms")),
+    Axis("rtts", "flows with RTTs of their own", DECADES, flows("uniform(50 ms, 150 ms)")),
+    Axis("links", "links side by side, a flow each", (1, 10, 100, 1_000), side_by_side),
+    Axis("hops", "links in a row (per link)", (1, 3, 10, 30), in_a_row, lambda n: n),
+    Axis("queue", "packets in a full queue", DECADES, full_queue),
+)
+
+
+def main() -> int:
+    """Runs the sweep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = [axis.name for axis in AXES]
+    parser.add_argument("axes", nargs="*", metavar="AXIS", help=f"of {', '.join(names)}")
+    parser.add_argument("--most", type=int, default=DECADES[-1], help="largest size")
+    parser.add_argument("--repeats", type=int, default=1, help="the fastest of so many counts")
+    parser.add_argument("--million", action="store_true", help="a million short flows as well")
+    parser.add_argument("--figure", type=Path, help="draw into this PNG file")
+    options = parser.parse_args()
+    if unknown := set(options.axes) - set(names):
+        parser.error(f"no such axis: {', '.join(sorted(unknown))}")
+    wanted = [axis for axis in AXES if not options.axes or axis.name in options.axes]
+
+    base = cost(idle(1), 1)
+    print(
+        f"{'axis':<7} {'size':>8} {'packets':>12} {'ns/packet':>10} {'to first':>9} {'peak MiB':>9}"
+    )
+    curves: dict[str, list[Point]] = {}
+    for axis in wanted:
+        points = curves[axis.label] = []
+        for size in (size for size in axis.sizes if size <= options.most):
+            progress(f"{axis.label}: {size:,}")
+            points.append(measure_point(axis, size, base, options.repeats))
+            progress("")
+            show(axis, points)
+    show_idle(base)
+    if options.million:
+        show_million()
+    if options.figure:
+        draw(curves, options.figure)
+    return 0
+
+
+def cost(scenario: str, repeats: int) -> tuple[int, float, int]:
+    """Packets, CPU seconds and peak bytes of a scenario."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "growth.toml"
+        path.write_text(scenario, encoding="utf-8")
+        runs = [measure(path) for _ in range(repeats)]
+    first = runs[0]
+    return first.delivered_packets, min(run.cpu_s for run in runs), first.peak_bytes
+
+
+def measure_point(axis: Axis, size: int, base: tuple[int, float, int], repeats: int) -> Point:
+    """Runs one size."""
+    packets, cpu_s, peak_bytes = cost(axis.scenario(size), repeats)
+    ns = 1e9 * (cpu_s - base[1]) / max(1, packets) / axis.links(size)
+    return Point(size, packets, ns, peak_bytes)
+
+
+def show(axis: Axis, points: list[Point]) -> None:
+    """Prints the newest point."""
+    point, first = points[-1], points[0]
+    print(
+        f"{axis.name:<7} {point.size:>8,} {point.delivered_packets:>12,}"
+        f" {point.ns_per_packet:>10.0f} {point.ns_per_packet / first.ns_per_packet:>9.2f}"
+        f" {point.peak_bytes / 2**20:>9.1f}",
+        flush=True,
+    )
+
+
+def show_idle(base: tuple[int, float, int]) -> None:
+    """What flows take that only wait."""
+    _, _, peak_bytes = cost(idle(IDLE_FLOWS), 1)
+    each = (peak_bytes - base[2]) / IDLE_FLOWS
+    print(f"an idle flow takes {each:,.0f} B; the bar is {IDLE_FLOW_BYTES:,} B")
+
+
+def show_million() -> None:
+    """A million short flows."""
+    packets, cpu_s, peak_bytes = cost(MILLION, 1)
+    print(
+        f"a million flows of 10 packets ({packets:,} packets) take {cpu_s:.1f} s of CPU and"
+        f" {peak_bytes / 1e9:.2f} GB; the bars are {MILLION_CPU_S:.0f} s and"
+        f" {MILLION_BYTES / 1e9:.0f} GB"
+    )
+
+
+def draw(curves: dict[str, list[Point]], path: Path) -> None:
+    """Draws time per packet against size."""
+    from cwnd.plots import style
+
+    with style.styled():
+        figure = style.figure(3.1, width=5.6)
+        panel = figure.subplots()
+        for index, (label, points) in enumerate(curves.items()):
+            panel.plot(
+                [point.size for point in points],
+                [point.ns_per_packet for point in points],
+                label=label,
+                **style.points(index),
+            )
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xlabel("Size (flows, links or packets)")
+        panel.set_ylabel("CPU time per delivered packet (ns)")
+        panel.legend()
+        path.write_bytes(style.render(figure, "png")["png"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
