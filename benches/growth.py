@@ -104,7 +104,8 @@ def full_queue(limit: int) -> str:
     """Datagrams that keep a queue of this many packets full."""
     return run_table(PACKETS / 1e5 * 1.5) + (
         f'[dumbbell]\nrate = "1.2 Gbit/s"\nqueue = {{ kind = "fifo", limit = "{limit} packets" }}\n'
-        '[flow.main]\nrtt = "2 ms"\nworkload = { kind = "udp", rate = "1.3 Gbit/s" }\n'
+        '[flow.main]\nrtt = "2 ms"\n'
+        'workload = { kind = "udp", rate = "1.3 Gbit/s", size = "1500 B" }\n'
     )
 
 
