@@ -39,6 +39,7 @@ CUBIC: dict[str, Any] = {
     "reno_friendly": True,
     "reno_catches_up": True,
     "alpha_ecn": None,
+    "ecn_new_stage": True,
     "growth": "fluid",
     "abc_limit": 2,
     "slow_start": "standard",
@@ -75,6 +76,10 @@ NEWRENO_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "neqo": ("neqo new_reno.rs: half of the window", {"base": "cwnd"}),
     "quicly": ("quicly cc-pico.c, Reno: half of the window", {"base": "cwnd"}),
+    "pytcp": (
+        "PyTCP tcp__cwnd.py: 17/20 of what is in flight",
+        {"beta_ecn": 0.85, "ecn_in_slow_start": "beta-ecn"},
+    ),
 }
 CUBIC_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "rfc": (RFC9438, {}),
@@ -103,6 +108,10 @@ CUBIC_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             # Equal to a Reno that keeps 0.8 on ECN: (1 + 0.8) (1 − 0.85) / ((1 − 0.8) (1 + 0.85)).
             "alpha_ecn": 0.27 / 0.37,
         },
+    ),
+    "pytcp": (
+        "PyTCP tcp__session.py: 17/20 of what is in flight; the curve goes on",
+        {"beta_ecn": 0.85, "ecn_in_slow_start": "beta-ecn", "ecn_new_stage": False},
     ),
 }
 

@@ -401,6 +401,11 @@ class Cubic(Controller):
         least = (2 if cause == "loss" else self.LEAST_AFTER_ECN) * self.mss
         after = min(self.cwnd, Decimal(max(reduced, least)))
         self.ssthresh = Decimal(max(reduced, 2 * self.mss))
+        if cause == "ecn" and not self.p["ecn_new_stage"]:
+            # W_max, t and W_est stay those of the last loss.
+            self.cwnd = after
+            self.after_signal()
+            return
         self.cwnd_prior = cwnd
         if self.p["fast_convergence"] and less(cwnd, self.w_max):
             if self.p["fast_convergence_point"] == "beta":

@@ -56,7 +56,7 @@ fn faults_without_mercy() -> impl Strategy<Value = String> {
 
 fn controller() -> impl Strategy<Value = String> {
     let preset = |kind| {
-        select(vec!["rfc", "abe", "paper", "freebsd", "ns-3", "neqo", "quicly"])
+        select(vec!["rfc", "abe", "paper", "freebsd", "ns-3", "neqo", "quicly", "pytcp"])
             .prop_map(move |p| format!("{{ kind = \"{kind}\", preset = \"{p}\" }}"))
     };
     let hystart = select(vec!["newreno", "cubic"])

@@ -25,6 +25,7 @@ pub struct Cubic {
     decrease: Decrease,
     credit: Credit,
     grow_in_cwr: bool,
+    ecn_new_stage: bool,
     threshold: Threshold,
 }
 
@@ -68,6 +69,7 @@ impl Cubic {
                 }
             },
             grow_in_cwr: params.grow_in_cwr,
+            ecn_new_stage: params.ecn_new_stage,
             threshold: match params.growth {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,
                 Growth::Ns3 => Threshold::Passed,
@@ -122,11 +124,13 @@ impl Cubic {
         // A window below the least is not raised to it.
         let after = self.cwnd.min(reduced.max(least) as f64);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
-        match &mut self.avoidance {
-            Avoidance::Fluid(fluid) => fluid.reduce(self.cwnd, after, cause),
-            Avoidance::Counted(counted) => {
-                let mss = u64::from(path.mss);
-                counted.reduce(cwnd / mss, after as u64 / mss, cause);
+        if cause == Cause::Loss || self.ecn_new_stage {
+            match &mut self.avoidance {
+                Avoidance::Fluid(fluid) => fluid.reduce(self.cwnd, after, cause),
+                Avoidance::Counted(counted) => {
+                    let mss = u64::from(path.mss);
+                    counted.reduce(cwnd / mss, after as u64 / mss, cause);
+                }
             }
         }
         self.cwnd = after;

@@ -100,6 +100,14 @@ params! {
         "neqo" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
         /// quicly's Reno (cc-pico.c): half of the window; its ABE is for CUBIC and its own controllers only.
         "quicly" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
+        /// PyTCP's Reno (tcp__cwnd.py): 0.85 of what is in flight in every phase.
+        "pytcp" => |p| {
+            p.set_rule(Rule {
+                beta_ecn: Some(0.85),
+                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                ..RFC
+            });
+        }
     }
     check |p| {
         p.rule().check()?;

@@ -72,6 +72,10 @@ params! {
         /// 3 (1 − β) / (1 + β), as after a loss.
         #[source("RFC 9438 § 4.3 knows one β")]
         pub alpha_ecn: Option<f64> = None,
+        /// Whether an ECN reduction begins a new stage of the curve; without, W_max, t and Reno's window go on as if
+        /// nothing had been reduced, and bring the window back.
+        #[source("RFC 9438 § 4.2 and 4.6: at any congestion event")]
+        pub ecn_new_stage: bool = true,
         /// How growth is counted in congestion avoidance.
         #[source("RFC 9438 § 4.2 to 4.5")]
         pub growth: Growth = Growth::Fluid,
@@ -173,6 +177,19 @@ params! {
                 ..Reading::RFC
             });
         }
+        /// PyTCP (tcp__session.py): 0.85 of what is in flight in every phase; the curve goes on as if nothing had
+        /// been reduced.
+        "pytcp" => |p| {
+            p.set_reading(Reading {
+                rule: Rule {
+                    beta_ecn: Some(0.85),
+                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+                    ..RFC
+                },
+                ecn_new_stage: false,
+                ..Reading::RFC
+            });
+        }
     }
     check |p| {
         p.rule().check()?;
@@ -196,6 +213,7 @@ struct Reading {
     fast_convergence_point: FastConvergencePoint,
     reno_catches_up: bool,
     alpha_ecn: Option<f64>,
+    ecn_new_stage: bool,
     growth: Growth,
     abc_limit: Option<u32>,
     slow_start: SlowStart,
@@ -209,6 +227,7 @@ impl Reading {
         fast_convergence_point: FastConvergencePoint::Beta,
         reno_catches_up: true,
         alpha_ecn: None,
+        ecn_new_stage: true,
         growth: Growth::Fluid,
         abc_limit: Some(2),
         slow_start: SlowStart::Standard,
@@ -244,6 +263,7 @@ impl Params {
             fast_convergence_point,
             reno_catches_up,
             alpha_ecn,
+            ecn_new_stage,
             growth,
             abc_limit,
             slow_start,
@@ -253,6 +273,7 @@ impl Params {
         self.fast_convergence_point = fast_convergence_point;
         self.reno_catches_up = reno_catches_up;
         self.alpha_ecn = alpha_ecn;
+        self.ecn_new_stage = ecn_new_stage;
         self.growth = growth;
         self.abc_limit = abc_limit;
         self.slow_start = slow_start;

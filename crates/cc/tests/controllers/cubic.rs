@@ -117,6 +117,28 @@ fn the_gain_after_an_ecn_reduction_may_be_its_own() {
     }
 }
 
+/// PyTCP's reading: W_max, t and W_est belong to the last loss, so the first ACK after an ECN reduction sets the window to
+/// W_est again (§ 4.3).
+#[test]
+fn without_a_new_stage_an_ecn_reduction_is_undone_by_the_next_ack() {
+    let rtt = Duration::from_millis(2);
+    for (new_stage, goes_on) in [(false, true), (true, false)] {
+        let p = params("cubic", &[("ecn_new_stage", Value::Bool(new_stage))]);
+        let mut s = Script::with_rtt(&p, &avoiding(100), rtt);
+        s.signal(Signal::Loss);
+        for _ in 0..10 {
+            s.round();
+        }
+        let before = s.cwnd();
+        s.signal(Signal::EcnEcho);
+        assert!((s.cwnd() - 0.7 * before).abs() < 0.5);
+        s.round();
+        let gain = 3.0 * 0.3 / 1.7;
+        let expected = if goes_on { before + gain } else { 0.7 * before + gain };
+        assert!((s.cwnd() - expected).abs() < 0.7, "{} against {expected}", s.cwnd());
+    }
+}
+
 #[test]
 fn the_reno_friendly_region_can_be_switched_off() {
     let rtt = Duration::from_millis(2);
