@@ -45,6 +45,7 @@ for _name, _help in {
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",
     "report": "Write results as one HTML page: tables, figures to zoom and hover, origin.",
+    "reproduce": "Reproduce a paper: its experiments, claims and figures.",
     "doctor": "Show what this machine can do, and what to install.",
     "schema": "Print the JSON Schema of scenario files.",
     "reference": "Print the reference of scenario files, in Markdown.",

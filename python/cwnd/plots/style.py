@@ -108,7 +108,7 @@ def points(index: int) -> dict[str, Any]:
     return {**line(index), "marker": MARKERS[index % len(MARKERS)]}
 
 
-def legend(figure: Figure, axes: Sequence[Axes]) -> None:
+def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
     """One legend above all panels, if there is more than one thing to tell apart."""
     handles: dict[str, Artist] = {}
     for panel in axes:
@@ -119,7 +119,7 @@ def legend(figure: Figure, axes: Sequence[Axes]) -> None:
             list(handles.values()),
             list(handles),
             loc="outside upper center",
-            ncols=min(len(handles), 4),
+            ncols=min(len(handles), columns),
         )
 
 

@@ -1,0 +1,118 @@
+"""`cwnd reproduce`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from rich.table import Table
+
+    from cwnd.reproduce import Outcome, Reproduction
+    from cwnd.runner import OnProgress
+
+
+def reproduce(
+    paper: str | None = None,
+    /,
+    *claims: str,
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    json: output.Json = False,
+) -> int:
+    """Reproduce a paper: run its experiments, check its claims, draw its figures.
+
+    Experiments whose results are there already are not run again. A claim that does not hold is
+    shown as not reproduced; the command succeeds all the same.
+
+    Args:
+        paper: The paper, such as abe; without one, the papers that there are.
+        claims: Claims to check, such as A4; all if not given.
+        output_dir: Directory of results and figures, out/reproduce/PAPER if not given.
+        threads: Runs at a time; all cores if not given. It never changes the result.
+        quiet: No progress.
+        json: Machine-readable output.
+    """
+    from cwnd import reproduce as engine
+
+    if paper is None:
+        known = [engine.paper(name) for name in engine.papers()]
+        if json:
+            output.document({"papers": [{"name": p.name, "title": p.title} for p in known]})
+            return 0
+        for each in known:
+            output.line(f"{each.name}: {each.authors}: {each.title}, {each.venue}")
+        return 0
+    if threads is not None and threads < 1:
+        raise InputError(f"runs need at least one thread, not {threads}")
+
+    def bars(name: str) -> AbstractContextManager[OnProgress]:
+        from cwnd.progress import bar
+
+        return bar(name, output.stderr())
+
+    def silent(_name: str) -> AbstractContextManager[OnProgress]:
+        return nullcontext(lambda *_: None)
+
+    found = engine.reproduce(
+        paper,
+        claims,
+        directory=output_dir,
+        threads=threads,
+        progress=silent if quiet or json else bars,
+    )
+    if json:
+        output.document(found.to_json())
+        return 0
+    output.show(_table(found))
+    for file in found.figures:
+        if file.suffix == ".png":
+            output.line(str(file))
+    output.line(str(found.directory))
+    return 0
+
+
+def _table(found: Reproduction) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        "claim",
+        "what",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption="ours: mean ± 95 % confidence over seeds; bounds hold in every run",
+        caption_style="dim",
+    )
+    for heading in ("paper", "counts", "ours (95 % CI)"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for claim in found.paper.claims:
+        outcomes = found.outcomes.get(claim.id)
+        if outcomes is None:
+            continue
+        verdict = "[green]reproduced[/]" if found.holds(claim) else "[red]not reproduced[/]"
+        table.add_section()
+        table.add_row(claim.id, f"[bold]{claim.text}[/]", "", "", "", verdict)
+        for outcome in outcomes:
+            mark = "" if outcome.holds else "[red]not reproduced[/]"
+            check = outcome.check
+            table.add_row("", check.what, check.stated, check.allowed, _ours(outcome), mark)
+    return table
+
+
+def _ours(outcome: Outcome) -> str:
+    if outcome.ours is None:
+        return "–"
+    width = outcome.ours.half_width
+    interval = "" if width is None else f" ± {width:.2g}"
+    return f"{outcome.ours.mean:.3g}{interval} {outcome.check.unit}".strip()

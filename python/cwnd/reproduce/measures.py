@@ -1,0 +1,264 @@
+"""Numbers that claims come down to, each computed run by run from the results of a figure.
+
+A function takes the results by figure, and the arguments that `claims.toml` gives it: `figure`
+names the result, `of` the point of the sweep (axis = label), `metric` a metric by the beginning of
+its column. It returns one value for each seed unless it says otherwise, in the unit in which
+people read the metric.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.metrics import metric as find_metric
+from cwnd.models import smallest_full_buffer
+from cwnd.models import utilisation as sawtooth
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cwnd.results import Run
+
+Point: TypeAlias = "Mapping[str, str]"
+Results: TypeAlias = "Mapping[str, Run]"
+Measure: TypeAlias = "Callable[..., list[float]]"
+
+
+def measure(name: str) -> Measure:
+    """Finds a measure by its name; `InputError` if there is none."""
+    if name not in MEASURES:
+        raise InputError(f"there is no measure `{name}`; there are {', '.join(MEASURES)}")
+    return MEASURES[name]
+
+
+def change(results: Results, figure: str, metric: str, **points: Point) -> list[float]:
+    """A metric at `of`, less the same at `from`, seed by seed."""
+    run = results[figure]
+    after, before = _by_seed(run, metric, points["of"]), _by_seed(run, metric, points["from"])
+    return [after[seed] - before[seed] for seed in _common(after, before)]
+
+
+def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[float]:
+    """How much larger a metric is at `of` than at `over`, in per cent, seed by seed."""
+    run = results[figure]
+    after, before = _by_seed(run, metric, of), _by_seed(run, metric, over)
+    return [100 * (after[seed] / before[seed] - 1) for seed in _common(after, before)]
+
+
+def gain_beyond(  # noqa: D417
+    results: Results, figure: str, metric: str, of: Point, over: Point, beyond: Point
+) -> list[float]:
+    """The gain of `of` over `over`, less the gain of the same where `beyond` replaces axes."""
+    here = gain(results, figure, metric, of, over)
+    there = gain(results, figure, metric, {**of, **beyond}, {**over, **beyond})
+    return [a - b for a, b in zip(here, there, strict=True)]
+
+
+def least(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
+    """The least value of a metric along an axis, for each seed."""
+    return [min(row) for row in _along(results[figure], metric, of, along)]
+
+
+def most(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
+    """The largest value of a metric along an axis, for each seed."""
+    return [max(row) for row in _along(results[figure], metric, of, along)]
+
+
+def least_step(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
+    """The least step of a metric from one label of an axis to the next, for each seed."""
+    return [
+        min(after - before for before, after in zip(row, row[1:], strict=False))
+        for row in _along(results[figure], metric, of, along)
+    ]
+
+
+def largest_move(results: Results, figure: str, metric: str, along: str) -> list[float]:
+    """How far a metric moves along an axis, at every point of the other axes and for each seed."""
+    run = results[figure]
+    column = _metric(metric).column
+    others = [name for name in run.axis_columns if name != _axis(run, along)]
+    moves = (
+        run.per_run()
+        .group_by("seed", *others, maintain_order=True)
+        .agg((pl.col(column).max() - pl.col(column).min()).alias("move"))
+    )
+    return [value * _metric(metric).scale for value in moves["move"]]
+
+
+def distance_from_sawtooth(results: Results, figure: str, buffer: str, beta: str) -> list[float]:
+    """How far utilisation is from the closed form where it is the farthest, in percentage points.
+
+    `buffer` and `beta` name the columns with the buffer in BDP and with β (ABE § II-A).
+    """
+    rows = results[figure].per_run()
+    far: dict[int, float] = {}
+    for row in rows.iter_rows(named=True):
+        distance = 100 * abs(row["utilisation"] - sawtooth(row[beta], row[buffer]))
+        far[row["seed"]] = max(distance, far.get(row["seed"], 0.0))
+    return list(far.values())
+
+
+def utilisation_where_full(results: Results, figure: str, buffer: str, beta: str) -> list[float]:
+    """Utilisation in per cent of every run with β ≥ BDP/(b + BDP) (ABE eq. 2)."""
+    rows = results[figure].per_run()
+    return [
+        100 * row["utilisation"]
+        for row in rows.iter_rows(named=True)
+        if row[buffer] >= smallest_full_buffer(row[beta])
+    ]
+
+
+def change_of_rounds_below_bdp(
+    results: Results, figure: str, share: float, **points: Point
+) -> list[float]:
+    """How many more round trips the window is below a share of the BDP at `of` than at `from`.
+
+    Counted from the first reduction on, over the whole run, in base round trips.
+    """
+    run = results[figure]
+    of, other = (_rounds_below_bdp(run, points[key], share) for key in ("of", "from"))
+    return [of[seed] - other[seed] for seed in _common(of, other)]
+
+
+def median_time_ratio(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """The median over all cases and seeds of T at `of` ÷ T at `over`: one value (ABE § IV-C).
+
+    T is the time that the last flow takes from its start to the index of fairness at which the
+    run ends. A run that ends before has no T: it counts with all the time that it had.
+    """
+    ratios = _time_ratios(results[figure], of, over)
+    return [float(ratios.median() or 0.0)]  # type: ignore[arg-type]
+
+
+def share_faster(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """The share of cases, in per cent, that converge sooner at `of` than at `over`: one value."""
+    ratios = _time_ratios(results[figure], of, over)
+    return [100 * float((ratios < 1).mean() or 0.0)]  # type: ignore[arg-type]
+
+
+def group_ratio(results: Results, figure: str, of: Point, group: str, to: str) -> list[float]:
+    """Goodput of a flow of one group ÷ that of another, mean over the axes left, for each seed."""
+    run = results[figure]
+    flows = _at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
+    mean = (
+        flows.group_by("run_id", "seed", "group", maintain_order=True)
+        .agg(pl.col("goodput_bit_s").mean())
+        .pivot(on="group", index=["run_id", "seed"], values="goodput_bit_s")
+        .with_columns((pl.col(group) / pl.col(to)).alias("ratio"))
+    )
+    return mean.group_by("seed", maintain_order=True).agg(pl.col("ratio").mean())["ratio"].to_list()
+
+
+def convergence_s(run: Run) -> pl.DataFrame:
+    """One row per run: its axes, its seed, and `time_s`, what the last flow took to a fair share."""
+    last = (
+        run.flows.sort("start_s")
+        .group_by("run_id", maintain_order=True)
+        .agg(pl.col("duration_s").last().alias("time_s"))
+    )
+    return run.runs.select("run_id", *run.key_columns).join(last, on="run_id")
+
+
+def time_ratios(run: Run, of: Point, over: Point) -> pl.DataFrame:
+    """One row for each case: T at `of` ÷ T at `over`, which replaces axes of `of`."""
+    times = convergence_s(run)
+    after, before = _at(run, times, of), _at(run, times, {**of, **over})
+    same = ["seed", *(c for c in run.axis_columns if c not in {_axis(run, name) for name in over})]
+    joined = after.join(before.select(*same, base="time_s"), on=same)
+    return joined.with_columns((pl.col("time_s") / pl.col("base")).alias("ratio"))
+
+
+def _time_ratios(run: Run, of: Point, over: Point) -> pl.Series:
+    return time_ratios(run, of, over)["ratio"]
+
+
+def _rounds_below_bdp(run: Run, point: Point, share: float) -> dict[int, float]:
+    columns = ["run_id", "rate_bit_s"]
+    rate = run.links.filter(pl.col("link") == "bottleneck").select(columns)
+    base = run.flows.select("run_id", "rtt_base_us")
+    per_packet = run.flows.select(
+        "run_id",
+        wire=pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / pl.col("segments_sent"),
+    )
+    rows = (
+        _at(run, run.series, point)
+        .join(rate, on="run_id")
+        .join(base, on="run_id")
+        .join(per_packet, on="run_id")
+        .with_columns(bdp=pl.col("rate_bit_s") * pl.col("rtt_base_us") / 8e6 / pl.col("wire"))
+    )
+    out = pl.col("snd_cwnd_pkts") >= pl.col("snd_ssthresh_pkts")
+    after = rows.filter(out.cum_max().over("run_id"))
+    step = after.select(pl.col("time_s").diff().median()).item()
+    below = after.group_by("seed", maintain_order=True).agg(
+        (pl.col("snd_cwnd_pkts") < share * pl.col("bdp")).sum().alias("samples"),
+        pl.col("rtt_base_us").first(),
+    )
+    return {
+        row["seed"]: row["samples"] * step / (row["rtt_base_us"] / 1e6)
+        for row in below.iter_rows(named=True)
+    }
+
+
+def _metric(name: str) -> Any:
+    # `goodput` begins one column only; `qdelay_p50` too.
+    return find_metric(name)
+
+
+def _by_seed(run: Run, metric: str, point: Point) -> dict[int, float]:
+    shown = _metric(metric)
+    rows = _at(run, run.per_run(), point)
+    if rows.height != rows["seed"].n_unique():
+        raise InputError(f"{run.name}: the point {dict(point)} is more than one run for each seed")
+    return {
+        seed: value * shown.scale for seed, value in rows.select("seed", shown.column).iter_rows()
+    }
+
+
+def _along(run: Run, metric: str, point: Point, along: str) -> list[list[float]]:
+    labels = next(axis.labels for axis in run.axes if axis.name == along)
+    columns = [_by_seed(run, metric, {**point, along: label}) for label in labels]
+    return [[column[seed] for column in columns] for seed in columns[0]]
+
+
+def _at(run: Run, rows: pl.DataFrame, point: Point) -> pl.DataFrame:
+    for name, label in point.items():
+        rows = rows.filter(pl.col(_axis(run, name)) == label)
+    if rows.is_empty():
+        raise InputError(f"{run.name}: no run at {dict(point)}")
+    return rows
+
+
+def _axis(run: Run, name: str) -> str:
+    for axis in run.axes:
+        if axis.name == name:
+            return axis.column
+    raise InputError(f"{run.name} has no axis `{name}`")
+
+
+def _common(a: Mapping[int, float], b: Mapping[int, float]) -> Sequence[int]:
+    return [seed for seed in a if seed in b]
+
+
+#: All measures, by the name that `claims.toml` gives.
+MEASURES: dict[str, Measure] = {
+    function.__name__: function
+    for function in (
+        change,
+        gain,
+        gain_beyond,
+        least,
+        most,
+        least_step,
+        largest_move,
+        distance_from_sawtooth,
+        utilisation_where_full,
+        change_of_rounds_below_bdp,
+        median_time_ratio,
+        share_faster,
+        group_ratio,
+    )
+}

@@ -1,0 +1,171 @@
+"""Runs the experiments of a paper and judges its claims."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwnd import _core, runner, store
+from cwnd.errors import CwndError, InputError
+from cwnd.reproduce import claims
+from cwnd.reproduce.measures import measure
+from cwnd.results import Run
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from cwnd.reproduce.claims import Claim, Outcome, Paper
+    from cwnd.runner import OnProgress
+
+#: The papers that come with cwnd, a folder for each.
+_PAPERS = Path(__file__).resolve().parents[1] / "papers"
+#: What a reproduction leaves in its directory.
+RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
+
+#: Shows the progress of one experiment, given its name.
+Bars = "Callable[[str], AbstractContextManager[OnProgress]]"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of reproducing a paper."""
+
+    paper: Paper
+    #: Each claim that was checked, with the outcome of each of its checks.
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    #: Files of the figures that were drawn.
+    figures: tuple[Path, ...]
+    directory: Path
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether every number of a claim is reproduced."""
+        return all(outcome.holds for outcome in self.outcomes[claim.id])
+
+    def to_json(self) -> dict[str, Any]:
+        """The claims, the paper's numbers beside ours, and the verdicts."""
+        return {
+            "paper": self.paper.name,
+            "title": self.paper.title,
+            "cwnd_version": _core.__version__,
+            "claims": [
+                {
+                    "id": claim.id,
+                    "claim": claim.text,
+                    "reproduced": self.holds(claim),
+                    "checks": [_outcome_json(each) for each in self.outcomes[claim.id]],
+                }
+                for claim in self.paper.claims
+                if claim.id in self.outcomes
+            ],
+        }
+
+
+def papers() -> list[str]:
+    """The papers that can be reproduced."""
+    return sorted(file.parent.name for file in _PAPERS.glob("*/claims.toml"))
+
+
+def paper(name: str) -> Paper:
+    """The claims of a paper; `InputError` if there is no such paper."""
+    if name not in papers():
+        raise InputError(f"there is no paper `{name}`; there are {', '.join(papers())}")
+    return claims.read(_PAPERS / name)
+
+
+def reproduce(
+    name: str,
+    ids: Sequence[str] = (),
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: Bars | None = None,
+) -> Reproduction:
+    """Runs what the claims of a paper need, judges them and draws the paper's figures.
+
+    An experiment whose result is already in the directory, from the same runs and the same version
+    of cwnd, is not run again.
+
+    Args:
+        name: The paper, such as "abe".
+        ids: The claims to check, such as "A4"; all if not given.
+        directory: Where results go; out/reproduce/NAME if not given.
+        threads: Runs at a time; all cores if not given.
+        progress: Makes the progress bar of an experiment.
+
+    Raises:
+        InputError: There is no such paper or claim.
+        CwndError: A result could not be written.
+    """
+    chosen_paper = paper(name)
+    chosen = chosen_paper.chosen(ids)
+    place = Path("out") / "reproduce" / name if directory is None else Path(directory)
+    figures = dict.fromkeys(figure for claim in chosen for figure in claim.figures)
+    results: dict[str, Run] = {}
+    for figure in figures:
+        plan = runner.plan(chosen_paper.scenario(figure))
+        results[figure] = _result(plan, place / RUNS / plan.scenario.name, threads, progress)
+    outcomes = {claim.id: _judge(claim, results) for claim in chosen}
+    drawn = _draw(chosen_paper, results, place / FIGURES)
+    found = Reproduction(chosen_paper, outcomes, tuple(drawn), place)
+    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    try:
+        store.write_atomically(place / CLAIMS, text.encode())
+    except OSError as error:
+        raise CwndError(f"the claims could not be written: {error}") from error
+    return found
+
+
+def _result(plan: runner.Plan, place: Path, threads: int | None, progress: Bars | None) -> Run:
+    wanted = [cell.id for cell in plan.cells]
+    if place.exists():
+        old = store.load(place)
+        if old.runs["cell_sha"].to_list() == wanted and (
+            old.manifest.cwnd_version == _core.__version__
+        ):
+            return old
+    if progress is None:
+        run = runner.execute(plan, threads=threads)
+    else:
+        with progress(plan.scenario.name) as on_progress:
+            run = runner.execute(plan, threads=threads, on_progress=on_progress)
+    run.save(place, plots=False)
+    return run
+
+
+def _judge(claim: Claim, results: Mapping[str, Run]) -> tuple[Outcome, ...]:
+    def values(check: claims.Check) -> list[float]:
+        arguments = {"figure": claim.figures[0], **check.arguments}
+        return measure(check.measure)(results, **arguments)
+
+    return tuple(check.judge(values(check)) for check in claim.checks)
+
+
+def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
+    from cwnd.plots import style, write
+
+    drawing: Mapping[str, Callable[[Run], Any]] = import_module(f"cwnd.reproduce.{of.name}").FIGURES
+    files = []
+    for figure, run in results.items():
+        with style.styled():
+            files += write(drawing[figure](run), place, figure)
+    return files
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    check, ours = outcome.check, outcome.ours
+    return {
+        "what": check.what,
+        "kind": check.kind,
+        "unit": check.unit,
+        "paper": check.stated,
+        "allowed": check.allowed,
+        "ours": None if ours is None else ours.mean,
+        "ci95": None if ours is None else ours.half_width,
+        "n": 0 if ours is None else ours.n,
+        "reproduced": outcome.holds,
+    }
