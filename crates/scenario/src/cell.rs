@@ -121,7 +121,16 @@ fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
         );
         problem.help("write `sample = \"none\"` for no time series");
     }
-    Some(Run { duration: duration?, warmup: warmup?, seed: seed?, sample: sample? })
+    let until_fair = section.plain::<Option<f64>>("until_fair", cx);
+    if let Some(Some(index)) = until_fair
+        && !(index > 0.0 && index <= 1.0)
+    {
+        let message = format!("Jain's index is above 0 and at most 1, not {index}");
+        let problem = cx.sink.error(section.span_of("until_fair"), "run.until_fair", message);
+        problem.help("write 0.95, or \"none\" for a run of its full length");
+    }
+    let until_fair = until_fair?;
+    Some(Run { duration: duration?, warmup: warmup?, seed: seed?, sample: sample?, until_fair })
 }
 
 fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {

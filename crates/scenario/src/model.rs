@@ -34,6 +34,8 @@ pub struct Run {
     pub seed: u64,
     /// Interval of the time series; `None` records none.
     pub sample: Option<Duration>,
+    /// Jain's index of the long-lived flows at which the run ends early.
+    pub until_fair: Option<f64>,
 }
 
 /// A directed link: queue, then line rate, then propagation.

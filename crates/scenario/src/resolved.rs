@@ -21,6 +21,7 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.key("warmup", &scenario.run.warmup.write());
     out.key("seed", &scenario.run.seed.write());
     out.key("sample", &scenario.run.sample.write());
+    out.key("until_fair", &scenario.run.until_fair.write());
     match scenario.links.as_slice() {
         [forward, reverse] if dumbbell => {
             let edge_rate = scenario.flows.first().and_then(|g| g.edge_rate);

@@ -130,6 +130,10 @@ keys! {
         /// Interval of the time series; `"none"` records none.
         #[source("cwnd: ten points a second show a saw-tooth at the RTTs of most paths")]
         sample: Plain(Kind::OptionalDuration) => Toml("\"100 ms\""),
+        /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of them started
+        /// reaches this; looked at every 10 ms.
+        #[source("cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
+        until_fair: Plain(Kind::OptionalNumber) => Toml("\"none\""),
     }
 
     /// `[dumbbell]`.

@@ -31,6 +31,8 @@ pub enum Event {
     Sample,
     /// Counting begins.
     WarmupEnd,
+    /// Time to see whether flows share alike.
+    Fairness,
 }
 
 impl Event {
@@ -49,6 +51,7 @@ impl Event {
             Self::Arrival(i) => (10, i),
             Self::Sample => (11, 0),
             Self::WarmupEnd => (12, 0),
+            Self::Fairness => (13, 0),
         };
         kind << 32 | whom as u64
     }
@@ -69,6 +72,7 @@ impl fmt::Display for Event {
             Self::Arrival(i) => write!(f, "arrival process {i}"),
             Self::Sample => f.write_str("a sample is taken"),
             Self::WarmupEnd => f.write_str("the warm-up ends"),
+            Self::Fairness => f.write_str("the shares of the flows are compared"),
         }
     }
 }

@@ -8,6 +8,7 @@ mod capture;
 mod check;
 mod datagrams;
 mod event;
+mod fairness;
 mod flow;
 mod line;
 mod network;

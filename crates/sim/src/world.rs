@@ -10,6 +10,7 @@ use cwnd_units::{Duration, Rng, Streams, Time};
 use crate::capture::Output;
 use crate::datagrams::Stream;
 use crate::event::{Event, EventQueue, FlowId};
+use crate::fairness::{Fairness, bulk_delivered};
 use crate::flow::{Flow, Identity};
 use crate::network::{Network, Route, base_rtt};
 use crate::packet::{LAST_NOTED, Packet};
@@ -36,6 +37,8 @@ pub struct World {
     events_done: u64,
     data_delivered: u64,
     recorder: Recorder,
+    /// What ends the run early.
+    fairness: Option<Fairness>,
 }
 
 #[derive(Debug)]
@@ -90,6 +93,7 @@ impl World {
             events_done: 0,
             data_delivered: 0,
             recorder: Recorder::default(),
+            fairness: run.until_fair.map(Fairness::new),
             events,
             random,
             scenario: Arc::clone(&scenario),
@@ -99,6 +103,9 @@ impl World {
         }
         if run.sample.is_some() {
             world.events.push(Time::ZERO, Event::Sample);
+        }
+        if world.fairness.is_some() {
+            world.events.push(Time::ZERO, Event::Fairness);
         }
         for g in 0..scenario.flows.len() {
             world.add_group(g);
@@ -279,6 +286,7 @@ impl World {
             Event::Arrival(process) => self.on_arrival(process),
             Event::Sample => self.on_sample(),
             Event::WarmupEnd => self.on_warmup_end(),
+            Event::Fairness => self.on_fairness(),
         }
     }
 
@@ -465,6 +473,15 @@ impl World {
         let Some(interval) = self.scenario.run.sample else { return };
         self.events.push(self.now + interval, Event::Sample);
         self.recorder.sample(self.now, &self.flows, &mut self.network);
+    }
+
+    fn on_fairness(&mut self) {
+        let Some(fairness) = &mut self.fairness else { return };
+        if fairness.reached(bulk_delivered(&self.flows, &self.scenario.flows)) {
+            self.end = self.now;
+        } else {
+            self.events.push(self.now + Fairness::INTERVAL, Event::Fairness);
+        }
     }
 
     fn on_warmup_end(&mut self) {

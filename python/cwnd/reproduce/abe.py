@@ -25,7 +25,7 @@ _MODEL_POINTS = 200
 
 def fig01(run: Run) -> Figure:
     """Throughput of one NewReno flow by buffer and β: model (lines) and simulation (marks)."""
-    rate = run.links["rate_bit_s"].max()
+    rate = float(run.links["rate_bit_s"].drop_nulls()[0])
     figure = style.figure(2.8, 4.5)
     panel = figure.subplots()
     rows = run.per_run()
@@ -33,9 +33,9 @@ def fig01(run: Run) -> Figure:
     for index, beta in enumerate(_labels(run, "beta")):
         mine = rows.filter(pl.col("beta") == beta)
         b = [largest * i / _MODEL_POINTS for i in range(_MODEL_POINTS + 1)]
-        model = [utilisation(float(beta), x) * rate / 1e6 for x in b]  # type: ignore[operator]
+        model = [utilisation(float(beta), x) * rate / 1e6 for x in b]
         panel.plot(b, model, **style.line(index), label=f"β = {beta}")
-        _means(panel, mine, "buffer_BDP", "utilisation", rate / 1e6, index, "none")  # type: ignore[operator]
+        _means(panel, mine, "buffer_BDP", "utilisation", rate / 1e6, index=index, linestyle="none")
     panel.set_xlabel("Buffer b (bandwidth-delay products)")
     panel.set_ylabel("Throughput (Mbit/s)")
     style.legend(figure, [panel])
@@ -134,7 +134,9 @@ def _throughput(run: Run, lines: str, prefix: str) -> Figure:
     rows = run.per_run().with_columns(pl.col("rtt_s") * 1e3)
     for index, label in enumerate(_labels(run, lines)):
         mine = rows.filter(pl.col(lines) == label)
-        _means(panel, mine, "rtt_s", "throughput_bit_s", 1e-6, index, label=f"{prefix}{label}")
+        _means(
+            panel, mine, "rtt_s", "throughput_bit_s", 1e-6, index=index, label=f"{prefix}{label}"
+        )
     panel.set_xlabel("RTT$_{path}$ (ms)")
     panel.set_ylabel("Throughput (Mbit/s)")
     panel.set_ylim(bottom=0)
@@ -213,7 +215,7 @@ def _grid(
                 )
                 draw(panel, mine, index, f"β$_{{ecn}}$ = {beta}")
     style.legend(figure, list(grid.flat))
-    return figure, grid
+    return figure, [list(row) for row in grid]
 
 
 def _ratios(run: Run, base: str) -> Figure:
@@ -279,6 +281,7 @@ def _means(
     x: str,
     y: str,
     scale: float,
+    *,
     index: int,
     linestyle: str | None = None,
     label: str | None = None,

@@ -8,6 +8,7 @@ people read the metric.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -48,8 +49,8 @@ def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> 
     return [100 * (after[seed] / before[seed] - 1) for seed in _common(after, before)]
 
 
-def gain_beyond(  # noqa: D417
-    results: Results, figure: str, metric: str, of: Point, over: Point, beyond: Point
+def gain_beyond(
+    results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
 ) -> list[float]:
     """The gain of `of` over `over`, less the gain of the same where `beyond` replaces axes."""
     here = gain(results, figure, metric, of, over)
@@ -70,7 +71,7 @@ def most(results: Results, figure: str, metric: str, of: Point, along: str) -> l
 def least_step(results: Results, figure: str, metric: str, of: Point, along: str) -> list[float]:
     """The least step of a metric from one label of an axis to the next, for each seed."""
     return [
-        min(after - before for before, after in zip(row, row[1:], strict=False))
+        min(after - before for before, after in pairwise(row))
         for row in _along(results[figure], metric, of, along)
     ]
 
@@ -153,7 +154,7 @@ def group_ratio(results: Results, figure: str, of: Point, group: str, to: str) -
 
 
 def convergence_s(run: Run) -> pl.DataFrame:
-    """One row per run: its axes, its seed, and `time_s`, what the last flow took to a fair share."""
+    """One row per run: its axes, its seed, and `time_s`, from the last start to a fair share."""
     last = (
         run.flows.sort("start_s")
         .group_by("run_id", maintain_order=True)

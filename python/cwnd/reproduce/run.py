@@ -6,13 +6,12 @@ import json
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _core, runner, store
 from cwnd.errors import CwndError, InputError
 from cwnd.reproduce import claims
 from cwnd.reproduce.measures import measure
-from cwnd.results import Run
 
 if TYPE_CHECKING:
     import os
@@ -20,15 +19,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.reproduce.claims import Claim, Outcome, Paper
+    from cwnd.results import Run
     from cwnd.runner import OnProgress
+
+    #: Shows the progress of one experiment, given its name.
+    Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
 
 #: The papers that come with cwnd, a folder for each.
 _PAPERS = Path(__file__).resolve().parents[1] / "papers"
 #: What a reproduction leaves in its directory.
 RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
-
-#: Shows the progress of one experiment, given its name.
-Bars = "Callable[[str], AbstractContextManager[OnProgress]]"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,207 @@
+"""Papers reproduced: claims as data, the numbers they come down to, verdicts."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import cwnd
+from cwnd import InputError, reproduce
+from cwnd.models import utilisation
+from cwnd.reproduce.abe import FIGURES
+from cwnd.reproduce.claims import Check, read
+from cwnd.reproduce.measures import MEASURES, measure
+
+#: One flow, two RTTs, two factors, two seeds: small enough for a test.
+SCENARIO = cwnd.Scenario(
+    name="small",
+    run={"duration": "5 s", "sample": "100 ms"},
+    dumbbell={"rate": "5 Mbit/s", "queue": "codel"},
+    flow={
+        "main": {
+            "rtt": "100 ms",
+            "start": "uniform(0 s, 100 ms)",
+            "controller": {"kind": "newreno", "preset": "paper"},
+            "endpoint": {"preset": "linux", "ecn": True},
+        }
+    },
+    sweep={
+        "repeat": 2,
+        "axis": {
+            "rtt": {"path": "flow.main.rtt", "values": ["20 ms", "160 ms"]},
+            "beta_ecn": {"path": "flow.main.controller.beta_ecn", "values": [0.5, 0.9]},
+        },
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, cwnd.Run]:
+    return {"small": cwnd.run(SCENARIO)}
+
+
+def goodput(run: cwnd.Run, rtt: str, beta_ecn: str) -> list[float]:
+    rows = run.per_run()
+    return [
+        row["goodput_bit_s"] / 1e6
+        for row in rows.iter_rows(named=True)
+        if row["rtt"] == rtt and row["beta_ecn"] == beta_ecn
+    ]
+
+
+def test_every_claim_of_the_paper_names_a_measure_and_scenarios_that_are_there() -> None:
+    paper = reproduce.paper("abe")
+    assert [claim.id for claim in paper.claims] == [f"A{i}" for i in range(1, 11)]
+    for claim in paper.claims:
+        assert all(paper.scenario(figure).is_file() for figure in claim.figures)
+        assert all(check.measure in MEASURES for check in claim.checks)
+    figures = {figure for claim in paper.claims for figure in claim.figures}
+    assert figures == set(FIGURES) == {f"fig{i:02d}" for i in range(1, 13)}
+
+
+def test_every_scenario_of_the_paper_is_valid() -> None:
+    paper = reproduce.paper("abe")
+    for figure in FIGURES:
+        assert cwnd.check(paper.scenario(figure)) == []
+
+
+def test_a_change_and_a_gain_are_taken_seed_by_seed(results: dict[str, cwnd.Run]) -> None:
+    run = results["small"]
+    small, large = goodput(run, "160 ms", "0.5"), goodput(run, "160 ms", "0.9")
+    point, base = {"rtt": "160 ms", "beta_ecn": "0.9"}, {"rtt": "160 ms", "beta_ecn": "0.5"}
+    change = measure("change")(results, "small", "goodput", **{"of": point, "from": base})
+    gain = measure("gain")(results, "small", "goodput", of=point, over=base)
+    assert change == pytest.approx([b - a for a, b in zip(small, large, strict=True)])
+    assert gain == pytest.approx([100 * (b / a - 1) for a, b in zip(small, large, strict=True)])
+
+
+def test_the_extremes_along_an_axis_are_those_of_its_labels(results: dict[str, cwnd.Run]) -> None:
+    run = results["small"]
+    both = list(zip(goodput(run, "20 ms", "0.5"), goodput(run, "20 ms", "0.9"), strict=True))
+    arguments = {"of": {"rtt": "20 ms"}, "along": "beta_ecn"}
+    least = measure("least")(results, "small", "goodput", **arguments)
+    most = measure("most")(results, "small", "goodput", **arguments)
+    step = measure("least_step")(results, "small", "goodput", **arguments)
+    assert least == pytest.approx([min(pair) for pair in both])
+    assert most == pytest.approx([max(pair) for pair in both])
+    assert step == pytest.approx([b - a for a, b in both])
+
+
+def test_the_window_is_counted_below_the_bdp_from_the_first_reduction_on(
+    results: dict[str, cwnd.Run],
+) -> None:
+    # Everything is below ten times the BDP and nothing below a thousandth of it.
+    points = {
+        "of": {"rtt": "160 ms", "beta_ecn": "0.9"},
+        "from": {"rtt": "160 ms", "beta_ecn": "0.9"},
+    }
+    count = measure("change_of_rounds_below_bdp")
+    assert count(results, "small", share=10.0, **points) == [0.0, 0.0]
+    from cwnd.reproduce.measures import _rounds_below_bdp
+
+    run = results["small"]
+    everything = _rounds_below_bdp(run, points["of"], 10.0)
+    nothing = _rounds_below_bdp(run, points["of"], 0.001)
+    assert set(nothing.values()) == {0.0}
+    # 5 s are 31 round trips of 160 ms, less slow start.
+    assert all(15 < rounds < 31.25 for rounds in everything.values())
+
+
+def test_the_distance_from_the_saw_tooth_is_the_largest() -> None:
+    scenario = cwnd.Scenario(
+        name="fifo",
+        run={"duration": "30 s", "warmup": "10 s", "sample": None},
+        dumbbell={"rate": "5 Mbit/s"},
+        flow={"main": {"rtt": "50 ms", "controller": {"kind": "newreno", "base": "cwnd"}}},
+        sweep={
+            "axis": {
+                "buffer": {"path": "dumbbell.queue.limit", "values": ["0.2 BDP", "1.5 BDP"]},
+                "beta": {"path": "flow.main.controller.beta", "values": [0.5, 0.8]},
+            }
+        },
+    )
+    run = cwnd.run(scenario)
+    far = [
+        100 * abs(row["utilisation"] - utilisation(row["beta_value"], row["buffer_BDP"]))
+        for row in run.per_run().iter_rows(named=True)
+    ]
+    columns = {"buffer": "buffer_BDP", "beta": "beta_value"}
+    assert measure("distance_from_sawtooth")({"f": run}, "f", **columns) == [max(far)]
+    # eq. 2 holds for 1.5 BDP with both factors, and for 0.2 BDP with neither.
+    assert len(measure("utilisation_where_full")({"f": run}, "f", **columns)) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "holds"),
+    [([23.0, 25.0], True), ([30.0, 34.0], True), ([32.1, 32.1], False), ([], False)],
+)
+def test_a_value_holds_within_its_tolerance(values: list[float], holds: bool) -> None:
+    check = Check("gain", "value", "%", "gain", {}, paper=24.0, tolerance=8.0)
+    assert check.judge(values).holds == holds
+
+
+def test_an_order_holds_only_if_its_confidence_interval_leaves_zero_out() -> None:
+    check = Check("more", "order", "", "change", {})
+    assert check.judge([1.0, 1.1, 0.9]).holds
+    assert not check.judge([3.0, -1.0, 1.0]).holds
+    assert not check.judge([1.0]).holds, "one run has no interval"
+
+
+def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
+    check = Check("all", "bound", "", "most", {}, at_most=2.0)
+    assert check.judge([1.0, 2.0]).holds
+    assert not check.judge([1.0, 2.1]).holds
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('kind = "value"', 'kind = "valu"', "kind is one of value, order, bound"),
+        ("tolerance = 2.0", "tolerence = 2.0", "has no `tolerence`"),
+        ("tolerance = 2.0", "", "needs `paper` and `tolerance`"),
+        ('["fig01"]', '["fig99"]', "A1 needs fig99.toml, which is not there"),
+        ('title = "', 'titel = "', "`title` is missing"),
+        ("[[claim]]", "[claim", "claims.toml"),
+    ],
+)
+def test_a_fault_in_the_claims_is_named(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    folder = tmp_path / "abe"
+    shutil.copytree(reproduce.paper("abe").folder, folder)
+    file = folder / "claims.toml"
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        read(folder)
+
+
+def test_unknown_papers_claims_and_points_are_refused_with_what_there_is(
+    results: dict[str, cwnd.Run],
+) -> None:
+    with pytest.raises(InputError, match="there is no paper `abc`; there are abe"):
+        reproduce.paper("abc")
+    with pytest.raises(InputError, match="abe has no claim `A11`; it has A1, A2"):
+        reproduce.paper("abe").chosen(["A11"])
+    with pytest.raises(InputError, match="no run at"):
+        measure("least")(results, "small", "goodput", of={"rtt": "1 ms"}, along="beta_ecn")
+    with pytest.raises(InputError, match="has no axis `rrt`"):
+        measure("least")(results, "small", "goodput", of={"rrt": "1 ms"}, along="beta_ecn")
+
+
+def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def bars(name: str):  # noqa: ANN202
+        from contextlib import nullcontext
+
+        told.append(name)
+        return nullcontext(lambda *_: None)
+
+    first = reproduce.reproduce("abe", ["a3"], directory=tmp_path, progress=bars)
+    again = reproduce.reproduce("abe", ["A3"], directory=tmp_path, progress=bars)
+    assert told == ["abe-fig03"], "the second time nothing is run"
+    assert first.to_json() == again.to_json() == json.loads((tmp_path / "claims.json").read_text())
+    assert [file.name for file in first.figures] == ["fig03.png", "fig03.svg"]
+    assert all(file.stat().st_size > 1000 for file in first.figures)
+    assert [len(outcomes) for outcomes in first.outcomes.values()] == [2]
