@@ -121,7 +121,7 @@ def reproduce(
 
 
 def _result(plan: runner.Plan, place: Path, threads: int | None, progress: Bars | None) -> Run:
-    wanted = [cell.id for cell in plan.cells]
+    wanted = [plan.scenario.cell(index).id for index in range(plan.runs)]
     if place.exists():
         old = store.load(place)
         if old.runs["cell_sha"].to_list() == wanted and (
