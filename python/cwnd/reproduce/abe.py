@@ -131,11 +131,13 @@ FIGURES: Mapping[str, Callable[[Run], Figure]] = {
 def _throughput(run: Run, lines: str, prefix: str) -> Figure:
     figure = style.figure(2.8, 4.5)
     panel = figure.subplots()
-    rows = run.per_run().with_columns(pl.col("rtt_s") * 1e3)
+    # The labels: the runs themselves have RTTs around them.
+    rtt_ms = pl.col("rtt").str.strip_suffix(" ms").cast(pl.Float64)
+    rows = run.per_run().with_columns(rtt_ms.alias("rtt_ms"))
     for index, label in enumerate(_labels(run, lines)):
         mine = rows.filter(pl.col(lines) == label)
         _means(
-            panel, mine, "rtt_s", "throughput_bit_s", 1e-6, index=index, label=f"{prefix}{label}"
+            panel, mine, "rtt_ms", "throughput_bit_s", 1e-6, index=index, label=f"{prefix}{label}"
         )
     panel.set_xlabel("RTT$_{path}$ (ms)")
     panel.set_ylabel("Throughput (Mbit/s)")
