@@ -5,6 +5,9 @@ from os import PathLike
 from typing import Any, TypedDict, final, type_check_only
 
 __version__: str
+#: The version and a hash of the simulator's sources: builds that have it in common give the same
+#: records.
+engine: str
 
 __all__ = [
     "Cancelled",
@@ -17,6 +20,7 @@ __all__ = [
     "ScenarioError",
     "Table",
     "__version__",
+    "engine",
     "json_schema",
     "parse",
     "reference_markdown",
