@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
+    from cwnd.dataset.fill import sweep
     from cwnd.errors import CwndError, DivergedError, InputError, MachineError
     from cwnd.results import Run
     from cwnd.runner import check, run
     from cwnd.scenario import Scenario
+    from cwnd.store import load
 
 __all__ = [
     "Cancelled",
@@ -29,8 +31,10 @@ __all__ = [
     "__version__",
     "check",
     "json_schema",
+    "load",
     "reference_markdown",
     "run",
+    "sweep",
 ]
 
 # Names are imported when first used, so that `cwnd --help` does not wait for polars and matplotlib.
@@ -46,7 +50,9 @@ _HOME = {
     "MachineError": "cwnd.errors",
     "Run": "cwnd.results",
     "check": "cwnd.runner",
+    "load": "cwnd.store",
     "run": "cwnd.runner",
+    "sweep": "cwnd.dataset.fill",
     "Scenario": "cwnd.scenario",
 }
 

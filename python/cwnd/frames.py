@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, overload
 
 import polars as pl
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from cwnd.runner import Cost, Plan
 
 #: Columns that every frame starts with, besides the axes.
-_KEYS = ("run_id", "scenario", "seed")
+KEYS = ("run_id", "scenario", "seed")
 #: Columns of `Run.runs` besides those and the activity.
-_RUN_COLUMNS = (
+RUN_COLUMNS = (
     "cell",
     "cell_sha",
     "duration_s",
@@ -102,8 +102,8 @@ class Recorder:
     def _close_batch(self, *, last: bool) -> None:
         taken = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
         columns = {column for frame in taken.values() for column in frame.columns}
-        axes = self._axes = self._axes or _axes(
-            self._plan.scenario, columns | set(_KEYS) | set(_RUN_COLUMNS)
+        axes = self._axes = self._axes or axes_of(
+            self._plan.scenario, columns | set(KEYS) | set(RUN_COLUMNS)
         )
         keys, runs = _runs(self._rows, axes)
         frames = {
@@ -167,7 +167,7 @@ def _runs(rows: list[dict[str, object]], axes: list[Axis]) -> tuple[pl.DataFrame
     """What says which run a row belongs to, and the table of runs."""
     frame = pl.DataFrame(rows, schema_overrides={"seed": pl.UInt64}, infer_schema_length=None)
     keys = frame.select(
-        *_KEYS,
+        *KEYS,
         *(pl.col(f"label {axis.name}").alias(axis.column) for axis in axes),
         *(
             pl.col(f"value {axis.name}").cast(pl.Float64).alias(axis.value_column)
@@ -178,17 +178,28 @@ def _runs(rows: list[dict[str, object]], axes: list[Axis]) -> tuple[pl.DataFrame
     told = [
         name
         for name in frame.columns
-        if name not in _KEYS and not name.startswith(("label ", "value "))
+        if name not in KEYS and not name.startswith(("label ", "value "))
     ]
     return keys, pl.concat([keys, frame.select(told)], how="horizontal")
 
 
-def _axes(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
+def axes_of(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
+    """The axes of a scenario with their columns, none of which is taken; it takes them."""
+    shapes = [
+        (name, labels, values is not None, unit) for name, labels, values, unit in scenario.axes
+    ]
+    return name_axes(shapes, taken)
+
+
+def name_axes(
+    shapes: Iterable[tuple[str, list[str], bool, str | None]], taken: set[str]
+) -> list[Axis]:
+    """The same from name, labels, whether the values are numbers, and their unit."""
     axes = []
-    for name, labels, values, unit in scenario.axes:
+    for name, labels, numeric, unit in shapes:
         column = _free(name, taken)
         value_column = None
-        if values is not None:
+        if numeric:
             suffix = unit.replace("/", "_") if unit else "value"
             value_column = _free(f"{name}_{suffix}", taken)
         axes.append(Axis(name, column, value_column, unit, labels))

@@ -61,6 +61,8 @@ class Manifest:
     machine: dict[str, Any]
     #: Of a checked result: for each run the hash of all its steps (time, event, random draws).
     steps_hashes: list[str] | None = None
+    #: Of a sweep that is not complete: the runs that are not there.
+    missing: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it is written."""

@@ -21,6 +21,14 @@ _MECHANISMS = re.compile(r"^(?:\[.+\]|(?:kind|ecn|beta|beta_ecn) = .*)$", re.MUL
 _NAMED = 3
 
 
+def missing_runs(run: Run) -> list[str]:
+    """A sentence if this is a part of a sweep."""
+    missing, there = run.manifest.missing, run.manifest.runs
+    if not missing:
+        return []
+    return [f"{missing} of {missing + there} runs are missing: the sweep is not complete"]
+
+
 def silent_mechanisms(run: Run) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
     points: dict[tuple[str, ...], list[int]] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+import rich.progress
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    Progress,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -16,14 +16,37 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from cwnd.dataset.fill import OnCells, Progress
     from cwnd.runner import OnProgress
 
 
 @contextlib.contextmanager
 def bar(name: str, console: Console | None = None) -> Iterator[OnProgress]:
     """Shows on a terminal how far the runs are and when they will be done; it leaves nothing."""
+    with _bar(name, console) as show:
+
+        def on_progress(fraction: float, finished: int, total: int) -> None:
+            show(fraction, f"{finished}/{total} runs")
+
+        yield on_progress
+
+
+@contextlib.contextmanager
+def cells_bar(name: str, console: Console | None = None) -> Iterator[OnCells]:
+    """The same for a sweep, whose cells may fail one by one."""
+    with _bar(name, console) as show:
+
+        def on_cells(now: Progress) -> None:
+            failed = f", {now.failed} failed" if now.failed else ""
+            show(now.fraction, f"{now.done}/{now.total} cells{failed}")
+
+        yield on_cells
+
+
+@contextlib.contextmanager
+def _bar(name: str, console: Console | None) -> Iterator[Callable[[float, str], None]]:
     console = console or Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -35,10 +58,12 @@ def bar(name: str, console: Console | None = None) -> Iterator[OnProgress]:
         TimeRemainingColumn(),
     )
     silent = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
+    with rich.progress.Progress(
+        *columns, console=console, transient=True, disable=silent
+    ) as progress:
         task = progress.add_task(name, total=1, runs="")
 
-        def on_progress(fraction: float, finished: int, total: int) -> None:
-            progress.update(task, completed=fraction, runs=f"{finished}/{total} runs")
+        def show(fraction: float, runs: str) -> None:
+            progress.update(task, completed=fraction, runs=runs)
 
-        yield on_progress
+        yield show

@@ -84,7 +84,11 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers should know, such as a mechanism that never acted."""
-        return [*notes.silent_mechanisms(self), *notes.idle_seeds(self)]
+        return [
+            *notes.missing_runs(self),
+            *notes.silent_mechanisms(self),
+            *notes.idle_seeds(self),
+        ]
 
     def per_run(self, link: str | None = None, group: str | None = None) -> pl.DataFrame:
         """One row per run with every metric; see `cwnd.metrics`."""
@@ -123,7 +127,7 @@ class Run:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:
-        """Reads a result back."""
+        """Reads a result back, of `cwnd run` or `cwnd sweep`."""
         return store.load(directory)
 
     def __repr__(self) -> str:

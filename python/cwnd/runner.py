@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cwnd import _core
 from cwnd.errors import DivergedError, InputError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from cwnd.pcap import Captures
     from cwnd.results import Run
+
+
+Made = TypeVar("Made")
 
 
 class OnProgress(Protocol):
@@ -143,7 +146,7 @@ def execute(
     if check and pcap:
         raise InputError("a checked run is two runs at once: write captures with another")
 
-    workers = min(_thread_count(threads), planned.runs)
+    workers = min(thread_count(threads), planned.runs)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
 
@@ -192,11 +195,13 @@ class Cells(Protocol):
 @contextlib.contextmanager
 def running(
     cells: Cells,
-    work: Callable[[_core.Cell, _core.Control], _core.Result],
+    work: Callable[[_core.Cell, _core.Control], Made],
     threads: int,
     on_progress: OnProgress | None = None,
-) -> Iterator[tuple[Iterator[tuple[_core.Cell, _core.Result]], Spent]]:
-    """Begins the work of every cell, on several threads; what it makes comes in order of the cells.
+    *,
+    in_order: bool = True,
+) -> Iterator[tuple[Iterator[tuple[_core.Cell, Made]], Spent]]:
+    """Begins the work of every cell, on several threads; what it makes comes in their order or not.
 
     When the block ends, however it ends, no cell is running any more.
     """
@@ -204,7 +209,7 @@ def running(
     spent = Spent()
     progress = _Progress(cells, controls, spent, on_progress)
 
-    def one(index: int) -> tuple[_core.Cell, _core.Result]:
+    def one(index: int) -> tuple[_core.Cell, Made]:
         control = controls[index] = _core.Control()
         cpu_s = time.thread_time()
         try:
@@ -213,8 +218,8 @@ def running(
         finally:
             progress.finished(index, time.thread_time() - cpu_s)
 
-    def results() -> Iterator[tuple[_core.Cell, _core.Result]]:
-        yield from workers.results(progress.poll)
+    def results() -> Iterator[tuple[_core.Cell, Made]]:
+        yield from (workers.results if in_order else workers.as_done)(progress.poll)
         progress.tell()
 
     workers = Workers(cells.runs, threads, one)
@@ -283,7 +288,8 @@ def _check_cell(cell: _core.Cell, control: _core.Control) -> _core.Result:
         raise DivergedError(f"run {cell.id}: {diverged}") from diverged
 
 
-def _thread_count(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
+    """How many runs at a time: all cores if not given."""
     if threads is None:
         return usable_cores()
     if threads < 1:

@@ -30,6 +30,9 @@ SCENARIO = "scenario.toml"
 CELLS = "cells"
 PLOTS = "plots"
 PCAP = "pcap"
+SUMMARY = "summary.csv"
+#: What a sweep has instead of a manifest.
+DATASET = "dataset.json"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
 #: Tables that grow with time.
@@ -90,7 +93,7 @@ class Spool:
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
-    """Reads a result back; `InputError` if it is none, or damaged.
+    """Reads a result of `cwnd run` or `cwnd sweep`; `InputError` if it is none, or damaged.
 
     `samples_on_disk` leaves the samples where they are until they are asked for: it takes less
     memory, but the files must stay what they are.
@@ -98,6 +101,10 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     from cwnd.results import Run
 
     path = Path(directory)
+    if (path / DATASET).exists():
+        from cwnd.dataset import load as dataset
+
+        return dataset.load(path)
     try:
         manifest = read_manifest(path)
         source = (path / SCENARIO).read_text(encoding="utf-8")
@@ -218,7 +225,7 @@ def _write(run: Run, place: Path) -> None:
         _write_table(frame.lazy(), place / f"{name}.parquet")
     for name in SAMPLES:
         _write_table(run.samples[name], place / f"{name}.parquet")
-    run.summary().write_csv(place / "summary.csv")
+    run.summary().write_csv(place / SUMMARY)
     (place / MANIFEST).write_text(
         json.dumps(run.manifest.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
@@ -322,13 +329,14 @@ def _remove_abandoned(parent: Path, prefix: str) -> None:
 
 def _sync_tree(root: Path) -> None:
     found = [Path(directory, name) for directory, _, files in os.walk(root) for name in files]
-    if len(found) > _MANY_FILES and _sync_file_system(root):
+    if len(found) > _MANY_FILES and sync_file_system(root):
         return
-    _sync_all(found)
-    _sync_all([Path(directory) for directory, _, _ in os.walk(root)])
+    sync_all(found)
+    sync_all([Path(directory) for directory, _, _ in os.walk(root)])
 
 
-def _sync_all(paths: list[Path]) -> None:
+def sync_all(paths: list[Path]) -> None:
+    """Waits until files and directories are on the disk."""
     # Those that wait together share a commit of the file system's journal.
     queue, failures = iter(paths), list[OSError]()
 
@@ -348,7 +356,8 @@ def _sync_all(paths: list[Path]) -> None:
         raise failures[0]
 
 
-def _sync_file_system(root: Path) -> bool:
+def sync_file_system(root: Path) -> bool:
+    """Waits until all of a file system is on the disk; false where there is no such call."""
     syncfs = _libc("syncfs")
     if syncfs is None:
         return False

@@ -1,4 +1,4 @@
-"""Work on several threads whose results come in order, with only so many of them waiting."""
+"""Work on several threads, with only so many of its results waiting."""
 
 from __future__ import annotations
 
@@ -55,6 +55,21 @@ class Workers(Generic[Result]):
                 yield waiting.pop(following)
                 self._room.release()
                 following += 1
+            on_poll()
+
+    def as_done(self, on_poll: Callable[[], None]) -> Generator[Result, None, None]:
+        """The same in the order in which they are made: none waits for a slow one."""
+        for _ in range(self._count):
+            while True:
+                try:
+                    _, result, error = self._done.get(timeout=POLL_S)
+                    break
+                except Empty:
+                    on_poll()
+            if error is not None:
+                raise error
+            self._room.release()
+            yield result  # type: ignore[misc]
             on_poll()
 
     def stop(self) -> None:

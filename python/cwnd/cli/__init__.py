@@ -41,6 +41,8 @@ app = App(
 # Commands are imported when they are called, or for their own help.
 for _name, _help in {
     "run": "Simulate scenarios: table, plots and Parquet files.",
+    "sweep": "Simulate into a directory that survives anything, and goes on where it was.",
+    "status": "Show how far a sweep is, from another terminal.",
     "check": "Check scenario files without running them.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",
@@ -65,10 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         output.fail(f"{error}", "see `cwnd --help`, or `cwnd COMMAND --help`")
         code = USAGE
     except _Terminated:
-        output.fail("terminated; nothing was written")
+        output.fail(f"terminated; {output.left}")
         code = _SIGNALLED + signal.SIGTERM
     except KeyboardInterrupt:
-        output.fail("interrupted; nothing was written")
+        output.fail(f"interrupted; {output.left}")
         code = _SIGNALLED + signal.SIGINT
     except CwndError as error:
         output.fail(str(error))

@@ -26,6 +26,8 @@ Json: TypeAlias = Annotated[
 
 #: Set from the command line before anything can fail.
 as_json = False
+#: What a command that is interrupted leaves behind.
+left = "nothing was written"
 
 #: Wide enough that no cell of a table is cut; for files and pipes.
 _FILE_WIDTH = 1000

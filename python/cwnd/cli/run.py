@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cwnd.runner import OnProgress, Plan
 
 #: Where results go that have no `-o`.
-_OUT = Path("out")
+OUT = Path("out")
 
 
 def run(
@@ -68,7 +68,7 @@ def run(
     for target in targets:
         store.check_target(target)
     for plan in plans if pcap else []:
-        captures(pcap, plan.points, _OUT)
+        captures(pcap, plan.points, OUT)
     documents = []
     for plan, target in zip(plans, targets, strict=True):
         output.warnings(plan.scenario.warnings)
@@ -117,15 +117,12 @@ def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
         )
     if output_dir is not None and len(plans) == 1:
         return [output_dir]
-    return [(output_dir or _OUT) / name for name in names]
+    return [(output_dir or OUT) / name for name in names]
 
 
 def _show(result: Run, target: Path, *, quiet: bool) -> None:
-    from cwnd.table import group_table, result_table
-
     if not quiet:
-        output.show_fitting(lambda intervals: result_table(result, intervals=intervals))
-        output.show_fitting(lambda intervals: group_table(result, intervals=intervals))
+        show_tables(result)
         cost = result.manifest
         runs = f"{cost.runs} run{'s' * (cost.runs != 1)}"
         output.line(f"{runs} in {cost.wall_s:.2f} s ({cost.cpu_s:.2f} s of CPU time)")
@@ -133,12 +130,21 @@ def _show(result: Run, target: Path, *, quiet: bool) -> None:
             output.line("checked: a second run took the same steps")
     for note in result.notes:
         output.note(note)
-    for file in [*_plot_files(target), *_pcap_files(target)]:
+    for file in [*plot_files(target), *_pcap_files(target)]:
         output.line(str(file))
     output.line(f"{target}")
 
 
-def _plot_files(target: Path) -> list[Path]:
+def show_tables(result: Run) -> None:
+    """Prints the numbers of a result."""
+    from cwnd.table import group_table, result_table
+
+    output.show_fitting(lambda intervals: result_table(result, intervals=intervals))
+    output.show_fitting(lambda intervals: group_table(result, intervals=intervals))
+
+
+def plot_files(target: Path) -> list[Path]:
+    """The figures of a result."""
     from cwnd.store import PLOTS
 
     return sorted((target / PLOTS).glob("*"))
@@ -160,6 +166,6 @@ def _document(result: Run, target: Path) -> dict[str, Any]:
         "link": main_link(result),
         "summary": result.summary().to_dicts(),
         "notes": result.notes,
-        "plots": [str(file) for file in _plot_files(target)],
+        "plots": [str(file) for file in plot_files(target)],
         "pcap": [str(file) for file in _pcap_files(target)],
     }

@@ -1,0 +1,190 @@
+"""A sweep as a result: the same frames that `cwnd run` gives."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+import polars as pl
+
+from cwnd.dataset.activity import sessions
+from cwnd.dataset.cells import CELL_ID, FILES, MARK, RECORDS, RESOLVED, named
+from cwnd.dataset.layout import CELL, CELL_SHA, Dataset
+from cwnd.errors import InputError
+from cwnd.frames import KEYS, RUN_COLUMNS, name_axes
+from cwnd.manifest import Manifest, sha256
+from cwnd.results import Run
+from cwnd.store import ROWS
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from cwnd.manifest import Axis
+
+_ACTIVITY = "activity_"
+#: What tables are joined by: no axis has this name.
+_KEY, _TEXT = "cell id", "cell text"
+
+
+def load(directory: str | os.PathLike[str]) -> Run:
+    """Reads the runs that are there; their samples stay on disk until they are asked for."""
+    dataset = Dataset.open(directory)
+    done = dataset.done()
+    plan = dataset.plan()
+    here = plan.filter(pl.col(CELL_ID).is_in(done))
+    if here.is_empty():
+        raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
+    tables = _Tables(dataset, here)
+    found = tables.runs()
+    activity = [column for column in found.columns if column.startswith(_ACTIVITY)]
+    told = [column for column in RUN_COLUMNS if column in found.columns]
+    runs = found.select(*tables.keys, *told, *activity)
+    rows = {name: tables.rows(name) for name in ROWS if name != MARK}
+    samples = {name: tables.table(name) for name in RECORDS if name not in ROWS}
+    return Run(
+        manifest=_manifest(dataset, tables.axes, runs, activity, plan.height - here.height),
+        source=dataset.source(),
+        runs=runs,
+        samples=samples,
+        resolved=_Resolved(runs.height, tables.resolved, dataset.info.heading),
+        **rows,
+    )
+
+
+class _Tables:
+    """The tables of all cells, each below the other in the order of the runs."""
+
+    def __init__(self, dataset: Dataset, here: pl.DataFrame) -> None:
+        self._dataset = dataset
+        self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
+        #: Whether some runs are the same cell, so that its rows are there for each of them.
+        self._shared = len(self._cells) < here.height
+        self._schemas = {name: self._schema(name) for name in FILES}
+        taken = {column for schema in self._schemas.values() for column in schema}
+        planned = dataset.info.axes
+        self.axes = name_axes(
+            [(a.name, a.labels, a.value_column is not None, a.unit) for a in planned],
+            (taken - {CELL_ID, RESOLVED}) | {*KEYS, *RUN_COLUMNS, "run"},
+        )
+        pairs = list(zip(planned, self.axes, strict=True))
+        labels = {old.column: new.column for old, new in pairs}
+        values = {
+            old.value_column: new.value_column
+            for old, new in pairs
+            if old.value_column is not None and new.value_column is not None
+        }
+        self._plan = here.select(
+            pl.col(CELL_ID).alias(_KEY),
+            *KEYS,
+            *(pl.col(old).alias(new) for old, new in {**labels, **values}.items()),
+            CELL,
+            CELL_SHA,
+        )
+        #: The columns that say which run a row belongs to.
+        self.keys = [*KEYS, *labels.values(), *values.values()]
+
+    def runs(self) -> pl.DataFrame:
+        """All that is known of each run, but its scenario."""
+        own = [column for column in self._schemas[MARK] if column not in ("seed", RESOLVED)]
+        return self._collect(self._joined(self._scan(MARK).select(own)))
+
+    def resolved(self) -> pl.Series:
+        """The scenario of each run."""
+        texts = self._scan(MARK).select(CELL_ID, pl.col(RESOLVED).alias(_TEXT))
+        return self._collect(self._joined(texts))[_TEXT]
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """A table in memory."""
+        return self._collect(self.table(name))
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table on disk, with the columns that say what a row belongs to."""
+        # Names are text on disk; in memory they take four bytes.
+        columns = [
+            pl.col(column).cast(pl.Categorical) if kind == pl.String else pl.col(column)
+            for column, kind in self._schemas[name].items()
+            if column != CELL_ID
+        ]
+        return self._joined(self._scan(name)).select(*self.keys, *columns)
+
+    def _joined(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        keyed = rows.rename({CELL_ID: _KEY}).join(
+            self._plan.lazy(), on=_KEY, how="inner", maintain_order="left"
+        )
+        return keyed.sort(CELL, maintain_order=True) if self._shared else keyed
+
+    def _scan(self, name: str) -> pl.LazyFrame:
+        return pl.scan_parquet([self._dataset.file(name, cell) for cell in self._cells], glob=False)
+
+    def _schema(self, name: str) -> pl.Schema:
+        with self._damages():
+            return self._scan(name).collect_schema()
+
+    def _collect(self, table: pl.LazyFrame) -> pl.DataFrame:
+        with self._damages():
+            return table.collect()
+
+    @contextlib.contextmanager
+    def _damages(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as error:
+            path = self._dataset.path
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"{path}: a file is missing or damaged ({reason});"
+                f" `cwnd sweep verify {path}` says which"
+            ) from error
+
+
+class _Resolved(Sequence[str]):
+    """Each run as a scenario of its own; read when the first is asked for."""
+
+    def __init__(self, count: int, read: Callable[[], pl.Series], heading: str) -> None:
+        self._count = count
+        self._read = read
+        self._heading = heading
+        self._texts: pl.Series | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if self._texts is None:
+            self._texts = self._read()
+        return named(self._texts[range(len(self))[index]], self._heading)
+
+
+def _manifest(
+    dataset: Dataset, axes: list[Axis], runs: pl.DataFrame, activity: list[str], missing: int
+) -> Manifest:
+    info, past = dataset.info, sessions(dataset.path)
+    ends = [each.end for each in past if each.end is not None]
+    return Manifest(
+        name=info.name,
+        description=info.description,
+        cwnd_version=info.cwnd_version,
+        scenario_sha256=info.scenario_sha256,
+        overrides=info.overrides,
+        seed_override=info.seed_override,
+        seeds=runs["seed"].unique(maintain_order=True).to_list(),
+        runs=runs.height,
+        axes=axes,
+        warnings=info.warnings,
+        activity={column.removeprefix(_ACTIVITY): int(runs[column].sum()) for column in activity},
+        records_sha256=sha256(runs["digest"].to_list()),
+        started_at=str(past[0].start.get("time")) if past else "",
+        wall_s=float(sum(end.get("wall_s", 0.0) for end in ends)),
+        cpu_s=float(sum(end.get("cpu_s", 0.0) for end in ends)),
+        threads=max((int(each.start.get("threads", 1)) for each in past), default=1),
+        machine=past[-1].start.get("machine", {}) if past else {},
+        missing=missing,
+    )

@@ -1,0 +1,140 @@
+"""Whether a sweep on disk is what was computed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cwnd import _core, runner
+from cwnd.dataset.cells import CELL_ID, FILES, MARK, RECORDS, Mark, attempt, same_values
+from cwnd.dataset.layout import Dataset
+from cwnd.errors import InputError, explain
+from cwnd.workers import Workers
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from pathlib import Path
+
+#: Cells that are computed again when nothing else is asked for.
+SAMPLE = 16
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong, and with which file."""
+
+    file: Path
+    what: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a check found."""
+
+    #: Cells whose files were compared with their hashes.
+    checked: int
+    #: Cells that were computed again.
+    recomputed: int
+    #: Cells that are not complete.
+    missing: int
+    problems: list[Problem]
+
+    @property
+    def sound(self) -> bool:
+        """Whether everything is there and as it should be."""
+        return not self.problems and not self.missing
+
+
+def verify(
+    directory: str | os.PathLike[str],
+    *,
+    sample: int = SAMPLE,
+    seed: int = 0,
+    threads: int | None = None,
+    on_poll: Callable[[], None] | None = None,
+) -> Verified:
+    """Compares all files with their hashes, and computes some cells again.
+
+    Args:
+        directory: The sweep.
+        sample: How many cells are computed again; their files must have the same bytes.
+        seed: Chooses which.
+        threads: Cells at a time; all cores if not given.
+        on_poll: Called now and then; what it raises ends the check.
+    """
+    dataset = Dataset.open(directory)
+    if sample and dataset.info.engine != _core.engine:
+        raise InputError(
+            f"{dataset.path}: computed by cwnd {dataset.info.engine}, and this is {_core.engine}:"
+            " it cannot compute the same; --sample 0 only compares the files with their hashes"
+        )
+    planned = dataset.plan()[CELL_ID].unique(maintain_order=True).to_list()
+    done = dataset.done()
+    there = [cell for cell in planned if cell in done]
+    chosen = set(random.Random(seed).sample(there, min(sample, len(there))))  # noqa: S311 - no secret
+
+    def work(index: int) -> list[Problem]:
+        return _check(dataset, there[index], again=there[index] in chosen)
+
+    problems: list[Problem] = []
+    workers = Workers(len(there), min(runner.thread_count(threads), max(1, len(there))), work)
+    try:
+        workers.start()
+        for found in workers.results(on_poll or _nothing):
+            problems += found
+    finally:
+        workers.stop()
+        workers.join()
+    return Verified(len(there), len(chosen), len(planned) - len(there), problems)
+
+
+def _check(dataset: Dataset, cell: str, *, again: bool) -> list[Problem]:
+    mark_file = dataset.file(MARK, cell)
+    try:
+        data = mark_file.read_bytes()
+        mark = Mark.read(data)
+    except OSError as error:
+        return [Problem(mark_file, _reason(error))]
+    except InputError as error:
+        return [Problem(mark_file, str(error))]
+    if mark.cell_id != cell:
+        return [Problem(mark_file, f"holds another cell, {mark.cell_id}")]
+    files, problems = {MARK: data}, []
+    for table in RECORDS:
+        file = dataset.file(table, cell)
+        try:
+            files[table] = file.read_bytes()
+        except OSError as error:
+            problems.append(Problem(file, _reason(error)))
+            continue
+        if not mark.matches(table, files[table]):
+            problems.append(Problem(file, "damaged: its hash is not that of what was written"))
+    if problems or not again:
+        return problems
+    return _compare(dataset, mark, files)
+
+
+def _compare(dataset: Dataset, mark: Mark, files: dict[str, bytes]) -> list[Problem]:
+    """Computes a cell from its scenario alone."""
+    outcome = attempt(mark.text)
+    if outcome.files is None:
+        reason = outcome.failure.message if outcome.failure is not None else "no reason"
+        return [Problem(dataset.file(MARK, mark.cell_id), f"cannot be computed again: {reason}")]
+    problems = []
+    for table in FILES:
+        ours, theirs = outcome.files[table], files[table]
+        if ours == theirs or (mark.other_writer and same_values(ours, theirs)):
+            continue
+        file = dataset.file(table, mark.cell_id)
+        problems.append(Problem(file, "not what the cell gives when it is computed again"))
+    return problems
+
+
+def _reason(error: OSError) -> str:
+    return "missing" if isinstance(error, FileNotFoundError) else explain(error)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,403 @@
+"""Sweeps on disk: the same as a run, cell by cell, and never computed twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import SHORT, SWEEP, Cli
+from polars.testing import assert_frame_equal
+
+import cwnd
+from cwnd import _core, runner, store
+from cwnd import cli as command_line
+from cwnd.dataset import cells, fill
+from cwnd.dataset.layout import Dataset, Planned
+from cwnd.dataset.shard import Shard
+from cwnd.errors import CwndError, InputError
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """All that belongs to the result."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and "activity" not in path.relative_to(directory).parts
+    }
+
+
+@pytest.fixture(scope="session")
+def dataset(scenarios: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An uninterrupted sweep; tests that change it take a copy."""
+    directory = tmp_path_factory.mktemp("dataset") / "sweep"
+    cwnd.sweep(scenarios / "sweep.toml", directory, threads=2)
+    return directory
+
+
+@pytest.fixture
+def copy(dataset: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(dataset, tmp_path / "copy"))
+
+
+class Counted:
+    """Counts the cells that are computed, and lets some fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, failing: tuple[int, ...] = ()):
+        self.seeds: list[int] = []
+        simulate = cells.simulate
+
+        def counted(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
+            self.seeds.append(cell.seed)
+            if cell.seed in failing:
+                raise ArithmeticError("the window is imaginary")
+            return simulate(cell, control)
+
+        monkeypatch.setattr(cells, "simulate", counted)
+
+
+def test_a_sweep_gives_what_a_run_gives(dataset: Path, sweep: cwnd.Run):
+    found = cwnd.load(dataset)
+
+    for name in store.TABLES:
+        assert_frame_equal(getattr(found, name), getattr(sweep, name))
+    assert list(found.resolved) == list(sweep.resolved)
+    assert found.source == sweep.source
+    for what in ("name", "axes", "seeds", "runs", "activity", "records_sha256", "warnings"):
+        assert getattr(found.manifest, what) == getattr(sweep.manifest, what)
+    assert_frame_equal(found.summary(), sweep.summary())
+    assert found.notes == sweep.notes
+
+
+def test_threads_do_not_change_a_byte(dataset: Path, scenarios: Path, tmp_path: Path):
+    cwnd.sweep(scenarios / "sweep.toml", tmp_path / "one", threads=1)
+    assert files(tmp_path / "one") == files(dataset)
+
+
+def test_what_is_there_is_not_computed_again(
+    copy: Path, dataset: Path, scenarios: Path, monkeypatch: pytest.MonkeyPatch
+):
+    counted = Counted(monkeypatch)
+    gone = sorted((copy / "runs").glob("*/*.parquet"))[:5]
+    for file in gone:
+        file.unlink()
+
+    cwnd.sweep(scenarios / "sweep.toml", copy)
+
+    assert len(counted.seeds) == len(gone)
+    assert files(copy) == files(dataset)
+
+
+def test_names_and_labels_are_not_what_is_simulated(
+    copy: Path, scenarios: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    counted = Counted(monkeypatch)
+    other = tmp_path / "other.toml"
+    other.write_text(SWEEP.replace('"sweep"', '"renamed"').replace('"NewReno+ABE"', '"ABE"'))
+
+    found = cwnd.sweep(other, copy)
+
+    assert counted.seeds == []
+    assert found.name == "renamed"
+    assert set(found.runs["arm"]) == {"NewReno", "ABE"}
+
+
+def test_a_longer_axis_computes_only_what_is_new(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    counted = Counted(monkeypatch)
+    longer = tmp_path / "longer.toml"
+    longer.write_text(SWEEP.replace('"40 ms"]', '"40 ms", "80 ms"]'))
+
+    found = cwnd.sweep(longer, copy)
+
+    assert len(counted.seeds) == 2 * 3
+    assert found.runs.height == 24
+    for name in store.TABLES:
+        assert_frame_equal(getattr(found, name), getattr(cwnd.run(longer), name))
+
+
+def test_cells_of_another_sweep_are_kept_unless_they_may_go(copy: Path, tmp_path: Path):
+    shorter = tmp_path / "shorter.toml"
+    shorter.write_text(SWEEP.replace(', "40 ms"]', "]"))
+    before = files(copy)
+
+    with pytest.raises(InputError, match="holds 6 cells that this sweep has not; --replan"):
+        cwnd.sweep(shorter, copy)
+    assert files(copy) == before
+
+    cwnd.sweep(shorter, copy, replan=True)
+    cwnd.sweep(shorter, tmp_path / "fresh")
+    assert files(copy) == files(tmp_path / "fresh")
+
+
+def test_another_simulator_makes_other_cells(
+    copy: Path, scenarios: Path, monkeypatch: pytest.MonkeyPatch
+):
+    text = cells.content(_core.parse(SHORT, name="short.toml").cell(0).resolved)
+    assert cells.cell_id(text) != cells.cell_id(text, "0.2.0")
+
+    info = json.loads((copy / "dataset.json").read_text())
+    (copy / "dataset.json").write_text(json.dumps({**info, "engine": "0.0.1+older"}))
+    mark = next((copy / "runs").glob("*/*.parquet"))
+    mark.rename(mark.with_name(f"{'0' * 32}.parquet"))
+    with pytest.raises(InputError, match=r"another version of the simulator \(0\.0\.1\+older\)"):
+        cwnd.sweep(scenarios / "sweep.toml", copy)
+
+
+def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    twice = tmp_path / "twice.toml"
+    twice.write_text(SWEEP.replace('"newreno", preset = "abe" }]', '"newreno" }]'))
+    expected = cwnd.run(twice)
+    counted = Counted(monkeypatch)
+
+    found = cwnd.sweep(twice, tmp_path / "sweep")
+
+    assert len(counted.seeds) == 9
+    for name in store.TABLES:
+        assert_frame_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_axes_that_have_the_names_of_columns_are_told_apart(tmp_path: Path):
+    scenario = tmp_path / "names.toml"
+    scenario.write_text(SWEEP.replace("axis.arm", "axis.cell_id").replace("axis.rtt", "axis.link"))
+
+    found = cwnd.sweep(scenario, tmp_path / "sweep")
+
+    expected = cwnd.run(scenario)
+    assert found.axis_columns == expected.axis_columns
+    for name in store.TABLES:
+        assert_frame_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_failing_cell_is_recorded_and_the_others_go_on(
+    scenarios: Path, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as patched:
+        Counted(patched, failing=(2,))
+        with pytest.raises(CwndError, match="6 cells failed, the first with ArithmeticError"):
+            cwnd.sweep(scenarios / "sweep.toml", tmp_path / "sweep")
+
+    errors = sorted((tmp_path / "sweep" / "errors").glob("*.json"))
+    assert len(errors) == 6
+    said = json.loads(errors[0].read_text())
+    assert said == {
+        "cell_id": errors[0].stem,
+        "error": "ArithmeticError",
+        "message": "the window is imaginary",
+    }
+    # The scenario beside it is that cell, and runs alone.
+    (alone,) = cwnd.run(errors[0].with_suffix(".toml")).resolved
+    assert cells.cell_id(cells.content(alone)) == errors[0].stem
+    found = cwnd.load(tmp_path / "sweep")
+    assert found.runs.height == 12
+    assert found.notes[0] == "6 of 18 runs are missing: the sweep is not complete"
+
+    # Another call tries them again; nothing tells afterwards.
+    counted = Counted(monkeypatch)
+    cwnd.sweep(scenarios / "sweep.toml", tmp_path / "sweep")
+    assert counted.seeds == [2] * 6
+    assert files(tmp_path / "sweep") == files(dataset)
+
+
+def test_the_exit_code_says_that_a_cell_failed(
+    scenarios: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    Counted(monkeypatch, failing=(1,))
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(
+            ["sweep", str(scenarios / "sweep.toml"), "-o", str(tmp_path / "a"), "--json"]
+        )
+    signal.signal(signal.SIGTERM, handler)
+
+    said = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 1
+    assert (said["made"], len(said["failed"]), said["missing"]) == (12, 6, 6)
+
+
+def test_shards_are_disjoint_and_together_complete(scenarios: Path):
+    names = Planned.of(runner.plan(scenarios / "sweep.toml")).cells().keys()
+    parts = [Shard(number, 5).mine(names) for number in range(1, 6)]
+
+    assert sorted(cell for part in parts for cell in part) == sorted(names)
+    assert {len(part) for part in parts} == {3, 4}
+
+
+def test_shards_that_are_copied_together_are_the_sweep(cli: Cli, dataset: Path):
+    for number in (1, 2, 3):
+        arguments = ("sweep", "sweep.toml", "-o", f"part{number}", "--no-plots", "--json")
+        answer = cli(*arguments, "--shard", f"{number}/3")
+        assert (answer.code, answer.json["made"], answer.json["missing"]) == (0, 6, 12)
+        shutil.copytree(cli.directory / f"part{number}", cli.directory / "all", dirs_exist_ok=True)
+
+    assert cli("sweep", "sweep.toml", "-o", "all", "--no-plots", "--json").json["made"] == 0
+    assert files(cli.directory / "all") == files(dataset)
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "1", "a/b", "1/0"])
+def test_a_shard_that_is_none_is_refused(cli: Cli, shard: str):
+    answer = cli("sweep", "sweep.toml", "--shard", shard)
+    assert answer.code == 2
+    assert "--shard takes I/N" in answer.err
+
+
+def test_a_sweep_ends_with_table_and_picture(cli: Cli):
+    answer = cli("sweep", "sweep.toml")
+
+    assert answer.code == 0
+    assert "NewReno+ABE" in answer.out
+    assert "18 cells in" in answer.out
+    assert (cli.directory / "out/sweep/plots/sweep.png").exists()
+    summary = pl.read_csv(cli.directory / "out/sweep/summary.csv")
+    assert summary.height == 6
+    assert cli("plot", "out/sweep", "--kind", "sweep").code == 0
+    assert cli("report", "out/sweep").code == 0
+
+
+def test_other_directories_are_not_written_into(cli: Cli):
+    (cli.directory / "home").mkdir()
+    (cli.directory / "home" / "work").touch()
+
+    answer = cli("sweep", "sweep.toml", "-o", "home")
+
+    assert answer.code == 2
+    assert "is no sweep of cwnd" in answer.err
+    assert [path.name for path in (cli.directory / "home").iterdir()] == ["work"]
+    assert cli("sweep", "sweep.toml", "-o", "short.toml").code == 2
+
+
+def test_a_run_does_not_replace_a_sweep(cli: Cli):
+    assert cli("sweep", "sweep.toml", "--quiet").code == 0
+    before = files(cli.directory / "out" / "sweep")
+
+    answer = cli("run", "sweep.toml")
+
+    assert answer.code == 2
+    assert files(cli.directory / "out" / "sweep") == before
+
+
+def test_nothing_to_load_yet_is_said(scenarios: Path, tmp_path: Path):
+    with pytest.raises(InputError, match="not a cwnd sweep"):
+        Dataset.open(tmp_path)
+    with pytest.raises(InputError, match="no such directory"):
+        Dataset.open(tmp_path / "nowhere")
+
+
+def test_the_second_writer_is_refused_and_status_says_who_the_first_is(cli: Cli):
+    first = cli.start("sweep", "long.toml")
+    try:
+        wait_for(cli.directory / "out" / "long" / "dataset.json")
+        second = cli("sweep", "long.toml")
+        seen = cli("status", "out/long", "--json").json
+        said = cli("status", "out/long").out
+    finally:
+        first.send_signal(signal.SIGINT)
+        _, err = first.communicate(timeout=30)
+
+    assert second.code == 2
+    assert f"process {first.pid}" in second.err
+    assert (seen["cells"], seen["done"], seen["left"]) == (1, 0, 1)
+    assert [f"process {first.pid}" in writer["who"] for writer in seen["writers"]] == [True]
+    assert "1 left" in said
+    assert first.returncode == 130
+    assert "what was finished is safe" in err
+    after = cli("status", "out/long", "--json").json
+    assert (after["writers"], after["left"]) == ([], 1)
+
+
+def test_shards_write_side_by_side_but_not_one_twice(cli: Cli):
+    cli.write("long.toml", (cli.directory / "long.toml").read_text() + "\n[sweep]\nrepeat = 4\n")
+    first = cli.start("sweep", "long.toml", "--shard", "1/2")
+    second = cli.start("sweep", "long.toml", "--shard", "2/2")
+    try:
+        wait_until(lambda: len(cli("status", "out/long", "--json").json.get("writers", ())) == 2)
+        again = cli("sweep", "long.toml", "--shard", "1/2")
+        alone = cli("sweep", "long.toml")
+    finally:
+        for process in (first, second):
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+
+    assert (again.code, alone.code) == (2, 2)
+
+
+def wait_for(file: Path) -> None:
+    wait_until(file.exists)
+
+
+def wait_until(true: object) -> None:
+    assert callable(true)
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.MonkeyPatch):
+    from cwnd.dataset import activity, status
+
+    start = {"host": "here", "pid": 7, "threads": 2, "unix_s": 1000.0, "time": "then"}
+    progress = [
+        {"unix_s": 1010.0, "done": 10, "failed": 0, "fraction": 0.25},
+        {"unix_s": 1020.0, "done": 30, "failed": 1, "fraction": 0.5},
+    ]
+    for older, rate, eta in ((False, 1.5, 20.0), (True, 2.0, 20.0)):
+        past = activity.Past("a", start, progress, older, None, live=True)
+        monkeypatch.setattr(status, "sessions", lambda _root, past=past: [past])
+
+        (writer,) = status.status(dataset, now=1020.0).writers
+
+        assert writer.cells_per_s == rate
+        assert writer.eta_s == pytest.approx(eta)
+
+
+def test_outcomes_do_not_wait_for_a_slow_cell(scenarios: Path, tmp_path: Path):
+    # The first cell is a thousand times longer than the others; more than may wait follow it.
+    slow = tmp_path / "slow.toml"
+    slow.write_text(
+        SHORT
+        + "\n[sweep]\nrepeat = 100\n[sweep.axis.duration]\n"
+        + 'path = "run.duration"\nvalues = ["2000000 s", "1 s", "2 s"]\n'
+        + '[sweep.axis.sample]\npath = "run.sample"\nvalues = ["none"]\n'
+    )
+    planned = runner.plan(slow)
+    # Without the long runs but the last.
+    some = _Some(planned.scenario, 99)
+    plan = runner.Plan(planned.source, some, [], None)  # type: ignore[arg-type]
+    begin = time.monotonic()
+
+    def enough(now: fill.Progress) -> None:
+        if now.done == 200 or time.monotonic() > begin + 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fill.fill(plan, tmp_path / "sweep", threads=2, on_cells=enough)
+    assert len(Dataset.open(tmp_path / "sweep").done()) == 200
+
+
+class _Some:
+    """A scenario without its first runs."""
+
+    def __init__(self, scenario: _core.Scenario, skipped: int):
+        self._scenario, self._skipped = scenario, skipped
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._scenario, name)
+
+    @property
+    def runs(self) -> int:
+        return self._scenario.runs - self._skipped
+
+    def cell(self, index: int) -> _core.Cell:
+        return self._scenario.cell(index + self._skipped)
+
+    def duration_s(self, index: int) -> float:
+        return self._scenario.duration_s(index + self._skipped)
