@@ -15,8 +15,9 @@ import polars as pl
 from cwnd import _core
 from cwnd.dataset.cells import CELL_ID, MARK, cell_id, content, heading
 from cwnd.errors import InputError, explain
-from cwnd.frames import KEYS, axes_of, run_id
+from cwnd.frames import KEYS, axes_of
 from cwnd.manifest import Axis, sha256
+from cwnd.scenario import run_id
 from cwnd.store import DATASET, SCENARIO
 
 if TYPE_CHECKING:
