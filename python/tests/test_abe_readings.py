@@ -84,7 +84,7 @@ def test_a_point_run_again_gives_the_same_numbers(results, name, others, last):
 def test_the_numbers_are_of_every_point_of_the_scenarios(results):
     assert {name: len(table) for name, table in results.items()} == {
         "abe-readings": 4 * 3 * 19,
-        "abe-why": 2 * 3 * 17,
+        "abe-why": 2 * 3 * 23,
         "abe-shared": 4 * 2 * 2 * 12,
         "abe-gigabit": 2 * 2 * 12,
     }
@@ -167,6 +167,14 @@ def test_the_recommendation_follows_from_the_numbers(results):
     assert gain("first minute", "400 ms", milder).mean > 20
     late = [why["first minute", "100 ms", step]["dp99"].mean for step in (milder, rfc)]
     assert late[0] > 20 > late[1]
+    # HyStart++ in front of it: a help at 20 ms, none at 100 ms.
+    with_hystart = "NewReno, HyStart++: 0.8, also in slow start"
+    short, medium = (
+        [why["first minute", rtt, step]["dp99"].mean for step in (with_hystart, milder)]
+        for rtt in ("20 ms", "100 ms")
+    )
+    assert short[0] < 2 and short[1] > 20
+    assert medium[0] > 0.9 * medium[1]
     # What fast convergence costs.
     plain, without = (
         gain("later", "100 ms", f"CUBIC: 0.85{step}")
