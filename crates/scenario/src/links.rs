@@ -44,9 +44,9 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     let section = Section::new(table, &[DUMBBELL, FAULTS], "dumbbell", at, cx);
     let rate = rate_or_trace(&section, cx);
     let delay = section.plain::<Duration>("delay", cx);
-    let forward_queue = section.read("queue", cx, queue);
+    let forward_queue = waiting(&section, cx);
     let reverse_rate = section.optional("reverse_rate", cx, link_rate);
-    let reverse_queue = section.read("reverse_queue", cx, queue);
+    let reverse_queue = section.read("reverse_queue", cx, queue).map(|queue| (queue, 0));
     let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
     let impairments = impairments(&section, cx);
     let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
@@ -108,7 +108,7 @@ impl Topology {
         let to = self.node("to", &section, cx);
         let rate = rate_or_trace(&section, cx);
         let delay = section.plain::<Duration>("delay", cx);
-        let link_queue = section.read("queue", cx, queue);
+        let link_queue = waiting(&section, cx);
         let duplex = section.plain::<bool>("duplex", cx);
         let impairments = impairments(&section, cx);
         let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
@@ -165,22 +165,27 @@ struct Ends<'a> {
     to: usize,
 }
 
-type Settings = (Option<LinkRate>, Option<Duration>, Option<QueueParams>, Option<Impairments>);
+/// A queue, and the packets that the device below it holds.
+type Waiting = (QueueParams, u32);
+
+type Settings = (Option<LinkRate>, Option<Duration>, Option<Waiting>, Option<Impairments>);
 
 /// A link, if all of its settings could be read.
 fn draft(
     ends: Ends<'_>,
-    (rate, delay, queue, impairments): Settings,
+    (rate, delay, waiting, impairments): Settings,
     bdp_rtt: Option<Option<Duration>>,
     place: (Span, String),
 ) -> Option<DraftLink> {
+    let (queue, device_queue) = waiting?;
     let link = Link {
         name: ends.name.to_owned(),
         from: ends.from,
         to: ends.to,
         rate: rate?,
         delay: delay?,
-        queue: queue?,
+        queue,
+        device_queue,
         bdp_rtt: Duration::ZERO,
         impairments: impairments?,
     };
@@ -189,6 +194,12 @@ fn draft(
 
 fn queue(at: At<'_>, cx: &mut Context<'_>) -> Option<QueueParams> {
     choice(at, "queue", DEFAULT_QUEUE, cx)
+}
+
+fn waiting(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Waiting> {
+    let queue = section.read("queue", cx, queue);
+    let device_queue = section.plain::<u32>("device_queue", cx);
+    Some((queue?, device_queue?))
 }
 
 fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {

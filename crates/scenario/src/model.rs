@@ -53,6 +53,8 @@ pub struct Link {
     pub delay: Duration,
     /// What waits before it; of no effect where the rate is unlimited.
     pub queue: QueueParams,
+    /// Packets that the device below the queue holds besides the one it sends.
+    pub device_queue: u32,
     /// The round-trip time that sizes in BDP refer to.
     pub bdp_rtt: Duration,
     /// What goes wrong on it.

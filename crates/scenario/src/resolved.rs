@@ -66,6 +66,7 @@ impl Writer {
         self.rate("rate", &forward.rate);
         self.key("delay", &forward.delay.write());
         self.rate("reverse_rate", &reverse.rate);
+        self.key("device_queue", &forward.device_queue.write());
         self.key("edge_rate", &edge_rate.write());
         self.impairments(&forward.impairments);
         self.key("bdp_rtt", &forward.bdp_rtt.write());
@@ -81,6 +82,7 @@ impl Writer {
         self.key("delay", &link.delay.write());
         // A duplex link is two links by now.
         self.key("duplex", &false.write());
+        self.key("device_queue", &link.device_queue.write());
         self.impairments(&link.impairments);
         self.key("bdp_rtt", &link.bdp_rtt.write());
         self.choice(&["link", &link.name, "queue"], &link.queue);

@@ -150,6 +150,10 @@ keys! {
         /// What waits before the bottleneck.
         #[source("cwnd: what a router does that was told nothing")]
         queue: Form::Queue => Toml("\"fifo\""),
+        /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
+        /// counts nor delays them.
+        #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
+        device_queue: Plain(Kind::Integer) => Toml("0"),
         /// Rate of the way back.
         #[source("cwnd: a symmetric line")]
         reverse_rate: Form::LinkRate => Derived("as `rate`"),
@@ -184,6 +188,10 @@ keys! {
         /// What waits before it.
         #[source("cwnd: what a router does that was told nothing")]
         queue: Form::Queue => Toml("\"fifo\""),
+        /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
+        /// counts nor delays them.
+        #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
+        device_queue: Plain(Kind::Integer) => Toml("0"),
         /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
         #[source("cwnd: links are directed")]
         duplex: Plain(Kind::Bool) => Toml("false"),

@@ -1,5 +1,7 @@
 //! A queue and the transmitter behind it.
 
+use std::collections::VecDeque;
+
 use cwnd_aqm::{AnyQdisc, Backlog, Observer, Packet as _, Qdisc, Reason};
 use cwnd_tcp::Segment;
 use cwnd_trace::Histogram;
@@ -16,6 +18,9 @@ pub struct Line {
     queue: AnyQdisc<Packet>,
     pace: Pace,
     on_line: Option<Packet>,
+    /// What the device below the queue has taken in advance, at most `device_room` packets.
+    device: VecDeque<Packet>,
+    device_room: usize,
     /// When the line will be free, or has its next opportunity; `Time::NEVER` when idle.
     free_at: Time,
     counters: Counters,
@@ -111,6 +116,8 @@ impl Line {
             queue,
             pace,
             on_line: None,
+            device: VecDeque::new(),
+            device_room: 0,
             free_at: Time::NEVER,
             counters: Counters::default(),
             qdelay: Histogram::default(),
@@ -118,6 +125,11 @@ impl Line {
             area_until: Time::ZERO,
             verdicts: None,
         }
+    }
+
+    /// The same line below which a device takes up to `packets` from the queue in advance.
+    pub fn with_device_queue(self, packets: u32) -> Self {
+        Self { device_room: packets as usize, ..self }
     }
 
     /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].
@@ -129,6 +141,7 @@ impl Line {
             Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, segments };
         self.queue.enqueue(now, packet, &mut watch);
         if self.free_at != Time::NEVER {
+            self.fill_device(now, segments);
             return None;
         }
         match &mut self.pace {
@@ -170,7 +183,7 @@ impl Line {
 
     #[inline]
     fn begin_next(&mut self, now: Time, segments: &mut Segments) {
-        self.free_at = match (self.take_from_queue(now, segments), &mut self.pace) {
+        self.free_at = match (self.next_packet(now, segments), &mut self.pace) {
             (Some(packet), Pace::Rate(serialiser)) => {
                 let ends = now + serialiser.next(packet.wire_bytes());
                 self.on_line = Some(packet);
@@ -178,6 +191,26 @@ impl Line {
             }
             _ => Time::NEVER,
         };
+    }
+
+    /// What the line sends next; the device takes another in its place.
+    #[inline]
+    fn next_packet(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
+        if self.device_room == 0 {
+            return self.take_from_queue(now, segments);
+        }
+        let next = self.device.pop_front().or_else(|| self.take_from_queue(now, segments));
+        self.fill_device(now, segments);
+        next
+    }
+
+    #[inline]
+    fn fill_device(&mut self, now: Time, segments: &mut Segments) {
+        while self.device.len() < self.device_room
+            && let Some(packet) = self.take_from_queue(now, segments)
+        {
+            self.device.push_back(packet);
+        }
     }
 
     #[inline]
@@ -198,7 +231,7 @@ impl Line {
         let mut sent = None;
         loop {
             if self.on_line.is_none() {
-                let next = self.take_from_queue(now, segments);
+                let next = self.next_packet(now, segments);
                 if let (Some(packet), Pace::Slots { left, .. }) = (&next, &mut self.pace) {
                     *left = packet.wire_bytes();
                 }
@@ -281,14 +314,14 @@ impl Line {
         self.verdicts.iter_mut().flat_map(|kept| kept.drain(..))
     }
 
-    /// Packets waiting, without the one on the line.
+    /// Packets waiting in the queue.
     pub fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
 
-    /// Packets in the queue and on the line.
+    /// Packets in the queue, in the device and on the line.
     pub fn held(&self) -> u64 {
-        self.queue.backlog().packets + u64::from(self.on_line.is_some())
+        self.queue.backlog().packets + self.device.len() as u64 + u64::from(self.on_line.is_some())
     }
 
     /// What it counted until `now`.
@@ -396,6 +429,22 @@ mod tests {
         assert_eq!(line.qdelay().max(), Some(Duration(600_000)));
         let counters = line.counters(Time(9_000_000));
         assert_eq!((counters.packet_time, counters.byte_time), (600_000, 600_000_000));
+    }
+
+    #[test]
+    fn a_device_queue_takes_packets_that_the_discipline_then_neither_holds_nor_delays() {
+        let mut line = line(Rate::from_mbit(8)).with_device_queue(1);
+        let mut first = None;
+        for i in 0..3 {
+            first = first.or(arrive(&mut line, Time::ZERO, Packet::numbered(i, 1000)));
+        }
+        assert_eq!((line.backlog().packets, line.held()), (1, 3));
+        assert_eq!(line.last_sojourn(), Some(Duration::ZERO));
+        let sent = drain(&mut line, first);
+        assert_eq!(sent, [(0, 1_000_000), (1, 2_000_000), (2, 3_000_000)]);
+        // The third went into the device when the second left it for the line.
+        assert_eq!(line.last_sojourn(), Some(Duration(1_000_000)));
+        assert_eq!(line.held(), 0);
     }
 
     #[test]

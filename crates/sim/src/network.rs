@@ -105,15 +105,15 @@ impl Network {
                 let facts = LinkFacts { rate: *initial, bdp_rtt: link.bdp_rtt };
                 let queue = link.queue.build(&facts, rng);
                 let changes = changes.iter().rev().copied().collect();
-                Some(
-                    self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(*initial))), changes),
-                )
+                let line = Line::new(queue, Pace::Rate(Serialiser::new(*initial)));
+                Some(self.add_line(line.with_device_queue(link.device_queue), changes))
             }
             LinkRate::Trace(at_ms) => {
                 let slots = Slots::new(at_ms.clone());
                 let rate = Rate((slots.mean_bit_s() as u64).max(1));
                 let queue = link.queue.build(&LinkFacts { rate, bdp_rtt: link.bdp_rtt }, rng);
-                Some(self.add_line(Line::new(queue, Pace::Slots { slots, left: 0 }), Vec::new()))
+                let line = Line::new(queue, Pace::Slots { slots, left: 0 });
+                Some(self.add_line(line.with_device_queue(link.device_queue), Vec::new()))
             }
         };
         let faultless = link.impairments == Impairments::default();
