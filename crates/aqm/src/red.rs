@@ -27,6 +27,17 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// When the queue counts as idle, and how the average ages over that time.
+    pub enum Idle {
+        /// From when the last packet leaves it; as many packets as the link could have sent, fractions included (Floyd &
+        /// Jacobson 1993 § 4).
+        Emptied = "emptied",
+        /// From when the line asks for a packet and gets none; whole packets, and the arrival that ends it is one more.
+        Unanswered = "unanswered",
+    }
+}
+
 params! {
     /// RED (Floyd & Jacobson 1993).
     pub struct Params {
@@ -60,6 +71,12 @@ params! {
         /// Whether an arrival that finds at most one packet waiting (byte mode: none) is left alone, whatever the average.
         #[source("not in Floyd & Jacobson 1993; always so in ns-2 and ns-3")]
         pub spare_short: bool = false,
+        /// Whether the first packet that finds the average above `min_th` is left alone, and counts as the first unmarked.
+        #[source("Floyd & Jacobson 1993 § 4 draw for it, and count from 0; ns-2 and ns-3 otherwise (`old`, `m_old`)")]
+        pub spare_first: bool = false,
+        /// When the queue counts as idle.
+        #[source("Floyd & Jacobson 1993 § 4; ns-2 and ns-3 otherwise (red.cc, red-queue-disc.cc)")]
+        pub idle: Idle = Idle::Emptied,
         /// Whether ECN-capable packets are marked instead of dropped.
         #[source("RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
         pub ecn: bool = true,
@@ -77,6 +94,8 @@ params! {
             p.mean_packet = Bytes(500);
             p.wait = true;
             p.spare_short = true;
+            p.spare_first = true;
+            p.idle = Idle::Unanswered;
             p.gentle = true;
             p.mark_p = Some(0.1);
             p.forced = Forced::Drop;
@@ -93,6 +112,8 @@ params! {
             p.gentle = false;
             p.wait = true;
             p.spare_short = true;
+            p.spare_first = true;
+            p.idle = Idle::Unanswered;
             p.forced = Forced::Drop;
             p.mark_p = None;
         }
@@ -148,6 +169,8 @@ struct Law {
     gentle: bool,
     wait: bool,
     spare_short: bool,
+    spare_first: bool,
+    idle: Idle,
     ecn: bool,
     forced: Forced,
     mark_p: f64,
@@ -185,6 +208,8 @@ impl Law {
             gentle: p.gentle,
             wait: p.wait,
             spare_short: p.spare_short,
+            spare_first: p.spare_first,
+            idle: p.idle,
             ecn: p.ecn,
             forced: p.forced,
             // Never reached by a probability.
@@ -254,7 +279,11 @@ impl<P: Packet> Red<P> {
     fn update_average(&mut self, now: Time) {
         if let Some(since) = self.idle_since.take() {
             // The average ages as if m typical packets had arrived at an empty queue in the idle time.
-            let m = now.since(since).as_nanos() as f64 * self.law.packets_per_ns;
+            let fitting = now.since(since).as_nanos() as f64 * self.law.packets_per_ns;
+            let m = match self.law.idle {
+                Idle::Emptied => fitting,
+                Idle::Unanswered => fitting.floor() + 1.0,
+            };
             self.average *= libm::pow(1.0 - self.law.w_q, m);
         } else {
             self.average += self.law.w_q * (self.length() as f64 - self.average);
@@ -296,6 +325,10 @@ impl<P: Packet> Red<P> {
                 self.count = None;
                 true
             }
+            Zone::Early(_) if self.count.is_none() && self.law.spare_first => {
+                self.count = Some(1);
+                true
+            }
             Zone::Early(p_b) => {
                 if !self.hit_early(p_b, packet.wire_bytes()) {
                     return true;
@@ -316,7 +349,7 @@ impl<P: Packet> Red<P> {
 impl<P: Packet> Qdisc<P> for Red<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, mut packet: P, observer: &mut impl Observer<P>) {
-        let was_idle = self.store.is_empty();
+        let was_idle = self.idle_since.is_some();
         self.update_average(now);
         if !self.store.fits(packet.wire_bytes()) {
             // A full queue drops, whatever the packet's ECN field says; to RED this is a hit like any other.
@@ -334,11 +367,15 @@ impl<P: Packet> Qdisc<P> for Red<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
-        let sent = self.store.pop()?;
-        if self.store.is_empty() {
+        let sent = self.store.pop();
+        let idle = match self.law.idle {
+            Idle::Emptied => sent.is_some() && self.store.is_empty(),
+            Idle::Unanswered => sent.is_none(),
+        };
+        if idle {
             self.idle_since = Some(now);
         }
-        Some(sent)
+        sent
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! RED against the closed forms of Floyd & Jacobson 1993.
 
 use crate::common::{Log, Pkt, fill, link, ms};
-use cwnd_aqm::red::{Forced, Mode, Params, Red};
+use cwnd_aqm::red::{Forced, Idle, Mode, Params, Red};
 use cwnd_aqm::{Qdisc, Reason};
 use cwnd_units::{Bytes, Params as _, QueueSize, Rng, Time};
 
@@ -89,6 +89,50 @@ fn the_average_ages_over_idle_time_as_if_packets_had_come_to_an_empty_queue() {
     queue.enqueue(ms(1100), Pkt::plain(0), &mut log);
     let expected = before * (1.0f64 - 0.002).powi(500);
     assert!((queue.average() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn idle_time_may_begin_unanswered_and_count_whole_packets_and_the_arrival() {
+    // ns-2's red.cc, enque and deque: m = int(ptc · idle), then the estimator runs m + 1 times.
+    let params = Params { w_q: 0.002, idle: Idle::Unanswered, ..quiet() };
+    let (mut queue, mut log) = (red(&params), Log::default());
+    fill(&mut queue, ms(0), &mut log, (0..1000).map(Pkt::plain));
+    let before = queue.average();
+    for _ in 0..1000 {
+        assert!(queue.dequeue(ms(400), &mut log).is_some());
+    }
+    assert!(queue.dequeue(ms(500), &mut log).is_none());
+    // 1500 B take 1.2 ms at 10 Mbit/s; from the question on, 599 ms are 499.2 packets: m = 499.
+    queue.enqueue(ms(1099), Pkt::plain(0), &mut log);
+    let expected = before * (1.0f64 - 0.002).powi(500);
+    assert!((queue.average() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_first_packet_above_the_threshold_may_be_spared() {
+    // With w_q = 1 the third arrival is the first above `min_th`, at p_b = 0.5: hit with p_b / (1 − 0 · p_b) = 0.5. In ns-2's
+    // red.cc (`old` was 0) it is let in; the fourth finds p_b = 1.
+    let drawn = Params {
+        w_q: 1.0,
+        min_th: QueueSize::Bytes(Bytes(2_250)),
+        max_th: QueueSize::Bytes(Bytes(3_750)),
+        max_p: 1.0,
+        ecn: false,
+        ..Params::default()
+    };
+    let hits = |params: &Params, arrivals: u64| {
+        let hits_of = |seed| {
+            let mut queue = Red::new(params, &link(), Rng::named(seed, "red"));
+            let mut log = Log::default();
+            fill(&mut queue, ms(0), &mut log, (0..arrivals).map(Pkt::plain));
+            log.drops.len()
+        };
+        (0..64).map(hits_of).sum::<usize>()
+    };
+    assert!((16..=48).contains(&hits(&drawn, 3)));
+    let spared = Params { spare_first: true, ..drawn };
+    assert_eq!(hits(&spared, 3), 0);
+    assert_eq!(hits(&spared, 4), 64);
 }
 
 #[test]
