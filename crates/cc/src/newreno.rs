@@ -16,6 +16,8 @@ param_enum! {
         Abc = "abc",
         /// ACKs: one segment each in slow start, SMSS · SMSS / cwnd each above (4.4BSD, ns-2; RFC 5681 eq. 3).
         PerAck = "per-ack",
+        /// ACKs, as "per-ack", but each step is cut off to whole bytes, at least one (ns-3's tcp-congestion-ops.cc).
+        PerAckWholeBytes = "per-ack-whole-bytes",
     }
 }
 
@@ -41,6 +43,9 @@ params! {
         /// To what a reduced window is rounded down.
         #[source("RFC 5681 counts bytes")]
         pub rounding: Rounding = Rounding::Bytes,
+        /// Least window that a reduction leaves, in segments; the threshold is never below two (RFC 5681 eq. 4).
+        #[source("RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
+        pub least_window: u32 = 2,
         /// What growth counts: bytes or ACKs.
         #[source("RFC 5681 § 3.1 recommends RFC 3465")]
         pub increase: Increase = Increase::Abc,
@@ -111,6 +116,9 @@ params! {
     }
     check |p| {
         p.rule().check()?;
+        if p.least_window == 0 {
+            return Err(Invalid { key: "least_window", message: "a window of no segment never sends again; 1 is the least".to_owned() });
+        }
         if p.abc_limit == Some(0) {
             return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
         }
@@ -153,6 +161,9 @@ pub struct NewReno {
     decrease: Decrease,
     credit: Credit,
     grow_in_cwr: bool,
+    least_window: u64,
+    /// Whether each step of growth is cut off to bytes.
+    whole_bytes: bool,
 }
 
 impl NewReno {
@@ -169,9 +180,11 @@ impl NewReno {
             decrease: Decrease::new(&params.rule()),
             credit: match params.increase {
                 Increase::Abc => Credit::Bytes { limit: params.abc_limit },
-                Increase::PerAck => Credit::Ack,
+                Increase::PerAck | Increase::PerAckWholeBytes => Credit::Ack,
             },
             grow_in_cwr: params.grow_in_cwr,
+            whole_bytes: params.increase == Increase::PerAckWholeBytes,
+            least_window: u64::from(params.least_window) * u64::from(start.mss),
         }
     }
 
@@ -211,6 +224,8 @@ impl NewReno {
                     self.cwnd += mss;
                 }
             }
+            // RFC 5681 eq. 3, as it stands.
+            Credit::Ack if self.whole_bytes => self.cwnd += (mss * mss / self.cwnd).max(1),
             // RFC 5681 eq. 3. Its "at least one byte" is not needed: the remainder is carried.
             Credit::Ack => {
                 self.carry += mss * mss;
@@ -226,8 +241,8 @@ impl NewReno {
         let stage = self.slow_start.stage(self.cwnd < self.ssthresh);
         let reduced = self.decrease.reduced(path, self.cwnd, stage, cause);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
-        // The least threshold is two segments, which a window of one must not be raised to.
-        self.cwnd = self.cwnd.min(self.ssthresh);
+        // A window below the least one must not be raised to it.
+        self.cwnd = self.cwnd.min(reduced.max(self.least_window));
         self.carry = 0;
         self.slow_start.on_congestion();
     }

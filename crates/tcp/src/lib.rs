@@ -15,7 +15,7 @@ mod sender;
 mod vectors;
 
 pub use config::Config;
-pub use params::{Params, Recovery};
+pub use params::{FlightSize, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::{Receiver, ReceiverCounters};

@@ -18,6 +18,27 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// How the estimator of the round-trip time counts.
+    pub enum RttArithmetic {
+        /// Exactly (RFC 6298 § 2).
+        Exact = "exact",
+        /// In integers: SRTT in eighths and RTTVAR in quarters of a tick of `clock`, each step cut off (Jacobson & Karels
+        /// 1988, appendix A). RTTVAR then stays at three quarters of a tick however even the samples are.
+        Ticks = "ticks",
+    }
+}
+
+param_enum! {
+    /// What a controller is told is in flight.
+    pub enum FlightSize {
+        /// All that is not acknowledged cumulatively (RFC 5681 § 2), without what limited transmit sent (§ 3.2).
+        Outstanding = "outstanding",
+        /// What is presumed in the network once the ACK is taken in: RFC 6675's pipe, without what was SACKed or lost.
+        Pipe = "pipe",
+    }
+}
+
 params! {
     /// What both ends of a connection do, apart from the congestion controller.
     pub struct Params {
@@ -61,12 +82,18 @@ params! {
         /// Linux (`TCP_CA_CWR`); nothing without `prr`.
         #[source("RFC 3168 § 6.1.2 reduces at once")]
         pub prr_on_ecn: bool = false,
+        /// What the factors of a controller with `base = "flight-size"` multiply.
+        #[source("RFC 5681 § 2, RFC 6675 § 5 (4.2); ns-3's BytesInFlight is the pipe (tcp-socket-base.cc)")]
+        pub flight_size: FlightSize = FlightSize::Outstanding,
         /// Duplicate ACKs that mean a loss.
         #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
         pub dup_thresh: u32 = 3,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
+        /// Whether the ACK that ends fast recovery opens the window, too.
+        #[source("RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does (tcp-socket-base.cc)")]
+        pub grow_on_exit: bool = false,
         /// Whether segments carry timestamps, so that every ACK gives an RTT sample; off, one segment a round trip is timed.
         #[source("RFC 7323 § 4")]
         pub timestamps: bool = true,
@@ -88,6 +115,12 @@ params! {
         /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
         #[source("RFC 3168 § 6.1; off in the RFC's default")]
         pub ecn: bool = false,
+        /// Whether retransmissions are ECN-capable, and may carry CWR, as new data is and may.
+        #[source("RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
+        pub ecn_retransmissions: bool = false,
+        /// Whether an ECN-echo counts, too, while the losses of a timeout are repaired: it reduces, and nothing grows with it.
+        #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
+        pub ecn_in_loss: bool = false,
         /// Lower bound of the retransmission timeout.
         #[source("RFC 6298 § 2.4")]
         pub rto_min: Duration = Duration::from_secs(1),
@@ -100,6 +133,9 @@ params! {
         /// Clock granularity G of the retransmission timer.
         #[source("RFC 6298 § 4: finer is better")]
         pub rto_granularity: Duration = Duration::from_millis(1),
+        /// How SRTT and RTTVAR are computed.
+        #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update)")]
+        pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
         /// How the timeout grows with each expiry in a row.
         #[source("RFC 6298 § 5.5")]
         pub rto_backoff: Backoff = Backoff::Exponential,
@@ -125,9 +161,12 @@ params! {
                 timestamps: false,
                 clock: Duration::from_millis(100),
                 ack_every: 1,
+                ecn_retransmissions: true,
+                ecn_in_loss: true,
                 rto_min: Duration::from_millis(200),
                 rto_initial: Duration::from_secs(3),
                 rto_granularity: Duration::from_millis(100),
+                rtt_arithmetic: RttArithmetic::Ticks,
                 idle_restart: false,
                 ..Self::default()
             };
@@ -182,6 +221,9 @@ params! {
         }
         if p.prr && p.recovery != Recovery::Sack {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");
+        }
+        if p.ecn_in_loss && !p.ecn_retransmissions {
+            return invalid("ecn_in_loss", "echoes would never end: CWR must ride on retransmissions, so set `ecn_retransmissions`, too");
         }
         if p.rto_min > p.rto_max || p.rto_initial > p.rto_max {
             return invalid("rto_max", "the largest timeout is below the smallest or the initial one");

@@ -1,14 +1,26 @@
 use cwnd_units::Duration;
 
-/// Smoothed round-trip time and its variation (RFC 6298 § 2), in integer nanoseconds.
+/// Smoothed round-trip time and its variation (RFC 6298 § 2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
     min: Option<Duration>,
+    /// The tick of [`RttEstimator::in_ticks`]; zero counts nanoseconds.
+    tick: Duration,
+    /// SRTT in eighths of a tick.
+    eighths: u64,
+    /// RTTVAR in quarters of a tick.
+    quarters: u64,
 }
 
 impl RttEstimator {
-    /// SRTT and RTTVAR; `None` before the first sample.
+    /// An estimator that counts in ticks, as Jacobson & Karels 1988, appendix A, do.
+    #[must_use]
+    pub fn in_ticks(tick: Duration) -> Self {
+        Self { tick, ..Self::default() }
+    }
+
+    /// SRTT and RTTVAR; `None` before the first sample. In ticks, SRTT is cut off to whole ones.
     #[inline]
     pub const fn estimate(&self) -> Option<(Duration, Duration)> {
         self.estimate
@@ -17,6 +29,9 @@ impl RttEstimator {
     /// SRTT.
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
+        if self.tick > Duration::ZERO && self.estimate.is_some() {
+            return Some(Duration(self.eighths * self.tick.0 / 8));
+        }
         self.estimate.map(|(srtt, _)| srtt)
     }
 
@@ -33,6 +48,9 @@ impl RttEstimator {
     #[inline]
     pub fn sample(&mut self, r: Duration) {
         self.min = Some(self.min.map_or(r, |m| m.min(r)));
+        if self.tick > Duration::ZERO {
+            return self.sample_in_ticks(r);
+        }
         self.estimate = Some(match self.estimate {
             // (2.2) SRTT ← R, RTTVAR ← R/2
             None => (r, r / 2),
@@ -42,6 +60,22 @@ impl RttEstimator {
                 (Duration((srtt.0 * 7 + r.0) / 8), Duration((rttvar.0 * 3 + deviation) / 4))
             }
         });
+    }
+
+    /// Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋| − ⌊sv/4⌋, neither below one.
+    #[cold]
+    fn sample_in_ticks(&mut self, r: Duration) {
+        let m = (r.0 / self.tick.0).max(1);
+        if self.estimate.is_none() {
+            (self.eighths, self.quarters) = (8 * m, 2 * m);
+        } else {
+            let mean = self.eighths / 8;
+            self.eighths = (self.eighths + m - mean).max(1);
+            self.quarters = (self.quarters + m.abs_diff(mean) - self.quarters / 4).max(1);
+        }
+        let tick = self.tick.0;
+        self.estimate =
+            Some((Duration(self.eighths / 8 * tick), Duration((self.quarters * tick).div_ceil(4))));
     }
 }
 
@@ -59,5 +93,21 @@ mod tests {
         // RTTVAR = ¾·50 + ¼·80 = 57.5; SRTT = ⅞·100 + ⅛·180 = 110
         assert_eq!(rtt.estimate(), Some((ms(110), Duration::from_micros(57_500))));
         assert_eq!(rtt.min(), Some(ms(100)));
+    }
+
+    #[test]
+    fn in_ticks_the_variation_never_falls_below_three_quarters_of_a_tick() {
+        let ms = Duration::from_millis;
+        let mut rtt = RttEstimator::in_ticks(ms(100));
+        // sa = 16, sv = 4; then m − ⌊16/8⌋ = 1: sa = 17, sv = 4 + 1 − 1 = 4; from there m = 2 each time: sv = 3 and stays.
+        rtt.sample(ms(200));
+        assert_eq!(rtt.estimate(), Some((ms(200), ms(100))));
+        rtt.sample(ms(300));
+        assert_eq!(rtt.estimate(), Some((ms(200), ms(100))));
+        assert_eq!(rtt.srtt(), Some(Duration::from_micros(212_500)));
+        for _ in 0..100 {
+            rtt.sample(ms(200));
+        }
+        assert_eq!(rtt.estimate(), Some((ms(200), ms(75))));
     }
 }

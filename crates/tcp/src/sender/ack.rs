@@ -5,7 +5,7 @@ use cwnd_units::{Duration, Time};
 
 use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
-use crate::params::Recovery;
+use crate::params::{FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::segment::{Flags, Segment};
 
@@ -68,8 +68,17 @@ impl Sender {
             // Departs from RFC 3168 § 6.1.2 where the window is one segment: the next one does not wait for the timer.
             // Once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
             let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
-            if self.config.params.ecn && ack > reduced && matches!(self.recovery, State::Open) {
+            let answers = match self.recovery {
+                State::Open => ack > reduced,
+                State::Loss { .. } => self.config.params.ecn_in_loss && ack > self.ecn_recover,
+                State::Recovery(_) => false,
+            };
+            if self.config.params.ecn && answers {
                 let before = self.cc.window().cwnd;
+                let mut path = path;
+                if self.config.params.flight_size == FlightSize::Pipe {
+                    path.flight_size = path.flight_size.saturating_sub(acked);
+                }
                 self.cc.on_signal(&path, Signal::EcnEcho);
                 let params = &self.config.params;
                 if params.prr && params.prr_on_ecn {
@@ -97,14 +106,20 @@ impl Sender {
             if self.cwr.is_some() && ack > self.ecn_recover {
                 self.cwr = None;
             }
+            let frozen = ece && self.config.params.ecn_in_loss && self.is_in_loss();
             self.on_new_ack(now, acked);
+            if self.config.params.grow_on_exit {
+                path.phase = self.phase();
+            }
             path.srtt = self.rtt.srtt();
             path.min_rtt = self.rtt.min();
             path.delivered = ack;
             path.round = self.round;
             let sample =
                 AckSample { acked_bytes: acked, rtt: measured, ece, feedback: segment.feedback };
-            self.cc.on_ack(&path, &sample);
+            if !frozen {
+                self.cc.on_ack(&path, &sample);
+            }
         } else if !sack && self.high > self.una && !window_changed {
             self.on_duplicate(now);
         }
@@ -123,6 +138,10 @@ impl Sender {
             self.update_prr(delivered, acked > 0 && !lost);
         }
         exact_rtt
+    }
+
+    const fn is_in_loss(&self) -> bool {
+        matches!(self.recovery, State::Loss { .. })
     }
 
     /// The RTT that a new ACK tells: exact, and as the clock measures it.
@@ -224,6 +243,11 @@ impl Sender {
 
     fn enter_recovery(&mut self, now: Time) {
         let params = &self.config.params;
+        if params.recovery == Recovery::Sack && params.flight_size == FlightSize::Pipe {
+            // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
+            let first = self.una + self.config.mss.min(self.high - self.una);
+            self.scoreboard.mark_lost_below(first);
+        }
         let path = self.path(now);
         let cwr = self.cwr.take();
         let in_cwr = self.una < self.ecn_recover || cwr.is_some();

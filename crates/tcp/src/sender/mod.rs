@@ -11,7 +11,7 @@ use cwnd_cc::{AnyController, Controller as _, Path, Phase, Signal, Window};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
-use crate::params::Recovery;
+use crate::params::{FlightSize, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -151,6 +151,10 @@ impl Sender {
     pub fn new(config: Arc<Config>) -> Self {
         let cc = config.controller.build(&config.start(config.params.initial_window));
         let rwnd = u64::from(config.receive_window);
+        let rtt = match config.params.rtt_arithmetic {
+            RttArithmetic::Exact => RttEstimator::default(),
+            RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
+        };
         Self {
             config,
             cc,
@@ -170,7 +174,7 @@ impl Sender {
             ecn_recover: 0,
             cwr: None,
             cwr_pending: false,
-            rtt: RttEstimator::default(),
+            rtt,
             timed: None,
             backoff: 0,
             expired: 0,
@@ -290,7 +294,10 @@ impl Sender {
             mss: self.config.mss as u32,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min(),
-            flight_size: (self.high - self.una).saturating_sub(self.limited_sent),
+            flight_size: match self.config.params.flight_size {
+                FlightSize::Outstanding => (self.high - self.una).saturating_sub(self.limited_sent),
+                FlightSize::Pipe => self.in_flight(),
+            },
             delivered: self.una,
             phase: self.phase(),
             cwnd_limited: self.cwnd_limited,

@@ -210,17 +210,14 @@ impl Sender {
         if again {
             self.counters.retransmissions += 1;
             flags = Flags::RETRANSMITTED;
+            if self.config.params.ecn_retransmissions {
+                ecn = self.mark_capable(&mut flags);
+            }
             // Karn: what is timed may no longer be told from its repetition.
             self.timed = None;
         } else {
-            if self.config.params.ecn {
-                // RFC 3168 § 6.1.5: ECT on new data only; § 6.1.2: CWR on the first of it after a reduction.
-                ecn = Ecn::Ect0;
-                if self.cwr_pending {
-                    self.cwr_pending = false;
-                    flags = Flags::CWR;
-                }
-            }
+            // RFC 3168 § 6.1.5: ECT on new data only.
+            ecn = self.mark_capable(&mut flags);
             if self.config.params.push_bursts && self.ends_burst(now) {
                 flags = flags.with(Flags::PSH);
             }
@@ -250,6 +247,19 @@ impl Sender {
             ecn,
             sack: [SackBlock::default(); MAX_SACK_BLOCKS],
         }
+    }
+
+    /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
+    #[inline]
+    fn mark_capable(&mut self, flags: &mut Flags) -> Ecn {
+        if !self.config.params.ecn {
+            return Ecn::NotEct;
+        }
+        if self.cwr_pending {
+            self.cwr_pending = false;
+            *flags = flags.with(Flags::CWR);
+        }
+        Ecn::Ect0
     }
 
     /// Keeps the sequence variables, the scoreboard and PRR in step with what leaves.

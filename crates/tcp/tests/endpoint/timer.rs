@@ -1,7 +1,7 @@
 //! The retransmission timer: RFC 6298, Karn's rule, TCP*(n), and what a coarse clock makes of them.
 
 use cwnd_cc::Backoff;
-use cwnd_tcp::{Params, Recovery};
+use cwnd_tcp::{Params, Recovery, RttArithmetic};
 use cwnd_units::{Duration, Time};
 
 use crate::common::{Hand, World, at_ms, drops, ms, preset, simple};
@@ -262,11 +262,19 @@ fn the_coarse_clock_of_ns2_lengthens_the_timeout() {
         }
         (seen, w.sender.rtt_estimate().unwrap().0)
     };
-    // One tick, 100 ms: 100 + max(100, 4·50) = 300, and 200 once RTTVAR is below 25 ms.
+    // One tick, 100 ms: 1 + 4·½ = 3 ticks; counted in quarters, an RTTVAR of half a tick decays by ⌊2/4⌋: it stays.
     let ns2 = timeouts(preset("ns2"));
-    assert_eq!(ns2, (vec![ms(3000), ms(300), ms(200)], ms(100)));
+    assert_eq!(ns2, (vec![ms(3000), ms(300)], ms(100)));
+    // Computed exactly: 100 + max(100, 4·50) = 300, and 200 once RTTVAR is below 25 ms.
+    let exact = Params { rtt_arithmetic: RttArithmetic::Exact, ..preset("ns2") };
+    assert_eq!(timeouts(exact), (vec![ms(3000), ms(300), ms(200)], ms(100)));
     // The exact clock: 40 + 4·20 = 120, below the minimum of 200.
-    let fine = Params { clock: Duration(1), rto_granularity: ms(1), ..preset("ns2") };
+    let fine = Params {
+        clock: Duration(1),
+        rto_granularity: ms(1),
+        rtt_arithmetic: RttArithmetic::Exact,
+        ..preset("ns2")
+    };
     assert_eq!(timeouts(fine), (vec![ms(3000), ms(200)], ms(40)));
 }
 

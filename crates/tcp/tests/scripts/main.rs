@@ -149,6 +149,7 @@ scripts!(
     only_the_first_partial_ack_restarts_the_timer,
     reno_leaves_recovery_with_the_first_new_ack,
     tahoe_goes_back_to_one_segment,
+    the_ack_that_ends_recovery_may_open_the_window,
     three_holes_take_three_round_trips,
 );
 
@@ -165,6 +166,7 @@ scripts!(
     new_data_is_sent_while_a_hole_is_repaired,
     nothing_is_sent_until_pipe_is_below_the_window,
     recovery_lasts_until_the_recovery_point_is_acknowledged,
+    the_flight_may_be_the_pipe,
     the_tail_is_not_rescued_before_more_than_the_fast_retransmit_arrived,
     three_discontiguous_ranges_make_a_hole_lost,
     two_segments_above_are_not_enough_and_one_byte_more_is,
@@ -190,7 +192,9 @@ scripts!(
     abe_halves_for_a_mark_in_slow_start,
     abe_keeps_four_fifths_for_a_mark_and_half_for_a_loss,
     after_a_timeout_the_first_new_segment_carries_cwr,
+    an_echo_may_count_while_a_timeout_is_repaired,
     cubic_answers_a_mark_as_a_loss_unless_told_otherwise,
+    retransmissions_may_be_capable_and_say_cwr,
     tahoe_answers_a_loss_with_cwr_too,
     the_window_is_halved_once_a_window_of_data,
     without_ecn_an_echo_is_ignored,
