@@ -13,7 +13,7 @@ import tomli_w
 from cwnd import _core
 from cwnd.manifest import usable_cores
 from peers.rows import TABLES, Measures, Row, mean
-from peers.scenarios import NotExpressibleError, sampled, scenario, unseen_packets
+from peers.scenarios import NotExpressibleError, sampled, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,10 +113,6 @@ class Job:
 
     text: str
     overrides: tuple[str, ...]
-    #: Packets that the peer's queueing delay leaves out.
-    unseen: int
-    #: Bytes of a full packet on the bottleneck.
-    wire: int
     #: The delay is a median over time instead of one over packets.
     sampled: bool
 
@@ -124,12 +120,8 @@ class Job:
 def job(row: Row, overrides: Overrides = ()) -> Job:
     """The job of a row, perhaps with some keys of its scenario changed."""
     table = scenario(row)
-    endpoint = table["flow"]["main"]["endpoint"]
-    wire = _bytes(endpoint.get("mss", "1448 B")) + _bytes(
-        endpoint.get("header", "0 B" if endpoint["preset"] == "ns2" else "52 B")
-    )
     listed = tuple(f"{path}={json.dumps(value)}" for path, value in overrides)
-    return Job(tomli_w.dumps(table), listed, unseen_packets(row), wire, sampled(row))
+    return Job(tomli_w.dumps(table), listed, sampled(row))
 
 
 def experiment(row: Row, overrides: Overrides) -> Measures:
@@ -156,7 +148,6 @@ def _measure(cell: _core.Cell, each: Job) -> Measures:
     result = cell.run()
     flows = pl.DataFrame(result.flows)
     link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)
-    packet_ms = each.wire * BITS_PER_BYTE / link["rate_bit_s"] * 1e3
     delay_ms = link["qdelay_p50_us"] / 1e3
     if each.sampled:
         series = pl.DataFrame(result.link_series)
@@ -165,14 +156,10 @@ def _measure(cell: _core.Cell, each: Job) -> Measures:
         delay_ms = float(lengths.median() or 0) * BITS_PER_BYTE / link["rate_bit_s"] * 1e3  # type: ignore[arg-type]
     return Measures(
         float(flows["goodput_bit_s"].sum()) / 1e6,
-        max(delay_ms - each.unseen * packet_ms, 0.0),
+        delay_ms,
         float(link["dropped_pkts"]),
         float(link["marked_pkts"]),
     )
-
-
-def _bytes(size: str) -> int:
-    return int(size.removesuffix(" B"))
 
 
 BITS_PER_BYTE = 8

@@ -28,11 +28,6 @@ def scenario(row: Row) -> Table:
     return _linux(row) if row.table.startswith("linux") else _ns2(row)
 
 
-def unseen_packets(row: Row) -> int:
-    """Packets that wait behind the queue whose delay the peer reports."""
-    return row.int("device_queue_pkts") if "device_queue_pkts" in row.cells else 0
-
-
 def sampled(row: Row) -> bool:
     """Whether the peer's delay is a median over time, not over packets."""
     return row.table.startswith("ns2")
@@ -44,7 +39,12 @@ def _run(duration_s: float, warmup_s: float, sample: str = "none") -> Table:
 
 def _ns3(row: Row) -> Table:
     controllers: dict[str, Table] = {
-        "TcpNewReno": {"kind": "newreno"},
+        # It adds for each ACK, but not until a window that ECN halved is acknowledged.
+        "TcpNewReno": {
+            "kind": "newreno",
+            "increase": "per-ack-whole-bytes",
+            "grow_in_cwr": False,
+        },
         "TcpLinuxReno": {"kind": "newreno", "base": "cwnd"},
         # Without UseAbe.
         "TcpCubic": {"kind": "cubic", "preset": "ns-3", "beta_ecn": "none"},
@@ -72,7 +72,8 @@ def _ns3(row: Row) -> Table:
         "run": _run(row.float("sim_s"), row.float("warmup_s")),
         "link": {
             "access": hop("sender", "r1", edge, near, wide),
-            "bottleneck": hop("r1", "r2", rate, far, _ns3_queue(row)),
+            "bottleneck": hop("r1", "r2", rate, far, _ns3_queue(row))
+            | {"device_queue": row.int("device_queue_pkts")},
             "exit": hop("r2", "receiver", edge, near, wide),
             "access-back": hop("receiver", "r2", edge, near, wide),
             "bottleneck-back": hop("r2", "r1", rate, far, wide),
@@ -93,6 +94,8 @@ def _ns3(row: Row) -> Table:
                     "ack_size": f"{header} B",
                     "initial_window": row.int("initial_cwnd"),
                     "recovery": "sack" if row.flag("sack") else "newreno",
+                    "flight_size": "pipe",
+                    "grow_on_exit": True,
                     # Shown, not judged: ns-3's PRR is not RFC 6937's.
                     "prr": row.cells["recovery"] == "TcpPrrRecovery",
                     "timestamps": row.flag("timestamps"),
@@ -110,36 +113,34 @@ def _ns3_queue(row: Row) -> Table:
     limit = row.int("qdisc_limit_pkts")
     kind = row.cells["aqm"]
     if kind == "fifo":
-        # The device below the queue disc holds packets, too; here they are in the queue.
-        return {"kind": "fifo", "limit": f"{limit + unseen_packets(row)} packets"}
-    # A packet that is in the device there is in the queue here: it is in every length and every
-    # delay.
-    more = unseen_packets(row)
-    wire = row.int("ip_packet_bytes") + row.int("link_overhead_bytes")
-    more_ms = more * wire * 8 / (row.float("rate_mbps") * 1e3)
+        return {"kind": "fifo", "limit": f"{limit} packets"}
     if kind == "red":
         if row.cells["red_min_th"] == row.cells["red_max_th"]:
             raise NotExpressibleError("a step: max_th = min_th")
         return {
             "kind": "red",
-            "limit": f"{limit + more} packets",
-            "min_th": f"{row.int('red_min_th') + more} packets",
-            "max_th": f"{row.int('red_max_th') + more} packets",
+            "limit": f"{limit} packets",
+            "min_th": f"{row.int('red_min_th')} packets",
+            "max_th": f"{row.int('red_max_th')} packets",
             "w_q": row.float("red_qw"),
             "max_p": 1 / row.float("red_linterm"),
             "gentle": row.flag("red_gentle"),
             "forced": "drop" if row.flag("red_hard_drop") else "mark",
             "wait": True,
             "spare_short": True,
+            "spare_first": True,
+            "idle": "unanswered",
+            # ns-3's default, which no column overrides; in packets it ages the average only.
+            "mean_packet": "500 B",
         }
-    target_ms = {"codel": 5.0, "fqcodel": 5.0, "pie": 15.0}[kind]
     queue: Table = {
         "kind": "fq-codel" if kind == "fqcodel" else kind,
-        "limit": f"{limit + more} packets",
-        "target": f"{target_ms + more_ms:.4f} ms",
+        "limit": f"{limit} packets",
     }
-    if kind != "pie":
-        queue["mtu"] = f"{(1 + more) * wire} B"
+    if kind == "pie":
+        # It spares a queue of two packets, whatever their size.
+        wire = row.int("ip_packet_bytes") + row.int("link_overhead_bytes")
+        queue["mean_packet"] = f"{wire} B"
     return queue
 
 
@@ -147,7 +148,8 @@ def _ns2(row: Row) -> Table:
     wire = row.int("wire_bytes")
     tick = f"{row.float('tick_s') * 1000:g} ms"
     # ns-2 adds per ACK and halves its window, whatever is in flight.
-    reno = {"kind": "newreno", "increase": "per-ack", "base": "cwnd"}
+    # Down to one segment (slowdown).
+    reno = {"kind": "newreno", "increase": "per-ack", "base": "cwnd", "least_window": 1}
     controllers = {
         "TCP/Newreno": reno,
         "TCP/Sack1": reno,
@@ -163,6 +165,7 @@ def _ns2(row: Row) -> Table:
             "mss": f"{wire} B",
             "ack_size": f"{row.cells['ack_bytes']} B",
             "recovery": "newreno" if row.cells["tcp"] == "TCP/Newreno" else "sack",
+            "grow_on_exit": row.cells["tcp"] == "TCP/Newreno",
             # singledup_, on in ns-2 since November 2001.
             "limited_transmit": True,
             "max_window": f"{row.int('max_window_pkts') * wire} B",
@@ -218,6 +221,8 @@ def _ns2_queue(row: Row, wire: int) -> Table:
         "gentle": row.flag("gentle"),
         "wait": True,
         "spare_short": True,
+        "spare_first": True,
+        "idle": "unanswered",
         "mark_p": 0.1 if row.flag("use_mark_p") else "none",
         "ecn": row.flag("ecn"),
     }
