@@ -119,6 +119,7 @@ params! {
         #[source("RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
         pub ecn_retransmissions: bool = false,
         /// Whether an ECN-echo counts, too, while the losses of a timeout are repaired: it reduces, and nothing grows with it.
+        /// Nothing without `ecn_retransmissions`: then CWR would not go out, and the echo never end.
         #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
         pub ecn_in_loss: bool = false,
         /// Lower bound of the retransmission timeout.
@@ -221,9 +222,6 @@ params! {
         }
         if p.prr && p.recovery != Recovery::Sack {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");
-        }
-        if p.ecn_in_loss && !p.ecn_retransmissions {
-            return invalid("ecn_in_loss", "echoes would never end: CWR must ride on retransmissions, so set `ecn_retransmissions`, too");
         }
         if p.rto_min > p.rto_max || p.rto_initial > p.rto_max {
             return invalid("rto_max", "the largest timeout is below the smallest or the initial one");

@@ -70,7 +70,7 @@ impl Sender {
             let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
             let answers = match self.recovery {
                 State::Open => ack > reduced,
-                State::Loss { .. } => self.config.params.ecn_in_loss && ack > self.ecn_recover,
+                State::Loss { .. } => self.obeys_echo_in_loss() && ack > self.ecn_recover,
                 State::Recovery(_) => false,
             };
             if self.config.params.ecn && answers {
@@ -106,7 +106,7 @@ impl Sender {
             if self.cwr.is_some() && ack > self.ecn_recover {
                 self.cwr = None;
             }
-            let frozen = ece && self.config.params.ecn_in_loss && self.is_in_loss();
+            let frozen = ece && self.obeys_echo_in_loss();
             self.on_new_ack(now, acked);
             if self.config.params.grow_on_exit {
                 path.phase = self.phase();
@@ -140,8 +140,11 @@ impl Sender {
         exact_rtt
     }
 
-    const fn is_in_loss(&self) -> bool {
-        matches!(self.recovery, State::Loss { .. })
+    /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.
+    fn obeys_echo_in_loss(&self) -> bool {
+        let params = &self.config.params;
+        let asked = params.ecn_in_loss && params.ecn_retransmissions;
+        asked && matches!(self.recovery, State::Loss { .. })
     }
 
     /// The RTT that a new ACK tells: exact, and as the clock measures it.
