@@ -165,9 +165,7 @@ def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
         ("[[claim]]", "[claim", "claims.toml"),
     ],
 )
-def test_a_fault_in_the_claims_is_named(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_a_fault_in_the_claims_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     folder = tmp_path / "abe"
     shutil.copytree(reproduce.paper("abe").folder, folder)
     file = folder / "claims.toml"
@@ -192,7 +190,7 @@ def test_unknown_papers_claims_and_points_are_refused_with_what_there_is(
 def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
     told: list[str] = []
 
-    def bars(name: str):  # noqa: ANN202
+    def bars(name: str):
         from contextlib import nullcontext
 
         told.append(name)
