@@ -32,7 +32,8 @@ def results():
 AGAIN = [
     (
         "abe-readings",
-        {"queue": ("red", "RED"), "rtt": ("uniform(95 ms, 105 ms)", "100 ms")},
+        # Marks, drops and timeouts.
+        {"queue": ("pie", "PIE"), "rtt": ("uniform(380 ms, 420 ms)", "400 ms")},
         [
             ({"kind": "cubic", "preset": "neqo"}, "CUBIC: neqo"),
             ({"kind": "cubic", "preset": "neqo", "beta_ecn": "none"}, "CUBIC: neqo, off"),
