@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
     from cwnd.dataset.fill import sweep
+    from cwnd.dataset.query import query
     from cwnd.errors import CwndError, DivergedError, InputError, MachineError
     from cwnd.results import Run
     from cwnd.runner import check, run
@@ -32,6 +33,7 @@ __all__ = [
     "check",
     "json_schema",
     "load",
+    "query",
     "reference_markdown",
     "run",
     "sweep",
@@ -51,6 +53,7 @@ _HOME = {
     "Run": "cwnd.results",
     "check": "cwnd.runner",
     "load": "cwnd.store",
+    "query": "cwnd.dataset.query",
     "run": "cwnd.runner",
     "sweep": "cwnd.dataset.fill",
     "Scenario": "cwnd.scenario",

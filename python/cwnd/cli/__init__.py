@@ -43,6 +43,7 @@ for _name, _help in {
     "run": "Simulate scenarios: table, plots and Parquet files.",
     "sweep": "Simulate into a directory that survives anything, and goes on where it was.",
     "status": "Show how far a sweep is, from another terminal.",
+    "query": "Ask a result with SQL.",
     "check": "Check scenario files without running them.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",

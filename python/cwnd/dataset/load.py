@@ -31,12 +31,9 @@ _KEY, _TEXT = "cell id", "cell text"
 def load(directory: str | os.PathLike[str]) -> Run:
     """Reads the runs that are there; their samples stay on disk until they are asked for."""
     dataset = Dataset.open(directory)
-    done = dataset.done()
     plan = dataset.plan()
-    here = plan.filter(pl.col(CELL_ID).is_in(done))
-    if here.is_empty():
-        raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
-    tables = _Tables(dataset, here)
+    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, here)
     found = tables.runs()
     activity = [column for column in found.columns if column.startswith(_ACTIVITY)]
     told = [column for column in RUN_COLUMNS if column in found.columns]
@@ -53,42 +50,49 @@ def load(directory: str | os.PathLike[str]) -> Run:
     )
 
 
-class _Tables:
+def _renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
+    shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
+    return name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, "run"})
+
+
+class Tables:
     """The tables of all cells, each below the other in the order of the runs."""
 
     def __init__(self, dataset: Dataset, here: pl.DataFrame) -> None:
+        if here.is_empty():
+            raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
         self._dataset = dataset
         self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
         #: Whether some runs are the same cell, so that its rows are there for each of them.
         self._shared = len(self._cells) < here.height
         self._schemas = {name: self._schema(name) for name in FILES}
-        taken = {column for schema in self._schemas.values() for column in schema}
         planned = dataset.info.axes
-        self.axes = name_axes(
-            [(a.name, a.labels, a.value_column is not None, a.unit) for a in planned],
-            (taken - {CELL_ID, RESOLVED}) | {*KEYS, *RUN_COLUMNS, "run"},
-        )
+        taken = {column for name in FILES for column in self.own(name)}
+        self.axes = _renamed(planned, taken)
         pairs = list(zip(planned, self.axes, strict=True))
-        labels = {old.column: new.column for old, new in pairs}
-        values = {
-            old.value_column: new.value_column
+        #: The columns that say which run a row belongs to, and what the plan calls them.
+        self.keys = {key: key for key in KEYS}
+        self.keys |= {new.column: old.column for old, new in pairs}
+        self.keys |= {
+            new.value_column: old.value_column
             for old, new in pairs
             if old.value_column is not None and new.value_column is not None
         }
         self._plan = here.select(
             pl.col(CELL_ID).alias(_KEY),
-            *KEYS,
-            *(pl.col(old).alias(new) for old, new in {**labels, **values}.items()),
+            *(pl.col(old).alias(new) for new, old in self.keys.items()),
             CELL,
             CELL_SHA,
         )
-        #: The columns that say which run a row belongs to.
-        self.keys = [*KEYS, *labels.values(), *values.values()]
+
+    def own(self, name: str) -> list[str]:
+        """The columns of a table that are not its key."""
+        left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
+        return [column for column in self._schemas[name] if column not in left_out]
 
     def runs(self) -> pl.DataFrame:
         """All that is known of each run, but its scenario."""
-        own = [column for column in self._schemas[MARK] if column not in ("seed", RESOLVED)]
-        return self._collect(self._joined(self._scan(MARK).select(own)))
+        return self._collect(self._joined(self._scan(MARK).select(CELL_ID, *self.own(MARK))))
 
     def resolved(self) -> pl.Series:
         """The scenario of each run."""

@@ -1,0 +1,79 @@
+"""`cwnd query`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import CwndError, InputError, explain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def query(
+    directory: Path,
+    sql: str,
+    /,
+    *,
+    csv: Annotated[bool, Parameter(negative=())] = False,
+    parquet: Annotated[Path | None, Parameter(negative=())] = None,
+    json: output.Json = False,
+) -> int:
+    """Ask a result with SQL.
+
+    The views are runs, flows, links, series, link_series and qdelay. Each row has the axes of the
+    sweep as columns: labels as text, values as numbers in SI units. "describe flows" shows the
+    columns of a view.
+
+    Args:
+        directory: What `cwnd run` or `cwnd sweep` wrote.
+        sql: One statement in DuckDB's SQL, as in "select rtt, avg(goodput_bit_s) from flows group
+            by rtt".
+        csv: Comma-separated values on stdout.
+        parquet: Write the answer to this file.
+        json: Machine-readable output.
+    """
+    from cwnd.dataset import query as asking
+
+    if csv + json + (parquet is not None) > 1:
+        raise InputError("one form of output at a time: --csv, --json or --parquet FILE")
+    if parquet is not None:
+        try:
+            asking.write_parquet(directory, sql, parquet)
+        except OSError as error:
+            raise CwndError(explain(error)) from error
+        output.line(str(parquet))
+        return 0
+    answer = asking.query(directory, sql)
+    if json:
+        output.document({"columns": answer.columns, "rows": answer.rows()})
+    elif csv:
+        sys.stdout.write(answer.write_csv())
+    else:
+        _show(answer)
+    return 0
+
+
+def _show(answer: pl.DataFrame) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name, kind in answer.schema.items():
+        table.add_column(name, justify="right" if kind.is_numeric() else "left")
+    for row in answer.iter_rows():
+        table.add_row(*(_text(value) for value in row))
+    output.show(table)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value).replace("[", "\\[")

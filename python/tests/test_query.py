@@ -1,0 +1,135 @@
+"""SQL over results, against what polars says of the same frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import SWEEP, Cli
+from polars.testing import assert_frame_equal
+
+import cwnd
+from cwnd import store
+from cwnd.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def dataset(scenarios: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # A quote, a wildcard and a comma are letters of a name like others.
+    directory = tmp_path_factory.mktemp("query") / "it's [a] *sweep*, so"
+    cwnd.sweep(scenarios / "sweep.toml", directory)
+    return directory
+
+
+@pytest.fixture(params=["sweep", "run"])
+def result(request: pytest.FixtureRequest, dataset: Path, sweep: cwnd.Run, tmp_path: Path) -> Path:
+    return dataset if request.param == "sweep" else sweep.save(tmp_path / "a[b]", plots=False)
+
+
+@pytest.mark.parametrize("table", store.TABLES)
+def test_a_view_is_the_frame(result: Path, sweep: cwnd.Run, table: str):
+    expected: pl.DataFrame = getattr(sweep, table)
+
+    found = cwnd.query(result, f"select * exclude (run_id), run_id from {table}")
+
+    assert found.columns == [*expected.columns[1:], "run_id"]
+    found = found.select(expected.columns)
+    names = [c for c, kind in expected.schema.items() if kind == pl.Categorical]
+    expected = expected.with_columns(pl.col(names).cast(pl.String))
+    for frame in (found, expected):
+        assert frame.schema["seed"] == pl.UInt64
+    by = expected.columns
+    assert_frame_equal(found.sort(by), expected.sort(by), check_dtypes=True)
+
+
+def test_axes_are_columns_with_types(dataset: Path, sweep: cwnd.Run):
+    found = cwnd.query(
+        dataset,
+        "select arm, rtt_s, avg(goodput_bit_s) as goodput from flows"
+        " where rtt_s > 0.015 group by all order by arm, rtt_s",
+    )
+
+    expected = (
+        sweep.flows.filter(pl.col("rtt_s") > 0.015)
+        .group_by("arm", "rtt_s")
+        .agg(pl.col("goodput_bit_s").mean().alias("goodput"))
+        .sort("arm", "rtt_s")
+    )
+    assert found.schema == {"arm": pl.String, "rtt_s": pl.Float64, "goodput": pl.Float64}
+    assert_frame_equal(found, expected)
+
+
+def test_what_a_killed_writer_left_of_a_cell_is_not_seen(dataset: Path, tmp_path: Path):
+    import shutil
+
+    copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
+    mark = min(copy.glob("runs/*/*.parquet"))
+    mark.unlink()
+
+    counts = cwnd.query(
+        copy, "select (select count(*) from runs) r, (select count(*) from flows) f"
+    )
+
+    assert counts.rows() == [(17, 17)]
+    assert cwnd.load(copy).flows.height == 17
+
+
+def test_axes_that_have_the_names_of_columns_are_told_apart(tmp_path: Path):
+    scenario = tmp_path / "names.toml"
+    scenario.write_text(
+        SWEEP.replace("axis.arm", "axis.cell_id").replace("axis.rtt", "axis.resolved")
+    )
+    cwnd.sweep(scenario, tmp_path / "a")
+
+    found = cwnd.query(tmp_path / "a", "select distinct cell_id, resolved_s from flows")
+
+    assert found.height == 6
+
+
+def test_forms_of_output(cli: Cli, dataset: Path):
+    sql = "select arm, seed, rtt_s from runs where seed = 2 order by arm, rtt_s"
+    expected = cwnd.query(dataset, sql)
+
+    table = cli("query", dataset, sql)
+    values = cli("query", dataset, sql, "--csv")
+    document = cli("query", dataset, sql, "--json")
+    file = cli("query", dataset, sql, "--parquet", "answer.parquet")
+
+    assert [a.code for a in (table, values, document, file)] == [0, 0, 0, 0]
+    assert [a.err for a in (table, values, document, file)] == ["", "", "", ""]
+    assert "NewReno+ABE" in table.out
+    assert list(csv.reader(io.StringIO(values.out)))[1:] == [
+        [arm, str(seed), str(rtt)] for arm, seed, rtt in expected.rows()
+    ]
+    assert document.json["columns"] == ["arm", "seed", "rtt_s"]
+    assert [tuple(row) for row in document.json["rows"]] == expected.rows()
+    assert_frame_equal(pl.read_parquet(cli.directory / "answer.parquet"), expected)
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("selct 1", "syntax error"),
+        ("select nothing from runs", "nothing"),
+        ("create table a (b int)", "gives no table"),
+    ],
+)
+def test_a_wrong_statement_is_told(cli: Cli, dataset: Path, sql: str, said: str):
+    answer = cli("query", dataset, sql)
+
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_two_forms_at_once_are_refused(cli: Cli, dataset: Path):
+    answer = cli("query", dataset, "select 1", "--csv", "--parquet", "a.parquet")
+    assert answer.code == 2
+    assert not (cli.directory / "a.parquet").exists()
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="not a cwnd result"):
+        cwnd.query(tmp_path, "select 1")
