@@ -28,6 +28,7 @@ def fill(
     set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     shard: str | None = None,
+    on: str | None = None,
     replan: Annotated[bool, Parameter(negative=())] = False,
     plots: bool = True,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
@@ -47,6 +48,8 @@ def fill(
         threads: Runs at a time; all cores if not given. It never changes the result.
         shard: I/N does part I of N of the runs, for batch systems; all parts may write into one
             directory, or into several that are copied together.
+        on: "ray" computes on Ray: on the cluster of which this machine is a node, or in processes of
+            its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
         replan: Remove runs of another scenario or version that are in the directory.
         plots: Draw the figures.
         quiet: No progress and no table: only warnings, and where the result is.
@@ -70,6 +73,7 @@ def fill(
             target,
             threads=threads,
             shard=part,
+            backend=filling.backend_of(on),
             replan=replan,
             on_cells=on_cells,
         )

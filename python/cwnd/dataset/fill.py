@@ -91,6 +91,7 @@ def sweep(
     set: Overrides | None = None,  # noqa: A002 - named as the option of the command line
     threads: int | None = None,
     shard: str | None = None,
+    on: str | None = None,
     replan: bool = False,
     progress: bool | OnProgress = False,
 ) -> Run:
@@ -105,6 +106,8 @@ def sweep(
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
         threads: Runs at a time; all cores if not given. It never changes the result.
         shard: `"2/8"` does the second of eight parts of the runs.
+        on: `"ray"` computes on Ray: on the cluster of this machine, or in processes of its own;
+            `"ray:HOST:PORT"` names the cluster, `"ray://HOST:PORT"` its client port.
         replan: Removes runs of another sweep, or of another version of cwnd, that are there.
         progress: `True` shows a bar on stderr; a function is called with the progress.
 
@@ -133,12 +136,22 @@ def sweep(
             directory,
             threads=threads,
             shard=part,
+            backend=backend_of(on),
             replan=replan,
             on_cells=on_cells,
         )
     if filled.failed:
         raise CwndError(failures(filled))
     return load(directory)
+
+
+def backend_of(on: str | None) -> Backend:
+    """Where cells are computed: on this machine, or on Ray."""
+    if on is None:
+        return here
+    from cwnd.dataset.on_ray import Ray
+
+    return Ray.at(on)
 
 
 def failures(filled: Filled) -> str:
