@@ -48,8 +48,8 @@ def fill(
         threads: Runs at a time; all cores if not given. It never changes the result.
         shard: I/N does part I of N of the runs, for batch systems; all parts may write into one
             directory, or into several that are copied together.
-        on: "ray" computes on Ray: on the cluster of which this machine is a node, or in processes of
-            its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
+        on: "ray" computes on Ray: on the cluster of which this machine is a node, or in processes
+            of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
         replan: Remove runs of another scenario or version that are in the directory.
         plots: Draw the figures.
         quiet: No progress and no table: only warnings, and where the result is.

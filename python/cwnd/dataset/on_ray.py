@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import threading
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -28,6 +31,8 @@ _BATCH_S = 1.0
 _MOST = 256
 #: Batches for each core that are begun or wait to be: none waits for this process.
 _AHEAD = 2
+#: How long a cluster may take to answer at all.
+_KNOCK_S = 5.0
 #: How often it is looked what is done.
 _POLL_S = 0.1
 
@@ -93,17 +98,30 @@ class Ray:
 
     def _connect(self, ray: Any, threads: int) -> None:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        # Ray ends the process at a SIGTERM; we end the sweep.
+        handler = signal.getsignal(signal.SIGTERM)
         try:
             if self.address is not None:
+                self._knock(self.address)
                 ray.init(address=self.address, **options)
                 return
             try:
                 ray.init(address="auto", **options)
             except ConnectionError:
                 ray.init(num_cpus=threads, include_dashboard=False, **options)
-        except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise MachineError(f"Ray at {self.address or 'this machine'}: {reason}") from error
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, handler)
+
+    @staticmethod
+    def _knock(address: str) -> None:
+        """Sees whether somebody is there: Ray itself would try for minutes."""
+        host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=_KNOCK_S):
+            pass
 
 
 class _Batches:
