@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 import cwnd
 from cwnd import _core, runner, store
 from cwnd import cli as command_line
-from cwnd.dataset import cells, fill
+from cwnd.dataset import activity, cells, fill, status
 from cwnd.dataset.layout import Dataset, Planned
 from cwnd.dataset.shard import Shard
 from cwnd.errors import CwndError, InputError
@@ -318,7 +318,8 @@ def test_shards_write_side_by_side_but_not_one_twice(cli: Cli):
     first = cli.start("sweep", "long.toml", "--shard", "1/2")
     second = cli.start("sweep", "long.toml", "--shard", "2/2")
     try:
-        wait_until(lambda: len(cli("status", "out/long", "--json").json.get("writers", ())) == 2)
+        wait_for(cli.directory / "out" / "long" / "dataset.json")
+        wait_until(lambda: len(status.status(cli.directory / "out" / "long").writers) == 2)
         again = cli("sweep", "long.toml", "--shard", "1/2")
         alone = cli("sweep", "long.toml")
     finally:
@@ -342,8 +343,6 @@ def wait_until(true: object) -> None:
 
 
 def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.MonkeyPatch):
-    from cwnd.dataset import activity, status
-
     start = {"host": "here", "pid": 7, "threads": 2, "unix_s": 1000.0, "time": "then"}
     progress = [
         {"unix_s": 1010.0, "done": 10, "failed": 0, "fraction": 0.25},

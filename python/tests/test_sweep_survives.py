@@ -91,7 +91,7 @@ def test_ctrl_c_keeps_what_is_finished(cli: Cli):
     assert "Traceback" not in err
     kept = marks(cli.directory / "out/sweep")
     assert kept
-    assert cli("sweep", "sweep.toml", "--no-plots", "--json").json["before"] == kept
+    assert cli("status", "out/sweep", "--json").json["done"] == kept
 
 
 def test_a_disk_that_takes_no_more_costs_nothing_that_was_finished(cli: Cli, dataset: Path):
