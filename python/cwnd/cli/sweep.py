@@ -77,7 +77,9 @@ def fill(
             replan=replan,
             on_cells=on_cells,
         )
-    result = store.load(target) if filled.missing < filled.dataset.info.cells else None
+    result = filled.run
+    if result is None and filled.missing < filled.dataset.info.cells:
+        result = store.load(target)
     if result is not None and plots and part is None:
         from cwnd.plots import write_all
 

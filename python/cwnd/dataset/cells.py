@@ -132,7 +132,9 @@ def encode(text: str, cell: _core.Cell, result: _core.Result) -> dict[str, bytes
         "polars": pl.__version__,
         "sha256": {table: _sha256(file) for table, file in files.items()},
     }
-    frame = pl.DataFrame([row], schema_overrides={"seed": pl.UInt64})
+    frame = pl.DataFrame(
+        {key: [value] for key, value in row.items()}, schema_overrides={"seed": pl.UInt64}
+    )
     mark = _parquet(frame, {_METADATA: json.dumps(said)[:-1] + f", {_UNSET.decode()}}}"})
     # Its own hash is that of the file without it.
     own = _OWN_SHA256.sub(f'"file_sha256": "{_sha256(mark)}"'.encode(), mark)

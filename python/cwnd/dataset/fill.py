@@ -72,6 +72,8 @@ class Filled:
     missing: int
     wall_s: float
     cpu_s: float
+    #: The result, if the sweep is complete.
+    run: Run | None = None
 
 
 class Backend(Protocol):
@@ -142,7 +144,7 @@ def sweep(
         )
     if filled.failed:
         raise CwndError(failures(filled))
-    return load(directory)
+    return filled.run or load(directory)
 
 
 def backend_of(on: str | None) -> Backend:
@@ -336,7 +338,8 @@ def _finish(filled: Filled, writing: Session) -> Filled:
         return filled
     with suppress(OSError):  # there was none, or somebody keeps files there
         (root / ERRORS).rmdir()
-    table = load(root).summary().write_csv()
+    run = load(root)
+    table = run.summary().write_csv()
     if not (root / SUMMARY).exists() or (root / SUMMARY).read_text(encoding="utf-8") != table:
         put_file(root / SUMMARY, table.encode(), writing.partial)
-    return filled
+    return replace(filled, run=run)
