@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from cwnd.reproduce import Outcome, Reproduction
+    from cwnd.reproduce import Reproduction
     from cwnd.runner import OnProgress
 
 
@@ -106,13 +106,5 @@ def _table(found: Reproduction) -> Table:
         for outcome in outcomes:
             mark = "" if outcome.holds else "[red]not reproduced[/]"
             check = outcome.check
-            table.add_row("", check.what, check.stated, check.allowed, _ours(outcome), mark)
+            table.add_row("", check.what, check.stated, check.allowed, outcome.text, mark)
     return table
-
-
-def _ours(outcome: Outcome) -> str:
-    if outcome.ours is None:
-        return "–"
-    width = outcome.ours.half_width
-    interval = "" if width is None else f" ± {width:.2g}"
-    return f"{outcome.ours.mean:.3g}{interval} {outcome.check.unit}".strip()

@@ -96,9 +96,13 @@ class Outcome:
     holds: bool
 
     @property
-    def verdict(self) -> str:
-        """Reproduced, or not."""
-        return "reproduced" if self.holds else "not reproduced"
+    def text(self) -> str:
+        """Our value with its confidence interval, as it is shown."""
+        if self.ours is None:
+            return "–"
+        width = self.ours.half_width
+        interval = "" if width is None else f" ± {width:.2g}"
+        return f"{self.ours.mean:.3g}{interval} {self.check.unit}".strip()
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,10 @@ class Claim:
     #: Scenarios that it needs, named as their files.
     figures: tuple[str, ...]
     checks: tuple[Check, ...]
+    #: What of the setting we chose, where the paper leaves it open.
+    setting: str = ""
+    #: What we found when we looked into it.
+    found: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,6 +184,8 @@ def _claim(data: Mapping[str, Any], where: str) -> Claim:
             text=data["text"],
             figures=tuple(data["figures"]),
             checks=tuple(_check(each, where) for each in data["check"]),
+            setting=data.get("setting", ""),
+            found=data.get("found", ""),
         )
     except KeyError as error:
         raise InputError(f"{where}: `{error.args[0]}` is missing") from error

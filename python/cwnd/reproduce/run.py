@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _core, runner, store
+from cwnd.dataset.fill import sweep
 from cwnd.errors import CwndError, InputError
 from cwnd.reproduce import claims
 from cwnd.reproduce.measures import measure
@@ -87,8 +88,8 @@ def reproduce(
 ) -> Reproduction:
     """Runs what the claims of a paper need, judges them and draws the paper's figures.
 
-    An experiment whose result is already in the directory, from the same runs and the same version
-    of cwnd, is not run again.
+    Runs that are already in the directory are not simulated again: a reproduction that was
+    interrupted goes on where it was.
 
     Args:
         name: The paper, such as "abe".
@@ -107,8 +108,7 @@ def reproduce(
     figures = dict.fromkeys(figure for claim in chosen for figure in claim.figures)
     results: dict[str, Run] = {}
     for figure in figures:
-        plan = runner.plan(chosen_paper.scenario(figure))
-        results[figure] = _result(plan, place / RUNS / plan.scenario.name, threads, progress)
+        results[figure] = _result(chosen_paper.scenario(figure), place / RUNS, threads, progress)
     outcomes = {claim.id: _judge(claim, results) for claim in chosen}
     drawn = _draw(chosen_paper, results, place / FIGURES)
     found = Reproduction(chosen_paper, outcomes, tuple(drawn), place)
@@ -120,21 +120,13 @@ def reproduce(
     return found
 
 
-def _result(plan: runner.Plan, place: Path, threads: int | None, progress: Bars | None) -> Run:
-    wanted = [plan.scenario.cell(index).id for index in range(plan.runs)]
-    if place.exists():
-        old = store.load(place)
-        if old.runs["cell_sha"].to_list() == wanted and (
-            old.manifest.cwnd_version == _core.__version__
-        ):
-            return old
+def _result(scenario: Path, runs: Path, threads: int | None, progress: Bars | None) -> Run:
+    # Figures that are drawn from the same runs have scenarios of one name.
+    name = runner.plan(scenario).scenario.name
     if progress is None:
-        run = runner.execute(plan, threads=threads)
-    else:
-        with progress(plan.scenario.name) as on_progress:
-            run = runner.execute(plan, threads=threads, on_progress=on_progress)
-    run.save(place, plots=False)
-    return run
+        return sweep(scenario, runs / name, threads=threads, replan=True)
+    with progress(name) as on_progress:
+        return sweep(scenario, runs / name, threads=threads, replan=True, progress=on_progress)
 
 
 def _judge(claim: Claim, results: Mapping[str, Run]) -> tuple[Outcome, ...]:
