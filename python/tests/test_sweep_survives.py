@@ -67,7 +67,9 @@ def test_a_sweep_that_is_killed_again_and_again_ends_up_the_same(cli: Cli):
         if progress[-1]:
             assert verify(killed, sample=2, seed=kill).problems == []
     assert progress == sorted(progress)
-    assert 0 < progress[-1] < 300, f"kills came too early or too late: {progress}"
+    # A fast machine may be done before the last kill.
+    amid = [done for done in progress if 0 < done < 300]
+    assert amid, f"kills came too early or too late: {progress}"
 
     assert subprocess.run(command, cwd=cli.directory, check=False).returncode == 0
 
