@@ -11,14 +11,15 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 SYNC := --quiet --frozen --inexact --no-install-project --compile-bytecode
 
 # The extension is built again when one of these is newer than the last build.
-SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h') \
+SOURCES := $(shell find crates -path crates/kernel -prune -o \
+		\( -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h' \) -print) \
 	Cargo.toml Cargo.lock pyproject.toml
 # An extension that was deleted is built again, too.
 EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev test test-rust test-long test-python test-instructions lint lint-rust lint-python format fresh docs papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
+.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions lint lint-rust lint-python format fresh docs papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,15 @@ run: build ## Simulate a scenario: table, plots and Parquet files in out/
 build: $(VENV)/built ## Build the extension and the environment in .venv
 
 dev: $(VENV)/dev build ## The same with the tools that the tests need
+
+# Apart from everything else, which needs no libelf.
+KERNEL := cargo build --release --quiet --manifest-path crates/kernel/Cargo.toml --target-dir target/kernel
+
+kernel: $(VENV)/installed ## Build cwnd-kernel, which loads controllers into Linux, in .venv/bin
+	@printf '#include <libelf.h>\n#include <zlib.h>\n' | cc -E -o /dev/null - 2>/dev/null || { \
+		echo "error: libelf's headers are missing; apt install libelf-dev zlib1g-dev" >&2; exit 3; }
+	$(KERNEL)
+	install -m 755 target/kernel/release/cwnd-kernel $(BIN)/cwnd-kernel
 
 $(VENV)/installed: pyproject.toml uv.lock
 	@command -v cargo >/dev/null || { \

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * All that the controllers need to know of the kernel, 6.1 to 6.18, and all that differs between its versions.
+ *
+ * Structures name only the members that are used. Their places are filled in when the object is loaded, from the types
+ * of the kernel that runs (CO-RE), so one object is right for every version and no vmlinux.h is needed.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef _Bool bool;
+
+/* enum bpf_map_type; the header below only needs this one's name. */
+#define BPF_MAP_TYPE_ARRAY 2
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* enum tcp_ca_state. */
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+/* enum tcp_ca_ack_event_flags: the ACK carried ECE. */
+enum { CA_ACK_ECE = 4 };
+/* enum tcp_ca_event: the first of these is the first transmission after everything was acknowledged. */
+enum tcp_ca_event { CA_EVENT_TX_START };
+/* enum sk_pacing, 0: not paced. */
+enum { SK_PACING_NONE };
+/* ICSK_CA_PRIV_SIZE, bytes: the room that a controller has in a socket; 104 since 4.10. */
+#define CA_PRIV_BYTES 104
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock {
+	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status;
+	u32 sk_gso_max_size;
+};
+
+struct inet_connection_sock {
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[CA_PRIV_BYTES / sizeof(u64)];
+};
+
+struct tcp_sock {
+	u32 snd_cwnd;
+	u32 snd_cwnd_cnt;
+	u32 snd_ssthresh;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 lsndtime;
+	u64 tcp_mstamp;
+	u32 max_packets_out;
+	u8 is_cwnd_limited : 1;
+};
+
+/* What `pkts_acked` is told. */
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+	u32 in_flight;
+};
+
+#pragma clang attribute pop
+
+/*
+ * The table of a controller. The loader maps members by name, so the order is ours: name and flags come first, where our
+ * loader finds them.
+ */
+struct tcp_congestion_ops {
+	char name[16];
+	u32 flags;
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+/* What the kernel lets controllers call (kfuncs, since 5.13). */
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
+extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
+
+/* One member of the table: OP(u32, ssthresh, struct sock *sk) { … } */
+#define OP(type, name, args...) \
+	SEC("struct_ops/" #name) \
+	type BPF_PROG(name, args)
+
+#define TABLE SEC(".struct_ops.link") struct tcp_congestion_ops
+
+static __always_inline void *private(struct sock *sk)
+{
+	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline u8 ca_state(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+}
+
+/* Whether the window, and not the application, limited what was sent; in slow start half of it suffices, so that an
+ * application that sends a window every other round trip still grows. */
+static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* The kernel's tick, as its own controllers read it. */
+static __always_inline u32 jiffies(void)
+{
+	return bpf_jiffies64();
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,92 @@
+//! What can go wrong, each with what to do about it and the exit code that the `cwnd` command has for it.
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No right to load programs into the kernel.
+    #[error(
+        "loading a controller into the kernel needs root (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)"
+    )]
+    Rights,
+    /// The kernel does not describe its types.
+    #[error("this kernel has no type information ({0} is missing)")]
+    NoBtf(&'static str),
+    /// The kernel has no congestion controllers as eBPF.
+    #[error("this kernel ({0}) takes no congestion controllers as eBPF")]
+    NoStructOps(String),
+    /// Pins need a file system.
+    #[error("no BPF file system at {0}, where controllers are pinned")]
+    NoBpffs(String),
+    /// Another controller has the name.
+    #[error("the kernel has a congestion controller named {0} already")]
+    NameTaken(String),
+    /// A name that the kernel would not take.
+    #[error("{0:?} is no name of a controller")]
+    Name(String),
+    /// A factor that is none.
+    #[error("the part of the window that stays is between 0 and 1, not {0}")]
+    Factor(String),
+    /// Nothing of that name is loaded.
+    #[error("no controller named {0} was loaded by this program")]
+    Unknown(String),
+    /// A process keeps it loaded.
+    #[error("{name} is held by process {pid}")]
+    Held {
+        /// The controller's name.
+        name: String,
+        /// Who holds it.
+        pid: u32,
+    },
+    /// The kernel, or libbpf, refused.
+    #[error("the kernel refused {what}: {why}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// Its answer.
+        why: String,
+    },
+    /// Reading or writing failed.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Rights => "run it as root, for example with `sudo`".to_owned(),
+            Self::NoBtf(_) => {
+                "use a kernel with CONFIG_DEBUG_INFO_BTF (Debian, Ubuntu and Fedora have it)"
+                    .to_owned()
+            }
+            Self::NoStructOps(_) => {
+                "use Linux 6.1 or newer with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF".to_owned()
+            }
+            Self::NoBpffs(_) => "mount it: `mount -t bpf bpf /sys/fs/bpf`".to_owned(),
+            Self::NameTaken(_) => "give another one with --name, or unload that one".to_owned(),
+            Self::Name(_) => {
+                format!("1 to {} letters, digits, `_`, `-` or `.`", crate::card::NAME_BYTES - 1)
+            }
+            Self::Factor(_) => "RFC 8511 has 0.8 for Reno, its paper 0.85 for CUBIC".to_owned(),
+            Self::Unknown(_) => "`status` shows what is loaded".to_owned(),
+            Self::Held { pid, .. } => format!("it goes when that process ends: `kill {pid}`"),
+            Self::Refused { .. } => "--verbose shows the whole log".to_owned(),
+            Self::Io(_) => return None,
+        })
+    }
+
+    /// 1 failed, 2 usage, 3 the machine lacks something.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Rights | Self::NoBtf(_) | Self::NoStructOps(_) | Self::NoBpffs(_) => 3,
+            Self::Name(_) | Self::Factor(_) => 2,
+            Self::NameTaken(_)
+            | Self::Unknown(_)
+            | Self::Held { .. }
+            | Self::Refused { .. }
+            | Self::Io(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Objects to tables in the kernel.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
+
+use crate::card::{self, Card, Counters, NAME_BYTES, Settings};
+use crate::error::Error;
+use crate::machine;
+
+/// A controller of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Controller {
+    /// Reno with ABE.
+    AbeReno,
+}
+
+impl Controller {
+    /// Its name, unless another is given.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AbeReno => "abe_reno",
+        }
+    }
+
+    /// Part of the window that stays after an ECN-echo: RFC 8511 § 3 for Reno, ABE § IV for CUBIC.
+    #[must_use]
+    pub const fn beta_ecn(self) -> &'static str {
+        match self {
+            Self::AbeReno => "0.8",
+        }
+    }
+
+    /// What clang made of bpf/.
+    const fn object(self) -> &'static [u8] {
+        match self {
+            Self::AbeReno => include_bytes!("../bpf/objects/abe_reno.bpf.o"),
+        }
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What to load, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which controller.
+    pub controller: Controller,
+    /// What sockets will ask for.
+    pub name: String,
+    /// What it is told.
+    pub settings: Settings,
+    /// Whether its sockets negotiate ECN whatever the sysctl says (`TCP_CONG_NEEDS_ECN`).
+    pub request_ecn: bool,
+    /// Whether any user may choose it (`TCP_CONG_NON_RESTRICTED`).
+    pub any_user: bool,
+    /// Whether to do as kernels before 6.4 need.
+    pub without_link: bool,
+}
+
+/// A controller in the kernel, for as long as this lives.
+#[derive(Debug)]
+pub struct Loaded {
+    link: Link,
+    object: Object,
+    /// Whether the kernel itself unloads it when this process ends, however it ends (since 6.4).
+    pub by_link: bool,
+}
+
+impl Loaded {
+    /// Puts a controller into the kernel.
+    ///
+    /// # Errors
+    /// Where the kernel refuses; the name may be taken.
+    pub fn new(plan: &Plan) -> Result<Self, Error> {
+        check_name(&plan.name)?;
+        if machine::controllers()?.contains(&plan.name) {
+            return Err(Error::NameTaken(plan.name.clone()));
+        }
+        if plan.without_link {
+            return Self::attach(plan, false);
+        }
+        // The kernel says what it can only by taking the object or not.
+        Self::attach(plan, true).or_else(|error| match error {
+            Error::Refused { .. } => Self::attach(plan, false).map_err(|_| error),
+            other => Err(other),
+        })
+    }
+
+    fn attach(plan: &Plan, by_link: bool) -> Result<Self, Error> {
+        let refused = |what: &str| {
+            let what = format!("{what} {}", plan.controller);
+            move |e: libbpf_rs::Error| Error::Refused { what, why: e.to_string() }
+        };
+        let flags = plan.flags();
+        // A copy is aligned as libelf wants it.
+        let object = plan.controller.object().to_vec();
+        let mut open = ObjectBuilder::default().open_memory(&object).map_err(refused("to open"))?;
+        for mut map in open.maps_mut() {
+            if map.map_type() == MapType::StructOps {
+                if !by_link {
+                    let without = map.map_flags() & !F_LINK;
+                    map.set_map_flags(without).map_err(refused("the flags of"))?;
+                }
+                // `struct tcp_congestion_ops` of bpf/kernel.h: the name, then the flags.
+                if let Some(table) = map.initial_value_mut() {
+                    table[..NAME_BYTES].fill(0);
+                    table[..plan.name.len()].copy_from_slice(plan.name.as_bytes());
+                    table[NAME_BYTES..NAME_BYTES + 4].copy_from_slice(&flags.to_ne_bytes());
+                }
+            } else if map.name().to_string_lossy().ends_with(SETTINGS)
+                && let Some(value) = map.initial_value_mut()
+            {
+                let settings = plan.settings.bytes();
+                value[..settings.len()].copy_from_slice(&settings);
+            }
+        }
+        let mut object = open.load().map_err(refused("to load"))?;
+        let table = object
+            .maps()
+            .find(|map| map.map_type() == MapType::StructOps)
+            .ok_or_else(|| Error::NoStructOps(machine::release()))?
+            .info()
+            .map_err(refused("to describe"))?
+            .info
+            .id;
+        let card = Card {
+            name: plan.name.clone(),
+            controller: plan.controller.to_string(),
+            settings: plan.settings,
+            flags,
+            pid: std::process::id(),
+            table,
+            counters: Counters::default(),
+        };
+        let mut link = None;
+        for map in object.maps_mut() {
+            if map.name() == card::MAP {
+                map.update(&0_u32.to_ne_bytes(), &card.bytes(), MapFlags::ANY)
+                    .map_err(refused("the card of"))?;
+            }
+        }
+        for mut map in object.maps_mut() {
+            if map.map_type() == MapType::StructOps {
+                link = Some(map.attach_struct_ops().map_err(|error| {
+                    if error.kind() == libbpf_rs::ErrorKind::AlreadyExists {
+                        return Error::NameTaken(plan.name.clone());
+                    }
+                    refused("to register")(error)
+                })?);
+            }
+        }
+        let link = link.ok_or_else(|| Error::NoStructOps(machine::release()))?;
+        Ok(Self { link, object, by_link })
+    }
+
+    /// Its card as it stands.
+    ///
+    /// # Errors
+    /// Where the kernel does not let us read it.
+    pub fn card(&self) -> Result<Option<Card>, Error> {
+        let Some(map) = self.object.maps().find(|map| map.name() == card::MAP) else {
+            return Ok(None);
+        };
+        let handle = MapHandle::try_from(&map).map_err(|e| Error::Refused {
+            what: "to read a card".to_owned(),
+            why: e.to_string(),
+        })?;
+        card::of(&handle)
+    }
+
+    /// Leaves it in the kernel when this process ends; gives back the file that keeps it there, if one does.
+    ///
+    /// # Errors
+    /// Where there is no BPF file system.
+    pub fn pin(mut self, name: &str) -> Result<Option<PathBuf>, Error> {
+        if !self.by_link {
+            // Such a table stays until it is taken out.
+            self.link.disconnect();
+            return Ok(None);
+        }
+        let path = pin_path(name);
+        bpffs()?;
+        fs::create_dir_all(PINS)?;
+        self.link.pin(&path).map_err(|e| Error::Refused {
+            what: format!("to pin {}", path.display()),
+            why: e.to_string(),
+        })?;
+        Ok(Some(path))
+    }
+}
+
+impl Plan {
+    fn flags(&self) -> u32 {
+        let mut flags = 0;
+        if self.any_user {
+            flags |= NON_RESTRICTED;
+        }
+        if self.request_ecn {
+            flags |= NEEDS_ECN;
+        }
+        flags
+    }
+}
+
+/// Takes a controller out of the kernel. Its sockets keep it until they close.
+///
+/// # Errors
+/// Where nothing of that name is loaded, or a process holds it.
+pub fn unload(name: &str) -> Result<Option<Card>, Error> {
+    let find = || -> Result<Option<Card>, Error> {
+        Ok(card::all()?.into_iter().find(|card| card.name == name))
+    };
+    let path = pin_path(name);
+    if path.exists() {
+        fs::remove_file(&path)?;
+        wait_until_gone(name)?;
+        return find();
+    }
+    if !machine::controllers()?.iter().any(|one| one == name) {
+        return Err(Error::Unknown(name.to_owned()));
+    }
+    let card = find()?.ok_or_else(|| Error::Unknown(name.to_owned()))?;
+    let refused = |e: libbpf_rs::Error| Error::Refused {
+        what: format!("to unload {name}"),
+        why: e.to_string(),
+    };
+    let table = MapHandle::from_map_id(card.table).map_err(refused)?;
+    let by_link = table.info().map_err(refused)?.info.map_flags & F_LINK != 0;
+    if by_link || Path::new(&format!("/proc/{}", card.pid)).exists() && !reused(card.pid) {
+        return Err(Error::Held { name: name.to_owned(), pid: card.pid });
+    }
+    table.delete(&0_u32.to_ne_bytes()).map_err(refused)?;
+    find()
+}
+
+/// Whether the process of that number is not one of ours.
+fn reused(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() != "cwnd-kernel")
+}
+
+/// The kernel drops the table a moment after the last reference to its link.
+fn wait_until_gone(name: &str) -> Result<(), Error> {
+    for _ in 0..100 {
+        if !machine::controllers()?.iter().any(|one| one == name) {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Err(Error::Refused {
+        what: format!("to unload {name}"),
+        why: "its file is removed, but something else holds its link".to_owned(),
+    })
+}
+
+/// The file that keeps a controller loaded.
+#[must_use]
+pub fn pin_path(name: &str) -> PathBuf {
+    Path::new(PINS).join(name)
+}
+
+/// Whether a BPF file system is where it belongs.
+///
+/// # Errors
+/// If not.
+pub fn bpffs() -> Result<(), Error> {
+    let device = |path: &str| fs::metadata(path).map(|m| m.dev()).ok();
+    let mounted = fs::read_to_string("/proc/self/mounts")?
+        .lines()
+        .any(|line| line.split(' ').nth(1) == Some(BPFFS) && line.split(' ').nth(2) == Some("bpf"));
+    if mounted && device(BPFFS).is_some() { Ok(()) } else { Err(Error::NoBpffs(BPFFS.to_owned())) }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let fits = !name.is_empty() && name.len() < NAME_BYTES;
+    // `.` and `..` would be no file names.
+    let dots = name.bytes().all(|b| b == b'.');
+    if fits && !dots && name.bytes().all(plain) {
+        Ok(())
+    } else {
+        Err(Error::Name(name.to_owned()))
+    }
+}
+
+/// Where the BPF file system is mounted.
+const BPFFS: &str = "/sys/fs/bpf";
+/// Where links are pinned.
+const PINS: &str = "/sys/fs/bpf/cwnd";
+/// The section of bpf/abe.h that the loader fills in.
+const SETTINGS: &str = "rodata.settings";
+/// `BPF_F_LINK`: a table that is registered by a link (Linux 6.4).
+const F_LINK: u32 = 1 << 13;
+/// `TCP_CONG_NON_RESTRICTED`.
+const NON_RESTRICTED: u32 = 1;
+/// `TCP_CONG_NEEDS_ECN`.
+const NEEDS_ECN: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_the_kernel_and_a_file_system_take() {
+        for name in ["abe_reno", "a", "abe-0.85", "fifteen_letters"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "sixteen__letters", "a b", "a/b", "..", ".", "ä"] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}
