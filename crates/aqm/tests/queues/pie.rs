@@ -131,6 +131,19 @@ fn a_late_timer_makes_up_for_all_periods_it_missed() {
     assert!(late.probability().unwrap() > 0.0);
 }
 
+#[test]
+fn a_timer_that_is_late_by_a_lifetime_ends_soon_and_goes_on_from_there() {
+    // 4 · 10¹⁸ periods were missed.
+    let mut queue = pie(&Params { t_update: Duration(1), ..Params::default() });
+    fill(&mut queue, ms(0), &mut Log::default(), (0..20).map(Pkt::plain));
+    queue.dequeue(ms(100), &mut Log::default());
+    let late = Time(1 << 62);
+    queue.on_timer(late);
+    assert_eq!(queue.next_timer(), Some(late + Duration(1)));
+    // A thousand updates at 100 ms are enough to know that this is too much.
+    assert_eq!(queue.probability(), Some(1.0));
+}
+
 /// A queue with this probability, no burst allowance, a delay above the target and `packets` waiting.
 fn congested(params: &Params, wanted: f64, packets: u64) -> (Pie<Pkt>, f64) {
     let mut queue = pie(params);
