@@ -22,4 +22,5 @@ mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
 pub use record::Records;
+pub use slots::{SLOT_BYTES, Slots};
 pub use world::{Cancelled, World};

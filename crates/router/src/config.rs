@@ -1,0 +1,145 @@
+//! What a router does to packets.
+
+use std::collections::BTreeMap;
+
+use cwnd_aqm::QueueParams;
+use cwnd_scenario::{Impairments, Link, LinkRate};
+use cwnd_units::{Duration, Rate};
+
+use crate::packet::Endpoint;
+
+/// A router between two sides, A and B.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// From A to B, and from B to A.
+    pub directions: [Direction; 2],
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Cut from the start before anything is counted.
+    pub warmup: Duration,
+    /// Interval of the time series; `None` records none.
+    pub sample: Option<Duration>,
+    /// How the loop runs.
+    pub pacing: Pacing,
+    /// When a run is no longer what was asked for.
+    pub limits: Limits,
+}
+
+/// One direction: queue, then line rate, then propagation, as a link of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Direction {
+    /// Name, which also names its random streams as the simulator does.
+    pub name: String,
+    /// How fast it sends.
+    pub rate: LinkRate,
+    /// What waits before it; of no effect where the rate is unlimited.
+    pub queue: QueueParams,
+    /// Packets that the device below the queue holds besides the one it sends.
+    pub device_queue: u32,
+    /// The round-trip time that sizes in BDP refer to.
+    pub bdp_rtt: Duration,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// What flows have on top of it, by either of their ends; an end with port zero is all ports of its address.
+    pub flow_delays: BTreeMap<Endpoint, Duration>,
+    /// What goes wrong on it.
+    pub impairments: Impairments,
+}
+
+/// How the real-time loop gets its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// Whether to ask for a real-time priority; without the right to it the loop runs at what it has.
+    pub realtime: bool,
+    /// The processor to stay on; `None` leaves it to the kernel.
+    pub cpu: Option<usize>,
+    /// How long before a deadline the loop stops sleeping and looks at the clock instead.
+    pub spin: Duration,
+}
+
+/// What a router may fall behind by; beyond it the run is reported as invalid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// 99th percentile of the time from when a packet was due to when it was sent.
+    pub lateness_p99: Duration,
+    /// Least share of the time in which the loop waited for something to do.
+    pub idle: f64,
+}
+
+impl Config {
+    /// A router with these directions, and the defaults for the rest.
+    #[must_use]
+    pub fn new(a_to_b: Direction, b_to_a: Direction) -> Self {
+        Self {
+            directions: [a_to_b, b_to_a],
+            seed: 1,
+            warmup: Duration::ZERO,
+            sample: None,
+            pacing: Pacing::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Direction {
+    /// No queue, no rate, no delay: what comes goes on.
+    #[must_use]
+    pub fn unlimited(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            rate: LinkRate::Unlimited,
+            queue: QueueParams::Fifo(cwnd_aqm::fifo::Params::default()),
+            device_queue: 0,
+            bdp_rtt: Duration::ZERO,
+            delay: Duration::ZERO,
+            flow_delays: BTreeMap::new(),
+            impairments: Impairments::default(),
+        }
+    }
+
+    /// A direction with a constant rate.
+    #[must_use]
+    pub fn limited(name: &str, rate: Rate, queue: QueueParams, delay: Duration) -> Self {
+        Self {
+            rate: LinkRate::Steps { initial: rate, changes: Vec::new() },
+            queue,
+            delay,
+            bdp_rtt: delay * 2,
+            ..Self::unlimited(name)
+        }
+    }
+
+    /// What a scenario says of a link.
+    #[must_use]
+    pub fn of_link(link: &Link) -> Self {
+        Self {
+            name: link.name.clone(),
+            rate: link.rate.clone(),
+            queue: link.queue.clone(),
+            device_queue: link.device_queue,
+            bdp_rtt: link.bdp_rtt,
+            delay: link.delay,
+            flow_delays: BTreeMap::new(),
+            impairments: link.impairments.clone(),
+        }
+    }
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self { realtime: true, cpu: None, spin: SPIN }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { lateness_p99: LATENESS_P99, idle: IDLE }
+    }
+}
+
+/// About what a sleeping thread takes to wake up.
+const SPIN: Duration = Duration::from_micros(30);
+/// A serialisation time of 1500 B at 12 Mbit/s: what a queue's delay is measured against is of this order.
+const LATENESS_P99: Duration = Duration::from_millis(1);
+/// Who is busy all the time can't know what it would have done with more.
+const IDLE: f64 = 0.02;

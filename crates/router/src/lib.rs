@@ -1,0 +1,26 @@
+//! A router between two network devices: real packets through the simulator's queues, lines and faults.
+//!
+//! [`Engine`] is the router without input or output, for virtual time; on Linux [`start`] runs it between two TUN devices.
+#![forbid(unsafe_code)]
+
+mod capture;
+mod config;
+mod delay;
+mod engine;
+mod lane;
+mod line;
+mod packet;
+mod pool;
+mod report;
+
+#[cfg(target_os = "linux")]
+pub mod linux;
+
+pub use capture::{Capture, Output};
+pub use config::{Config, Direction, Limits, Pacing};
+pub use engine::{Engine, Side};
+pub use packet::{Endpoint, Parsed, parse};
+pub use report::{Counters, DirectionReport, Report, Work};
+
+#[cfg(target_os = "linux")]
+pub use linux::{Namespace, Running, Stop, Tun, run, start};

@@ -1,0 +1,13 @@
+//! What talks to the Linux kernel: TUN devices, network namespaces, netlink, and the loop in real time.
+
+mod clock;
+mod namespace;
+mod netlink;
+mod run;
+mod tun;
+
+pub use clock::{monotonic, time_of_day};
+pub use namespace::Namespace;
+pub use netlink::{Interface, Netlink};
+pub use run::{Running, Stop, run, start};
+pub use tun::Tun;

@@ -1,0 +1,40 @@
+use cwnd_units::Time;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// The machine's monotonic clock.
+#[must_use]
+pub fn monotonic() -> Time {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// The time of day: since 1970, as captures count it.
+#[must_use]
+pub fn time_of_day() -> Time {
+    nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+const fn nanoseconds(t: Timespec) -> Time {
+    Time(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// A clock that starts at zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Time,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self { started: monotonic() }
+    }
+
+    /// Its zero on the machine's clock.
+    pub const fn started(self) -> Time {
+        self.started
+    }
+
+    #[inline]
+    pub fn now(self) -> Time {
+        Time(monotonic().since(self.started).0)
+    }
+}

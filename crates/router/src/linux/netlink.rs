@@ -1,0 +1,324 @@
+//! Requests to the kernel about interfaces, addresses and routes (rtnetlink(7)), without tools and without their text.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netdevice, recv, send,
+    socket_with,
+};
+
+/// A netlink socket; it speaks of the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: OwnedFd,
+    sequence: u32,
+}
+
+/// A network interface, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface(pub u32);
+
+/// An answer: its type, and what follows the message's header.
+pub type Answer = (u16, Vec<u8>);
+
+impl Netlink {
+    /// A socket to rtnetlink in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn route() -> io::Result<Self> {
+        Self::open(None)
+    }
+
+    /// A socket to this family of netlink (none is rtnetlink) in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn open(family: Option<Protocol>) -> io::Result<Self> {
+        let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
+        let socket = socket_with(AddressFamily::NETLINK, kind, flags, family)?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Sends requests in one message and waits until all of them are answered; an error is that of the first that failed.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn request(&mut self, requests: &[Request]) -> io::Result<Vec<Answer>> {
+        let mut bytes = Vec::new();
+        let mut pending = Vec::new();
+        for request in requests {
+            self.sequence += 1;
+            request.write(self.sequence, &mut bytes);
+            if request.flags & (ACK | DUMP) != 0 {
+                pending.push(self.sequence);
+            }
+        }
+        send(&self.socket, &bytes, SendFlags::empty())?;
+        let mut answers = Vec::new();
+        let mut buffer = vec![0; ANSWER_ROOM];
+        while !pending.is_empty() {
+            let (length, _) = recv(&self.socket, &mut buffer, RecvFlags::empty())?;
+            let mut rest = &buffer[..length];
+            while let Some((kind, sequence, body, after)) = split(rest) {
+                rest = after;
+                match kind {
+                    ERROR => {
+                        let code = body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
+                        if code != 0 {
+                            return Err(io::Error::from_raw_os_error(-code));
+                        }
+                        pending.retain(|&s| s != sequence);
+                    }
+                    DONE => pending.retain(|&s| s != sequence),
+                    _ => answers.push((kind, body.to_vec())),
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The interface of this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn interface(&self, name: &str) -> io::Result<Interface> {
+        Ok(Interface(netdevice::name_to_index(&self.socket, name)?))
+    }
+
+    /// Brings an interface up, with this MTU and room for so many packets where both are given.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn bring_up(
+        &mut self,
+        interface: Interface,
+        mtu: Option<u32>,
+        queue_packets: Option<u32>,
+    ) -> io::Result<()> {
+        let mut request = Request::new(RTM_NEWLINK, ACK).put(&[0; 4]).number(interface.0);
+        request = request.number(IFF_UP).number(IFF_UP);
+        if let Some(mtu) = mtu {
+            request = request.attribute(IFLA_MTU, &mtu.to_ne_bytes());
+        }
+        if let Some(packets) = queue_packets {
+            request = request.attribute(IFLA_TXQLEN, &packets.to_ne_bytes());
+        }
+        self.request(&[request]).map(drop)
+    }
+
+    /// Gives an interface an address, with the peer's at its other end.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn add_address(
+        &mut self,
+        interface: Interface,
+        own: Ipv4Addr,
+        peer: Ipv4Addr,
+    ) -> io::Result<()> {
+        let request = Request::new(RTM_NEWADDR, ACK | CREATE | EXCL)
+            .put(&[AF_INET, 32, 0, 0])
+            .number(interface.0)
+            .attribute(IFA_LOCAL, &own.octets())
+            .attribute(IFA_ADDRESS, &peer.octets());
+        self.request(&[request]).map(drop)
+    }
+
+    /// Routes a prefix through an interface; by way of a gateway if there is one.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn add_route(
+        &mut self,
+        interface: Interface,
+        (to, prefix): (Ipv4Addr, u8),
+        gateway: Option<Ipv4Addr>,
+    ) -> io::Result<()> {
+        let scope = if gateway.is_some() { SCOPE_UNIVERSE } else { SCOPE_LINK };
+        let mut request = Request::new(RTM_NEWROUTE, ACK | CREATE | EXCL)
+            .put(&[AF_INET, prefix, 0, 0, TABLE_MAIN, PROTOCOL_BOOT, scope, UNICAST])
+            .number(0)
+            .attribute(RTA_OIF, &interface.0.to_ne_bytes());
+        if prefix > 0 {
+            request = request.attribute(RTA_DST, &to.octets());
+        }
+        if let Some(gateway) = gateway {
+            request = request.attribute(RTA_GATEWAY, &gateway.octets());
+        }
+        self.request(&[request]).map(drop)
+    }
+
+    /// Packets that an interface dropped instead of sending them.
+    ///
+    /// # Errors
+    /// What the kernel says, or if it does not tell.
+    pub fn dropped(&mut self, interface: Interface) -> io::Result<u64> {
+        let request = Request::new(RTM_GETLINK, ACK).put(&[0; 4]).number(interface.0).put(&[0; 8]);
+        self.request(&[request])?
+            .iter()
+            .filter(|(kind, _)| *kind == RTM_NEWLINK)
+            .find_map(|(_, body)| {
+                let statistics = attribute(body.get(LINK_HEADER..)?, IFLA_STATS64)?;
+                statistics.get(TX_DROPPED * 8..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
+            })
+            .ok_or_else(|| io::Error::other("the kernel has no statistics of the interface"))
+    }
+
+    /// IPv4 addresses in use, each with its prefix length, and where routes lead.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn taken(&mut self) -> io::Result<Vec<(Ipv4Addr, u8)>> {
+        let addresses = Request::new(RTM_GETADDR, DUMP).put(&[AF_INET, 0, 0, 0]).number(0);
+        let routes = Request::new(RTM_GETROUTE, DUMP).put(&[AF_INET, 0, 0, 0]).put(&[0; 8]);
+        let mut taken = Vec::new();
+        // The kernel dumps one thing at a time.
+        for (request, header, kind) in
+            [(addresses, ADDRESS_HEADER, IFA_ADDRESS), (routes, ROUTE_HEADER, RTA_DST)]
+        {
+            for (_, body) in self.request(&[request])? {
+                let prefix = body.get(1).copied().unwrap_or(32);
+                let found = body.get(header..).and_then(|rest| attribute(rest, kind));
+                if let Some(octets) = found.and_then(<[u8]>::first_chunk::<4>) {
+                    taken.push((Ipv4Addr::from(*octets), prefix));
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub struct Request {
+    kind: u16,
+    flags: u16,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// A request of this type, with these flags besides `NLM_F_REQUEST`.
+    #[must_use]
+    pub const fn new(kind: u16, flags: u16) -> Self {
+        Self { kind, flags: REQUEST | flags, body: Vec::new() }
+    }
+
+    /// Adds bytes.
+    #[must_use]
+    pub fn put(mut self, bytes: &[u8]) -> Self {
+        self.body.extend_from_slice(bytes);
+        self
+    }
+
+    /// Adds a number as this machine writes it.
+    #[must_use]
+    pub fn number(self, n: u32) -> Self {
+        self.put(&n.to_ne_bytes())
+    }
+
+    /// Adds an attribute.
+    #[must_use]
+    pub fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+        push_attribute(&mut self.body, kind, value);
+        self
+    }
+
+    fn write(&self, sequence: u32, to: &mut Vec<u8>) {
+        let length = MESSAGE_HEADER + self.body.len();
+        to.extend_from_slice(&(length as u32).to_ne_bytes());
+        to.extend_from_slice(&self.kind.to_ne_bytes());
+        to.extend_from_slice(&self.flags.to_ne_bytes());
+        to.extend_from_slice(&sequence.to_ne_bytes());
+        to.extend_from_slice(&0_u32.to_ne_bytes());
+        to.extend_from_slice(&self.body);
+        to.resize(to.len().next_multiple_of(ALIGN), 0);
+    }
+}
+
+/// Adds an attribute to a list of them, which may be the value of another.
+pub fn push_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let length = (ATTRIBUTE_HEADER + value.len()) as u16;
+    to.extend_from_slice(&length.to_ne_bytes());
+    to.extend_from_slice(&kind.to_ne_bytes());
+    to.extend_from_slice(value);
+    to.resize(to.len().next_multiple_of(ALIGN), 0);
+}
+
+/// The value of an attribute in a list of them.
+#[must_use]
+pub fn attribute(mut list: &[u8], kind: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes([*list.first()?, *list.get(1)?]));
+        let found = u16::from_ne_bytes([*list.get(2)?, *list.get(3)?]) & ATTRIBUTE_KIND;
+        let value = list.get(ATTRIBUTE_HEADER..length)?;
+        if found == kind {
+            return Some(value);
+        }
+        list = list.get(length.next_multiple_of(ALIGN)..)?;
+    }
+}
+
+/// The first message: type, sequence number, body; and what follows it.
+fn split(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
+    let header = bytes.first_chunk::<MESSAGE_HEADER>()?;
+    let word = |at: usize| {
+        u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let length = word(0) as usize;
+    let body = bytes.get(MESSAGE_HEADER..length)?;
+    let after = bytes.get(length.next_multiple_of(ALIGN)..).unwrap_or_default();
+    Some((u16::from_ne_bytes([header[4], header[5]]), word(8), body, after))
+}
+
+/// Flags and types of messages (linux/netlink.h).
+const REQUEST: u16 = 0x1;
+/// The kernel acknowledges the request.
+pub const ACK: u16 = 0x4;
+/// All objects are asked for.
+pub const DUMP: u16 = 0x300;
+/// The object must not exist.
+pub const EXCL: u16 = 0x200;
+/// The object is to be made.
+pub const CREATE: u16 = 0x400;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+/// The upper bits of an attribute's type are flags.
+const ATTRIBUTE_KIND: u16 = 0x3fff;
+/// Sizes and alignment in bytes.
+const MESSAGE_HEADER: usize = 16;
+const ATTRIBUTE_HEADER: usize = 4;
+const ALIGN: usize = 4;
+const ANSWER_ROOM: usize = 1 << 16;
+
+/// linux/rtnetlink.h
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_NEWADDR: u16 = 20;
+const RTM_GETADDR: u16 = 22;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const TABLE_MAIN: u8 = 254;
+const PROTOCOL_BOOT: u8 = 3;
+const SCOPE_UNIVERSE: u8 = 0;
+const SCOPE_LINK: u8 = 253;
+const UNICAST: u8 = 1;
+/// linux/if_link.h, linux/if_addr.h, net/if.h
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_STATS64: u16 = 23;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const IFF_UP: u32 = 1;
+const AF_INET: u8 = 2;
+/// `tx_dropped` among the numbers of `struct rtnl_link_stats64`.
+const TX_DROPPED: usize = 7;
+/// Bytes of `struct ifinfomsg`, `struct ifaddrmsg`, `struct rtmsg`.
+const LINK_HEADER: usize = 16;
+const ADDRESS_HEADER: usize = 8;
+const ROUTE_HEADER: usize = 12;

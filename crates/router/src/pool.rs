@@ -1,0 +1,112 @@
+//! Where the bytes are of packets that wait.
+
+use cwnd_aqm::Reason;
+
+use cwnd_units::Ecn;
+
+/// Buffers that are used again, so that a router at work allocates nothing.
+#[derive(Debug, Default)]
+pub struct Pool {
+    buffers: Vec<Buffer>,
+    /// The last one that was freed is used first, while it is in the cache.
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    marked: Option<Reason>,
+}
+
+/// What queues hand on of a packet; its bytes stay in their buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Names its buffer.
+    pub buffer: u32,
+    wire_bytes: u32,
+    ecn: Ecn,
+    flow_hash: u64,
+}
+
+impl Pool {
+    /// Takes the bytes of a packet in.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8], ecn: Ecn, flow_hash: u64) -> Packet {
+        let buffer = match self.free.pop() {
+            Some(buffer) => {
+                let place = &mut self.buffers[buffer as usize];
+                place.marked = None;
+                place.bytes.clear();
+                place.bytes.extend_from_slice(bytes);
+                buffer
+            }
+            None => self.put_behind(bytes),
+        };
+        Packet { buffer, wire_bytes: bytes.len() as u32, ecn, flow_hash }
+    }
+
+    #[cold]
+    fn put_behind(&mut self, bytes: &[u8]) -> u32 {
+        let mut copy = Vec::with_capacity(bytes.len().max(ROOM));
+        copy.extend_from_slice(bytes);
+        self.buffers.push(Buffer { bytes: copy, marked: None });
+        self.buffers.len() as u32 - 1
+    }
+
+    /// The bytes in a buffer.
+    #[inline]
+    pub fn bytes(&self, buffer: u32) -> &[u8] {
+        &self.buffers[buffer as usize].bytes
+    }
+
+    /// A queue marked the packet in this buffer.
+    #[inline]
+    pub fn mark(&mut self, buffer: u32, reason: Reason) {
+        let place = &mut self.buffers[buffer as usize];
+        crate::packet::set_ce(&mut place.bytes);
+        place.marked = Some(reason);
+    }
+
+    /// Why the packet in this buffer was marked, if it was.
+    #[inline]
+    pub fn marked(&self, buffer: u32) -> Option<Reason> {
+        self.buffers[buffer as usize].marked
+    }
+
+    /// The packet in this buffer has left or is lost.
+    #[inline]
+    pub fn remove(&mut self, buffer: u32) {
+        self.free.push(buffer);
+    }
+
+    /// How many packets there are.
+    #[must_use]
+    pub const fn held(&self) -> u64 {
+        (self.buffers.len() - self.free.len()) as u64
+    }
+}
+
+impl cwnd_aqm::Packet for Packet {
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        self.wire_bytes
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    #[inline]
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+
+    #[inline]
+    fn flow_hash(&self) -> u64 {
+        self.flow_hash
+    }
+}
+
+/// A buffer has room for a packet of Ethernet's MTU from the start, in bytes.
+const ROOM: usize = 1536;

@@ -1,0 +1,101 @@
+//! A router between two network namespaces of the kernel. Where that is not allowed, the tests say so and stop.
+#![cfg(target_os = "linux")]
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration as Wall;
+
+use cwnd_aqm::QueueParams;
+use cwnd_router::{Config, Direction, Namespace, Report, Running, Tun, start};
+use cwnd_units::{Duration, ParamsChoice, Rate};
+
+const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+const B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+/// Two namespaces with a router between them.
+struct World {
+    a: Namespace,
+    b: Namespace,
+    router: Running,
+}
+
+impl World {
+    /// `None`, said aloud, where this machine or user can't.
+    fn new(test: &str, config: Config) -> Option<Self> {
+        match Self::build(config) {
+            Ok(world) => Some(world),
+            Err(error) => {
+                eprintln!("skipped {test}: no namespaces with TUN devices here ({error})");
+                None
+            }
+        }
+    }
+
+    fn build(config: Config) -> io::Result<Self> {
+        let (a, b) = (Namespace::fresh()?, Namespace::fresh()?);
+        let device = |ns: &Namespace, own, peer| {
+            ns.inside(|| {
+                let tun = Tun::open("cwnd%d")?;
+                tun.add_address(own, peer)?;
+                Ok(tun)
+            })
+        };
+        let (at_a, at_b) = (device(&a, A, B)?, device(&b, B, A)?);
+        let router = start(config, at_a, at_b, None)?;
+        Ok(Self { a, b, router })
+    }
+
+    fn end(self) -> Report {
+        self.router.stop().expect("the router runs")
+    }
+}
+
+fn queue(kind: &str) -> QueueParams {
+    QueueParams::of_kind(kind).expect("there is such a queue")
+}
+
+fn both_ways(rate: Rate, delay: Duration, kind: &str) -> Config {
+    let direction = |name| Direction::limited(name, rate, queue(kind), delay);
+    Config::new(direction("there"), direction("back"))
+}
+
+/// Sends `bytes` from A to B over TCP; how long that took.
+fn transfer(world: &World, bytes: usize) -> io::Result<Wall> {
+    thread::scope(|scope| {
+        let listener = world.b.inside(|| TcpListener::bind((B, 5001)))?;
+        let receiver = scope.spawn(move || {
+            let (mut stream, _) = listener.accept()?;
+            io::copy(&mut stream, &mut io::sink())
+        });
+        let started = cwnd_router::linux::monotonic();
+        world.a.inside(|| {
+            let mut stream = TcpStream::connect((B, 5001))?;
+            stream.write_all(&vec![0; bytes])
+        })?;
+        let received = receiver.join().expect("no panic")?;
+        assert_eq!(received, bytes as u64);
+        Ok(Wall::from_nanos(cwnd_router::linux::monotonic().since(started).0))
+    })
+}
+
+#[test]
+fn a_transfer_takes_what_its_bytes_take_at_the_rate() {
+    let name = "a_transfer_takes_what_its_bytes_take_at_the_rate";
+    let config = both_ways(Rate::from_mbit(20), Duration::from_millis(10), "codel");
+    let Some(world) = World::new(name, config) else { return };
+    let bytes = 4_000_000;
+    let took = transfer(&world, bytes).expect("the transfer works").as_secs_f64();
+    let report = world.end();
+    // 1500 B on the line carry 1448 B; a handshake and the slow start come on top.
+    let least = bytes as f64 * 8.0 / 20e6 * 1500.0 / 1448.0;
+    assert!(took > least && took < least + 0.5, "{took} s, {least} s at least");
+    let there = &report.directions[0];
+    assert!(there.total.delivered_bytes as f64 > bytes as f64 * 1500.0 / 1448.0);
+    assert_eq!(there.total.largest, 1500, "offloads are off");
+    assert_eq!(there.total.malformed, 0);
+    assert_eq!(
+        there.total.arrived,
+        there.total.delivered + there.total.drops.iter().sum::<u64>() + there.held
+    );
+}
