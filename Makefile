@@ -101,6 +101,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd schema > $(VENV)/generated && mv $(VENV)/generated schema/scenario.schema.json
 	$(BIN)/cwnd reference > $(VENV)/generated && mv $(VENV)/generated docs/scenario-reference.md
 	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
+	$(BIN)/cwnd plot $(VENV)/docs/abe-codel-pie > $(VENV)/generated
 	cp $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/abe_readings.py

@@ -123,7 +123,9 @@ class Run:
 
         `pcap` is a directory of capture files on the same disk, which moves into the result.
         """
-        return store.save(self, directory, plots=plots, pcap=pcap)
+        from cwnd.plots import write_all
+
+        return store.save(self, directory, draw=write_all if plots else None, pcap=pcap)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:

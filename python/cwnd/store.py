@@ -53,11 +53,16 @@ _SYNCS = 16
 
 
 def save(
-    run: Run, directory: str | os.PathLike[str], *, plots: bool, pcap: Path | None = None
+    run: Run,
+    directory: str | os.PathLike[str],
+    *,
+    draw: Callable[[Run, Path], object] | None,
+    pcap: Path | None = None,
 ) -> Path:
     """Writes a result; one that is there is replaced when the new one is complete.
 
-    `pcap` is a directory of capture files beside it, which moves into the result.
+    `draw` writes figures of it into a directory. `pcap` is a directory of capture files beside it,
+    which moves into the result.
     """
     target = Path(directory)
     try:
@@ -65,10 +70,8 @@ def save(
             _write(run, place)
             if pcap is not None:
                 pcap.rename(place / PCAP)
-            if plots:
-                from cwnd.plots import write_all
-
-                write_all(run, place / PLOTS)
+            if draw is not None:
+                draw(run, place / PLOTS)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target

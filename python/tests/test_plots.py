@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
@@ -127,8 +129,57 @@ def test_figures_are_written_as_png_and_svg(sweep: cwnd.Run, tmp_path: Path):
             assert b"NewReno+ABE" in content
 
 
-def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run):
+def test_a_command_paints_the_same_figures_for_a_first_look(sweep: cwnd.Run, tmp_path: Path):
+    files = plots.write_quick(sweep, tmp_path / "plots")
+
+    assert {file.name for file in files} == {"sweep.svg", "windows.svg", "qdelay.svg"}
+    for file in files:
+        texts = {(text.text or "").strip() for text in ET.parse(file).findall(".//{*}text")}
+        shown = plots.describe(sweep, file.stem)
+        names = {shown.x_label, shown.y_label}
+        for panel in shown.panels:
+            names |= {panel.title, panel.x_label, *panel.y_label.split("\n")}
+            names |= {line.label for line in panel.lines if line.label}
+        assert names - {""} <= texts
+
+
+def test_both_painters_draw_the_same_points(sweep: cwnd.Run, tmp_path: Path):
+    (goodput, *_) = plots.describe(sweep, "sweep").panels
+    by_matplotlib = sweep.plot("sweep").axes[0]
+    for line, drawn in zip(goodput.lines, by_matplotlib.containers, strict=True):
+        assert list(drawn.lines[0].get_ydata()) == list(line.y)
+    plots.write_quick(sweep, tmp_path)
+    paths = [
+        [tuple(map(float, pair.split(","))) for pair in path.get("points", "").split()]
+        for path in ET.parse(tmp_path / "sweep.svg").findall(".//{*}polyline")
+        if path.get("stroke") == goodput.lines[0].colour
+    ]
+    # The first line of its colour that is as long as the data; the first line has no dashes.
+    drawn_quick = next(path for path in paths if len(path) == len(goodput.lines[0].x) > 2)
+    for (x0, y0), (x1, y1), (x, y), i in (
+        (drawn_quick[0], drawn_quick[-1], point, i) for i, point in enumerate(drawn_quick)
+    ):
+        xs, ys = goodput.lines[0].x, goodput.lines[0].y
+        assert (x - x0) / (x1 - x0) == pytest.approx((xs[i] - xs[0]) / (xs[-1] - xs[0]), abs=1e-3)
+        assert (y - y0) / (y1 - y0) == pytest.approx((ys[i] - ys[0]) / (ys[-1] - ys[0]), abs=0.02)
+
+
+def test_a_command_that_simulates_does_not_import_matplotlib(scenarios: Path, tmp_path: Path):
+    code = (
+        "import sys; from cwnd.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: print('matplotlib' in sys.modules, 'numpy' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, "run", str(scenarios / "short.toml"), "-o", "out", "-q"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False False"
+    assert (tmp_path / "out/plots/timeseries.svg").stat().st_size > 0
+
+
+def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run, tmp_path: Path):
     assert style.svg(sweep.plot()) == style.svg(sweep.plot())
+    one, other = plots.write_quick(sweep, tmp_path / "1"), plots.write_quick(sweep, tmp_path / "2")
+    assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
 
 
 def test_the_users_own_style_changes_nothing(sweep: cwnd.Run):

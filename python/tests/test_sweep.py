@@ -255,7 +255,7 @@ def test_a_sweep_ends_with_table_and_picture(cli: Cli):
     assert answer.code == 0
     assert "NewReno+ABE" in answer.out
     assert "18 cells in" in answer.out
-    assert (cli.directory / "out/sweep/plots/sweep.png").exists()
+    assert (cli.directory / "out/sweep/plots/sweep.svg").exists()
     summary = pl.read_csv(cli.directory / "out/sweep/summary.csv")
     assert summary.height == 6
     assert cli("plot", "out/sweep", "--kind", "sweep").code == 0

@@ -4,21 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 10] = [
+const DOORS: [(&str, &[&str]); 11] = [
     ("units", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
     ("trace", &["units"]),
     ("wire", &["units"]),
+    ("picture", &[]),
     ("tcp", &["units", "cc"]),
     ("scenario", &["units", "cc", "aqm", "tcp"]),
     ("sim", &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario"]),
     ("router", &["units", "aqm", "trace", "wire", "scenario", "sim"]),
-    ("bindings", &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "sim", "router"]),
+    (
+        "bindings",
+        &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "sim", "router", "picture"],
+    ),
 ];
 
 /// Crates without clock, thread, file or environment.
-const PURE: [&str; 8] = ["units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "sim"];
+const PURE: [&str; 9] =
+    ["units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "sim", "picture"];
 
 /// What a pure crate does not mention.
 const IMPURE: [&str; 10] = [

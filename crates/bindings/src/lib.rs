@@ -2,6 +2,7 @@
 
 mod capture;
 mod error;
+mod picture;
 mod run;
 mod scenario;
 mod table;
@@ -15,6 +16,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
+    #[pymodule_export]
+    use crate::picture::draw_svg;
     #[pymodule_export]
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]

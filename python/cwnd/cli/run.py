@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from cwnd.cli import lean, output
+from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(
         threads: Runs at a time; all cores if not given. It never changes the result.
         check: Simulate everything twice and compare every event and random draw; the manifest gets
             the hashes of all steps, to compare builds and machines by.
-        plots: Draw the figures.
+        plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
         quiet: No progress and no table: only warnings, and where the result is.
@@ -85,7 +85,7 @@ def run(
                     spool=scratch,
                     meanwhile=_import_plots if plots else None,
                 )
-            result.save(target, plots=plots, pcap=place)
+            store.save(result, target, draw=_draw if plots else None, pcap=place)
         if json:
             documents.append(_document(result, target))
         else:
@@ -102,8 +102,13 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
 
 
 def _import_plots() -> None:
-    lean.import_matplotlib()
     import_module("cwnd.plots")
+
+
+def _draw(result: Run, place: Path) -> None:
+    from cwnd.plots import write_quick
+
+    write_quick(result, place)
 
 
 def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from cwnd.cli import lean, output
+from cwnd.cli import output
 from cwnd.cli.run import OUT, plot_files, show_tables
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def fill(
         on: "ray" computes on Ray: on the cluster of which this machine is a node, or in processes
             of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
         replan: Remove runs of another scenario or version that are in the directory.
-        plots: Draw the figures.
+        plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
@@ -81,10 +81,9 @@ def fill(
     if result is None and filled.missing < filled.dataset.info.cells:
         result = store.load(target)
     if result is not None and plots and part is None:
-        from cwnd.plots import write_all
+        from cwnd.plots import write_quick
 
-        lean.import_matplotlib()
-        write_all(result, target / store.PLOTS)
+        write_quick(result, target / store.PLOTS)
     if json:
         output.document(_document(filled, result, target))
     else:

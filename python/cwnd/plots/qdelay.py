@@ -6,17 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 import polars as pl
-from matplotlib.ticker import FuncFormatter
 
 from cwnd.errors import InputError
 from cwnd.metrics import main_link
-from cwnd.plots import style
+from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, points_of, title
+from cwnd.plots.picture import Line, Panel, Picture
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from cwnd.results import Run
 
 #: Shorter delays are drawn at the left edge: no wait at all has no place on a logarithmic axis.
@@ -25,25 +22,29 @@ _COLUMNS = 3
 _MAX_PANELS = 24
 
 
-def qdelay_cdf(run: Run, *, link: str | None = None) -> Figure:
+def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
     """Cumulative distribution over all packets of all seeds, a panel for each point."""
     link, histogram = packets_of(run, link)
     layout, points, columns = panels_of(run)
     rows = math.ceil(len(points) / columns)
-    with style.styled():
-        single = len(points) == 1
-        figure = style.figure(2.6 if single else 0.7 + 1.6 * rows, 4.5 if single else style.WIDTH)
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        panels = list(grid.flat)
-        for panel, point in zip(panels, points, strict=False):
-            _draw(panel, at(histogram, point), layout)
-            panel.set_title(title(point, run.axes))
-        for panel in panels[len(points) :]:
-            panel.set_visible(False)
-        figure.supxlabel(f"Queueing delay of {link} (ms)")
-        figure.supylabel("Fraction of packets")
-        style.legend(figure, panels[: len(points)])
-    return figure
+    single = len(points) == 1
+    return Picture(
+        [
+            Panel(
+                _lines(at(histogram, point), layout),
+                title=title(point, run.axes),
+                x_log=True,
+                x_limits=(SHORTEST_MS, None),
+                y_limits=(0, 1),
+            )
+            for point in points
+        ],
+        height=2.6 if single else 0.7 + 1.6 * rows,
+        width=4.5 if single else look.WIDTH,
+        columns=columns,
+        x_label=f"Queueing delay of {link} (ms)",
+        y_label="Fraction of packets",
+    )
 
 
 def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:
@@ -77,9 +78,8 @@ def distribution(histogram: pl.DataFrame) -> tuple[list[float], list[float]]:
     return [delay[0], *delay], [0.0, *part]
 
 
-def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> None:
-    panel.set_xscale("log")
-    panel.set_ylim(0, 1)
+def _lines(histogram: pl.DataFrame, layout: Layout) -> list[Line]:
+    lines = []
     for index, label in enumerate(layout.line_labels()):
         mine = histogram
         if layout.lines is not None:
@@ -87,8 +87,14 @@ def _draw(panel: Axes, histogram: pl.DataFrame, layout: Layout) -> None:
         if mine.is_empty():
             continue
         delay, part = distribution(mine)
-        look = style.line(index)
-        look["label"] = layout.line_name(label)
-        panel.plot(delay, part, drawstyle="steps-post", **look)
-    panel.set_xlim(left=SHORTEST_MS)
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        lines.append(
+            Line(
+                delay,
+                part,
+                colour=look.colour(index),
+                dashes=look.dashes(index),
+                steps=True,
+                label=layout.line_name(label),
+            )
+        )
+    return lines

@@ -1,4 +1,4 @@
-"""How figures look: for print, for grey, and for readers who do not see all colours."""
+"""Figures by matplotlib: how they look, and their files."""
 
 from __future__ import annotations
 
@@ -11,25 +11,21 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from cwnd.plots.look import COLOURS, MARKERS, WIDTH, colour
+from cwnd.plots.look import DASHES as _LENGTHS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-#: Width of a figure over both columns of a paper, in inches.
-WIDTH = 7.16
+__all__ = ["COLOURS", "DASHES", "MARKERS", "WIDTH", "colour"]
+
 #: Resolution of the PNG.
 DPI = 200
 #: The unit of the SVG is the point.
 _SVG_DPI = 72
-
-# The palette of Okabe & Ito, ordered so that neighbours differ in lightness too.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
-# Dashes and markers tell the lines apart in grey; there are fewer dashes than colours, so that
-# a colour that comes again has other dashes.
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 _RC: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -93,9 +89,13 @@ def figure(height: float, width: float = WIDTH) -> NotebookFigure:
     return new
 
 
-def colour(index: int) -> str:
-    """The colour of the line with this index."""
-    return COLOURS[index % len(COLOURS)]
+def dashes(lengths: tuple[float, ...]) -> Any:
+    """A style of line from the lengths of its dashes and gaps."""
+    return (0, lengths) if lengths else "-"
+
+
+#: The styles of lines, in the order of `look.DASHES`.
+DASHES = tuple(dashes(lengths) for lengths in _LENGTHS)
 
 
 def line(index: int) -> dict[str, Any]:

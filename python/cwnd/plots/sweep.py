@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
 from cwnd.metrics import metric, summarise
-from cwnd.plots import style
+from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, human, title
+from cwnd.plots.picture import Line, Panel, Picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cwnd.metrics import Metric
     from cwnd.results import Run
@@ -51,7 +50,7 @@ def sweep(
     x: str | None = None,
     lines: str | None = None,
     link: str | None = None,
-) -> Figure:
+) -> Picture:
     """A grid: a row for each metric, a column for each point of the axes that are left.
 
     Args:
@@ -68,22 +67,22 @@ def sweep(
         raise InputError(
             f"{len(panels)} columns of panels do not fit a page; choose --x and --lines"
         )
-    with style.styled():
-        narrow = len(panels) == 1
-        figure = style.figure(0.75 + 1.6 * len(chosen), 4.5 if narrow else style.WIDTH)
-        grid = figure.subplots(len(chosen), len(panels), sharex=True, sharey="row", squeeze=False)
-        for row, shown in zip(grid, chosen, strict=True):
-            for panel, point in zip(row, panels, strict=True):
-                _draw(panel, at(summary, point), layout, shown)
-            row[0].set_ylabel(shown.axis_label.replace(", ", ",\n", 1))
-            _limit(row[0])
-        for panel, point in zip(grid[0], panels, strict=True):
-            panel.set_title(title(point, run.axes))
-        for panel in grid[-1]:
-            panel.set_xlabel(x_label(layout, summary))
-        style.legend(figure, list(grid.flat))
-        figure.align_ylabels()
-    return figure
+    drawn = []
+    for metric_row, shown in enumerate(chosen):
+        row = [_panel(at(summary, point), content, shown) for point in panels]
+        for panel, point in zip(row, panels, strict=True):
+            panel.title = title(point, run.axes) if metric_row == 0 else ""
+            panel.x_label = x_label(layout, summary) if shown is chosen[-1] else ""
+            panel.y_limits = (_bottom(row[0]), None)
+        row[0].y_label = shown.axis_label.replace(", ", ",\n", 1)
+        drawn += row
+    return Picture(
+        drawn,
+        height=0.75 + 1.6 * len(chosen),
+        width=4.5 if len(panels) == 1 else look.WIDTH,
+        columns=len(panels),
+        shared_y="row",
+    )
 
 
 def prepare(
@@ -117,46 +116,61 @@ def _by(layout: Layout) -> list[str]:
     return by + ([layout.x.value_column] if layout.x.value_column is not None else [])
 
 
-def _draw(panel: Axes, summary: pl.DataFrame, layout: Layout, shown: Metric) -> None:
+def _panel(summary: pl.DataFrame, content: Content, shown: Metric) -> Panel:
+    layout = content.layout
     assert layout.x is not None
     labels = layout.line_labels()
+    lines = []
     for index, label in enumerate(labels):
         mine = summary
         if layout.lines is not None:
             mine = at(summary, {layout.lines.column: label or ""})
         mine = mine.drop_nulls(shown.column)
-        mean = [value * shown.scale for value in mine[shown.column]]
-        # No interval below two seeds.
-        width = [(value or 0.0) * shown.scale for value in mine[f"{shown.column}_ci95"]]
-        look = style.points(index)
         if layout.x.value_column is None:
             shift = SPREAD * ((index + 0.5) / len(labels) - 0.5)
             xs = [layout.x.labels.index(name) + shift for name in mine[layout.x.column]]
-            look["linestyle"] = "none"
         else:
             unit_values = mine[layout.x.value_column].to_list()
             _, factor = human(layout.x.unit, summary[layout.x.value_column].to_list())
             shift = NUDGE * (index - (len(labels) - 1) / 2)
             span = max(unit_values, default=0.0) - min(unit_values, default=0.0)
             xs = [(value + shift * span) * factor for value in unit_values]
-        panel.errorbar(xs, mean, yerr=width, label=layout.line_name(label), clip_on=False, **look)
+        lines.append(
+            Line(
+                xs,
+                [value * shown.scale for value in mine[shown.column]],
+                colour=look.colour(index),
+                dashes=look.dashes(index),
+                marker=look.marker(index),
+                joined=layout.x.value_column is not None,
+                label=layout.line_name(label),
+                # No interval below two seeds.
+                half_widths=[(v or 0.0) * shown.scale for v in mine[f"{shown.column}_ci95"]],
+            )
+        )
+    panel = Panel(lines)
     if layout.x.value_column is None:
-        panel.set_xticks(range(len(layout.x.labels)), layout.x.labels)
-        panel.set_xlim(-0.5, len(layout.x.labels) - 0.5)
-        panel.grid(visible=False, axis="x")
-        return
+        panel.ticks = list(enumerate(layout.x.labels))
+        panel.x_limits = (-0.5, len(layout.x.labels) - 0.5)
+        panel.x_grid = False
+        return panel
     values = summary[layout.x.value_column].unique().sort().to_list()
     _, factor = human(layout.x.unit, values)
-    if is_logarithmic(values):
-        panel.set_xscale("log")
+    panel.x_log = is_logarithmic(values)
     if len(values) <= MAX_TICKS:
-        panel.set_xticks([v * factor for v in values], [f"{v * factor:g}" for v in values])
-        panel.minorticks_off()
+        panel.ticks = [(v * factor, f"{v * factor:g}") for v in values]
+    return panel
 
 
-def _limit(panel: Axes) -> None:
-    if shows_zero(panel.dataLim.y0, panel.dataLim.y1):
-        panel.set_ylim(bottom=0)
+def _bottom(panel: Panel) -> float | None:
+    ends = [
+        y + sign * half
+        for line in panel.lines
+        for y, half in zip(line.y, line.half_widths or (), strict=True)
+        if y is not None
+        for sign in (-1, 1)
+    ]
+    return 0.0 if ends and shows_zero(min(ends), max(ends)) else None
 
 
 def is_logarithmic(values: Sequence[float]) -> bool:

@@ -10,14 +10,12 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.metrics import main_link
-from cwnd.plots import style
+from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, points_of, title
+from cwnd.plots.picture import Line, Panel, Picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from cwnd.results import Run
 
@@ -40,7 +38,7 @@ def timeseries(
     at_point: dict[str, str] | None = None,
     seed: int | None = None,
     link: str | None = None,
-) -> Figure:
+) -> Picture:
     """Congestion window with ssthresh, smoothed RTT and queueing delay of one run.
 
     Args:
@@ -57,29 +55,45 @@ def timeseries(
         raise InputError('this result has no time series: its scenario has `sample = "none"`')
     link = link if link is not None else main_link(run)
     queue = shown.links.filter(pl.col("link") == link)
-    with style.styled():
-        figure = style.figure(4.6)
-        window, rtt, delay = figure.subplots(3, 1, sharex=True, height_ratios=(1.5, 1, 1))
-        _draw_windows(window, flows)
-        _draw(rtt, flows, pl.col("srtt_us") / 1e3)
-        delay.plot(queue["time_s"], queue["sojourn_us"] / 1e3, color=style.colour(0), lw=0.8)
-        window.set_ylabel("Window (packets)")
-        rtt.set_ylabel("Smoothed RTT (ms)")
-        delay.set_ylabel(f"Queueing delay\nof {link} (ms)")
-        delay.set_xlabel("Time (s)")
-        for panel in (window, delay):
-            panel.set_ylim(bottom=0)
-        for panel in (window, rtt, delay):
-            panel.margins(x=0)
-        many = ": median and middle 80 % of flows" if shown.many else ""
-        window.set_title(f"{shown.name}{many}", loc="left")
-        if len(window.lines) > _BESIDE_TITLE:
-            style.legend(figure, [window])
-        elif len(window.lines) > 1:
-            beside = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
-            window.legend(ncols=_BESIDE_TITLE, **beside)
-        figure.align_ylabels()
-    return figure
+    single = flows["flow_id"].n_unique() == 1
+    windows = _lines(flows, pl.col("snd_cwnd_pkts"))
+    if single:
+        windows[0].label = "cwnd"
+        windows.append(_threshold(flows))
+    times = _lines(flows, pl.col("srtt_us") / 1e3)
+    for line in times:
+        line.label = None
+    delay = Line(
+        queue["time_s"].to_list(),
+        (queue["sojourn_us"] / 1e3).to_list(),
+        colour=look.colour(0),
+        width=0.8,
+    )
+    many = ": median and middle 80 % of flows" if shown.many else ""
+    return Picture(
+        [
+            Panel(
+                windows,
+                title=f"{shown.name}{many}",
+                title_left=True,
+                y_label="Window (packets)",
+                y_limits=(0, None),
+                x_tight=True,
+            ),
+            Panel(times, y_label="Smoothed RTT (ms)", x_tight=True),
+            Panel(
+                [delay],
+                x_label="Time (s)",
+                y_label=f"Queueing delay\nof {link} (ms)",
+                y_limits=(0, None),
+                x_tight=True,
+            ),
+        ],
+        height=4.6,
+        heights=(1.5, 1, 1),
+        shared_y="row",
+        legend_above=len(windows) > _BESIDE_TITLE,
+    )
 
 
 @dataclass(frozen=True)
@@ -107,30 +121,36 @@ class Curve:
     frame: pl.DataFrame
 
 
-def overview(run: Run, *, seed: int | None = None) -> Figure:
+def overview(run: Run, *, seed: int | None = None) -> Picture:
     """The windows at all points of a sweep, in small panels with the same axes."""
     layout, shown, columns = window_panels(run)
-    rows = math.ceil(len(shown) / columns)
     series = windows_at(run, shown, seed)
-    with style.styled():
-        figure = style.figure(0.6 + 1.55 * rows)
-        grid = figure.subplots(rows, columns, sharex=True, sharey="col", squeeze=False)
-        drawn: list[list[float]] = [[] for _ in range(columns)]
-        for place, (panel, point) in enumerate(zip(grid.flat, shown, strict=False)):
-            for curve in mean_windows(at(series, point), layout):
-                look = {"color": style.colour(curve.index), "lw": 0.8, "label": curve.label}
-                panel.plot(curve.frame["time_s"], curve.frame["value"], **look)
-                drawn[place % columns] += curve.frame["value"].to_list()
-            panel.set_title(title(point, run.axes))
-            panel.margins(x=0)
-        for panel, windows in zip(grid[0], drawn, strict=True):
-            panel.set_ylim(0, window_top(windows))
-        for panel in list(grid.flat)[len(shown) :]:
-            panel.set_visible(False)
-        figure.supylabel(window_label(run))
-        figure.supxlabel("Time (s)")
-        style.legend(figure, list(grid.flat)[: len(shown)])
-    return figure
+    panels = []
+    for point in shown:
+        lines = [
+            Line(
+                curve.frame["time_s"].to_list(),
+                curve.frame["value"].to_list(),
+                colour=look.colour(curve.index),
+                width=0.8,
+                label=curve.label,
+            )
+            for curve in mean_windows(at(series, point), layout)
+        ]
+        panels.append(Panel(lines, title=title(point, run.axes), x_tight=True))
+    for column in range(columns):
+        below = panels[column::columns]
+        drawn = [y for panel in below for line in panel.lines for y in line.y if y is not None]
+        for panel in below:
+            panel.y_limits = (0, window_top(drawn))
+    return Picture(
+        panels,
+        height=0.6 + 1.55 * math.ceil(len(shown) / columns),
+        columns=columns,
+        x_label="Time (s)",
+        y_label=window_label(run),
+        shared_y="col",
+    )
 
 
 def window_panels(run: Run) -> tuple[Layout, list[dict[str, str]], int]:
@@ -214,27 +234,34 @@ def _name(run: Run, row: dict[str, Any]) -> str:
     return f"{name} (seed {row['seed']})" if len(run.manifest.seeds) > 1 else name
 
 
-def _draw_windows(panel: Axes, flows: pl.DataFrame) -> None:
-    _draw(panel, flows, pl.col("snd_cwnd_pkts"))
-    if flows["flow_id"].n_unique() > 1:
-        return
+def _threshold(flows: pl.DataFrame) -> Line:
     seen = thresholds_in_sight(flows)
-    look = {"color": style.colour(3), "linestyle": style.DASHES[1], "lw": 0.9}
-    panel.lines[0].set_label("cwnd")
-    panel.plot(seen["time_s"], seen["value"], label="ssthresh", **look)
+    return Line(
+        seen["time_s"].to_list(),
+        seen["value"].to_list(),
+        colour=look.colour(3),
+        width=0.9,
+        dashes=look.dashes(1),
+        label="ssthresh",
+    )
 
 
-def _draw(panel: Axes, flows: pl.DataFrame, value: pl.Expr) -> None:
+def _lines(flows: pl.DataFrame, value: pl.Expr) -> list[Line]:
+    lines = []
     for curve in curves(flows, value):
-        frame, colour = curve.frame, style.colour(curve.index)
-        if "low" not in frame.columns:
-            panel.plot(frame["time_s"], frame["value"], color=colour, lw=0.9, label=curve.label)
-            continue
-        panel.fill_between(
-            frame["time_s"], frame["low"], frame["high"], color=colour, alpha=0.25, lw=0
+        frame = curve.frame
+        line = Line(
+            frame["time_s"].to_list(),
+            frame["value"].to_list(),
+            colour=look.colour(curve.index),
+            width=0.9,
+            label=curve.label,
         )
-        look = style.line(curve.index)
-        panel.plot(frame["time_s"], frame["value"], **look, lw=0.9, label=curve.label)
+        if "low" in frame.columns:
+            line.band = (frame["low"].to_list(), frame["high"].to_list())
+            line.dashes = look.dashes(curve.index)
+        lines.append(line)
+    return lines
 
 
 def thresholds_in_sight(flows: pl.DataFrame) -> pl.DataFrame:

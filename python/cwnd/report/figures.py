@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
 from cwnd.metrics import METRICS
-from cwnd.plots import style
+from cwnd.plots import look
 from cwnd.plots.layout import at, human, title
 from cwnd.plots.qdelay import SHORTEST_MS, distribution, packets_of, panels_of
 from cwnd.plots.sweep import (
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from cwnd.plots.layout import Layout
     from cwnd.results import Run
 
-#: The dashes of `cwnd.plots.style.DASHES`, in pixels, in its order.
+#: The dashes of `cwnd.plots.look.DASHES`, in pixels, in its order.
 DASHES = ("solid", "8px,3px", "2px,2px", "8px,3px,2px,3px")
-#: The markers of `cwnd.plots.style.MARKERS`, in its order.
+#: The markers of `cwnd.plots.look.MARKERS`, in its order.
 _MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
 #: Steps that a distribution is drawn with.
 _STEPS = 400
@@ -133,7 +133,7 @@ def line(name: str, index: int, x: Sequence[Any], y: Sequence[Any], **more: Any)
 
 def colour(index: int) -> str:
     """The name of the colour of the line with this index."""
-    return f"@{index % len(style.COLOURS)}"
+    return f"@{index % len(look.COLOURS)}"
 
 
 def dash(index: int) -> str:

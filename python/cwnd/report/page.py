@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cwnd.metrics import main_link
-from cwnd.plots import style
+from cwnd.plots import look
 from cwnd.report import scenario, series, tables
 from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
 from cwnd.table import group_sheet, result_sheet
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.table import Sheet
 
-#: The colours of the lines on a dark page, in the order of `cwnd.plots.style.COLOURS`: the same
+#: The colours of the lines on a dark page, in the order of `cwnd.plots.look.COLOURS`: the same
 #: hues, light enough to be seen.
 _DARK_COLOURS = ("#56A9E8", "#F0B23C", "#2CC295", "#F58447", "#A5D8F7", "#E6A6CB", "#F2F2F2")
 _CHROME = {
@@ -166,7 +166,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _palette(name: str) -> dict[str, str]:
-    lines = style.COLOURS if name == "light" else _DARK_COLOURS
+    lines = look.COLOURS if name == "light" else _DARK_COLOURS
     return {**_CHROME[name], **{str(index): colour for index, colour in enumerate(lines)}}
 
 

@@ -1,0 +1,197 @@
+//! What is on a picture, read back from the document.
+
+use cwnd_picture::{Line, Marker, Panel, Picture, Shared, colour, svg};
+use roxmltree::{Document, Node};
+
+/// Units of the document in a point.
+const UNITS: f64 = 10.0;
+
+fn line(x: &[f64], y: &[f64]) -> Line {
+    Line {
+        x: x.to_vec(),
+        y: y.iter().copied().map(Some).collect(),
+        colour: colour("#0072B2").expect("a colour"),
+        width: 1.0,
+        dashes: vec![],
+        joined: true,
+        steps: false,
+        marker: None,
+        label: None,
+        half_widths: None,
+        band: None,
+    }
+}
+
+fn panel(lines: Vec<Line>) -> Panel {
+    Panel {
+        title: String::new(),
+        title_left: false,
+        x_label: String::new(),
+        y_label: String::new(),
+        x_log: false,
+        x_tight: true,
+        x_limits: (None, None),
+        y_limits: (None, None),
+        ticks: None,
+        x_grid: true,
+        lines,
+    }
+}
+
+fn picture(columns: usize, panels: Vec<Panel>) -> Picture {
+    Picture {
+        width_pt: 500.0,
+        height_pt: 300.0,
+        columns,
+        heights: vec![],
+        panels,
+        x_label: "Time (s)".to_owned(),
+        y_label: "Window".to_owned(),
+        shared_x: Shared::All,
+        shared_y: Shared::All,
+        legend_above: true,
+    }
+}
+
+fn drawn(picture: &Picture) -> String {
+    svg(picture).expect("drawing in memory does not fail")
+}
+
+fn texts<'a>(document: &'a Document) -> Vec<&'a str> {
+    document
+        .descendants()
+        .filter(|n| n.has_tag_name("text"))
+        .filter_map(|n| n.text())
+        .map(str::trim)
+        .collect()
+}
+
+/// The corners of the polylines of a colour, in points.
+fn paths(document: &Document, stroke: &str) -> Vec<Vec<(f64, f64)>> {
+    let corners = |node: Node| {
+        let points = node.attribute("points").unwrap_or_default();
+        let of = |pair: &str| {
+            let (x, y) = pair.split_once(',').expect("two numbers");
+            (
+                x.parse::<f64>().expect("a number") / UNITS,
+                y.parse::<f64>().expect("a number") / UNITS,
+            )
+        };
+        points.split_whitespace().map(of).collect()
+    };
+    let all = document.descendants().filter(|n| n.has_tag_name("polyline"));
+    all.filter(|n| n.attribute("stroke") == Some(stroke)).map(corners).collect()
+}
+
+#[test]
+fn a_line_is_as_straight_on_paper_as_its_numbers() {
+    let text = drawn(&picture(1, vec![panel(vec![line(&[0.0, 1.0, 4.0], &[0.0, 2.0, 8.0])])]));
+    let document = Document::parse(&text).expect("XML");
+    let [path] = &paths(&document, "#0072B2")[..] else { panic!("one line") };
+    let [(x0, y0), (x1, y1), (x2, y2)] = path[..] else { panic!("three points") };
+    assert!(x0 < x1 && x1 < x2 && y0 > y1 && y1 > y2);
+    // A quarter of the way, both ways; a unit is a tenth of a point.
+    assert!(((x1 - x0) / (x2 - x0) - 0.25).abs() < 1e-3);
+    assert!(((y0 - y1) / (y0 - y2) - 0.25).abs() < 1e-3);
+    assert_eq!(document.root_element().attribute("width"), Some("500pt"));
+}
+
+#[test]
+fn axes_have_labels_with_their_marks_and_their_legend() {
+    let mut one = line(&[0.0, 100.0], &[0.0, 50.0]);
+    let mut other = line(&[0.0, 100.0], &[10.0, 40.0]);
+    one.label = Some("CUBIC & <ABE>".to_owned());
+    other.label = Some("NewReno".to_owned());
+    let mut only = panel(vec![one, other]);
+    only.title = "a title".to_owned();
+    only.y_label = "Queueing delay,\nmedian (ms)".to_owned();
+    let text = drawn(&picture(1, vec![only]));
+    let document = Document::parse(&text).expect("XML");
+    let seen = texts(&document);
+    for expected in [
+        "Time (s)",
+        "Window",
+        "a title",
+        "Queueing delay,",
+        "median (ms)",
+        "CUBIC & <ABE>",
+        "NewReno",
+        "0",
+        "20",
+        "40",
+    ] {
+        assert!(seen.contains(&expected), "{expected} is missing in {seen:?}");
+    }
+}
+
+#[test]
+fn one_line_needs_no_legend() {
+    let mut only = line(&[0.0, 1.0], &[0.0, 1.0]);
+    only.label = Some("alone".to_owned());
+    let text = drawn(&picture(1, vec![panel(vec![only])]));
+    assert!(!texts(&Document::parse(&text).expect("XML")).contains(&"alone"));
+}
+
+#[test]
+fn panels_that_share_an_axis_are_drawn_to_one_scale_and_marked_once() {
+    let panels = [10.0, 20.0].map(|top| panel(vec![line(&[0.0, 1.0], &[0.0, top])]));
+    let text = drawn(&picture(2, panels.to_vec()));
+    let document = Document::parse(&text).expect("XML");
+    let paths = paths(&document, "#0072B2");
+    let rise = |path: &[(f64, f64)]| path[0].1 - path[1].1;
+    assert!((rise(&paths[1]) / rise(&paths[0]) - 2.0).abs() < 0.01);
+    assert_eq!(texts(&document).iter().filter(|&&text| text == "20").count(), 1);
+}
+
+#[test]
+fn an_interval_reaches_as_far_as_it_says() {
+    let mut points = line(&[0.0, 1.0, 2.0], &[1.0, 2.0, 3.0]);
+    points.joined = false;
+    points.marker = Some(Marker::Square);
+    points.half_widths = Some(vec![0.0, 0.5, 0.0]);
+    let mut level = line(&[0.0, 2.0], &[1.5, 1.5]);
+    level.colour = colour("#E69F00").expect("a colour");
+    let text = drawn(&picture(1, vec![panel(vec![points, level])]));
+    let document = Document::parse(&text).expect("XML");
+    let interval = paths(&document, "#0072B2");
+    assert_eq!(interval.len(), 3, "a bar and two ends; points without an interval have none");
+    let below = paths(&document, "#E69F00")[0][0].1;
+    assert!((interval[0][0].1 - below).abs() < 0.11, "2 − 0.5 is where 1.5 is");
+    let squares = document.descendants().filter(|n| n.has_tag_name("polygon")).count();
+    assert_eq!(squares, 3);
+}
+
+#[test]
+fn decades_of_a_logarithmic_axis_have_the_same_length() {
+    let mut only = panel(vec![line(&[0.1, 1.0, 10.0, 100.0], &[0.0, 0.2, 0.5, 1.0])]);
+    only.x_log = true;
+    let text = drawn(&picture(1, vec![only]));
+    let path = &paths(&Document::parse(&text).expect("XML"), "#0072B2")[0];
+    let steps: Vec<f64> = path.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(steps.iter().all(|step| (step - steps[0]).abs() < 0.11), "{steps:?}");
+}
+
+#[test]
+fn nothing_leaves_its_panel_at_a_limit() {
+    let mut only = panel(vec![line(&[0.0, 1.0, 2.0], &[0.0, 100.0, 1.0])]);
+    only.y_limits = (Some(0.0), Some(2.0));
+    let text = drawn(&picture(1, vec![only]));
+    let document = Document::parse(&text).expect("XML");
+    let axis = paths(&document, "#000000")[0].iter().map(|p| p.1).fold(f64::MAX, f64::min);
+    for (_, y) in paths(&document, "#0072B2").concat() {
+        assert!(y >= axis - 0.11, "{y} is above {axis}");
+    }
+}
+
+#[test]
+fn pictures_of_nothing_are_pictures() {
+    for panels in [
+        vec![],
+        vec![panel(vec![])],
+        vec![panel(vec![line(&[], &[])])],
+        vec![panel(vec![line(&[1.0], &[1.0])])],
+    ] {
+        let text = drawn(&picture(1, panels));
+        assert!(Document::parse(&text).is_ok());
+    }
+}
