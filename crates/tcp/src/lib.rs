@@ -15,7 +15,7 @@ mod sender;
 mod vectors;
 
 pub use config::Config;
-pub use params::{FlightSize, Params, Recovery, RttArithmetic};
+pub use params::{EchoAtOne, FlightSize, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::{Receiver, ReceiverCounters};

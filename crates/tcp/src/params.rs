@@ -39,6 +39,18 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// What a sender does about an ECN-echo when its window cannot become smaller.
+    pub enum EchoAtOne {
+        /// It goes on with a segment a round trip (Linux).
+        Sends = "sends",
+        /// It sends the next segment when the retransmission timer has run from the echo (RFC 3168 § 6.1.2).
+        Waits = "waits",
+        /// It waits, and every echo in a row that finds exactly one segment, but the first, doubles the time (ns-2's tcp.cc, ecn).
+        BacksOff = "backs-off",
+    }
+}
+
 params! {
     /// What both ends of a connection do, apart from the congestion controller.
     pub struct Params {
@@ -122,6 +134,9 @@ params! {
         /// Nothing without `ecn_retransmissions`: then CWR would not go out, and the echo never end.
         #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
         pub ecn_in_loss: bool = false,
+        /// What follows an ECN-echo that finds a window of one segment.
+        #[source("RFC 3168 § 6.1.2: the timer MUST be waited for")]
+        pub ecn_at_one: EchoAtOne = EchoAtOne::Waits,
         /// Lower bound of the retransmission timeout.
         #[source("RFC 6298 § 2.4")]
         pub rto_min: Duration = Duration::from_secs(1),
@@ -164,6 +179,7 @@ params! {
                 ack_every: 1,
                 ecn_retransmissions: true,
                 ecn_in_loss: true,
+                ecn_at_one: EchoAtOne::BacksOff,
                 rto_min: Duration::from_millis(200),
                 rto_initial: Duration::from_secs(3),
                 rto_granularity: Duration::from_millis(100),
@@ -178,6 +194,7 @@ params! {
                 prr: true,
                 prr_rule: PrrRule::Linux,
                 prr_on_ecn: true,
+                ecn_at_one: EchoAtOne::Sends,
                 clock: Duration::from_micros(1),
                 ack_delay: Duration::from_millis(40),
                 ack_policy: AckPolicy::Linux,

@@ -178,8 +178,13 @@ def _ns2(row: Row) -> Table:
         },
     }
     if row.cells["tcp"].startswith("TCP/Linux/"):
-        # It comes down by rate halving, after losses and ECN-echoes.
-        flows["endpoint"] |= {"prr": True, "prr_rule": "halving", "prr_on_ecn": True}
+        # It comes down by rate halving, after losses and ECN-echoes, to two segments at the least.
+        flows["endpoint"] |= {
+            "prr": True,
+            "prr_rule": "halving",
+            "prr_on_ecn": True,
+            "ecn_at_one": "sends",
+        }
     if row.cells["start_mode"] == "uniform":
         flows["start"] = f"uniform(0 s, {row.cells['start_span_s']} s)"
     else:

@@ -1,11 +1,11 @@
 //! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
-use cwnd_cc::{AckSample, Controller as _, Signal};
+use cwnd_cc::{AckSample, Controller as _, Path, Signal};
 use cwnd_units::{Duration, Time};
 
 use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
-use crate::params::{FlightSize, Recovery};
+use crate::params::{EchoAtOne, FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::segment::{Flags, Segment};
 
@@ -62,32 +62,8 @@ impl Sender {
         let mut delivered = acked + newly_sacked;
         let mut exact_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
-
         if ece {
-            self.counters.ece_acks += 1;
-            // Departs from RFC 3168 § 6.1.2 where the window is one segment: the next one does not wait for the timer.
-            // Once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
-            let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
-            let answers = match self.recovery {
-                State::Open => ack > reduced,
-                State::Loss { .. } => self.obeys_echo_in_loss() && ack > self.ecn_recover,
-                State::Recovery(_) => false,
-            };
-            if self.config.params.ecn && answers {
-                let before = self.cc.window().cwnd;
-                let mut path = path;
-                if self.config.params.flight_size == FlightSize::Pipe {
-                    path.flight_size = path.flight_size.saturating_sub(acked);
-                }
-                self.cc.on_signal(&path, Signal::EcnEcho);
-                let params = &self.config.params;
-                if params.prr && params.prr_on_ecn {
-                    self.cwr = Some(Prr::new(params.prr_rule, before, self.config.mss));
-                }
-                self.counters.reductions_ecn += 1;
-                self.ecn_recover = self.high;
-                self.cwr_pending = true;
-            }
+            self.on_echo(&path, ack);
         }
 
         if acked > 0 {
@@ -106,7 +82,7 @@ impl Sender {
             if self.cwr.is_some() && ack > self.ecn_recover {
                 self.cwr = None;
             }
-            let frozen = ece && self.obeys_echo_in_loss();
+            let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
             self.on_new_ack(now, acked);
             if self.config.params.grow_on_exit {
                 path.phase = self.phase();
@@ -119,6 +95,8 @@ impl Sender {
                 AckSample { acked_bytes: acked, rtt: measured, ece, feedback: segment.feedback };
             if !frozen {
                 self.cc.on_ack(&path, &sample);
+            } else if self.waits_at_one && self.in_flight() == 0 {
+                self.wait_at_one(now);
             }
         } else if !sack && self.high > self.una && !window_changed {
             self.on_duplicate(now);
@@ -138,6 +116,57 @@ impl Sender {
             self.update_prr(delivered, acked > 0 && !lost);
         }
         exact_rtt
+    }
+
+    /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
+    #[cold]
+    fn on_echo(&mut self, path: &Path, ack: u64) {
+        self.counters.ece_acks += 1;
+        self.waits_at_one = false;
+        let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
+        let answers = match self.recovery {
+            State::Open => ack > reduced,
+            State::Loss { .. } => self.obeys_echo_in_loss() && ack > self.ecn_recover,
+            State::Recovery(_) => false,
+        };
+        let params = &self.config.params;
+        if !params.ecn || !answers {
+            return;
+        }
+        let mss = self.config.mss;
+        let before = self.cc.window().cwnd;
+        let mut path = *path;
+        if params.flight_size == FlightSize::Pipe {
+            path.flight_size = path.flight_size.saturating_sub(ack - self.una);
+        }
+        self.cc.on_signal(&path, Signal::EcnEcho);
+        if params.prr && params.prr_on_ecn {
+            self.cwr = Some(Prr::new(params.prr_rule, before, mss));
+        }
+        self.counters.reductions_ecn += 1;
+        if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
+            self.waits_at_one = true;
+            // Whether it is for the segment that the last one let go.
+            let in_a_row = ack <= self.ecn_recover + mss;
+            self.echoes_at_one = match before {
+                _ if before > mss => 0,
+                _ if in_a_row => self.echoes_at_one + 1,
+                _ => 1,
+            };
+        }
+        self.ecn_recover = self.high;
+        self.cwr_pending = true;
+    }
+
+    /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
+    #[cold]
+    fn wait_at_one(&mut self, now: Time) {
+        let doublings = match self.config.params.ecn_at_one {
+            EchoAtOne::BacksOff => self.echoes_at_one.saturating_sub(1),
+            EchoAtOne::Sends | EchoAtOne::Waits => 0,
+        };
+        let policy = self.config.rto;
+        self.pace_until = now + policy.timeout(self.rto(), doublings);
     }
 
     /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.

@@ -62,11 +62,15 @@ pub struct Sender {
     timed: Option<(u64, Time)>,
     /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
     backoff: u32,
+    /// Whether the last ECN-echo found a window of one segment, and is waited for.
+    waits_at_one: bool,
+    /// ECN-echoes in a row that found a window of one segment.
+    echoes_at_one: u32,
     /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
     expired: u32,
     /// When the retransmission timer expires; `Time::NEVER` when it is off.
     rto_deadline: Time,
-    /// Before this no paced segment may go.
+    /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
     pace_until: Time,
     /// Whether that is why nothing more went out.
     pacing_holds: bool,
@@ -177,6 +181,8 @@ impl Sender {
             rtt,
             timed: None,
             backoff: 0,
+            waits_at_one: false,
+            echoes_at_one: 0,
             expired: 0,
             rto_deadline: Time::NEVER,
             pace_until: Time::ZERO,
