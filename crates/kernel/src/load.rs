@@ -17,6 +17,8 @@ use crate::machine;
 pub enum Controller {
     /// Reno with ABE.
     AbeReno,
+    /// CUBIC with ABE.
+    AbeCubic,
 }
 
 impl Controller {
@@ -25,6 +27,7 @@ impl Controller {
     pub const fn name(self) -> &'static str {
         match self {
             Self::AbeReno => "abe_reno",
+            Self::AbeCubic => "abe_cubic",
         }
     }
 
@@ -33,6 +36,7 @@ impl Controller {
     pub const fn beta_ecn(self) -> &'static str {
         match self {
             Self::AbeReno => "0.8",
+            Self::AbeCubic => "0.85",
         }
     }
 
@@ -40,6 +44,7 @@ impl Controller {
     const fn object(self) -> &'static [u8] {
         match self {
             Self::AbeReno => include_bytes!("../bpf/objects/abe_reno.bpf.o"),
+            Self::AbeCubic => include_bytes!("../bpf/objects/abe_cubic.bpf.o"),
         }
     }
 }
