@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions lint lint-rust lint-python format fresh docs papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
+.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,12 +33,13 @@ build: $(VENV)/built ## Build the extension and the environment in .venv
 dev: $(VENV)/dev build ## The same with the tools that the tests need
 
 # Apart from everything else, which needs no libelf.
-KERNEL := cargo build --release --quiet --manifest-path crates/kernel/Cargo.toml --target-dir target/kernel
+KERNEL := --manifest-path crates/kernel/Cargo.toml --target-dir target/kernel
+HAVE_LIBELF := printf '\#include <libelf.h>\n\#include <zlib.h>\n' | cc -E -o /dev/null - 2>/dev/null
 
 kernel: $(VENV)/installed ## Build cwnd-kernel, which loads controllers into Linux, in .venv/bin
-	@printf '#include <libelf.h>\n#include <zlib.h>\n' | cc -E -o /dev/null - 2>/dev/null || { \
+	@$(HAVE_LIBELF) || { \
 		echo "error: libelf's headers are missing; apt install libelf-dev zlib1g-dev" >&2; exit 3; }
-	$(KERNEL)
+	cargo build --release --quiet $(KERNEL)
 	install -m 755 target/kernel/release/cwnd-kernel $(BIN)/cwnd-kernel
 
 $(VENV)/installed: pyproject.toml uv.lock
@@ -59,7 +60,7 @@ $(VENV)/dev: $(VENV)/installed
 	@touch $@
 
 # LONG=1 adds the long mode.
-test: lint test-rust test-python test-instructions $(if $(LONG),test-long) ## Run all tests and all linters
+test: lint test-rust test-python test-instructions test-kernel $(if $(LONG),test-long) ## Run all tests and all linters
 
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
@@ -75,11 +76,17 @@ test-instructions: $(VENV)/installed ## Check that no packet takes more instruct
 	cargo build --release --quiet --package cwnd-sim --example simulate
 	@$(BIN)/python benches/instructions.py $(ARGS)
 
+test-kernel: ## Test the controllers in this machine's kernel; as root, a minute of real time
+	@if $(HAVE_LIBELF); then cargo test --quiet $(KERNEL); \
+		else echo "skipped: test-kernel: libelf's headers are missing" >&2; fi
+
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
 lint-rust:
 	cargo fmt --all --check
+	cargo fmt --manifest-path crates/kernel/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@! $(HAVE_LIBELF) || cargo clippy $(KERNEL) --all-targets --quiet -- -D warnings
 
 lint-python: dev
 	$(BIN)/ruff check --quiet
@@ -88,6 +95,7 @@ lint-python: dev
 
 format: dev ## Format all code
 	cargo fmt --all
+	cargo fmt --manifest-path crates/kernel/Cargo.toml
 	$(BIN)/ruff check --quiet --fix
 	$(BIN)/ruff format --quiet
 

@@ -1,0 +1,111 @@
+//! Flows of the real kernel with our controllers, over a path that marks and drops.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::machine::{self, Held, run, unique};
+
+const CONTROLLERS: [&str; 2] = ["abe_reno", "abe_cubic"];
+
+fn count(event: &Value, what: &str) -> u64 {
+    event["counters"][what].as_u64().unwrap()
+}
+
+#[test]
+fn marks_are_answered_as_marks_and_drops_as_drops() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    for controller in CONTROLLERS {
+        let name = unique("cause");
+        let held = Held::new(controller, &name, &[]);
+        let marked = machine::flow(&name, "--seconds 4 --rtt-ms 30 --mark-above 20000");
+        let after_marks = held.now();
+        assert!(marked["marks"].as_u64().unwrap() >= 3, "{marked}");
+        assert!(count(&after_marks, "ecn") >= 3, "{controller}: {after_marks}");
+        assert!(count(&after_marks, "ecn") <= marked["marks"].as_u64().unwrap(), "{after_marks}");
+        assert_eq!(
+            count(&after_marks, "loss") + count(&after_marks, "loss_after_ecn"),
+            0,
+            "{after_marks}"
+        );
+
+        machine::flow(&name, "--seconds 4 --rtt-ms 30 --drop-above 30000");
+        let after_drops = held.end();
+        assert!(count(&after_drops, "loss") >= 3, "{controller}: {after_drops}");
+        assert_eq!(count(&after_drops, "ecn"), count(&after_marks, "ecn"), "{after_drops}");
+        assert_eq!((count(&after_drops, "opened"), count(&after_drops, "closed")), (2, 2));
+    }
+}
+
+#[test]
+fn a_loss_in_a_window_that_ecn_reduced_is_told_apart() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    for controller in CONTROLLERS {
+        let name = unique("both");
+        let held = Held::new(controller, &name, &["--loss-after-ecn", "deepen"]);
+        let path =
+            machine::flow(&name, "--seconds 5 --rtt-ms 40 --mark-above 20000 --drop-marked 2");
+        let end = held.end();
+        assert!(path["drops"].as_u64().unwrap() >= 1, "{path}");
+        assert!(count(&end, "loss_after_ecn") >= 1, "{controller}: {end}");
+        assert!(count(&end, "ecn") >= count(&end, "loss_after_ecn"), "{controller}: {end}");
+    }
+}
+
+/// A path whose queue is a fraction of what is in flight: what the factor gives away is lost.
+#[test]
+fn a_larger_factor_keeps_more_of_the_path() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let path = "--seconds 8 --rtt-ms 150 --mark-above 4000";
+    for controller in CONTROLLERS {
+        let held = ["0.3", "0.9"].map(|beta_ecn| {
+            let name = unique("factor");
+            let options = ["--mode", "always", "--beta-ecn", beta_ecn];
+            (Held::new(controller, &name, &options), name)
+        });
+        let told = machine::flows([(&held[0].1, path), (&held[1].1, path)]);
+        for (held, _) in held {
+            assert!(count(&held.end(), "ecn") >= 2, "{controller}");
+        }
+        let [little, much] = told.map(|one| one["flows"][0]["sent"].as_f64().unwrap());
+        eprintln!("{controller}: {little} bytes with 0.3, {much} with 0.9");
+        assert!(much > 1.15 * little, "{controller}: {little} {much}");
+    }
+}
+
+#[test]
+fn sockets_keep_a_controller_that_is_unloaded() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let name = unique("in_use");
+    let held = Held::new("abe_reno", &name, &["--without-link"]);
+    let mut flow = Command::new("unshare")
+        .args(["-n", "python3", machine::PATH, &name, "--seconds", "5", "--mark-above", "20000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..400 {
+        if held.now()["sockets"] == 1 {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    assert_eq!(held.now()["sockets"], 1);
+    held.kill();
+    let done = run(&["unload", &name]);
+    assert!(done.out.contains("1 sockets use it until they close"), "{}{}", done.out, done.err);
+    let status = run(&["status"]);
+    assert!(
+        status.out.contains(&format!("{name} is unloaded; its sockets keep it")),
+        "{}",
+        status.out
+    );
+    assert!(flow.wait().unwrap().success(), "the flow goes on");
+    // With its last socket the controller goes, and its card with it.
+    let left = (0..200).all(|_| {
+        sleep(Duration::from_millis(20));
+        run(&["status"]).out.contains(&name)
+    });
+    assert!(!left);
+}

@@ -1,0 +1,181 @@
+//! What the tests need of the machine, and how they say that it is missing.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::time::{ClockId, clock_getres};
+use serde_json::Value;
+
+/// Proof that controllers can be loaded here.
+pub struct Root;
+
+/// `None`, and a line that says why, where the kernel cannot be asked.
+pub fn root_with_btf() -> Option<Root> {
+    let why = if !rustix::process::geteuid().is_root() {
+        "not root"
+    } else if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        "the kernel has no BTF"
+    } else if !Path::new("/dev/net/tun").exists() {
+        "no /dev/net/tun"
+    } else {
+        return Some(Root);
+    };
+    skipped(why);
+    None
+}
+
+/// Says that this test did nothing, and why.
+pub fn skipped(why: &str) {
+    let thread = std::thread::current();
+    // Not `eprintln!`, which only tests that fail show.
+    let mut terminal = std::io::stderr();
+    writeln!(terminal, "skipped: {}: {why}", thread.name().unwrap_or("a test")).unwrap();
+}
+
+/// A flow with that controller over path.py's path; what it tells.
+pub fn flow(controllers: &str, path: &str) -> Value {
+    let output = Command::new("unshare")
+        .args(["-n", "python3", PATH])
+        .args(controllers.split(' '))
+        .args(path.split(' '))
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{path}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Several at once, in real time as they are.
+pub fn flows<const N: usize>(flows: [(&str, &str); N]) -> [Value; N] {
+    std::thread::scope(|scope| {
+        flows
+            .map(|(controller, path)| scope.spawn(move || flow(controller, path)))
+            .map(|thread| thread.join().unwrap())
+    })
+}
+
+/// The compiled shadow.bpf.c.
+pub fn shadow_object() -> Vec<u8> {
+    fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects/shadow.bpf.o")).unwrap()
+}
+
+/// The kernel's ticks a second.
+pub fn hz() -> u32 {
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    u32::try_from((1_000_000_000 + tick.tv_nsec / 2) / tick.tv_nsec).unwrap()
+}
+
+/// What tests/suite/path.py is called with.
+pub const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/path.py");
+
+/// The program under test.
+pub fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_cwnd-kernel")
+}
+
+/// A copy of it that any user may run, wherever the repository is.
+pub fn program_for_anyone() -> PathBuf {
+    let copy = env::temp_dir().join(unique("program"));
+    fs::copy(program(), &copy).unwrap();
+    copy
+}
+
+/// A name that no other test and no other run has.
+pub fn unique(what: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let serial = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{:x}_{serial}_{what}", std::process::id());
+    name[..name.len().min(15)].to_owned()
+}
+
+/// Whether the kernel has a controller of that name.
+pub fn registered(name: &str) -> bool {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    names.split_whitespace().any(|one| one == name)
+}
+
+/// What the program said.
+pub struct Said {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Said {
+    let output = Command::new(program()).args(arguments).output().unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A controller that `cwnd-kernel hold` holds.
+pub struct Held {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    name: String,
+    /// Its first line.
+    pub ready: Value,
+}
+
+impl Held {
+    /// Returns when it is there.
+    pub fn new(controller: &str, name: &str, more: &[&str]) -> Self {
+        let mut child = Command::new(program())
+            .args(["hold", controller, "--name", name])
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let ready = read(&mut lines);
+        assert_eq!(ready["event"], "ready");
+        Self { child, lines, name: name.to_owned(), ready }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// As `status` shows it.
+    pub fn now(&self) -> Value {
+        let said = run(&["status", &self.name, "--json"]);
+        let rows: Value = serde_json::from_str(&said.out).unwrap();
+        rows[0].clone()
+    }
+
+    /// Ends it as a program does; its last line.
+    pub fn end(mut self) -> Value {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let end = read(&mut self.lines);
+        assert!(self.child.wait().unwrap().success());
+        end
+    }
+
+    /// Ends it as nothing should.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(lines: &mut BufReader<ChildStdout>) -> Value {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
+}

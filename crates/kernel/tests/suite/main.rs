@@ -1,0 +1,8 @@
+//! Tests of what is in the kernel, in the kernel. Those that need root say so and do nothing without it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+mod command;
+mod flows;
+mod machine;
+mod objects;
+mod shadow;

@@ -1,0 +1,187 @@
+"""A short flow of the real kernel over a slow path, for the tests of kernel controllers.
+
+Run it as `unshare -n python3 path.py …`: it makes a second network namespace, joins the two by TUN devices, and forwards
+between them at a rate, with a delay and a queue. Both namespaces go when it ends, however it ends. It prints one line
+of JSON. It knows no more than a test needs; measuring is the testbed's work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import fcntl
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+RECEIVE = """
+import socket, sys, threading
+def drain(connection):
+    try:
+        while connection.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        pass
+sys.stdin.readline()
+server = socket.create_server(("10.77.0.2", 5001))
+print("up", flush=True)
+while True:
+    connection, _ = server.accept()
+    threading.Thread(target=drain, args=(connection,), daemon=True).start()
+"""
+
+SEND = """
+import json, socket, struct, sys, time
+controller, seconds, pause = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+flow = socket.socket()
+flow.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+flow.connect(("10.77.0.2", 5001))
+flow.settimeout(0.05)
+block, sent, end = bytes(1 << 16), 0, time.monotonic() + seconds
+silence = end - seconds / 2 if pause else end
+while time.monotonic() < end:
+    if time.monotonic() > silence:
+        time.sleep(pause)
+        silence = end
+    try:
+        sent += flow.send(block)
+    except TimeoutError:
+        pass
+info = flow.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
+words = struct.unpack_from("24I", info, 8)
+flow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+flow.close()
+print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17], "cwnd": words[18]}))
+"""
+
+ECT_0, CE = 2, 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("controllers", nargs="+")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--mbit", type=float, default=10)
+    parser.add_argument("--rtt-ms", type=float, default=40)
+    parser.add_argument("--mark-above", type=int, default=0, help="bytes in the queue, then CE")
+    parser.add_argument("--drop-above", type=int, default=1 << 30, help="bytes in the queue")
+    parser.add_argument("--drop-marked", type=int, default=0, help="drop what comes so long after a mark")
+    parser.add_argument("--dead", type=float, default=0, help="seconds in the middle without a path")
+    parser.add_argument("--pause", type=float, default=0, help="seconds of silence of the sender in the middle")
+    options = parser.parse_args()
+    near = tun("near")
+    far = tun("far")
+    receiver = subprocess.Popen(
+        ["unshare", "-n", sys.executable, "-c", RECEIVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    # unshare has to have made its namespace before the device can move there.
+    own = os.stat("/proc/self/ns/net").st_ino
+    while os.stat(f"/proc/{receiver.pid}/ns/net").st_ino == own:
+        time.sleep(0.005)
+    ip("link set far netns", str(receiver.pid))
+    ip("addr add 10.77.0.1/24 dev near")
+    ip("link set near mtu 1500 txqueuelen 10000 up")
+    inside = ["nsenter", "-n", "-t", str(receiver.pid)]
+    ip("addr add 10.77.0.2/24 dev far", inside=inside)
+    ip("link set far mtu 1500 txqueuelen 10000 up", inside=inside)
+    with open("/proc/sys/net/ipv4/tcp_ecn", "w") as file:
+        file.write("1" if options.mark_above else "0")
+    receiver.stdin.write(b"go\n")
+    receiver.stdin.flush()
+    receiver.stdout.readline()
+    senders = [
+        subprocess.Popen(
+            [sys.executable, "-c", SEND, one, str(options.seconds), str(options.pause)],
+            stdout=subprocess.PIPE,
+        )
+        for one in options.controllers
+    ]
+    try:
+        marks, drops = forward(near, far, options, senders)
+    finally:
+        receiver.kill()
+    flows = [json.loads(sender.stdout.readline() or "null") for sender in senders]
+    print(json.dumps({"flows": flows, "marks": marks, "drops": drops}))
+
+
+def ip(command: str, *more: str, inside: list[str] = ()) -> None:
+    subprocess.run([*inside, "ip", *command.split(), *more], check=True)
+
+
+def tun(name: str) -> int:
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    # TUNSETIFF with IFF_TUN | IFF_NO_PI.
+    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1001))
+    return device
+
+
+def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> tuple[int, int]:
+    """A queue before a line of a rate; the delay is half behind it, half on the way back."""
+    half = options.rtt_ms / 2000
+    byte_s = 8 / (options.mbit * 1e6)
+    queue, there, back = collections.deque(), collections.deque(), collections.deque()
+    queued = marks = drops = 0
+    free = begin = time.monotonic()
+    next_mark = drop_until = 0.0
+    poll = select.poll()
+    poll.register(near, select.POLLIN)
+    poll.register(far, select.POLLIN)
+    while any(sender.poll() is None for sender in senders):
+        poll.poll(1)
+        now = time.monotonic()
+        dead = options.dead and 0 <= now - begin - options.seconds / 2 < options.dead
+        for packet in packets(near):
+            size = len(packet)
+            if dead or queued + size > options.drop_above or now < drop_until and size > 1000:
+                drops += 1
+                drop_until = 0.0
+                continue
+            # At most one a round trip, as an AQM that is in control of its queue would.
+            if options.mark_above and queued > options.mark_above and now > next_mark and packet[1] & 3 == ECT_0:
+                packet = marked(packet)
+                marks += 1
+                next_mark = now + 2 * half
+                if options.drop_marked and marks % options.drop_marked == 0:
+                    drop_until = now + half
+            queue.append((now, packet))
+            queued += size
+        back.extend((now + half, packet) for packet in packets(far) if not dead)
+        while queue and max(free, queue[0][0]) <= now:
+            came, packet = queue.popleft()
+            queued -= len(packet)
+            free = max(free, came) + len(packet) * byte_s
+            there.append((free + half, packet))
+        for line, end in ((there, far), (back, near)):
+            while line and line[0][0] <= now:
+                os.write(end, line.popleft()[1])
+    return marks, drops
+
+
+def packets(device: int):
+    while True:
+        try:
+            packet = os.read(device, 2048)
+        except BlockingIOError:
+            return
+        if packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_TCP:
+            yield packet
+
+
+def marked(packet: bytes) -> bytes:
+    header = bytearray(packet[:20])
+    header[1] |= CE
+    header[10:12] = b"\0\0"
+    total = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    header[10:12] = struct.pack("!H", ~total & 0xFFFF)
+    return bytes(header) + packet[20:]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+//! The kernel's CUBIC and ours are given the same events of the same sockets, one by one, in the kernel itself
+//! (shadow.bpf.c): they must want the same window and the same threshold after each, and remember the same.
+
+use libbpf_rs::{MapCore as _, MapFlags, MapType, Object, ObjectBuilder};
+
+use crate::machine;
+
+/// `struct tally` of shadow.bpf.c.
+#[derive(Debug)]
+struct Tally {
+    acks: u64,
+    growths: u64,
+    reductions: u64,
+    exits: u64,
+    timeouts: u64,
+    ticked: u64,
+    windows: u64,
+    thresholds: u64,
+    states: u64,
+    stages: u64,
+    k_sum: u64,
+    k_apart: u64,
+    first: [u64; 4],
+}
+
+#[test]
+fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let name = format!("shadow_{}", std::process::id());
+    let (object, _link) = load(&name);
+    // Slow start that HyStart ends, and losses; losses from slow start on; silence; a path that dies; a long path.
+    let paths = [
+        "--seconds 8 --mbit 20 --rtt-ms 60 --drop-above 100000",
+        "--seconds 8 --mbit 10 --rtt-ms 20 --drop-above 20000",
+        "--seconds 8 --mbit 10 --rtt-ms 30 --drop-above 30000 --pause 0.5",
+        "--seconds 8 --mbit 10 --rtt-ms 30 --drop-above 60000 --dead 1",
+        "--seconds 8 --mbit 20 --rtt-ms 200 --mark-above 30000",
+    ];
+    machine::flows(paths.map(|path| (name.as_str(), path)));
+    let t = tally(&object);
+    eprintln!("{t:?}");
+    assert_eq!((t.windows, t.thresholds, t.states, t.first), (0, 0, 0, [0; 4]), "{t:?}");
+    assert!(t.acks > 5_000 && t.growths > 5_000, "{t:?}");
+    assert!(t.reductions >= 10 && t.stages >= 10 && t.exits >= 1 && t.timeouts >= 1, "{t:?}");
+    // Few events see the clock tick; else there would be nothing to compare.
+    assert!(t.ticked * 50 < t.acks, "{t:?}");
+    // The kernel takes its root from a table, and says so: 0.195 % off on average.
+    assert!(t.k_apart * 1000 <= t.k_sum * 4, "{t:?}");
+}
+
+fn load(name: &str) -> (Object, libbpf_rs::Link) {
+    let object = machine::shadow_object();
+    let mut open = ObjectBuilder::default().open_memory(&object).unwrap();
+    for mut map in open.maps_mut() {
+        if map.map_type() == MapType::StructOps {
+            let table = map.initial_value_mut().unwrap();
+            table[..16].fill(0);
+            table[..name.len()].copy_from_slice(name.as_bytes());
+        } else if map.name().to_string_lossy().ends_with("rodata.settings") {
+            map.initial_value_mut().unwrap()[12..16].copy_from_slice(&machine::hz().to_ne_bytes());
+        }
+    }
+    let mut object = open.load().unwrap();
+    let link = object
+        .maps_mut()
+        .find(|map| map.map_type() == MapType::StructOps)
+        .map(|mut map| map.attach_struct_ops().unwrap())
+        .unwrap();
+    (object, link)
+}
+
+fn tally(object: &Object) -> Tally {
+    let map = object.maps().find(|m| m.name().to_string_lossy().ends_with("bss.tally")).unwrap();
+    let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().unwrap())).collect();
+    Tally {
+        acks: words[0],
+        growths: words[1],
+        reductions: words[2],
+        exits: words[3],
+        timeouts: words[4],
+        ticked: words[5],
+        windows: words[6],
+        thresholds: words[7],
+        states: words[8],
+        stages: words[9],
+        k_sum: words[10],
+        k_apart: words[11],
+        first: [words[12], words[13], words[14], words[15]],
+    }
+}
