@@ -4,6 +4,8 @@ use core::fmt;
 
 use cwnd_units::Time;
 
+use crate::heap::{Heap, NOTHING, Queue};
+
 /// Something that will happen to one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -36,7 +38,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// What kind of event it is and whom it is for, as one number; no two events share it.
+    /// What kind of event it is and whom it is for, as one number of [`CODE_BITS`]; no two events share it.
+    #[inline]
     pub const fn code(self) -> u64 {
         let (kind, whom) = match self {
             Self::LineFree(i) => (1, i),
@@ -54,6 +57,28 @@ impl Event {
             Self::Fairness => (13, 0),
         };
         kind << 32 | whom as u64
+    }
+
+    /// The event with this code.
+    #[inline]
+    const fn from_code(code: u64) -> Self {
+        let whom = code as u32;
+        let id = FlowId(whom);
+        match code >> 32 {
+            1 => Self::LineFree(whom),
+            2 => Self::PipeHead(whom),
+            3 => Self::QueueTimer(whom),
+            4 => Self::RateChange(whom),
+            5 => Self::SenderTimer(id),
+            6 => Self::ReceiverTimer(id),
+            7 => Self::AppWake(id),
+            8 => Self::AppStop(id),
+            9 => Self::Datagram(whom),
+            10 => Self::Arrival(whom),
+            11 => Self::Sample,
+            12 => Self::WarmupEnd,
+            _ => Self::Fairness,
+        }
     }
 }
 
@@ -136,30 +161,37 @@ impl FlowId {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Time in the upper half, insertion number in the lower: one comparison orders both.
-    key: u128,
-    event: Event,
-}
-
 /// The pending events.
 ///
-/// Two heaps: packets on lines and in pipes change places millions of times a second, while timers wait by the
-/// hundred and hardly move. Apart, the busy heap stays a handful of entries deep.
+/// Packets on lines and in pipes change places millions of times a second, while timers wait by the hundred and hardly
+/// move: they are kept apart.
+///
+/// An entry is one number: time above all, then the order of insertion, then [`Event::code`].
 #[derive(Debug, Default)]
 pub struct EventQueue {
-    busy: Heap,
+    busy: Queue,
     timers: Heap,
+    /// Insertions since they were last counted anew.
     sequence: u64,
 }
 
+/// Bits of an entry that are the event's code.
+const CODE_BITS: u32 = 36;
+/// Bits that number insertions; when they are used up, what is pending is numbered anew.
+const SEQUENCE_BITS: u32 = 28;
+const TIME_SHIFT: u32 = CODE_BITS + SEQUENCE_BITS;
+
 impl EventQueue {
     /// Adds an event.
-    #[inline]
+    // Inlined, so that the kind of event is known where its entry is made.
+    #[inline(always)]
     pub fn push(&mut self, at: Time, event: Event) {
         self.sequence += 1;
-        let entry = Entry { key: u128::from(at.0) << 64 | u128::from(self.sequence), event };
+        if self.sequence >> SEQUENCE_BITS != 0 {
+            self.count_anew();
+        }
+        let below = self.sequence << CODE_BITS | event.code();
+        let entry = u128::from(at.0) << TIME_SHIFT | u128::from(below);
         match event {
             Event::LineFree(_) | Event::PipeHead(_) => self.busy.push(entry),
             _ => self.timers.push(entry),
@@ -169,76 +201,42 @@ impl EventQueue {
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        let entry = if self.busy.min_key() <= self.timers.min_key() {
-            self.busy.pop()
+        let (busy, timer) = (self.busy.least(), self.timers.least());
+        let entry = if busy < timer {
+            self.busy.take_least();
+            busy
+        } else if timer != NOTHING {
+            self.timers.take_least();
+            timer
         } else {
-            self.timers.pop()
-        }?;
-        Some((Time((entry.key >> 64) as u64), entry.event))
+            return None;
+        };
+        Some(read(entry))
     }
-}
 
-impl EventQueue {
     /// All that is pending, in no order.
     pub fn pending(&self) -> impl Iterator<Item = (Time, Event)> {
-        let entries = self.busy.0.iter().chain(&self.timers.0);
-        entries.map(|e| (Time((e.key >> 64) as u64), e.event))
+        self.busy.iter().chain(self.timers.iter()).map(read)
+    }
+
+    /// The insertions of what is pending get the least numbers, in the same order.
+    #[cold]
+    fn count_anew(&mut self) {
+        let mut pending: Vec<u128> = self.busy.iter().chain(self.timers.iter()).collect();
+        pending.sort_unstable_by_key(|&entry| entry as u64 >> CODE_BITS);
+        *self = Self::default();
+        for (at, event) in pending.into_iter().map(read) {
+            self.push(at, event);
+        }
+        self.sequence += 1;
     }
 }
 
-/// A 4-ary min-heap: half as deep as a binary one, its children in one or two cache lines.
-#[derive(Debug, Default)]
-struct Heap(Vec<Entry>);
-
-const ARITY: usize = 4;
-
-impl Heap {
-    #[inline]
-    fn min_key(&self) -> u128 {
-        self.0.first().map_or(u128::MAX, |e| e.key)
-    }
-
-    #[inline]
-    fn push(&mut self, entry: Entry) {
-        let mut hole = self.0.len();
-        self.0.push(entry);
-        while hole > 0 {
-            let parent = (hole - 1) / ARITY;
-            if self.0[parent].key <= entry.key {
-                break;
-            }
-            self.0[hole] = self.0[parent];
-            hole = parent;
-        }
-        self.0[hole] = entry;
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<Entry> {
-        let last = self.0.pop()?;
-        let Some(&min) = self.0.first() else { return Some(last) };
-        let len = self.0.len();
-        let mut hole = 0;
-        loop {
-            let first = hole * ARITY + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            for child in first + 1..(first + ARITY).min(len) {
-                if self.0[child].key < self.0[least].key {
-                    least = child;
-                }
-            }
-            if self.0[least].key >= last.key {
-                break;
-            }
-            self.0[hole] = self.0[least];
-            hole = least;
-        }
-        self.0[hole] = last;
-        Some(min)
-    }
+/// What an entry says.
+#[inline]
+const fn read(entry: u128) -> (Time, Event) {
+    let code = entry as u64 & ((1 << CODE_BITS) - 1);
+    (Time((entry >> TIME_SHIFT) as u64), Event::from_code(code))
 }
 
 #[cfg(test)]
@@ -250,7 +248,8 @@ mod tests {
         fn events_come_in_order_of_time_and_then_of_insertion(
             ops in proptest::collection::vec((0u64..50, 0u8..4), 1..300)
         ) {
-            let mut queue = EventQueue::default();
+            // Numbers of insertions are used up in the middle.
+            let mut queue = EventQueue { sequence: (1 << SEQUENCE_BITS) - 100, ..EventQueue::default() };
             let mut model: Vec<(u64, u32)> = Vec::new();
             for (n, (at, op)) in ops.into_iter().enumerate() {
                 let n = n as u32;
@@ -270,6 +269,30 @@ mod tests {
                 }
                 model.push((at, n));
             }
+        }
+    }
+
+    #[test]
+    fn an_event_is_read_back_from_its_code() {
+        let id = FlowId::new(LAST_SLOT, u8::MAX);
+        let events = [
+            Event::LineFree(u32::MAX),
+            Event::PipeHead(0),
+            Event::QueueTimer(1),
+            Event::RateChange(2),
+            Event::SenderTimer(id),
+            Event::ReceiverTimer(id),
+            Event::AppWake(id),
+            Event::AppStop(id),
+            Event::Datagram(3),
+            Event::Arrival(4),
+            Event::Sample,
+            Event::WarmupEnd,
+            Event::Fairness,
+        ];
+        for event in events {
+            assert_eq!(Event::from_code(event.code()), event);
+            assert_eq!(event.code() >> CODE_BITS, 0);
         }
     }
 }

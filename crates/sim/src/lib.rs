@@ -10,6 +10,7 @@ mod datagrams;
 mod event;
 mod fairness;
 mod flow;
+mod heap;
 mod line;
 mod network;
 mod packet;
