@@ -1,6 +1,8 @@
 //! NewReno: additive increase, multiplicative decrease (RFC 5681), with appropriate byte counting (RFC 3465) and a
 //! decrease factor of its own for ECN (RFC 8511).
 
+use std::sync::Arc;
+
 use cwnd_units::{Invalid, param_enum, params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
@@ -156,6 +158,12 @@ pub struct NewReno {
     /// Of growth by bytes: bytes acknowledged since the window last grew. By ACKs: remainder of the division by cwnd.
     carry: u64,
     slow_start: SlowStartState,
+    law: Arc<Law>,
+}
+
+/// What stays the same: connections of one group share it.
+#[derive(Debug)]
+struct Law {
     initial_window: u64,
     max_window: u64,
     decrease: Decrease,
@@ -175,23 +183,25 @@ impl NewReno {
             ssthresh: start.initial_ssthresh(),
             carry: 0,
             slow_start: SlowStartState::new(params.slow_start),
-            initial_window: start.initial_cwnd(),
-            max_window: start.max_window(),
-            decrease: Decrease::new(&params.rule()),
-            credit: match params.increase {
-                Increase::Abc => Credit::Bytes { limit: params.abc_limit },
-                Increase::PerAck | Increase::PerAckWholeBytes => Credit::Ack,
-            },
-            grow_in_cwr: params.grow_in_cwr,
-            whole_bytes: params.increase == Increase::PerAckWholeBytes,
-            least_window: u64::from(params.least_window) * u64::from(start.mss),
+            law: Arc::new(Law {
+                initial_window: start.initial_cwnd(),
+                max_window: start.max_window(),
+                decrease: Decrease::new(&params.rule()),
+                credit: match params.increase {
+                    Increase::Abc => Credit::Bytes { limit: params.abc_limit },
+                    Increase::PerAck | Increase::PerAckWholeBytes => Credit::Ack,
+                },
+                grow_in_cwr: params.grow_in_cwr,
+                whole_bytes: params.increase == Increase::PerAckWholeBytes,
+                least_window: u64::from(params.least_window) * u64::from(start.mss),
+            }),
         }
     }
 
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let growth = self.slow_start.on_ack(path, ack, self.credit);
+        let growth = self.slow_start.on_ack(path, ack, self.law.credit);
         if growth.exit {
             self.ssthresh = self.cwnd;
             self.slow_start.on_exit();
@@ -199,12 +209,12 @@ impl NewReno {
             return growth.bytes;
         }
         let room = self.ssthresh - self.cwnd;
-        let step = match self.credit {
+        let step = match self.law.credit {
             Credit::Bytes { .. } => growth.bytes.min(room),
             // 4.4BSD and ns-2 step over the threshold by up to a segment.
             Credit::Ack => growth.bytes,
         };
-        self.cwnd = (self.cwnd + step).min(self.max_window);
+        self.cwnd = (self.cwnd + step).min(self.law.max_window);
         if self.cwnd >= self.ssthresh {
             self.slow_start.on_exit();
             self.carry = 0;
@@ -215,7 +225,7 @@ impl NewReno {
     /// Congestion avoidance: one segment for each window of data acknowledged.
     #[inline]
     fn avoid(&mut self, mss: u64, acked: u64) {
-        match self.credit {
+        match self.law.credit {
             // RFC 3465 § 2.1: at most one segment a round trip.
             Credit::Bytes { .. } => {
                 self.carry += acked;
@@ -225,7 +235,7 @@ impl NewReno {
                 }
             }
             // RFC 5681 eq. 3, as it stands.
-            Credit::Ack if self.whole_bytes => self.cwnd += (mss * mss / self.cwnd).max(1),
+            Credit::Ack if self.law.whole_bytes => self.cwnd += (mss * mss / self.cwnd).max(1),
             // RFC 5681 eq. 3. Its "at least one byte" is not needed: the remainder is carried.
             Credit::Ack => {
                 self.carry += mss * mss;
@@ -234,15 +244,15 @@ impl NewReno {
                 self.cwnd += step;
             }
         }
-        self.cwnd = self.cwnd.min(self.max_window);
+        self.cwnd = self.cwnd.min(self.law.max_window);
     }
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let stage = self.slow_start.stage(self.cwnd < self.ssthresh);
-        let reduced = self.decrease.reduced(path, self.cwnd, stage, cause);
+        let reduced = self.law.decrease.reduced(path, self.cwnd, stage, cause);
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // A window below the least one must not be raised to it.
-        self.cwnd = self.cwnd.min(reduced.max(self.least_window));
+        self.cwnd = self.cwnd.min(reduced.max(self.law.least_window));
         self.carry = 0;
         self.slow_start.on_congestion();
     }
@@ -251,7 +261,7 @@ impl NewReno {
 impl Controller for NewReno {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        if !may_grow(path, ack, self.grow_in_cwr) {
+        if !may_grow(path, ack, self.law.grow_in_cwr) {
             return;
         }
         let left = if self.cwnd < self.ssthresh {
@@ -275,12 +285,12 @@ impl Controller for NewReno {
                 if nth <= 1 {
                     self.reduce(path, Cause::Loss);
                 }
-                self.cwnd = u64::from(path.mss).min(self.max_window);
+                self.cwnd = u64::from(path.mss).min(self.law.max_window);
                 self.carry = 0;
                 self.slow_start.on_timeout();
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
-            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.initial_window),
+            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.law.initial_window),
         }
     }
 

@@ -19,8 +19,8 @@ params_choice! {
 pub enum AnyController {
     /// NewReno.
     NewReno(NewReno),
-    /// CUBIC.
-    Cubic(Cubic),
+    /// CUBIC, which has more to remember: the other need not be as large.
+    Cubic(Box<Cubic>),
 }
 
 impl ControllerParams {
@@ -29,7 +29,7 @@ impl ControllerParams {
     pub fn build(&self, start: &Start) -> AnyController {
         match self {
             Self::NewReno(p) => AnyController::NewReno(NewReno::new(p, start)),
-            Self::Cubic(p) => AnyController::Cubic(Cubic::new(p, start)),
+            Self::Cubic(p) => AnyController::Cubic(Box::new(Cubic::new(p, start))),
         }
     }
 

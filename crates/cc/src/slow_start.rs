@@ -55,8 +55,8 @@ pub(crate) struct Growth {
 #[derive(Clone, Debug)]
 enum Exit {
     Nothing,
-    PlusPlus(HyStart),
-    Classic(HyStartClassic),
+    PlusPlus(Box<HyStart>),
+    Classic(Box<HyStartClassic>),
 }
 
 /// Where a connection's slow start stands.
@@ -74,8 +74,8 @@ impl SlowStartState {
     pub(crate) fn new(kind: SlowStart) -> Self {
         let exit = match kind {
             SlowStart::Standard => Exit::Nothing,
-            SlowStart::HyStart => Exit::PlusPlus(HyStart::default()),
-            SlowStart::Classic => Exit::Classic(HyStartClassic::default()),
+            SlowStart::HyStart => Exit::PlusPlus(Box::default()),
+            SlowStart::Classic => Exit::Classic(Box::default()),
         };
         let classic = kind == SlowStart::Classic;
         Self { exit, classic, first: true, after_timeout: false }
@@ -139,7 +139,7 @@ impl SlowStartState {
     pub(crate) fn on_timeout(&mut self) {
         // Linux's `bictcp_reset`.
         self.exit =
-            if self.classic { Exit::Classic(HyStartClassic::default()) } else { Exit::Nothing };
+            if self.classic { Exit::Classic(Box::default()) } else { Exit::Nothing };
         self.first = false;
         self.after_timeout = true;
     }

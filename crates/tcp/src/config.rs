@@ -1,4 +1,4 @@
-use cwnd_cc::{ControllerParams, RtoPolicy, Start};
+use cwnd_cc::{AnyController, ControllerParams, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
 use crate::params::Params;
@@ -10,6 +10,8 @@ pub struct Config {
     pub params: Params,
     /// The congestion controller each connection gets.
     pub controller: ControllerParams,
+    /// That controller at the start: each connection gets a copy, which shares with the others what stays the same.
+    first_controller: AnyController,
     /// Payload of a full segment.
     pub(crate) mss: u64,
     /// Headers of a data segment on the wire.
@@ -27,6 +29,7 @@ impl Config {
     #[must_use]
     pub fn new(params: Params, controller: ControllerParams) -> Self {
         let small = |bytes: u64| u16::try_from(bytes).unwrap_or(u16::MAX);
+        let start = start(&params, params.initial_window);
         Self {
             mss: params.mss.0,
             header: small(params.header.0),
@@ -34,20 +37,20 @@ impl Config {
             receive_window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
             rto: params.rto_policy(),
             clock: Divisor::new(params.clock.0),
+            first_controller: controller.build(&start),
             params,
             controller,
         }
     }
 
-    /// Where a controller begins, with an initial window of this many segments.
-    pub(crate) fn start(&self, initial_segments: u32) -> Start {
-        let p = &self.params;
-        Start {
-            mss: self.mss as u32,
-            initial_window: u64::from(initial_segments) * self.mss,
-            initial_ssthresh: p.initial_ssthresh.map_or(u64::MAX, |s| s.0),
-            max_window: p.max_window.map_or(u64::MAX, |w| w.0),
-        }
+    /// The controller of a new connection.
+    pub(crate) fn new_controller(&self) -> AnyController {
+        self.first_controller.clone()
+    }
+
+    /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
+    pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
+        self.controller.build(&start(&self.params, 1))
     }
 
     /// Rounds an instant down to the timestamp clock.
@@ -60,5 +63,15 @@ impl Config {
     #[inline]
     pub(crate) fn measured(&self, from: u64, to: u64) -> Duration {
         Duration((self.tick(to) - self.tick(from)).max(self.clock.get()))
+    }
+}
+
+/// Where a controller begins, with an initial window of this many segments.
+fn start(params: &Params, initial_segments: u32) -> Start {
+    Start {
+        mss: params.mss.0 as u32,
+        initial_window: u64::from(initial_segments) * params.mss.0,
+        initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX, |s| s.0),
+        max_window: params.max_window.map_or(u64::MAX, |w| w.0),
     }
 }

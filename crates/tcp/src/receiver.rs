@@ -30,7 +30,7 @@ pub struct Receiver {
     /// When a delayed ACK must go; `Time::NEVER` when none is held.
     ack_deadline: Time,
     /// Linux's, if it acknowledges as Linux does.
-    quick: Option<QuickAcks>,
+    quick: Option<Box<QuickAcks>>,
     /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
     /// Feedback of the newest data segment, to be echoed.
@@ -59,7 +59,7 @@ impl Receiver {
     pub fn new(config: Arc<Config>) -> Self {
         let linux = config.params.ack_policy == AckPolicy::Linux;
         Self {
-            quick: linux.then(|| QuickAcks::new(config.mss)),
+            quick: linux.then(|| Box::new(QuickAcks::new(config.mss))),
             config,
             rcv_nxt: 0,
             last_ack_sent: 0,

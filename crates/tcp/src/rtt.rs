@@ -1,11 +1,17 @@
 use cwnd_units::Duration;
 
 /// Smoothed round-trip time and its variation (RFC 6298 § 2).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
-    min: Option<Duration>,
-    /// The tick of [`RttEstimator::in_ticks`]; zero counts nanoseconds.
+    /// The smallest sample, once there is one.
+    min: Duration,
+    ticks: Option<Box<Ticks>>,
+}
+
+/// The estimate of [`RttEstimator::in_ticks`].
+#[derive(Clone, Debug)]
+struct Ticks {
     tick: Duration,
     /// SRTT in eighths of a tick.
     eighths: u64,
@@ -17,7 +23,10 @@ impl RttEstimator {
     /// An estimator that counts in ticks, as Jacobson & Karels 1988, appendix A, do.
     #[must_use]
     pub fn in_ticks(tick: Duration) -> Self {
-        Self { tick, ..Self::default() }
+        // A clock without ticks counts nanoseconds.
+        let ticks =
+            (tick > Duration::ZERO).then(|| Box::new(Ticks { tick, eighths: 0, quarters: 0 }));
+        Self { ticks, ..Self::default() }
     }
 
     /// SRTT and RTTVAR; `None` before the first sample. In ticks, SRTT is cut off to whole ones.
@@ -29,16 +38,17 @@ impl RttEstimator {
     /// SRTT.
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
-        if self.tick > Duration::ZERO && self.estimate.is_some() {
-            return Some(Duration(self.eighths * self.tick.0 / 8));
+        let (srtt, _) = self.estimate?;
+        match &self.ticks {
+            Some(ticks) => Some(Duration(ticks.eighths * ticks.tick.0 / 8)),
+            None => Some(srtt),
         }
-        self.estimate.map(|(srtt, _)| srtt)
     }
 
     /// The smallest sample.
     #[inline]
-    pub const fn min(&self) -> Option<Duration> {
-        self.min
+    pub fn min(&self) -> Option<Duration> {
+        self.estimate.is_some().then_some(self.min)
     }
 
     /// Takes a sample R.
@@ -47,9 +57,10 @@ impl RttEstimator {
     /// each ACK counts in full (as in Linux and FreeBSD), so that the estimate forgets within a round trip.
     #[inline]
     pub fn sample(&mut self, r: Duration) {
-        self.min = Some(self.min.map_or(r, |m| m.min(r)));
-        if self.tick > Duration::ZERO {
-            return self.sample_in_ticks(r);
+        self.min = if self.estimate.is_some() { self.min.min(r) } else { r };
+        if let Some(ticks) = &mut self.ticks {
+            self.estimate = Some(ticks.sample(r, self.estimate.is_none()));
+            return;
         }
         self.estimate = Some(match self.estimate {
             // (2.2) SRTT ← R, RTTVAR ← R/2
@@ -61,12 +72,14 @@ impl RttEstimator {
             }
         });
     }
+}
 
-    /// Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋| − ⌊sv/4⌋, neither below one.
+impl Ticks {
+    /// Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋| − ⌊sv/4⌋, neither below one. SRTT and RTTVAR.
     #[cold]
-    fn sample_in_ticks(&mut self, r: Duration) {
+    fn sample(&mut self, r: Duration, first: bool) -> (Duration, Duration) {
         let m = (r.0 / self.tick.0).max(1);
-        if self.estimate.is_none() {
+        if first {
             (self.eighths, self.quarters) = (8 * m, 2 * m);
         } else {
             let mean = self.eighths / 8;
@@ -74,8 +87,7 @@ impl RttEstimator {
             self.quarters = (self.quarters + m.abs_diff(mean) - self.quarters / 4).max(1);
         }
         let tick = self.tick.0;
-        self.estimate =
-            Some((Duration(self.eighths / 8 * tick), Duration((self.quarters * tick).div_ceil(4))));
+        (Duration(self.eighths / 8 * tick), Duration((self.quarters * tick).div_ceil(4)))
     }
 }
 

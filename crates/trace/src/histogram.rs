@@ -3,8 +3,8 @@ use cwnd_units::Duration;
 /// A histogram of durations with buckets of constant relative width: every quantile is exact to 1/128 of its value.
 ///
 /// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)); below 128 ns buckets are 1 ns.
-/// Only the octaves that were hit take memory.
-#[derive(Clone, Debug, Default)]
+/// Only the range that was hit takes memory.
+#[derive(Clone, Debug)]
 pub struct Histogram {
     /// Counts of the buckets from `first` on.
     counts: Vec<u32>,
@@ -12,12 +12,21 @@ pub struct Histogram {
     n: u64,
     sum: u128,
     max: u64,
-    min: Option<u64>,
+    /// `u64::MAX` when nothing was counted.
+    min: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: Vec::new(), first: 0, n: 0, sum: 0, max: 0, min: u64::MAX }
+    }
 }
 
 /// log2 of the buckets in an octave.
 const SUB_BITS: u32 = 7;
 const SUB: u64 = 1 << SUB_BITS;
+/// Buckets come into being by so many at a time, a cache line: a flow's round-trip times differ by little.
+const STEP: usize = 16;
 
 /// The bucket of a value.
 #[inline]
@@ -47,7 +56,7 @@ impl Histogram {
         self.n += 1;
         self.sum += u128::from(ns);
         self.max = self.max.max(ns);
-        self.min = Some(self.min.map_or(ns, |m| m.min(ns)));
+        self.min = self.min.min(ns);
         let i = bucket(ns);
         match self.counts.get_mut(i.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
@@ -57,16 +66,16 @@ impl Histogram {
 
     #[cold]
     fn grow_and_count(&mut self, i: usize) {
-        let octave = i & !(SUB as usize - 1);
+        let step = i - i % STEP;
         if self.counts.is_empty() {
-            self.first = octave;
+            self.first = step;
         }
-        if octave < self.first {
-            let more = self.first - octave;
+        if step < self.first {
+            let more = self.first - step;
             self.counts.splice(0..0, core::iter::repeat_n(0, more));
-            self.first = octave;
+            self.first = step;
         }
-        let needed = octave + SUB as usize - self.first;
+        let needed = step + STEP - self.first;
         if self.counts.len() < needed {
             self.counts.resize(needed, 0);
         }
@@ -94,13 +103,13 @@ impl Histogram {
     /// The exact smallest value; `None` when nothing was counted.
     #[must_use]
     pub fn min(&self) -> Option<Duration> {
-        self.min.map(Duration)
+        (self.n > 0).then_some(Duration(self.min))
     }
 
     /// The q-quantile, 0 ≤ q ≤ 1, as the middle of its bucket, within the exact extremes; `None` when nothing was counted.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Duration> {
-        let min = self.min?;
+        let min = self.min()?.0;
         let rank = ((q * self.n as f64).ceil() as u64).clamp(1, self.n);
         let mut seen = 0;
         for (low, count) in self.buckets() {

@@ -35,8 +35,7 @@ impl Sender {
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is set anew, not doubled further.
             self.backoff = 0;
-            // RFC 5681 § 3.1: after a lost SYN the initial window is one segment.
-            self.cc = self.config.controller.build(&self.config.start(1));
+            self.cc = self.config.controller_after_syn_loss();
         }
         exact
     }
@@ -141,7 +140,7 @@ impl Sender {
         }
         self.cc.on_signal(&path, Signal::EcnEcho);
         if params.prr && params.prr_on_ecn {
-            self.cwr = Some(Prr::new(params.prr_rule, before, mss));
+            self.cwr = Some(Box::new(Prr::new(params.prr_rule, before, mss)));
         }
         self.counters.reductions_ecn += 1;
         if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
@@ -308,8 +307,8 @@ impl Sender {
             PrrRule::Linux => before,
         };
         // A reduction that is under way goes on.
-        let prr = cwr
-            .or_else(|| params.prr.then(|| Prr::new(params.prr_rule, recover_fs, self.config.mss)));
+        let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
+        let prr = cwr.or_else(|| params.prr.then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
         self.recovery = State::Recovery(FastRecovery {
             recover: self.high,

@@ -54,7 +54,7 @@ pub struct Sender {
     /// (RFC 3168 § 6.1.2).
     ecn_recover: u64,
     /// Spreads an ECN reduction over the round trip until more than `ecn_recover` is acknowledged.
-    cwr: Option<Prr>,
+    cwr: Option<Box<Prr>>,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
     rtt: RttEstimator,
@@ -96,7 +96,7 @@ enum Connection {
     Failed,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Open,
     Recovery(FastRecovery),
@@ -106,7 +106,7 @@ enum State {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct FastRecovery {
     /// Ends when everything below this is acknowledged.
     recover: u64,
@@ -118,7 +118,7 @@ struct FastRecovery {
     partial_seen: bool,
     /// RescueRxt (RFC 6675 § 2), exclusive: no rescue before more than this is acknowledged.
     rescue_rxt: u64,
-    prr: Option<Prr>,
+    prr: Option<Box<Prr>>,
 }
 
 /// How many of [`SenderCounters::timeouts`] are told apart.
@@ -153,7 +153,7 @@ impl Sender {
     /// A sender that is not yet open.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
-        let cc = config.controller.build(&config.start(config.params.initial_window));
+        let cc = config.new_controller();
         let rwnd = u64::from(config.receive_window);
         let rtt = match config.params.rtt_arithmetic {
             RttArithmetic::Exact => RttEstimator::default(),
