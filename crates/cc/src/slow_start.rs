@@ -138,8 +138,7 @@ impl SlowStartState {
     /// The retransmission timer expired: a slow start follows.
     pub(crate) fn on_timeout(&mut self) {
         // Linux's `bictcp_reset`.
-        self.exit =
-            if self.classic { Exit::Classic(Box::default()) } else { Exit::Nothing };
+        self.exit = if self.classic { Exit::Classic(Box::default()) } else { Exit::Nothing };
         self.first = false;
         self.after_timeout = true;
     }

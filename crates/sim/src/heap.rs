@@ -240,7 +240,7 @@ mod tests {
                         }
                     } else {
                         pushed += 1;
-                        let number = (high * 7919 + pushed * 104_729) % 1000 << 64 | pushed;
+                        let number = ((high * 7919 + pushed * 104_729) % 1000) << 64 | pushed;
                         queue.push(number);
                         model.insert(number);
                     }
