@@ -83,6 +83,11 @@ struct Totals {
 const STATES: [&str; 4] = ["Open", "Cwr", "Recovery", "Loss"];
 
 impl Recorder {
+    /// So many flows and sources of datagrams more will be recorded.
+    pub fn expect_flows(&mut self, more: usize) {
+        self.flows.reserve(more);
+    }
+
     /// Records a flow that is over, or at the end of the run.
     pub fn flow(&mut self, flow: &Flow, now: Time, warmup: Time) {
         let (sender, receiver) = (flow.sender.counters(), flow.receiver.counters());

@@ -14,7 +14,7 @@ use crate::flow::Flow;
 use crate::network::Network;
 use crate::packet::{LAST_NOTED, Packet};
 use crate::record::{Recorder, Records};
-use crate::world::creation::{ArrivalProcess, Group};
+use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
 
 mod audit;
 mod creation;
@@ -66,7 +66,7 @@ impl World {
             now: Time::ZERO,
             end: Time(run.duration.0),
             network,
-            flows: Vec::new(),
+            flows: Vec::with_capacity(scenario.flows.iter().map(lasting_flows).sum()),
             streams: Vec::new(),
             groups: Vec::new(),
             arrivals: Vec::new(),
@@ -379,6 +379,7 @@ impl World {
     pub fn finish(mut self) -> Records {
         self.network.end_capture();
         let warmup = Time(self.scenario.run.warmup.0);
+        self.recorder.expect_flows(self.flows.len() + self.streams.len());
         // In the order of the file, as far as flows keep their places.
         let mut streams = self.streams.iter().filter(|s| s.started != Time::NEVER).peekable();
         for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {

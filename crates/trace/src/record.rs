@@ -54,6 +54,11 @@ macro_rules! record {
                 $( self.$field.push(row.$field); )+
             }
 
+            /// Makes room for so many rows more, and no others.
+            pub fn reserve(&mut self, rows: usize) {
+                $( self.$field.reserve_exact(rows); )+
+            }
+
             /// The finished table; `labels` gives the names behind each name column.
             #[must_use]
             pub fn into_table(self, labels: impl Fn(&str) -> Vec<String>) -> $crate::table::Table {

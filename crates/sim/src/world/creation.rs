@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_scenario::Workload;
+use cwnd_scenario::{FlowGroup, Workload};
 use cwnd_tcp::Config;
 use cwnd_units::{Duration, Rng, Time};
 
@@ -29,6 +29,14 @@ pub(super) struct ArrivalProcess {
     index: u32,
     rng: Rng,
     arrived: u64,
+}
+
+/// How many connections of a group are there from the beginning to the end.
+pub(super) const fn lasting_flows(group: &FlowGroup) -> usize {
+    match group.workload {
+        Workload::Poisson { .. } | Workload::Udp(_) => 0,
+        _ => group.count as usize,
+    }
 }
 
 impl World {
