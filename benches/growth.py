@@ -2,8 +2,9 @@
 
 Each axis makes one thing larger at constant load for each of its parts: flows, flows with
 round-trip times of their own, links side by side, links in a row, packets in a queue. Each point
-runs in a process of its own; its time is what it takes beyond an almost empty run. `--million` adds
-a million short flows, `--figure FILE` draws.
+runs twice, in processes of their own: for the first seconds, and for these and some more. The
+difference is what it costs once the start and its losses are over, whatever the size. `--million`
+adds a million short flows, `--figure FILE` draws.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from run import measure, progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Packets that a point delivers at least, so that its start does not count.
+#: Packets that a point delivers at least in the seconds that count.
 PACKETS = 2_000_000
-#: A flow of 1 Mbit/s in packets of 1500 bytes.
-PACKETS_PER_FLOW_S = 1e6 / 8 / 1500
-#: Simulated time of the largest points, s.
+#: Simulated time before them: flows start in the first second, and slow start is over, s.
+START_S = 4.0
+#: Packets of 1500 bytes that a flow of 1 Mbit/s sends in a second.
+FLOW = 1e6 / 8 / 1500
+#: The least simulated time that counts, s.
 SHORTEST_S = 4.0
 #: Bars: CPU time and memory of a million flows.
 MILLION_CPU_S, MILLION_BYTES = 60.0, 4e9
@@ -40,8 +43,10 @@ class Axis:
     name: str
     label: str
     sizes: tuple[int, ...]
-    #: The scenario of a size.
-    scenario: Callable[[int], str]
+    #: The scenario of a size, for a duration.
+    scenario: Callable[[int, float], str]
+    #: How many packets a size delivers in a second, about.
+    packets_per_s: Callable[[int], float]
     #: How many links a packet crosses: the time is divided by it.
     links: Callable[[int], int] = lambda _: 1
 
@@ -61,11 +66,10 @@ def run_table(duration_s: float) -> str:
     return f'schema = 1\n[run]\nduration = "{duration_s:g} s"\nsample = "none"\n'
 
 
-def flows(rtt: str) -> Callable[[int], str]:
+def flows(rtt: str) -> Callable[[int, float], str]:
     """A dumbbell with 1 Mbit/s for each flow."""
 
-    def scenario(count: int) -> str:
-        duration_s = max(SHORTEST_S, PACKETS / (count * PACKETS_PER_FLOW_S))
+    def scenario(count: int, duration_s: float) -> str:
         return run_table(duration_s) + (
             f'[dumbbell]\nrate = "{count} Mbit/s"\nqueue = "codel"\n'
             f'[flow.main]\ncount = {count}\nrtt = "{rtt}"\n'
@@ -83,26 +87,26 @@ def link(name: str, ends: tuple[str, str], rate: str) -> str:
     )
 
 
-def side_by_side(count: int) -> str:
+def side_by_side(count: int, duration_s: float) -> str:
     """Links of 10 Mbit/s with a flow each."""
-    text = run_table(max(SHORTEST_S, PACKETS / (count * 10 * PACKETS_PER_FLOW_S)))
+    text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"a{i}", f"b{i}"), "10 Mbit/s")
         text += f'[flow.f{i}]\nfrom = "a{i}"\nto = "b{i}"\nedge_rtt = "40 ms"\n'
     return text
 
 
-def in_a_row(count: int) -> str:
+def in_a_row(count: int, duration_s: float) -> str:
     """Ten flows through all of a chain of links."""
-    text = run_table(PACKETS / (100 * PACKETS_PER_FLOW_S))
+    text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"n{i}", f"n{i + 1}"), "100 Mbit/s")
     return text + f'[flow.main]\ncount = 10\nfrom = "n0"\nto = "n{count}"\n'
 
 
-def full_queue(limit: int) -> str:
+def full_queue(limit: int, duration_s: float) -> str:
     """Datagrams that keep a queue of this many packets full."""
-    return run_table(PACKETS / 1e5 * 1.5) + (
+    return run_table(duration_s) + (
         f'[dumbbell]\nrate = "1.2 Gbit/s"\nqueue = {{ kind = "fifo", limit = "{limit} packets" }}\n'
         '[flow.main]\nrtt = "2 ms"\n'
         'workload = { kind = "udp", rate = "1.3 Gbit/s", size = "1500 B" }\n'
@@ -125,11 +129,30 @@ MILLION = run_table(100) + (
 
 DECADES = (10, 100, 1_000, 10_000, 100_000)
 AXES = (
-    Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms")),
-    Axis("rtts", "flows with RTTs of their own", DECADES, flows("uniform(50 ms, 150 ms)")),
-    Axis("links", "links side by side, a flow each", (1, 10, 100, 1_000), side_by_side),
-    Axis("hops", "links in a row (per link)", (1, 3, 10, 30), in_a_row, lambda n: n),
-    Axis("queue", "packets in a full queue", DECADES, full_queue),
+    Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms"), lambda n: n * FLOW),
+    Axis(
+        "rtts",
+        "flows with RTTs of their own",
+        DECADES,
+        flows("uniform(50 ms, 150 ms)"),
+        lambda n: n * FLOW,
+    ),
+    Axis(
+        "links",
+        "links side by side, a flow each",
+        (1, 10, 100, 1_000),
+        side_by_side,
+        lambda n: n * 10 * FLOW,
+    ),
+    Axis(
+        "hops",
+        "links in a row (per link)",
+        (1, 3, 10, 30),
+        in_a_row,
+        lambda _: 100 * FLOW,
+        lambda n: n,
+    ),
+    Axis("queue", "packets in a full queue", DECADES, full_queue, lambda _: 1200 * FLOW),
 )
 
 
@@ -147,7 +170,6 @@ def main() -> int:
         parser.error(f"no such axis: {', '.join(sorted(unknown))}")
     wanted = [axis for axis in AXES if not options.axes or axis.name in options.axes]
 
-    base = cost(idle(1), 1)
     print(
         f"{'axis':<7} {'size':>8} {'packets':>12} {'ns/packet':>10} {'to first':>9} {'peak MiB':>9}"
     )
@@ -156,10 +178,10 @@ def main() -> int:
         points = curves[axis.label] = []
         for size in (size for size in axis.sizes if size <= options.most):
             progress(f"{axis.label}: {size:,}")
-            points.append(measure_point(axis, size, base, options.repeats))
+            points.append(measure_point(axis, size, options.repeats))
             progress("")
             show(axis, points)
-    show_idle(base)
+    show_idle()
     if options.million:
         show_million()
     if options.figure:
@@ -177,10 +199,13 @@ def cost(scenario: str, repeats: int) -> tuple[int, float, int]:
     return first.delivered_packets, min(run.cpu_s for run in runs), first.peak_bytes
 
 
-def measure_point(axis: Axis, size: int, base: tuple[int, float, int], repeats: int) -> Point:
+def measure_point(axis: Axis, size: int, repeats: int) -> Point:
     """Runs one size."""
-    packets, cpu_s, peak_bytes = cost(axis.scenario(size), repeats)
-    ns = 1e9 * (cpu_s - base[1]) / max(1, packets) / axis.links(size)
+    counted_s = max(SHORTEST_S, PACKETS / axis.packets_per_s(size))
+    before, before_s, _ = cost(axis.scenario(size, START_S), repeats)
+    after, after_s, peak_bytes = cost(axis.scenario(size, START_S + counted_s), repeats)
+    packets = after - before
+    ns = 1e9 * (after_s - before_s) / max(1, packets) / axis.links(size)
     return Point(size, packets, ns, peak_bytes)
 
 
@@ -195,10 +220,10 @@ def show(axis: Axis, points: list[Point]) -> None:
     )
 
 
-def show_idle(base: tuple[int, float, int]) -> None:
+def show_idle() -> None:
     """What flows take that only wait."""
-    _, _, peak_bytes = cost(idle(IDLE_FLOWS), 1)
-    each = (peak_bytes - base[2]) / IDLE_FLOWS
+    (_, _, one), (_, _, many) = cost(idle(1), 1), cost(idle(IDLE_FLOWS), 1)
+    each = (many - one) / IDLE_FLOWS
     print(f"an idle flow takes {each:,.0f} B; the bar is {IDLE_FLOW_BYTES:,} B")
 
 
