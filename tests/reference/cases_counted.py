@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cases_windows import CUBIC, CUBIC_PRESETS, LINUX, MS, MSS, Journey, case, script, wild
+from cases_windows import (
+    CUBIC,
+    CUBIC_PRESETS,
+    LINUX,
+    LINUX317,
+    MS,
+    MSS,
+    Journey,
+    case,
+    script,
+    wild,
+)
 
 if TYPE_CHECKING:
     from windows import Controller
@@ -28,12 +39,13 @@ def cycles(c: Controller, rtt_ms: int, rounds: int, acks: int) -> list[dict[str,
 def cubic() -> list[dict[str, Any]]:
     """A short, a middling and a long path for each way to count.
 
-    Linux's preset has HyStart, too; here it is without.
+    The presets of Linux and Linux 3.17 have HyStart, too; here they are without.
     """
     source = "Linux 6.18 tcp_cubic.c"
     linux: dict[str, Any] = {**CUBIC, **LINUX}
     ways: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         ("linux without HyStart", source, linux, {}),
+        ("linux-3.17 without HyStart", "Linux 3.17 tcp_cubic.c", {**CUBIC, **LINUX317}, {}),
         *(
             (name, CUBIC_PRESETS[name][0], {**CUBIC, **CUBIC_PRESETS[name][1]}, {"preset": name})
             for name in ("linux-2.6.22", "ns-3")

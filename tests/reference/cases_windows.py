@@ -54,6 +54,7 @@ KERNEL = {
     "grow_in_cwr": False,
 }
 LINUX = {**KERNEL, "growth": "linux", "beta": 717 / 1024}
+LINUX317 = {**KERNEL, "growth": "linux-3.17", "beta": 717 / 1024}
 LINUX2622 = {**KERNEL, "growth": "linux-2.6.22", "beta": 819 / 1024}
 EVERY_PHASE = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
 
@@ -64,7 +65,7 @@ NEWRENO_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper": ("Khademi et al. 2017 (ABE) § III: β_ecn 0.8", {"beta_ecn": 0.8, **EVERY_PHASE}),
     "freebsd": (
         "FreeBSD cc_newreno.c with ABE: 80 % of the window in whole segments",
-        {"beta_ecn": 0.8, **EVERY_PHASE, "rounding": "segments"},
+        {"beta_ecn": 0.8, **EVERY_PHASE, "rounding": "segments", "grow_in_cwr": False},
     ),
     "ns-3": (
         "ns-3 TcpNewReno with UseAbe: 0.7 of what is in flight",

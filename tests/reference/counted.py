@@ -1,7 +1,7 @@
-"""CUBIC as Linux, Linux 2.6.22 and ns-3 count it: whole segments, one after so many ACKs.
+"""CUBIC as Linux, Linux 3.17 and 2.6.22, and ns-3 count it: whole segments, one after so many ACKs.
 
-From what the sources do: net/ipv4/tcp_cubic.c and tcp_cong.c of 6.18, those of 2.6.22 as in
-ns-2.35, and src/internet/model/tcp-cubic.cc of ns-3.44. Times are whole milliseconds (HZ = 1000)
+From what the sources do: net/ipv4/tcp_cubic.c and tcp_cong.c of 6.18 and 3.17, those of 2.6.22 as
+in ns-2.35, and src/internet/model/tcp-cubic.cc of ns-3.44. Times are whole milliseconds (HZ = 1000)
 but in ns-3.
 """
 
@@ -12,13 +12,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from exact import AmbiguousError, floor, less, real, seconds
-from windows import Cubic
+from windows import INFINITY, Cubic
 
 if TYPE_CHECKING:
     from windows import Event
 
 HZ = 1000
 MS = 1_000_000
+#: Those that count ACKs, and are in slow start at the threshold, too.
+OLD = ("linux-2.6.22", "linux-3.17")
 #: How long the vectors' idle times are.
 IDLE_NS = 3_000 * MS
 
@@ -97,22 +99,26 @@ class CountedCubic(Cubic):
             if e.phase == "open":
                 self.rest += self.last_in_recovery
             self.last_in_recovery = e.acked if e.phase == "recovery" else 0
-        if self.stack == "linux-2.6.22" and e.phase == "open" and e.acked >= self.mss:
+        if self.stack in OLD and e.phase == "open" and e.acked >= self.mss:
             self.delayed_ack += e.acked // self.mss - (self.delayed_ack >> 4)
         super().on_ack(e)
 
     def in_slow_start(self) -> bool:
-        """2.6.22 is in slow start at the threshold, too."""
-        if self.stack == "linux-2.6.22":
+        """Old kernels are in slow start at the threshold, too."""
+        if self.stack in OLD:
             return self.cwnd <= self.ssthresh
         return super().in_slow_start()
 
     def slow_start(self, e: Event) -> int:
-        """Past the threshold in 2.6.22, a segment for each ACK, and in ns-3."""
+        """Past the threshold in old kernels and ns-3; a segment for each ACK in 2.6.22."""
         if self.stack == "linux":
             return super().slow_start(e)
         limit = self.mss if self.after_timeout or self.stack == "linux-2.6.22" else e.acked
-        self.cwnd += self.mss if self.stack == "linux-2.6.22" else min(e.acked, limit)
+        step = self.mss if self.stack == "linux-2.6.22" else min(e.acked, limit)
+        if self.stack == "linux-3.17" and self.ssthresh != INFINITY:
+            # tcp_slow_start: "if (cwnd > tp->snd_ssthresh) cwnd = tp->snd_ssthresh + 1".
+            step = min(step, int(self.ssthresh) + self.mss - floor(self.cwnd))
+        self.cwnd += step
         if not less(self.cwnd, self.ssthresh):
             self.end_slow_start()
         return 0
@@ -131,7 +137,7 @@ class CountedCubic(Cubic):
             while self.snd_cwnd_cnt >= self.cnt:
                 self.snd_cwnd_cnt -= self.cnt
                 grown += 1
-        elif self.stack == "linux-2.6.22":
+        elif self.stack in OLD:
             self.update(e, 1)
             if self.snd_cwnd_cnt >= self.cnt:
                 self.snd_cwnd_cnt = 0
@@ -169,7 +175,7 @@ class CountedCubic(Cubic):
                 self.tcp_cwnd += 1
             if self.tcp_cwnd > cwnd:
                 self.cnt = min(self.cnt, cwnd // (self.tcp_cwnd - cwnd))
-        if self.stack == "linux-2.6.22":
+        if self.stack in OLD:
             self.cnt = max((self.cnt << 4) // self.delayed_ack, 1)
         else:
             self.cnt = max(self.cnt, 2)

@@ -45,6 +45,8 @@ enum Threshold {
     Passed,
     /// It goes on where the window is the threshold (Linux 2.6.22): a segment more after each reduction.
     Exceeded,
+    /// The same, but never further than that segment; what is left of the ACK is lost (Linux 3.17).
+    OneBeyond,
 }
 
 impl Cubic {
@@ -64,7 +66,7 @@ impl Cubic {
             decrease: Decrease::new(&params.rule()),
             credit: match params.growth {
                 Growth::Linux2622 => Credit::Ack,
-                Growth::Fluid | Growth::Linux | Growth::Ns3 => {
+                Growth::Fluid | Growth::Linux | Growth::Linux317 | Growth::Ns3 => {
                     Credit::Bytes { limit: params.abc_limit }
                 }
             },
@@ -74,6 +76,7 @@ impl Cubic {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,
                 Growth::Ns3 => Threshold::Passed,
                 Growth::Linux2622 => Threshold::Exceeded,
+                Growth::Linux317 => Threshold::OneBeyond,
             },
         }
     }
@@ -87,7 +90,9 @@ impl Cubic {
     #[inline]
     fn in_slow_start(&self) -> bool {
         let window = self.bytes();
-        window < self.ssthresh || self.threshold == Threshold::Exceeded && window == self.ssthresh
+        window < self.ssthresh
+            || window == self.ssthresh
+                && matches!(self.threshold, Threshold::Exceeded | Threshold::OneBeyond)
     }
 
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
@@ -102,13 +107,17 @@ impl Cubic {
         let step = match self.threshold {
             Threshold::Exact => growth.bytes.min(self.ssthresh - self.bytes()),
             Threshold::Passed | Threshold::Exceeded => growth.bytes,
+            Threshold::OneBeyond => {
+                let most = self.ssthresh.saturating_add(u64::from(path.mss));
+                growth.bytes.min(most - self.bytes())
+            }
         };
         self.cwnd += step as f64;
         self.bound();
         if self.bytes() >= self.ssthresh {
             self.slow_start.on_exit();
         }
-        growth.bytes - step
+        if self.threshold == Threshold::OneBeyond { 0 } else { growth.bytes - step }
     }
 
     /// § 4.6 and § 4.7.

@@ -22,16 +22,27 @@ struct Round {
 pub(crate) struct HyStartClassic {
     round: Option<Round>,
     delay_min: Option<Duration>,
+    /// As in Linux 3.17; otherwise as in 6.18.
+    of_3_17: bool,
 }
 
 impl HyStartClassic {
+    /// That of Linux 3.17: the clock and delays in milliseconds, a rise of a sixteenth, which the first samples of a round
+    /// decide, and no allowance for offloads.
+    pub(crate) fn of_3_17() -> Self {
+        Self { of_3_17: true, ..Self::default() }
+    }
+
     /// An ACK in slow start; true when slow start is over: ssthresh = cwnd.
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample) -> bool {
         let Some(rtt) = ack.rtt else { return false };
+        // `delay` is in eighths of a millisecond there.
+        let rtt = if self.of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
         self.delay_min = Some(delay_min);
         let next = path.delivered - ack.acked_bytes + path.flight_size;
-        let now = path.now;
+        let now =
+            if self.of_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
         let round = match &mut self.round {
             Some(round) if path.delivered <= round.end => round,
             // Linux's least delay of a round begins as large as can be.
@@ -50,19 +61,28 @@ impl HyStartClassic {
         if now.since(round.last_ack) <= ACK_DELTA {
             round.last_ack = now;
             // Without pacing the train of a full pipe lasts a round trip, of which half is one way.
-            let threshold = (delay_min + ack_delay(path)) / 2;
+            let offloads = if self.of_3_17 { Duration::ZERO } else { ack_delay(path) };
+            let threshold = (delay_min + offloads) / 2;
             if now.since(round.start) > threshold {
                 return true;
             }
         }
-        round.least_rtt = round.least_rtt.min(rtt);
+        if round.samples < MIN_SAMPLES || !self.of_3_17 {
+            round.least_rtt = round.least_rtt.min(rtt);
+        }
         if round.samples < MIN_SAMPLES {
             round.samples += 1;
             return false;
         }
-        let rise = (delay_min / DELAY_DIVISOR).min(DELAY_MAX).max(DELAY_MIN);
+        let divisor = if self.of_3_17 { DELAY_DIVISOR_317 } else { DELAY_DIVISOR };
+        let rise = (delay_min / divisor).min(DELAY_MAX).max(DELAY_MIN);
         round.least_rtt > delay_min + rise
     }
+}
+
+/// Cut off to whole units.
+fn rounded(time: Duration, unit: Duration) -> Duration {
+    Duration(time.0 - time.0 % unit.0)
 }
 
 /// How long offloads may hold ACKs back: four of the largest bursts at the rate that slow start would be paced at, twice
@@ -87,6 +107,12 @@ const DELAY_MIN: Duration = Duration::from_millis(4);
 const DELAY_MAX: Duration = Duration::from_millis(16);
 /// Part of the least delay by which it must rise between the two.
 const DELAY_DIVISOR: u64 = 8;
+/// The same in Linux 3.17 (`HYSTART_DELAY_THRESH(delay_min >> 4)`).
+const DELAY_DIVISOR_317: u64 = 16;
+/// The clock of Linux 3.17 (`bictcp_clock`).
+const CLOCK_317: Duration = Duration::from_millis(1);
+/// In what Linux 3.17 counts delays (`(rtt_us << 3) / USEC_PER_MSEC`).
+const DELAY_UNIT: Duration = Duration::from_micros(125);
 /// The most that offloads are taken to hold ACKs back (`hystart_ack_delay`).
 const MOST_ACK_DELAY: Duration = Duration::from_millis(1);
 /// `sk_gso_max_size`, bytes.
@@ -110,6 +136,10 @@ mod tests {
     impl Flow {
         fn new(window: u64) -> Self {
             Self { hystart: HyStartClassic::default(), now: Time::ZERO, una: 0, window }
+        }
+
+        fn in_3_17(window: u64) -> Self {
+            Self { hystart: HyStartClassic::of_3_17(), ..Self::new(window) }
         }
 
         fn ack(&mut self, gap_us: u64, rtt_us: u64) -> bool {
@@ -145,6 +175,28 @@ mod tests {
     #[test]
     fn a_train_of_half_a_round_trip_ends_slow_start() {
         assert_eq!(Flow::new(30).ends_at(31, 1000, 40_000), Some(22));
+    }
+
+    /// Its clock has whole milliseconds: ACKs 2.001 ms apart are 2 ms apart, those 2.4 ms apart every other time 3 ms. The train is
+    /// over 20 ms long with the twelfth, 22 ms after the first.
+    #[test]
+    fn linux_3_17_takes_gaps_for_what_its_clock_shows() {
+        assert_eq!(Flow::in_3_17(30).ends_at(31, 2001, 40_000), Some(12));
+        assert_eq!(Flow::in_3_17(30).ends_at(31, 2400, 40_000), None);
+    }
+
+    #[test]
+    fn linux_3_17_takes_a_sixteenth_for_a_rise_and_counts_eighths_of_a_millisecond() {
+        for (least_ms, rise_ms) in [(32, 4), (80, 5), (128, 8), (256, 16), (400, 16)] {
+            let us = |ms: u64| ms * 1000;
+            let at = |delay_us| {
+                let mut flow = Flow::in_3_17(16);
+                assert_eq!(flow.ends_at(16, 3000, us(least_ms)), None);
+                flow.ends_at(17, 3000, delay_us)
+            };
+            assert_eq!(at(us(least_ms + rise_ms) + 125), Some(9), "{least_ms} ms");
+            assert_eq!(at(us(least_ms + rise_ms) + 124), None, "{least_ms} ms");
+        }
     }
 
     #[test]

@@ -58,7 +58,7 @@ params! {
         /// How the first slow start ends.
         #[source("RFC 5681 § 3.1")]
         pub slow_start: SlowStart = SlowStart::Standard,
-        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux freezes it.
+        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux and FreeBSD freeze it.
         #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
         pub grow_in_cwr: bool = true,
     }
@@ -76,7 +76,8 @@ params! {
                 ..RFC
             });
         }
-        /// FreeBSD with ABE on (cc_newreno.c): 0.8 of the window in every phase, in whole segments.
+        /// FreeBSD with ABE on (cc_newreno.c): 0.8 of the window in every phase, in whole segments; the window rests in the
+        /// round trip after it.
         "freebsd" => |p| {
             p.set_rule(Rule {
                 beta_ecn: Some(0.8),
@@ -85,6 +86,8 @@ params! {
                 rounding: Rounding::Segments,
                 ..RFC
             });
+            // newreno_ack_received: only `!IN_RECOVERY`, which TF_CONGRECOVERY is, too.
+            p.grow_in_cwr = false;
         }
         /// ns-3's TcpNewReno with UseAbe: 0.7 of what is in flight in every phase.
         "ns-3" => |p| {
@@ -147,6 +150,7 @@ impl Params {
         self.base = base;
         self.ecn_in_slow_start = ecn_in_slow_start;
         self.rounding = rounding;
+        self.grow_in_cwr = true;
     }
 }
 

@@ -16,6 +16,8 @@ param_enum! {
         HyStart = "hystart++",
         /// When ACKs have come in one train for half a round trip, or the RTT rises (Linux's CUBIC).
         Classic = "hystart",
+        /// The same as it was in Linux 3.17, which knew milliseconds and took a sixteenth of the RTT for a rise.
+        Classic317 = "hystart-3.17",
     }
 }
 
@@ -63,8 +65,8 @@ enum Exit {
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStartState {
     exit: Exit,
-    /// Whether each timeout begins anew with classic HyStart.
-    classic: bool,
+    /// With classic HyStart each timeout begins anew.
+    kind: SlowStart,
     /// No other slow start came before.
     first: bool,
     after_timeout: bool,
@@ -73,12 +75,19 @@ pub(crate) struct SlowStartState {
 impl SlowStartState {
     pub(crate) fn new(kind: SlowStart) -> Self {
         let exit = match kind {
-            SlowStart::Standard => Exit::Nothing,
             SlowStart::HyStart => Exit::PlusPlus(Box::default()),
-            SlowStart::Classic => Exit::Classic(Box::default()),
+            _ => Self::classic(kind),
         };
-        let classic = kind == SlowStart::Classic;
-        Self { exit, classic, first: true, after_timeout: false }
+        Self { exit, kind, first: true, after_timeout: false }
+    }
+
+    /// Classic HyStart at its start, where there is one.
+    fn classic(kind: SlowStart) -> Exit {
+        match kind {
+            SlowStart::Standard | SlowStart::HyStart => Exit::Nothing,
+            SlowStart::Classic => Exit::Classic(Box::default()),
+            SlowStart::Classic317 => Exit::Classic(Box::new(HyStartClassic::of_3_17())),
+        }
     }
 
     /// An ACK below the slow-start threshold.
@@ -138,7 +147,7 @@ impl SlowStartState {
     /// The retransmission timer expired: a slow start follows.
     pub(crate) fn on_timeout(&mut self) {
         // Linux's `bictcp_reset`.
-        self.exit = if self.classic { Exit::Classic(Box::default()) } else { Exit::Nothing };
+        self.exit = Self::classic(self.kind);
         self.first = false;
         self.after_timeout = true;
     }

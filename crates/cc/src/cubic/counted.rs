@@ -48,6 +48,8 @@ pub(super) enum Stack {
     Linux,
     /// Linux 2.6.22, as in ns-2.35's tcp/linux.
     Linux2622,
+    /// Linux 3.17.
+    Linux317,
     /// ns-3.44, src/internet/model/tcp-cubic.cc.
     Ns3,
 }
@@ -73,6 +75,7 @@ impl Counted {
             Growth::Fluid => return None,
             Growth::Linux => Stack::Linux,
             Growth::Linux2622 => Stack::Linux2622,
+            Growth::Linux317 => Stack::Linux317,
             Growth::Ns3 => Stack::Ns3,
         };
         let reno_scale = reno_scale(stack, params.beta);
@@ -104,7 +107,7 @@ impl Counted {
     pub(super) fn look(&mut self, path: &Path, ack: &AckSample) {
         let (delay, guard) = match self.stack {
             // "Discard delay samples right after fast recovery": a second in Linux, 10 ms in ns-3.
-            Stack::Linux | Stack::Linux2622 => (ack.rtt, Duration::from_secs(1)),
+            Stack::Linux | Stack::Linux2622 | Stack::Linux317 => (ack.rtt, Duration::from_secs(1)),
             Stack::Ns3 => (path.srtt, Duration::from_millis(10)),
         };
         let settled = self.epoch.is_none_or(|epoch| path.now.since(epoch.start) >= guard);
@@ -126,7 +129,7 @@ impl Counted {
                 Phase::Cwr | Phase::Loss => 0,
             };
         }
-        if self.stack == Stack::Linux2622 && path.phase == Phase::Open {
+        if self.counts_acks() && path.phase == Phase::Open {
             // A sixteenth at a time, rounded: where every ACK is for one segment the ratio comes to rest at 31/16, not 1,
             // and the window grows nearly twice as fast as the cubic function says.
             let segments = ack.acked_bytes / u64::from(path.mss);
@@ -156,8 +159,8 @@ impl Counted {
                 self.counted %= self.needed;
                 growth
             }
-            Stack::Linux2622 => {
-                // Counts ACKs, however much they acknowledge.
+            Stack::Linux2622 | Stack::Linux317 => {
+                // Counts ACKs, however much they acknowledge, and waits for one more than it needs.
                 self.compute(path.now, cwnd, 1);
                 if self.counted < self.needed {
                     self.counted += 1;
@@ -225,9 +228,14 @@ impl Counted {
         self.needed = match self.stack {
             // At most half as much again each round trip.
             Stack::Linux | Stack::Ns3 => self.needed.max(2),
-            Stack::Linux2622 => (self.needed * 16 / self.ack_ratio).max(1),
+            Stack::Linux2622 | Stack::Linux317 => (self.needed * 16 / self.ack_ratio).max(1),
         };
         self.epoch = Some(epoch);
+    }
+
+    /// Whether ACKs are counted instead of what they acknowledge.
+    const fn counts_acks(&self) -> bool {
+        matches!(self.stack, Stack::Linux2622 | Stack::Linux317)
     }
 
     /// So many acknowledgements make a segment by the cubic function.
@@ -239,7 +247,7 @@ impl Counted {
         };
         match self.stack {
             // Without a loss before it growth is a twentieth each round trip at least.
-            Stack::Linux | Stack::Ns3 => {
+            Stack::Linux | Stack::Linux317 | Stack::Ns3 => {
                 if self.last_max == 0 {
                     needed = needed.min(20);
                 }
@@ -272,7 +280,7 @@ impl Counted {
         // In 1/1024 s, from whole ticks; C in 1/1024.
         let delay = match self.stack {
             Stack::Linux => delay.0.div_ceil(TICK_NS),
-            Stack::Linux2622 | Stack::Ns3 => ticks(delay.0),
+            Stack::Linux2622 | Stack::Linux317 | Stack::Ns3 => ticks(delay.0),
         };
         let t = (ticks(now.0) - ticks(epoch.start.0) + delay) * 1024 / TICKS_A_SECOND;
         let k = epoch.k as u64;

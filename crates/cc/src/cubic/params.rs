@@ -26,6 +26,9 @@ param_enum! {
         Linux = "linux",
         /// As Linux 2.6.22, which ns-2.35 holds: counts ACKs, and takes each for 31/16 segments where it is for one.
         Linux2622 = "linux-2.6.22",
+        /// As Linux 3.17: counts ACKs and how many segments one is for on average, and grows after one more than it needs;
+        /// slow start goes a segment past its threshold after each reduction.
+        Linux317 = "linux-3.17",
         /// As ns-3: like `linux`, in real time; what was counted is kept when the window is reduced.
         Ns3 = "ns-3",
     }
@@ -138,6 +141,15 @@ params! {
                 rule: Rule { beta: 717.0 / 1024.0, ..KERNEL },
                 growth: Growth::Linux,
                 slow_start: SlowStart::Classic,
+                ..Reading::KERNEL
+            });
+        }
+        /// Linux 3.17, on which ABE was evaluated: as `linux`, but growth as it counted then, and the HyStart of that time.
+        "linux-3.17" => |p| {
+            p.set_reading(Reading {
+                rule: Rule { beta: 717.0 / 1024.0, ..KERNEL },
+                growth: Growth::Linux317,
+                slow_start: SlowStart::Classic317,
                 ..Reading::KERNEL
             });
         }

@@ -49,6 +49,17 @@ fn linux_2_6_22_starts_slowly_at_the_threshold_and_takes_an_ack_for_nearly_two_s
     assert_eq!(steps(&mut s, 10), [(1, 16.0), (10, 17.0)]);
 }
 
+/// Of 20 segments 14 are left, as in 6.18, and that is the threshold: the first ACK is slow start's. At 15, K is
+/// ∛(5 · 2⁴⁰ / 410) = 2375 / 1024 s, and the function lies 410 · 2355³ / 2⁴⁰ = 4.9 below 20, cut to 4: 15 are asked for, which the
+/// ratio makes 7 ACKs; one more is waited for. At 16 the target is no larger. Reno gains with every 16 · 15 / 8 = 30 ACKs, and is
+/// looked at 32 ms after the last look: with the 42nd ACK it has 16, with the 74th 17, which asks for 8 ACKs, long counted.
+#[test]
+fn linux_3_17_goes_one_segment_past_the_threshold_and_waits_for_an_ack_more() {
+    let mut s = reduced("linux-3.17", 20);
+    assert_eq!(s.cwnd(), 14.0);
+    assert_eq!(steps(&mut s, 80), [(1, 15.0), (9, 16.0), (74, 17.0)]);
+}
+
 /// Of 100 segments 70 are left; K is ∛(30 / 0.4) = 4.2 s, and the function lies 0.4 · 4.1³ = 27.9 below 100, cut to 27: 70 / 3
 /// = 23 ACKs are asked for.
 fn reduced_in_ns_3() -> Script {

@@ -63,6 +63,7 @@ const TABLE: &[Row] = &[
     ("cubic", "freebsd", [[50.5, 50.5], [70.7, 70.7], [70.7, 70.7]]),
     ("cubic", "ns-3", [[70.0, 85.0], [70.0, 85.0], [70.0, 85.0]]),
     ("cubic", "linux", [[70.0, 70.0], [70.0, 70.0], [70.0, 70.0]]),
+    ("cubic", "linux-3.17", [[70.0, 70.0], [70.0, 70.0], [70.0, 70.0]]),
     ("cubic", "linux-2.6.22", [[80.0, 80.0], [80.0, 80.0], [80.0, 80.0]]),
     ("cubic", "neqo", [[70.7, 85.85], [70.7, 85.85], [70.7, 85.85]]),
     ("cubic", "quicly", [[50.5, 50.5], [70.7, 85.85], [70.7, 85.85]]),
@@ -110,7 +111,7 @@ fn only_a_factor_of_its_own_for_ecn_needs_ecn() {
             (*kind, *preset),
             (_, "rfc")
                 | ("newreno", "neqo" | "quicly")
-                | ("cubic", "freebsd" | "linux" | "linux-2.6.22")
+                | ("cubic", "freebsd" | "linux" | "linux-3.17" | "linux-2.6.22")
         );
         assert_eq!(needs, differs, "{kind}, {preset}");
     }
