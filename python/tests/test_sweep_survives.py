@@ -216,6 +216,21 @@ def test_verify_names_what_is_missing(copy: Path, cli: Cli):
     assert [problem["file"] for problem in said["problems"]] == [str(victim)]
 
 
+def test_what_verify_takes_out_the_next_sweep_computes_to_the_same_bytes(
+    scenarios: Path, dataset: Path, copy: Path, cli: Cli
+):
+    lost = sorted(copy.glob("qdelay/*/*.parquet"))[4]
+    turned = sorted(copy.glob("flows/*/*.parquet"))[2]
+    lost.unlink()
+    turned.write_bytes(turned.read_bytes()[:-1])
+
+    assert "2 cells taken out" in cli("sweep", "verify", copy, "--sample", 0, "--mend").out
+    cwnd.sweep(scenarios / "sweep.toml", copy)
+
+    assert verify(copy, sample=0).sound
+    assert files(copy) == files(dataset)
+
+
 def test_a_result_with_a_file_too_few_is_not_loaded(copy: Path):
     sorted(copy.glob("flows/*/*.parquet"))[4].unlink()
     with pytest.raises(InputError, match="`cwnd sweep verify"):

@@ -103,6 +103,7 @@ def verify(
     sample: int = 16,
     seed: int = 0,
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    mend: Annotated[bool, Parameter(negative="")] = False,
     json: output.Json = False,
 ) -> int:
     """Compare all files of a sweep with their hashes, and compute some of its runs again.
@@ -114,11 +115,13 @@ def verify(
         sample: Runs that are computed again, 16 if not given.
         seed: Chooses which.
         threads: Runs at a time; all cores if not given.
+        mend: Take out the runs of which something is wrong, so that `cwnd sweep` computes them
+            again.
         json: Machine-readable output.
     """
     from cwnd.dataset.verify import verify as verify_dataset
 
-    found = verify_dataset(directory, sample=sample, seed=seed, threads=threads)
+    found = verify_dataset(directory, sample=sample, seed=seed, threads=threads, mend=mend)
     if json:
         output.document(
             {
@@ -126,6 +129,7 @@ def verify(
                 "checked": found.checked,
                 "recomputed": found.recomputed,
                 "missing": found.missing,
+                "mended": found.mended,
                 "problems": [{"file": str(p.file), "what": p.what} for p in found.problems],
             }
         )
@@ -138,6 +142,10 @@ def verify(
         f"{found.checked} cells compared with their hashes, {found.recomputed} computed again:"
         f" {'sound' if found.sound else f'{len(found.problems)} problems'}"
     )
+    if found.mended:
+        output.line(f"{found.mended} cells taken out; `cwnd sweep` computes them again")
+    elif found.problems:
+        output.line("`cwnd sweep verify --mend` takes these cells out, to be computed again")
     return 0 if found.sound else 1
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cwnd import _core, runner
 from cwnd.dataset.cells import CELL_ID, FILES, MARK, RECORDS, Mark, attempt, same_values
 from cwnd.dataset.layout import Dataset
-from cwnd.errors import InputError, explain
+from cwnd.errors import CwndError, InputError, explain
 from cwnd.workers import Workers
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Verified:
     #: Cells that are not complete.
     missing: int
     problems: list[Problem]
+    #: Cells that were taken out, so that the next sweep computes them again.
+    mended: int = 0
 
     @property
     def sound(self) -> bool:
@@ -53,6 +55,7 @@ def verify(
     sample: int = SAMPLE,
     seed: int = 0,
     threads: int | None = None,
+    mend: bool = False,
     on_poll: Callable[[], None] | None = None,
 ) -> Verified:
     """Compares all files with their hashes, and computes some cells again.
@@ -62,6 +65,7 @@ def verify(
         sample: How many cells are computed again; their files must have the same bytes.
         seed: Chooses which.
         threads: Cells at a time; all cores if not given.
+        mend: Takes out the cells of which something is wrong: the next sweep computes them.
         on_poll: Called now and then; what it raises ends the check.
     """
     dataset = Dataset.open(directory)
@@ -87,7 +91,14 @@ def verify(
     finally:
         workers.stop()
         workers.join()
-    return Verified(len(there), len(chosen), len(planned) - len(there), problems)
+    bad = {problem.file.stem for problem in problems} if mend else set()
+    for cell in bad:
+        # A cell is there when its mark is.
+        try:
+            dataset.file(MARK, cell).unlink(missing_ok=True)
+        except OSError as error:
+            raise CwndError(f"{cell} could not be taken out: {explain(error)}") from error
+    return Verified(len(there), len(chosen), len(planned) - len(there), problems, len(bad))
 
 
 def _check(dataset: Dataset, cell: str, *, again: bool) -> list[Problem]:
