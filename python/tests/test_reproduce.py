@@ -11,7 +11,7 @@ from cwnd import InputError, reproduce
 from cwnd.models import utilisation
 from cwnd.reproduce.abe import FIGURES
 from cwnd.reproduce.claims import Check, read
-from cwnd.reproduce.measures import MEASURES, measure
+from cwnd.reproduce.measures import MEASURES, convergence_s, measure, sides
 
 #: One flow, two RTTs, two factors, two seeds: small enough for a test.
 SCENARIO = cwnd.Scenario(
@@ -68,11 +68,12 @@ def test_the_page_of_the_paper_is_of_these_claims() -> None:
         assert claim.setting in page
         assert claim.found in page
         for check in claim.checks:
-            assert f"| {check.what} | {check.stated} | {check.allowed} | " in page
+            allowed = "≤ " if check.limit is not None else f"{check.allowed} | "
+            assert f"| {check.what} | {check.stated} | {allowed}" in page
         for figure in claim.figures:
             assert (paper.folder / "../../../../docs/images/papers/abe" / f"{figure}.png").is_file()
     failed = [claim for claim in paper.claims if f"## {claim.id}: **not reproduced**" in page]
-    assert failed, "A6 and A9 are not, as of this version"
+    assert failed, "A5, A6 and A9 are not, as of this version"
     assert all(claim.found for claim in failed), "a claim that fails says what we found"
 
 
@@ -162,6 +163,48 @@ def test_an_order_holds_only_if_its_confidence_interval_leaves_zero_out() -> Non
     assert check.judge([1.0, 1.1, 0.9]).holds
     assert not check.judge([3.0, -1.0, 1.0]).holds
     assert not check.judge([1.0]).holds, "one run has no interval"
+
+
+def test_an_order_holds_only_if_the_intervals_of_its_sides_do_not_meet() -> None:
+    check = Check("more", "order", "", "change", {})
+    # A difference of 1 with every seed, of numbers that scatter by 10.
+    above, below = [1.0, 11.0, 21.0], [0.0, 10.0, 20.0]
+    assert check.judge([1.0, 1.0, 1.0], [([101.0, 102.0, 103.0], [1.0, 2.0, 3.0])]).holds
+    assert not check.judge([1.0, 1.0, 1.0], [(above, below)]).holds
+
+
+def test_an_order_compares_what_its_measure_subtracts(results: dict[str, cwnd.Run]) -> None:
+    of, below = {"rtt": "20 ms", "beta_ecn": "0.9"}, {"rtt": "160 ms", "beta_ecn": "0.9"}
+    ((high, low),) = sides(
+        "change", results, figure="small", metric="goodput", of=of, **{"from": below}
+    )
+    assert high == pytest.approx(goodput(results["small"], "20 ms", "0.9"))
+    assert low == pytest.approx(goodput(results["small"], "160 ms", "0.9"))
+    with pytest.raises(InputError, match="`most` orders nothing"):
+        sides("most", results)
+
+
+def test_chance_is_the_ratio_of_two_seeds_and_never_more_than_allowed(
+    results: dict[str, cwnd.Run],
+) -> None:
+    run = results["small"]
+    base = {"beta_ecn": "0.5"}
+    times = {
+        (row["seed"], row["rtt"]): row["time_s"]
+        for row in convergence_s(run).iter_rows(named=True)
+        if row["beta_ecn"] == "0.5"
+    }
+    (a, b) = sorted({seed for seed, _ in times})
+    ratios = [times[a, rtt] / times[b, rtt] for rtt in ("20 ms", "160 ms")]
+    larger = max(sum(ratios) / 2, sum(1 / ratio for ratio in ratios) / 2)
+    chance = measure("median_by_chance")
+    assert chance(results, "small", {}, base, 100.0) == pytest.approx([larger])
+    assert chance(results, "small", {}, base, 0.5) == [0.5]
+
+
+def test_the_fastest_is_the_value_with_most_cases_below_one(results: dict[str, cwnd.Run]) -> None:
+    found = measure("fastest")(results, "small", {}, {"beta_ecn": "0.5"}, "beta_ecn")
+    assert found == [0.9, 0.9], "there is no other"
 
 
 def test_a_bound_holds_only_if_every_run_keeps_it() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cwnd.errors import InputError, explain
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Kind: TypeAlias = Literal["value", "order", "bound"]
+#: What an order puts above, and what below, one value for each seed.
+Sides: TypeAlias = "tuple[Sequence[float], Sequence[float]]"
 
 #: Keys of a check besides those that its kind asks for.
 _COMMON = {"what", "kind", "unit", "measure", "paper", "paper_text"}
@@ -44,6 +46,8 @@ class Check:
     #: Of a bound: what every run keeps.
     at_least: float | None = None
     at_most: float | None = None
+    #: Of a bound: the measure that says what `at_most` is, and its arguments.
+    limit: tuple[str, Mapping[str, Any]] | None = None
 
     @property
     def stated(self) -> str:
@@ -64,11 +68,20 @@ class Check:
         if self.kind == "order":
             return "above 0"
         parts = [f"≥ {self.at_least:g}"] if self.at_least is not None else []
-        parts += [f"≤ {self.at_most:g}"] if self.at_most is not None else []
+        parts += [f"≤ {self.at_most:.4g}"] if self.at_most is not None else []
         return ", ".join(parts)
 
-    def judge(self, values: Sequence[float]) -> Outcome:
-        """Compares our values, one for each seed, with the paper's."""
+    def limited(self, at_most: float) -> Check:
+        """The same with what its `limit` came to."""
+        return replace(self, at_most=at_most)
+
+    def judge(self, values: Sequence[float], sides: Sequence[Sides] = ()) -> Outcome:
+        """Compares our values, one for each seed, with the paper's.
+
+        Args:
+            values: What the measure gives.
+            sides: Of an order: what is to lie above and what below, whose intervals must not meet.
+        """
         estimate = Estimate.of(values)
         if estimate is None:
             return Outcome(self, None, holds=False)
@@ -77,13 +90,21 @@ class Check:
             high = float("inf") if self.at_most is None else self.at_most
             holds = all(low <= value <= high for value in values)
         elif self.kind == "order":
-            # Without an interval there is no telling.
-            holds = estimate.half_width is not None and estimate.mean - estimate.half_width > 0
+            holds = _apart(values, [0.0] * len(values)) and all(_apart(*side) for side in sides)
         else:
             assert self.paper is not None
             assert self.tolerance is not None
             holds = abs(estimate.mean - self.paper) <= self.tolerance
         return Outcome(self, estimate, holds=holds)
+
+
+def _apart(above: Sequence[float], below: Sequence[float]) -> bool:
+    """Whether one mean lies above another, and their 95 % confidence intervals do not meet."""
+    high, low = Estimate.of(above), Estimate.of(below)
+    # Without an interval there is no telling.
+    if high is None or high.half_width is None or low is None or low.half_width is None:
+        return False
+    return high.mean - high.half_width > low.mean + low.half_width
 
 
 @dataclass(frozen=True)
@@ -205,4 +226,7 @@ def _check(data: Mapping[str, Any], where: str) -> Check:
         raise InputError(f"{where}: a bound needs `at_least` or `at_most`")
     arguments = dict(data["measure"])
     rest = {key: value for key, value in data.items() if key != "measure"}
+    if isinstance(data.get("at_most"), dict):
+        of = dict(rest.pop("at_most"))
+        rest["limit"] = (of.pop("name"), of)
     return Check(measure=arguments.pop("name"), arguments=arguments, **rest)

@@ -21,6 +21,7 @@ from cwnd.models import utilisation as sawtooth
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cwnd.reproduce.claims import Sides
     from cwnd.results import Run
 
 Point: TypeAlias = "Mapping[str, str]"
@@ -35,26 +36,30 @@ def measure(name: str) -> Measure:
     return MEASURES[name]
 
 
+def sides(name: str, results: Results, **arguments: Any) -> list[Sides]:
+    """What the measure of an order puts above what: the numbers that it subtracts or divides."""
+    if name not in SIDES:
+        raise InputError(f"`{name}` orders nothing; {', '.join(SIDES)} do")
+    return SIDES[name](results, **arguments)
+
+
 def change(results: Results, figure: str, metric: str, **points: Point) -> list[float]:
     """A metric at `of`, less the same at `from`, seed by seed."""
-    run = results[figure]
-    after, before = _by_seed(run, metric, points["of"]), _by_seed(run, metric, points["from"])
-    return [after[seed] - before[seed] for seed in _common(after, before)]
+    ((after, before),) = _of_and_from(results, figure, metric, **points)
+    return [a - b for a, b in zip(after, before, strict=True)]
 
 
 def gain(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[float]:
     """How much larger a metric is at `of` than at `over`, in per cent, seed by seed."""
-    run = results[figure]
-    after, before = _by_seed(run, metric, of), _by_seed(run, metric, over)
-    return [100 * (after[seed] / before[seed] - 1) for seed in _common(after, before)]
+    ((after, before),) = _of_and_from(results, figure, metric, **{"of": of, "from": over})
+    return [100 * (a / b - 1) for a, b in zip(after, before, strict=True)]
 
 
 def gain_beyond(
     results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
 ) -> list[float]:
     """The gain of `of` over `over`, less the gain of the same where `beyond` replaces axes."""
-    here = gain(results, figure, metric, of, over)
-    there = gain(results, figure, metric, {**of, **beyond}, {**over, **beyond})
+    ((here, there),) = _two_gains(results, figure, metric, of=of, over=over, beyond=beyond)
     return [a - b for a, b in zip(here, there, strict=True)]
 
 
@@ -119,25 +124,50 @@ def change_of_rounds_below_bdp(
 
     Counted from the first reduction on, over the whole run, in base round trips.
     """
-    run = results[figure]
-    of, other = (_rounds_below_bdp(run, points[key], share) for key in ("of", "from"))
-    return [of[seed] - other[seed] for seed in _common(of, other)]
+    ((of, other),) = _rounds_at_of_and_from(results, figure, share, **points)
+    return [a - b for a, b in zip(of, other, strict=True)]
 
 
 def median_time_ratio(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """The median over all cases and seeds of T at `of` ÷ T at `over`: one value (ABE § IV-C).
+    """The median over all cases of T at `of` ÷ T at `over`, for each seed (ABE § IV-C).
 
     T is the time that the last flow takes from its start to the index of fairness at which the
     run ends. A run that ends before has no T: it counts with all the time that it had.
     """
-    ratios = _time_ratios(results[figure], of, over)
-    return [float(ratios.median() or 0.0)]  # type: ignore[arg-type]
+    return _ratios_by_seed(results[figure], of, over, pl.col("ratio").median())
 
 
 def share_faster(results: Results, figure: str, of: Point, over: Point) -> list[float]:
-    """The share of cases, in per cent, that converge sooner at `of` than at `over`: one value."""
-    ratios = _time_ratios(results[figure], of, over)
-    return [100 * float((ratios < 1).mean() or 0.0)]  # type: ignore[arg-type]
+    """The share of cases, in per cent, that converge sooner at `of` than at `over`, by seed."""
+    return _ratios_by_seed(results[figure], of, over, 100 * (pl.col("ratio") < 1).mean())
+
+
+def fastest(results: Results, figure: str, of: Point, over: Point, along: str) -> list[float]:
+    """The value along an axis at which most cases converge sooner than at `over`, for each seed."""
+    run = results[figure]
+    labels = next(axis.labels for axis in run.axes if axis.name == along)
+    labels = [label for label in labels if label != over[along]]
+    shares = [share_faster(results, figure, {**of, along: label}, over) for label in labels]
+    return [float(labels[row.index(max(row))]) for row in zip(*shares, strict=True)]
+
+
+def median_by_chance(
+    results: Results, figure: str, of: Point, over: Point, most: float
+) -> list[float]:
+    """The largest median over all cases of T ÷ T where both are at `over`, with any two seeds.
+
+    So far from 1 is what nothing but chance brings; but at most `most`. One value.
+    """
+    run = results[figure]
+    times = _at(run, convergence_s(run), {**of, **over})
+    cases = [name for name in run.axis_columns if name not in {_axis(run, a) for a in over}]
+    pairs = (
+        times.join(times, on=cases, suffix="_of_other")
+        .filter(pl.col("seed") != pl.col("seed_of_other"))
+        .group_by("seed", "seed_of_other")
+        .agg((pl.col("time_s") / pl.col("time_s_of_other")).median().alias("median"))
+    )
+    return [min(most, float(pairs["median"].max()))]  # type: ignore[arg-type]
 
 
 def group_ratio(results: Results, figure: str, of: Point, group: str, to: str) -> list[float]:
@@ -172,8 +202,42 @@ def time_ratios(run: Run, of: Point, over: Point) -> pl.DataFrame:
     return joined.with_columns((pl.col("time_s") / pl.col("base")).alias("ratio"))
 
 
-def _time_ratios(run: Run, of: Point, over: Point) -> pl.Series:
-    return time_ratios(run, of, over)["ratio"]
+def _ratios_by_seed(run: Run, of: Point, over: Point, what: pl.Expr) -> list[float]:
+    ratios = time_ratios(run, of, over)
+    by_seed = ratios.group_by("seed", maintain_order=True).agg(what.alias("value"))
+    return by_seed.sort("seed")["value"].to_list()
+
+
+def _of_and_from(results: Results, figure: str, metric: str, **points: Point) -> list[Sides]:
+    run = results[figure]
+    after, before = _by_seed(run, metric, points["of"]), _by_seed(run, metric, points["from"])
+    seeds = _common(after, before)
+    return [([after[seed] for seed in seeds], [before[seed] for seed in seeds])]
+
+
+def _of_and_over(results: Results, figure: str, metric: str, of: Point, over: Point) -> list[Sides]:
+    return _of_and_from(results, figure, metric, **{"of": of, "from": over})
+
+
+def _two_gains(
+    results: Results, figure: str, metric: str, *, of: Point, over: Point, beyond: Point
+) -> list[Sides]:
+    there = gain(results, figure, metric, {**of, **beyond}, {**over, **beyond})
+    return [(gain(results, figure, metric, of, over), there)]
+
+
+def _steps(results: Results, figure: str, metric: str, of: Point, along: str) -> list[Sides]:
+    columns = list(zip(*_along(results[figure], metric, of, along), strict=True))
+    return [(after, before) for before, after in pairwise(columns)]
+
+
+def _rounds_at_of_and_from(
+    results: Results, figure: str, share: float, **points: Point
+) -> list[Sides]:
+    run = results[figure]
+    of, other = (_rounds_below_bdp(run, points[key], share) for key in ("of", "from"))
+    seeds = _common(of, other)
+    return [([of[seed] for seed in seeds], [other[seed] for seed in seeds])]
 
 
 def _rounds_below_bdp(run: Run, point: Point, share: float) -> dict[int, float]:
@@ -259,7 +323,18 @@ MEASURES: dict[str, Measure] = {
         utilisation_where_full,
         change_of_rounds_below_bdp,
         median_time_ratio,
+        median_by_chance,
         share_faster,
+        fastest,
         group_ratio,
     )
+}
+
+#: What the measures of orders compare.
+SIDES: dict[str, Callable[..., list[Sides]]] = {
+    "change": _of_and_from,
+    "gain": _of_and_over,
+    "gain_beyond": _two_gains,
+    "least_step": _steps,
+    "change_of_rounds_below_bdp": _rounds_at_of_and_from,
 }

@@ -24,8 +24,9 @@ def markdown(found: Reproduction, images: str) -> str:
         f" numbers. `cwnd reproduce {paper.name}` runs everything again;"
         f" `cwnd reproduce {paper.name} {claims[0].id}` runs one claim.",
         "Ours are means over seeds with 95 % confidence intervals. A *value* counts as reproduced"
-        " within the tolerance beside it, an *order* when its interval is above zero, a *bound*"
-        " when every run keeps it. The scenarios are in this folder, the claims in `claims.toml`.",
+        " within the tolerance beside it, an *order* when the intervals of what it compares do not"
+        " meet, a *bound* when every seed keeps it. The scenarios are in this folder, the claims in"
+        " `claims.toml`.",
         _summary(found, claims),
         *(_claim(found, claim, images) for claim in claims),
     ]

@@ -12,7 +12,7 @@ from cwnd import _core, runner, store
 from cwnd.dataset.fill import sweep
 from cwnd.errors import CwndError, InputError
 from cwnd.reproduce import claims
-from cwnd.reproduce.measures import measure
+from cwnd.reproduce.measures import measure, sides
 
 if TYPE_CHECKING:
     import os
@@ -130,11 +130,16 @@ def _result(scenario: Path, runs: Path, threads: int | None, progress: Bars | No
 
 
 def _judge(claim: Claim, results: Mapping[str, Run]) -> tuple[Outcome, ...]:
-    def values(check: claims.Check) -> list[float]:
+    def judge(check: claims.Check) -> Outcome:
         arguments = {"figure": claim.figures[0], **check.arguments}
-        return measure(check.measure)(results, **arguments)
+        if check.limit is not None:
+            name, of = check.limit
+            figure = arguments["figure"]
+            check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
+        apart = sides(check.measure, results, **arguments) if check.kind == "order" else ()
+        return check.judge(measure(check.measure)(results, **arguments), apart)
 
-    return tuple(check.judge(values(check)) for check in claim.checks)
+    return tuple(judge(check) for check in claim.checks)
 
 
 def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
