@@ -110,8 +110,9 @@ class Ray:
             except ConnectionError:
                 ray.init(num_cpus=threads, include_dashboard=False, **options)
         except (OSError, RuntimeError, ValueError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise MachineError(f"Ray at {self.address or 'this machine'}: {reason}") from error
+            raise MachineError(
+                f"Ray at {self.address or 'this machine'}: {_reason(error)}"
+            ) from error
         finally:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, handler)
@@ -122,6 +123,18 @@ class Ray:
         host, _, port = address.removeprefix(_CLIENT).rpartition(":")
         with socket.create_connection((host, int(port)), timeout=_KNOCK_S):
             pass
+
+
+def _reason(error: Exception) -> str:
+    """What Ray says, in a line; its client passes a server's whole traceback on."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    said = lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[-1]}"
+    if "Failed to connect" in said:
+        # Clusters that `ray start` makes ask for one; a wrong one looks like no cluster at all.
+        said += "; does it ask for a token? (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
+    return said
 
 
 class _Batches:
