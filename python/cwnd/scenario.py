@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,13 +105,27 @@ class Source:
         """Reads it into the runs it asks for; `ScenarioError` if it cannot be run."""
         if seed is not None and not 0 <= seed <= _MAX_SEED:
             raise InputError(f"a seed is a whole number from 0 to {_MAX_SEED}, not {seed}")
-        return _core.parse(
-            self.text,
-            name=self.name,
-            base_dir=self.base_dir,
-            overrides=override_list(overrides),
-            seed=seed,
+        listed = override_list(overrides)
+        parsed = _core.parse(
+            self.text, name=self.name, base_dir=self.base_dir, overrides=listed, seed=seed
         )
+        self._heed(listed)
+        return parsed
+
+    def _heed(self, overrides: Sequence[str]) -> None:
+        """`InputError` for an override of what an axis sets at every point: it would be lost."""
+        if any(override.lstrip().startswith("sweep") for override in overrides):
+            return
+        axes = tomllib.loads(self.text).get("sweep", {}).get("axis", {}) if overrides else {}
+        for override in overrides:
+            path = override.partition("=")[0].strip()
+            for name, axis in axes.items():
+                paths = [axis["path"]] if isinstance(axis["path"], str) else axis["path"]
+                if any(path == each or path.startswith(f"{each}.") for each in paths):
+                    raise InputError(
+                        f"--set {override}: the axis `{name}` sets {path} at every point, so this"
+                        f" would change nothing; --set 'sweep.axis.{name}.values=[…]' does"
+                    )
 
 
 def override_list(overrides: Overrides) -> list[str]:

@@ -127,3 +127,10 @@ def test_check_returns_warnings_and_raises_errors(scenarios: Path):
     assert [each["severity"] for each in warnings] == ["warning"]
     with pytest.raises(cwnd.ScenarioError):
         cwnd.check(scenarios / "short.toml", set={"run.duration": "-1 s"})
+
+
+def test_an_override_that_an_axis_replaces_at_every_point_is_refused(scenarios: Path):
+    with pytest.raises(InputError, match=r"axis `arm` sets flow\.main\.controller\.beta_ecn"):
+        cwnd.check(scenarios / "sweep.toml", set={"flow.main.controller.beta_ecn": 0.9})
+    cwnd.check(scenarios / "sweep.toml", set=["dumbbell.rate=8 Mbit/s"])
+    cwnd.check(scenarios / "sweep.toml", set=['sweep.axis.rtt.values=["50 ms"]'])
