@@ -52,10 +52,10 @@ pub struct Flow {
     pub size: u64,
     /// Whether its application pauses between transfers.
     pub pausing: bool,
-    /// When the last byte of the transfer was delivered.
-    pub finished: Option<Time>,
-    /// When all that it had sent was acknowledged, after its application was told to stop.
-    pub stopped: Option<Time>,
+    /// When the last byte of the transfer was delivered; `Time::NEVER` before, and without end.
+    pub finished: Time,
+    /// When all that it had sent was acknowledged, after its application was told to stop; `Time::NEVER` before.
+    pub stopped: Time,
     /// Draws of its sizes and pauses.
     pub rng: Rng,
     /// RTTs measured after the warm-up.
@@ -84,8 +84,8 @@ impl Flow {
             started: Time::NEVER,
             size: u64::MAX,
             pausing: false,
-            finished: None,
-            stopped: None,
+            finished: Time::NEVER,
+            stopped: Time::NEVER,
             rng,
             rtt: Histogram::default(),
             before: None,
@@ -117,15 +117,15 @@ impl Flow {
     /// Notes the delivery of the transfer's last byte.
     #[inline]
     pub fn note_delivery(&mut self, now: Time) {
-        if self.receiver.counters().delivered_bytes >= self.size && self.finished.is_none() {
-            self.finished = Some(now);
+        if self.receiver.counters().delivered_bytes >= self.size && self.finished == Time::NEVER {
+            self.finished = now;
         }
     }
 
     /// Whether the transfer, if it has an end, is over for both ends, or was given up.
     #[inline]
     pub fn is_over(&self) -> bool {
-        (self.size != u64::MAX && self.sender.is_drained() && self.finished.is_some())
+        (self.size != u64::MAX && self.sender.is_drained() && self.finished != Time::NEVER)
             || self.sender.has_failed()
     }
 

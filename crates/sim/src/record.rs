@@ -94,7 +94,8 @@ impl Recorder {
         self.add_to_totals(sender, receiver);
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
-        let ended = flow.finished.or(flow.stopped).unwrap_or(now).min(now);
+        let finished = flow.finished != Time::NEVER;
+        let ended = if finished { flow.finished } else { flow.stopped }.min(now);
         let seconds = ended.since(flow.started.max(warmup)).as_secs_f64();
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let delivered = receiver.delivered_bytes - r0.delivered_bytes;
@@ -135,7 +136,7 @@ impl Recorder {
             cwnd_reductions_ecn: sender.reductions_ecn - s0.reductions_ecn,
             cwnd_reductions_rto: rto_count,
             size_bytes: (flow.size != u64::MAX).then_some(flow.size),
-            fct_s: flow.finished.map(|at| at.since(flow.started).as_secs_f64()),
+            fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
         });
     }
 

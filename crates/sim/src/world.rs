@@ -309,7 +309,7 @@ impl World {
         match &group.workload {
             Workload::Poisson { .. } if flow.is_over() => self.retire(id),
             _ if group.stop.is_some_and(|stop| stop <= self.now) => {
-                flow.stopped = flow.stopped.or(Some(self.now));
+                flow.stopped = flow.stopped.min(self.now);
             }
             Workload::OnOff { off, .. } if !flow.pausing && !flow.sender.has_failed() => {
                 flow.pausing = true;

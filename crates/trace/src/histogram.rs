@@ -25,8 +25,8 @@ impl Default for Histogram {
 /// log2 of the buckets in an octave.
 const SUB_BITS: u32 = 7;
 const SUB: u64 = 1 << SUB_BITS;
-/// Buckets come into being by so many at a time, a cache line: a flow's round-trip times differ by little.
-const STEP: usize = 16;
+/// Buckets come into being by so many at a time: a flow's round-trip times differ by little.
+const STEP: usize = 8;
 
 /// The bucket of a value.
 #[inline]

@@ -58,7 +58,7 @@ fn audit_flow(flow: &Flow) -> Result<(), String> {
         Err(format!("{acked} B are acknowledged, {delivered} B were delivered"))
     } else if delivered > flow.size {
         Err(format!("{delivered} B were delivered of a transfer of {} B", flow.size))
-    } else if flow.finished.is_some() && delivered != flow.size {
+    } else if flow.finished != Time::NEVER && delivered != flow.size {
         Err(format!("it finished with {delivered} of {} B", flow.size))
     } else if !idle && timer == Time::NEVER {
         Err(format!("there is data to send beyond {acked} B, and no timer"))
