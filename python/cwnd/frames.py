@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from cwnd import _core
 from cwnd.manifest import Axis, Manifest, machine, sha256
-from cwnd.results import Run
+from cwnd.results import Resolved, Run
 from cwnd.scenario import run_id
 from cwnd.store import TABLES, Spool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from cwnd.runner import Cost, Plan
@@ -96,7 +96,9 @@ class Recorder:
             flows=tables.pop("flows").collect(),
             links=tables.pop("links").collect(),
             samples=tables,
-            resolved=Resolved(self._plan.scenario),
+            resolved=Resolved(
+                self._plan.runs, lambda index: self._plan.scenario.cell(index).resolved
+            ),
         )
 
     def _close_batch(self, *, last: bool) -> None:
@@ -142,25 +144,6 @@ class Recorder:
             machine=machine(),
             steps_hashes=self._steps_hashes or None,
         )
-
-
-class Resolved(Sequence[str]):
-    """Each run as a scenario of its own; written when it is asked for."""
-
-    def __init__(self, scenario: _core.Scenario) -> None:
-        self._scenario = scenario
-
-    def __len__(self) -> int:
-        return self._scenario.runs
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        return self._scenario.cell(range(len(self))[index]).resolved
 
 
 def _runs(rows: list[dict[str, object]], axes: list[Axis]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,9 +7,12 @@ import os
 import platform
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: Marks a directory as a result of cwnd.
 FORMAT = "cwnd-result"
@@ -71,25 +74,34 @@ class Manifest:
     @classmethod
     def from_json(cls, data: object, where: str) -> Manifest:
         """Reads a manifest back; what it does not know it leaves out."""
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise InputError(f"{where}: not the manifest of a cwnd result")
-        version = data.get("format_version")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise InputError(
-                f"{where}: written by a newer cwnd ({data.get('cwnd_version')});"
-                " update cwnd to read it"
-            )
-        try:
-            # What has a default came later: a result may be older than it.
-            known = {
-                field.name: data[field.name]
-                for field in fields(cls)
-                if field.name in data or field.default is MISSING
-            }
-            known["axes"] = [Axis(**axis) for axis in known["axes"]]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{where}: damaged manifest ({error})") from error
-        return cls(**known)
+        return described(cls, data, where, FORMAT, FORMAT_VERSION)
+
+
+Described = TypeVar("Described", bound="DataclassInstance")
+
+
+def described(
+    kind: type[Described], data: object, where: str, form: str, version: int
+) -> Described:
+    """Reads what a directory says about itself; `InputError` if it is damaged, or newer than we."""
+    if not isinstance(data, dict) or data.get("format") != form:
+        raise InputError(f"{where}: not the description of a {form}")
+    written = data.get("format_version")
+    if not isinstance(written, int) or written > version:
+        raise InputError(
+            f"{where}: written by a newer cwnd ({data.get('cwnd_version')}); update cwnd to read it"
+        )
+    try:
+        # What has a default came later: what is read may be older than it.
+        known = {
+            field.name: data[field.name]
+            for field in fields(kind)
+            if field.name in data or field.default is MISSING
+        }
+        known["axes"] = [Axis(**axis) for axis in known["axes"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{where}: damaged ({error})") from error
+    return kind(**known)
 
 
 def sha256(parts: list[str]) -> str:

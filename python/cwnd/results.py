@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from cwnd import metrics, notes, store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import polars as pl
     from matplotlib.figure import Figure
 
     from cwnd.manifest import Axis, Manifest
+
+
+class Resolved(Sequence[str]):
+    """Each run as a scenario of its own; made, or read, when it is asked for."""
+
+    def __init__(self, count: int, one: Callable[[int], str]) -> None:
+        self._count = count
+        self._one = one
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._one(range(len(self))[index])
 
 
 @dataclass(repr=False)
@@ -37,6 +58,8 @@ class Run:
     links: pl.DataFrame
     #: What grows with time, in memory or on disk: `series`, `link_series` and `qdelay`.
     samples: Mapping[str, pl.LazyFrame]
+    #: Reads the samples of some runs, where that is cheaper than to leave out the others.
+    pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
     #: Each run as a scenario of its own, all defaults written out.
     resolved: Sequence[str] = ()
 
@@ -54,6 +77,14 @@ class Run:
     def qdelay(self) -> pl.DataFrame:
         """Histogram of the queueing delay of each link."""
         return self.samples["qdelay"].collect()
+
+    def samples_of(self, name: str, run_ids: list[str]) -> pl.LazyFrame:
+        """The samples of some runs."""
+        if self.pick is not None:
+            return self.pick(name, run_ids)
+        import polars as pl
+
+        return self.samples[name].filter(pl.col("run_id").is_in(run_ids))
 
     @property
     def name(self) -> str:

@@ -121,8 +121,15 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
         ]
     except OSError as error:
         raise InputError(f"{explain(error)}; {path} is not a complete cwnd result") from error
-    rows = {name: table.collect() for name, table in tables.items()}
-    return Run(manifest=manifest, source=source, resolved=resolved, samples=samples, **rows)
+    return Run(
+        manifest=manifest,
+        source=source,
+        resolved=resolved,
+        samples=samples,
+        runs=tables["runs"].collect(),
+        flows=tables["flows"].collect(),
+        links=tables["links"].collect(),
+    )
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from cwnd import _core
 from cwnd.dataset.cells import CELL_ID, MARK, cell_id, content, heading
 from cwnd.errors import InputError, explain
 from cwnd.frames import KEYS, axes_of
-from cwnd.manifest import Axis, sha256
+from cwnd.manifest import Axis, described, sha256
 from cwnd.scenario import run_id
 from cwnd.store import DATASET, SCENARIO
 
@@ -75,20 +75,7 @@ class Info:
     @classmethod
     def from_json(cls, data: object, where: str) -> Info:
         """Reads it back; what it does not know it leaves out."""
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise InputError(f"{where}: not the description of a cwnd sweep")
-        version = data.get("format_version")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise InputError(
-                f"{where}: written by a newer cwnd ({data.get('cwnd_version')});"
-                " update cwnd to read it"
-            )
-        try:
-            known = {field.name: data[field.name] for field in fields(cls)}
-            known["axes"] = [Axis(**axis) for axis in known["axes"]]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{where}: damaged ({error})") from error
-        return cls(**known)
+        return described(cls, data, where, FORMAT, FORMAT_VERSION)
 
 
 class Dataset:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from copy import copy
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,18 +14,20 @@ from cwnd.dataset.layout import CELL, CELL_SHA, Dataset
 from cwnd.errors import InputError
 from cwnd.frames import KEYS, RUN_COLUMNS, name_axes
 from cwnd.manifest import Manifest, sha256
-from cwnd.results import Run
+from cwnd.results import Resolved, Run
 from cwnd.store import ROWS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from cwnd.manifest import Axis
 
 _ACTIVITY = "activity_"
 #: What tables are joined by: no axis has this name.
 _KEY, _TEXT = "cell id", "cell text"
+#: Files that are read at a time: what is known of each stays in memory until the last is read.
+_FILES = 2048
 
 
 def load(directory: str | os.PathLike[str]) -> Run:
@@ -40,12 +42,24 @@ def load(directory: str | os.PathLike[str]) -> Run:
     runs = found.select(*tables.keys, *told, *activity)
     rows = {name: tables.rows(name) for name in ROWS if name != MARK}
     samples = {name: tables.table(name) for name in RECORDS if name not in ROWS}
+
+    texts: list[pl.Series] = []
+
+    def resolved(index: int) -> str:
+        if not texts:
+            texts.append(tables.resolved())
+        return named(texts[0][index], dataset.info.heading)
+
+    def pick(name: str, run_ids: list[str]) -> pl.LazyFrame:
+        return tables.of(run_ids).table(name)
+
     return Run(
         manifest=_manifest(dataset, tables.axes, runs, activity, plan.height - here.height),
         source=dataset.source(),
         runs=runs,
         samples=samples,
-        resolved=_Resolved(runs.height, tables.resolved, dataset.info.heading),
+        pick=pick,
+        resolved=Resolved(runs.height, resolved),
         **rows,
     )
 
@@ -85,6 +99,17 @@ class Tables:
             CELL_SHA,
         )
 
+    def of(self, run_ids: list[str]) -> Tables:
+        """The same of some runs: the files of others are not opened."""
+        some = copy(self)
+        some.choose(self._plan.filter(pl.col("run_id").is_in(run_ids)))
+        return some
+
+    def choose(self, plan: pl.DataFrame) -> None:
+        """Keeps these rows of the plan, and their cells."""
+        self._plan = plan
+        self._cells = plan[_KEY].unique(maintain_order=True).to_list()
+
     def own(self, name: str) -> list[str]:
         """The columns of a table that are not its key."""
         left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
@@ -92,26 +117,30 @@ class Tables:
 
     def runs(self) -> pl.DataFrame:
         """All that is known of each run, but its scenario."""
-        return self._collect(self._joined(self._scan(MARK).select(CELL_ID, *self.own(MARK))))
+        marks = self._read(MARK, [CELL_ID, *self.own(MARK)])
+        return self._collect(self._joined(marks.lazy()))
 
     def resolved(self) -> pl.Series:
         """The scenario of each run."""
-        texts = self._scan(MARK).select(CELL_ID, pl.col(RESOLVED).alias(_TEXT))
-        return self._collect(self._joined(texts))[_TEXT]
+        texts = self._read(MARK, [CELL_ID, RESOLVED]).rename({RESOLVED: _TEXT})
+        return self._collect(self._joined(texts.lazy()))[_TEXT]
 
     def rows(self, name: str) -> pl.DataFrame:
         """A table in memory."""
-        return self._collect(self.table(name))
+        return self._collect(self._keyed(name, self._read(name).lazy()))
 
     def table(self, name: str) -> pl.LazyFrame:
         """A table on disk, with the columns that say what a row belongs to."""
+        return self._keyed(name, self._scan(name, self._cells))
+
+    def _keyed(self, name: str, rows: pl.LazyFrame) -> pl.LazyFrame:
         # Names are text on disk; in memory they take four bytes.
         columns = [
             pl.col(column).cast(pl.Categorical) if kind == pl.String else pl.col(column)
             for column, kind in self._schemas[name].items()
             if column != CELL_ID
         ]
-        return self._joined(self._scan(name)).select(*self.keys, *columns)
+        return self._joined(rows).select(*self.keys, *columns)
 
     def _joined(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         keyed = rows.rename({CELL_ID: _KEY}).join(
@@ -119,12 +148,20 @@ class Tables:
         )
         return keyed.sort(CELL, maintain_order=True) if self._shared else keyed
 
-    def _scan(self, name: str) -> pl.LazyFrame:
-        return pl.scan_parquet([self._dataset.file(name, cell) for cell in self._cells], glob=False)
+    def _scan(self, name: str, cells: list[str]) -> pl.LazyFrame:
+        return pl.scan_parquet([self._dataset.file(name, cell) for cell in cells], glob=False)
+
+    def _read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        parts = []
+        for first in range(0, len(self._cells), _FILES):
+            part = self._scan(name, self._cells[first : first + _FILES])
+            part = part if columns is None else part.select(columns)
+            parts.append(self._collect(part).rechunk())
+        return pl.concat(parts)
 
     def _schema(self, name: str) -> pl.Schema:
         with self._damages():
-            return self._scan(name).collect_schema()
+            return self._scan(name, self._cells[:1]).collect_schema()
 
     def _collect(self, table: pl.LazyFrame) -> pl.DataFrame:
         with self._damages():
@@ -141,30 +178,6 @@ class Tables:
                 f"{path}: a file is missing or damaged ({reason});"
                 f" `cwnd sweep verify {path}` says which"
             ) from error
-
-
-class _Resolved(Sequence[str]):
-    """Each run as a scenario of its own; read when the first is asked for."""
-
-    def __init__(self, count: int, read: Callable[[], pl.Series], heading: str) -> None:
-        self._count = count
-        self._read = read
-        self._heading = heading
-        self._texts: pl.Series | None = None
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if self._texts is None:
-            self._texts = self._read()
-        return named(self._texts[range(len(self))[index]], self._heading)
 
 
 def _manifest(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import polars as pl
     from matplotlib.figure import Figure
 
     from cwnd.plots.picture import Picture
@@ -58,15 +57,17 @@ def default_kinds(run: Run) -> list[str]:
     swept = any(len(axis.labels) > 1 for axis in run.axes)
     if swept and sweep_available(run):
         kinds.append("sweep")
-    if _rows(run.samples["series"]):
+    if _filled(run, "series"):
         kinds.append("windows" if swept else "timeseries")
-    if _rows(run.samples["qdelay"]):
+    if _filled(run, "qdelay"):
         kinds.append("qdelay")
     return kinds
 
 
-def _rows(table: pl.LazyFrame) -> bool:
-    return not table.head(1).collect().is_empty()
+def _filled(run: Run, name: str) -> bool:
+    """Whether a table of samples has rows; most often the first run tells."""
+    first = run.samples_of(name, run.runs["run_id"].head(1).to_list())
+    return any(not rows.head(1).collect().is_empty() for rows in (first, run.samples[name]))
 
 
 def write_all(run: Run, directory: Path) -> list[Path]:

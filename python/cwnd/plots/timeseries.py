@@ -190,10 +190,10 @@ def window_top(windows: list[float]) -> float:
 
 def windows_at(run: Run, points: list[dict[str, str]], seed: int | None = None) -> pl.DataFrame:
     """The windows over time at these points; the first seed if none is given."""
-    seen = run.samples["series"].filter(pl.col("seed") == _seed(run, seed))
+    runs = run.runs.filter(pl.col("seed") == _seed(run, seed))
     if points[0]:
-        by = list(points[0])
-        seen = seen.join(pl.LazyFrame(points), on=by, how="semi", maintain_order="left")
+        runs = runs.join(pl.DataFrame(points), on=list(points[0]), how="semi")
+    seen = run.samples_of("series", runs["run_id"].to_list())
     return seen.select(*run.axis_columns, "time_s", "snd_cwnd_pkts").collect()
 
 
@@ -215,9 +215,9 @@ def sampled_runs(run: Run, points: list[dict[str, str]], seed: int | None = None
             raise InputError(f"this result has no run at {point}")
         chosen.append(here.row(0, named=True))
     # Read once for all of them.
-    wanted = pl.col("run_id").is_in([row["run_id"] for row in chosen])
-    flows = run.samples["series"].filter(wanted).collect()
-    links = run.samples["link_series"].filter(wanted).collect()
+    wanted = [row["run_id"] for row in chosen]
+    flows = run.samples_of("series", wanted).collect()
+    links = run.samples_of("link_series", wanted).collect()
     return [
         OneRun(
             _name(run, row),
