@@ -7,6 +7,7 @@ mod prr;
 mod quick_ack;
 mod ranges;
 mod receiver;
+mod resent;
 mod rtt;
 mod scoreboard;
 mod segment;
@@ -15,7 +16,7 @@ mod sender;
 mod vectors;
 
 pub use config::Config;
-pub use params::{EchoAtOne, FlightSize, Params, Recovery, RttArithmetic};
+pub use params::{EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::{Receiver, ReceiverCounters};

@@ -40,6 +40,16 @@ param_enum! {
 }
 
 param_enum! {
+    /// How SACK tells that a segment was lost.
+    pub enum LossRule {
+        /// `dup_thresh` segments above it were SACKed (RFC 6675 § 4).
+        Rfc6675 = "rfc6675",
+        /// The highest SACKed segment is `dup_thresh` or more above it: forward acknowledgement (Mathis & Mahdavi 1996).
+        Fack = "fack",
+    }
+}
+
+param_enum! {
     /// What a sender does about an ECN-echo when its window cannot become smaller.
     pub enum EchoAtOne {
         /// It goes on with a segment a round trip (Linux).
@@ -100,6 +110,13 @@ params! {
         /// Duplicate ACKs that mean a loss.
         #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
         pub dup_thresh: u32 = 3,
+        /// What `dup_thresh` counts where SACK tells of losses.
+        #[source("RFC 6675 § 4, IsLost")]
+        pub loss_rule: LossRule = LossRule::Rfc6675,
+        /// Whether SACK finds retransmissions that were lost in turn: data that first went after one was SACKed, or of the
+        /// retransmissions one that went more than `dup_thresh` later arrived.
+        #[source("RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's scoreboard1.cc")]
+        pub lost_retransmissions: bool = false,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,

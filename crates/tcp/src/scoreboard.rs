@@ -1,4 +1,6 @@
+use crate::params::{LossRule, Params};
 use crate::ranges::{Range, Ranges};
+use crate::resent::Resent;
 use crate::segment::Segment;
 
 /// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
@@ -15,9 +17,23 @@ pub struct Scoreboard {
     /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
     high_rxt: u64,
     sacked_below_rxt: u64,
+    /// The exception to that: retransmissions that were lost in turn, if they are looked for.
+    resent: Option<Box<Resent>>,
 }
 
 impl Scoreboard {
+    pub fn new(params: &Params) -> Self {
+        let resent = params.lost_retransmissions.then(|| Box::new(Resent::new(params.dup_thresh)));
+        Self { resent, ..Self::default() }
+    }
+
+    /// As at the start of the connection, but for what is acknowledged.
+    pub fn restart(&mut self, una: u64) {
+        *self = Self { resent: self.resent.take(), ..Self::default() };
+        self.restart_retransmissions(una);
+        self.advance(una);
+    }
+
     /// Takes the SACK blocks of an ACK; returns how many bytes they newly report.
     pub fn update(&mut self, ack: &Segment, una: u64, high: u64) -> u64 {
         let mut new = 0;
@@ -49,7 +65,11 @@ impl Scoreboard {
 
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
     /// or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns whether anything has.
-    pub fn detect_losses(&mut self, dup_thresh: u32, mss: u64) -> bool {
+    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
+        let dup_thresh = params.dup_thresh;
+        if params.loss_rule == LossRule::Fack {
+            return self.detect_forward(una, u64::from(dup_thresh) * mss);
+        }
         let bytes_needed = u64::from(dup_thresh - 1) * mss;
         let mut bytes = 0;
         let mut edge = 0;
@@ -60,10 +80,20 @@ impl Scoreboard {
                 break;
             }
         }
+        self.lose_below(edge, una)
+    }
+
+    /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that was SACKed.
+    fn detect_forward(&mut self, una: u64, distance: u64) -> bool {
+        self.lose_below(self.top(una).saturating_sub(distance), una)
+    }
+
+    fn lose_below(&mut self, edge: u64, una: u64) -> bool {
         let holes = edge > self.lost_edge
             && self.sacked.covered(self.lost_edge, edge) < edge - self.lost_edge;
         self.mark_lost_below(edge);
-        holes
+        let again = self.resent.as_mut().is_some_and(|resent| resent.review(una, &self.sacked));
+        holes || again
     }
 
     /// Declares lost what is below `edge` and not SACKed.
@@ -85,6 +115,9 @@ impl Scoreboard {
                 self.sacked_bytes -= gone;
                 self.sacked.remove_below(una);
             }
+            if let Some(resent) = &mut self.resent {
+                resent.review(una, &self.sacked);
+            }
         }
         self.lost_edge = self.lost_edge.max(una);
         self.high_rxt = self.high_rxt.max(una);
@@ -92,17 +125,21 @@ impl Scoreboard {
     }
 
     /// Forgets which bytes were retransmitted: a timeout begins anew from `una`.
-    pub const fn restart_retransmissions(&mut self, una: u64) {
+    pub fn restart_retransmissions(&mut self, una: u64) {
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
+        if let Some(resent) = &mut self.resent {
+            resent.restart();
+        }
     }
 
     /// Bytes presumed in the network (RFC 6675 § 4, SetPipe).
-    pub const fn pipe(&self, una: u64, nxt: u64) -> u64 {
+    pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
         let not_lost =
             nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
-        not_lost + retransmitted
+        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes());
+        not_lost + retransmitted - lost_again
     }
 
     /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
@@ -112,6 +149,9 @@ impl Scoreboard {
 
     /// The next lost range that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
     pub fn next_lost(&self) -> Option<Range> {
+        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost()) {
+            return Some(again);
+        }
         self.sacked.hole_from(self.high_rxt, self.lost_edge)
     }
 
@@ -121,8 +161,12 @@ impl Scoreboard {
         self.sacked.hole_from(self.high_rxt, top.start)
     }
 
-    /// Bytes up to `end` were retransmitted.
-    pub fn retransmitted(&mut self, end: u64) {
+    /// A range was retransmitted, when data up to `nxt` had been sent.
+    pub fn retransmitted(&mut self, range: Range, nxt: u64) {
+        let end = range.end;
+        if let Some(resent) = &mut self.resent {
+            resent.sent(range, nxt);
+        }
         if end > self.high_rxt {
             self.sacked_below_rxt += self.sacked.covered(self.high_rxt, end);
             self.high_rxt = end;
@@ -155,6 +199,10 @@ mod tests {
 
     const MSS: u64 = 1000;
 
+    fn three() -> Params {
+        Params { dup_thresh: 3, ..Params::default() }
+    }
+
     fn ack(at: u64, blocks: &[(u64, u64)]) -> Segment {
         let mut sack = [SackBlock::default(); 3];
         for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
@@ -178,14 +226,14 @@ mod tests {
         let mut board = Scoreboard::default();
         let high = 10 * MSS;
         assert_eq!(board.update(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
-        board.detect_losses(3, MSS);
+        board.detect_losses(&three(), 0, MSS);
         assert_eq!(board.next_lost(), None);
         assert_eq!(board.pipe(0, high), 9 * MSS);
         board.update(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
-        board.detect_losses(3, MSS);
+        board.detect_losses(&three(), 0, MSS);
         assert_eq!(board.next_lost(), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
-        board.retransmitted(MSS);
+        board.retransmitted(Range { start: 0, end: MSS }, high);
         assert_eq!(board.pipe(0, high), 7 * MSS);
         assert_eq!(board.next_lost(), None);
     }
@@ -195,12 +243,12 @@ mod tests {
         let mut board = Scoreboard::default();
         let high = 12 * MSS;
         board.update(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
-        board.detect_losses(3, MSS);
+        board.detect_losses(&three(), 0, MSS);
         let mut seen = Vec::new();
         while let Some(hole) = board.next_lost() {
             let end = hole.end.min(hole.start + MSS);
             seen.push(hole.start / MSS);
-            board.retransmitted(end);
+            board.retransmitted(Range { start: hole.start, end }, high);
         }
         assert_eq!(seen, [0, 2, 3, 5, 6, 7]);
         board.mark_lost_below(high);
@@ -225,7 +273,7 @@ mod tests {
                         if start < end {
                             board.update(&ack(una, &[(start, end)]), una, nxt);
                             sacked.extend(start..end);
-                            board.detect_losses(3, 1);
+                            board.detect_losses(&three(), una, 1);
                             // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh ranges imply it).
                             let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
                             lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));
@@ -233,7 +281,7 @@ mod tests {
                     }
                     2 => {
                         if let Some(hole) = board.next_lost() {
-                            board.retransmitted(hole.start + 1);
+                            board.retransmitted(Range { start: hole.start, end: hole.start + 1 }, nxt);
                             high_rxt = hole.start + 1;
                         }
                     }

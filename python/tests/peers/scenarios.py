@@ -184,6 +184,10 @@ def _ns2(row: Row) -> Table:
             "prr_rule": "halving",
             "prr_on_ecn": True,
             "ecn_at_one": "sends",
+            # scoreboard1.cc: lost is what is four below the highest SACK, again and again.
+            "loss_rule": "fack",
+            "dup_thresh": 4,
+            "lost_retransmissions": True,
         }
     if row.cells["start_mode"] == "uniform":
         flows["start"] = f"uniform(0 s, {row.cells['start_span_s']} s)"

@@ -105,7 +105,7 @@ impl Sender {
         if newly_sacked > 0 {
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
-            lost = self.scoreboard.detect_losses(self.config.params.dup_thresh, self.config.mss);
+            lost = self.scoreboard.detect_losses(&self.config.params, self.una, self.config.mss);
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
             if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
                 self.enter_recovery(now);

@@ -159,6 +159,7 @@ impl Sender {
             RttArithmetic::Exact => RttEstimator::default(),
             RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
         };
+        let scoreboard = Scoreboard::new(&config.params);
         Self {
             config,
             cc,
@@ -171,7 +172,7 @@ impl Sender {
             rwnd,
             persist: Persist::Off,
             probes: 0,
-            scoreboard: Scoreboard::default(),
+            scoreboard,
             dupacks: 0,
             limited_sent: 0,
             last_recover: None,
@@ -274,8 +275,7 @@ impl Sender {
         if self.config.params.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
             if self.scoreboard.reneged(self.una) {
-                self.scoreboard = Scoreboard::default();
-                self.scoreboard.advance(self.una);
+                self.scoreboard.restart(self.una);
             }
             self.scoreboard.mark_lost_below(self.high);
             self.scoreboard.restart_retransmissions(self.una);

@@ -6,6 +6,7 @@ use cwnd_units::{Bytes, Duration, Ecn, Time};
 use super::persist::Persist;
 use super::{Connection, Sender, State};
 use crate::params::Recovery;
+use crate::ranges::Range;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 
 /// A segment that may go out now.
@@ -278,7 +279,7 @@ impl Sender {
         }
         if again && self.config.params.recovery == Recovery::Sack {
             if !choice.rescue {
-                self.scoreboard.retransmitted(end);
+                self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high);
             }
         } else if choice.seq == self.nxt {
             self.nxt = end;

@@ -157,11 +157,13 @@ scripts!(
     sack:
     a_block_beyond_what_was_sent_is_ignored,
     a_doubtful_hole_is_sent_if_nothing_else_can_be_and_the_tail_once,
+    a_lost_retransmission_goes_again_when_later_data_was_sacked,
     a_lost_retransmission_waits_for_the_timer,
     a_receiver_that_reneges_gets_the_segment_again,
     after_a_timeout_only_what_is_missing_is_sent_again,
     an_ack_that_was_lost_is_made_good_by_the_next,
     each_partial_ack_restarts_the_timer,
+    forward_acknowledgement_counts_how_far_sacks_reach,
     holes_are_repaired_from_below_before_new_data_is_sent,
     new_data_is_sent_while_a_hole_is_repaired,
     nothing_is_sent_until_pipe_is_below_the_window,

@@ -1,0 +1,132 @@
+//! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
+//! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
+
+use crate::ranges::{Range, Ranges};
+
+/// What was retransmitted and has not arrived yet.
+#[derive(Clone, Debug)]
+pub struct Resent {
+    dup_thresh: u64,
+    /// On their way, in the order in which they went.
+    under_way: Vec<Retransmission>,
+    /// Lost again, the lowest first.
+    lost: Vec<Range>,
+    /// Number of the next.
+    next: u64,
+    /// The highest number that arrived, if any did since the numbers began.
+    arrived: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Retransmission {
+    range: Range,
+    /// One past the highest byte that had been sent when it went.
+    sent_up_to: u64,
+    number: u64,
+}
+
+impl Resent {
+    pub const fn new(dup_thresh: u32) -> Self {
+        Self {
+            dup_thresh: dup_thresh as u64,
+            under_way: Vec::new(),
+            lost: Vec::new(),
+            next: 0,
+            arrived: None,
+        }
+    }
+
+    /// A timeout, or a new recovery, begins anew.
+    pub fn restart(&mut self) {
+        *self = Self::new(self.dup_thresh as u32);
+    }
+
+    /// `range` goes again, now that everything up to `sent_up_to` has been sent.
+    pub fn sent(&mut self, range: Range, sent_up_to: u64) {
+        self.lost.retain(|lost| lost.start != range.start);
+        self.under_way.push(Retransmission { range, sent_up_to, number: self.next });
+        self.next += 1;
+    }
+
+    /// An ACK told something; returns whether a retransmission is now seen to be lost. One is if data that first went
+    /// after it was SACKed, or one that went more than `dup_thresh` after it arrived.
+    pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
+        let missing = |r: &Range| r.end > una && sacked.covered(r.start, r.end) == 0;
+        self.lost.retain(missing);
+        let arrived = &mut self.arrived;
+        self.under_way.retain(|sent| {
+            let still = missing(&sent.range);
+            if !still {
+                *arrived = (*arrived).max(Some(sent.number));
+            }
+            still
+        });
+        let top = sacked.highest().map_or(una, |range| range.end);
+        let (dup_thresh, arrived, lost) = (self.dup_thresh, self.arrived, &mut self.lost);
+        let before = lost.len();
+        self.under_way.retain(|sent| {
+            let overtaken = arrived.is_some_and(|number| number > sent.number + dup_thresh);
+            let gone = top > sent.sent_up_to || overtaken;
+            if gone {
+                lost.push(sent.range);
+            }
+            !gone
+        });
+        lost.sort_unstable_by_key(|range| range.start);
+        lost.len() > before
+    }
+
+    /// The lowest that was lost again.
+    pub fn first_lost(&self) -> Option<Range> {
+        self.lost.first().copied()
+    }
+
+    /// Bytes that were lost again, and are not in the network.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost.iter().map(|range| range.end - range.start).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(n: u64) -> Range {
+        Range { start: n * 1000, end: (n + 1) * 1000 }
+    }
+
+    /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its threshold and one are 4.
+    #[test]
+    fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
+        let mut resent = Resent::new(4);
+        let mut sacked = Ranges::default();
+        for n in [0, 2, 4, 6, 8, 10] {
+            resent.sent(segment(n), 20_000);
+        }
+        sacked.insert(8000, 9000);
+        assert!(!resent.review(0, &sacked));
+        sacked.insert(10_000, 11_000);
+        assert!(resent.review(0, &sacked));
+        assert_eq!(resent.first_lost(), Some(segment(0)));
+        assert_eq!(resent.lost_bytes(), 1000);
+        resent.sent(segment(0), 20_000);
+        assert_eq!((resent.first_lost(), resent.lost_bytes()), (None, 0));
+        assert!(!resent.review(0, &sacked), "it counts from its new number");
+    }
+
+    #[test]
+    fn what_arrives_after_all_is_lost_no_more() {
+        let mut resent = Resent::new(3);
+        let mut sacked = Ranges::default();
+        resent.sent(segment(0), 5000);
+        resent.sent(segment(2), 5000);
+        sacked.insert(5000, 6000);
+        assert!(resent.review(0, &sacked));
+        assert_eq!(resent.lost_bytes(), 2000);
+        sacked.insert(2000, 3000);
+        resent.review(0, &sacked);
+        assert_eq!(resent.lost_bytes(), 1000);
+        resent.review(1000, &sacked);
+        assert_eq!(resent.first_lost(), None);
+    }
+}
