@@ -1,18 +1,27 @@
 //! Tells the extension which simulator it holds: `CWND_ENGINE` is the version and a hash of all sources that decide
-//! what a run gives.
+//! what a run gives; `CWND_TESTBED` is the same for runs on Linux.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
 const ENGINE: [&str; 7] = ["units", "cc", "aqm", "tcp", "trace", "scenario", "sim"];
+/// The crates whose code decides what a run on Linux gives, besides the kernel.
+const TESTBED: [&str; 5] = ["units", "aqm", "scenario", "router", "testbed"];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 
 fn main() -> io::Result<()> {
+    println!("cargo::rustc-env=CWND_ENGINE={}", version(&ENGINE)?);
+    println!("cargo::rustc-env=CWND_TESTBED={}", version(&TESTBED)?);
+    Ok(())
+}
+
+/// The version, and a hash of the sources of some crates.
+fn version(of: &[&str]) -> io::Result<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    for name in ENGINE {
+    for name in of {
         collect(&crates.join(name).join("src"), &mut files)?;
     }
     // Versions of dependencies: a root or a power comes from one of them.
@@ -28,8 +37,7 @@ fn main() -> io::Result<()> {
         hash.add(&fs::read(file)?);
     }
     let digits = hash.digits();
-    println!("cargo::rustc-env=CWND_ENGINE={}+{}", env!("CARGO_PKG_VERSION"), &digits[..DIGITS]);
-    Ok(())
+    Ok(format!("{}+{}", env!("CARGO_PKG_VERSION"), &digits[..DIGITS]))
 }
 
 /// The files below a directory, in order of their names.

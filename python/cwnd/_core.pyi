@@ -8,6 +8,8 @@ __version__: str
 #: The version and a hash of the simulator's sources: builds that have it in common give the same
 #: records.
 engine: str
+#: The same for runs on Linux, besides the kernel.
+testbed: str
 
 __all__ = [
     "Cancelled",
@@ -19,12 +21,14 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Table",
+    "Unavailable",
     "__version__",
     "draw_svg",
     "engine",
     "json_schema",
     "parse",
     "reference_markdown",
+    "testbed",
 ]
 
 @type_check_only
@@ -58,6 +62,12 @@ class Diverged(Exception):  # noqa: N818 - it is what happened
     """Two runs of one scenario differ; `str(e)` shows the first event in which they do."""
 
     def __new__(cls, report: str) -> Diverged: ...
+
+@final
+class Unavailable(Exception):  # noqa: N818 - the machine's, not the program's
+    """This machine lacks something that a run on Linux needs."""
+
+    def __new__(cls, reason: str) -> Unavailable: ...
 
 @final
 class Control:
@@ -102,6 +112,8 @@ class Result:
     def digest(self) -> str: ...
     @property
     def steps_hash(self) -> str | None: ...
+    @property
+    def facts(self) -> str | None: ...
 
 @final
 class Gathered:
@@ -142,6 +154,11 @@ class Cell:
         control: Control | None = None,
         captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
     ) -> Result: ...
+    @property
+    def rate_bit_s(self) -> float | None: ...
+    def run_on_linux(
+        self, control: Control | None = None, *, kernel: str | None = None, calibrate: bool = True
+    ) -> Result: ...
     def check(self, control: Control | None = None) -> Result: ...
 
 @final
@@ -161,6 +178,7 @@ class Scenario:
     @property
     def repeat(self) -> int: ...
     def duration_s(self, index: int) -> float: ...
+    def check_linux(self) -> None: ...
     def cell(self, index: int) -> Cell: ...
     @property
     def cells(self) -> list[Cell]: ...

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd import _core
+from cwnd import _core, worlds
 from cwnd.manifest import Axis, Manifest, machine, sha256
 from cwnd.results import Resolved, Run
 from cwnd.scenario import run_id
@@ -29,6 +29,7 @@ RUN_COLUMNS = (
     "events",
     "delivered_packets",
     "digest",
+    "facts",
     "n",
 )
 #: Rows of all tables together that make a batch: some 100 MB.
@@ -51,11 +52,16 @@ class Recorder:
         self._activity: dict[str, int] = {}
         self._digests: list[str] = []
         self._steps_hashes: list[str] = []
+        #: Indices of the cells: all, but of a run on Linux that was interrupted.
+        self._cells: list[int] = []
+        #: What is known of runs on Linux.
+        self._facts: list[str] = []
         self._seeds: dict[int, None] = {}
 
     def add(self, cell: _core.Cell, result: _core.Result) -> None:
         """Takes in a run."""
         self._gathered.add(result)
+        self._cells.append(cell.index)
         activity = result.activity
         labels, values = cell.axes, cell.axis_values
         self._rows.append(
@@ -72,9 +78,12 @@ class Recorder:
                 "events": result.events,
                 "delivered_packets": result.delivered_packets,
                 "digest": result.digest,
+                **({"facts": result.facts} if result.facts is not None else {}),
                 **{f"activity_{name}": count for name, count in activity.items()},
             }
         )
+        if result.facts is not None:
+            self._facts.append(result.facts)
         self._seeds[cell.seed] = None
         self._digests.append(result.digest)
         if result.steps_hash is not None:
@@ -88,6 +97,7 @@ class Recorder:
         """Makes the result of all runs."""
         if self._rows:
             self._close_batch(last=True)
+        cells = self._cells
         tables = {name: pl.concat(batches) for name, batches in self._batches.items()}
         return Run(
             manifest=self._manifest(cost),
@@ -97,7 +107,7 @@ class Recorder:
             links=tables.pop("links").collect(),
             samples=tables,
             resolved=Resolved(
-                self._plan.runs, lambda index: self._plan.scenario.cell(index).resolved
+                len(cells), lambda index: self._plan.scenario.cell(cells[index]).resolved
             ),
         )
 
@@ -132,7 +142,7 @@ class Recorder:
             overrides=plan.overrides,
             seed_override=plan.seed,
             seeds=list(self._seeds),
-            runs=plan.runs,
+            runs=len(self._digests),
             axes=self._axes or [],
             warnings=[dict(warning) for warning in plan.scenario.warnings],
             activity=self._activity,
@@ -143,6 +153,8 @@ class Recorder:
             threads=cost.threads,
             machine=machine(),
             steps_hashes=self._steps_hashes or None,
+            missing=plan.runs - len(self._digests),
+            world=worlds.summary(self._facts),
         )
 
 

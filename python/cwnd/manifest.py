@@ -66,6 +66,8 @@ class Manifest:
     steps_hashes: list[str] | None = None
     #: Of a sweep that is not complete: the runs that are not there.
     missing: int = 0
+    #: Of runs on Linux: kernel, settings, calibration, how late routers were, what was invalid.
+    world: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it is written."""

@@ -108,14 +108,14 @@ def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.D
     )
     of_flows = flows.group_by("run_id").agg(
         (pl.col("delivered_bytes").sum() * 8).alias("goodput_bit_s"),
-        (pl.col("throughput_bit_s") * pl.col("duration_s")).sum(),
+        _sum(pl.col("throughput_bit_s") * pl.col("duration_s")),
         pl.col("rtt_p50_us").mean(),
         pl.col("rtt_p95_us").mean(),
-        pl.col("retrans").sum(),
-        pl.col("rto_count").sum(),
-        pl.col("cwnd_reductions_loss").sum().alias("reductions_loss"),
-        pl.col("cwnd_reductions_ecn").sum().alias("reductions_ecn"),
-        pl.col("cwnd_reductions_rto").sum().alias("reductions_rto"),
+        _sum(pl.col("retrans")),
+        _sum(pl.col("rto_count")),
+        _sum(pl.col("cwnd_reductions_loss")).alias("reductions_loss"),
+        _sum(pl.col("cwnd_reductions_ecn")).alias("reductions_ecn"),
+        _sum(pl.col("cwnd_reductions_rto")).alias("reductions_rto"),
         pl.col("bytes_received").sum(),
         pl.col("fct_s").mean(),
         # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²); one flow is trivially fair, so it says nothing.
@@ -147,6 +147,11 @@ def per_run(run: Run, link: str | None = None, group: str | None = None) -> pl.D
         .with_columns(pl.col(rates) / pl.col("measured_s"))
         .select(*keys, *METRICS)
     )
+
+
+def _sum(values: pl.Expr) -> pl.Expr:
+    """The sum; null where a summand is, which is one that Linux does not tell."""
+    return pl.when(values.null_count() == 0).then(values.sum())
 
 
 def values_of(rows: pl.DataFrame, column: str) -> list[float]:

@@ -29,6 +29,17 @@ def missing_runs(run: Run) -> list[str]:
     return [f"{missing} of {missing + there} runs are missing: the sweep is not complete"]
 
 
+def invalid_runs(run: Run) -> list[str]:
+    """A sentence if runs on Linux were not what was asked for."""
+    world = run.manifest.world or {}
+    invalid = world.get("invalid_runs", 0)
+    if not invalid:
+        return []
+    first, *more = world["flaws"]
+    others = f" (and {len(more)} more reasons)" if more else ""
+    return [f"{invalid} of {run.manifest.runs} runs are not valid: {first}{others}"]
+
+
 def silent_mechanisms(run: Run) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
     points: dict[tuple[str, ...], list[int]] = {}
@@ -36,7 +47,10 @@ def silent_mechanisms(run: Run) -> list[str]:
         points.setdefault(tuple(row[column] for column in run.axis_columns), []).append(index)
     silent: dict[str, list[tuple[str, ...]]] = {}
     run_ids = run.runs["run_id"].to_list()
-    reductions = _sums(run.flows, ["group"], "cwnd_reductions_ecn")
+    # Linux does not tell why a window was reduced, but which segments came with a mark.
+    told = run.flows["cwnd_reductions_ecn"].null_count() == 0
+    acted = "cwnd_reductions_ecn" if told else "ce_received"
+    reductions = _sums(run.flows, ["group"], acted)
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")

@@ -117,6 +117,7 @@ class Run:
         """What a reader of the numbers should know, such as a mechanism that never acted."""
         return [
             *notes.missing_runs(self),
+            *notes.invalid_runs(self),
             *notes.silent_mechanisms(self),
             *notes.idle_seeds(self),
         ]

@@ -15,6 +15,7 @@ from cwnd.manifest import usable_cores
 from cwnd.pcap import LinksLike, captures
 from cwnd.scenario import Overrides, ScenarioLike, Source, override_list, run_id
 from cwnd.workers import POLL_S, Workers
+from cwnd.worlds import SIMULATOR, at_least_one, world_named
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from cwnd.pcap import Captures
     from cwnd.results import Run
+    from cwnd.worlds import World
 
 
 Made = TypeVar("Made")
@@ -76,6 +78,7 @@ def run(
     pcap: LinksLike = (),
     pcap_dir: str | os.PathLike[str] = "pcap",
     check: bool = False,
+    on: str | None = None,
 ) -> Run:
     """Simulates a scenario, with all cells of its sweep and all its seeds.
 
@@ -90,11 +93,13 @@ def run(
         pcap_dir: Directory of the capture files; each run has its own in it.
         check: Simulates everything twice, step by step, and compares every event and every random
             draw. The manifest gets the hashes of all steps, to compare builds and machines by.
+        on: `"linux"` runs it with real endpoints on this machine's kernel, in real time; as root.
 
     Raises:
         ScenarioError: The scenario cannot be run; the error shows where and why.
         InputError: The file cannot be read, there is no such link, or `check` and `pcap` are
             asked for at once.
+        MachineError: This machine cannot do what `on` asks for.
         DivergedError: With `check`: two runs differ; the error shows the first event that does.
         OSError: A capture file cannot be written.
     """
@@ -105,9 +110,21 @@ def run(
 
         with bar(planned.scenario.name) as on_progress:
             return execute(
-                planned, threads=threads, on_progress=on_progress, pcap=files, check=check
+                planned,
+                threads=threads,
+                on_progress=on_progress,
+                pcap=files,
+                check=check,
+                world=world_named(on),
             )
-    return execute(planned, threads=threads, on_progress=progress or None, pcap=files, check=check)
+    return execute(
+        planned,
+        threads=threads,
+        on_progress=progress or None,
+        pcap=files,
+        check=check,
+        world=world_named(on),
+    )
 
 
 def check(
@@ -137,35 +154,57 @@ def execute(
     check: bool = False,
     spool: Path | None = None,
     meanwhile: Callable[[], None] | None = None,
+    world: World = SIMULATOR,
 ) -> Run:
     """Runs every cell; Ctrl-C, or any other exception, stops them all at once.
+
+    Real time cannot be had again: of runs on Linux, Ctrl-C leaves those that are finished.
 
     `spool` is a directory for records that would not fit in memory; it must be there for as long
     as the result is. `meanwhile` is called once while the first cells run, such as for imports.
     """
     if check and pcap:
         raise InputError("a checked run is two runs at once: write captures with another")
+    if world is not SIMULATOR and (check or pcap):
+        raise InputError("checked runs and captures are of the simulator; leave out `on`")
+    world.check(planned.scenario)
 
-    workers = min(thread_count(threads), planned.runs)
+    workers = min(world.threads(planned.scenario, threads), planned.runs)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
 
     def work(cell: _core.Cell, control: _core.Control) -> _core.Result:
         if check:
             return _check_cell(cell, control)
-        return cell.run(control, pcap.of(run_id(cell)) if pcap else [])
+        if pcap:
+            return cell.run(control, pcap.of(run_id(cell)))
+        return world.run(cell, control)
 
-    with running(planned.scenario, work, workers, on_progress) as (results, spent):
+    simulated = world is SIMULATOR
+    with running(planned.scenario, work, workers, on_progress, in_order=simulated) as made:
+        results, spent = made
         # Data frames take longer to import than a short run takes.
         from cwnd.frames import Recorder
 
         if meanwhile is not None:
             meanwhile()
         recorder = Recorder(planned, spool)
-        for cell, result in results:
+        for cell, result in results if simulated else _finished(results):
             recorder.add(cell, result)
     cost = Cost(started_at, spent.ended - began, spent.cpu_s, workers)
     return recorder.finish(cost)
+
+
+def _finished(results: Iterator[tuple[_core.Cell, Made]]) -> list[tuple[_core.Cell, Made]]:
+    """Those that come before the end or Ctrl-C, in the order of the plan."""
+    done = []
+    try:
+        for each in results:
+            done.append(each)  # noqa: PERF402 - what is there is kept
+    except KeyboardInterrupt:
+        if not done:
+            raise
+    return sorted(done, key=lambda each: each[0].index)
 
 
 @dataclass
@@ -290,8 +329,4 @@ def _check_cell(cell: _core.Cell, control: _core.Control) -> _core.Result:
 
 def thread_count(threads: int | None) -> int:
     """How many runs at a time: all cores if not given."""
-    if threads is None:
-        return usable_cores()
-    if threads < 1:
-        raise InputError(f"runs need at least one thread, not {threads}")
-    return threads
+    return usable_cores() if threads is None else at_least_one(threads)

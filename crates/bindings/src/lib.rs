@@ -6,6 +6,7 @@ mod picture;
 mod run;
 mod scenario;
 mod table;
+mod testbed;
 
 use pyo3::pymodule;
 
@@ -24,10 +25,13 @@ mod _core {
     use crate::scenario::{Cell, Scenario, json_schema, parse, reference_markdown};
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::testbed::Unavailable;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("engine", env!("CWND_ENGINE"))
+        module.add("engine", env!("CWND_ENGINE"))?;
+        module.add("testbed", env!("CWND_TESTBED"))
     }
 }

@@ -63,6 +63,7 @@ pub struct Result {
     delivered_packets: u64,
     digest: String,
     steps_hash: Option<String>,
+    facts: Option<String>,
 }
 
 impl Result {
@@ -81,7 +82,13 @@ impl Result {
             events: records.events,
             delivered_packets: records.delivered_data_packets,
             steps_hash: None,
+            facts: None,
         }
+    }
+
+    /// The same with what else is known of the run, as JSON.
+    pub fn with_facts(self, facts: String) -> Self {
+        Self { facts: Some(facts), ..self }
     }
 
     /// Takes the records of a checked run over.
@@ -143,6 +150,11 @@ impl Result {
     #[getter]
     fn steps_hash(&self) -> Option<&str> {
         self.steps_hash.as_deref()
+    }
+
+    #[getter]
+    fn facts(&self) -> Option<&str> {
+        self.facts.as_deref()
     }
 }
 

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use crate::capture::Capture;
 use crate::error::{Cancelled, as_dicts, check_error, scenario_error};
 use crate::run::{Control, Result};
+use crate::testbed;
 
 /// A scenario that was read and found valid.
 #[pyclass(frozen, module = "cwnd._core")]
@@ -62,6 +63,15 @@ impl Scenario {
     /// How long a run is.
     fn duration_s(&self, index: usize) -> f64 {
         self.outline.duration(index).as_secs_f64()
+    }
+
+    /// Raises what a run on Linux lacks: the machine first, then what Linux can't provide of the scenario.
+    fn check_linux(&self, py: Python<'_>) -> PyResult<()> {
+        let refused = testbed::refused(&self.outline);
+        if refused.has_errors() {
+            return Err(scenario_error(py, refused));
+        }
+        testbed::lacks(py)
     }
 
     /// Makes one of the runs; other Python threads go on meanwhile.
@@ -168,6 +178,13 @@ impl Cell {
         self.scenario.run.warmup.as_secs_f64()
     }
 
+    /// The highest rate of its links; none if all are unlimited.
+    #[getter]
+    fn rate_bit_s(&self) -> Option<f64> {
+        let rate = |link: &cwnd_scenario::Link| link.rate.highest_bit_s();
+        self.scenario.links.iter().filter_map(rate).reduce(f64::max)
+    }
+
     /// Names of the links, in the order of the results.
     #[getter]
     fn links(&self) -> Vec<&str> {
@@ -203,6 +220,19 @@ impl Cell {
                 Err(PyErr::from_value(cancelled.into_bound(py).into_any()))
             }
         }
+    }
+
+    /// Runs on this machine's kernel, in real time; `kernel` is the program that loads controllers of our own.
+    #[pyo3(signature = (control=None, *, kernel=None, calibrate=true))]
+    fn run_on_linux(
+        &self,
+        py: Python<'_>,
+        control: Option<Bound<'_, Control>>,
+        kernel: Option<PathBuf>,
+        calibrate: bool,
+    ) -> PyResult<Result> {
+        let control = control.map(|c| c.get().clone()).unwrap_or_default();
+        testbed::run(py, Arc::clone(&self.scenario), control, kernel, calibrate)
     }
 
     /// Simulates twice at once and compares every step.

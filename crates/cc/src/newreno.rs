@@ -106,6 +106,13 @@ params! {
                 ..RFC
             });
         }
+        /// Linux 6.18 (tcp_cong.c), which has no ABE: half of the window in whole segments, every segment counts, and
+        /// nothing grows while an ECN-echo is answered.
+        "linux" => |p| {
+            p.set_rule(Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..RFC });
+            p.abc_limit = None;
+            p.grow_in_cwr = false;
+        }
         /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
         "neqo" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
         /// quicly's Reno (cc-pico.c): half of the window; its ABE is for CUBIC and its own controllers only.

@@ -76,6 +76,11 @@ impl Diagnostics {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
+    /// Others that are about the same texts.
+    pub(crate) fn beside(&self, other: Sink) -> Self {
+        other.finish(&self.sources)
+    }
+
     /// All of them as text, each with its source line and a caret; `color` adds ANSI escapes.
     #[must_use]
     pub fn render(&self, color: bool) -> String {

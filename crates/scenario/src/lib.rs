@@ -31,6 +31,6 @@ pub use document::{AxisValue, Cell, Document, Files, Plan};
 pub use model::{
     Arrivals, Cycle, Datagrams, FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Workload,
 };
-pub use outline::{Axis, Outline};
+pub use outline::{Axis, Outline, Refusal};
 pub use reference::reference_markdown;
 pub use schema::json_schema;

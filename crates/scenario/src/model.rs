@@ -77,6 +77,27 @@ pub enum LinkRate {
     Trace(Vec<u64>),
 }
 
+impl LinkRate {
+    /// The highest rate it has; `None` if there is no limit. That of a trace is its mean over a period.
+    #[must_use]
+    pub fn highest_bit_s(&self) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::Steps { initial, changes } => {
+                let rates = changes.iter().map(|(_, rate)| rate.0).chain([initial.0]);
+                rates.max().map(|rate| rate as f64)
+            }
+            Self::Trace(at_ms) => {
+                let period_s = at_ms.last().copied().unwrap_or(1).max(1) as f64 / 1000.0;
+                Some(at_ms.len() as f64 * TRACE_BITS / period_s)
+            }
+        }
+    }
+}
+
+/// What a line of a trace lets pass, in bits.
+const TRACE_BITS: f64 = 1500.0 * 8.0;
+
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {

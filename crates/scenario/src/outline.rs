@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use cwnd_units::Duration;
 
 use crate::cell;
-use crate::diagnostics::{Diagnostics, Sink};
+use crate::diagnostics::{Diagnostics, Sink, Span};
 use crate::document::Cell;
+use crate::model::Scenario;
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
@@ -37,6 +38,17 @@ pub struct Axis {
     pub values: Option<Vec<f64>>,
     /// The unit of `values`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for plain numbers.
     pub unit: Option<&'static str>,
+}
+
+/// A key that asks for what some world can't provide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Path of the key, part by part: `["flow", "main", "endpoint", "prr"]`.
+    pub key: Vec<String>,
+    /// What can't be had.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
 }
 
 /// What cells are made from: a document that was found valid in each of its combinations.
@@ -85,6 +97,30 @@ impl Outline {
         Some(self.blueprint.repeat(&read, combination, seed, index))
     }
 
+    /// What a world can't provide of any of the combinations, with the places in the file where it is asked for.
+    #[must_use]
+    pub fn refused(&self, refuse: impl Fn(&Scenario) -> Vec<Refusal>) -> Diagnostics {
+        let mut told = Sink::default();
+        for combination in 0..self.blueprint.points.len() {
+            let Some(read) = self.blueprint.read(combination) else { break };
+            let refusals = refuse(&read.scenario);
+            if refusals.is_empty() {
+                continue;
+            }
+            let mut sink = Sink::default();
+            let mut root = self.blueprint.root.clone();
+            self.blueprint.sweep.apply(combination, &mut root, &mut sink);
+            for Refusal { key, message, help } in refusals {
+                let problem = sink.error(place(&root, &key), key.join("."), message);
+                if let Some(help) = help {
+                    problem.help(help);
+                }
+            }
+            told.merge(sink);
+        }
+        self.warnings.beside(told)
+    }
+
     /// Makes all cells.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
@@ -97,6 +133,17 @@ impl Outline {
         }
         cells
     }
+}
+
+/// Where a key is written, or the nearest section or value around it.
+fn place(root: &Table, key: &[String]) -> Span {
+    let (mut table, mut at) = (Some(root), Span::default());
+    for part in key {
+        let Some(entry) = table.and_then(|t| t.get(part)) else { break };
+        table = entry.node.table();
+        at = if table.is_some() { entry.key_span } else { entry.node.span };
+    }
+    at
 }
 
 impl Blueprint {

@@ -31,6 +31,7 @@ def run(
     set_: Annotated[list[str], Parameter(name="--set", negative=(), consume_multiple=False)] = [],  # noqa: B006 - cyclopts shows an empty list as no default
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     check: Annotated[bool, Parameter(negative=())] = False,
+    on: str | None = None,
     plots: bool = True,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
@@ -50,13 +51,15 @@ def run(
         threads: Runs at a time; all cores if not given. It never changes the result.
         check: Simulate everything twice and compare every event and random draw; the manifest gets
             the hashes of all steps, to compare builds and machines by.
+        on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
+            root; Ctrl-C leaves the runs that are finished.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd import runner, store
+    from cwnd import runner, store, worlds
     from cwnd.pcap import captures
 
     if not files:
@@ -64,9 +67,12 @@ def run(
             "which scenario? give a file, as in `cwnd run scenarios/abe-codel-pie.toml`"
         )
     plans = [runner.plan(file, seed=seed, overrides=set_) for file in files]
-    targets = _targets(plans, output_dir)
+    world = worlds.world_named(on)
+    targets = _targets(plans, output_dir, on)
     for target in targets:
         store.check_target(target)
+    for plan in plans:
+        world.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
     documents = []
@@ -84,12 +90,16 @@ def run(
                     check=check,
                     spool=scratch,
                     meanwhile=_import_plots if plots else None,
+                    world=world,
                 )
             store.save(result, target, draw=_draw if plots else None, pcap=place)
         if json:
             documents.append(_document(result, target))
         else:
             _show(result, target, quiet=quiet)
+        if result.manifest.missing:
+            output.left = f"what was finished is in {target}"
+            raise KeyboardInterrupt
     if json:
         output.document({"results": documents})
     return 0
@@ -111,7 +121,7 @@ def _draw(result: Run, place: Path) -> None:
     write_quick(result, place)
 
 
-def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
+def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list[Path]:
     # A scenario's name is a file name: its reader refuses any other.
     names = [plan.scenario.name for plan in plans]
     twice = {name for name in names if names.count(name) > 1}
@@ -122,7 +132,9 @@ def _targets(plans: list[Plan], output_dir: Path | None) -> list[Path]:
         )
     if output_dir is not None and len(plans) == 1:
         return [output_dir]
-    return [(output_dir or OUT) / name for name in names]
+    # What is simulated and what is real stand side by side.
+    suffix = f"-{on}" if on is not None else ""
+    return [(output_dir or OUT) / f"{name}{suffix}" for name in names]
 
 
 def _show(result: Run, target: Path, *, quiet: bool) -> None:

@@ -13,9 +13,12 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
+from cwnd.worlds import SIMULATOR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from cwnd.worlds import World
 
 #: The file that is written last: where it is, the cell is complete.
 MARK = "runs"
@@ -26,6 +29,8 @@ FILES = (MARK, *RECORDS)
 CELL_ID = "cell_id"
 #: The scenario of the cell in the table of runs: it simulates the cell again.
 RESOLVED = "resolved"
+#: What else is known of a run on Linux, as JSON.
+FACTS = "facts"
 
 #: Version of the files of a cell; part of their names.
 _VERSION = 1
@@ -86,27 +91,34 @@ def cell_id(text: str, engine: str = _core.engine) -> str:
 
 
 def attempt(
-    text: str, cell: _core.Cell | None = None, control: _core.Control | None = None
+    text: str,
+    cell: _core.Cell | None = None,
+    control: _core.Control | None = None,
+    world: World = SIMULATOR,
 ) -> Outcome:
-    """Simulates a cell, which is made from its scenario if not given; a failure is its outcome."""
-    name = cell_id(text)
+    """Runs a cell, which is made from its scenario if not given; a failure is its outcome."""
+    name = cell_id(text, world.engine)
     try:
         made = cell or _core.parse(text, name="cell.toml").cell(0)
-        return Outcome(name, encode(text, made, simulate(made, control)))
+        return Outcome(name, encode(text, made, simulate(made, control, world), world.engine))
     except (KeyboardInterrupt, SystemExit, _core.Cancelled):
         raise
     except BaseException as error:  # a panic of the extension is no Exception
         return Outcome(name, failure=Failure.of(error))
 
 
-def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
-    """Simulates a cell."""
-    return cell.run(control)
+def simulate(
+    cell: _core.Cell, control: _core.Control | None = None, world: World = SIMULATOR
+) -> _core.Result:
+    """Runs a cell."""
+    return world.run(cell, control)
 
 
-def encode(text: str, cell: _core.Cell, result: _core.Result) -> dict[str, bytes]:
+def encode(
+    text: str, cell: _core.Cell, result: _core.Result, engine: str = _core.engine
+) -> dict[str, bytes]:
     """The files of a cell, by table, the mark last; the same bytes wherever they are made."""
-    name = cell_id(text)
+    name = cell_id(text, engine)
     tables = {
         "flows": result.flows,
         "links": result.links,
@@ -124,11 +136,12 @@ def encode(text: str, cell: _core.Cell, result: _core.Result) -> dict[str, bytes
         "delivered_packets": result.delivered_packets,
         "digest": result.digest,
         **{f"activity_{key}": count for key, count in result.activity.items()},
+        **({FACTS: result.facts} if result.facts is not None else {}),
         RESOLVED: text,
     }
     said = {
         "version": _VERSION,
-        "engine": _core.engine,
+        "engine": engine,
         "polars": pl.__version__,
         "sha256": {table: _sha256(file) for table, file in files.items()},
     }

@@ -24,6 +24,7 @@ from cwnd.dataset.shard import Shard
 from cwnd.dataset.writer import Writer, put_file
 from cwnd.errors import CwndError, InputError, explain
 from cwnd.store import SCENARIO, SUMMARY
+from cwnd.worlds import LINUX, SIMULATOR, world_named
 
 if TYPE_CHECKING:
     import os
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cwnd.results import Run
     from cwnd.runner import OnProgress, Plan
     from cwnd.scenario import Overrides, ScenarioLike
+    from cwnd.worlds import World
 
 #: What is in a directory before it is a sweep, when its first writer was killed.
 _BEFORE = {ACTIVITY, SCENARIO, PLAN}
@@ -108,8 +110,9 @@ def sweep(
         set: Replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
         threads: Runs at a time; all cores if not given. It never changes the result.
         shard: `"2/8"` does the second of eight parts of the runs.
-        on: `"ray"` computes on Ray: on the cluster of this machine, or in processes of its own;
-            `"ray:HOST:PORT"` names the cluster, `"ray://HOST:PORT"` its client port.
+        on: `"linux"` runs in real time on this machine's kernel. `"ray"` computes on Ray: on the
+            cluster of this machine, or in processes of its own; `"ray:HOST:PORT"` names the
+            cluster, `"ray://HOST:PORT"` its client port.
         replan: Removes runs of another sweep, or of another version of cwnd, that are there.
         progress: `True` shows a bar on stderr; a function is called with the progress.
 
@@ -139,6 +142,7 @@ def sweep(
             threads=threads,
             shard=part,
             backend=backend_of(on),
+            world=world_of(on),
             replan=replan,
             on_cells=on_cells,
         )
@@ -149,11 +153,17 @@ def sweep(
 
 def backend_of(on: str | None) -> Backend:
     """Where cells are computed: on this machine, or on Ray."""
-    if on is None:
+    if on in (None, LINUX):
         return here
+    assert on is not None
     from cwnd.dataset.on_ray import Ray
 
     return Ray.at(on)
+
+
+def world_of(on: str | None) -> World:
+    """The world in which cells are run: Ray's is the simulator."""
+    return world_named(on if on == LINUX else None)
 
 
 def failures(filled: Filled) -> str:
@@ -174,19 +184,21 @@ def fill(
     threads: int | None = None,
     shard: Shard | None = None,
     backend: Backend | None = None,
+    world: World = SIMULATOR,
     replan: bool = False,
     on_cells: Callable[[Progress], None] | None = None,
 ) -> Filled:
     """Computes the cells of a plan, or of a part of it, that are not in a directory."""
     root = Path(directory)
-    workers = runner.thread_count(threads)
+    world.check(plan.scenario)
+    workers = world.threads(plan.scenario, threads)
     check_target(root)
-    planned = Planned.of(plan)
+    planned = Planned.of(plan, world.engine)
     try:
-        with session(root, shard, engine=_core.engine, threads=workers) as writing:
+        with session(root, shard, engine=world.engine, threads=workers) as writing:
             _prepare(root, planned, writing, alone=shard is None, replan=replan)
             dataset = Dataset(root, planned.info)
-            how = _How(workers, shard, backend or here, on_cells)
+            how = _How(workers, shard, backend or here, on_cells, world)
             return _finish(_fill(dataset, plan, planned.cells(), writing, how), writing)
     except OSError as error:
         raise CwndError(
@@ -203,14 +215,18 @@ class _How:
     shard: Shard | None
     backend: Backend
     on_cells: Callable[[Progress], None] | None
+    world: World
 
 
 class Todo:
     """The cells to compute, made when they are asked for."""
 
-    def __init__(self, scenario: _core.Scenario, indices: list[int]) -> None:
+    def __init__(
+        self, scenario: _core.Scenario, indices: list[int], world: World = SIMULATOR
+    ) -> None:
         self._scenario = scenario
         self._indices = indices
+        self.world = world
 
     @property
     def runs(self) -> int:
@@ -232,7 +248,7 @@ def here(
     """Computes cells on the threads of this process."""
 
     def work(cell: _core.Cell, control: _core.Control) -> Outcome:
-        outcome = attempt(content(cell.resolved), cell, control)
+        outcome = attempt(content(cell.resolved), cell, control, todo.world)
         if outcome.files is None:
             return outcome
         writer.put(outcome.cell_id, outcome.files)
@@ -279,7 +295,7 @@ def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, rep
 def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
     engine = Dataset.open(root).info.engine if Dataset.is_at(root) else _core.engine
     if engine != planned.info.engine:
-        why = f"was computed by another version of the simulator ({engine})"
+        why = f"was computed by another version ({engine})"
     else:
         why = f"holds {foreign} cell{'s' * (foreign != 1)} that this sweep has not"
     way = "--replan removes them" if alone else "remove them first, with --replan and no --shard"
@@ -307,7 +323,7 @@ def _fill(
 
     try:
         with Writer(dataset.path, writing.partial) as writer:
-            todo = Todo(plan.scenario, indices)
+            todo = Todo(plan.scenario, indices, how.world)
             with closing(how.backend(todo, writer, how.threads, on_progress)) as outcomes:
                 for outcome in outcomes:
                     if outcome.failure is None:

@@ -162,8 +162,8 @@ class Planned:
     parquet: bytes
 
     @classmethod
-    def of(cls, plan: Plan) -> Planned:
-        """Names all cells of a plan."""
+    def of(cls, plan: Plan, engine: str = _core.engine) -> Planned:
+        """Names all cells of a plan, as they are when this engine makes them."""
         scenario = plan.scenario
         axes = axes_of(scenario, {*KEYS, CELL, CELL_SHA, CELL_ID})
         rows = []
@@ -171,7 +171,7 @@ class Planned:
             cell = scenario.cell(index)
             labels, values = cell.axes, cell.axis_values
             row: dict[str, object] = {
-                CELL_ID: cell_id(content(cell.resolved)),
+                CELL_ID: cell_id(content(cell.resolved), engine),
                 "run_id": run_id(cell),
                 "scenario": scenario.name,
                 "seed": cell.seed,
@@ -193,7 +193,7 @@ class Planned:
             description=scenario.description,
             heading=heading(scenario.cell(0).resolved),
             cwnd_version=_core.__version__,
-            engine=_core.engine,
+            engine=engine,
             scenario_sha256=sha256([plan.source.text]),
             overrides=plan.overrides,
             seed_override=plan.seed,

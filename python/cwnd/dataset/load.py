@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.dataset.activity import sessions
-from cwnd.dataset.cells import CELL_ID, FILES, MARK, RECORDS, RESOLVED, named
+from cwnd.dataset.cells import CELL_ID, FACTS, FILES, MARK, RECORDS, RESOLVED, named
 from cwnd.dataset.layout import CELL, CELL_SHA, Dataset
 from cwnd.errors import InputError
 from cwnd.frames import KEYS, RUN_COLUMNS, name_axes
 from cwnd.manifest import Manifest, sha256
 from cwnd.results import Resolved, Run
 from cwnd.store import ROWS
+from cwnd.worlds import summary
 
 if TYPE_CHECKING:
     import os
@@ -204,4 +205,5 @@ def _manifest(
         threads=max((int(each.start.get("threads", 1)) for each in past), default=1),
         machine=past[-1].start.get("machine", {}) if past else {},
         missing=missing,
+        world=summary(runs[FACTS]) if FACTS in runs.columns else None,
     )

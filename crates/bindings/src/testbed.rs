@@ -1,0 +1,104 @@
+//! Runs on this machine's kernel.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cwnd_scenario::{Diagnostics, Outline, Scenario};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+use crate::run::{Control, Result};
+
+/// This machine lacks something that a run on Linux needs.
+#[pyclass(extends = PyException, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Unavailable {
+    reason: String,
+}
+
+#[pymethods]
+impl Unavailable {
+    #[new]
+    const fn new(reason: String) -> Self {
+        Self { reason }
+    }
+
+    fn __str__(&self) -> &str {
+        &self.reason
+    }
+}
+
+fn unavailable(py: Python<'_>, reason: String) -> PyErr {
+    Py::new(py, Unavailable { reason })
+        .map_or_else(|failed| failed, |e| PyErr::from_value(e.into_bound(py).into_any()))
+}
+
+#[cfg(not(target_os = "linux"))]
+mod linux {
+    use super::*;
+
+    pub fn refused(_outline: &Outline) -> Diagnostics {
+        Diagnostics::default()
+    }
+
+    pub fn lacks(py: Python<'_>) -> PyResult<()> {
+        Err(unavailable(py, "this is not Linux".to_owned()))
+    }
+
+    pub fn run(
+        py: Python<'_>,
+        _scenario: Arc<Scenario>,
+        _control: Control,
+        _kernel: Option<PathBuf>,
+        _calibrate: bool,
+    ) -> PyResult<Result> {
+        Err(unavailable(py, "this is not Linux".to_owned()))
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use cwnd_testbed::{Error, Options};
+    use pyo3::exceptions::PyRuntimeError;
+
+    use super::*;
+    use crate::error::Cancelled;
+
+    /// What Linux can't provide of a scenario.
+    pub fn refused(outline: &Outline) -> Diagnostics {
+        outline.refused(cwnd_testbed::refusals)
+    }
+
+    /// Raises what the machine lacks.
+    pub fn lacks(py: Python<'_>) -> PyResult<()> {
+        cwnd_testbed::lacks().map_err(|error| python_error(py, error))
+    }
+
+    /// Runs a scenario in real time; other Python threads go on meanwhile.
+    pub fn run(
+        py: Python<'_>,
+        scenario: Arc<Scenario>,
+        control: Control,
+        kernel: Option<PathBuf>,
+        calibrate: bool,
+    ) -> PyResult<Result> {
+        let options = Options { kernel_helper: kernel, calibrate };
+        let end = scenario.run.duration.as_secs_f64();
+        let outcome = py.detach(move || {
+            cwnd_testbed::run(&scenario, &options, &mut |now| control.tell(now.as_secs_f64(), end))
+        });
+        let outcome = outcome.map_err(|error| python_error(py, error))?;
+        Ok(Result::new(outcome.records).with_facts(outcome.facts.to_string()))
+    }
+
+    fn python_error(py: Python<'_>, error: Error) -> PyErr {
+        match error {
+            Error::Cancelled => Py::new(py, Cancelled)
+                .map_or_else(|failed| failed, |e| PyErr::from_value(e.into_bound(py).into_any())),
+            error if error.is_lack() => unavailable(py, error.to_string()),
+            error => PyRuntimeError::new_err(error.to_string()),
+        }
+    }
+}
+
+pub use linux::{lacks, refused, run};

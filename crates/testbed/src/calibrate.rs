@@ -1,0 +1,255 @@
+//! Does the router do what it is told? Before a run it is given the run's rates, delays and a buffer, and what comes out
+//! is measured with datagrams between the two namespaces.
+
+use std::io;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::thread;
+
+use cwnd_aqm::{QueueParams, fifo};
+use cwnd_router::{Config, Stop, Tun};
+use cwnd_scenario::LinkRate;
+use cwnd_units::{Bytes, Duration, QueueSize};
+use serde_json::{Value, json};
+
+use crate::clock::{monotonic_ns, sleep_until};
+use crate::world::Side;
+
+/// A socket for datagrams in the namespace of a side.
+#[derive(Debug)]
+pub struct Probe {
+    socket: UdpSocket,
+    side: Side,
+}
+
+impl Probe {
+    /// Opens it; in the thread that has the side's namespace.
+    pub fn open(side: Side) -> io::Result<Self> {
+        let socket = UdpSocket::bind(SocketAddrV4::new(side.address(0), PORT))?;
+        Ok(Self { socket, side })
+    }
+
+    /// Sends a datagram of this size on the wire, headers included, that carries a number.
+    fn send(&self, to: Side, number: u32, wire_bytes: usize) -> io::Result<()> {
+        let mut payload = vec![0; wire_bytes - HEADERS];
+        payload[..4].copy_from_slice(&number.to_be_bytes());
+        self.socket.send_to(&payload, SocketAddrV4::new(to.address(0), PORT))?;
+        Ok(())
+    }
+
+    /// The next datagram: its number, and when it was there; `None` after some time without any.
+    fn receive(&self) -> io::Result<Option<(u32, u64)>> {
+        let mut payload = [0; 2048];
+        match self.socket.recv(&mut payload) {
+            Ok(_) => {
+                let number = u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]]);
+                Ok(Some((number, monotonic_ns())))
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What went in, and what came out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// One row for each quantity.
+    pub rows: Vec<Row>,
+}
+
+/// A quantity that was set and measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Link and quantity.
+    pub what: String,
+    /// Unit of both.
+    pub unit: &'static str,
+    /// What the router was told.
+    pub set: f64,
+    /// What was seen.
+    pub measured: f64,
+    /// By how much they may differ.
+    pub tolerance: f64,
+}
+
+impl Row {
+    /// Whether what was seen is what was set.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        (self.measured - self.set).abs() <= self.tolerance
+    }
+}
+
+impl Calibration {
+    /// For the manifest.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let row = |row: &Row| {
+            json!({
+                "what": row.what,
+                "unit": row.unit,
+                "set": row.set,
+                "measured": row.measured,
+                "tolerance": row.tolerance,
+                "holds": row.holds(),
+            })
+        };
+        Value::Array(self.rows.iter().map(row).collect())
+    }
+
+    /// What did not come out as it was set.
+    pub fn flaws(&self) -> impl Iterator<Item = String> + '_ {
+        self.rows.iter().filter(|row| !row.holds()).map(|row| {
+            let Row { what, unit, set, measured, .. } = row;
+            format!("calibration: {what} is {measured:.4} {unit} instead of {set:.4} {unit}")
+        })
+    }
+}
+
+/// Measures a router like that of the run, but with plain buffers and without the flows' own delays.
+pub fn calibrate(
+    config: &Config,
+    tuns: [&Tun; 2],
+    probes: [&Probe; 2],
+) -> io::Result<Calibration> {
+    let mut rows = Vec::new();
+    for (i, direction) in config.directions.iter().enumerate() {
+        let (from, to) = (probes[i], probes[1 - i]);
+        let mut test = config.clone();
+        test.warmup = Duration::ZERO;
+        test.sample = None;
+        let mut buffer = None;
+        for (j, other) in test.directions.iter_mut().enumerate() {
+            other.impairments = Default::default();
+            other.queue = QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(BUFFER) });
+            other.device_queue = 0;
+            // The flows' delays are tested with the first of them.
+            other.delay = other.delay + other.flow_delays.values().next().copied().unwrap_or_default();
+            other.flow_delays.clear();
+            if let LinkRate::Steps { initial, changes } = &mut other.rate {
+                changes.clear();
+                if i == j {
+                    buffer = Some(*initial);
+                }
+            }
+        }
+        let delay = test.directions[i].delay;
+        let stop = Stop::new()?;
+        let measured = thread::scope(|scope| {
+            let router = thread::Builder::new()
+                .spawn_scoped(scope, || cwnd_router::run(&test, tuns[0], tuns[1], &stop, None))?;
+            let full = buffer.map_or(Duration::ZERO, |rate| rate.time_for(Bytes(FULL as u64)));
+            let measured = measure(from, to, buffer.is_some(), delay + full * 3 + SILENCE);
+            stop.stop();
+            router.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            measured
+        })?;
+        let name = &direction.name;
+        let serialisation = buffer.map_or(0.0, |rate| rate.time_for(Bytes(PROBE as u64)).0 as f64);
+        rows.push(Row {
+            what: format!("{name}: one-way delay"),
+            unit: "ms",
+            set: (delay.0 as f64 + serialisation) / 1e6,
+            measured: measured.delay_ns / 1e6,
+            tolerance: DELAY_TOLERANCE_MS,
+        });
+        if let (Some(rate), Some((rate_bit_s, passed))) = (buffer, measured.train) {
+            let set = rate.0 as f64;
+            rows.push(Row {
+                what: format!("{name}: rate"),
+                unit: "Mbit/s",
+                set: set / 1e6,
+                measured: rate_bit_s / 1e6,
+                tolerance: set * RATE_TOLERANCE / 1e6,
+            });
+            rows.push(Row {
+                what: format!("{name}: buffer"),
+                unit: "packets",
+                set: BUFFER as f64,
+                measured: passed,
+                tolerance: BUFFER_TOLERANCE,
+            });
+        }
+    }
+    Ok(Calibration { rows })
+}
+
+struct Measured {
+    delay_ns: f64,
+    /// Bit/s, and packets that fitted besides those that were sent meanwhile.
+    train: Option<(f64, f64)>,
+}
+
+fn measure(from: &Probe, to: &Probe, has_rate: bool, silence: Duration) -> io::Result<Measured> {
+    to.socket.set_read_timeout(Some(core::time::Duration::from_nanos(silence.0)))?;
+    let (sent, train, arrivals) = thread::scope(|scope| {
+        let receiver = thread::Builder::new().spawn_scoped(scope, || {
+            let mut arrivals = Vec::new();
+            while let Some(arrival) = to.receive()? {
+                arrivals.push(arrival);
+            }
+            Ok::<_, io::Error>(arrivals)
+        })?;
+        let mut sent = Vec::new();
+        for number in 0..DELAYS {
+            // The threads may not run yet, and the packets shall not meet.
+            sleep_until(monotonic_ns() + BETWEEN_NS);
+            sent.push(monotonic_ns());
+            from.send(to.side, number, PROBE)?;
+        }
+        sleep_until(monotonic_ns() + BETWEEN_NS);
+        let began = monotonic_ns();
+        // More than fits, at once.
+        for number in DELAYS..if has_rate { DELAYS + TRAIN } else { DELAYS } {
+            from.send(to.side, number, FULL)?;
+        }
+        let train_ns = monotonic_ns() - began;
+        let arrivals =
+            receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok::<_, io::Error>((sent, train_ns, arrivals))
+    })?;
+    let mut delays: Vec<f64> = arrivals
+        .iter()
+        .filter_map(|&(number, at)| Some((at - sent.get(number as usize)?) as f64))
+        .collect();
+    delays.sort_by(f64::total_cmp);
+    let delay_ns = delays.get(delays.len() / 2).copied().unwrap_or(f64::INFINITY);
+    let passed: Vec<u64> = arrivals.iter().filter(|(n, _)| *n >= DELAYS).map(|a| a.1).collect();
+    let train = match (passed.first(), passed.last()) {
+        (Some(&first), Some(&last)) if has_rate => {
+            let seconds = (last - first) as f64 / 1e9;
+            let bits = FULL as f64 * 8.0;
+            let rate = (passed.len() as f64 - 1.0) * bits / seconds.max(f64::MIN_POSITIVE);
+            // One is on the line, and what left while the rest was still being written made room.
+            let left = 1.0 + (train as f64 / 1e9 * rate / bits).floor();
+            Some((rate, passed.len() as f64 - left))
+        }
+        _ => has_rate.then_some((0.0, 0.0)),
+    };
+    Ok(Measured { delay_ns, train })
+}
+
+/// Where probes are sent.
+const PORT: u16 = 5002;
+/// IPv4 and UDP, bytes.
+const HEADERS: usize = 28;
+/// A small packet and a full one, bytes on the wire.
+const PROBE: usize = 100;
+const FULL: usize = 1500;
+/// Small packets, one by one.
+const DELAYS: u32 = 9;
+/// The buffer that is tried, and the packets that are sent into it.
+const BUFFER: u64 = 40;
+const TRAIN: u32 = 60;
+/// Nothing came for so long, besides its delay: nothing more comes.
+const SILENCE: Duration = Duration::from_millis(150);
+/// Between small packets.
+const BETWEEN_NS: u64 = 5_000_000;
+/// What the clock and the scheduler may add to a delay.
+const DELAY_TOLERANCE_MS: f64 = 1.0;
+/// Share of a rate.
+const RATE_TOLERANCE: f64 = 0.01;
+/// Packets.
+const BUFFER_TOLERANCE: f64 = 1.0;

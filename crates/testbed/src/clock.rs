@@ -1,0 +1,34 @@
+//! The clock of a run: CLOCK_MONOTONIC in nanoseconds.
+
+use cwnd_units::Time;
+use rustix::time::{ClockId, clock_gettime};
+
+/// When a run began.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start_ns: u64,
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+impl Clock {
+    /// A run that starts at this instant.
+    pub const fn starting_at(start_ns: u64) -> Self {
+        Self { start_ns }
+    }
+
+    /// Time since the start; zero before it.
+    pub fn now(&self) -> Time {
+        Time(monotonic_ns().saturating_sub(self.start_ns))
+    }
+}
+
+/// Sleeps until an instant of CLOCK_MONOTONIC.
+pub fn sleep_until(instant_ns: u64) {
+    let left = instant_ns.saturating_sub(monotonic_ns());
+    std::thread::sleep(core::time::Duration::from_nanos(left));
+}

@@ -1,0 +1,89 @@
+//! What is known of a run besides its tables; it goes into the manifest.
+
+use cwnd_router::{DirectionReport, Report};
+use cwnd_trace::Histogram;
+use cwnd_units::Duration;
+use serde_json::{Value, json};
+
+use crate::calibrate::Calibration;
+use crate::host::Seen;
+use crate::run::SideFacts;
+use crate::world::World;
+
+/// Everything, as one document.
+pub fn facts(
+    world: &World,
+    sides: &[SideFacts; 2],
+    seen: &[Seen; 2],
+    report: &Report,
+    calibration: Option<&Calibration>,
+) -> Value {
+    let flaws = flaws(seen, report, calibration);
+    json!({
+        "kernel": kernel(),
+        "valid": flaws.is_empty(),
+        "flaws": flaws,
+        "controllers": world.controllers,
+        "sysctls": {
+            "left": object(&sides[0].sysctls),
+            "right": object(&sides[1].sysctls),
+        },
+        "tcp_counters": {
+            "left": object(&sides[0].counters),
+            "right": object(&sides[1].counters),
+        },
+        "calibration": calibration.map(Calibration::json),
+        "router": {
+            "scheduling": report.scheduling,
+            "idle": report.idle,
+            "longest_turn_us": micros(report.longest_turn),
+            "directions": report.directions.iter().map(direction).collect::<Vec<_>>(),
+        },
+        "samples": {
+            "lateness_p99_us": quantiles(&seen[0].lateness)["p99"],
+            "missed": seen[0].missed + seen[1].missed,
+        },
+    })
+}
+
+/// Why the run is not what was asked for.
+fn flaws(seen: &[Seen; 2], report: &Report, calibration: Option<&Calibration>) -> Vec<String> {
+    let mut flaws = report.flaws.clone();
+    for (flow, why) in seen.iter().flat_map(|side| &side.failures) {
+        flaws.push(format!("flow {flow}: {why}"));
+    }
+    flaws.extend(calibration.into_iter().flat_map(Calibration::flaws));
+    flaws
+}
+
+fn direction(of: &DirectionReport) -> Value {
+    json!({
+        "name": of.name,
+        "largest_packet_bytes": of.total.largest,
+        "malformed": of.total.malformed,
+        "undelivered": of.undelivered,
+        "lost_before": of.lost_before,
+        "lateness_us": quantiles(&of.lateness),
+    })
+}
+
+fn quantiles(of: &Histogram) -> Value {
+    json!({
+        "p50": of.quantile(0.5).map(micros),
+        "p99": of.quantile(0.99).map(micros),
+        "max": of.max().map(micros),
+    })
+}
+
+fn object<T: Clone + Into<Value>>(pairs: &[(String, T)]) -> Value {
+    Value::Object(pairs.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect())
+}
+
+/// The running kernel's own name for its version.
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+fn micros(d: Duration) -> f64 {
+    d.0 as f64 / 1000.0
+}

@@ -1,0 +1,393 @@
+//! The hosts of one side: its senders and receivers, in one thread that waits for sockets and for the clock.
+
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+
+use cwnd_scenario::Workload;
+use cwnd_trace::Histogram;
+use cwnd_units::{Duration, Time};
+use cwnd_router::linux::netlink::Netlink;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
+use rustix::time::Timespec;
+
+use crate::clock::Clock;
+use crate::inet_diag::{TcpInfo, tcp_info};
+use crate::sender::{Sender, State, bind_listener};
+use crate::world::{PORT, Side, World};
+
+/// What a side saw of a flow's sending end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    /// The last that was told of its socket.
+    pub info: TcpInfo,
+    /// What was told at the end of the warm-up.
+    pub before: TcpInfo,
+    /// Whether it was told anything.
+    pub seen: bool,
+    /// When its application stopped, if it did before the end.
+    pub stopped: Option<Time>,
+}
+
+/// What a side saw of a flow's receiving end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
+    /// The last that was told of its socket.
+    pub info: TcpInfo,
+    /// What was told at the end of the warm-up.
+    pub before: TcpInfo,
+    /// Whether it was told anything.
+    pub seen: bool,
+    /// Bytes delivered by the end of the warm-up.
+    pub delivered_before: u64,
+}
+
+/// A socket at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When, on the grid of the samples.
+    pub at: Time,
+    /// Whose.
+    pub flow: usize,
+    /// What was told of it.
+    pub info: TcpInfo,
+    /// What its receiver had.
+    pub delivered: u64,
+}
+
+/// All that a side saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// By flow; of those that this side sends.
+    pub sent: BTreeMap<usize, Sent>,
+    /// By flow; of those that this side receives.
+    pub received: BTreeMap<usize, Received>,
+    /// In order of time.
+    pub samples: Vec<Sample>,
+    /// How much later than due sockets were looked at.
+    pub lateness: Histogram,
+    /// Looks that were left out because the one before took too long.
+    pub missed: u64,
+    /// Connections that failed, and why.
+    pub failures: Vec<(usize, String)>,
+}
+
+/// What happens when the clock says so; equal times in the order of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// The application starts the flow.
+    Start(usize),
+    /// It writes the next transfer.
+    Resume(usize),
+    /// It ends it.
+    Stop(usize),
+}
+
+/// The hosts of a side, ready to run.
+pub struct Hosts<'w> {
+    world: &'w World,
+    clock: Clock,
+    poll: OwnedFd,
+    netlink: Netlink,
+    listeners: BTreeMap<usize, OwnedFd>,
+    senders: BTreeMap<usize, Sender>,
+    receivers: BTreeMap<usize, OwnedFd>,
+    alarms: BinaryHeap<Reverse<(Time, Alarm)>>,
+    buffer: Vec<u8>,
+    seen: Seen,
+}
+
+impl<'w> Hosts<'w> {
+    /// Opens what listens; in the thread that has the side's namespace.
+    pub fn open(world: &'w World, side: Side) -> io::Result<Self> {
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut listeners = BTreeMap::new();
+        for (g, group) in world.scenario.flows.iter().enumerate() {
+            if Side::of_node(group.to) == side {
+                let socket = bind_listener(SocketAddrV4::new(side.address(g), PORT))?;
+                epoll::add(&poll, &socket, token(LISTENER, g), epoll::EventFlags::IN)?;
+                listeners.insert(g, socket);
+            }
+        }
+        let mut alarms = BinaryHeap::new();
+        for (i, flow) in world.flows.iter().enumerate() {
+            if world.sender_side(i) == side {
+                alarms.push(Reverse((flow.start, Alarm::Start(i))));
+                if let Some(stop) = world.scenario.flows[flow.group].stop {
+                    alarms.push(Reverse((stop, Alarm::Stop(i))));
+                }
+            }
+        }
+        Ok(Self {
+            world,
+            clock: Clock::starting_at(0),
+            poll,
+            netlink: Netlink::open(Some(SOCK_DIAG))?,
+            listeners,
+            senders: BTreeMap::new(),
+            receivers: BTreeMap::new(),
+            alarms,
+            buffer: vec![0; BUFFER_BYTES],
+            seen: Seen::default(),
+        })
+    }
+
+    /// Runs until the end of the run, or until the world is stopped.
+    pub fn run(mut self, clock: Clock) -> io::Result<Seen> {
+        self.clock = clock;
+        let run = &self.world.scenario.run;
+        let (warmup, end) = (Time(run.warmup.0), Time(run.duration.0));
+        let interval = self.world.interval();
+        let mut tick = Time::ZERO;
+        let mut warm = warmup == Time::ZERO;
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            let now = self.clock.now();
+            if now >= end || self.world.stopped() {
+                self.look(end, false)?;
+                return Ok(self.seen);
+            }
+            if !warm && now >= warmup {
+                warm = true;
+                self.look(warmup, false)?;
+                self.note_warmup();
+            }
+            self.ring(now)?;
+            if now >= tick {
+                let behind = now.since(tick).0 / interval.0.max(1);
+                self.seen.missed += behind;
+                tick += interval * behind;
+                self.seen.lateness.add(now.since(tick));
+                self.look(tick, run.sample.is_some())?;
+                tick += interval;
+            }
+            let next = self.alarms.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
+            let next = next.min(tick).min(end).min(if warm { Time::NEVER } else { warmup });
+            self.wait(next, &mut events)?;
+        }
+    }
+
+    fn wait(&mut self, until: Time, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+        let left = until.since(self.clock.now()).0;
+        let timeout = Timespec {
+            tv_sec: (left / NS_PER_S).cast_signed(),
+            tv_nsec: (left % NS_PER_S).cast_signed(),
+        };
+        events.clear();
+        match epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
+            Err(Errno::INTR) => return Ok(()),
+            other => other?,
+        };
+        for event in events.iter() {
+            let data = event.data.u64();
+            let index = (data & INDEX) as usize;
+            match data & !INDEX {
+                LISTENER => self.accept(index)?,
+                RECEIVER => self.receive(index)?,
+                _ => self.on_sender(index, event.flags)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn ring(&mut self, now: Time) -> io::Result<()> {
+        while let Some(&Reverse((at, alarm))) = self.alarms.peek() {
+            if at > now {
+                break;
+            }
+            self.alarms.pop();
+            match alarm {
+                Alarm::Start(flow) => self.start(flow)?,
+                Alarm::Resume(flow) => {
+                    if let Some(sender) = self.senders.get_mut(&flow) {
+                        sender.next_transfer(&self.world.scenario.flows[self.world.flows[flow].group]);
+                    }
+                    self.write(flow)?;
+                }
+                Alarm::Stop(flow) => {
+                    if let Some(sender) = self.senders.remove(&flow) {
+                        self.ask(flow, &sender)?;
+                        self.seen.sent.entry(flow).or_default().stopped = Some(now);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, flow: usize) -> io::Result<()> {
+        let sender = Sender::connect(self.world, flow)?;
+        let flags = epoll::EventFlags::OUT | epoll::EventFlags::RDHUP;
+        epoll::add(&self.poll, &sender.socket, token(SENDER, flow), flags)?;
+        self.seen.sent.insert(flow, Sent::default());
+        self.senders.insert(flow, sender);
+        Ok(())
+    }
+
+    fn on_sender(&mut self, flow: usize, flags: epoll::EventFlags) -> io::Result<()> {
+        let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
+        let gone = epoll::EventFlags::ERR | epoll::EventFlags::HUP | epoll::EventFlags::RDHUP;
+        if flags.intersects(gone) {
+            let closing = sender.state == State::Closing;
+            if let Some(error) = sender.error().filter(|_| !closing) {
+                self.seen.failures.push((flow, io::Error::from(error).to_string()));
+            }
+            self.drop_sender(flow)?;
+            return Ok(());
+        }
+        self.write(flow)
+    }
+
+    fn write(&mut self, flow: usize) -> io::Result<()> {
+        let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
+        if let Err(error) = sender.write(&self.buffer) {
+            self.seen.failures.push((flow, error.to_string()));
+            return self.drop_sender(flow);
+        }
+        // A socket that has nothing to write would always be ready.
+        let flags = if sender.state == State::Writing {
+            epoll::EventFlags::OUT | epoll::EventFlags::RDHUP
+        } else {
+            epoll::EventFlags::RDHUP
+        };
+        epoll::modify(&self.poll, &sender.socket, token(SENDER, flow), flags)?;
+        Ok(())
+    }
+
+    fn drop_sender(&mut self, flow: usize) -> io::Result<()> {
+        if let Some(sender) = self.senders.remove(&flow) {
+            epoll::delete(&self.poll, &sender.socket)?;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, group: usize) -> io::Result<()> {
+        let Some(listener) = self.listeners.get(&group) else { return Ok(()) };
+        loop {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let (socket, from) = match acceptfrom_with(listener, flags) {
+                Ok(accepted) => accepted,
+                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let from = from.and_then(|from| SocketAddrV4::try_from(from).ok());
+            let Some(flow) = from.and_then(|from| self.world.flow_of(from)) else { continue };
+            crate::sender::reset_on_close(&socket)?;
+            epoll::add(&self.poll, &socket, token(RECEIVER, flow), epoll::EventFlags::IN)?;
+            self.receivers.insert(flow, socket);
+            self.seen.received.entry(flow).or_default();
+        }
+    }
+
+    fn receive(&mut self, flow: usize) -> io::Result<()> {
+        let Some(socket) = self.receivers.get(&flow) else { return Ok(()) };
+        loop {
+            match recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
+                Ok((0, _)) => break,
+                Ok((bytes, _)) => {
+                    self.world.deliver(flow, bytes as u64, self.clock.now());
+                    if bytes < self.buffer.len() {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+                // The sender's application stopped.
+                Err(Errno::CONNRESET | Errno::PIPE) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.ask_receiver(flow)?;
+        if let Some(socket) = self.receivers.remove(&flow) {
+            epoll::delete(&self.poll, &socket)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at all sockets: what the time series shows, and whether a transfer is over.
+    fn look(&mut self, at: Time, record: bool) -> io::Result<()> {
+        let senders = core::mem::take(&mut self.senders);
+        for (&flow, sender) in &senders {
+            let told = self.ask(flow, sender)?;
+            if let Some(info) = told.filter(|_| record) {
+                let delivered = self.world.delivered(flow);
+                self.seen.samples.push(Sample { at, flow, info, delivered });
+            }
+        }
+        self.senders = senders;
+        if !record {
+            let flows: Vec<usize> = self.receivers.keys().copied().collect();
+            flows.into_iter().try_for_each(|flow| self.ask_receiver(flow))?;
+        }
+        let drained: Vec<usize> = self
+            .senders
+            .iter()
+            .filter(|(flow, sender)| {
+                sender.state == State::Draining
+                    && self.seen.sent.get(flow).is_some_and(|s| s.seen && s.info.unacked_bytes == 0)
+            })
+            .map(|(&flow, _)| flow)
+            .collect();
+        drained.into_iter().for_each(|flow| self.drained(flow));
+        Ok(())
+    }
+
+    /// All that was written is acknowledged: the application pauses, or the connection is over.
+    fn drained(&mut self, flow: usize) {
+        let Some(sender) = self.senders.get_mut(&flow) else { return };
+        let group = &self.world.scenario.flows[self.world.flows[flow].group];
+        if let Workload::OnOff { off, .. } = &group.workload {
+            let pause = sender.pause(off);
+            let at = self.clock.now() + pause.max(Duration(1));
+            self.alarms.push(Reverse((at, Alarm::Resume(flow))));
+        } else {
+            sender.close();
+        }
+    }
+
+    fn ask(&mut self, flow: usize, sender: &Sender) -> io::Result<Option<TcpInfo>> {
+        let (local, remote) = (self.world.sender(flow), self.world.receiver(flow));
+        let told = tcp_info(&mut self.netlink, local, remote)?;
+        if let Some(info) = told.filter(|_| sender.state != State::Closing) {
+            let sent = self.seen.sent.entry(flow).or_default();
+            (sent.info, sent.seen) = (info, true);
+        }
+        Ok(told)
+    }
+
+    fn ask_receiver(&mut self, flow: usize) -> io::Result<()> {
+        let (local, remote) = (self.world.receiver(flow), self.world.sender(flow));
+        if let Some(info) = tcp_info(&mut self.netlink, local, remote)? {
+            let received = self.seen.received.entry(flow).or_default();
+            (received.info, received.seen) = (info, true);
+        }
+        Ok(())
+    }
+
+    fn note_warmup(&mut self) {
+        self.seen.sent.values_mut().for_each(|sent| sent.before = sent.info);
+        for (&flow, received) in &mut self.seen.received {
+            received.before = received.info;
+            received.delivered_before = self.world.delivered(flow);
+        }
+    }
+}
+
+fn token(kind: u64, index: usize) -> epoll::EventData {
+    epoll::EventData::new_u64(kind | index as u64)
+}
+
+/// What a token's upper bits say.
+const SENDER: u64 = 0;
+const LISTENER: u64 = 1 << 62;
+const RECEIVER: u64 = 2 << 62;
+const INDEX: u64 = (1 << 62) - 1;
+/// Events that are taken at a time.
+const EVENTS: usize = 64;
+/// What is written and read at once, bytes.
+const BUFFER_BYTES: usize = 1 << 18;
+const NS_PER_S: u64 = 1_000_000_000;

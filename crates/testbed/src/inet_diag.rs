@@ -1,0 +1,140 @@
+//! What the kernel tells of a TCP socket: `struct tcp_info`, over sock_diag(7).
+
+use std::io;
+use std::net::SocketAddrV4;
+
+use cwnd_router::linux::netlink::{ACK, Netlink, Request, attribute};
+use rustix::io::Errno;
+
+/// A part of `struct tcp_info` (linux/tcp.h), as far as it is used here. What came later than the kernel is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// `TCP_CA_Open` … `TCP_CA_Loss`.
+    pub ca_state: u8,
+    /// Retransmission timeout with its backoff, µs.
+    pub rto_us: u32,
+    /// Payload of a full segment that is sent.
+    pub snd_mss: u32,
+    /// Segments that are not acknowledged.
+    pub unacked: u32,
+    /// Of these, acknowledged selectively.
+    pub sacked: u32,
+    /// Of these, presumed lost.
+    pub lost: u32,
+    /// Of these, sent again.
+    pub retrans: u32,
+    /// Smoothed RTT and its variation, µs; 0 before the first sample.
+    pub rtt_us: u32,
+    /// RTT variation, µs.
+    pub rttvar_us: u32,
+    /// Slow-start threshold, segments.
+    pub snd_ssthresh: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Segments sent again so far.
+    pub total_retrans: u32,
+    /// Smallest RTT, µs.
+    pub min_rtt_us: Option<u32>,
+    /// Data segments received, and sent, so far.
+    pub data_segs_in: Option<u32>,
+    /// Data segments sent so far, retransmissions included.
+    pub data_segs_out: Option<u32>,
+    /// Payload sent so far, retransmissions included.
+    pub bytes_sent: Option<u64>,
+    /// Packets delivered whose ACK carried ECE.
+    pub delivered_ce: Option<u32>,
+    /// Expiries of the retransmission timer, and how many of them were the first in a row (Linux 6.7).
+    pub total_rto: Option<u16>,
+    /// Times that a timeout began to be repaired.
+    pub total_rto_recoveries: Option<u16>,
+    /// Segments received with CE (Linux 6.18).
+    pub received_ce: Option<u32>,
+    /// Bytes that the application wrote and that are not acknowledged.
+    pub unacked_bytes: u32,
+}
+
+impl TcpInfo {
+    /// Segments presumed in the network: `tcp_packets_in_flight` of the kernel.
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+    }
+}
+
+/// Asks for the state of a socket of this namespace; `None` if there is none between these addresses any more.
+pub fn tcp_info(
+    netlink: &mut Netlink,
+    local: SocketAddrV4,
+    remote: SocketAddrV4,
+) -> io::Result<Option<TcpInfo>> {
+    let answers = match netlink.request(&[request(local, remote)]) {
+        Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => return Ok(None),
+        answered => answered?,
+    };
+    Ok(answers.first().and_then(|(_, body)| read(body)))
+}
+
+/// `struct inet_diag_req_v2` for one socket.
+fn request(local: SocketAddrV4, remote: SocketAddrV4) -> Request {
+    let address = |a: SocketAddrV4| [a.ip().octets(), [0; 4], [0; 4], [0; 4]].concat();
+    Request::new(SOCK_DIAG_BY_FAMILY, ACK)
+        .put(&[AF_INET, IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0])
+        .number(u32::MAX)
+        .put(&local.port().to_be_bytes())
+        .put(&remote.port().to_be_bytes())
+        .put(&address(local))
+        .put(&address(remote))
+        // Any interface, any cookie.
+        .number(0)
+        .put(&[u8::MAX; 8])
+}
+
+fn read(answer: &[u8]) -> Option<TcpInfo> {
+    let unacked_bytes = u32_at(answer, WQUEUE)?;
+    let info = attribute(answer.get(INET_DIAG_MSG..)?, INET_DIAG_INFO)?;
+    let word = |index: usize| u32_at(info, 8 + 4 * index);
+    Some(TcpInfo {
+        ca_state: *info.get(1)?,
+        rto_us: word(0)?,
+        snd_mss: word(2)?,
+        unacked: word(4)?,
+        sacked: word(5)?,
+        lost: word(6)?,
+        retrans: word(7)?,
+        rtt_us: word(15)?,
+        rttvar_us: word(16)?,
+        snd_ssthresh: word(17)?,
+        snd_cwnd: word(18)?,
+        total_retrans: word(23)?,
+        min_rtt_us: u32_at(info, 148),
+        data_segs_in: u32_at(info, 152),
+        data_segs_out: u32_at(info, 156),
+        delivered_ce: u32_at(info, 196),
+        bytes_sent: u64_at(info, 200),
+        total_rto: u16_at(info, 240),
+        total_rto_recoveries: u16_at(info, 242),
+        received_ce: u32_at(info, 248),
+        unacked_bytes,
+    })
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|b| u16::from_ne_bytes(*b))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
+}
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const AF_INET: u8 = 2;
+const IPPROTO_TCP: u8 = 6;
+const INET_DIAG_INFO: u16 = 2;
+/// Bytes of `struct inet_diag_msg`, and where `idiag_wqueue` is in it: for a connection what is written and not
+/// acknowledged.
+const INET_DIAG_MSG: usize = 72;
+const WQUEUE: usize = 60;

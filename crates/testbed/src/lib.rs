@@ -1,0 +1,63 @@
+//! Real Linux endpoints around our router: a scenario in network namespaces of its own, in real time, with the simulator's
+//! tables as its result.
+//!
+//! ```text
+//! ┌ left: namespace, senders, tcp_info ┐── TUN ── router (the scenario's links) ── TUN ──┌ right: namespace, receivers ┐
+//! ```
+//! Namespaces and devices have no names outside and belong to the threads of a run, so runs never meet, and nothing is
+//! left when a process ends, however it ends.
+#![forbid(unsafe_code)]
+
+mod refuse;
+
+#[cfg(target_os = "linux")]
+mod calibrate;
+#[cfg(target_os = "linux")]
+mod clock;
+#[cfg(target_os = "linux")]
+mod error;
+#[cfg(target_os = "linux")]
+mod facts;
+#[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
+mod inet_diag;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod namespace;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod records;
+#[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
+mod sender;
+#[cfg(target_os = "linux")]
+mod world;
+
+#[cfg(target_os = "linux")]
+pub use calibrate::{Calibration, Row};
+#[cfg(target_os = "linux")]
+pub use error::Error;
+pub use refuse::refusals;
+#[cfg(target_os = "linux")]
+pub use run::{Options, Outcome, run};
+
+/// Whether this machine can run scenarios.
+///
+/// # Errors
+/// What it lacks, and how to get it.
+#[cfg(target_os = "linux")]
+pub fn lacks() -> Result<(), Error> {
+    if !rustix::process::geteuid().is_root() {
+        let message = "runs on Linux need root: they make network namespaces and TUN devices; use sudo";
+        return Err(Error::Lacking(message.to_owned()));
+    }
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        let message = "there is no /dev/net/tun: load it with `modprobe tun`; in a container pass `--device /dev/net/tun`";
+        return Err(Error::Lacking(message.to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What is set in the network namespace of a side, and what it counts; for the thread that is in it.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+
+use cwnd_router::linux::netlink::{ACK, CREATE, EXCL, Interface, Netlink, Request, push_attribute};
+
+/// A way to an address.
+#[derive(Clone, Copy, Debug)]
+pub struct RouteTo {
+    /// Where it leads.
+    pub destination: Ipv4Addr,
+    /// The address that packets carry.
+    pub source: Ipv4Addr,
+    /// Whether connections that begin here ask for ECN.
+    pub ecn: bool,
+    /// First congestion window in segments, if it is not the kernel's own.
+    pub initial_window: Option<u32>,
+    /// Least retransmission timeout in milliseconds, if it is not the kernel's own.
+    pub rto_min_ms: Option<u32>,
+}
+
+/// Leads packets for an address out of an interface, with what connections there are to know.
+pub fn add_route(netlink: &mut Netlink, interface: Interface, route: &RouteTo) -> io::Result<()> {
+    let mut metrics = Vec::new();
+    if route.ecn {
+        push_attribute(&mut metrics, RTAX_FEATURES, &RTAX_FEATURE_ECN.to_ne_bytes());
+    }
+    if let Some(segments) = route.initial_window {
+        push_attribute(&mut metrics, RTAX_INITCWND, &segments.to_ne_bytes());
+    }
+    if let Some(ms) = route.rto_min_ms {
+        push_attribute(&mut metrics, RTAX_RTO_MIN, &ms.to_ne_bytes());
+    }
+    // struct rtmsg
+    let request = Request::new(RTM_NEWROUTE, ACK | CREATE | EXCL)
+        .put(&[AF_INET, HOST_BITS, 0, 0])
+        .put(&[RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST])
+        .number(0)
+        .attribute(RTA_DST, &route.destination.octets())
+        .attribute(RTA_OIF, &interface.0.to_ne_bytes())
+        .attribute(RTA_PREFSRC, &route.source.octets())
+        .attribute(RTA_METRICS | NESTED, &metrics);
+    netlink.request(&[request]).map(drop)
+}
+
+/// Reads a sysctl of the calling thread's namespace; `None` where the kernel has no such.
+pub fn sysctl(name: &str) -> Option<String> {
+    let text = fs::read_to_string(sysctl_file(name)).ok()?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Writes one.
+pub fn set_sysctl(name: &str, value: &str) -> io::Result<()> {
+    fs::write(sysctl_file(name), value)
+        .map_err(|error| io::Error::new(error.kind(), format!("sysctl {name}={value}: {error}")))
+}
+
+fn sysctl_file(name: &str) -> String {
+    format!("/proc/sys/{}", name.replace('.', "/"))
+}
+
+/// What the namespace counted of TCP that is not zero: `/proc/net/snmp` and `/proc/net/netstat`.
+pub fn tcp_counters() -> Vec<(String, i64)> {
+    let mut found = Vec::new();
+    for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        // A line of names, a line of numbers, each with the protocol in front.
+        for pair in lines.chunks_exact(2).filter(|pair| pair[0].starts_with("Tcp")) {
+            let (names, values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
+            for (name, value) in names.zip(values).skip(1) {
+                if let Some(value) = value.parse().ok().filter(|&v: &i64| v != 0) {
+                    found.push((name.to_owned(), value));
+                }
+            }
+        }
+    }
+    found
+}
+
+// linux/rtnetlink.h, linux/netlink.h.
+const RTM_NEWROUTE: u16 = 24;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const NESTED: u16 = 1 << 15;
+const RTAX_INITCWND: u16 = 11;
+const RTAX_FEATURES: u16 = 12;
+const RTAX_FEATURE_ECN: u32 = 1;
+const RTAX_RTO_MIN: u16 = 13;
+const RT_TABLE_MAIN: u8 = 254;
+const RTPROT_STATIC: u8 = 4;
+const RT_SCOPE_LINK: u8 = 253;
+const RTN_UNICAST: u8 = 1;
+const AF_INET: u8 = 2;
+/// Prefix of a single IPv4 address.
+const HOST_BITS: u8 = 32;

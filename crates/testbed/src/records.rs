@@ -1,0 +1,260 @@
+//! From what both sides and the router saw to the simulator's tables. What Linux can't tell is null.
+
+use cwnd_router::Report;
+use cwnd_scenario::Scenario;
+use cwnd_sim::Records;
+use cwnd_trace::{ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Table};
+use cwnd_units::{Duration, ParamsChoice as _, Time};
+
+use crate::host::{Received, Seen, Sent};
+use crate::inet_diag::TcpInfo;
+use crate::kernel::Reductions;
+use crate::world::World;
+
+/// The states of `TCP_CA_*` in their order; the simulator has no `Disorder`.
+const STATES: [&str; 5] = ["Open", "Disorder", "Cwr", "Recovery", "Loss"];
+/// A threshold that was never set (`TCP_INFINITE_SSTHRESH`).
+const NO_SSTHRESH: u32 = 0x7fff_ffff;
+/// Headers of a data segment: IPv4, TCP, timestamps.
+const HEADER_BYTES: f64 = 52.0;
+
+/// What was counted of a flow; `None` is what the kernel does not tell.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    throughput_bit_s: Option<f64>,
+    segments_sent: Option<u64>,
+    retrans: Option<u64>,
+    ce_received: Option<u64>,
+    segments_received: Option<u64>,
+    timeouts: Option<u64>,
+    first_timeouts: Option<u64>,
+    reductions_loss: Option<u64>,
+    reductions_ecn: Option<u64>,
+}
+
+/// Makes the tables; `reductions` has what each group's controller counted, where it counts.
+pub fn records(world: &World, seen: &[Seen; 2], report: &Report, reductions: &[Option<Reductions>]) -> Records {
+    let mut rows = Flows::default();
+    let mut counted = Vec::new();
+    for flow in 0..world.flows.len() {
+        let Some(sent) = seen.iter().find_map(|side| side.sent.get(&flow)) else { continue };
+        let received = seen.iter().find_map(|side| side.received.get(&flow)).copied();
+        let received = received.unwrap_or_default();
+        let alone = world.flows.iter().filter(|f| f.group == world.flows[flow].group).count() == 1;
+        let reductions = reductions[world.flows[flow].group].filter(|_| alone);
+        let seconds = seconds(world, flow, sent);
+        counted.push(count(world, sent, &received, seconds, reductions));
+        rows.push(row(world, flow, sent, &received, seconds));
+    }
+    let flows = with_nulls(rows.into_table(|column| labels(&world.scenario, column)), &counted);
+    let total = |of: fn(&Seen) -> u64| -> u64 { seen.iter().map(of).sum() };
+    let directions = &report.directions;
+    let mut activity = vec![
+        ("flows", counted.len() as u64),
+        ("queue_drops", directions.iter().flat_map(|d| d.total.drops).sum()),
+        ("queue_marks", directions.iter().flat_map(|d| d.total.marks).sum()),
+        ("ce_received", total(|s| s.received.values().filter_map(|r| r.info.received_ce).map(u64::from).sum())),
+        ("ece_acks", total(|s| s.sent.values().filter_map(|s| s.info.delivered_ce).map(u64::from).sum())),
+    ];
+    // Only controllers of our own count what made them reduce.
+    if reductions.iter().all(Option::is_some) {
+        let sum = |of: fn(&Reductions) -> u64| reductions.iter().flatten().map(of).sum();
+        activity.push(("ecn_reductions", sum(|r| r.ecn)));
+        activity.push(("loss_reductions", sum(|r| r.loss)));
+    }
+    activity.extend([
+        ("retransmissions", total(|s| s.sent.values().map(|s| u64::from(s.info.total_retrans)).sum())),
+        ("timeouts", total(|s| s.sent.values().filter_map(|s| s.info.total_rto).map(u64::from).sum())),
+    ]);
+    Records {
+        flows,
+        links: report.links(),
+        flow_series: series(world, seen),
+        link_series: report.samples.clone(),
+        qdelay: report.qdelay(),
+        activity,
+        events: 0,
+        delivered_data_packets: directions.iter().map(|d| d.total.sent_data).sum(),
+    }
+}
+
+/// How long a flow was counted.
+fn seconds(world: &World, flow: usize, sent: &Sent) -> f64 {
+    let run = &world.scenario.run;
+    let end = Time(run.duration.0);
+    let ended = world.finished(flow).or(sent.stopped).unwrap_or(end).min(end);
+    ended.since(world.flows[flow].start.max(Time(run.warmup.0))).as_secs_f64()
+}
+
+fn count(
+    world: &World,
+    sent: &Sent,
+    received: &Received,
+    seconds: f64,
+    reductions: Option<Reductions>,
+) -> Counted {
+    let (now, then) = (&sent.info, &sent.before);
+    let since = |of: fn(&TcpInfo) -> Option<u64>| {
+        Some(of(now)?.saturating_sub(of(then).unwrap_or(0))).filter(|_| sent.seen)
+    };
+    let arrived = |of: fn(&TcpInfo) -> Option<u64>| {
+        let (now, then) = (&received.info, &received.before);
+        Some(of(now)?.saturating_sub(of(then).unwrap_or(0))).filter(|_| received.seen)
+    };
+    let segments_sent = since(|i| i.data_segs_out.map(u64::from));
+    let bytes_sent = since(|i| i.bytes_sent);
+    let segments_received = arrived(|i| i.data_segs_in.map(u64::from));
+    // The kernel counts segments that arrive and not their bytes: those of a connection are of one size, but for the last of
+    // a transfer.
+    let payload = match (bytes_sent, segments_sent) {
+        (Some(bytes), Some(segments)) if segments > 0 => Some(bytes as f64 / segments as f64),
+        _ => None,
+    };
+    let throughput_bit_s = match (segments_received, payload) {
+        (Some(segments), Some(payload)) if seconds > 0.0 => {
+            Some(segments as f64 * (payload + HEADER_BYTES) * 8.0 / seconds)
+        }
+        _ => None,
+    };
+    // They count from the start, so a warm-up would be counted, too.
+    let reductions = reductions.filter(|_| world.scenario.run.warmup == Duration::ZERO);
+    Counted {
+        throughput_bit_s,
+        segments_sent,
+        retrans: since(|i| Some(u64::from(i.total_retrans))),
+        ce_received: arrived(|i| i.received_ce.map(u64::from)),
+        segments_received,
+        timeouts: since(|i| i.total_rto.map(u64::from)),
+        first_timeouts: since(|i| i.total_rto_recoveries.map(u64::from)),
+        reductions_loss: reductions.map(|r| r.loss),
+        reductions_ecn: reductions.map(|r| r.ecn),
+    }
+}
+
+/// A row with what is always known; the rest is put in its place afterwards.
+fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f64) -> FlowRow {
+    let plan = &world.flows[flow];
+    let group = &world.scenario.flows[plan.group];
+    let links = |route: &[usize]| -> Duration {
+        route.iter().fold(Duration::ZERO, |sum, &link| sum + world.scenario.links[link].delay)
+    };
+    let base_rtt = links(&group.route) + links(&group.reverse) + plan.edge_rtt;
+    let whole = world.delivered(flow);
+    let delivered = whole - received.delivered_before;
+    // The kernel's minimum is that of the whole connection (of its last five minutes).
+    let no_warmup = world.scenario.run.warmup == Duration::ZERO;
+    let rtt_min_us = sent.info.min_rtt_us.filter(|_| no_warmup && sent.seen).map(f64::from);
+    FlowRow {
+        flow_id: flow as u32,
+        group: Name(plan.group as u32),
+        controller: Name(plan.group as u32),
+        start_s: plan.start.as_secs_f64(),
+        duration_s: seconds,
+        goodput_bit_s: if seconds > 0.0 { delivered as f64 * 8.0 / seconds } else { 0.0 },
+        throughput_bit_s: 0.0,
+        delivered_bytes: delivered,
+        bytes_received: whole,
+        rtt_base_us: micros(base_rtt),
+        rtt_min_us,
+        rtt_mean_us: None,
+        rtt_p50_us: None,
+        rtt_p95_us: None,
+        rtt_p99_us: None,
+        segments_sent: 0,
+        retrans: 0,
+        loss_ratio: 0.0,
+        ce_ratio: 0.0,
+        ce_received: 0,
+        rto_count: 0,
+        rto_nth_1: 0,
+        rto_nth_2: 0,
+        rto_nth_3: 0,
+        rto_nth_4: 0,
+        rto_nth_5_plus: 0,
+        cwnd_reductions_loss: 0,
+        cwnd_reductions_ecn: 0,
+        cwnd_reductions_rto: 0,
+        size_bytes: plan.size,
+        fct_s: world.finished(flow).map(|at| at.since(plan.start).as_secs_f64()),
+    }
+}
+
+/// Puts what was counted, or null, into the columns that Linux may not be able to tell.
+fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
+    type Count = fn(&Counted) -> Option<u64>;
+    type Measure = fn(&Counted) -> Option<f64>;
+    let share = |part: Option<u64>, whole: Option<u64>| match (part?, whole?) {
+        (_, 0) => Some(0.0),
+        (part, whole) => Some(part as f64 / whole as f64),
+    };
+    let counts: [(&str, Count); 12] = [
+        ("segments_sent", |c| c.segments_sent),
+        ("retrans", |c| c.retrans),
+        ("ce_received", |c| c.ce_received),
+        ("rto_count", |c| c.timeouts),
+        ("rto_nth_1", |c| c.first_timeouts),
+        ("rto_nth_2", |_| None),
+        ("rto_nth_3", |_| None),
+        ("rto_nth_4", |_| None),
+        ("rto_nth_5_plus", |_| None),
+        ("cwnd_reductions_loss", |c| c.reductions_loss),
+        ("cwnd_reductions_ecn", |c| c.reductions_ecn),
+        ("cwnd_reductions_rto", |c| c.timeouts),
+    ];
+    let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
+    for column in &mut table.columns {
+        if let Some((_, of)) = counts.iter().find(|(name, _)| *name == column.name) {
+            column.data = ColumnData::OptionalU64(counted.iter().map(of).collect());
+        }
+        if let Some((_, of)) = measures.iter().find(|(name, _)| *name == column.name) {
+            column.data = ColumnData::OptionalF64(counted.iter().map(of).collect());
+        }
+        if column.name == "loss_ratio" {
+            let of = |c: &Counted| share(c.retrans, c.segments_sent);
+            column.data = ColumnData::OptionalF64(counted.iter().map(of).collect());
+        }
+        if column.name == "ce_ratio" {
+            let of = |c: &Counted| share(c.ce_received, c.segments_received);
+            column.data = ColumnData::OptionalF64(counted.iter().map(of).collect());
+        }
+    }
+    table
+}
+
+fn series(world: &World, seen: &[Seen; 2]) -> Table {
+    let mut samples: Vec<_> = seen.iter().flat_map(|side| &side.samples).collect();
+    samples.sort_by_key(|sample| (sample.at, sample.flow));
+    let mut rows = FlowSamples::default();
+    for sample in samples {
+        let info = &sample.info;
+        rows.push(FlowSampleRow {
+            time_s: sample.at.as_secs_f64(),
+            flow_id: sample.flow as u32,
+            group: Name(world.flows[sample.flow].group as u32),
+            snd_cwnd_pkts: f64::from(info.snd_cwnd),
+            snd_ssthresh_pkts: (info.snd_ssthresh < NO_SSTHRESH)
+                .then_some(f64::from(info.snd_ssthresh)),
+            bytes_in_flight: u64::from(info.in_flight()) * u64::from(info.snd_mss),
+            srtt_us: (info.rtt_us > 0).then_some(f64::from(info.rtt_us)),
+            rttvar_us: (info.rtt_us > 0).then_some(f64::from(info.rttvar_us)),
+            rto_us: f64::from(info.rto_us),
+            delivered: sample.delivered,
+            retrans: u64::from(info.total_retrans),
+            ca_state: Name(u32::from(info.ca_state).min(STATES.len() as u32 - 1)),
+        });
+    }
+    rows.into_table(|column| labels(&world.scenario, column))
+}
+
+fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
+    match column {
+        "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
+        "controller" => scenario.flows.iter().map(|g| g.controller.kind().to_owned()).collect(),
+        "ca_state" => STATES.map(str::to_owned).to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+fn micros(d: Duration) -> f64 {
+    d.0 as f64 / 1000.0
+}

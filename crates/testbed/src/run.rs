@@ -1,0 +1,318 @@
+//! A run: two namespaces, a router between them, and what they saw.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use cwnd_router::linux::monotonic;
+use cwnd_router::linux::netlink::Netlink;
+use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Stop, Tun};
+use cwnd_scenario::Scenario;
+use cwnd_sim::Records;
+use cwnd_units::{Duration, Time};
+use serde_json::Value;
+
+use crate::calibrate::{self, Calibration, Probe};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::facts;
+use crate::host::{Hosts, Seen};
+use crate::kernel::{self, Loaded, Reductions};
+use crate::namespace::{self, RouteTo};
+use crate::plan;
+use crate::records::records;
+use crate::refuse::refusals;
+use crate::world::{Side, World};
+
+/// How a run is done.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program that loads controllers of our own; `None` if there is none.
+    pub kernel_helper: Option<PathBuf>,
+    /// Whether the router is measured before.
+    pub calibrate: bool,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The simulator's tables.
+    pub records: Records,
+    /// What else is known of it: kernel, settings, calibration, router, whether it is valid and if not why.
+    pub facts: Value,
+}
+
+/// Runs a scenario on this machine's kernel, in real time; `go_on` is asked several times a second and told how far it is.
+///
+/// # Errors
+/// If the scenario asks for what Linux can't provide, the machine lacks something, or the run was stopped.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options,
+    go_on: &mut dyn FnMut(Time) -> bool,
+) -> Result<Outcome, Error> {
+    let refused = refusals(scenario);
+    if !refused.is_empty() {
+        return Err(Error::Refused(refused));
+    }
+    crate::lacks()?;
+    let helper = options.kernel_helper.as_deref();
+    let controllers = scenario
+        .flows
+        .iter()
+        .map(|group| kernel::load(&group.controller, helper))
+        .collect::<Result<Vec<Loaded>, Error>>()?;
+    let names = controllers.iter().map(|c| c.name.clone()).collect();
+    let world = World::new(scenario.clone(), plan::flows(scenario), names);
+    let done = between_namespaces(&world, options, go_on)?;
+    let reductions: Vec<Option<Reductions>> =
+        controllers.iter().map(Loaded::reductions).collect();
+    let records = records(&world, &done.seen, &done.report, &reductions);
+    let facts = facts::facts(&world, &done.sides, &done.seen, &done.report, done.calibration.as_ref());
+    Ok(Outcome { records, facts })
+}
+
+/// What is known of a run when it is over.
+struct Done {
+    report: Report,
+    seen: [Seen; 2],
+    sides: [SideFacts; 2],
+    calibration: Option<Calibration>,
+}
+
+/// What a side's namespace said.
+#[derive(Clone, Debug, Default)]
+pub struct SideFacts {
+    /// Settings that matter, as they were read back.
+    pub sysctls: Vec<(String, String)>,
+    /// What the kernel counted of TCP.
+    pub counters: Vec<(String, i64)>,
+}
+
+/// A side that is ready.
+struct Ready {
+    tun: Tun,
+    probe: Probe,
+}
+
+fn between_namespaces(
+    world: &World,
+    options: &Options,
+    go_on: &mut dyn FnMut(Time) -> bool,
+) -> Result<Done, Error> {
+    thread::scope(|scope| {
+        let mut sides = Vec::new();
+        for side in Side::BOTH {
+            let (tell, told) = channel();
+            let (begin, begun) = channel();
+            let thread = thread::Builder::new()
+                .name(format!("cwnd-{side:?}"))
+                .spawn_scoped(scope, move || live(world, side, &tell, &begun))
+                .map_err(Error::at("a thread"))?;
+            sides.push((thread, told, begin));
+        }
+        let mut ready = Vec::new();
+        for (_, told, _) in &sides {
+            match told.recv() {
+                Ok(side) => ready.push(side),
+                // It ended with an error, which its thread has.
+                Err(_) => break,
+            }
+        }
+        let outcome = match <[Ready; 2]>::try_from(ready) {
+            Ok(ready) => Some(router(world, options, &ready, &sides_begin(&sides), go_on)),
+            Err(_) => None,
+        };
+        world.stop();
+        let mut ended = Vec::new();
+        for (thread, _, begin) in sides {
+            drop(begin);
+            ended.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        let (Some(outcome), Ok([left, right])) = (outcome, <[_; 2]>::try_from(ended)) else {
+            return Err(Error::Lacking("a side of the testbed did not start".to_owned()));
+        };
+        let (report, calibration) = outcome?;
+        let (seen, facts) = ([left.0, right.0], [left.1, right.1]);
+        Ok(Done { report, seen, sides: facts, calibration })
+    })
+}
+
+type SideThread<'s> =
+    (thread::ScopedJoinHandle<'s, Result<(Seen, SideFacts), Error>>, Receiver<Ready>, Sender<Clock>);
+
+fn sides_begin(sides: &[SideThread<'_>]) -> Vec<Sender<Clock>> {
+    sides.iter().map(|(_, _, begin)| begin.clone()).collect()
+}
+
+/// Runs the router, first for the calibration, then for the run; the sides begin with it.
+fn router(
+    world: &World,
+    options: &Options,
+    [left, right]: &[Ready; 2],
+    begin: &[Sender<Clock>],
+    go_on: &mut dyn FnMut(Time) -> bool,
+) -> Result<(Report, Option<Calibration>), Error> {
+    let config = config(world);
+    let calibration = options
+        .calibrate
+        .then(|| calibrate::calibrate(&config, [&left.tun, &right.tun], [&left.probe, &right.probe]))
+        .transpose()
+        .map_err(Error::at("the calibration"))?;
+    let end = world.scenario.run.duration;
+    let stop = Stop::new().map_err(Error::at("the router"))?;
+    thread::scope(|scope| {
+        let router = thread::Builder::new()
+            .name("cwnd-router".to_owned())
+            .spawn_scoped(scope, || cwnd_router::run(&config, &left.tun, &right.tun, &stop, None))
+            .map_err(Error::at("the router's thread"))?;
+        let clock = Clock::starting_at(monotonic().0);
+        for side in begin {
+            // A side that has ended says why by itself.
+            let _ = side.send(clock);
+        }
+        let mut cancelled = false;
+        while clock.now() < Time(end.0) && !router.is_finished() {
+            let left = Time(end.0).since(clock.now());
+            thread::sleep(core::time::Duration::from_nanos(left.0.min(LOOK.0)));
+            if !go_on(clock.now()) {
+                cancelled = true;
+                break;
+            }
+        }
+        stop.stop();
+        let report = router.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if cancelled {
+            return Err(Error::Cancelled);
+        }
+        Ok((report.map_err(Error::at("the router"))?, calibration))
+    })
+}
+
+/// The life of a side, in a thread and a namespace of its own.
+fn live(
+    world: &World,
+    side: Side,
+    tell: &Sender<Ready>,
+    begun: &Receiver<Clock>,
+) -> Result<(Seen, SideFacts), Error> {
+    let at = |what: &str| Error::at(&format!("{side:?} side: {what}"));
+    Namespace::fresh().and_then(|own| own.enter()).map_err(at("a network namespace"))?;
+    let sysctls = set_sysctls(world).map_err(at("its settings"))?;
+    let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
+    set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
+    let probe = Probe::open(side).map_err(at("its probe"))?;
+    let hosts = Hosts::open(world, side).map_err(at("its hosts"))?;
+    let mut seen = Seen::default();
+    if tell.send(Ready { tun, probe }).is_ok()
+        && let Ok(clock) = begun.recv()
+    {
+        seen = hosts.run(clock).map_err(at("its sockets"))?;
+    }
+    Ok((seen, SideFacts { sysctls, counters: namespace::tcp_counters() }))
+}
+
+fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
+    for (name, value) in SETTINGS {
+        namespace::set_sysctl(name, value)?;
+    }
+    let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.timestamps);
+    namespace::set_sysctl("net.ipv4.tcp_timestamps", if timestamps { "1" } else { "0" })?;
+    let read = |name: &&str| Some(((*name).to_owned(), namespace::sysctl(name)?));
+    Ok(RECORDED.iter().filter_map(read).collect())
+}
+
+fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
+    let mut netlink = Netlink::route()?;
+    let (own, lo) = (netlink.interface(device)?, netlink.interface("lo")?);
+    netlink.bring_up(lo, None, None)?;
+    let mtu = world.scenario.flows.first().map_or(1500, |g| g.endpoint.mss.0 + g.endpoint.header.0);
+    netlink.bring_up(own, Some(mtu as u32), Some(DEVICE_QUEUE))?;
+    let other = match side {
+        Side::Left => Side::Right,
+        Side::Right => Side::Left,
+    };
+    for (g, group) in world.scenario.flows.iter().enumerate() {
+        let kernels = kernels_endpoint();
+        let endpoint = &group.endpoint;
+        netlink.add_address(own, side.address(g), side.address(g))?;
+        let route = RouteTo {
+            destination: other.address(g),
+            source: side.address(g),
+            ecn: endpoint.ecn && Side::of_node(group.from) == side,
+            initial_window: (endpoint.initial_window != kernels.initial_window)
+                .then_some(endpoint.initial_window),
+            rto_min_ms: (endpoint.rto_min != kernels.rto_min)
+                .then_some((endpoint.rto_min.0 / 1_000_000) as u32),
+        };
+        namespace::add_route(&mut netlink, own, &route)?;
+    }
+    Ok(())
+}
+
+fn kernels_endpoint() -> cwnd_tcp::Params {
+    let mut params = cwnd_tcp::Params::default();
+    cwnd_units::Params::apply_preset(&mut params, crate::refuse::PRESET);
+    params
+}
+
+/// The router of a scenario: its links in the order of the sides, and what flows have on top of their delay.
+fn config(world: &World) -> Config {
+    let scenario = &world.scenario;
+    let mut directions = [0, 1].map(|i| Direction::of_link(&scenario.links[i]));
+    for (i, flow) in world.flows.iter().enumerate() {
+        // Half before the receiver, half after it, as in the simulator.
+        let half = flow.edge_rtt / 2;
+        let varies = scenario.flows[flow.group].edge_rtt.varies();
+        let sender = world.sender(i);
+        let end = Endpoint {
+            address: (*sender.ip()).into(),
+            port: if varies { sender.port() } else { 0 },
+        };
+        for (direction, delay) in directions.iter_mut().zip([half, flow.edge_rtt - half]) {
+            direction.flow_delays.insert(end, delay);
+        }
+    }
+    let mut config = Config::new(directions[0].clone(), directions[1].clone());
+    config.seed = scenario.run.seed;
+    config.warmup = scenario.run.warmup;
+    config.sample = scenario.run.sample.map(|_| world.interval());
+    config
+}
+
+/// How often it is asked whether to go on.
+const LOOK: Duration = Duration::from_millis(50);
+/// Packets that wait for the router to take them; more than any window here, so that no second bottleneck is there.
+const DEVICE_QUEUE: u32 = 20_000;
+/// What is set; all else is as a new namespace has it.
+const SETTINGS: [(&str, &str); 4] = [
+    // Buffers that never limit a window: 16 MiB.
+    ("net.ipv4.tcp_rmem", "4096 131072 16777216"),
+    ("net.ipv4.tcp_wmem", "4096 16384 16777216"),
+    // A connection learns nothing from the one before it.
+    ("net.ipv4.tcp_no_metrics_save", "1"),
+    // ECN is asked for by route and granted to whoever asks.
+    ("net.ipv4.tcp_ecn", "2"),
+];
+/// What is read back and kept with the results.
+const RECORDED: [&str; 18] = [
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_frto",
+    "net.ipv4.tcp_autocorking",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_min_tso_segs",
+    "net.ipv4.tcp_tso_rtt_log",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.core.default_qdisc",
+];
