@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 11] = [
+const DOORS: [(&str, &[&str]); 12] = [
     ("units", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
@@ -15,9 +15,13 @@ const DOORS: [(&str, &[&str]); 11] = [
     ("scenario", &["units", "cc", "aqm", "tcp"]),
     ("sim", &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario"]),
     ("router", &["units", "aqm", "trace", "wire", "scenario", "sim"]),
+    ("testbed", &["units", "cc", "aqm", "tcp", "trace", "scenario", "sim", "router"]),
     (
         "bindings",
-        &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "sim", "router", "picture"],
+        &[
+            "units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "sim", "router", "testbed",
+            "picture",
+        ],
     ),
 ];
 

@@ -54,7 +54,7 @@ params! {
         /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
         /// with HyStart++ 8.
         #[source("RFC 3465 § 2.3")]
-        pub abc_limit: Option<u32> = Some(2),
+        pub abc_limit: Option<u32> = Some(ABC_LIMIT),
         /// How the first slow start ends.
         #[source("RFC 5681 § 3.1")]
         pub slow_start: SlowStart = SlowStart::Standard,
@@ -157,6 +157,7 @@ impl Params {
         self.base = base;
         self.ecn_in_slow_start = ecn_in_slow_start;
         self.rounding = rounding;
+        self.abc_limit = Some(ABC_LIMIT);
         self.grow_in_cwr = true;
     }
 }
@@ -311,6 +312,8 @@ impl Controller for NewReno {
     }
 }
 
+/// RFC 3465 § 2.3.
+const ABC_LIMIT: u32 = 2;
 /// The rule of RFC 5681 § 3.1 and RFC 3168 § 6.1.2.
 const RFC: Rule = Rule {
     beta: 0.5,

@@ -2,7 +2,7 @@
 
 mod clock;
 mod namespace;
-mod netlink;
+pub mod netlink;
 mod run;
 mod tun;
 

@@ -10,10 +10,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(&file)?;
     let plan = Document::parse(&file, &text, &|_: &str| Err("no files".to_owned()))?.plan()?;
     for cell in plan.cells {
-        let options = Options {
-            kernel_helper: std::env::args().nth(2).map(Into::into),
-            calibrate: true,
-        };
+        let options =
+            Options { kernel_helper: std::env::args().nth(2).map(Into::into), calibrate: true };
         let outcome = run(&cell.scenario, &options, &mut |_| true)?;
         for table in [&outcome.records.flows, &outcome.records.links] {
             for column in &table.columns {

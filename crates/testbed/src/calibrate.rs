@@ -109,11 +109,7 @@ impl Calibration {
 }
 
 /// Measures a router like that of the run, but with plain buffers and without the flows' own delays.
-pub fn calibrate(
-    config: &Config,
-    tuns: [&Tun; 2],
-    probes: [&Probe; 2],
-) -> io::Result<Calibration> {
+pub fn calibrate(config: &Config, tuns: [&Tun; 2], probes: [&Probe; 2]) -> io::Result<Calibration> {
     let mut rows = Vec::new();
     for (i, direction) in config.directions.iter().enumerate() {
         let (from, to) = (probes[i], probes[1 - i]);
@@ -126,7 +122,7 @@ pub fn calibrate(
             other.queue = QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(BUFFER) });
             other.device_queue = 0;
             // The flows' delays are tested with the first of them.
-            other.delay = other.delay + other.flow_delays.values().next().copied().unwrap_or_default();
+            other.delay += other.flow_delays.values().next().copied().unwrap_or_default();
             other.flow_delays.clear();
             if let LinkRate::Steps { initial, changes } = &mut other.rate {
                 changes.clear();
@@ -206,8 +202,7 @@ fn measure(from: &Probe, to: &Probe, has_rate: bool, silence: Duration) -> io::R
             from.send(to.side, number, FULL)?;
         }
         let train_ns = monotonic_ns() - began;
-        let arrivals =
-            receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let arrivals = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok::<_, io::Error>((sent, train_ns, arrivals))
     })?;
     let mut delays: Vec<f64> = arrivals

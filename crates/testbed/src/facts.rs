@@ -81,7 +81,7 @@ fn object<T: Clone + Into<Value>>(pairs: &[(String, T)]) -> Value {
 
 /// The running kernel's own name for its version.
 fn kernel() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
+    crate::namespace::sysctl("kernel.osrelease").unwrap_or_default()
 }
 
 fn micros(d: Duration) -> f64 {

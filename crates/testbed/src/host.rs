@@ -6,10 +6,10 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
+use cwnd_router::linux::netlink::Netlink;
 use cwnd_scenario::Workload;
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Time};
-use cwnd_router::linux::netlink::Netlink;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
@@ -205,7 +205,9 @@ impl<'w> Hosts<'w> {
                 Alarm::Start(flow) => self.start(flow)?,
                 Alarm::Resume(flow) => {
                     if let Some(sender) = self.senders.get_mut(&flow) {
-                        sender.next_transfer(&self.world.scenario.flows[self.world.flows[flow].group]);
+                        sender.next_transfer(
+                            &self.world.scenario.flows[self.world.flows[flow].group],
+                        );
                     }
                     self.write(flow)?;
                 }

@@ -66,11 +66,7 @@ pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Loa
         return Ok(Loaded { name: name.to_owned(), helper: None });
     };
     let Some(program) = program else { return Err(Error::NoKernelHelper) };
-    let name = format!(
-        "cw{:x}_{:x}",
-        std::process::id(),
-        NUMBER.fetch_add(1, Ordering::Relaxed)
-    );
+    let name = format!("cw{:x}_{:x}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let failed = |why: String| Error::KernelHelper(program.display().to_string(), why);
     let mut process = Command::new(program)
         .args(&arguments)
@@ -103,7 +99,9 @@ impl Loaded {
         let output = Command::new(&helper.program).args(["status", "--json"]).output().ok()?;
         let said: Value = serde_json::from_slice(&output.stdout).ok()?;
         let cards = said.get("controllers").unwrap_or(&said).as_array()?;
-        let card = cards.iter().find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
+        let card = cards
+            .iter()
+            .find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
         let count = |name: &str| card.get("counters")?.get(name)?.as_u64();
         Some(Reductions { ecn: count("ecn")?, loss: count("loss")? })
     }

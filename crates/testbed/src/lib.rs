@@ -52,7 +52,8 @@ pub use run::{Options, Outcome, run};
 #[cfg(target_os = "linux")]
 pub fn lacks() -> Result<(), Error> {
     if !rustix::process::geteuid().is_root() {
-        let message = "runs on Linux need root: they make network namespaces and TUN devices; use sudo";
+        let message =
+            "runs on Linux need root: they make network namespaces and TUN devices; use sudo";
         return Err(Error::Lacking(message.to_owned()));
     }
     if !std::path::Path::new("/dev/net/tun").exists() {

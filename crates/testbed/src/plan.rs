@@ -33,7 +33,7 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
                 Workload::Poisson { interval, .. } => {
                     let mut at = start;
                     for arrived in 0_u64.. {
-                        at = at + Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
+                        at += Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
                         if at >= end {
                             break;
                         }
@@ -59,4 +59,68 @@ fn flow(group: usize, of: &FlowGroup, start: Time, mut rng: Rng) -> FlowPlan {
         _ => None,
     };
     FlowPlan { group, start, edge_rtt, size, rng }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cwnd_scenario::Document;
+    use cwnd_trace::ColumnData;
+
+    use super::*;
+
+    /// The same columns of the simulator's own run.
+    fn simulated(scenario: &Scenario) -> (Vec<f64>, Vec<f64>, Vec<Option<u64>>) {
+        let records = cwnd_sim::World::new(Arc::new(scenario.clone())).run(|_| true).unwrap();
+        let numbers = |name: &str| match records.flows.column(name) {
+            Some(ColumnData::F64(v)) => v.clone(),
+            _ => Vec::new(),
+        };
+        let Some(ColumnData::U32(ids)) = records.flows.column("flow_id") else { panic!("ids") };
+        let Some(ColumnData::OptionalU64(sizes)) = records.flows.column("size_bytes") else {
+            panic!("sizes")
+        };
+        // Rows are in the order in which flows ended.
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by_key(|&row| ids[row]);
+        let by_number = |v: Vec<f64>| order.iter().map(|&row| v[row]).collect();
+        let sizes = order.iter().map(|&row| sizes[row]).collect();
+        (by_number(numbers("start_s")), by_number(numbers("rtt_base_us")), sizes)
+    }
+
+    #[test]
+    fn flows_start_where_they_start_in_the_simulator_with_the_same_sizes_and_round_trips() {
+        let text = r#"
+            [run]
+            duration = "5 s"
+            seed = 7
+            [dumbbell]
+            rate = "50 Mbit/s"
+            delay = "1 ms"
+            [flow.bulk]
+            count = 3
+            rtt = "uniform(20 ms, 90 ms)"
+            start = "uniform(0 s, 1 s)"
+            spacing = "100 ms"
+            [flow.web]
+            count = 2
+            rtt = "uniform(10 ms, 50 ms)"
+            workload = { kind = "poisson", interval = "100 ms", size = "pareto(1.5, 20 kB)" }
+            [flow.one]
+            rtt = "40 ms"
+            workload = { kind = "bytes", size = "exponential(50 kB)" }
+        "#;
+        let document = Document::parse("t", text, &|_: &str| Err(String::new())).unwrap();
+        let scenario = document.plan().unwrap().cells[0].scenario.clone();
+        let planned = flows(&scenario);
+        let (starts, rtts_us, sizes) = simulated(&scenario);
+        assert!(planned.len() > 60, "{} flows", planned.len());
+        assert_eq!(planned.iter().map(|f| f.start.as_secs_f64()).collect::<Vec<_>>(), starts);
+        assert_eq!(planned.iter().map(|f| f.size).collect::<Vec<_>>(), sizes);
+        let links = Duration::from_millis(2);
+        let ours: Vec<f64> =
+            planned.iter().map(|f| (f.edge_rtt + links).0 as f64 / 1000.0).collect();
+        assert_eq!(ours, rtts_us);
+    }
 }

@@ -33,7 +33,12 @@ struct Counted {
 }
 
 /// Makes the tables; `reductions` has what each group's controller counted, where it counts.
-pub fn records(world: &World, seen: &[Seen; 2], report: &Report, reductions: &[Option<Reductions>]) -> Records {
+pub fn records(
+    world: &World,
+    seen: &[Seen; 2],
+    report: &Report,
+    reductions: &[Option<Reductions>],
+) -> Records {
     let mut rows = Flows::default();
     let mut counted = Vec::new();
     for flow in 0..world.flows.len() {
@@ -53,8 +58,14 @@ pub fn records(world: &World, seen: &[Seen; 2], report: &Report, reductions: &[O
         ("flows", counted.len() as u64),
         ("queue_drops", directions.iter().flat_map(|d| d.total.drops).sum()),
         ("queue_marks", directions.iter().flat_map(|d| d.total.marks).sum()),
-        ("ce_received", total(|s| s.received.values().filter_map(|r| r.info.received_ce).map(u64::from).sum())),
-        ("ece_acks", total(|s| s.sent.values().filter_map(|s| s.info.delivered_ce).map(u64::from).sum())),
+        (
+            "ce_received",
+            total(|s| s.received.values().filter_map(|r| r.info.received_ce).map(u64::from).sum()),
+        ),
+        (
+            "ece_acks",
+            total(|s| s.sent.values().filter_map(|s| s.info.delivered_ce).map(u64::from).sum()),
+        ),
     ];
     // Only controllers of our own count what made them reduce.
     if reductions.iter().all(Option::is_some) {
@@ -63,8 +74,14 @@ pub fn records(world: &World, seen: &[Seen; 2], report: &Report, reductions: &[O
         activity.push(("loss_reductions", sum(|r| r.loss)));
     }
     activity.extend([
-        ("retransmissions", total(|s| s.sent.values().map(|s| u64::from(s.info.total_retrans)).sum())),
-        ("timeouts", total(|s| s.sent.values().filter_map(|s| s.info.total_rto).map(u64::from).sum())),
+        (
+            "retransmissions",
+            total(|s| s.sent.values().map(|s| u64::from(s.info.total_retrans)).sum()),
+        ),
+        (
+            "timeouts",
+            total(|s| s.sent.values().filter_map(|s| s.info.total_rto).map(u64::from).sum()),
+        ),
     ]);
     Records {
         flows,

@@ -11,7 +11,11 @@ use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     let mut found = Vec::new();
     if scenario.run.until_fair.is_some() {
-        found.push(refusal(&["run", "until_fair"], "a run on Linux has its full length", Some("write `until_fair = \"none\"`")));
+        found.push(refusal(
+            &["run", "until_fair"],
+            "a run on Linux has its full length",
+            Some("write `until_fair = \"none\"`"),
+        ));
     }
     if scenario.flows.len() > MOST_GROUPS {
         let message = format!("Linux runs have addresses for {MOST_GROUPS} groups");
@@ -36,19 +40,22 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
         if forward.from == reverse.to && forward.to == reverse.from && scenario.nodes.len() == 2);
     if !dumbbell {
         let message = "on Linux there is one router between two hosts: a dumbbell";
-        found.push(refusal(&["link"], message, Some("write [dumbbell], or run it in the simulator")));
+        found.push(refusal(
+            &["link"],
+            message,
+            Some("write [dumbbell], or run it in the simulator"),
+        ));
     }
-    for group in scenario.flows.iter().filter(|g| g.edge_rate.is_some()) {
-        let key: &[&str] = if dumbbell {
-            &["dumbbell", "edge_rate"]
-        } else {
-            &["flow", &group.name, "edge_rate"]
-        };
-        found.push(refusal(key, "the hosts have no line rate of their own on Linux", Some("write `edge_rate = \"unlimited\"`")));
-        break;
+    if let Some(group) = scenario.flows.iter().find(|g| g.edge_rate.is_some()) {
+        let key: &[&str] =
+            if dumbbell { &["dumbbell", "edge_rate"] } else { &["flow", &group.name, "edge_rate"] };
+        found.push(refusal(
+            key,
+            "the hosts have no line rate of their own on Linux",
+            Some("write `edge_rate = \"unlimited\"`"),
+        ));
     }
     for link in &scenario.links {
-        // 78 hours, as for captures; a trace without an end is fine.
         if let LinkRate::Steps { initial, .. } = &link.rate
             && initial.0 > MOST_BIT_S
         {
@@ -82,12 +89,9 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["controller"], &message, None));
         return;
     }
-    differences(given, kernels.params(), &free, &mut |name, value, kernels| {
-        let kind = group.controller.kind();
-        let message = format!("Linux's {kind} has `{name} = {kernels}`, not {value}");
-        let help = format!("`preset = \"{PRESET}\"` gives the controller all that Linux has");
-        found.push(of(group, &["controller", name], &message, Some(&help)));
-    });
+    let help = format!("`preset = \"{PRESET}\"` gives the controller all that Linux has");
+    let what = format!("Linux's {}", group.controller.kind());
+    differ(group, "controller", (given, kernels.params()), &free, (&what, &help), found);
 }
 
 fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
@@ -95,11 +99,8 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let free = ["mss", "ecn", "initial_window", "rto_min"];
     let mut kernels = cwnd_tcp::Params::default();
     kernels.apply_preset(PRESET);
-    differences(&group.endpoint, &kernels, &free, &mut |name, value, kernels| {
-        let message = format!("Linux's TCP has `{name} = {kernels}`, not {value}");
-        let help = format!("`endpoint = \"{PRESET}\"` is TCP as Linux has it");
-        found.push(of(group, &["endpoint", name], &message, Some(&help)));
-    });
+    let help = format!("`endpoint = \"{PRESET}\"` is TCP as Linux has it");
+    differ(group, "endpoint", (&group.endpoint, &kernels), &free, ("Linux's TCP", &help), found);
     if group.endpoint.mss < LEAST_MSS {
         let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
         found.push(of(group, &["endpoint", "mss"], &message, None));
@@ -110,19 +111,33 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     }
 }
 
-/// Tells of each parameter in which two sets differ: its name, the one value and the other.
-fn differences(
-    given: &dyn Params,
-    kernels: &dyn Params,
+/// Names the parameters in which what is given differs from what the kernel has: each by itself, or all at once where it
+/// is another thing altogether.
+fn differ(
+    group: &FlowGroup,
+    key: &str,
+    (given, kernels): (&dyn Params, &dyn Params),
     free: &[&str],
-    tell: &mut dyn FnMut(&str, &str, &str),
+    (what, help): (&str, &str),
+    found: &mut Vec<Refusal>,
 ) {
-    for field in given.fields().iter().filter(|f| !free.contains(&f.name)) {
-        if let (Some(a), Some(b)) = (given.get(field.name), kernels.get(field.name))
-            && a != b
-        {
-            tell(field.name, &shown(&a), &shown(&b));
-        }
+    let different: Vec<(&str, Value, Value)> = given
+        .fields()
+        .iter()
+        .filter(|field| !free.contains(&field.name))
+        .filter_map(|field| Some((field.name, given.get(field.name)?, kernels.get(field.name)?)))
+        .filter(|(_, given, kernels)| given != kernels)
+        .collect();
+    if different.len() > MOST_NAMED {
+        let names: Vec<&str> = different.iter().map(|(name, ..)| *name).collect();
+        let message = format!("{what} has other values of {}", names.join(", "));
+        found.push(of(group, &[key], &message, Some(help)));
+        return;
+    }
+    for (name, given, kernels) in different {
+        let (given, kernels) = (shown(&given), shown(&kernels));
+        let message = format!("{what} has `{name} = {kernels}`, not {given}");
+        found.push(of(group, &[key, name], &message, Some(help)));
     }
 }
 
@@ -150,7 +165,72 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
 
 /// The presets of controllers and endpoints that say what Linux does.
 pub const PRESET: &str = "linux";
+/// More parameters than these are told of in one sentence.
+const MOST_NAMED: usize = 3;
 /// `TCP_MIN_MSS` and the room that timestamps take.
 const LEAST_MSS: Bytes = Bytes(88);
 /// Beyond it no packet could be looked at in user space, bit/s.
 const MOST_BIT_S: u64 = 10_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use cwnd_scenario::Document;
+
+    use super::*;
+
+    fn refused(changes: &[(&str, &str)]) -> Vec<String> {
+        let mut text = r#"
+            [run]
+            duration = "5 s"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            [flow.main]
+            rtt = "50 ms"
+            controller = { kind = "newreno", preset = "linux" }
+            endpoint = { preset = "linux" }
+        "#
+        .to_owned();
+        for (old, new) in changes {
+            assert!(text.contains(old), "{old}");
+            text = text.replace(old, new);
+        }
+        let document = Document::parse("t", &text, &|_: &str| Err(String::new())).unwrap();
+        let scenario = document.plan().unwrap().cells[0].scenario.clone();
+        refusals(&scenario).into_iter().map(|refusal| refusal.key.join(".")).collect()
+    }
+
+    const CONTROLLER: &str = r#"{ kind = "newreno", preset = "linux" }"#;
+    const ENDPOINT: &str = r#"{ preset = "linux" }"#;
+
+    #[test]
+    fn what_the_kernel_has_is_not_refused() {
+        assert!(refused(&[]).is_empty());
+        assert!(refused(&[(CONTROLLER, r#"{ kind = "cubic", preset = "linux" }"#)]).is_empty());
+        let abe = r#"{ kind = "cubic", preset = "linux", beta_ecn = 0.85, ecn_in_slow_start = "beta-ecn" }"#;
+        let set = r#"{ preset = "linux", ecn = true, initial_window = 4, mss = "1000 B", rto_min = "300 ms" }"#;
+        assert!(refused(&[(CONTROLLER, abe), (ENDPOINT, set)]).is_empty());
+    }
+
+    #[test]
+    fn each_parameter_that_the_kernel_has_otherwise_is_named() {
+        let cubic = r#"{ kind = "cubic", preset = "linux", c = 0.3, fast_convergence = false }"#;
+        let found = refused(&[(CONTROLLER, cubic)]);
+        assert_eq!(found, ["flow.main.controller.c", "flow.main.controller.fast_convergence"]);
+        let found = refused(&[(ENDPOINT, r#"{ preset = "linux", prr = false, ack_every = 1 }"#)]);
+        assert_eq!(found, ["flow.main.endpoint.prr", "flow.main.endpoint.ack_every"]);
+        let rfc = refused(&[(ENDPOINT, r#"{ preset = "rfc" }"#)]);
+        assert_eq!(rfc, ["flow.main.endpoint"]);
+    }
+
+    #[test]
+    fn graphs_datagrams_and_line_rates_of_hosts_are_refused() {
+        let rate = r#"rate = "10 Mbit/s""#;
+        let edge = r#"rate = "10 Mbit/s"
+            edge_rate = "100 Mbit/s""#;
+        assert_eq!(refused(&[(rate, edge)]), ["dumbbell.edge_rate"]);
+        let bulk = r#"controller = { kind = "newreno", preset = "linux" }
+            endpoint = { preset = "linux" }"#;
+        let udp = r#"workload = { kind = "udp", rate = "1 Mbit/s", size = "1000 B" }"#;
+        assert_eq!(refused(&[(bulk, udp)]), ["flow.main.workload"]);
+    }
+}

@@ -66,10 +66,10 @@ pub fn run(
     let names = controllers.iter().map(|c| c.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
     let done = between_namespaces(&world, options, go_on)?;
-    let reductions: Vec<Option<Reductions>> =
-        controllers.iter().map(Loaded::reductions).collect();
+    let reductions: Vec<Option<Reductions>> = controllers.iter().map(Loaded::reductions).collect();
     let records = records(&world, &done.seen, &done.report, &reductions);
-    let facts = facts::facts(&world, &done.sides, &done.seen, &done.report, done.calibration.as_ref());
+    let facts =
+        facts::facts(&world, &done.sides, &done.seen, &done.report, done.calibration.as_ref());
     Ok(Outcome { records, facts })
 }
 
@@ -139,8 +139,11 @@ fn between_namespaces(
     })
 }
 
-type SideThread<'s> =
-    (thread::ScopedJoinHandle<'s, Result<(Seen, SideFacts), Error>>, Receiver<Ready>, Sender<Clock>);
+type SideThread<'s> = (
+    thread::ScopedJoinHandle<'s, Result<(Seen, SideFacts), Error>>,
+    Receiver<Ready>,
+    Sender<Clock>,
+);
 
 fn sides_begin(sides: &[SideThread<'_>]) -> Vec<Sender<Clock>> {
     sides.iter().map(|(_, _, begin)| begin.clone()).collect()
@@ -157,7 +160,9 @@ fn router(
     let config = config(world);
     let calibration = options
         .calibrate
-        .then(|| calibrate::calibrate(&config, [&left.tun, &right.tun], [&left.probe, &right.probe]))
+        .then(|| {
+            calibrate::calibrate(&config, [&left.tun, &right.tun], [&left.probe, &right.probe])
+        })
         .transpose()
         .map_err(Error::at("the calibration"))?;
     let end = world.scenario.run.duration;

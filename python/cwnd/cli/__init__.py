@@ -47,6 +47,7 @@ for _name, _help in {
     "check": "Check scenario files without running them.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",
+    "agree": "Run a scenario in the simulator and on real Linux, and compare them.",
     "report": "Write results as one HTML page: tables, figures to zoom and hover, origin.",
     "reproduce": "Reproduce a paper: its experiments, claims and figures.",
     "doctor": "Show what this machine can do, and what to install.",

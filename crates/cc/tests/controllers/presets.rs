@@ -54,6 +54,7 @@ const TABLE: &[Row] = &[
     ("newreno", "freebsd", [[50.0, 80.0], [50.0, 80.0], [50.0, 80.0]]),
     ("newreno", "ns-3", [[40.5, 56.7], [40.5, 56.7], [40.5, 56.7]]),
     ("newreno", "ns-3-linux-reno", [[50.5, 70.7], [50.5, 70.7], [50.5, 70.7]]),
+    ("newreno", "linux", [[50.0, 50.0], [50.0, 50.0], [50.0, 50.0]]),
     ("newreno", "neqo", [[50.5, 50.5], [50.5, 50.5], [50.5, 50.5]]),
     ("newreno", "quicly", [[50.5, 50.5], [50.5, 50.5], [50.5, 50.5]]),
     ("newreno", "pytcp", [[40.5, 68.85], [40.5, 68.85], [40.5, 68.85]]),
@@ -110,7 +111,7 @@ fn only_a_factor_of_its_own_for_ecn_needs_ecn() {
         let differs = !matches!(
             (*kind, *preset),
             (_, "rfc")
-                | ("newreno", "neqo" | "quicly")
+                | ("newreno", "linux" | "neqo" | "quicly")
                 | ("cubic", "freebsd" | "linux" | "linux-3.17" | "linux-2.6.22")
         );
         assert_eq!(needs, differs, "{kind}, {preset}");

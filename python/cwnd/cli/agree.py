@@ -1,0 +1,173 @@
+"""`cwnd agree`."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from cwnd.cli import lean, output
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cwnd.agree import Agreement
+    from cwnd.runner import OnProgress
+
+#: What does not agree is no error of the program.
+DISAGREE = 1
+
+
+def agree(
+    file: Path,
+    /,
+    *,
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    json: output.Json = False,
+) -> int:
+    """Run a scenario in the simulator and on this machine's Linux, and compare them.
+
+    Both results stay in the directory with a table and a figure, and runs that are there are not
+    done again. The exit code is 0 if goodput is within 10 % at nine of ten points, what ABE wins
+    over its base is within 5 percentage points, and every run on Linux was valid; else 1.
+
+    Args:
+        file: Scenario file.
+        output_dir: Directory of the comparison, out/agree/NAME if not given.
+        threads: Runs on Linux at a time, in real time; as many as the machine can route for if not
+            given.
+        metric: Metric that is shown, by its column in summary.csv; may be given again.
+        quiet: No progress and no table.
+        json: Machine-readable output.
+    """
+    from cwnd import metrics, runner
+    from cwnd.agree import COMPARED
+    from cwnd.agree import agree as compare_worlds
+
+    plan = runner.plan(file)
+    target = output_dir or Path("out") / "agree" / plan.scenario.name
+    output.left = "what was finished is safe, and the same command goes on"
+    chosen = tuple(metrics.metric(name).column for name in metric) or COMPARED
+
+    def bars(name: str) -> AbstractContextManager[OnProgress]:
+        from cwnd.progress import bar
+
+        return bar(f"{plan.scenario.name}, {name}", output.stderr())
+
+    def silent(_name: str) -> AbstractContextManager[OnProgress]:
+        return nullcontext(lambda *_: None)
+
+    lean.import_matplotlib()
+    found = compare_worlds(
+        file,
+        target,
+        threads=threads,
+        progress=silent if quiet or json else bars,
+        metrics=chosen,
+    )
+    if json:
+        output.document(found.to_json())
+    else:
+        if not quiet:
+            output.show(_rows(found))
+            if found.gains:
+                output.show(_gains(found))
+        _conclude(found)
+    return 0 if found.holds else DISAGREE
+
+
+def _conclude(found: Agreement) -> None:
+    deciding = found.deciding
+    within = sum(bool(row.holds) for row in deciding)
+    output.line(f"goodput within 10 % at {within} of {len(deciding)} points")
+    if found.gains:
+        within = sum(gain.holds for gain in found.gains)
+        output.line(f"gain of ABE within 5 percentage points at {within} of {len(found.gains)}")
+    invalid = found.world.get("invalid_runs", 0)
+    if invalid:
+        output.warn(f"{invalid} runs on Linux are not valid: {found.world['flaws'][0]}")
+    output.line(str(found.directory))
+
+
+def _rows(found: Agreement) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from cwnd.metrics import METRICS
+    from cwnd.table import Shown
+
+    axes = list(found.rows[0].point) if found.rows else []
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption="± 95 % confidence over seeds; difference: Linux − simulator",
+        caption_style="dim",
+    )
+    for axis in axes:
+        table.add_column(axis, no_wrap=True)
+    table.add_column("metric", no_wrap=True)
+    for heading in ("simulator", "Linux", "difference", "tolerance", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = {
+        name: Shown.of(
+            METRICS[name],
+            [m for r in found.rows if r.metric == name for m in (r.simulator.mean, r.linux.mean)],
+        )
+        for name in dict.fromkeys(row.metric for row in found.rows)
+    }
+    previous: list[str] = []
+    for row in found.rows:
+        point = list(row.point.values())
+        if previous and point != previous:
+            table.add_section()
+        repeated = point == previous
+        previous = point
+        unit = shown[row.metric]
+        name = f"{unit.metric.label} ({unit.unit})" if unit.unit else unit.metric.label
+        relative = row.relative
+        table.add_row(
+            *([""] * len(point) if repeated else point),
+            name,
+            unit.text(row.simulator.mean, row.simulator.half_width),
+            unit.text(row.linux.mean, row.linux.half_width),
+            "" if relative is None else f"{100 * relative:+.1f} %",
+            "" if row.tolerance is None else f"{100 * row.tolerance:g} %",
+            _verdict(holds=row.holds),
+        )
+    return table
+
+
+def _gains(found: Agreement) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from cwnd.agree import GAIN_TOLERANCE
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="What ABE wins", title_justify="left")
+    for axis in found.gains[0].point:
+        table.add_column(axis, no_wrap=True)
+    table.add_column("base", no_wrap=True)
+    for heading in ("simulator", "Linux", "difference", "tolerance", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for gain in found.gains:
+        table.add_row(
+            *gain.point.values(),
+            gain.base,
+            f"{gain.simulator.mean:+.1f} %",
+            f"{gain.linux.mean:+.1f} %",
+            f"{gain.difference:+.1f} pp",
+            f"{GAIN_TOLERANCE:g} pp",
+            _verdict(holds=gain.holds),
+        )
+    return table
+
+
+def _verdict(*, holds: bool | None) -> str:
+    if holds is None:
+        return ""
+    return "[green]agree[/]" if holds else "[red]differ[/]"

@@ -1,0 +1,75 @@
+"""The worlds side by side: goodput of each point in the simulator and on Linux."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.metrics import METRICS
+from cwnd.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cwnd.agree import Agreement, Row
+
+
+def figure(found: Agreement) -> Figure:
+    """One mark for each point, with both confidence intervals; grey is what may differ."""
+    from cwnd.agree import TOLERANCE
+
+    rows = found.deciding
+    arms = list(dict.fromkeys(_arm(row) for row in rows))
+    panels = list(dict.fromkeys(_panel(row) for row in rows)) or [""]
+    with style.styled():
+        drawn = style.figure(3.0)
+        grid = drawn.subplots(1, len(panels), squeeze=False)[0]
+        scale = METRICS[rows[0].metric].scale if rows else 1.0
+        for title, panel in zip(panels, grid, strict=True):
+            mine = [row for row in rows if _panel(row) == title]
+            largest = max((max(r.simulator.mean, r.linux.mean) for r in mine), default=1.0) * scale
+            ends = [0.0, largest * 1.05]
+            low, high = ([x * (1 + t) for x in ends] for t in (-TOLERANCE, TOLERANCE))
+            panel.fill_between(ends, low, high, color="0.9", lw=0)
+            panel.plot(ends, ends, color="0.5", lw=0.6)
+            for index, arm in enumerate(arms):
+                _marks(panel, [r for r in mine if _arm(r) == arm], scale, index, arm)
+            panel.set_title(title)
+            panel.set_xlabel("Simulator (Mbit/s)")
+            panel.set_xlim(*_limits(mine, scale))
+            panel.set_ylim(*_limits(mine, scale))
+        grid[0].set_ylabel("Goodput on Linux (Mbit/s)")
+        style.legend(drawn, list(grid))
+    return drawn
+
+
+def _marks(panel: Axes, rows: list[Row], scale: float, index: int, label: str) -> None:
+    if not rows:
+        return
+    look = style.points(index) | {"linestyle": "none"}
+    panel.errorbar(
+        [row.simulator.mean * scale for row in rows],
+        [row.linux.mean * scale for row in rows],
+        xerr=[(row.simulator.half_width or 0.0) * scale for row in rows],
+        yerr=[(row.linux.half_width or 0.0) * scale for row in rows],
+        label=label,
+        elinewidth=0.6,
+        **look,
+    )
+
+
+def _limits(rows: list[Row], scale: float) -> tuple[float, float]:
+    values = [value * scale for row in rows for value in (row.simulator.mean, row.linux.mean)]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = max(0.08 * (high - low), 0.02 * high)
+    return max(0.0, low - room), high + room
+
+
+def _panel(row: Row) -> str:
+    """The panels are the values of the first axis."""
+    return next(iter(row.point.values()), "")
+
+
+def _arm(row: Row) -> str:
+    """The marks are the values of the last."""
+    return list(row.point.values())[-1] if len(row.point) > 1 else ""
