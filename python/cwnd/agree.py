@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from cwnd import runner, store
 from cwnd.dataset.fill import sweep
 from cwnd.metrics import METRICS, groups
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from typing import TypeAlias
+
+    import polars as pl
 
     from cwnd.results import Run
     from cwnd.runner import OnProgress
@@ -192,9 +192,7 @@ def _run(
     if bars is None:
         return sweep(scenario, place, on=on, threads=threads, replan=True)
     with bars(name) as on_progress:
-        return sweep(
-            scenario, place, on=on, threads=threads, replan=True, progress=on_progress
-        )
+        return sweep(scenario, place, on=on, threads=threads, replan=True, progress=on_progress)
 
 
 def compare(
@@ -224,9 +222,7 @@ def _points(run: Run) -> dict[Point, pl.DataFrame]:
 
 
 def _row(point: dict[str, str], name: str, ours: pl.DataFrame, theirs: pl.DataFrame) -> Row | None:
-    first, second = (
-        [float(value) for value in part[name].drop_nulls()] for part in (ours, theirs)
-    )
+    first, second = ([float(value) for value in part[name].drop_nulls()] for part in (ours, theirs))
     simulator, linux = Estimate.of(first), Estimate.of(second)
     difference = welch_difference(first, second)
     if simulator is None or linux is None or difference is None:
@@ -235,9 +231,7 @@ def _row(point: dict[str, str], name: str, ours: pl.DataFrame, theirs: pl.DataFr
     return Row(point, name, simulator, linux, difference, tolerance)
 
 
-def _gains(
-    ours: dict[Point, pl.DataFrame], theirs: dict[Point, pl.DataFrame]
-) -> list[Gain]:
+def _gains(ours: dict[Point, pl.DataFrame], theirs: dict[Point, pl.DataFrame]) -> list[Gain]:
     gains = []
     for point in ours:
         for axis, label in point:
@@ -269,42 +263,54 @@ def write(found: Agreement) -> None:
 
 
 def table(found: Agreement) -> str:
-    """All numbers as CSV, in the units of people."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    """All numbers as CSV, in the units of people; tolerances of gains are percentage points."""
     axes = list(found.rows[0].point) if found.rows else []
-    writer.writerow(
-        [*axes, "metric", "unit", "simulator", "simulator_ci95", "linux", "linux_ci95"]
-        + ["difference", "difference_percent", "tolerance_percent", "within"]
-    )
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [*axes, *_COLUMNS], lineterminator="\n", restval="")
+    writer.writeheader()
     for row in found.rows:
         metric = METRICS[row.metric]
-        values = [
-            _shown(value, metric.scale)
-            for each in (row.simulator, row.linux)
-            for value in (each.mean, each.half_width)
-        ]
-        relative = row.relative
-        writer.writerow(
-            [*row.point.values(), metric.label, metric.unit, *values]
-            + [_shown(row.difference.mean, metric.scale)]
-            + ["" if relative is None else f"{100 * relative:.2f}"]
-            + ["" if row.tolerance is None else f"{100 * row.tolerance:g}"]
-            + ["" if row.holds is None else str(row.holds).lower()]
-        )
+        cells = {
+            **row.point,
+            "metric": metric.label,
+            "unit": metric.unit,
+            **_worlds(row.simulator, row.linux, metric.scale),
+            "difference": _shown(row.difference.mean, metric.scale),
+            "difference_percent": _shown(row.relative, 100),
+            "tolerance": "" if row.tolerance is None else f"{100 * row.tolerance:g}",
+            "within": "" if row.holds is None else str(row.holds).lower(),
+        }
+        writer.writerow(cells)
     for gain in found.gains:
-        arm = next((axis for axis in axes if axis not in gain.point), "")
-        labels = [gain.point.get(axis, f"{gain.base}{WITH_ABE}" if axis == arm else "") for axis in axes]
-        values = [
-            _shown(value, 1.0)
-            for each in (gain.simulator, gain.linux)
-            for value in (each.mean, each.half_width)
-        ]
-        writer.writerow(
-            [*labels, f"Gain over {gain.base}", "%", *values, f"{gain.difference:.2f}", ""]
-            + [f"{GAIN_TOLERANCE:g} pp", str(gain.holds).lower()]
-        )
+        arm = next(axis for axis in axes if axis not in gain.point)
+        cells = {
+            **gain.point,
+            arm: f"{gain.base}{WITH_ABE}",
+            "metric": f"Gain over {gain.base}",
+            "unit": "%",
+            **_worlds(gain.simulator, gain.linux, 1),
+            "difference": _shown(gain.difference, 1),
+            "tolerance": f"{GAIN_TOLERANCE:g}",
+            "within": str(gain.holds).lower(),
+        }
+        writer.writerow(cells)
     return out.getvalue()
+
+
+#: The columns of that table after the axes.
+_COLUMNS = (
+    *("metric", "unit", "simulator", "simulator_ci95", "linux", "linux_ci95"),
+    *("difference", "difference_percent", "tolerance", "within"),
+)
+
+
+def _worlds(simulator: Estimate, linux: Estimate, scale: float) -> dict[str, str]:
+    return {
+        "simulator": _shown(simulator.mean, scale),
+        "simulator_ci95": _shown(simulator.half_width, scale),
+        "linux": _shown(linux.mean, scale),
+        "linux_ci95": _shown(linux.half_width, scale),
+    }
 
 
 def _shown(value: float | None, scale: float) -> str:

@@ -79,7 +79,7 @@ class Linux:
         return f"linux {platform.release()}, testbed {_core.testbed}"
 
     def check(self, scenario: _core.Scenario) -> None:
-        """Raises what Linux can't provide, with the places in the scenario, or what the machine lacks."""
+        """Raises what Linux can't provide, with its place, or what the machine lacks."""
         try:
             scenario.check_linux()
         except _core.Unavailable as lack:

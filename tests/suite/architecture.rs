@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 12] = [
+const DOORS: [(&str, &[&str]); 13] = [
     ("units", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
@@ -15,6 +15,8 @@ const DOORS: [(&str, &[&str]); 12] = [
     ("scenario", &["units", "cc", "aqm", "tcp"]),
     ("sim", &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario"]),
     ("router", &["units", "aqm", "trace", "wire", "scenario", "sim"]),
+    // Apart from the others, with a manifest of its own.
+    ("kernel", &[]),
     ("testbed", &["units", "cc", "aqm", "tcp", "trace", "scenario", "sim", "router"]),
     (
         "bindings",

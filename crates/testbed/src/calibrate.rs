@@ -212,18 +212,27 @@ fn measure(from: &Probe, to: &Probe, has_rate: bool, silence: Duration) -> io::R
     delays.sort_by(f64::total_cmp);
     let delay_ns = delays.get(delays.len() / 2).copied().unwrap_or(f64::INFINITY);
     let passed: Vec<u64> = arrivals.iter().filter(|(n, _)| *n >= DELAYS).map(|a| a.1).collect();
-    let train = match (passed.first(), passed.last()) {
-        (Some(&first), Some(&last)) if has_rate => {
-            let seconds = (last - first) as f64 / 1e9;
-            let bits = FULL as f64 * 8.0;
-            let rate = (passed.len() as f64 - 1.0) * bits / seconds.max(f64::MIN_POSITIVE);
-            // One is on the line, and what left while the rest was still being written made room.
-            let left = 1.0 + (train as f64 / 1e9 * rate / bits).floor();
-            Some((rate, passed.len() as f64 - left))
-        }
-        _ => has_rate.then_some((0.0, 0.0)),
-    };
+    let train = has_rate.then(|| {
+        let bits = FULL as f64 * 8.0;
+        let rate = bits / gap_ns(&passed) * 1e9;
+        // One is on the line, and what left while the rest was still being written made room.
+        let left = 1.0 + (train as f64 / 1e9 * rate / bits).floor();
+        (rate, passed.len() as f64 - left)
+    });
     Ok(Measured { delay_ns, train })
+}
+
+/// From one packet of a train to the next: the median over pairs that are half a train apart, which a few that were
+/// noticed late do not move.
+fn gap_ns(arrivals: &[u64]) -> f64 {
+    let half = (arrivals.len() / 2).max(1).min(arrivals.len());
+    let mut gaps: Vec<f64> = arrivals
+        .iter()
+        .zip(&arrivals[half..])
+        .map(|(early, late)| late.saturating_sub(*early) as f64 / half as f64)
+        .collect();
+    gaps.sort_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 /// Where probes are sent.
@@ -248,3 +257,22 @@ const DELAY_TOLERANCE_MS: f64 = 1.0;
 const RATE_TOLERANCE: f64 = 0.01;
 /// Packets.
 const BUFFER_TOLERANCE: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_are_noticed_late_do_not_change_the_rate() {
+        let mut arrivals: Vec<u64> = (0..40).map(|i| i * 1_200_000).collect();
+        arrivals[0] += 900_000;
+        arrivals[17] += 700_000;
+        arrivals[39] += 400_000;
+        assert_eq!(gap_ns(&arrivals), 1_200_000.0);
+    }
+
+    #[test]
+    fn a_train_that_did_not_arrive_has_no_rate() {
+        assert_eq!(gap_ns(&[]), f64::INFINITY);
+    }
+}

@@ -49,8 +49,9 @@ def fill(
         shard: I/N does part I of N of the runs, for batch systems; all parts may write into one
             directory, or into several that are copied together.
         on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
-            root. "ray" computes on Ray: on the cluster of which this machine is a node, or in processes
-            of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client port.
+            root. "ray" computes on Ray: on the cluster of which this machine is a node, or in
+            processes of its own; "ray:HOST:PORT" names the cluster, "ray://HOST:PORT" its client
+            port.
         replan: Remove runs of another scenario or version that are in the directory.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         quiet: No progress and no table: only warnings, and where the result is.

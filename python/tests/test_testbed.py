@@ -1,0 +1,245 @@
+"""Runs on real Linux: short, as root; skipped by name elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import cwnd
+from cwnd.worlds import kernel_helper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
+real = pytest.mark.skipif(not CAN_RUN, reason="needs root and /dev/net/tun")
+with_kernel = pytest.mark.skipif(
+    not CAN_RUN or kernel_helper() is None, reason="needs root and cwnd-kernel (make kernel)"
+)
+CLI = [sys.executable, "-m", "cwnd"]
+RENO = {"kind": "newreno", "preset": "linux"}
+CUBIC = {"kind": "cubic", "preset": "linux"}
+
+
+def scenario(
+    *,
+    duration: str = "5 s",
+    queue: object = "codel",
+    rtt: str = "40 ms",
+    controller: object = RENO,
+    ecn: bool = True,
+    **flow: object,
+) -> cwnd.Scenario:
+    return cwnd.Scenario(
+        name="real",
+        run={"duration": duration, "sample": "10 ms"},
+        dumbbell={"rate": "10 Mbit/s", "queue": queue},
+        flow={
+            "main": {
+                "rtt": rtt,
+                "controller": controller,
+                "endpoint": {"preset": "linux", "ecn": ecn},
+                **flow,
+            }
+        },
+    )
+
+
+def facts(run: cwnd.Run) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(run.runs["facts"][0])
+    return told
+
+
+@real
+def test_a_real_flow_fills_the_link_and_every_table_has_the_simulators_columns() -> None:
+    asked = scenario(queue={"kind": "fifo", "limit": "1 BDP"}, ecn=False)
+    run, simulated = cwnd.run(asked, on="linux"), cwnd.run(asked)
+    assert facts(run)["valid"], facts(run)["flaws"]
+    assert 8.5e6 < run.flows["goodput_bit_s"][0] < 9.7e6
+    for name in ("flows", "links", "series", "link_series", "qdelay"):
+        assert getattr(run, name).columns == getattr(simulated, name).columns, name
+    assert run.flows["rtt_base_us"][0] == 40_000
+    assert run.flows["rtt_min_us"][0] == pytest.approx(40_000, abs=1500)
+    assert run.flows["retrans"][0] == run.links["dropped_pkts"][0] > 0
+    # Of what Linux does not tell nothing is invented.
+    for column in ("rtt_p50_us", "cwnd_reductions_loss", "cwnd_reductions_ecn", "rto_nth_2"):
+        assert run.flows[column][0] is None, column
+    # The window is looked at every 10 ms.
+    gaps = run.series["time_s"].diff().drop_nulls()
+    assert gaps.median() == pytest.approx(0.01)
+    assert run.series["snd_cwnd_pkts"].max() > run.series["snd_ssthresh_pkts"].min() > 2
+
+
+@real
+def test_marks_arrive_and_the_sender_answers_them_without_a_loss() -> None:
+    run = cwnd.run(scenario(controller=CUBIC), on="linux")
+    marks = run.links["marked_pkts"][0]
+    assert marks > 0
+    assert run.flows["retrans"][0] == run.links["dropped_pkts"][0] == 0
+    assert abs(run.flows["ce_received"][0] - marks) <= 1
+    assert "Cwr" in run.series["ca_state"].unique().to_list()
+    assert run.activity["ece_acks"] >= marks
+
+
+@real
+def test_transfers_and_arrivals_are_those_of_the_simulator() -> None:
+    web = scenario(
+        duration="4 s",
+        workload={"kind": "poisson", "interval": "200 ms", "size": "pareto(1.5, 20 kB)"},
+        rtt="uniform(20 ms, 60 ms)",
+    )
+    run, simulated = cwnd.run(web, on="linux"), cwnd.run(web)
+    ours, theirs = (
+        each.flows.sort("flow_id").select("start_s", "size_bytes", "rtt_base_us")
+        for each in (run, simulated)
+    )
+    assert ours.equals(theirs)
+    done = run.flows.filter(pl.col("fct_s").is_not_null())
+    assert done.height >= run.flows.height - 2
+    assert (done["bytes_received"] == done["size_bytes"]).all()
+    # A handshake and a round trip at least.
+    assert (done["fct_s"] * 1e6 >= 1.5 * done["rtt_base_us"]).all()
+
+
+@with_kernel
+@pytest.mark.parametrize("base", [RENO, CUBIC])
+def test_abe_acts_in_the_kernel_and_no_controller_is_left(base: dict[str, object]) -> None:
+    arm = {**base, "beta_ecn": 0.85, "ecn_in_slow_start": "beta-ecn"}
+    run = cwnd.run(scenario(controller=arm), on="linux")
+    assert run.flows["cwnd_reductions_ecn"][0] > 0
+    assert run.flows["cwnd_reductions_loss"][0] == 0
+    assert run.activity["ecn_reductions"] == run.flows["cwnd_reductions_ecn"][0]
+    assert not _controllers_of_runs()
+
+
+def _controllers_of_runs() -> list[str]:
+    file = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    return [name for name in file.read_text(encoding="ascii").split() if name.startswith("cw")]
+
+
+@real
+def test_two_runs_at_once_do_not_meet() -> None:
+    asked = cwnd.Scenario(
+        name="pair",
+        run={"duration": "4 s", "sample": "none"},
+        dumbbell={"rate": "10 Mbit/s", "queue": {"kind": "fifo", "limit": "1 BDP"}},
+        flow={"main": {"rtt": "40 ms", "controller": RENO, "endpoint": "linux"}},
+        sweep={"repeat": 2},
+    )
+    run = cwnd.run(asked, on="linux", threads=2)
+    assert run.manifest.wall_s < 7
+    assert (run.flows["goodput_bit_s"] > 8.5e6).all()
+    assert run.manifest.world is not None
+    assert run.manifest.world["invalid_runs"] == 0
+
+
+@real
+def test_a_run_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "real.toml"
+    file.write_text(scenario(duration="30 s").to_toml(), encoding="utf-8")
+    orphans, devices = _orphans(), _devices()
+    victim = _start(["run", str(file), "--on", "linux", "-o", str(tmp_path / "out")])
+    _wait_for(lambda: len(_namespaces_of(victim.pid)) == 3)
+    # The calibration is over by then, and the flow runs.
+    time.sleep(2)
+    assert _devices() == devices, "nothing is to be seen in the host's namespace"
+    victim.kill()
+    victim.wait()
+    _wait_for(lambda: _orphans() <= orphans)
+    assert _devices() == devices
+    assert not (tmp_path / "out").exists()
+
+
+@real
+def test_ctrl_c_leaves_the_runs_that_are_finished(tmp_path: Path) -> None:
+    file = tmp_path / "real.toml"
+    asked = scenario().to_toml().replace('duration = "5 s"', 'duration = "2 s"')
+    axis = '\n[sweep.axis.length]\npath = "run.duration"\nvalues = ["1 s", "60 s"]\n'
+    file.write_text(asked + axis, encoding="utf-8")
+    out = tmp_path / "out"
+    running = _start(
+        ["run", str(file), "--on", "linux", "-j", "2", "-o", str(out), "--no-plots", "-q"]
+    )
+    time.sleep(6)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(10) == 128 + signal.SIGINT
+    kept = cwnd.Run.load(out)
+    assert kept.runs["length"].to_list() == ["1 s"]
+    assert kept.manifest.missing == 1
+
+
+@real
+def test_calibration_measures_what_was_set() -> None:
+    from cwnd.testbed import calibrate
+
+    rows = {row["what"]: row for row in calibrate("20 Mbit/s", "60 ms")}
+    assert rows["bottleneck: rate"]["measured"] == pytest.approx(20, rel=0.01)
+    assert rows["bottleneck: one-way delay"]["measured"] == pytest.approx(30, abs=1.1)
+    assert all(row["holds"] for row in rows.values())
+
+
+def test_what_linux_cannot_provide_is_refused_with_its_place_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "real.toml"
+    text = scenario(controller={**CUBIC, "c": 0.3}).to_toml()
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(cwnd.ScenarioError) as refused:
+        cwnd.run(file, on="linux")
+    (problem,) = refused.value.diagnostics
+    assert (problem["file"], problem["key"]) == (str(file), "flow.main.controller.c")
+    assert text.splitlines()[problem["line"] - 1].strip() == "c = 0.3"
+    assert "0.4" in problem["message"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
+def test_without_root_the_exit_code_is_3_and_the_message_says_why(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    file = tmp_path / "real.toml"
+    file.write_text(scenario().to_toml(), encoding="utf-8")
+    done = subprocess.run(
+        [*CLI, "run", str(file), "--on", "linux", "-o", "/tmp/cwnd-not-there"],
+        capture_output=True,
+        text=True,
+        check=False,
+        user=65534,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "root" in done.stderr
+
+
+def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*CLI, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def _wait_for(condition: Any, seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come"
+        time.sleep(0.05)
+
+
+def _namespaces_of(process: int) -> set[str]:
+    links = Path(f"/proc/{process}/task").glob("*/ns/net")
+    return {str(link.readlink()) for link in links}
+
+
+def _orphans() -> int:
+    """TCP sockets that no process has any more; each would keep its namespace alive."""
+    words = Path("/proc/net/sockstat").read_text(encoding="ascii").split()
+    return int(words[words.index("orphan") + 1])
+
+
+def _devices() -> set[str]:
+    return {entry.name for entry in Path("/sys/class/net").iterdir()}
