@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
+.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/abe_readings.py
 	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet
+
+agreement: build kernel ## Run the simulator against real Linux and write the page; as root, an hour
+	$(BIN)/python scripts/agreement_page.py
 
 papers: build ## Reproduce the papers and write their pages; some minutes
 	$(BIN)/python scripts/paper_pages.py

@@ -9,5 +9,5 @@ mod tun;
 pub use clock::{monotonic, time_of_day};
 pub use namespace::Namespace;
 pub use netlink::{Interface, Netlink};
-pub use run::{Running, Stop, run, start};
+pub use run::{Running, Stop, realtime, run, start};
 pub use tun::Tun;

@@ -54,7 +54,7 @@ pub fn records(
     let flows = with_nulls(rows.into_table(|column| labels(&world.scenario, column)), &counted);
     let total = |of: fn(&Seen) -> u64| -> u64 { seen.iter().map(of).sum() };
     let directions = &report.directions;
-    let mut activity = vec![
+    let activity = vec![
         ("flows", counted.len() as u64),
         ("queue_drops", directions.iter().flat_map(|d| d.total.drops).sum()),
         ("queue_marks", directions.iter().flat_map(|d| d.total.marks).sum()),
@@ -66,14 +66,6 @@ pub fn records(
             "ece_acks",
             total(|s| s.sent.values().filter_map(|s| s.info.delivered_ce).map(u64::from).sum()),
         ),
-    ];
-    // Only controllers of our own count what made them reduce.
-    if reductions.iter().all(Option::is_some) {
-        let sum = |of: fn(&Reductions) -> u64| reductions.iter().flatten().map(of).sum();
-        activity.push(("ecn_reductions", sum(|r| r.ecn)));
-        activity.push(("loss_reductions", sum(|r| r.loss)));
-    }
-    activity.extend([
         (
             "retransmissions",
             total(|s| s.sent.values().map(|s| u64::from(s.info.total_retrans)).sum()),
@@ -82,7 +74,7 @@ pub fn records(
             "timeouts",
             total(|s| s.sent.values().filter_map(|s| s.info.total_rto).map(u64::from).sum()),
         ),
-    ]);
+    ];
     Records {
         flows,
         links: report.links(),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use cwnd_router::linux::monotonic;
 use cwnd_router::linux::netlink::Netlink;
+use cwnd_router::linux::{monotonic, realtime};
 use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
 use cwnd_sim::Records;
@@ -160,9 +160,7 @@ fn router(
     let config = config(world);
     let calibration = options
         .calibrate
-        .then(|| {
-            calibrate::calibrate(&config, [&left.tun, &right.tun], [&left.probe, &right.probe])
-        })
+        .then(|| calibrate(&config, [left, right]))
         .transpose()
         .map_err(Error::at("the calibration"))?;
     let end = world.scenario.run.duration;
@@ -195,6 +193,17 @@ fn router(
     })
 }
 
+/// Measures the router from a thread that does not wait for others.
+fn calibrate(config: &Config, [left, right]: [&Ready; 2]) -> io::Result<Calibration> {
+    thread::scope(|scope| {
+        let measuring = thread::Builder::new().spawn_scoped(scope, || {
+            realtime(HOSTS_PRIORITY);
+            calibrate::calibrate(config, [&left.tun, &right.tun], [&left.probe, &right.probe])
+        })?;
+        measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// The life of a side, in a thread and a namespace of its own.
 fn live(
     world: &World,
@@ -203,6 +212,8 @@ fn live(
     begun: &Receiver<Clock>,
 ) -> Result<(Seen, SideFacts), Error> {
     let at = |what: &str| Error::at(&format!("{side:?} side: {what}"));
+    // Applications that are late would be seen in the ACKs; without the right to it they are what they are.
+    realtime(HOSTS_PRIORITY);
     Namespace::fresh().and_then(|own| own.enter()).map_err(at("a network namespace"))?;
     let sysctls = set_sysctls(world).map_err(at("its settings"))?;
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
@@ -286,6 +297,8 @@ fn config(world: &World) -> Config {
     config
 }
 
+/// Above all that is not real-time, below the router's.
+const HOSTS_PRIORITY: u8 = 40;
 /// How often it is asked whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
 /// Packets that wait for the router to take them; more than any window here, so that no second bottleneck is there.

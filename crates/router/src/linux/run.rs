@@ -137,12 +137,14 @@ fn prepare(pacing: &Pacing) -> io::Result<&'static str> {
         set.set(cpu);
         sched_setaffinity(None, &set)?;
     }
+    Ok(if pacing.realtime && realtime(PRIORITY) { "fifo" } else { "normal" })
+}
+
+/// Asks for a real-time priority for the calling thread, from 0 to 99; whether it was granted.
+pub fn realtime(priority: u8) -> bool {
     let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    let priority = ThreadPriorityValue::try_from(PRIORITY).map(ThreadPriority::Crossplatform);
-    let granted = pacing.realtime
-        && priority
-            .is_ok_and(|p| set_thread_priority_and_policy(thread_native_id(), p, fifo).is_ok());
-    Ok(if granted { "fifo" } else { "normal" })
+    let priority = ThreadPriorityValue::try_from(priority).map(ThreadPriority::Crossplatform);
+    priority.is_ok_and(|p| set_thread_priority_and_policy(thread_native_id(), p, fifo).is_ok())
 }
 
 struct Shell<'a> {

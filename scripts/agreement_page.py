@@ -1,0 +1,187 @@
+"""Runs the worlds against each other: docs/agreement/*.csv, docs/agreement.md and its figures.
+
+`make agreement` runs this, as root and in real time. With `--page` only the page is written again,
+from the numbers in docs/agreement.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwnd.agree import DOCUMENT, FIGURE, GAIN_TOLERANCE, SHARE, TABLE, TOLERANCE, agree
+from cwnd.progress import bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from cwnd.runner import OnProgress
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENARIOS = ROOT / "scenarios" / "agree"
+DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agreement.md"
+#: Where runs stay, so that an interrupted comparison goes on.
+RESULTS = ROOT / "out" / "agree"
+
+HEAD = """\
+# Do the worlds agree?
+
+*Written by `make agreement`; its numbers are in [docs/agreement](agreement).*
+
+The same scenario in the simulator (`endpoint = "linux"`) and with real Linux TCP around our router
+([the testbed](testbed.md)): Reno and CUBIC, each with and without ABE (β_ecn 0.8 and 0.85, also
+where a mark ends slow start), over a FIFO of one bandwidth-delay product, CoDel and PIE, all with
+ECN; one flow of 60 s, three runs in each world. The goal: goodput within {tolerance:g} % of the
+simulator's at {share:g} % of the points, and what ABE wins within {gain:g} percentage points.
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs what is missing, and writes the page."""
+    DATA.mkdir(exist_ok=True)
+    if "--page" not in arguments:
+        for file in sorted(SCENARIOS.glob("*.toml")):
+            _run(file)
+    (ROOT / "docs" / PAGE).write_text(_page(), encoding="utf-8")
+
+
+def _run(file: Path) -> None:
+    def progress(name: str) -> AbstractContextManager[OnProgress]:
+        return bar(f"{file.stem}, {name}")
+
+    found = agree(file, RESULTS / file.stem, progress=progress)
+    shutil.copy(found.directory / TABLE, DATA / f"{file.stem}.csv")
+    shutil.copy(found.directory / f"{FIGURE}.png", IMAGES / f"agreement-{file.stem}.png")
+    document = json.loads((found.directory / DOCUMENT).read_text(encoding="utf-8"))
+    world = json.dumps(document["world"], indent=2, ensure_ascii=False) + "\n"
+    (DATA / f"{file.stem}.json").write_text(world, encoding="utf-8")
+
+
+def _page() -> str:
+    parts = [HEAD.format(tolerance=100 * TOLERANCE, share=100 * SHARE, gain=GAIN_TOLERANCE)]
+    sets = {file.stem: _rows(file) for file in sorted(DATA.glob("*.csv"))}
+    parts.append(_verdict([row for rows in sets.values() for row in rows]))
+    for name, rows in sets.items():
+        world = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+        parts += [f"## {_title(name)}\n", _about(world)]
+        parts.append(f"![Goodput on Linux by that in the simulator](images/agreement-{name}.png)\n")
+        parts.append(
+            "*Each mark is a point of the sweep, with 95 % confidence intervals of both worlds;"
+            " inside the grey band goodput is within 10 %.*\n"
+        )
+        parts += ["### Goodput and queue\n", _goodput(rows)]
+        parts += ["### What ABE wins\n", _gains(rows)]
+    return "\n".join(parts)
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+def _verdict(rows: list[dict[str, str]]) -> str:
+    lines = []
+    for what, chosen in (
+        ("Goodput within its tolerance", [r for r in rows if r["metric"] == "Goodput"]),
+        ("Gain of ABE within its tolerance", [r for r in rows if _is_gain(r)]),
+    ):
+        within = sum(row["within"] == "true" for row in chosen)
+        lines.append(
+            f"- {what} at **{within} of {len(chosen)}** points ({_percent(within, chosen)})."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _percent(part: int, whole: Sequence[object]) -> str:
+    return f"{100 * part / len(whole):.0f} %" if whole else "–"
+
+
+def _title(name: str) -> str:
+    return name.replace("mbit", " Mbit/s")
+
+
+def _about(world: dict[str, Any]) -> str:
+    rows = world.get("calibration", [])
+    worst = max(
+        (abs(r["measured"] / r["set"] - 1) for r in rows if r["unit"] == "Mbit/s"), default=0.0
+    )
+    return (
+        f"Linux {', '.join(world['kernel'])}; controllers {', '.join(world['controllers'])}."
+        f" Invalid runs: {world['invalid_runs']}."
+        f" In the worst run 1 % of the packets left the router more than"
+        f" {world['lateness_p99_us'] / 1000:.2f} ms late; rates, measured before each run, were"
+        f" {100 * worst:.2f} % off at most.\n"
+    )
+
+
+def _points(
+    rows: list[dict[str, str]],
+) -> Iterator[tuple[tuple[str, ...], dict[str, dict[str, str]]]]:
+    points: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
+    for row in rows:
+        if not _is_gain(row):
+            points.setdefault(_key(row), {})[row["metric"]] = row
+    yield from points.items()
+
+
+def _key(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(value for name, value in row.items() if name in ("queue", "rtt", "arm"))
+
+
+def _is_gain(row: dict[str, str]) -> bool:
+    return row["metric"].startswith("Gain over")
+
+
+def _goodput(rows: list[dict[str, str]]) -> str:
+    lines = [
+        "| queue | RTT | controller | simulator, Mbit/s | Linux, Mbit/s | difference |"
+        " mean delay, ms | marks | drops |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for key, metrics in _points(rows):
+        goodput = metrics["Goodput"]
+        off = "" if goodput["within"] == "true" else " **✗**"
+        lines.append(
+            f"| {' | '.join(key)} | {_pm(goodput, 'simulator', 2)} | {_pm(goodput, 'linux', 2)} |"
+            f" {float(goodput['difference_percent']):+.1f} %{off} |"
+            f" {_both(metrics.get('Queueing delay, mean'), 1)} |"
+            f" {_both(metrics.get('Marks'), 0)} | {_both(metrics.get('Drops'), 0)} |"
+        )
+    lines.append("\nDelay, marks and drops: simulator → Linux, means; they have no tolerance.\n")
+    return "\n".join(lines)
+
+
+def _pm(row: dict[str, str], world: str, places: int) -> str:
+    mean, half = row[world], row[f"{world}_ci95"]
+    interval = f" ±{float(half):.{places}f}" if half else ""
+    return f"{float(mean):.{places}f}{interval}"
+
+
+def _both(row: dict[str, str] | None, places: int) -> str:
+    if row is None:
+        return "–"
+    return f"{float(row['simulator']):.{places}f} → {float(row['linux']):.{places}f}"
+
+
+def _gains(rows: list[dict[str, str]]) -> str:
+    lines = [
+        "| queue | RTT | over | simulator | Linux | difference |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    for row in filter(_is_gain, rows):
+        off = "" if row["within"] == "true" else " **✗**"
+        base = row["metric"].removeprefix("Gain over ")
+        lines.append(
+            f"| {row['queue']} | {row['rtt']} | {base} | {float(row['simulator']):+.1f} % |"
+            f" {float(row['linux']):+.1f} % | {float(row['difference']):+.1f} pp{off} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
