@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cwnd.reproduce import Reproduction
+    from cwnd.reproduce.linux import Figure
     from cwnd.runner import OnProgress
 
 
@@ -26,6 +27,7 @@ def reproduce(
     *claims: str,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    on: str | None = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
@@ -39,10 +41,13 @@ def reproduce(
         claims: Claims to check, such as A4; all if not given.
         output_dir: Directory of results and figures, out/reproduce/PAPER if not given.
         threads: Runs at a time; all cores if not given. It never changes the result.
+        on: "linux" runs the figures that real Linux can run in both worlds, as root and in real
+            time, and compares them; results go to out/reproduce/PAPER-linux.
         quiet: No progress.
         json: Machine-readable output.
     """
     from cwnd import reproduce as engine
+    from cwnd import worlds
 
     if paper is None:
         known = [engine.paper(name) for name in engine.papers()]
@@ -63,6 +68,16 @@ def reproduce(
     def silent(_name: str) -> AbstractContextManager[OnProgress]:
         return nullcontext(lambda *_: None)
 
+    if on is not None:
+        worlds.world_named(on)
+        figures = engine.reproduce_on_linux(
+            paper,
+            claims,
+            directory=output_dir,
+            threads=threads,
+            progress=silent if quiet or json else bars,
+        )
+        return _show_figures(figures, json=json)
     found = engine.reproduce(
         paper,
         claims,
@@ -78,6 +93,23 @@ def reproduce(
         if file.suffix == ".png":
             output.line(str(file))
     output.line(str(found.directory))
+    return 0
+
+
+def _show_figures(figures: list[Figure], *, json: bool) -> int:
+    if json:
+        output.document({"figures": [{"name": f.name, **f.agreement.to_json()} for f in figures]})
+        return 0
+    for figure in figures:
+        found = figure.agreement
+        within = sum(bool(row.holds) for row in found.deciding)
+        output.line(f"{figure.name}: goodput within 10 % at {within} of {len(found.deciding)}")
+        invalid = found.world.get("invalid_runs", 0)
+        if invalid:
+            output.warn(f"{invalid} runs are not valid: {found.world['flaws'][0]}")
+        for file in figure.files:
+            if file.suffix == ".png":
+                output.line(str(file))
     return 0
 
 

@@ -8,6 +8,17 @@
 from __future__ import annotations
 
 from cwnd.reproduce.claims import Check, Claim, Outcome, Paper
+from cwnd.reproduce.linux import reproduce_on_linux
 from cwnd.reproduce.run import Reproduction, paper, papers, reproduce
 
-__all__ = ["Check", "Claim", "Outcome", "Paper", "Reproduction", "paper", "papers", "reproduce"]
+__all__ = [
+    "Check",
+    "Claim",
+    "Outcome",
+    "Paper",
+    "Reproduction",
+    "paper",
+    "papers",
+    "reproduce",
+    "reproduce_on_linux",
+]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
 
 #: The papers that come with cwnd, a folder for each.
-_PAPERS = Path(__file__).resolve().parents[1] / "papers"
+PAPERS = Path(__file__).resolve().parents[1] / "papers"
 #: What a reproduction leaves in its directory.
 RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
 
@@ -68,14 +68,14 @@ class Reproduction:
 
 def papers() -> list[str]:
     """The papers that can be reproduced."""
-    return sorted(file.parent.name for file in _PAPERS.glob("*/claims.toml"))
+    return sorted(file.parent.name for file in PAPERS.glob("*/claims.toml"))
 
 
 def paper(name: str) -> Paper:
     """The claims of a paper; `InputError` if there is no such paper."""
     if name not in papers():
         raise InputError(f"there is no paper `{name}`; there are {', '.join(papers())}")
-    return claims.read(_PAPERS / name)
+    return claims.read(PAPERS / name)
 
 
 def reproduce(

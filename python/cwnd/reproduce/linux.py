@@ -1,0 +1,92 @@
+"""A paper's figures on real Linux, beside the simulator's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cwnd import store
+from cwnd.agree import SIMULATOR, agree
+from cwnd.errors import InputError
+from cwnd.reproduce.run import FIGURES, PAPERS, paper
+from cwnd.worlds import LINUX
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from cwnd.agree import Agreement
+    from cwnd.results import Run
+    from cwnd.runner import OnProgress
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure in both worlds."""
+
+    name: str
+    agreement: Agreement
+    #: The files of both.
+    files: tuple[Path, ...]
+
+
+def available(name: str) -> list[str]:
+    """The figures of a paper that Linux can run."""
+    return sorted(file.stem for file in (PAPERS / name / LINUX).glob("*.toml"))
+
+
+def reproduce_on_linux(
+    name: str,
+    ids: Sequence[str] = (),
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: Callable[[str], AbstractContextManager[OnProgress]] | None = None,
+) -> list[Figure]:
+    """Runs the figures of a paper that Linux can run in both worlds, and draws them.
+
+    Args:
+        name: The paper, such as "abe".
+        ids: The claims whose figures are wanted, such as "A4"; all if not given.
+        directory: Where results go; out/reproduce/NAME-linux if not given.
+        threads: Runs on Linux at a time; as many as the machine can route for if not given.
+        progress: Makes the progress bar of a world.
+
+    Raises:
+        InputError: There is no such paper or claim, or none of its figures can run on Linux.
+        MachineError: This machine cannot run the testbed.
+    """
+    chosen = [figure for claim in paper(name).chosen(ids) for figure in claim.figures]
+    figures = [figure for figure in available(name) if figure in chosen]
+    if not figures:
+        there = ", ".join(available(name)) or "none"
+        raise InputError(f"Linux cannot run the figures of these claims; it can run {there}")
+    place = Path("out") / "reproduce" / f"{name}-{LINUX}" if directory is None else Path(directory)
+    return [_figure(name, figure, place, threads, progress) for figure in figures]
+
+
+def _figure(
+    name: str,
+    figure: str,
+    place: Path,
+    threads: int | None,
+    progress: Callable[[str], AbstractContextManager[OnProgress]] | None,
+) -> Figure:
+    scenario = PAPERS / name / LINUX / f"{figure}.toml"
+    found = agree(scenario, place / figure, threads=threads, progress=progress)
+    worlds = {world: store.load(place / figure / world) for world in (SIMULATOR, LINUX)}
+    return Figure(figure, found, tuple(_draw(name, figure, worlds, place / FIGURES)))
+
+
+def _draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
+    from cwnd.plots import style, write
+
+    drawing: Mapping[str, Callable[[Run], Any]] = import_module(f"cwnd.reproduce.{name}").FIGURES
+    files = []
+    for world, run in worlds.items():
+        with style.styled():
+            files += write(drawing[figure](run), place, f"{figure}-{world}")
+    return files

@@ -1,0 +1,138 @@
+"""How worlds are compared, on results whose differences are known."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from conftest import SHORT
+
+import cwnd
+from cwnd.agree import GOODPUT, Agreement, compare, table, write
+from cwnd.worlds import summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARMS = (
+    SHORT.replace('controller = { kind = "newreno", preset = "abe" }\n', "")
+    + """
+[sweep]
+repeat = 3
+
+[sweep.axis.rtt]
+path = "flow.main.rtt"
+values = ["20 ms", "80 ms"]
+
+[sweep.axis.arm]
+path = "flow.main.controller"
+values = [{ kind = "newreno" }, { kind = "newreno", preset = "paper" }]
+labels = ["Reno", "Reno+ABE"]
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
+    file = tmp_path_factory.mktemp("agree") / "arms.toml"
+    file.write_text(ARMS, encoding="utf-8")
+    return cwnd.run(file)
+
+
+def with_goodput(run: cwnd.Run, factor: pl.Expr) -> cwnd.Run:
+    """The same result, had the flows received another amount."""
+    flows = run.flows.with_columns((pl.col("delivered_bytes") * factor).round().cast(pl.UInt64))
+    return replace(run, flows=flows)
+
+
+def compared(ours: cwnd.Run, theirs: cwnd.Run, directory: Path) -> Agreement:
+    return compare(ours, theirs, directory)
+
+
+def test_a_world_agrees_with_itself(simulated: cwnd.Run, tmp_path: Path) -> None:
+    found = compared(simulated, simulated, tmp_path)
+    assert found.holds
+    assert found.share == 1
+    assert len(found.deciding) == 4
+    assert all(row.difference.mean == 0 for row in found.rows)
+    # The gain is that of each seed over its own base.
+    means = simulated.summary(["goodput"])
+    for gain in found.gains:
+        rows = means.filter(pl.col("rtt") == gain.point["rtt"])
+        base, abe = (rows.filter(pl.col("arm") == arm)[GOODPUT][0] for arm in ("Reno", "Reno+ABE"))
+        assert gain.simulator.mean == pytest.approx(100 * (abe / base - 1), abs=0.5)
+        assert gain.difference == 0
+
+
+def test_a_tenth_less_goodput_is_the_edge_of_what_agrees(
+    simulated: cwnd.Run, tmp_path: Path
+) -> None:
+    within = compared(simulated, with_goodput(simulated, pl.lit(0.901)), tmp_path)
+    beyond = compared(simulated, with_goodput(simulated, pl.lit(0.899)), tmp_path)
+    assert within.holds
+    assert not beyond.holds
+    assert beyond.share == 0
+    # What both arms lose alike changes no gain.
+    assert all(gain.holds for gain in beyond.gains)
+
+
+def test_a_gain_that_is_six_points_larger_does_not_agree(
+    simulated: cwnd.Run, tmp_path: Path
+) -> None:
+    more = pl.when(pl.col("arm").cast(pl.String) == "Reno+ABE").then(1.06).otherwise(1.0)
+    found = compared(simulated, with_goodput(simulated, more), tmp_path)
+    assert found.share == 1
+    assert not any(gain.holds for gain in found.gains)
+    assert not found.holds
+
+
+def test_the_table_has_a_row_for_each_metric_and_gain(simulated: cwnd.Run, tmp_path: Path) -> None:
+    found = compared(simulated, with_goodput(simulated, pl.lit(1.02)), tmp_path)
+    rows = list(csv.DictReader(io.StringIO(table(found))))
+    assert len(rows) == len(found.rows) + len(found.gains)
+    goodput = [row for row in rows if row["metric"] == "Goodput"]
+    assert {row["within"] for row in goodput} == {"true"}
+    for row in goodput:
+        assert float(row["linux"]) == pytest.approx(1.02 * float(row["simulator"]), rel=1e-3)
+        assert float(row["difference_percent"]) == pytest.approx(2, abs=0.05)
+    write(found)
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "agreement.csv",
+        "agreement.json",
+        "agreement.png",
+        "agreement.svg",
+    }
+
+
+def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
+    def facts(flaws: list[str], lateness: float) -> str:
+        import json
+
+        direction = {"name": "bottleneck", "lateness_us": {"p99": lateness}}
+        calibration = {"what": "rate", "unit": "Mbit/s", "set": 10.0, "measured": 10 + lateness}
+        return json.dumps(
+            {
+                "kernel": "6.18.0",
+                "valid": not flaws,
+                "flaws": flaws,
+                "controllers": ["reno", "cw1f_0"],
+                "sysctls": {"left": {}, "right": {}},
+                "calibration": [calibration],
+                "router": {"idle": 1 - lateness, "directions": [direction]},
+            }
+        )
+
+    told = summary([facts([], 0.01), facts(["late"], 0.4), facts(["late", "lost"], 0.2)])
+    assert told is not None
+    assert told["invalid_runs"] == 2
+    assert told["flaws"] == ["late", "lost"]
+    assert told["controllers"] == ["of cwnd-kernel", "reno"]
+    assert told["lateness_p99_us"] == 0.4
+    assert told["idle_least"] == 0.6
+    # Of the calibrations the worst is kept.
+    assert told["calibration"][0]["measured"] == 10.4
+    assert summary([]) is None
