@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from conftest import ROOT
 
 import cwnd
 from cwnd.worlds import kernel_helper
@@ -200,17 +202,16 @@ def test_what_linux_cannot_provide_is_refused_with_its_place_before_anything_sta
     assert "0.4" in problem["message"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_without_root_the_exit_code_is_3_and_the_message_says_why(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    file = tmp_path / "real.toml"
-    file.write_text(scenario().to_toml(), encoding="utf-8")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv"
+)
+def test_without_root_the_exit_code_is_3_and_the_message_says_why() -> None:
+    file = ROOT / "scenarios" / "agree" / "10mbit.toml"
     done = subprocess.run(
-        [*CLI, "run", str(file), "--on", "linux", "-o", "/tmp/cwnd-not-there"],
+        ["setpriv", "--reuid", "65534", *CLI, "run", str(file), "--on", "linux", "-o", "not-there"],
         capture_output=True,
         text=True,
         check=False,
-        user=65534,
     )
     assert done.returncode == 3, done.stderr
     assert "root" in done.stderr

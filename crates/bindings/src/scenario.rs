@@ -65,13 +65,17 @@ impl Scenario {
         self.outline.duration(index).as_secs_f64()
     }
 
-    /// Raises what a run on Linux lacks: the machine first, then what Linux can't provide of the scenario.
-    fn check_linux(&self, py: Python<'_>) -> PyResult<()> {
+    /// Raises what Linux can't provide of the scenario, or what the machine lacks; whether controllers of our own have to
+    /// be loaded.
+    fn check_linux(&self, py: Python<'_>) -> PyResult<bool> {
         let refused = testbed::refused(&self.outline);
         if refused.has_errors() {
             return Err(scenario_error(py, refused));
         }
-        testbed::lacks(py)
+        testbed::lacks(py)?;
+        let points = (0..self.outline.runs()).step_by(self.outline.repeat());
+        let mut cells = points.filter_map(|index| self.outline.cell(index));
+        Ok(cells.any(|cell| testbed::needs_kernel_helper(&cell.scenario)))
     }
 
     /// Makes one of the runs; other Python threads go on meanwhile.

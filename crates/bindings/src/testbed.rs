@@ -45,6 +45,10 @@ mod linux {
         Err(unavailable(py, "this is not Linux".to_owned()))
     }
 
+    pub const fn needs_kernel_helper(_scenario: &Scenario) -> bool {
+        false
+    }
+
     pub fn run(
         py: Python<'_>,
         _scenario: Arc<Scenario>,
@@ -58,6 +62,7 @@ mod linux {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    pub use cwnd_testbed::needs_kernel_helper;
     use cwnd_testbed::{Error, Options};
     use pyo3::exceptions::PyRuntimeError;
 
@@ -101,4 +106,4 @@ mod linux {
     }
 }
 
-pub use linux::{lacks, refused, run};
+pub use linux::{lacks, needs_kernel_helper, refused, run};

@@ -45,6 +45,13 @@ pub use refuse::refusals;
 #[cfg(target_os = "linux")]
 pub use run::{Options, Outcome, run};
 
+/// Whether a scenario has controllers that the kernel has not by itself.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
+    scenario.flows.iter().any(|group| kernel::of_our_own(&group.controller).is_some())
+}
+
 /// Whether this machine can run scenarios.
 ///
 /// # Errors
