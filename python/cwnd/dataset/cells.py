@@ -100,18 +100,17 @@ def attempt(
     name = cell_id(text, world.engine)
     try:
         made = cell or _core.parse(text, name="cell.toml").cell(0)
-        return Outcome(name, encode(text, made, simulate(made, control, world), world.engine))
+        run = simulate if world is SIMULATOR else world.run
+        return Outcome(name, encode(text, made, run(made, control), world.engine))
     except (KeyboardInterrupt, SystemExit, _core.Cancelled):
         raise
     except BaseException as error:  # a panic of the extension is no Exception
         return Outcome(name, failure=Failure.of(error))
 
 
-def simulate(
-    cell: _core.Cell, control: _core.Control | None = None, world: World = SIMULATOR
-) -> _core.Result:
-    """Runs a cell."""
-    return world.run(cell, control)
+def simulate(cell: _core.Cell, control: _core.Control | None = None) -> _core.Result:
+    """Simulates a cell."""
+    return cell.run(control)
 
 
 def encode(

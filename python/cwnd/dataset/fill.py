@@ -295,7 +295,8 @@ def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, rep
 def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
     engine = Dataset.open(root).info.engine if Dataset.is_at(root) else _core.engine
     if engine != planned.info.engine:
-        why = f"was computed by another version ({engine})"
+        what = "testbed" if engine.startswith(LINUX) else "simulator"
+        why = f"was computed by another version of the {what} ({engine})"
     else:
         why = f"holds {foreign} cell{'s' * (foreign != 1)} that this sweep has not"
     way = "--replan removes them" if alone else "remove them first, with --replan and no --shard"
