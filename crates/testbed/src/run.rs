@@ -212,8 +212,6 @@ fn live(
     begun: &Receiver<Clock>,
 ) -> Result<(Seen, SideFacts), Error> {
     let at = |what: &str| Error::at(&format!("{side:?} side: {what}"));
-    // Applications that are late would be seen in the ACKs; without the right to it they are what they are.
-    realtime(HOSTS_PRIORITY);
     Namespace::fresh().and_then(|own| own.enter()).map_err(at("a network namespace"))?;
     let sysctls = set_sysctls(world).map_err(at("its settings"))?;
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
@@ -224,6 +222,10 @@ fn live(
     if tell.send(Ready { tun, probe }).is_ok()
         && let Ok(clock) = begun.recv()
     {
+        // Applications that are late would be seen in the ACKs; without the right to it they are what they are. Not before: a
+        // thread that sets a namespace up tries again and again where another has the kernel's lock, and one with this
+        // priority would keep that other from ever giving it back.
+        realtime(HOSTS_PRIORITY);
         seen = hosts.run(clock).map_err(at("its sockets"))?;
     }
     Ok((seen, SideFacts { sysctls, counters: namespace::tcp_counters() }))
