@@ -23,4 +23,4 @@ pub use packet::{Endpoint, Parsed, parse};
 pub use report::{Counters, DirectionReport, Report, Work};
 
 #[cfg(target_os = "linux")]
-pub use linux::{Namespace, Running, Stop, Tun, run, start};
+pub use linux::{Link, Namespace, Running, Stop, Tun, run, start};

@@ -53,8 +53,8 @@ pub struct Work {
     pub idle: Duration,
     /// The longest time between two looks at the clock, sleep up to a deadline left out.
     pub longest_turn: Duration,
-    /// How many times it woke up.
-    pub turns: u64,
+    /// Processor time that the loop took.
+    pub cpu: Duration,
     /// How the thread was scheduled: `fifo` or `normal`.
     pub scheduling: &'static str,
 }
@@ -74,6 +74,8 @@ pub struct Report {
     pub started: Time,
     /// Share of the time in which the loop waited for something to do.
     pub idle: f64,
+    /// Share of the time for which the loop held a processor.
+    pub cpu: f64,
     /// The longest time between two looks at the clock, sleep up to a deadline left out.
     pub longest_turn: Duration,
     /// How the thread was scheduled: `fifo` or `normal`.
@@ -124,7 +126,9 @@ impl Report {
         let mut samples = tables.next().unwrap_or(Table { columns: Vec::new() });
         tables.for_each(|table| samples.append(&table));
         let elapsed = end.since(Time::ZERO);
-        let idle = work.idle.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let share =
+            |part: Duration| part.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let (idle, cpu) = (share(work.idle), share(work.cpu));
         let flaws = flaws(&directions, idle, limits);
         Self {
             directions,
@@ -133,6 +137,7 @@ impl Report {
             elapsed,
             started: work.started,
             idle,
+            cpu,
             longest_turn: work.longest_turn,
             scheduling: work.scheduling,
             flaws,

@@ -13,6 +13,11 @@ pub fn time_of_day() -> Time {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
+/// Processor time that the calling thread has taken.
+pub fn thread_time() -> Time {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 const fn nanoseconds(t: Timespec) -> Time {
     Time(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }

@@ -52,7 +52,7 @@ impl Netlink {
         for request in requests {
             self.sequence += 1;
             request.write(self.sequence, &mut bytes);
-            if request.flags & (ACK | DUMP) != 0 {
+            if request.flags & ACK != 0 || request.flags & DUMP == DUMP {
                 pending.push(self.sequence);
             }
         }

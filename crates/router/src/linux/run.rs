@@ -18,7 +18,7 @@ use thread_priority::{
 use crate::capture::Capture;
 use crate::config::{Config, Pacing};
 use crate::engine::{Engine, Side};
-use crate::linux::clock::Clock;
+use crate::linux::clock::{Clock, thread_time};
 use crate::linux::tun::Tun;
 use crate::report::{Report, Work};
 
@@ -109,6 +109,7 @@ pub fn run(
     }
     let scheduling = prepare(&config.pacing)?;
     let before = [a.dropped().ok(), b.dropped().ok()];
+    let cpu_before = thread_time();
     let clock = Clock::start();
     let mut shell = Shell {
         engine,
@@ -122,6 +123,7 @@ pub fn run(
     let end = clock.now();
     let after = [a.dropped().ok(), b.dropped().ok()];
     let mut work = shell.work;
+    work.cpu = thread_time().since(cpu_before);
     work.lost_before = [0, 1].map(|i| Some(after[i]?.saturating_sub(before[i]?)));
     shell.engine.finish(end, work)
 }
@@ -163,7 +165,6 @@ impl Shell<'_> {
             let sent = self.send_due()?;
             let received = self.receive()?;
             let now = self.clock.now();
-            self.work.turns += 1;
             if sent + received > 0 {
                 self.work.longest_turn = self.work.longest_turn.max(now.since(began));
                 continue;

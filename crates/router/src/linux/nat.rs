@@ -1,0 +1,145 @@
+//! Address translation, so that what comes from behind a link can be answered from beyond this machine (nf_tables).
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use rustix::net::netlink;
+
+use crate::linux::netlink::{ACK, CREATE, Netlink, Request, push_attribute};
+
+/// A table of nf_tables that hides an address behind those of this machine. It belongs to its socket: the kernel removes it
+/// when that is closed, by whatever end of the process.
+#[derive(Debug)]
+pub struct Nat {
+    _socket: Netlink,
+}
+
+impl Nat {
+    /// Hides `address` from now on, with a table of this name in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// What the kernel says: it may lack nf_tables or translation (`EOPNOTSUPP`, `ENOENT`), or know no owners of tables
+    /// (before Linux 5.12: `EOPNOTSUPP`).
+    pub fn hide(address: Ipv4Addr, table: &str) -> io::Result<Self> {
+        let mut socket = Netlink::open(Some(netlink::NETFILTER))?;
+        let table = terminated(table);
+        let requests = [
+            Request::new(BATCH_BEGIN, 0).put(&generic_header(0, SUBSYSTEM)),
+            message(NEWTABLE, ACK | CREATE)
+                .attribute(TABLE_NAME, &table)
+                .attribute(TABLE_FLAGS, &TABLE_OWNED.to_be_bytes()),
+            message(NEWCHAIN, ACK | CREATE)
+                .attribute(CHAIN_TABLE, &table)
+                .attribute(CHAIN_NAME, CHAIN)
+                .attribute(CHAIN_HOOK | NESTED, &hook())
+                .attribute(CHAIN_TYPE, b"nat\0"),
+            message(NEWRULE, ACK | CREATE | APPEND)
+                .attribute(RULE_TABLE, &table)
+                .attribute(RULE_CHAIN, CHAIN)
+                .attribute(RULE_EXPRESSIONS | NESTED, &expressions(address)),
+            Request::new(BATCH_END, 0).put(&generic_header(0, SUBSYSTEM)),
+        ];
+        socket.request(&requests)?;
+        Ok(Self { _socket: socket })
+    }
+}
+
+fn message(kind: u16, flags: u16) -> Request {
+    Request::new(SUBSYSTEM << 8 | kind, flags).put(&generic_header(FAMILY_IPV4, 0))
+}
+
+/// `struct nfgenmsg`: family, version, resource.
+const fn generic_header(family: u8, resource: u16) -> [u8; 4] {
+    let [high, low] = resource.to_be_bytes();
+    [family, 0, high, low]
+}
+
+/// Behind the decision where a packet goes, at the place of source translation.
+fn hook() -> Vec<u8> {
+    let mut hook = Vec::new();
+    push_attribute(&mut hook, HOOK_NUMBER, &HOOK_POSTROUTING.to_be_bytes());
+    push_attribute(&mut hook, HOOK_PRIORITY, &PRIORITY_SOURCE_NAT.to_be_bytes());
+    hook
+}
+
+/// `ip saddr ADDRESS masquerade`
+fn expressions(address: Ipv4Addr) -> Vec<u8> {
+    let mut load = Vec::new();
+    for (kind, value) in [
+        (PAYLOAD_INTO, REGISTER_1),
+        (PAYLOAD_BASE, NETWORK_HEADER),
+        (PAYLOAD_OFFSET, SOURCE_OFFSET),
+        (PAYLOAD_LENGTH, ADDRESS_LENGTH),
+    ] {
+        push_attribute(&mut load, kind, &value.to_be_bytes());
+    }
+    let mut value = Vec::new();
+    push_attribute(&mut value, DATA_VALUE, &address.octets());
+    let mut compare = Vec::new();
+    push_attribute(&mut compare, COMPARE_FROM, &REGISTER_1.to_be_bytes());
+    push_attribute(&mut compare, COMPARE_HOW, &EQUAL.to_be_bytes());
+    push_attribute(&mut compare, COMPARE_WITH | NESTED, &value);
+    let mut list = Vec::new();
+    for (name, data) in
+        [(&b"payload\0"[..], Some(load)), (b"cmp\0", Some(compare)), (b"masq\0", None)]
+    {
+        let mut expression = Vec::new();
+        push_attribute(&mut expression, EXPRESSION_NAME, name);
+        if let Some(data) = data {
+            push_attribute(&mut expression, EXPRESSION_DATA | NESTED, &data);
+        }
+        push_attribute(&mut list, LIST_ELEMENT | NESTED, &expression);
+    }
+    list
+}
+
+fn terminated(text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.push(0);
+    bytes
+}
+
+/// linux/netfilter/nfnetlink.h, linux/netlink.h
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const SUBSYSTEM: u16 = 10;
+const FAMILY_IPV4: u8 = 2;
+const APPEND: u16 = 0x800;
+const NESTED: u16 = 0x8000;
+/// linux/netfilter/nf_tables.h
+const NEWTABLE: u16 = 0;
+const NEWCHAIN: u16 = 3;
+const NEWRULE: u16 = 6;
+const TABLE_NAME: u16 = 1;
+const TABLE_FLAGS: u16 = 2;
+/// The table goes with the socket that made it.
+const TABLE_OWNED: u32 = 0x2;
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
+const CHAIN_HOOK: u16 = 4;
+const CHAIN_TYPE: u16 = 7;
+const CHAIN: &[u8] = b"out\0";
+const HOOK_NUMBER: u16 = 1;
+const HOOK_PRIORITY: u16 = 2;
+const HOOK_POSTROUTING: u32 = 4;
+const PRIORITY_SOURCE_NAT: u32 = 100;
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const RULE_EXPRESSIONS: u16 = 4;
+const LIST_ELEMENT: u16 = 1;
+const EXPRESSION_NAME: u16 = 1;
+const EXPRESSION_DATA: u16 = 2;
+const PAYLOAD_INTO: u16 = 1;
+const PAYLOAD_BASE: u16 = 2;
+const PAYLOAD_OFFSET: u16 = 3;
+const PAYLOAD_LENGTH: u16 = 4;
+const REGISTER_1: u32 = 1;
+const NETWORK_HEADER: u32 = 1;
+/// The source address in an IPv4 header, in bytes.
+const SOURCE_OFFSET: u32 = 12;
+const ADDRESS_LENGTH: u32 = 4;
+const COMPARE_FROM: u16 = 1;
+const COMPARE_HOW: u16 = 2;
+const COMPARE_WITH: u16 = 3;
+const EQUAL: u32 = 0;
+const DATA_VALUE: u16 = 1;
