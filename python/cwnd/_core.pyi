@@ -17,12 +17,15 @@ __all__ = [
     "Control",
     "Diverged",
     "Gathered",
+    "Link",
+    "LinkReport",
     "Result",
     "Scenario",
     "ScenarioError",
     "Table",
     "Unavailable",
     "__version__",
+    "die_with_parent",
     "draw_svg",
     "engine",
     "json_schema",
@@ -183,6 +186,35 @@ class Scenario:
     @property
     def cells(self) -> list[Cell]: ...
 
+# Where there is no Linux there are neither Link nor LinkReport nor die_with_parent.
+@final
+class Link:
+    """A place behind an emulated link, in a network namespace of its own."""
+
+    def __new__(cls, cell: Cell, pcap: str | PathLike[str] | None = None) -> Link: ...
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    @property
+    def addresses(self) -> tuple[str, str]: ...
+    @property
+    def confined(self) -> str | None: ...
+    @property
+    def has_ended(self) -> bool: ...
+    def finish(self) -> LinkReport: ...
+
+@final
+class LinkReport:
+    """What happened on a link."""
+
+    @property
+    def links(self) -> Table: ...
+    @property
+    def link_series(self) -> Table: ...
+    @property
+    def qdelay(self) -> Table: ...
+    def summary(self) -> dict[str, Any]: ...
+
+def die_with_parent() -> None: ...
 def parse(
     text: str,
     *,

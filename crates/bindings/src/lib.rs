@@ -2,6 +2,8 @@
 
 mod capture;
 mod error;
+#[cfg(target_os = "linux")]
+mod link;
 mod picture;
 mod run;
 mod scenario;
@@ -17,6 +19,9 @@ mod _core {
 
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::link::{Link, LinkReport, die_with_parent};
     #[pymodule_export]
     use crate::picture::draw_svg;
     #[pymodule_export]

@@ -109,6 +109,11 @@ impl Cell {
         Self { index, id, seed, axes, resolved, scenario: Arc::new(scenario) }
     }
 
+    /// What it runs.
+    pub fn scenario(&self) -> &cwnd_scenario::Scenario {
+        &self.scenario
+    }
+
     fn begin_captures(
         &self,
         world: &mut World,

@@ -1,0 +1,220 @@
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use cwnd_aqm::Reason;
+use cwnd_router::linux::{Addresses, time_of_day};
+use cwnd_router::{Config, Direction, DirectionReport};
+use cwnd_trace::Histogram;
+use cwnd_units::Duration;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::capture::Capture;
+use crate::scenario::Cell;
+use crate::table::Table;
+
+/// A place behind an emulated link, in a network namespace of its own.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Link {
+    /// `None` after the end.
+    inner: Mutex<Option<cwnd_router::Link>>,
+    capture: Option<Capture>,
+}
+
+/// What happened on a link.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct LinkReport {
+    report: cwnd_router::Report,
+}
+
+#[pymethods]
+impl Link {
+    /// Makes the links `uplink` and `downlink` of a scenario real; their propagation is the round-trip time of its flow,
+    /// half of it each way.
+    #[new]
+    #[pyo3(signature = (cell, pcap=None))]
+    fn new(py: Python<'_>, cell: &Cell, pcap: Option<PathBuf>) -> PyResult<Self> {
+        let config = config(cell)?;
+        let (capture, file) = match pcap {
+            None => (None, None),
+            Some(path) => {
+                let (capture, output) = Capture::create(&path)?;
+                let file = cwnd_router::Capture::new(
+                    output,
+                    "cwnd link",
+                    &config.directions,
+                    time_of_day(),
+                )
+                .map_err(|error| capture.error(&error))?;
+                (Some(capture), Some(file))
+            }
+        };
+        let link = py.detach(|| cwnd_router::Link::new(config, file))?;
+        Ok(Self { inner: Mutex::new(Some(link)), capture })
+    }
+
+    /// Moves the calling thread behind the link: what it starts is there, too.
+    fn enter(&self) -> PyResult<()> {
+        self.with(|link| Ok(link.enter()?))
+    }
+
+    /// Moves the calling thread back.
+    fn leave(&self) -> PyResult<()> {
+        self.with(|link| Ok(link.leave()?))
+    }
+
+    /// Its address at the caller's end, and the one behind it.
+    #[getter]
+    fn addresses(&self) -> PyResult<(String, String)> {
+        self.with(|link| {
+            let Addresses { caller, behind, .. } = link.addresses();
+            Ok((caller.to_string(), behind.to_string()))
+        })
+    }
+
+    /// Why what is beyond this machine can't be reached; `None` if it can.
+    #[getter]
+    fn confined(&self) -> PyResult<Option<String>> {
+        self.with(|link| Ok(link.confined()))
+    }
+
+    /// Whether the router has ended by itself: only an error does that.
+    #[getter]
+    fn has_ended(&self) -> PyResult<bool> {
+        self.with(|link| Ok(link.has_ended()))
+    }
+
+    /// Ends the link; other Python threads go on meanwhile.
+    fn finish(&self, py: Python<'_>) -> PyResult<LinkReport> {
+        let link = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let link = link.ok_or_else(ended)?;
+        let finished = py.detach(|| link.finish());
+        if let Some(error) = self.capture.as_ref().and_then(Capture::failed) {
+            return Err(error);
+        }
+        Ok(LinkReport { report: finished? })
+    }
+}
+
+impl Link {
+    fn with<T>(&self, work: impl FnOnce(&cwnd_router::Link) -> PyResult<T>) -> PyResult<T> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        work(inner.as_ref().ok_or_else(ended)?)
+    }
+}
+
+fn ended() -> PyErr {
+    PyRuntimeError::new_err("the link has ended")
+}
+
+fn config(cell: &Cell) -> PyResult<Config> {
+    let scenario = cell.scenario();
+    let direction = |name: &str| {
+        let link = scenario.links.iter().find(|link| link.name == name);
+        link.map(Direction::of_link)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))
+    };
+    let (mut up, mut down) = (direction("uplink")?, direction("downlink")?);
+    let rtt = match scenario.flows.first().map(|flow| flow.edge_rtt) {
+        Some(rtt) if !rtt.varies() => rtt.mean(),
+        _ => return Err(PyValueError::new_err("the round-trip time of a link is constant")),
+    };
+    down.delay = rtt / 2;
+    up.delay = rtt - down.delay;
+    let mut config = Config::new(up, down);
+    config.seed = scenario.run.seed;
+    config.sample = scenario.run.sample;
+    Ok(config)
+}
+
+#[pymethods]
+impl LinkReport {
+    #[getter]
+    fn links(&self) -> Table {
+        Table::new(self.report.links())
+    }
+
+    #[getter]
+    fn link_series(&self) -> Table {
+        Table::new(self.report.samples.clone())
+    }
+
+    #[getter]
+    fn qdelay(&self) -> Table {
+        Table::new(self.report.qdelay())
+    }
+
+    /// How the router itself did: whether the run is what was asked for, and what each direction's packets met besides
+    /// the queue.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = &self.report;
+        let dict = PyDict::new(py);
+        dict.set_item("valid", report.valid())?;
+        dict.set_item("flaws", &report.flaws)?;
+        dict.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
+        dict.set_item("idle", report.idle)?;
+        dict.set_item("cpu", report.cpu)?;
+        dict.set_item("longest_turn_us", micros(report.longest_turn))?;
+        dict.set_item("scheduling", report.scheduling)?;
+        let directions = PyDict::new(py);
+        for direction in &report.directions {
+            directions.set_item(&direction.name, summary_of(py, direction, report.elapsed)?)?;
+        }
+        dict.set_item("directions", directions)?;
+        Ok(dict)
+    }
+}
+
+fn summary_of<'py>(
+    py: Python<'py>,
+    direction: &DirectionReport,
+    elapsed: Duration,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let total = &direction.total;
+    let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    dict.set_item("arrived_pkts", total.arrived)?;
+    dict.set_item("delivered_pkts", total.delivered)?;
+    dict.set_item("delivered_bytes", total.delivered_bytes)?;
+    dict.set_item("sent_bit_s", total.sent_bytes as f64 * 8.0 / seconds)?;
+    dict.set_item("drops", by_reason(py, &total.drops)?)?;
+    dict.set_item("marks", by_reason(py, &total.marks)?)?;
+    dict.set_item("malformed_pkts", total.malformed)?;
+    dict.set_item("largest_bytes", total.largest)?;
+    dict.set_item("lost_before_pkts", direction.lost_before)?;
+    dict.set_item("undelivered_pkts", direction.undelivered)?;
+    dict.set_item("inside_pkts", direction.held)?;
+    for (name, q) in [("late_p50_us", 0.5), ("late_p99_us", 0.99), ("late_max_us", 1.0)] {
+        dict.set_item(name, quantile(&direction.lateness, q))?;
+    }
+    Ok(dict)
+}
+
+/// The reasons that there were.
+fn by_reason<'py>(
+    py: Python<'py>,
+    counts: &[u64; Reason::ALL.len()],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (reason, &count) in Reason::ALL.iter().zip(counts).filter(|&(_, &count)| count > 0) {
+        dict.set_item(reason.name(), count)?;
+    }
+    Ok(dict)
+}
+
+fn quantile(histogram: &Histogram, q: f64) -> Option<f64> {
+    histogram.quantile(q).map(micros)
+}
+
+fn micros(d: Duration) -> f64 {
+    d.as_nanos() as f64 / 1000.0
+}
+
+/// For a process that was just forked: it is killed when the thread that forked it ends.
+#[pyfunction]
+pub fn die_with_parent() -> PyResult<()> {
+    Ok(cwnd_router::linux::die_with_parent()?)
+}

@@ -1,0 +1,153 @@
+"""`cwnd link`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from cwnd._core import Link
+    from cwnd.link import Finished
+
+#: Interval of the time series that `--output` holds.
+_SAMPLE = "20 ms"
+
+
+def link(
+    *command: Annotated[str, Parameter(name="COMMAND", allow_leading_hyphen=True)],
+    rate: str | None = None,
+    uplink_rate: str | None = None,
+    trace: Path | None = None,
+    uplink_trace: Path | None = None,
+    rtt: str = "0 ms",
+    queue: str = "fifo",
+    uplink_queue: str | None = None,
+    buffer: str | None = None,
+    uplink_buffer: str | None = None,
+    ecn: bool | None = None,
+    loss: float = 0.0,
+    uplink_loss: float | None = None,
+    jitter: str = "0 ms",
+    seed: int = 1,
+    user: str | None = None,
+    pcap: Path | None = None,
+    output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    json: output.Json = False,
+) -> int:
+    """Run a program behind an emulated link: cwnd link OPTIONS -- COMMAND ARGUMENTS.
+
+    COMMAND gets a network of its own, whose only way out is a router with the simulator's queues.
+    It runs as the user who called sudo; its exit code is that of cwnd link. What happened at the
+    queue is printed to stderr when it ends. Needs root, and leaves nothing behind.
+
+    A local server is reached at the address in CWND_LINK_CALLER. What is beyond this machine is
+    reached where it forwards packets (net.ipv4.ip_forward) and nf_tables translates addresses.
+
+    Args:
+        command: The program, after "--", with its arguments.
+        rate: Of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
+        uplink_rate: Of what COMMAND sends; as --rate if not given.
+        trace: A mahimahi trace in place of --rate: a line for each millisecond in which 1500 bytes
+            pass.
+        uplink_trace: The same for what COMMAND sends; as --trace if not given.
+        rtt: Round-trip time without queues, as in "100ms"; half of it each way.
+        queue: Queue before each direction: fifo, red, codel, pie or fq-codel, or a table as in a
+            scenario: '{ kind = "pie", target = "10 ms" }'.
+        uplink_queue: Queue for what COMMAND sends; as --queue if not given.
+        buffer: How much may wait: "100 packets", "64 kB", "50 ms", "1 BDP"; what the queue has by
+            default if not given.
+        uplink_buffer: The same for what COMMAND sends; as --buffer if not given.
+        ecn: Connections of COMMAND ask for ECN, and queues mark; --no-ecn: neither. By default
+            queues mark what is ECN-capable, and connections do what this system does.
+        loss: Probability that a packet is lost on the line, in each direction.
+        uplink_loss: The same for what COMMAND sends; as --loss if not given.
+        jitter: Extra delay, uniform between zero and this; order is kept.
+        seed: Of the random numbers of queues and losses.
+        user: Who COMMAND runs as, a name or number; who called sudo if not given.
+        pcap: File for all packets, pcapng, with marks and drops as comments.
+        output_dir: Directory for what happened: link.json, time series and tables as Parquet, a
+            picture.
+        quiet: No table.
+        json: Machine-readable output; what COMMAND writes to stdout goes to stderr.
+    """
+    from cwnd.link import Direction, Settings, run
+
+    if not command:
+        raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
+    place = _place(output_dir) if output_dir is not None else None
+    settings = Settings(
+        downlink=Direction(rate, trace, queue, buffer, loss, jitter),
+        uplink=Direction(
+            uplink_rate or (None if uplink_trace else rate),
+            uplink_trace or (None if uplink_rate else trace),
+            uplink_queue or queue,
+            uplink_buffer or buffer,
+            loss if uplink_loss is None else uplink_loss,
+            jitter,
+        ),
+        rtt=rtt,
+        ecn=ecn,
+        seed=seed,
+        sample=_SAMPLE if place is not None else None,
+    )
+    finished = run(
+        command,
+        settings,
+        user=user,
+        pcap=pcap,
+        stdout=sys.stderr.fileno() if json else None,
+        on_start=None if quiet or json else _say,
+    )
+    if place is not None:
+        from cwnd.link import save
+
+        save(finished, place)
+    if json:
+        output.document(finished.to_json())
+    elif not quiet:
+        _show(finished, place)
+    return finished.code
+
+
+def _place(directory: Path) -> Path:
+    if directory.exists() and (
+        not directory.is_dir() or any(directory.iterdir()) and not (directory / "link.json").exists()
+    ):
+        raise InputError(f"{directory} is there and holds something else than a link's records")
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _say(link: Link) -> None:
+    """What a user should know before the command starts."""
+    if link.confined is not None:
+        caller, _ = link.addresses
+        output.stderr().print(
+            f"[yellow]note[/]: COMMAND reaches this machine (at {caller}) and nothing beyond it: "
+            f"{link.confined}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _show(finished: Finished, place: Path | None) -> None:
+    from cwnd.link_table import table
+
+    console = output.stderr()
+    summary = finished.summary
+    console.print(table(finished))
+    if summary["valid"]:
+        console.print(
+            f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False
+        )
+    for flaw in summary["flaws"]:
+        console.print(f"[bold red]invalid[/]: {flaw}", highlight=False, soft_wrap=True)
+    if place is not None:
+        console.print(str(place), highlight=False, soft_wrap=True)
