@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration as Wall;
 
-use cwnd_aqm::QueueParams;
-use cwnd_router::{Config, Direction, Namespace, Report, Running, Tun, start};
+use cwnd_aqm::{QueueParams, Reason};
+use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Running, Tun, start};
 use cwnd_units::{Duration, ParamsChoice, Rate};
 
 const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -98,4 +98,61 @@ fn a_transfer_takes_what_its_bytes_take_at_the_rate() {
         there.total.arrived,
         there.total.delivered + there.total.drops.iter().sum::<u64>() + there.held
     );
+}
+
+#[test]
+fn codel_marks_real_connections_that_ask_for_ecn() {
+    let name = "codel_marks_real_connections_that_ask_for_ecn";
+    let config = both_ways(Rate::from_mbit(10), Duration::from_millis(10), "codel");
+    let Some(world) = World::new(name, config) else { return };
+    world.a.inside(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).expect("it can be set");
+    transfer(&world, 5_000_000).expect("the transfer works");
+    let report = world.end();
+    let there = &report.directions[0];
+    assert!(there.marks(Reason::CoDel) > 5, "{} marks", there.marks(Reason::CoDel));
+    // What is no data is not ECN-capable (RFC 3168 § 6.1.4): a pure ACK or a SYN may be dropped.
+    assert!(there.drops(Reason::CoDel) <= 1);
+    assert_eq!(there.undelivered, 0, "the kernel takes every packet: checksums are right");
+}
+
+#[test]
+fn every_flow_has_its_own_delay() {
+    let name = "every_flow_has_its_own_delay";
+    let mut config = both_ways(Rate::from_mbit(100), Duration::from_millis(5), "fifo");
+    let far = Endpoint { address: B.into(), port: 5001 };
+    config.directions[1].flow_delays.insert(far, Duration::from_millis(40));
+    let Some(world) = World::new(name, config) else { return };
+    let connect = |port: u16| {
+        let listener = world.b.inside(|| TcpListener::bind((B, port))).expect("the port is free");
+        let started = cwnd_router::linux::monotonic();
+        world.a.inside(|| TcpStream::connect((B, port))).expect("it connects");
+        drop(listener);
+        cwnd_router::linux::monotonic().since(started)
+    };
+    let (near, far) = (connect(5002), connect(5001));
+    assert!(near >= Duration::from_millis(10) && near < Duration::from_millis(30), "{near}");
+    assert!(far >= Duration::from_millis(50) && far < Duration::from_millis(70), "{far}");
+    world.end();
+}
+
+#[test]
+fn a_tun_device_is_gone_with_its_file() {
+    let Ok(namespace) = Namespace::fresh() else { return eprintln!("skipped: no namespaces here") };
+    let names = || -> io::Result<Vec<String>> {
+        Ok(std::fs::read_to_string("/proc/thread-self/net/dev")?
+            .lines()
+            .filter_map(|line| line.split_once(':').map(|(name, _)| name.trim().to_owned()))
+            .collect())
+    };
+    let found = namespace.inside(|| {
+        let tun = Tun::open("cwnd%d")?;
+        let during = names()?;
+        assert!(during.contains(&tun.name().to_owned()), "{during:?}");
+        drop(tun);
+        names()
+    });
+    match found {
+        Ok(after) => assert_eq!(after, ["lo"]),
+        Err(error) => eprintln!("skipped: no TUN devices here ({error})"),
+    }
 }

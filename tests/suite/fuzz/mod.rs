@@ -5,6 +5,7 @@
 mod bytes;
 mod endpoint;
 mod queue;
+mod router;
 mod scenario;
 
 use std::fs;
@@ -37,4 +38,16 @@ fn what_segments_were_tried_upset_no_endpoint() {
 #[test]
 fn what_operations_were_tried_upset_no_queue() {
     replay("queue", queue::run);
+}
+
+#[test]
+fn what_packets_were_tried_upset_no_router() {
+    replay("router", router::run);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_upset_a_router(data in proptest::collection::vec(proptest::num::u8::ANY, 0..3000)) {
+        router::run(&data);
+    }
 }

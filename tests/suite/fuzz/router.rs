@@ -1,0 +1,184 @@
+//! A router with any settings, given anything at any time: what is no packet is counted, and of packets none is lost,
+//! doubled, changed but for a mark, sent early or out of order of what was due.
+
+use std::collections::BTreeMap;
+
+use cwnd_aqm::QueueParams;
+use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work, parse};
+use cwnd_scenario::{Impairments, LinkRate};
+use cwnd_units::{Duration, Ecn, ParamsChoice, Rate, Time, Value};
+
+use super::bytes::Bytes;
+
+/// Well-formed packets carry their number at their end, in so many bytes.
+const NUMBER: usize = 4;
+/// Addresses of well-formed packets; the first has a delay of its own at times.
+const ADDRESSES: [[u8; 4]; 3] = [[10, 0, 0, 1], [10, 0, 0, 2], [192, 168, 7, 9]];
+
+fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
+    let kinds = QueueParams::KINDS;
+    let mut queue =
+        QueueParams::of_kind(kinds[bytes.below(kinds.len())].name).expect("a kind of the registry");
+    let limits = ["1 packets", "7 packets", "3000 B", "1 ms", "1 BDP", "1000 packets"];
+    let limit = Value::Text(bytes.pick(&limits).to_owned());
+    queue.params_mut().set("limit", &limit).expect("every queue has a limit");
+    if let QueueParams::Pie(pie) = &mut queue
+        && bytes.flag()
+    {
+        pie.t_update = Duration(1 + bytes.short());
+    }
+    let rates = [8_000, 1_000_000, 1_000_000_000, u64::MAX / 2];
+    let rate = match bytes.below(6) {
+        0 => LinkRate::Unlimited,
+        1 => LinkRate::Trace(vec![0, 0, 1 + bytes.short()]),
+        2 => LinkRate::Steps {
+            initial: Rate(bytes.pick(&rates)),
+            changes: vec![(Time(bytes.wide()), Rate(bytes.pick(&rates)))],
+        },
+        _ => LinkRate::Steps { initial: Rate(bytes.pick(&rates)), changes: Vec::new() },
+    };
+    let impairments = match bytes.below(3) {
+        0 => Impairments {
+            loss: f64::from(bytes.byte()) / 255.0,
+            loss_every: bytes.flag().then(|| u32::from(bytes.byte())),
+            jitter: Duration(bytes.wide()),
+            reorder: f64::from(bytes.byte()) / 255.0,
+            reorder_delay: Duration(bytes.wide()),
+        },
+        _ => Impairments::default(),
+    };
+    let mut flow_delays = BTreeMap::new();
+    if bytes.flag() {
+        let end = Endpoint { address: ADDRESSES[0].into(), port: bytes.pick(&[0, 80]) };
+        flow_delays.insert(end, Duration(bytes.wide()));
+    }
+    Direction {
+        rate,
+        queue,
+        device_queue: bytes.below(4) as u32,
+        bdp_rtt: Duration(bytes.wide()),
+        delay: Duration(bytes.wide()),
+        flow_delays,
+        impairments,
+        ..Direction::unlimited(name)
+    }
+}
+
+/// A packet that may be forwarded, with this number at its end.
+fn packet(bytes: &mut Bytes<'_>, number: u32) -> Vec<u8> {
+    let (ecn, protocol) = (bytes.byte() & 0b11, bytes.pick(&[6_u8, 17, 1, 50]));
+    let payload = bytes.short() as usize % 1460;
+    let (from, to) = (bytes.pick(&ADDRESSES), bytes.pick(&ADDRESSES));
+    let mut content = vec![0; 24 + payload];
+    content[..4].copy_from_slice(&[0, 80, 0, bytes.byte()]);
+    content[12] = bytes.byte();
+    let mut packet = Vec::new();
+    if bytes.flag() {
+        let length = (20 + content.len() + NUMBER) as u16;
+        packet.extend([0x45, ecn, 0, 0, 0, 0, bytes.byte(), 0, 64, protocol, 0, 0]);
+        packet[2..4].copy_from_slice(&length.to_be_bytes());
+        packet.extend(from);
+        packet.extend(to);
+        let checksum = !sum(&packet);
+        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    } else {
+        packet.extend([0x60, ecn << 4, 0, 0, 0, 0, protocol, 64]);
+        packet[4..6].copy_from_slice(&((content.len() + NUMBER) as u16).to_be_bytes());
+        packet.resize(40, 7);
+    }
+    packet.extend(content);
+    packet.extend(number.to_be_bytes());
+    packet
+}
+
+fn sum(bytes: &[u8]) -> u16 {
+    let sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The same packet but for a mark, which only who speaks ECN may get.
+fn same_but_for_a_mark(before: &[u8], after: &[u8]) {
+    let (was, is) = (parse(before).expect("it came"), parse(after).expect("it left whole"));
+    assert_eq!(before.len(), after.len());
+    if was.ecn == is.ecn {
+        assert_eq!(before, after);
+        return;
+    }
+    assert!(was.ecn.is_ect() && is.ecn == Ecn::Ce, "{:?} became {:?}", was.ecn, is.ecn);
+    // Of IPv4 the second byte and the checksum, of IPv6 the second byte.
+    let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != after[i]).collect();
+    assert!(changed.iter().all(|&i| i == 1 || before[0] >> 4 == 4 && (i == 10 || i == 11)));
+}
+
+pub fn run(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    let bytes = &mut bytes;
+    let mut config = Config::new(direction(bytes, "there"), direction(bytes, "back"));
+    config.seed = bytes.short();
+    config.warmup = Duration(bytes.wide());
+    let mut engine = Engine::new(&config);
+    let mut now = Time::ZERO;
+    let mut inside: BTreeMap<u32, (Side, Vec<u8>)> = BTreeMap::new();
+    let mut last_due = [Time::ZERO; 2];
+    let (mut came, mut malformed, mut left) = ([0_u64; 2], [0_u64; 2], [0_u64; 2]);
+    let mut number = 0;
+    while !bytes.is_empty() {
+        let side = bytes.pick(&Side::BOTH);
+        match bytes.below(8) {
+            0 => now += Duration(bytes.wide()),
+            1..=3 => {
+                let packet = packet(bytes, number);
+                assert!(parse(&packet).is_some(), "{packet:?} is a packet");
+                engine.arrive(now, side, &packet);
+                inside.insert(number, (side, packet));
+                came[side as usize] += 1;
+                number += 1;
+            }
+            4 => {
+                // A packet with some of its bytes changed, or cut, or nothing at all.
+                let mut packet = packet(bytes, u32::MAX);
+                for _ in 0..bytes.below(4) {
+                    let at = bytes.short() as usize % packet.len();
+                    packet[at] ^= bytes.byte();
+                }
+                packet.truncate(bytes.pick(&[0, 1, 20, 40, 41, usize::MAX]));
+                match parse(&packet) {
+                    None => malformed[side as usize] += 1,
+                    // It may still be one. Whatever its number says, it is nobody we look for.
+                    Some(read) if packet[..read.length].ends_with(&u32::MAX.to_be_bytes()) => {
+                        came[side as usize] += 1;
+                    }
+                    Some(_) => continue,
+                }
+                engine.arrive(now, side, &packet);
+            }
+            _ => {
+                while let Some((due, packet)) = engine.depart(now, side) {
+                    assert!(due <= now && due >= last_due[side as usize], "{due} at {now}");
+                    last_due[side as usize] = due;
+                    left[side.other() as usize] += 1;
+                    let (_, end) = packet.split_at(packet.len() - NUMBER);
+                    let number = u32::from_be_bytes(end.try_into().expect("four bytes"));
+                    if number == u32::MAX {
+                        continue;
+                    }
+                    let (from, before) = inside.remove(&number).expect("it came, and left once");
+                    assert_eq!(from, side.other());
+                    same_but_for_a_mark(&before, packet);
+                }
+                assert!(engine.next() > now || engine.depart(now, side.other()).is_some());
+            }
+        }
+    }
+    let report = engine.finish(now, Work::default()).expect("nothing is written");
+    for (i, direction) in report.directions.iter().enumerate() {
+        let total = &direction.total;
+        let dropped: u64 = total.drops.iter().sum();
+        assert_eq!((total.arrived, total.malformed), (came[i], malformed[i]));
+        assert_eq!(total.arrived, total.delivered + dropped + direction.held);
+        // The last look may have been before the end.
+        assert!(total.delivered == left[i]);
+        assert!(direction.queued <= direction.held);
+    }
+    assert!(report.links().len() == 2);
+}
