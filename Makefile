@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-start wheel clean
+.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,10 @@ bench-accept: $(VENV)/installed ## Accept the instructions that a packet takes n
 bench-peers: build ## Install ns-3 and ns-2 and measure them beside ours
 	@benches/peers/install.sh
 	@$(BIN)/python benches/peers.py $(ARGS)
+
+bench-router: $(VENV)/installed ## Measure how late the router is, and what it takes; needs root
+	cargo build --release --quiet --package cwnd-router --example blast
+	@$(BIN)/python benches/router.py $(ARGS)
 
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/waiting.py $(ARGS)

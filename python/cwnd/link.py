@@ -41,6 +41,11 @@ _OF_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 _CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
 #: How often the router is looked after, ms.
 _LOOK_MS = 1000
+#: What sizes in BDP refer to where no round-trip time was given.
+_BDP_RTT = "100 ms"
+#: Where no round-trip time was given: a scenario wants some time between cause and effect, and this
+#: is less than the router itself takes.
+_LEAST_RTT = "1 us"
 #: Where the command finds the two ends of its link.
 _CALLER_END, _OWN_END = "CWND_LINK_CALLER", "CWND_LINK_ADDRESS"
 
@@ -56,10 +61,11 @@ class Direction:
     loss: float = 0.0
     jitter: str = "0 ms"
 
-    def to_section(self, ecn: bool | None) -> dict[str, object]:
+    def to_section(self, bdp_rtt: str, ecn: bool | None) -> dict[str, object]:
         """The link as a scenario has it, but for its propagation."""
         section: dict[str, object] = {
             "queue": self._queue(ecn),
+            "bdp_rtt": bdp_rtt,
             "loss": self.loss,
             "jitter": self.jitter,
         }
@@ -89,7 +95,8 @@ class Settings:
 
     downlink: Direction = field(default_factory=Direction)
     uplink: Direction = field(default_factory=Direction)
-    rtt: str = "0 ms"
+    #: Round-trip time without queues; `None` adds none.
+    rtt: str | None = None
     #: Whether connections of the command ask for ECN and queues mark; `None` leaves both as they
     #: are by default.
     ecn: bool | None = None
@@ -99,16 +106,19 @@ class Settings:
 
     def scenario(self) -> Scenario:
         """The link as a scenario: what reads scenarios reads it, and says what is wrong."""
+        bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
         ends = {"uplink": ("command", "caller"), "downlink": ("caller", "command")}
         links = {
-            name: {"from": ends[name][0], "to": ends[name][1], **way.to_section(self.ecn)}
+            name: {"from": ends[name][0], "to": ends[name][1], **way.to_section(bdp_rtt, self.ecn)}
             for name, way in (("uplink", self.uplink), ("downlink", self.downlink))
         }
         return Scenario(
             name="link",
             run={"duration": "1 s", "seed": self.seed, "sample": self.sample},
             link=links,
-            flow={"command": {"from": "command", "to": "caller", "edge_rtt": self.rtt}},
+            flow={
+                "command": {"from": "command", "to": "caller", "edge_rtt": self.rtt or _LEAST_RTT}
+            },
         )
 
 
@@ -135,7 +145,12 @@ class Finished:
 
     def to_json(self) -> dict[str, Any]:
         """All of it but the samples."""
-        return {"command": self.command, "exit_code": self.code, **self.summary, "links": self.links()}
+        return {
+            "command": self.command,
+            "exit_code": self.code,
+            **self.summary,
+            "links": self.links(),
+        }
 
 
 def run(
@@ -156,7 +171,7 @@ def run(
     who = _user(user)
     scenario = settings.scenario()
     text = scenario.to_toml()
-    cell = _core.parse(text, name="the link", base_dir=os.getcwd()).cell(0)
+    cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
     with _machine():
         link = _core.Link(cell, pcap)
     try:
@@ -183,8 +198,10 @@ def _machine() -> Iterator[None]:
         ) from error
     except OSError as error:
         reason = explain(error)
-        if not os.path.exists("/dev/net/tun"):
-            reason = "/dev/net/tun is not there: the kernel has no TUN devices, or this container none"
+        if not Path("/dev/net/tun").exists():
+            reason = (
+                "/dev/net/tun is not there: the kernel has no TUN devices, or this container none"
+            )
         raise MachineError(f"no link on this machine: {reason}") from error
 
 
@@ -222,12 +239,13 @@ def _run_behind(
             if ecn is not None:
                 # ip-sysctl: 1 asks for ECN and accepts it, 0 does neither.
                 Path("/proc/sys/net/ipv4/tcp_ecn").write_text(str(int(ecn)))
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603 - to run what it is given is what it is for
                 command,
                 env=environment,
                 stdout=stdout,
-                # Nothing of the command stays behind when this process is killed.
-                preexec_fn=_core.die_with_parent,
+                # Nothing of the command stays behind when this process is killed. It is one call of
+                # the system, and no other thread here runs Python.
+                preexec_fn=_core.die_with_parent,  # noqa: PLW1509
                 **options,
             )
         except FileNotFoundError:
@@ -304,6 +322,8 @@ def save(finished: Finished, directory: Path) -> None:
     """Writes what happened: `link.json`, the link as a scenario, tables and a picture."""
     import polars as pl
 
+    from cwnd.link_picture import picture
+
     report = finished.report
     (directory / "scenario.toml").write_text(finished.scenario.to_toml(), encoding="utf-8")
     document = json.dumps(finished.to_json(), indent=2) + "\n"
@@ -314,3 +334,6 @@ def save(finished: Finished, directory: Path) -> None:
         ("qdelay", report.qdelay),
     ):
         pl.DataFrame(table).write_parquet(directory / f"{name}.parquet")
+    described = picture(finished)
+    if described is not None:
+        (directory / "link.svg").write_text(_core.draw_svg(described), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -25,7 +25,7 @@ def link(
     uplink_rate: str | None = None,
     trace: Path | None = None,
     uplink_trace: Path | None = None,
-    rtt: str = "0 ms",
+    rtt: str | None = None,
     queue: str = "fifo",
     uplink_queue: str | None = None,
     buffer: str | None = None,
@@ -61,8 +61,8 @@ def link(
         queue: Queue before each direction: fifo, red, codel, pie or fq-codel, or a table as in a
             scenario: '{ kind = "pie", target = "10 ms" }'.
         uplink_queue: Queue for what COMMAND sends; as --queue if not given.
-        buffer: How much may wait: "100 packets", "64 kB", "50 ms", "1 BDP"; what the queue has by
-            default if not given.
+        buffer: How much may wait: "100 packets", "64 kB", "50 ms", "1 BDP" (without --rtt that
+            means 100 ms); what the queue has by default if not given: a fifo 1 BDP.
         uplink_buffer: The same for what COMMAND sends; as --buffer if not given.
         ecn: Connections of COMMAND ask for ECN, and queues mark; --no-ecn: neither. By default
             queues mark what is ECN-capable, and connections do what this system does.
@@ -118,7 +118,8 @@ def link(
 
 def _place(directory: Path) -> Path:
     if directory.exists() and (
-        not directory.is_dir() or any(directory.iterdir()) and not (directory / "link.json").exists()
+        not directory.is_dir()
+        or (any(directory.iterdir()) and not (directory / "link.json").exists())
     ):
         raise InputError(f"{directory} is there and holds something else than a link's records")
     directory.mkdir(parents=True, exist_ok=True)
