@@ -181,9 +181,7 @@ def run(
     except BaseException:
         link.finish()
         raise
-    with _machine():
-        report = link.finish()
-    return Finished(code, report, scenario, list(command))
+    return Finished(code, link.finish(), scenario, list(command))
 
 
 @contextlib.contextmanager
@@ -191,18 +189,21 @@ def _machine() -> Iterator[None]:
     """Says what this machine or user lacks."""
     try:
         yield
-    except PermissionError as error:
+    except OSError as error:
+        if error.filename is not None:
+            raise InputError(explain(error)) from error
+        if not isinstance(error, PermissionError):
+            raise MachineError(f"no link on this machine: {_reason(error)}") from error
         raise MachineError(
             "cwnd link needs root: it makes a network namespace and two TUN devices; "
             "put `sudo` before it, COMMAND runs as you all the same"
         ) from error
-    except OSError as error:
-        reason = explain(error)
-        if not Path("/dev/net/tun").exists():
-            reason = (
-                "/dev/net/tun is not there: the kernel has no TUN devices, or this container none"
-            )
-        raise MachineError(f"no link on this machine: {reason}") from error
+
+
+def _reason(error: OSError) -> str:
+    if Path("/dev/net/tun").exists():
+        return explain(error)
+    return "/dev/net/tun is not there: the kernel has no TUN devices, or this container none"
 
 
 def _user(name: str | None) -> pwd.struct_passwd | None:
@@ -316,6 +317,14 @@ def _is_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+def give_to_caller(path: Path, user: str | None) -> None:
+    """Files that root wrote for somebody else are theirs."""
+    who = _user(user)
+    if who is not None:
+        for each in (path, *path.glob("*")):
+            os.chown(each, who.pw_uid, who.pw_gid)
 
 
 def save(finished: Finished, directory: Path) -> None:

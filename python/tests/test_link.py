@@ -261,6 +261,14 @@ def test_what_is_wrong_in_an_option_is_told_as_in_a_scenario(cli: Cli):
     assert cli("link", "--rate", "1Mbit/s").code == 2
 
 
+@needs_root
+def test_a_capture_file_that_can_not_be_written_is_an_input_error(cli: Cli):
+    answer = cli("link", "--pcap", "nowhere/packets.pcapng", "--", "touch", "ran")
+    assert answer.code == 2
+    assert "nowhere/packets.pcapng: no such file or directory" in answer.err
+    assert not (cli.directory / "ran").exists()
+
+
 def test_a_directory_with_something_else_in_it_is_left_alone(cli: Cli):
     other = cli.directory / "other"
     other.mkdir()

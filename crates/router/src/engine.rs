@@ -82,13 +82,14 @@ impl Engine {
         self.lanes.iter().map(Lane::held).sum()
     }
 
-    /// What happened until `end`; `work` is what the loop around it says of itself. The capture is ended.
+    /// What happened before `end`; `work` is what the loop around it says of itself. The capture is ended.
     ///
     /// # Errors
     /// Those of the capture's output.
     pub fn finish(mut self, end: Time, work: Work) -> std::io::Result<Report> {
         for lane in &mut self.lanes {
-            lane.advance(end, self.capture.as_mut());
+            // What would happen at the end is behind it, as in the simulator.
+            lane.advance(Time(end.0.saturating_sub(1)), self.capture.as_mut());
         }
         if let Some(capture) = self.capture {
             capture.finish()?;

@@ -98,8 +98,12 @@ impl Lane {
                 capture: capture.as_deref_mut(),
                 lane: self.index,
             };
-            // A queue's clock that ticks faster than the router can is let go: it catches up in one call, or as far as it will.
-            let at = if idle_ticks < MOST_TICKS || line.is_due(at) { at } else { now };
+            if idle_ticks > MOST_TICKS {
+                // The queue's clock ticks faster than anything happens: it catches up in one call, or as far as it will.
+                line.set_clock(now);
+                idle_ticks = 0;
+                continue;
+            }
             match line.advance(at, &mut around) {
                 Some(packet) => {
                     idle_ticks = 0;
@@ -217,5 +221,5 @@ impl Lane {
     }
 }
 
-/// So often in a row a line may do something that sends no packet, before the queue's clock is set right in one call.
+/// So often in a row a line may do something without sending a packet, before its queue's clock is set in one call.
 const MOST_TICKS: u32 = 1000;

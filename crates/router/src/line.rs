@@ -128,9 +128,9 @@ impl Line {
         self.free_at
     }
 
-    /// Whether something other than the queue's clock is due.
-    pub fn is_due(&self, now: Time) -> bool {
-        self.free_at.min(self.next_change()) <= now
+    /// Does the periodic work of the queue up to `now`, or up to what else comes before, in one call.
+    pub fn set_clock(&mut self, now: Time) {
+        self.queue.on_timer(now.min(self.free_at).min(self.next_change()));
     }
 
     #[inline]

@@ -18,7 +18,7 @@ fn text(bottleneck: &str) -> String {
     format!(
         r#"
 schema = 1
-run = {{ duration = "8 s", warmup = "1 s", seed = 5, sample = "none" }}
+run = {{ duration = "8 s", warmup = "1 s", seed = 5, sample = "100 ms" }}
 
 [link.access]
 from = "sender"
@@ -136,6 +136,7 @@ fn route(scenario: &Scenario, came: &[Caught]) -> (Report, Vec<Caught>, Vec<Caug
     let mut config = Config::new(Direction::of_link(link), Direction::unlimited("back"));
     config.seed = scenario.run.seed;
     config.warmup = scenario.run.warmup;
+    config.sample = scenario.run.sample;
     let kept = Kept::default();
     let capture = Capture::new(Box::new(kept.clone()), "test", &config.directions, Time::ZERO)
         .expect("memory");
@@ -155,7 +156,7 @@ fn route(scenario: &Scenario, came: &[Caught]) -> (Report, Vec<Caught>, Vec<Caug
         engine.arrive(packet.at, Side::A, &bytes);
     }
     let end = Time(scenario.run.duration.0);
-    drain(&mut engine, end);
+    drain(&mut engine, Time(end.0 - 1));
     let report = engine.finish(end, Work::default()).expect("memory takes it");
     (report, kept.packets(), arrived)
 }
@@ -205,6 +206,17 @@ fn both(bottleneck: &str, decisions: &[&str]) {
     let bottleneck =
         scenario.links.iter().position(|l| l.name == "bottleneck").expect("it is there");
     assert_eq!(row(&report.links(), 0), row(&records.links, bottleneck));
+    let of_link = |table: &Table, id: u32| -> Vec<_> {
+        let Some(ColumnData::U32(ids)) = table.column("link_id") else { panic!("no numbers") };
+        (0..ids.len()).filter(|&i| ids[i] == id).map(|i| row(table, i)).collect()
+    };
+    let (routed, simulated) =
+        (of_link(&report.samples, 0), of_link(&records.link_series, bottleneck as u32));
+    assert!(simulated.len() >= 80, "{} samples", simulated.len());
+    for (r, s) in routed.iter().zip(&simulated) {
+        assert_eq!(r, s);
+    }
+    assert_eq!(routed.len(), simulated.len());
     assert!(report.qdelay().len() > 10);
 }
 

@@ -77,7 +77,7 @@ def link(
         quiet: No table.
         json: Machine-readable output; what COMMAND writes to stdout goes to stderr.
     """
-    from cwnd.link import Direction, Settings, run
+    from cwnd.link import Direction, Settings, give_to_caller, run
 
     if not command:
         raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
@@ -109,6 +109,9 @@ def link(
         from cwnd.link import save
 
         save(finished, place)
+    for written in (place, pcap):
+        if written is not None:
+            give_to_caller(written, user)
     if json:
         output.document(finished.to_json())
     elif not quiet:
