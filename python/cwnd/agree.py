@@ -238,6 +238,8 @@ def _gains(ours: dict[Point, pl.DataFrame], theirs: dict[Point, pl.DataFrame]) -
             base = tuple((a, v.removesuffix(WITH_ABE) if a == axis else v) for a, v in point)
             if not label.endswith(WITH_ABE) or base not in ours:
                 continue
+            if point not in theirs or base not in theirs:
+                continue
             worlds = [_gain(world[base], world[point]) for world in (ours, theirs)]
             if worlds[0] is not None and worlds[1] is not None:
                 rest = {a: v for a, v in point if a != axis}
