@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.agree import DOCUMENT, FIGURE, GAIN_TOLERANCE, SHARE, TABLE, TOLERANCE, agree
 from cwnd.progress import bar
+from cwnd.reproduce import reproduce_on_linux
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,18 @@ SCENARIOS = ROOT / "scenarios" / "agree"
 DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agreement.md"
 #: Where runs stay, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
+
+#: The paper whose figures are run as well.
+PAPER = "abe"
+FIGURES = IMAGES / "papers" / PAPER / "linux"
+
+PAPER_HEAD = """\
+## The figures of the ABE paper
+
+`cwnd reproduce abe --on linux`: the paper's figures with Linux's own Reno and CUBIC, ABE loaded into
+the kernel, beside the same scenarios in the simulator; one run a point and world, so what differs
+may be chance. [The paper's page](../papers/abe/README.md) has the simulator's, with more seeds.
+"""
 
 HEAD = """\
 # Do the worlds agree?
@@ -47,6 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     if "--page" not in arguments:
         for file in sorted(SCENARIOS.glob("*.toml")):
             _run(file)
+        _run_figures()
     (ROOT / "docs" / PAGE).write_text(_page(), encoding="utf-8")
 
 
@@ -62,9 +76,23 @@ def _run(file: Path) -> None:
     (DATA / f"{file.stem}.json").write_text(world, encoding="utf-8")
 
 
+def _run_figures() -> None:
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    for figure in reproduce_on_linux(PAPER, directory=RESULTS / PAPER, progress=bar):
+        take_figure(figure.name, figure.agreement.directory, figure.files)
+
+
+def take_figure(name: str, directory: Path, files: Sequence[Path]) -> None:
+    """Keeps the numbers and the pictures of one of the paper's figures."""
+    shutil.copy(directory / TABLE, DATA / f"{PAPER}-{name}.csv")
+    for file in files:
+        if file.suffix == ".png":
+            shutil.copy(file, FIGURES / file.name)
+
+
 def _page() -> str:
     parts = [HEAD.format(tolerance=100 * TOLERANCE, share=100 * SHARE, gain=GAIN_TOLERANCE)]
-    sets = {file.stem: _rows(file) for file in sorted(DATA.glob("*.csv"))}
+    sets = {file.stem: _rows(file) for file in sorted(DATA.glob("*mbit.csv"))}
     parts.append(_verdict([row for rows in sets.values() for row in rows]))
     for name, rows in sets.items():
         world = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
@@ -76,7 +104,29 @@ def _page() -> str:
         )
         parts += ["### Goodput and queue\n", _goodput(rows)]
         parts += ["### What ABE wins\n", _gains(rows)]
+    figures = sorted(DATA.glob(f"{PAPER}-*.csv"))
+    if figures:
+        parts.append(PAPER_HEAD)
+    parts += [_figure(file) for file in figures]
     return "\n".join(parts)
+
+
+def _figure(file: Path) -> str:
+    name = file.stem.removeprefix(f"{PAPER}-")
+    goodput = [row for row in _rows(file) if row["metric"] == "Goodput"]
+    within = sum(row["within"] == "true" for row in goodput)
+    worst = max(goodput, key=lambda row: abs(float(row["difference_percent"])))
+    place = ", ".join(str(value) for value in list(worst.values())[: list(worst).index("metric")])
+    number = int(name.removeprefix("fig"))
+    pictures = " | ".join(
+        f"![Fig. {number}, {world}](images/papers/{PAPER}/linux/{name}-{world}.png)"
+        for world in ("simulator", "linux")
+    )
+    return (
+        f"### Fig. {number}\n\nGoodput within 10 % at {within} of {len(goodput)} points; farthest"
+        f" apart at {place}: {float(worst['difference_percent']):+.1f} %.\n\n"
+        f"| simulator | Linux |\n|---|---|\n| {pictures} |\n"
+    )
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 LINUX = "linux"
 #: The program that loads controllers into the kernel.
 KERNEL_HELPER = "cwnd-kernel"
-#: Real-time runs are begun together while the rates of their links stay below this, for each core: a
-#: run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half of it stays free.
+#: Real-time runs are begun together while the rates of their links stay below this, for each core:
+#: a run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half of it stays free.
 _BIT_S_PER_CORE = 160e6
 #: However slow their links, no more than so many for each core.
 _MOST_PER_CORE = 16
