@@ -38,8 +38,9 @@ NOTES = """\
 
 - **PIE** draws lots, and in slow start it drops where it would mark above 10 %: at 400 ms the
   simulator's own runs of one point are several Mbit/s apart, so that three of them say little.
-- **CoDel, 50 Mbit/s, 100 ms, Reno**: of the three runs of the kernel one had the simulator's goodput
-  (37.9 Mbit/s) and two had 34.5; the simulator always took the first way. The gain of ABE follows.
+- **CoDel, 50 Mbit/s, 100 ms, Reno**: of the three runs of the kernel one had the simulator's
+  goodput (37.9 Mbit/s) and two had 34.5; the simulator always took the first way. The gain of ABE
+  follows.
 - **CUBIC over CoDel at 200 ms** is 4 % faster in the kernel, and its gain with ABE 5.2 points less.
 - **Drops of CUBIC over a FIFO** are fewer in the kernel, at equal goodput: slow start ends earlier
   there.
