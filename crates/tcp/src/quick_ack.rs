@@ -1,7 +1,7 @@
 //! When Linux's receiver acknowledges a segment at once (tcp_input.c, tcp.c): in the first round trips, while its
 //! receive window grows, after a mark, and where the sender says that it has no more to send now.
 
-use cwnd_units::{Duration, Time, param_enum};
+use cwnd_units::{Duration, Ecn, Time, param_enum};
 
 use crate::segment::{Flags, Segment};
 
@@ -20,6 +20,9 @@ param_enum! {
 #[derive(Clone, Copy, Debug)]
 pub struct QuickAcks {
     left: u32,
+    /// Whether data was ECN-capable: a segment that is not is then taken for a retransmission.
+    seen_ect: bool,
+    mss: u64,
     /// What the window may be already (`rcv_ssthresh`), and what the buffer lets it be (`window_clamp`).
     allowed: u64,
     clamp: u64,
@@ -28,43 +31,72 @@ pub struct QuickAcks {
     /// Where and when the current measurement of it began.
     from: u64,
     since: Time,
+    /// The round trip as the receiver sees it (`rcv_rtt_est`); none before the first sample.
+    rtt: Option<Duration>,
     /// The least one-way delay seen.
     least_delay: Duration,
+    /// When the SYN was answered, and how long the way back took then.
+    opened: Time,
+    way_back: Duration,
+    last_data: Time,
+}
+
+/// A data segment as the receiver took it in.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Next byte expected now.
+    pub rcv_nxt: u64,
+    /// One past the highest byte that arrived.
+    pub highest: u64,
+    /// Whether it brought nothing new.
+    pub duplicate: bool,
+    /// Whether it begins an episode of marks.
+    pub first_mark: bool,
 }
 
 impl QuickAcks {
     pub const fn new(mss: u64) -> Self {
         Self {
             left: FIRST_QUICK_ACKS,
-            allowed: FIRST_WINDOW,
-            clamp: FIRST_WINDOW,
+            seen_ect: false,
+            mss,
+            allowed: FIRST_WINDOW / mss * mss,
+            clamp: in_window(FIRST_BUFFER),
             space: FIRST_SPACE * mss,
             from: 0,
             since: Time::ZERO,
+            rtt: None,
             least_delay: Duration::MAX,
+            opened: Time::NEVER,
+            way_back: Duration::MAX,
+            last_data: Time::NEVER,
         }
     }
 
-    /// A data segment was taken in, up to `rcv_nxt`; `first_mark` begins an episode of marks. Says whether an ACK goes
-    /// at once.
-    pub fn on_segment(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        rcv_nxt: u64,
-        first_mark: bool,
-    ) -> bool {
-        if first_mark {
-            self.left = self.left.max(QUICK_ACKS_OF_A_MARK);
+    pub const fn on_syn(&mut self, now: Time) {
+        self.opened = now;
+    }
+
+    /// A data segment was taken in. Says whether an ACK goes at once.
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
+        self.least_delay = self.least_delay.min(now.since(segment.ts));
+        if self.last_data == Time::NEVER {
+            // Data follows the last ACK of the handshake, with which the first measurement begins.
+            self.since = now;
+            if self.opened < segment.ts {
+                self.way_back = segment.ts.since(self.opened);
+            }
         }
-        if self.allowed < self.clamp {
-            self.allowed = (self.allowed + GROWTH * u64::from(segment.len)).min(self.clamp);
-            self.left |= 1;
-        }
+        self.count(now, segment, taken);
         let at_once = self.left > 0
             || segment.flags.has(Flags::PSH)
             || segment.flags.has(Flags::CWR) && segment.len > 0;
-        self.on_read(now, now.since(segment.ts), rcv_nxt);
+        self.take_rtt(now, segment.ts);
+        if taken.rcv_nxt < taken.highest {
+            // What waits behind a hole needs room, too (`tcp_data_queue_ofo`).
+            self.make_room(2 * self.space + (taken.highest - taken.rcv_nxt));
+        }
+        self.on_read(now, taken.rcv_nxt);
         at_once
     }
 
@@ -72,14 +104,55 @@ impl QuickAcks {
         self.left = self.left.saturating_sub(1);
     }
 
+    /// What gives quick ACKs, and keeps those that there are (`tcp_event_data_recv`, `tcp_data_queue`).
+    fn count(&mut self, now: Time, segment: &Segment, taken: &Taken) {
+        if taken.duplicate {
+            self.left = self.left.max(FIRST_QUICK_ACKS);
+            return;
+        }
+        if self.last_data != Time::NEVER && now.since(self.last_data) > self.timeout() {
+            self.left = self.left.max(FIRST_QUICK_ACKS);
+        }
+        self.last_data = now;
+        let capable = segment.ecn != Ecn::NotEct;
+        if taken.first_mark || self.seen_ect && !capable {
+            self.left = self.left.max(QUICK_ACKS_OF_A_MARK);
+        }
+        self.seen_ect |= capable;
+        // What is not read yet takes its room (`tcp_space`): this segment, or all behind a hole.
+        let unread = (taken.highest - taken.rcv_nxt).max(self.mss);
+        let room = self.clamp.saturating_sub(unread);
+        if self.allowed < room && segment.len >= LEAST_TO_GROW {
+            let growth = GROWTH * self.mss.max(u64::from(segment.len));
+            self.allowed = (self.allowed + growth).min(room);
+            self.left |= 1;
+        }
+    }
+
+    /// The receiver's own retransmission timeout, which it has from the handshake.
+    fn timeout(&self) -> Duration {
+        let rtt = self.least_delay + self.way_back.min(self.least_delay);
+        rtt + (rtt + rtt).max(LEAST_TIMEOUT)
+    }
+
+    /// Falls at once, rises by an eighth (`tcp_rcv_rtt_update`).
+    ///
+    /// Departs from Linux, which learns it from its own timestamps: the way back is taken to last as long as it did in the
+    /// handshake, or as the least way here.
+    fn take_rtt(&mut self, now: Time, sent: Time) {
+        // Timestamps are of whole milliseconds (`tcp_rtt_tsopt_us`).
+        let asked = sent.0.saturating_sub(self.way_back.min(self.least_delay).0);
+        let sample = Duration::from_millis((now.0 / TICK.0 - asked / TICK.0).max(1));
+        self.rtt = Some(match self.rtt {
+            Some(rtt) if rtt < sample => Duration(rtt.0 - rtt.0 / 8 + sample.0 / 8),
+            _ => sample,
+        });
+    }
+
     /// The application reads at once; each round trip in which it read more than in any before makes the buffer twice
     /// that, and more if it grew by much (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`).
-    ///
-    /// Departs from Linux, which learns the round trip from its own timestamps: the way back is taken to last as long
-    /// as the least way here.
-    fn on_read(&mut self, now: Time, delay: Duration, rcv_nxt: u64) {
-        self.least_delay = self.least_delay.min(delay);
-        if now.since(self.since) < delay + self.least_delay {
+    fn on_read(&mut self, now: Time, rcv_nxt: u64) {
+        if self.rtt.is_none_or(|rtt| now.since(self.since) < rtt) {
             return;
         }
         let read = rcv_nxt - self.from;
@@ -87,25 +160,48 @@ impl QuickAcks {
             let doubled = 2 * read;
             // Counts are of a round trip: far below 2^32, so that the product fits.
             let growth = doubled * (read - self.space) / self.space;
-            self.clamp = self.clamp.max(doubled + 2 * growth);
             self.space = read;
+            self.make_room(doubled + 2 * growth);
         }
         self.from = rcv_nxt;
         self.since = now;
     }
+
+    const fn make_room(&mut self, window: u64) {
+        let most = in_window(LARGEST_BUFFER);
+        let window = if window < most { window } else { most };
+        if window > self.clamp {
+            self.clamp = window;
+        }
+    }
 }
 
-// Linux, include/net/tcp.h and net/ipv4/tcp_input.c.
-/// ACKs at once when a connection begins (`TCP_MAX_QUICKACKS`).
+/// The window that a buffer of so many bytes allows: memory holds headers and gaps, too (`scaling_ratio`).
+const fn in_window(buffer: u64) -> u64 {
+    buffer * SEGMENT_IN_MEMORY / 256
+}
+
+// Linux, include/net/tcp.h, net/ipv4/tcp_input.c and tcp_output.c.
+/// ACKs at once when a connection begins, after an idle time and after a duplicate (`TCP_MAX_QUICKACKS`).
 const FIRST_QUICK_ACKS: u32 = 16;
 /// ACKs at once after the first mark of an episode (`tcp_ecn_check_ce`).
 const QUICK_ACKS_OF_A_MARK: u32 = 2;
-/// First receive window: half of the default buffer (`tcp_rmem`), bytes.
-const FIRST_WINDOW: u64 = 65_536;
+/// First receive window, bytes: the whole segments below this (`tcp_select_initial_window`).
+const FIRST_WINDOW: u64 = 65_535;
+/// First and largest receive buffer, bytes (`tcp_rmem`).
+const FIRST_BUFFER: u64 = 131_072;
+const LARGEST_BUFFER: u64 = 33_554_432;
+/// Of 256 bytes of buffer, what a full segment of 1448 B fills with payload where it lies in 2304 B (2 KiB and its descriptor).
+const SEGMENT_IN_MEMORY: u64 = 160;
 /// What is taken to be read in a round trip at first, in segments (`tcp_init_buffer_space`).
 const FIRST_SPACE: u64 = 10;
-/// Bytes that the window grows for each byte that arrives (`tcp_grow_window`).
+/// Segments that the window grows for each that arrives, unless it is short (`tcp_grow_window`).
 const GROWTH: u64 = 2;
+const LEAST_TO_GROW: u32 = 128;
+/// The clock of timestamps (`TCP_TS_HZ`).
+const TICK: Duration = Duration::from_millis(1);
+/// `TCP_RTO_MIN`.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
@@ -129,52 +225,106 @@ mod tests {
         }
     }
 
-    /// Segments a millisecond apart, 10 ms on the way; says which are acknowledged at once, where every second is
-    /// acknowledged anyway.
-    fn quick(acks: &mut QuickAcks, from: u64, count: u64) -> u64 {
-        (from..from + count)
-            .filter(|n| {
-                let now = Time(n * 1_000_000) + Duration::from_millis(10);
-                let at = segment(n * MSS, Time(n * 1_000_000), Flags::default());
-                let at_once = acks.on_segment(now, &at, (n + 1) * MSS, false);
-                if at_once {
-                    acks.on_ack_sent();
-                }
-                at_once
-            })
-            .count() as u64
+    fn taken(segments: u64, first_mark: bool) -> Taken {
+        let rcv_nxt = segments * MSS;
+        Taken { rcv_nxt, highest: rcv_nxt, duplicate: false, first_mark }
     }
 
-    /// 20 segments a round trip of 20 ms. At 20 ms eleven have been read where ten were taken for granted, which gives
-    /// no more than the first window; at 40 ms, with segment 30, twenty: 40 000 + 2 · (40 000 · 9/11) = 105 454 B, which is
-    /// 39 918 B above 65 536 B and takes 20 segments of 2000 B. Later round trips bring no more.
+    /// Segment n is sent n ms after the first second, and 10 ms on its way.
+    fn arrives(acks: &mut QuickAcks, n: u64, flags: Flags, first_mark: bool) -> bool {
+        let sent = Time((1000 + n) * 1_000_000);
+        let at = segment(n * MSS, sent, flags);
+        let now = sent + Duration::from_millis(10);
+        let at_once = acks.on_segment(now, &at, &taken(n + 1, first_mark));
+        if at_once {
+            acks.on_ack_sent();
+        }
+        at_once
+    }
+
+    /// How many of so many segments are acknowledged at once.
+    fn quick(acks: &mut QuickAcks, from: u64, count: u64) -> usize {
+        (from..from + count).filter(|&n| arrives(acks, n, Flags::default(), false)).count()
+    }
+
+    /// The window may grow from 65 000 B, the segments in 64 KiB, to 81 920 B less the segment that is not read yet: 8 segments of 2000 B,
+    /// each of which keeps the sixteen. 20 ms after the first segment 21 were read where ten were taken for granted:
+    /// 42 000 + 2 · (42 000 · 11/10) = 134 400 B, less a segment 52 480 B more, which 27 segments fill; of the sixteen two are
+    /// left then. Later round trips bring no more.
     #[test]
-    fn sixteen_acks_go_at_once_and_then_one_for_each_segment_while_the_window_grows() {
+    fn sixteen_acks_go_at_once_and_one_for_each_segment_while_the_window_grows() {
         let mut acks = QuickAcks::new(MSS);
-        assert_eq!(quick(&mut acks, 0, 16), 16);
-        assert_eq!(quick(&mut acks, 16, 15), 0);
-        assert_eq!(quick(&mut acks, 31, 20), 20);
-        assert_eq!(quick(&mut acks, 51, 200), 0);
+        assert_eq!(quick(&mut acks, 0, 21), 8 + 13);
+        assert_eq!(quick(&mut acks, 21, 27 + 2), 27 + 2);
+        assert_eq!(quick(&mut acks, 50, 200), 0);
     }
 
     #[test]
     fn a_mark_gives_two_and_a_push_one() {
         let mut acks = QuickAcks::new(MSS);
-        assert_eq!(quick(&mut acks, 0, 300), 16 + 20);
-        let mut at_once = |n: u64, flags, mark| {
-            let sent = Time(n * 1_000_000);
-            let now = sent + Duration::from_millis(10);
-            let yes = acks.on_segment(now, &segment(n * MSS, sent, flags), (n + 1) * MSS, mark);
-            if yes {
-                acks.on_ack_sent();
-            }
-            yes
-        };
-        assert!(at_once(300, Flags::default(), true));
-        assert!(at_once(301, Flags::default(), false));
-        assert!(!at_once(302, Flags::default(), false));
-        assert!(at_once(303, Flags::PSH, false));
-        assert!(at_once(304, Flags::CWR, false));
-        assert!(!at_once(305, Flags::default(), false));
+        quick(&mut acks, 0, 300);
+        assert!(arrives(&mut acks, 300, Flags::default(), true));
+        assert!(arrives(&mut acks, 301, Flags::default(), false));
+        assert!(!arrives(&mut acks, 302, Flags::default(), false));
+        assert!(arrives(&mut acks, 303, Flags::PSH, false));
+        assert!(arrives(&mut acks, 304, Flags::CWR, false));
+        assert!(!arrives(&mut acks, 305, Flags::default(), false));
+    }
+
+    #[test]
+    fn a_duplicate_gives_sixteen() {
+        let mut acks = QuickAcks::new(MSS);
+        quick(&mut acks, 0, 300);
+        let sent = Time(1_300_000_000);
+        let again = Taken { duplicate: true, ..taken(300, false) };
+        let now = sent + Duration::from_millis(10);
+        assert!(acks.on_segment(now, &segment(5 * MSS, sent, Flags::default()), &again));
+        acks.on_ack_sent();
+        assert_eq!(quick(&mut acks, 301, 100), 15);
+    }
+
+    /// A round trip of 20 ms has a timeout of 220 ms.
+    #[test]
+    fn a_silence_longer_than_the_timeout_gives_sixteen() {
+        for (silence_ms, quick_acks) in [(220, 0), (221, 16)] {
+            let mut acks = QuickAcks::new(MSS);
+            quick(&mut acks, 0, 300);
+            let first = Time((1299 + silence_ms) * 1_000_000);
+            let count = (0..100).filter(|&n| {
+                let sent = first + Duration::from_millis(n);
+                let at = segment((300 + n) * MSS, sent, Flags::default());
+                let now = sent + Duration::from_millis(10);
+                let at_once = acks.on_segment(now, &at, &taken(301 + n, false));
+                if at_once {
+                    acks.on_ack_sent();
+                }
+                at_once
+            });
+            assert_eq!(count.count(), quick_acks, "{silence_ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_segment_without_ect_among_others_is_a_retransmission_and_gives_two() {
+        let mut acks = QuickAcks::new(MSS);
+        quick(&mut acks, 0, 300);
+        let sent = Time(1_300_000_000);
+        let plain = Segment { ecn: Ecn::NotEct, ..segment(300 * MSS, sent, Flags::default()) };
+        assert!(acks.on_segment(sent + Duration::from_millis(10), &plain, &taken(301, false)));
+        acks.on_ack_sent();
+        assert_eq!(quick(&mut acks, 301, 100), 1);
+    }
+
+    /// As much as was read in a round trip twice, and what waits: 21 000 · 2 + 200 000 B.
+    #[test]
+    fn what_waits_behind_a_hole_needs_room() {
+        let mut acks = QuickAcks::new(MSS);
+        quick(&mut acks, 0, 300);
+        let sent = Time(1_300_000_000);
+        let far = Taken { highest: 500 * MSS, ..taken(300, false) };
+        let now = sent + Duration::from_millis(10);
+        let _ = acks.on_segment(now, &segment(499 * MSS, sent, Flags::default()), &far);
+        // From 133 400 B to 242 000 B less the segment that is not read.
+        assert_eq!(quick(&mut acks, 301, 100), 54);
     }
 }

@@ -4,7 +4,7 @@ use cwnd_units::{Ecn, Time};
 
 use crate::config::Config;
 use crate::params::Recovery;
-use crate::quick_ack::{AckPolicy, QuickAcks};
+use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
 use crate::ranges::Ranges;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
 
@@ -91,6 +91,9 @@ impl Receiver {
     /// A data segment or SYN arrived; returns the ACK to send now, if any.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         if segment.flags.has(Flags::SYN) {
+            if let Some(quick) = &mut self.quick {
+                quick.on_syn(now);
+            }
             let mut reply = self.ack(segment.ts);
             reply.flags = Flags::SYN.with(Flags::ACK);
             return Some(reply);
@@ -115,7 +118,13 @@ impl Receiver {
         }
         let mut at_once = self.accept(segment);
         if let Some(quick) = &mut self.quick {
-            at_once |= quick.on_segment(now, segment, self.rcv_nxt, self.ece && !echoed);
+            let taken = Taken {
+                rcv_nxt: self.rcv_nxt,
+                highest: self.out_of_order.highest().map_or(self.rcv_nxt, |range| range.end),
+                duplicate: !in_window,
+                first_mark: self.ece && !echoed,
+            };
+            at_once |= quick.on_segment(now, segment, &taken);
         }
         if at_once || self.is_due() {
             return Some(self.ack_now());

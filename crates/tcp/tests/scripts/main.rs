@@ -284,7 +284,7 @@ scripts!(
     every_second_segment_is_acknowledged,
     later_segments_do_not_put_a_delayed_ack_off,
     linux_acknowledges_the_end_of_a_burst_at_once,
-    linux_acknowledges_the_first_sixteen_segments_at_once,
+    linux_acknowledges_the_first_segments_at_once,
     linux_delays_by_forty_milliseconds,
     rfc_2018_case_1_nothing_is_missing_below,
     rfc_2018_case_2_one_block_grows,
