@@ -25,6 +25,8 @@ pub struct RtoPolicy {
     pub max: Duration,
     /// Clock granularity G (RFC 6298 § 2).
     pub granularity: Duration,
+    /// What the timeout is above SRTT at least: G (RFC 6298 § 2.3) or more.
+    pub variation_min: Duration,
     /// Shape of the backoff.
     pub backoff: Backoff,
     /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`].
@@ -32,14 +34,14 @@ pub struct RtoPolicy {
 }
 
 impl RtoPolicy {
-    /// The timeout from the estimator: RTO = SRTT + max(G, 4·RTTVAR), rounded up to the clock's granularity and
+    /// The timeout from the estimator: RTO = SRTT + max(G, 4·RTTVAR), with `variation_min` for G, rounded up to the clock's granularity and
     /// bounded (RFC 6298 § 2.2–2.5).
     #[inline]
     #[must_use]
     pub fn base(&self, estimate: Option<(Duration, Duration)>) -> Duration {
         let raw = match estimate {
             None => self.initial,
-            Some((srtt, rttvar)) => srtt + self.granularity.max(rttvar * 4),
+            Some((srtt, rttvar)) => srtt + self.variation_min.max(rttvar * 4),
         };
         // Rounding up adds less than a tick: most timeouts are their lower bound, for which nothing need be divided.
         if raw + self.granularity <= self.min {
@@ -74,6 +76,7 @@ mod tests {
             initial: Duration::from_secs(3),
             max: Duration::from_secs(64),
             granularity: Duration::from_millis(10),
+            variation_min: Duration::from_millis(10),
             backoff,
             backoff_after,
         }

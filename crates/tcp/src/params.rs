@@ -46,6 +46,10 @@ param_enum! {
         Rfc6675 = "rfc6675",
         /// The highest SACKed segment is `dup_thresh` or more above it: forward acknowledgement (Mathis & Mahdavi 1996).
         Fack = "fack",
+        /// It was sent before something that arrived: once `dup_thresh` segments are SACKed, and in recovery, all below the highest of
+        /// them, as RACK finds it where nothing is reordered (RFC 8985 § 6.2); what is still lost at the end of a recovery begins
+        /// the next. With `lost_retransmissions`, of these too each that went before one that arrived.
+        Rack = "rack",
     }
 }
 
@@ -111,7 +115,7 @@ params! {
         #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
         pub dup_thresh: u32 = 3,
         /// What `dup_thresh` counts where SACK tells of losses.
-        #[source("RFC 6675 § 4, IsLost")]
+        #[source("RFC 6675 § 4, IsLost; Linux has RACK")]
         pub loss_rule: LossRule = LossRule::Rfc6675,
         /// Whether SACK finds retransmissions that were lost in turn: data that first went after one was SACKed, or of the
         /// retransmissions one that went more than `dup_thresh` later arrived.
@@ -166,6 +170,9 @@ params! {
         /// Clock granularity G of the retransmission timer.
         #[source("RFC 6298 § 4: finer is better")]
         pub rto_granularity: Duration = Duration::from_millis(1),
+        /// The timeout is SRTT and at least this.
+        #[source("RFC 6298 § 2.3: the clock granularity")]
+        pub rto_variation_min: Duration = Duration::ZERO,
         /// How SRTT and RTTVAR are computed.
         #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update)")]
         pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
@@ -205,7 +212,7 @@ params! {
                 ..Self::default()
             };
         }
-        /// Linux: timeout from 200 ms, PRR for losses and ECN, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its RACK-TLP and pacing are not here.)
+        /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its tail loss probe and pacing are not here.)
         "linux" => |p| {
             *p = Self {
                 prr: true,
@@ -216,7 +223,10 @@ params! {
                 ack_delay: Duration::from_millis(40),
                 ack_policy: AckPolicy::Linux,
                 push_bursts: true,
+                loss_rule: LossRule::Rack,
+                lost_retransmissions: true,
                 rto_min: Duration::from_millis(200),
+                rto_variation_min: Duration::from_millis(200),
                 rto_max: Duration::from_secs(120),
                 ..Self::default()
             };
@@ -269,12 +279,13 @@ params! {
 impl Params {
     /// The timeout's policy, as the sender uses it.
     #[must_use]
-    pub const fn rto_policy(&self) -> RtoPolicy {
+    pub fn rto_policy(&self) -> RtoPolicy {
         RtoPolicy {
             min: self.rto_min,
             initial: self.rto_initial,
             max: self.rto_max,
             granularity: self.rto_granularity,
+            variation_min: self.rto_granularity.max(self.rto_variation_min),
             backoff: self.rto_backoff,
             backoff_after: self.rto_backoff_after,
         }

@@ -6,7 +6,8 @@ use crate::ranges::{Range, Ranges};
 /// What was retransmitted and has not arrived yet.
 #[derive(Clone, Debug)]
 pub struct Resent {
-    dup_thresh: u64,
+    /// So many more than one must have gone between a lost one and one that arrived.
+    apart: u64,
     /// On their way, in the order in which they went.
     under_way: Vec<Retransmission>,
     /// Lost again, the lowest first.
@@ -15,6 +16,8 @@ pub struct Resent {
     next: u64,
     /// The highest number that arrived, if any did since the numbers began.
     arrived: Option<u64>,
+    /// Whether some were found to be lost since it was last asked.
+    found: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,19 +29,20 @@ struct Retransmission {
 }
 
 impl Resent {
-    pub const fn new(dup_thresh: u32) -> Self {
+    pub const fn new(apart: u32) -> Self {
         Self {
-            dup_thresh: dup_thresh as u64,
+            apart: apart as u64,
             under_way: Vec::new(),
             lost: Vec::new(),
             next: 0,
             arrived: None,
+            found: false,
         }
     }
 
     /// A timeout, or a new recovery, begins anew.
     pub fn restart(&mut self) {
-        *self = Self::new(self.dup_thresh as u32);
+        *self = Self::new(self.apart as u32);
     }
 
     /// `range` goes again, now that everything up to `sent_up_to` has been sent.
@@ -49,7 +53,7 @@ impl Resent {
     }
 
     /// An ACK told something; returns whether a retransmission is now seen to be lost. One is if data that first went
-    /// after it was SACKed, or one that went more than `dup_thresh` after it arrived.
+    /// after it was SACKed, or one that went more than so many after it arrived.
     pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
         let missing = |r: &Range| r.end > una && sacked.covered(r.start, r.end) == 0;
         self.lost.retain(missing);
@@ -62,10 +66,10 @@ impl Resent {
             still
         });
         let top = sacked.highest().map_or(una, |range| range.end);
-        let (dup_thresh, arrived, lost) = (self.dup_thresh, self.arrived, &mut self.lost);
+        let (apart, arrived, lost) = (self.apart, self.arrived, &mut self.lost);
         let before = lost.len();
         self.under_way.retain(|sent| {
-            let overtaken = arrived.is_some_and(|number| number > sent.number + dup_thresh);
+            let overtaken = arrived.is_some_and(|number| number > sent.number + apart);
             let gone = top > sent.sent_up_to || overtaken;
             if gone {
                 lost.push(sent.range);
@@ -73,7 +77,14 @@ impl Resent {
             !gone
         });
         lost.sort_unstable_by_key(|range| range.start);
-        lost.len() > before
+        let found = lost.len() > before;
+        self.found |= found;
+        found
+    }
+
+    /// Whether reviews since the last call found lost retransmissions.
+    pub const fn take_found(&mut self) -> bool {
+        core::mem::replace(&mut self.found, false)
     }
 
     /// The lowest that was lost again.

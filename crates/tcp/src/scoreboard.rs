@@ -23,7 +23,8 @@ pub struct Scoreboard {
 
 impl Scoreboard {
     pub fn new(params: &Params) -> Self {
-        let resent = params.lost_retransmissions.then(|| Box::new(Resent::new(params.dup_thresh)));
+        let apart = if params.loss_rule == LossRule::Rack { 0 } else { params.dup_thresh };
+        let resent = params.lost_retransmissions.then(|| Box::new(Resent::new(apart)));
         Self { resent, ..Self::default() }
     }
 
@@ -65,10 +66,16 @@ impl Scoreboard {
 
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
     /// or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns whether anything has.
-    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
+    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64, recovery: bool) -> bool {
         let dup_thresh = params.dup_thresh;
         if params.loss_rule == LossRule::Fack {
             return self.detect_forward(una, u64::from(dup_thresh) * mss);
+        }
+        // RACK waits for no reordering once so many segments are SACKed, and in recovery (RFC 8985 § 6.2, step 4).
+        let sure = recovery || self.sacked_bytes > u64::from(dup_thresh - 1) * mss;
+        if params.loss_rule == LossRule::Rack && sure {
+            let edge = self.sacked.highest().map_or(0, |range| range.start);
+            return self.lose_below(edge, una);
         }
         let bytes_needed = u64::from(dup_thresh - 1) * mss;
         let mut bytes = 0;
@@ -86,6 +93,11 @@ impl Scoreboard {
     /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that was SACKed.
     fn detect_forward(&mut self, una: u64, distance: u64) -> bool {
         self.lose_below(self.top(una).saturating_sub(distance), una)
+    }
+
+    /// Whether retransmissions were found to be lost since the last call.
+    pub fn take_lost_again(&mut self) -> bool {
+        self.resent.as_mut().is_some_and(|resent| resent.take_found())
     }
 
     fn lose_below(&mut self, edge: u64, una: u64) -> bool {
@@ -145,6 +157,11 @@ impl Scoreboard {
     /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
     pub const fn is_lost(&self, at: u64) -> bool {
         at < self.lost_edge
+    }
+
+    /// Whether byte `at` was retransmitted and is not known to be lost again.
+    pub fn was_retransmitted(&self, at: u64) -> bool {
+        at < self.high_rxt && self.next_lost().is_none_or(|lost| at < lost.start)
     }
 
     /// The next lost range that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
@@ -226,11 +243,11 @@ mod tests {
         let mut board = Scoreboard::default();
         let high = 10 * MSS;
         assert_eq!(board.update(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
-        board.detect_losses(&three(), 0, MSS);
+        board.detect_losses(&three(), 0, MSS, false);
         assert_eq!(board.next_lost(), None);
         assert_eq!(board.pipe(0, high), 9 * MSS);
         board.update(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
-        board.detect_losses(&three(), 0, MSS);
+        board.detect_losses(&three(), 0, MSS, false);
         assert_eq!(board.next_lost(), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
         board.retransmitted(Range { start: 0, end: MSS }, high);
@@ -243,7 +260,7 @@ mod tests {
         let mut board = Scoreboard::default();
         let high = 12 * MSS;
         board.update(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
-        board.detect_losses(&three(), 0, MSS);
+        board.detect_losses(&three(), 0, MSS, false);
         let mut seen = Vec::new();
         while let Some(hole) = board.next_lost() {
             let end = hole.end.min(hole.start + MSS);
@@ -273,7 +290,7 @@ mod tests {
                         if start < end {
                             board.update(&ack(una, &[(start, end)]), una, nxt);
                             sacked.extend(start..end);
-                            board.detect_losses(&three(), una, 1);
+                            board.detect_losses(&three(), una, 1, false);
                             // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh ranges imply it).
                             let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
                             lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));

@@ -24,6 +24,7 @@ fn policy(p: &Json) -> RtoPolicy {
         initial: ns("initial_ns"),
         max: ns("max_ns"),
         granularity: ns("granularity_ns"),
+        variation_min: ns("granularity_ns"),
         backoff: match p["backoff"].as_str().unwrap() {
             "exponential" => Backoff::Exponential,
             "after" => Backoff::After,

@@ -258,7 +258,12 @@ def _linux(row: Row) -> Table:
     return {
         "schema": 1,
         "run": _run(row.float("dur_s"), 0),
-        "dumbbell": {"rate": f"{row.float('rate_mbps'):g} Mbit/s", "queue": queue},
+        "dumbbell": {
+            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
+            "queue": queue,
+            # The router was a process that slept in whole milliseconds.
+            "jitter": "1 ms",
+        },
         "flow": {
             "main": {
                 "count": row.int("n_flows"),

@@ -105,13 +105,19 @@ impl Sender {
         if newly_sacked > 0 {
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
-            lost = self.scoreboard.detect_losses(&self.config.params, self.una, self.config.mss);
+            let recovery = !matches!(self.recovery, State::Open);
+            let (params, mss) = (&self.config.params, self.config.mss);
+            lost = self.scoreboard.detect_losses(params, self.una, mss, recovery);
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
             if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
                 self.enter_recovery(now);
             }
         }
+        if self.rack && acked > 0 && self.is_still_short() {
+            self.enter_recovery(now);
+        }
         if delivered > 0 {
+            lost |= self.scoreboard.take_lost_again();
             self.update_prr(delivered, acked > 0 && !lost);
         }
         exact_rtt
@@ -310,10 +316,12 @@ impl Sender {
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
         let prr = cwr.or_else(|| params.prr.then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
+        // With RACK what is on its way again stays so.
+        let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
         self.recovery = State::Recovery(FastRecovery {
             recover: self.high,
             inflation: i64::from(params.dup_thresh) * self.config.mss as i64,
-            retransmit_now: true,
+            retransmit_now: !is_on_its_way,
             partial_seen: false,
             // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.
             rescue_rxt: first,
@@ -322,10 +330,20 @@ impl Sender {
         if sack {
             // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
             self.scoreboard.mark_lost_below(first);
-            self.scoreboard.restart_retransmissions(self.una);
+            if !self.rack {
+                self.scoreboard.restart_retransmissions(self.una);
+            }
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
+    }
+
+    /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK
+    /// (`tcp_time_to_recover`).
+    fn is_still_short(&self) -> bool {
+        matches!(self.recovery, State::Open)
+            && self.una < self.high
+            && self.scoreboard.is_lost(self.una)
     }
 
     fn update_prr(&mut self, delivered: u64, safe: bool) {

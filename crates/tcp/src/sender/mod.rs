@@ -11,7 +11,7 @@ use cwnd_cc::{AnyController, Controller as _, Path, Phase, Signal, Window};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
-use crate::params::{FlightSize, Recovery, RttArithmetic};
+use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -27,6 +27,8 @@ use persist::Persist;
 pub struct Sender {
     config: Arc<Config>,
     cc: AnyController,
+    /// Whether losses are found as [`LossRule::Rack`] says.
+    rack: bool,
     connection: Connection,
     recovery: State,
     /// First byte not acknowledged (SND.UNA).
@@ -160,9 +162,11 @@ impl Sender {
             RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
         };
         let scoreboard = Scoreboard::new(&config.params);
+        let rack = config.params.loss_rule == LossRule::Rack;
         Self {
             config,
             cc,
+            rack,
             connection: Connection::Closed,
             recovery: State::Open,
             una: 0,

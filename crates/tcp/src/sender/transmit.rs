@@ -231,7 +231,8 @@ impl Sender {
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);
         self.last_sent = now;
-        if self.rto_deadline == Time::NEVER {
+        // With RACK the first outstanding segment has a whole timeout each time it is sent (`tcp_xmit_retransmit_queue`).
+        if self.rto_deadline == Time::NEVER || self.rack && again && seq == self.una {
             self.rto_deadline = now + self.rto();
         }
         if let Some(rate) = self.cc.pacing() {

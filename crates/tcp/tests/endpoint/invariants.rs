@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cwnd_cc::{Backoff, ControllerParams};
-use cwnd_tcp::{Config, Params, Recovery};
+use cwnd_tcp::{Config, LossRule, Params, Recovery};
 use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng};
 use proptest::prelude::*;
 
@@ -49,11 +49,14 @@ fn script(trouble: Trouble, seed: u64, name: &str) -> Script {
 
 fn params() -> impl Strategy<Value = Params> {
     let recovery = prop_oneof![
-        Just((Recovery::Tahoe, false)),
-        Just((Recovery::Reno, false)),
-        Just((Recovery::NewReno, false)),
-        Just((Recovery::Sack, false)),
-        Just((Recovery::Sack, true)),
+        Just((Recovery::Tahoe, false, LossRule::Rfc6675, false)),
+        Just((Recovery::Reno, false, LossRule::Rfc6675, false)),
+        Just((Recovery::NewReno, false, LossRule::Rfc6675, false)),
+        Just((Recovery::Sack, false, LossRule::Rfc6675, false)),
+        Just((Recovery::Sack, true, LossRule::Rfc6675, false)),
+        Just((Recovery::Sack, false, LossRule::Rack, true)),
+        Just((Recovery::Sack, true, LossRule::Rack, true)),
+        Just((Recovery::Sack, true, LossRule::Fack, true)),
     ];
     let backoff = prop_oneof![Just(Backoff::Exponential), Just(Backoff::After), Just(Backoff::Off)];
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
@@ -61,7 +64,7 @@ fn params() -> impl Strategy<Value = Params> {
     let clock = prop_oneof![Just(Duration(1)), Just(ms(10)), Just(ms(100))];
     (recovery, backoff, switches, windows, 1u32..5, 1u32..5, clock).prop_map(
         |(
-            (recovery, prr),
+            (recovery, prr, loss_rule, lost_retransmissions),
             rto_backoff,
             (timestamps, handshake, limited_transmit, ecn),
             (initial_window, receive_window),
@@ -71,6 +74,8 @@ fn params() -> impl Strategy<Value = Params> {
         )| Params {
             recovery,
             prr,
+            loss_rule,
+            lost_retransmissions,
             rto_backoff,
             timestamps,
             handshake,
