@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from timers import Prr, Rto
+from timers import Prr, PrrLinux, Rto
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -143,4 +143,51 @@ def prr() -> list[dict[str, Any]]:
         ),
         prr_case("at random, β 0.5", start(60, 0.5), random(41)),
         prr_case("at random, β 0.7", start(60, 0.7), random(42)),
+        *linux_prr(),
+    ]
+
+
+def linux_case(name: str, window: int, threshold: int, acks: Any) -> dict[str, Any]:
+    """`acks` gives (delivered, lost, safe) for each ACK, in segments."""
+    start = {"recover_fs": window * MSS, "ssthresh": threshold * MSS, "mss": MSS}
+    prr = PrrLinux(**start)
+    rows: list[dict[str, Any]] = []
+    pipe = window
+    for delivered, lost, safe in acks:
+        pipe = max(0, pipe - delivered - lost)
+        sndcnt = prr.answer(delivered * MSS, pipe * MSS, safe=safe)
+        row = {"delivered": delivered * MSS, "pipe": pipe * MSS, "safe": safe, "sndcnt": sndcnt}
+        rows.append({"event": "ack", **row})
+        if sndcnt:
+            prr.sent(sndcnt)
+            pipe += sndcnt // MSS
+            rows.append({"event": "sent", "bytes": sndcnt})
+    source = "RFC 9937 § 6; Linux 6.18, tcp_cwnd_reduction"
+    parameters = {**start, "prr_rule": "linux"}
+    return {"name": name, "source": source, "parameters": parameters, "events": rows}
+
+
+def linux_prr() -> list[dict[str, Any]]:
+    """Proportional rate reduction as Linux has it."""
+
+    def random(seed: int) -> list[tuple[int, int, bool]]:
+        draw = Random(seed)
+        return [
+            (draw.choice([1, 1, 1, 2, 5]), draw.choice([0, 0, 0, 1, 6]), draw.random() < 0.5)
+            for _ in range(120)
+        ]
+
+    one = (1, 0, False)
+    return [
+        linux_case("Linux: one loss of twenty, to a half", 20, 10, [(1, 1, False), *[one] * 30]),
+        linux_case("Linux: a mark, to seven tenths", 20, 14, [(1, 0, True)] * 30),
+        linux_case(
+            "Linux: fifteen losses of twenty, safe or not",
+            20,
+            10,
+            [one, one, (1, 15, False), *[one] * 5, *[(1, 0, True)] * 10],
+        ),
+        linux_case("Linux: stretch ACKs", 40, 28, [(5, 1, False), *[(5, 0, True)] * 12]),
+        linux_case("Linux: at random, to a half", 60, 30, random(51)),
+        linux_case("Linux: at random, to seven tenths", 61, 42, random(52)),
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cases_counted
+import cases_hystart
 import cases_queues
 import cases_timers
 import cases_windows
@@ -34,7 +35,11 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         REAL,
         lambda: [*cases_windows.cubic(), *cases_counted.cubic()],
     ),
-    "hystart": ("controller", REAL, cases_windows.hystart),
+    "hystart": (
+        "controller",
+        REAL,
+        lambda: [*cases_windows.hystart(), *cases_hystart.hystart_classic()],
+    ),
     "rto": (
         "rto",
         {

@@ -90,3 +90,26 @@ class Prr:
     def sent(self, size: int) -> None:
         """Data was sent, new or again."""
         self.prr_out += size
+
+
+@dataclass
+class PrrLinux(Prr):
+    """RFC 9937 § 6 as Linux 6.18 has it (`tcp_cwnd_reduction`): whole segments, from the window.
+
+    A segment more than was delivered goes only where an ACK is safe.
+    """
+
+    def answer(self, delivered_data: int, pipe: int, *, safe: bool) -> int:
+        """`sndcnt` after an ACK of whole segments."""
+        self.prr_delivered += delivered_data
+        window, threshold, flight = (
+            size // self.mss for size in (self.recover_fs, self.ssthresh, pipe)
+        )
+        delivered, out = self.prr_delivered // self.mss, self.prr_out // self.mss
+        if flight > threshold:
+            sndcnt = -(-threshold * delivered // window) - out
+        else:
+            sndcnt = max(delivered - out, delivered_data // self.mss) + int(safe)
+            sndcnt = min(threshold - flight, sndcnt)
+        # The fast retransmit goes, whatever the sums say.
+        return max(sndcnt, 0 if out else 1) * self.mss

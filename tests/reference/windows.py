@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from exact import AmbiguousError, floor, less, real, seconds
+from hystart_classic import HyStartClassic
 
 INFINITY = Decimal("Infinity")
 
@@ -116,6 +117,8 @@ class Controller(ABC):
     first_slow_start: bool = True
     after_timeout: bool = False
     hystart: HyStart | None = field(init=False)
+    classic: HyStartClassic | None = field(init=False)
+    delivered: int = 0
 
     def __post_init__(self) -> None:
         self.cwnd = Decimal(self.initial_window)
@@ -123,6 +126,7 @@ class Controller(ABC):
             INFINITY if self.initial_ssthresh is None else Decimal(self.initial_ssthresh)
         )
         self.hystart = HyStart() if self.p["slow_start"] == "hystart++" else None
+        self.classic = HyStartClassic(self.mss) if self.p["slow_start"] == "hystart" else None
 
     def window(self) -> tuple[int, int | None]:
         """The window that a sender may use and the threshold, whole bytes."""
@@ -130,6 +134,7 @@ class Controller(ABC):
 
     def on(self, e: Event) -> None:
         """One event."""
+        self.delivered += e.acked
         match e.event:
             case "ack":
                 self.on_ack(e)
@@ -178,6 +183,10 @@ class Controller(ABC):
                 self.end_slow_start()
                 return e.acked
             growth = self.hystart.growth(e.acked, self.mss)
+        elif self.classic is not None and self.found(self.classic, e):
+            self.ssthresh = Decimal(floor(self.cwnd))
+            self.end_slow_start()
+            return e.acked
         elif self.p.get("increase") == "per-ack":
             # RFC 5681 § 3.1, the upper bound of eq. 2 as 4.4BSD has it: SMSS for each ACK, past the
             # threshold or not.
@@ -198,9 +207,22 @@ class Controller(ABC):
             self.end_slow_start()
         return growth - step
 
+    def found(self, hystart: HyStartClassic, e: Event) -> bool:
+        """Whether classic HyStart sees the end of slow start.
+
+        An ACK without a sample says nothing.
+        """
+        if e.rtt_ns is None:
+            return False
+        sent = self.delivered - e.acked + e.flight
+        window = e.flight // self.mss
+        return hystart.ack(
+            e.now_ns, self.delivered, sent, window=window, rtt=e.rtt_ns, srtt=e.srtt_ns
+        )
+
     def end_slow_start(self) -> None:
         """Congestion avoidance begins without a signal."""
-        self.hystart = None
+        self.hystart = self.classic = None
         self.first_slow_start = False
         self.after_timeout = False
 
@@ -229,7 +251,7 @@ class Controller(ABC):
 
     def after_signal(self) -> None:
         """No later slow start is the first, nor HyStart++'s (RFC 9406 § 4.3)."""
-        self.hystart = None
+        self.hystart = self.classic = None
         self.first_slow_start = False
 
     @abstractmethod
@@ -249,6 +271,8 @@ class Controller(ABC):
             self.reduce(e, "loss")
         self.cwnd = Decimal(self.mss)
         self.after_signal()
+        # Linux begins anew after a timeout (`cubictcp_state`).
+        self.classic = HyStartClassic(self.mss) if self.p["slow_start"] == "hystart" else None
         self.after_timeout = True
         self.on_restart()
 

@@ -76,12 +76,14 @@ fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
 }
 
 #[test]
-fn prr_is_that_of_rfc_6937() {
+fn prr_is_that_of_rfc_6937_and_that_of_linux() {
     let (_, cases) = cases(include_str!("../../../vectors/prr.json"));
     for case in cases {
         let p = &case["parameters"];
         let (ssthresh, mss) = (number(&p["ssthresh"]), number(&p["mss"]));
-        let mut prr = Prr::new(PrrRule::Rfc6937, number(&p["recover_fs"]), mss);
+        let linux = p["prr_rule"] == "linux";
+        let rule = if linux { PrrRule::Linux } else { PrrRule::Rfc6937 };
+        let mut prr = Prr::new(rule, number(&p["recover_fs"]), mss);
         for event in case["events"].as_array().unwrap() {
             if event["event"] == "sent" {
                 prr.on_sent(number(&event["bytes"]));
@@ -89,7 +91,8 @@ fn prr_is_that_of_rfc_6937() {
             }
             let sndcnt = number(&event["sndcnt"]);
             let (delivered, pipe) = (number(&event["delivered"]), number(&event["pipe"]));
-            prr.on_ack(PrrAck { delivered, pipe, safe: true }, ssthresh, mss);
+            let safe = event["safe"].as_bool().unwrap_or(true);
+            prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, mss);
             assert!(prr.allows(sndcnt), "{}: {event}", case["name"]);
             assert!(!prr.allows(sndcnt + 1), "{}: {event}", case["name"]);
         }

@@ -136,6 +136,6 @@ fn cubic_is_that_of_rfc_9438_and_each_reading_of_abe_what_it_says() {
 }
 
 #[test]
-fn hystart_is_that_of_rfc_9406() {
+fn hystart_is_that_of_rfc_9406_and_classic_hystart_linuxs() {
     replay(include_str!("../../../../vectors/hystart.json"), "");
 }

@@ -1,0 +1,120 @@
+"""Cases of classic HyStart before NewReno and CUBIC."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from cases_windows import CUBIC, MS, MSS, NEWRENO, Journey, case
+
+if TYPE_CHECKING:
+    from windows import Controller
+
+Rows = list[dict[str, Any]]
+
+
+def flow(j: Journey, acks: int, gap_ns: int, rtt_ns: int, **facts: Any) -> None:
+    """So many ACKs of a segment each, so far apart."""
+    for _ in range(acks):
+        j.now += gap_ns
+        j.put("ack", acked=MSS, rtt_ns=rtt_ns, srtt_ns=rtt_ns, **facts)
+
+
+def train(c: Controller) -> Rows:
+    """Rounds of 10, 20 and 40 segments, and a train of more than (40 + 1) / 2 ms in the third."""
+    j = Journey(c)
+    for segments in (10, 20, 40):
+        flow(j, segments, MS, 40 * MS)
+        j.now += 10 * MS
+    flow(j, 20, MS, 41 * MS)
+    return j.rows
+
+
+def torn(c: Controller) -> Rows:
+    """A gap of more than 2 ms, and the rest of the round is no train; one of 2 ms is."""
+    j = Journey(c)
+    flow(j, 10, MS, 40 * MS)
+    flow(j, 12, MS, 40 * MS)
+    flow(j, 1, 2 * MS + 1, 40 * MS)
+    flow(j, 30, 2 * MS + 1, 40 * MS)
+    flow(j, 40, 2 * MS, 43 * MS)
+    return j.rows
+
+
+def rises(least: int, below: int, at: int) -> Any:
+    """The least of nine samples must be more than the bound above the least of all."""
+
+    def rows(c: Controller) -> Rows:
+        j = Journey(c)
+        flow(j, 10, 3 * MS, least)
+        flow(j, 20, 3 * MS, below)
+        flow(j, 40, 3 * MS, at)
+        return j.rows
+
+    return rows
+
+
+def low(c: Controller) -> Rows:
+    """Below 16 segments neither test looks."""
+    j = Journey(c)
+    flow(j, 5, MS, 2 * MS, flight=15 * MSS)
+    flow(j, 30, MS, 20 * MS, flight=15 * MSS)
+    flow(j, 12, MS, 20 * MS, flight=16 * MSS)
+    return j.rows
+
+
+def again(c: Controller) -> Rows:
+    """A loss ends it, a timeout begins it anew, delays and all."""
+    j = Journey(c)
+    flow(j, 10, 3 * MS, 40 * MS)
+    j.signal("loss")
+    flow(j, 10, MS, 90 * MS)
+    j.signal("timeout")
+    flow(j, 30, 3 * MS, 90 * MS, phase="loss", flight=20 * MSS)
+    flow(j, 60, MS, 90 * MS, phase="loss", flight=20 * MSS)
+    return j.rows
+
+
+def noise(seed: int) -> Any:
+    """ACKs of one to four segments at odd times, some without a sample."""
+
+    def rows(c: Controller) -> Rows:
+        draw = Random(seed)
+        j = Journey(c)
+        level = 30 * MS + 7
+        for _ in range(300):
+            j.now += draw.choice([300_011, 900_017, 1_200_013, 2_100_003])
+            level += draw.randint(-40_009, 90_013)
+            rtt = None if draw.random() < 0.1 else level + draw.randint(0, 3 * MS)
+            j.put("ack", acked=draw.randint(1, 4) * MSS, flight=30 * MSS, rtt_ns=rtt, srtt_ns=level)
+        return j.rows
+
+    return rows
+
+
+def hystart_classic() -> list[dict[str, Any]]:
+    """Classic HyStart."""
+    table: list[tuple[str, Any]] = [
+        ("a train of half a round trip", train),
+        ("a train that is torn", torn),
+        ("the least rise, 4 ms", rises(16 * MS, 20 * MS, 20 * MS + 2)),
+        ("an eighth of the least delay", rises(80 * MS, 90 * MS, 90 * MS + 2)),
+        ("the largest rise, 16 ms", rises(200 * MS, 216 * MS, 216 * MS + 2)),
+        ("a window below 16 segments", low),
+        ("a loss ends it, a timeout begins it anew", again),
+        ("at random, seed 1", noise(1)),
+        ("at random, seed 2", noise(2)),
+    ]
+    return [
+        case(
+            f"{kind}: classic: {name}",
+            "Ha & Rhee 2008; Linux 6.18, tcp_cubic.c",
+            {**base, "slow_start": "hystart"},
+            rows,
+            segments=10,
+            ssthresh=None,
+            controller=kind,
+        )
+        for kind, base in (("newreno", NEWRENO), ("cubic", CUBIC))
+        for name, rows in table
+    ]
