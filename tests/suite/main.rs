@@ -9,6 +9,7 @@ mod datagrams;
 mod determinism;
 mod fuzz;
 mod goldens;
+mod kernel;
 mod links;
 mod random;
 mod workloads;

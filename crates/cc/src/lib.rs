@@ -11,6 +11,8 @@ mod decrease;
 mod hystart;
 mod hystart_classic;
 pub mod newreno;
+#[cfg(feature = "record")]
+pub mod record;
 mod registry;
 mod rto;
 mod slow_start;

@@ -21,6 +21,9 @@ pub enum AnyController {
     NewReno(NewReno),
     /// CUBIC, which has more to remember: the other need not be as large.
     Cubic(Box<Cubic>),
+    /// One of these, and what it was told.
+    #[cfg(feature = "record")]
+    Recorded(Box<crate::record::Recorded>),
 }
 
 impl ControllerParams {
@@ -50,6 +53,8 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.on_ack(path, ack),
             Self::Cubic(c) => c.on_ack(path, ack),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.on_ack(path, ack),
         }
     }
     #[inline]
@@ -57,6 +62,8 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.on_signal(path, signal),
             Self::Cubic(c) => c.on_signal(path, signal),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.on_signal(path, signal),
         }
     }
     #[inline]
@@ -64,6 +71,8 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.window(),
             Self::Cubic(c) => c.window(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.window(),
         }
     }
     #[inline]
@@ -71,6 +80,8 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.pacing(),
             Self::Cubic(c) => c.pacing(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.inner.pacing(),
         }
     }
 }

@@ -20,7 +20,7 @@ struct settings {
 	u32 hz;
 };
 
-const volatile struct settings settings SEC(".rodata.settings") = { .beta_ecn = 800000000, .hz = 1000 };
+SETTINGS settings SEC(".rodata.settings") = { .beta_ecn = 800000000, .hz = 1000 };
 
 /* One a controller, for whoever asks how it fares; the loader fills in the first part. */
 struct card {

@@ -5,7 +5,8 @@
  * Structures name only the members that are used. Their places are filled in when the object is loaded, from the types
  * of the kernel that runs (CO-RE), so one object is right for every version and no vmlinux.h is needed.
  */
-#pragma once
+#ifndef KERNEL_H
+#define KERNEL_H
 
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -106,6 +107,9 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
 	SEC("struct_ops/" #name) \
 	type BPF_PROG(name, args)
 
+/* What the loader writes before the object is loaded, and nobody after. */
+#define SETTINGS const volatile struct settings
+
 #define TABLE SEC(".struct_ops.link") struct tcp_congestion_ops
 
 static __always_inline void *private(struct sock *sk)
@@ -141,3 +145,5 @@ static __always_inline u32 jiffies(void)
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#endif

@@ -87,7 +87,6 @@ impl Loaded {
     /// # Errors
     /// Where the kernel refuses; the name may be taken.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
-        check_name(&plan.name)?;
         if machine::controllers()?.contains(&plan.name) {
             return Err(Error::NameTaken(plan.name.clone()));
         }
@@ -285,7 +284,11 @@ pub fn bpffs() -> Result<(), Error> {
     if mounted && device(BPFFS).is_some() { Ok(()) } else { Err(Error::NoBpffs(BPFFS.to_owned())) }
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+/// Whether a controller can have that name.
+///
+/// # Errors
+/// If not.
+pub fn check_name(name: &str) -> Result<(), Error> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let fits = !name.is_empty() && name.len() < NAME_BYTES;
     // `.` and `..` would be no file names.

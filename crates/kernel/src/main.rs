@@ -105,6 +105,7 @@ enum LossAfterEcn {
 
 impl What {
     fn plan(&self) -> Result<Plan, Error> {
+        load::check_name(self.name.as_deref().unwrap_or(self.controller.name()))?;
         let beta = self.beta_ecn.as_deref().unwrap_or(self.controller.beta_ecn());
         Ok(Plan {
             controller: self.controller,

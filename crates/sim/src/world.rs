@@ -374,6 +374,18 @@ impl World {
         self.now
     }
 
+    /// From now on the controllers of the flows that exist write down what they are told.
+    #[cfg(feature = "record")]
+    pub fn record_controllers(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.sender.record());
+    }
+
+    /// The controllers of the flows.
+    #[cfg(feature = "record")]
+    pub fn controllers(&self) -> impl Iterator<Item = &cwnd_cc::AnyController> {
+        self.flows.iter().map(|flow| flow.sender.controller())
+    }
+
     /// Closes the books.
     #[must_use]
     pub fn finish(mut self) -> Records {

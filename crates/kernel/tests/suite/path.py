@@ -70,14 +70,22 @@ def main() -> None:
     parser.add_argument("--rtt-ms", type=float, default=40)
     parser.add_argument("--mark-above", type=int, default=0, help="bytes in the queue, then CE")
     parser.add_argument("--drop-above", type=int, default=1 << 30, help="bytes in the queue")
-    parser.add_argument("--drop-marked", type=int, default=0, help="drop what comes so long after a mark")
-    parser.add_argument("--dead", type=float, default=0, help="seconds in the middle without a path")
-    parser.add_argument("--pause", type=float, default=0, help="seconds of silence of the sender in the middle")
+    parser.add_argument(
+        "--drop-marked", type=int, default=0, help="drop what comes so long after a mark"
+    )
+    parser.add_argument(
+        "--dead", type=float, default=0, help="seconds in the middle without a path"
+    )
+    parser.add_argument(
+        "--pause", type=float, default=0, help="seconds of silence of the sender in the middle"
+    )
     options = parser.parse_args()
     near = tun("near")
     far = tun("far")
     receiver = subprocess.Popen(
-        ["unshare", "-n", sys.executable, "-c", RECEIVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["unshare", "-n", sys.executable, "-c", RECEIVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     # unshare has to have made its namespace before the device can move there.
     own = os.stat("/proc/self/ns/net").st_ino
@@ -142,7 +150,12 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
                 drop_until = 0.0
                 continue
             # At most one a round trip, as an AQM that is in control of its queue would.
-            if options.mark_above and queued > options.mark_above and now > next_mark and packet[1] & 3 == ECT_0:
+            if (
+                options.mark_above
+                and queued > options.mark_above
+                and now > next_mark
+                and packet[1] & 3 == ECT_0
+            ):
                 packet = marked(packet)
                 marks += 1
                 next_mark = now + 2 * half

@@ -406,6 +406,12 @@ impl Sender {
     pub const fn controller(&self) -> &AnyController {
         &self.cc
     }
+
+    /// From now on its controller writes down what it is told.
+    #[cfg(feature = "record")]
+    pub fn record(&mut self) {
+        self.cc = self.cc.clone().recorded();
+    }
 }
 
 /// RFC 6298 § 5.7: after a lost SYN, data begins with a timeout of at least 3 s.

@@ -1,0 +1,68 @@
+//! A controller that writes down what it is told and what it answers, for comparisons with other implementations.
+
+use crate::controller::{AckSample, Controller, Path, Signal, Window};
+use crate::registry::AnyController;
+
+/// What a controller was told.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// New data was acknowledged.
+    Ack(AckSample),
+    /// Something rare happened.
+    Signal(Signal),
+}
+
+/// One call of a controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The facts at that moment.
+    pub path: Path,
+    /// What it was told.
+    pub told: Told,
+    /// The window it allowed then.
+    pub window: Window,
+}
+
+/// A controller with its record.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    pub(crate) inner: AnyController,
+    entries: Vec<Entry>,
+}
+
+impl AnyController {
+    /// The same controller, which writes down what it is told from now on.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        Self::Recorded(Box::new(Recorded { inner: self, entries: Vec::new() }))
+    }
+
+    /// What it wrote down; empty if it was not asked to.
+    #[must_use]
+    pub fn record(&self) -> &[Entry] {
+        match self {
+            Self::Recorded(recorded) => &recorded.entries,
+            Self::NewReno(_) | Self::Cubic(_) => &[],
+        }
+    }
+}
+
+impl Recorded {
+    fn write(&mut self, path: &Path, told: Told) {
+        self.entries.push(Entry { path: *path, told, window: self.inner.window() });
+    }
+}
+
+impl Controller for Recorded {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+        self.inner.on_ack(path, ack);
+        self.write(path, Told::Ack(*ack));
+    }
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        self.inner.on_signal(path, signal);
+        self.write(path, Told::Signal(signal));
+    }
+    fn window(&self) -> Window {
+        self.inner.window()
+    }
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * A controller of this folder as a program: events in, windows out, one line each. It is the same C that runs in the
+ * kernel, compiled for this machine: below are the parts of the kernel that it meets, as far as it sees them.
+ *
+ *   cc -DCONTROLLER=abe_cubic -I.. replay.c && ./a.out BETA_ECN ALWAYS DEEPEN < EVENTS
+ *
+ * The first line is `cwnd ssthresh`, each other
+ *   a|l|e|c|t|i time-µs state cwnd-limited una nxt pacing-rate acked rtt-µs
+ * for an ACK, a loss, an ECN-echo, a full queue of the sender's own, a timeout, idleness; windows, una, nxt and acked in segments, rtt −1 where there is none;
+ * a timeout has its number in a row for `acked`, idleness its µs for `rtt`.
+ */
+#define KERNEL_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef unsigned long u64;
+typedef int32_t s32;
+
+#define SEC(name)
+#define __uint(name, value) int name
+#define __type(name, value) value *name
+#define __sync_fetch_and_add(where, what) (*(where) += (what))
+#define OP(type, name, args...) static type name(args)
+#define SETTINGS static struct settings
+#define TABLE static struct tcp_congestion_ops
+
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum { CA_ACK_ECE = 4 };
+enum tcp_ca_event { CA_EVENT_TX_START };
+enum { SK_PACING_NONE };
+enum { BPF_MAP_TYPE_ARRAY = 2 };
+#define CA_PRIV_BYTES 104
+
+struct tcp_sock;
+
+/* One socket, in one piece. */
+struct sock {
+	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status, sk_gso_max_size;
+	u8 state;
+	u64 private[CA_PRIV_BYTES / 8];
+	struct tcp_sock *tp;
+};
+
+struct tcp_sock {
+	u32 snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_una, snd_nxt, lsndtime;
+	u64 tcp_mstamp;
+	bool limited;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+	u32 in_flight;
+};
+
+struct tcp_congestion_ops {
+	char name[16];
+	u32 flags;
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+/* The clock: microseconds, and ticks of a millisecond. Zero is "never" to a controller. */
+static u64 now = 1000000;
+#define HZ 1000
+
+static u32 jiffies(void)
+{
+	return now / (1000000 / HZ);
+}
+
+static void *private(struct sock *sk)
+{
+	return sk->private;
+}
+
+static struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return sk->tp;
+}
+
+static u8 ca_state(struct sock *sk)
+{
+	return sk->state;
+}
+
+static bool cwnd_limited(const struct tcp_sock *tp)
+{
+	return tp->limited;
+}
+
+static void *bpf_map_lookup_elem(void *map, const void *key);
+
+/* RFC 5681 § 3.1, slow start, each acknowledged segment counted; gives back what is left at the threshold. */
+static u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
+{
+	u32 room = tp->snd_ssthresh - tp->snd_cwnd;
+	u32 step = acked < room ? acked : room;
+
+	tp->snd_cwnd += step;
+	return acked - step;
+}
+
+/* One segment more after `w` acknowledged ones. A count that was kept for a larger number is worth one segment. */
+static void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
+{
+	if (tp->snd_cwnd_cnt >= w) {
+		tp->snd_cwnd_cnt = 0;
+		tp->snd_cwnd++;
+	}
+	tp->snd_cwnd_cnt += acked;
+	tp->snd_cwnd += tp->snd_cwnd_cnt / w;
+	tp->snd_cwnd_cnt %= w;
+}
+
+/* RFC 5681 eq. 4 with the window for FlightSize. */
+static u32 tcp_reno_ssthresh(struct sock *sk)
+{
+	u32 half = sk->tp->snd_cwnd / 2;
+
+	return half > 2 ? half : 2;
+}
+
+/* RFC 5681 § 3.1. */
+static void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = sk->tp;
+
+	(void)ack;
+	if (!cwnd_limited(tp))
+		return;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		acked = tcp_slow_start(tp, acked);
+	if (acked)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+}
+
+static u32 tcp_reno_undo_cwnd(struct sock *sk)
+{
+	return sk->tp->snd_cwnd;
+}
+
+#define TEXT(name) #name
+#define SOURCE(name) TEXT(name.bpf.c)
+#include SOURCE(CONTROLLER)
+
+static struct card card;
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	(void)map, (void)key;
+	return &card;
+}
+
+static struct tcp_sock tp;
+static struct sock sk = { .sk_gso_max_size = 65536, .tp = &tp };
+
+static void to(u8 state)
+{
+	CONTROLLER.set_state(&sk, state);
+	sk.state = state;
+}
+
+/* The kernel's PRR brings the window to the threshold in a round trip; here it is there at once. */
+static void enter(u8 state)
+{
+	to(state);
+	if (tp.snd_cwnd > tp.snd_ssthresh)
+		tp.snd_cwnd = tp.snd_ssthresh;
+}
+
+/* What the kernel does on entering CWR and Recovery. */
+static void reduce(u8 state)
+{
+	tp.snd_cwnd_cnt = 0;
+	tp.snd_ssthresh = CONTROLLER.ssthresh(&sk);
+	enter(state);
+}
+
+int main(int count, char **arguments)
+{
+	char event;
+	u64 time;
+	unsigned int initial, state, limited, una, nxt;
+	unsigned long rate;
+	long acked, rtt;
+
+	if (count != 4 || scanf("%u %u", &tp.snd_cwnd, &tp.snd_ssthresh) != 2)
+		return 2;
+	settings.beta_ecn = strtoul(arguments[1], NULL, 10);
+	settings.always = strtoul(arguments[2], NULL, 10);
+	settings.deepen = strtoul(arguments[3], NULL, 10);
+	settings.hz = HZ;
+	initial = tp.snd_cwnd;
+	tp.tcp_mstamp = now;
+	CONTROLLER.init(&sk);
+	while (scanf(" %c %lu %u %u %u %u %lu %ld %ld", &event, &time, &state, &limited, &una, &nxt,
+		     &rate, &acked, &rtt) == 9) {
+		now = 1000000 + time;
+		tp.tcp_mstamp = now;
+		tp.limited = limited;
+		tp.snd_una = una;
+		tp.snd_nxt = nxt;
+		sk.sk_pacing_rate = rate;
+		if (event == 'a') {
+			struct ack_sample sample = { .pkts_acked = acked, .rtt_us = rtt };
+
+			/* The kernel says so when it goes back to normal, and to every controller. */
+			if (state == TCP_CA_Open && sk.state != TCP_CA_Open)
+				to(TCP_CA_Open);
+			CONTROLLER.in_ack_event(&sk, 0);
+			if (CONTROLLER.pkts_acked)
+				CONTROLLER.pkts_acked(&sk, &sample);
+			/* While the window is being reduced it does not grow. */
+			if (sk.state == TCP_CA_Open || sk.state == TCP_CA_Loss)
+				CONTROLLER.cong_avoid(&sk, una, acked);
+		} else if (event == 'e') {
+			CONTROLLER.in_ack_event(&sk, CA_ACK_ECE);
+			reduce(TCP_CA_CWR);
+		} else if (event == 'c') {
+			reduce(TCP_CA_CWR);
+		} else if (event == 'l') {
+			if (sk.state == TCP_CA_CWR && state == TCP_CA_CWR)
+				enter(TCP_CA_Recovery);
+			else
+				reduce(TCP_CA_Recovery);
+		} else if (event == 't') {
+			if (acked == 1)
+				reduce(TCP_CA_Loss);
+			else
+				to(TCP_CA_Loss);
+			tp.snd_cwnd = 1;
+			tp.snd_cwnd_cnt = 0;
+		} else if (event == 'i') {
+			/* RFC 5681 § 4.1. */
+			if (tp.snd_cwnd > initial)
+				tp.snd_cwnd = initial;
+			tp.lsndtime = jiffies() - rtt / (1000000 / HZ);
+			if (CONTROLLER.cwnd_event)
+				CONTROLLER.cwnd_event(&sk, CA_EVENT_TX_START);
+		}
+		printf("%u %u\n", tp.snd_cwnd, tp.snd_ssthresh);
+	}
+	/* The counters, last. */
+	printf("ecn %lu loss %lu timeout %lu local %lu loss_after_ecn %lu ecn_in_slow_start %lu\n", card.ecn, card.loss,
+	       card.timeout, card.local, card.loss_after_ecn, card.ecn_in_slow_start);
+	return 0;
+}

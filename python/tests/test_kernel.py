@@ -1,0 +1,70 @@
+"""`cwnd kernel` hands over to `cwnd-kernel`; that itself is tested in crates/kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cwnd.cli import kernel
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+BUILT = shutil.which("cwnd-kernel", path=str(Path(kernel.sys.executable).parent))
+
+
+@pytest.fixture
+def fake(cli: Cli) -> dict[str, str]:
+    """A program of that name that prints its arguments and returns 7; used where none is built."""
+    program = cli.directory / "bin" / "cwnd-kernel"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 7\n")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.skipif(BUILT is not None, reason="cwnd-kernel is built, so no other is looked for")
+def test_what_is_asked_for_reaches_the_program_and_its_exit_code_comes_back(cli: Cli, fake):
+    answer = cli(
+        *("kernel", "load", "abe_cubic", "--beta-ecn", "0.85", "--mode", "always"),
+        *("--name", "abe", "--pin"),
+        env=fake,
+    )
+    assert answer.code == 7
+    options = "--mode always --loss-after-ecn once --name abe --beta-ecn 0.85 --pin"
+    assert answer.out.split() == ["load", "abe_cubic", *options.split()]
+    assert cli("kernel", "unload", "abe", env=fake).out.split() == ["unload", "abe"]
+    assert cli("kernel", "status", "--json", env=fake).out.split() == ["status", "--json"]
+
+
+@pytest.mark.skipif(BUILT is not None, reason="cwnd-kernel is built")
+def test_without_the_program_it_is_said_how_to_get_it(cli: Cli):
+    answer = cli("kernel", "status")
+    assert answer.code == 3
+    assert "make kernel" in answer.err
+
+
+def test_a_controller_that_there_is_not_is_a_usage_error(cli: Cli):
+    answer = cli("kernel", "load", "abe_bbr")
+    assert answer.code == 2
+    assert "abe_cubic" in answer.err
+
+
+@pytest.mark.skipif(BUILT is None, reason="cwnd-kernel is not built (make kernel)")
+def test_a_factor_that_is_none_is_a_usage_error(cli: Cli):
+    answer = cli("kernel", "load", "abe_reno", "--beta-ecn", "1.5")
+    assert answer.code == 2
+    assert "between 0 and 1" in answer.err
+
+
+@pytest.mark.skipif(BUILT is None, reason="cwnd-kernel is not built (make kernel)")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+def test_status_tells_programs_what_is_loaded(cli: Cli):
+    answer = cli("kernel", "status", "--json")
+    assert answer.code == 0
+    assert isinstance(json.loads(answer.out), list)
