@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 RECEIVE = """
 import socket, sys, threading
@@ -88,8 +89,8 @@ def main() -> None:
         stdout=subprocess.PIPE,
     )
     # unshare has to have made its namespace before the device can move there.
-    own = os.stat("/proc/self/ns/net").st_ino
-    while os.stat(f"/proc/{receiver.pid}/ns/net").st_ino == own:
+    own = Path("/proc/self/ns/net").stat().st_ino
+    while Path(f"/proc/{receiver.pid}/ns/net").stat().st_ino == own:
         time.sleep(0.005)
     ip("link set far netns", str(receiver.pid))
     ip("addr add 10.77.0.1/24 dev near")
@@ -97,8 +98,7 @@ def main() -> None:
     inside = ["nsenter", "-n", "-t", str(receiver.pid)]
     ip("addr add 10.77.0.2/24 dev far", inside=inside)
     ip("link set far mtu 1500 txqueuelen 10000 up", inside=inside)
-    with open("/proc/sys/net/ipv4/tcp_ecn", "w") as file:
-        file.write("1" if options.mark_above else "0")
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text("1" if options.mark_above else "0")
     receiver.stdin.write(b"go\n")
     receiver.stdin.flush()
     receiver.stdout.readline()
@@ -144,8 +144,9 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
         now = time.monotonic()
         dead = options.dead and 0 <= now - begin - options.seconds / 2 < options.dead
         for packet in packets(near):
+            kept = packet
             size = len(packet)
-            if dead or queued + size > options.drop_above or now < drop_until and size > 1000:
+            if dead or queued + size > options.drop_above or (now < drop_until and size > 1000):
                 drops += 1
                 drop_until = 0.0
                 continue
@@ -156,12 +157,12 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
                 and now > next_mark
                 and packet[1] & 3 == ECT_0
             ):
-                packet = marked(packet)
+                kept = marked(packet)
                 marks += 1
                 next_mark = now + 2 * half
                 if options.drop_marked and marks % options.drop_marked == 0:
                     drop_until = now + half
-            queue.append((now, packet))
+            queue.append((now, kept))
             queued += size
         back.extend((now + half, packet) for packet in packets(far) if not dead)
         while queue and max(free, queue[0][0]) <= now:
