@@ -208,8 +208,8 @@ const PATHS: [(&str, &str, &str, &str); 8] = [
     (r#"{ kind = "fifo", limit = "60 packets" }"#, "60 ms", "", ""),
     (CODEL, "40 ms", "loss = 0.002", ""),
     (CODEL, "40 ms", "loss = 0.03", ""),
-    (CODEL, "40 ms", "loss = 0.15", ""),
     (CODEL, "100 ms", r#"jitter = "1 ms""#, ""),
+    (CODEL, "40 ms", "loss = 0.15", ""),
     (CODEL, "60 ms", "", TRANSFERS),
 ];
 /// Whole segments, and pauses longer than the timeout.
@@ -233,16 +233,17 @@ fn assert_same_on(
         }
     }
     eprintln!("{controller} with {beta_ecn}: {all:?}");
-    assert!(all.acks > 100_000 && all.ecn > 50 && all.losses > 50 && all.timeouts > 5, "{all:?}");
+    assert!(all.acks > 100_000 && all.ecn > 50 && all.losses > 50 && all.timeouts > 0, "{all:?}");
     all
 }
 
 #[test]
 fn abe_reno_of_the_kernel_is_newreno_of_the_simulator() {
     for beta_ecn in [0.5, 0.8] {
-        // Departs from the kernel: what congestion avoidance had counted towards the next segment is forgotten when a slow
-        // start ends, so after silence the two are a part of a segment apart.
-        assert_same_on(&PATHS[..7], "abe_reno", beta_ecn, reno);
+        // Where the two are apart by design: an ACK for several windows, which the smallest windows after timeouts see, adds
+        // one segment (RFC 3465 § 2.1), in the kernel several; and what was counted towards the next segment is forgotten
+        // when a slow start ends, so after silence they are a part of a segment apart.
+        assert_same_on(&PATHS[..6], "abe_reno", beta_ecn, reno);
     }
 }
 
@@ -250,7 +251,7 @@ fn abe_reno_of_the_kernel_is_newreno_of_the_simulator() {
 fn abe_cubic_of_the_kernel_is_cubic_of_the_simulator() {
     for beta_ecn in [717.0 / 1024.0, 0.85] {
         let seen = assert_same_on(&PATHS, "abe_cubic", beta_ecn, cubic);
-        assert!(seen.idle > 5 && seen.hystart > 5, "{seen:?}");
+        assert!(seen.timeouts > 50 && seen.idle > 5 && seen.hystart > 5, "{seen:?}");
     }
 }
 
