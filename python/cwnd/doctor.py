@@ -172,8 +172,13 @@ def _btf() -> Check:
     return _check("BTF", "kernel", str(file) if file.exists() else None, f"no {file}", fix)
 
 
-def _clang() -> Check:
-    return _tool("clang", "kernel", "--version", "apt install clang")
+def _kernel_program() -> Check:
+    # It holds the compiled controllers, so clang is not needed.
+    from cwnd.cli.kernel import program
+
+    path = program()
+    fix = "build it with `make kernel`, after `apt install libelf-dev zlib1g-dev`"
+    return _check("cwnd-kernel", "kernel", str(path) if path else None, "not found", fix)
 
 
 def _tshark() -> Check:
@@ -195,7 +200,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
     _congestion_controls,
     _bpf,
     _btf,
-    _clang,
+    _kernel_program,
     _tshark,
 )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_doctor_lists_what_there_is_and_how_to_get_the_rest(cli: Cli):
     answer = cli("doctor")
     assert answer.code == 0, answer.err
-    for name in ("Python", "Rust extension", "TUN", "BTF", "clang", "tshark"):
+    for name in ("Python", "Rust extension", "TUN", "BTF", "cwnd-kernel", "tshark"):
         assert name in answer.out
     assert "simulator: ready" in answer.out
 
@@ -39,11 +39,11 @@ def test_what_is_required_and_lacking_returns_3(cli: Cli):
 
 
 def test_a_tool_that_does_not_work_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    tool = tmp_path / "clang"
+    tool = tmp_path / "tshark"
     tool.write_text("#!/bin/sh\nexit 1\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    (check,) = [each for each in doctor.examine() if each.name == "clang"]
+    (check,) = [each for each in doctor.examine() if each.name == "tshark"]
     assert check.status == "missing"
     assert "does not work" in check.found
 

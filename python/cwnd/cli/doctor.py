@@ -41,7 +41,7 @@ def doctor(
     else:
         output.show(_table(checks))
         for purpose, fine in able.items():
-            used = purpose in ("simulator", "capture")
+            used = purpose in ("simulator", "kernel", "capture")
             later = "" if used else " (this version of cwnd does not use it yet)"
             output.line(f"{purpose}: {'ready' if fine else 'lacks something'}{later}")
     needed = ["simulator", *require]
