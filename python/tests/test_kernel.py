@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,33 +19,38 @@ if TYPE_CHECKING:
 BUILT = shutil.which("cwnd-kernel", path=str(Path(kernel.sys.executable).parent))
 
 
-@pytest.fixture
-def fake(cli: Cli) -> dict[str, str]:
-    """A program of that name that prints its arguments and returns 7; used where none is built."""
+#: Starts the command line as if its interpreter were elsewhere, no such program beside it.
+ELSEWHERE = (
+    sys.executable,
+    "-c",
+    "import sys; sys.executable = '/nowhere/python'; del sys.argv[0];"
+    " from cwnd.__main__ import main; main()",
+)
+
+
+def test_what_is_asked_for_reaches_the_program_and_its_exit_code_comes_back(cli: Cli):
     program = cli.directory / "bin" / "cwnd-kernel"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 7\n")
     program.chmod(0o755)
-    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
-
-
-@pytest.mark.skipif(BUILT is not None, reason="cwnd-kernel is built, so no other is looked for")
-def test_what_is_asked_for_reaches_the_program_and_its_exit_code_comes_back(cli: Cli, fake):
+    fake = {**os.environ, "PATH": f"{program.parent}:/usr/bin:/bin"}
     answer = cli(
         *("kernel", "load", "abe_cubic", "--beta-ecn", "0.85", "--mode", "always"),
         *("--name", "abe", "--pin"),
+        under=ELSEWHERE,
         env=fake,
     )
     assert answer.code == 7
     options = "--mode always --loss-after-ecn once --name abe --beta-ecn 0.85 --pin"
     assert answer.out.split() == ["load", "abe_cubic", *options.split()]
-    assert cli("kernel", "unload", "abe", env=fake).out.split() == ["unload", "abe"]
-    assert cli("kernel", "status", "--json", env=fake).out.split() == ["status", "--json"]
+    for arguments in (["unload", "abe"], ["status", "--json"]):
+        answer = cli("kernel", *arguments, under=ELSEWHERE, env=fake)
+        assert answer.out.split() == arguments
 
 
-@pytest.mark.skipif(BUILT is not None, reason="cwnd-kernel is built")
 def test_without_the_program_it_is_said_how_to_get_it(cli: Cli):
-    answer = cli("kernel", "status")
+    nowhere = {**os.environ, "PATH": str(cli.directory)}
+    answer = cli("kernel", "status", under=ELSEWHERE, env=nowhere)
     assert answer.code == 3
     assert "make kernel" in answer.err
 
