@@ -93,7 +93,9 @@ fn packet(bytes: &mut Bytes<'_>, number: u32) -> Vec<u8> {
 
 fn sum(bytes: &[u8]) -> u16 {
     let sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
-    ((sum & 0xffff) + (sum >> 16)) as u16
+    // What is carried may carry once more (RFC 1071 § 1).
+    let once = (sum & 0xffff) + (sum >> 16);
+    ((once & 0xffff) + (once >> 16)) as u16
 }
 
 /// The same packet but for a mark, which only who speaks ECN may get.
