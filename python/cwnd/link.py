@@ -46,8 +46,8 @@ _BDP_RTT = "100 ms"
 #: Where no round-trip time was given: a scenario wants some time between cause and effect, and this
 #: is less than the router itself takes.
 _LEAST_RTT = "1 us"
-#: Where the command finds the two ends of its link.
-_CALLER_END, _OWN_END = "CWND_LINK_CALLER", "CWND_LINK_ADDRESS"
+#: Where the command finds the two ends of its link; with a 6 at their end those of IPv6.
+_ENDS = ("CWND_LINK_CALLER", "CWND_LINK_ADDRESS")
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,14 @@ def run(
     *,
     user: str | None = None,
     pcap: Path | None = None,
+    dns: str | None = None,
     stdout: int | None = None,
     on_start: Any = None,
 ) -> Finished:
     """Runs a command behind a link and waits for its end; call it from the main thread.
 
-    `on_start` is called with the link before the command starts.
+    `dns` is the server that it asks for names in place of the system's. `on_start` is called with
+    the link before the command starts.
     """
     if not hasattr(_core, "Link"):
         raise MachineError("cwnd link needs Linux: it works with its network namespaces")
@@ -173,7 +175,7 @@ def run(
     text = scenario.to_toml()
     cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
     with _machine():
-        link = _core.Link(cell, pcap)
+        link = _core.Link(cell, pcap, dns)
     try:
         if on_start is not None:
             on_start(link)
@@ -189,6 +191,8 @@ def _machine() -> Iterator[None]:
     """Says what this machine or user lacks."""
     try:
         yield
+    except ValueError as error:
+        raise InputError(str(error)) from error
     except OSError as error:
         if error.filename is not None:
             raise InputError(explain(error)) from error
@@ -220,6 +224,16 @@ def _user(name: str | None) -> pwd.struct_passwd | None:
     return None
 
 
+def _environment(link: _core.Link) -> dict[str, str]:
+    """What the command is told of its link, besides what it would be told anyway."""
+    # Of a link around this one it would be wrong.
+    ends = {name: value for name, value in os.environ.items() if name.rstrip("6") not in _ENDS}
+    ends |= zip(_ENDS, link.addresses, strict=True)
+    if link.addresses6 is not None:
+        ends |= {f"{name}6": end for name, end in zip(_ENDS, link.addresses6, strict=True)}
+    return ends
+
+
 def _run_behind(
     link: _core.Link,
     command: list[str],
@@ -227,8 +241,7 @@ def _run_behind(
     ecn: bool | None,
     stdout: int | None,
 ) -> int:
-    caller, own = link.addresses
-    environment = {**os.environ, _CALLER_END: caller, _OWN_END: own}
+    environment = _environment(link)
     options: dict[str, Any] = {}
     if who is not None and (who.pw_uid != os.geteuid()):
         groups = os.getgrouplist(who.pw_name, who.pw_gid)

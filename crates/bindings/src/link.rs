@@ -1,8 +1,9 @@
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use cwnd_aqm::Reason;
-use cwnd_router::linux::{Addresses, time_of_day};
+use cwnd_router::linux::{system_servers, time_of_day};
 use cwnd_router::{Config, Direction, DirectionReport};
 use cwnd_trace::Histogram;
 use cwnd_units::Duration;
@@ -33,11 +34,17 @@ pub struct LinkReport {
 #[pymethods]
 impl Link {
     /// Makes the links `uplink` and `downlink` of a scenario real; their propagation is the round-trip time of its flow,
-    /// half of it each way.
+    /// half of it each way. Queries for names that go nowhere behind a link are passed on, or all of them to `dns`.
     #[new]
-    #[pyo3(signature = (cell, pcap=None))]
-    fn new(py: Python<'_>, cell: &Cell, pcap: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (cell, pcap=None, dns=None))]
+    fn new(
+        py: Python<'_>,
+        cell: &Cell,
+        pcap: Option<PathBuf>,
+        dns: Option<&str>,
+    ) -> PyResult<Self> {
         let config = config(cell)?;
+        let dns = dns.map(server).transpose()?;
         let (capture, file) = match pcap {
             None => (None, None),
             Some(path) => {
@@ -52,7 +59,11 @@ impl Link {
                 (Some(capture), Some(file))
             }
         };
-        let link = py.detach(|| cwnd_router::Link::new(config, file))?;
+        let link = py.detach(|| {
+            let mut link = cwnd_router::Link::new(config, file)?;
+            link.relay_names(&system_servers(), dns)?;
+            Ok::<_, std::io::Error>(link)
+        })?;
         Ok(Self { inner: Mutex::new(Some(link)), capture })
     }
 
@@ -66,12 +77,20 @@ impl Link {
         self.with(|link| Ok(link.leave()?))
     }
 
-    /// Its address at the caller's end, and the one behind it.
+    /// Its IPv4 address at the caller's end, and the one behind it.
     #[getter]
     fn addresses(&self) -> PyResult<(String, String)> {
         self.with(|link| {
-            let Addresses { caller, behind, .. } = link.addresses();
-            Ok((caller.to_string(), behind.to_string()))
+            let ends = link.ends();
+            Ok((ends.caller.to_string(), ends.behind.to_string()))
+        })
+    }
+
+    /// The same for IPv6; `None` where this machine has none.
+    #[getter]
+    fn addresses6(&self) -> PyResult<Option<(String, String)>> {
+        self.with(|link| {
+            Ok(link.ends6().map(|ends| (ends.caller.to_string(), ends.behind.to_string())))
         })
     }
 
@@ -79,6 +98,12 @@ impl Link {
     #[getter]
     fn confined(&self) -> PyResult<Option<String>> {
         self.with(|link| Ok(link.confined()))
+    }
+
+    /// Why it can't be reached over IPv6; `None` if it can.
+    #[getter]
+    fn confined6(&self) -> PyResult<Option<String>> {
+        self.with(|link| Ok(link.confined6()))
     }
 
     /// Whether the router has ended by itself: only an error does that.
@@ -108,6 +133,15 @@ impl Link {
 
 fn ended() -> PyErr {
     PyRuntimeError::new_err("the link has ended")
+}
+
+/// A server for names: an address, with a port if it has one of its own.
+fn server(text: &str) -> PyResult<SocketAddr> {
+    let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    address.or_else(|_| text.parse()).map_err(|_| {
+        let example = "as in 192.0.2.1, 127.0.0.1:5353 or [2001:db8::1]:53";
+        PyValueError::new_err(format!("{text} is no address of a server: {example}"))
+    })
 }
 
 fn config(cell: &Cell) -> PyResult<Config> {
@@ -218,3 +252,6 @@ fn micros(d: Duration) -> f64 {
 pub fn die_with_parent() -> PyResult<()> {
     Ok(cwnd_router::linux::die_with_parent()?)
 }
+
+/// RFC 1035 § 4.2.
+const DNS_PORT: u16 = 53;

@@ -2,6 +2,7 @@
 
 mod clock;
 mod link;
+mod names;
 mod namespace;
 mod nat;
 pub mod netlink;
@@ -9,10 +10,11 @@ mod run;
 mod tun;
 
 pub use clock::{monotonic, time_of_day};
-pub use link::{Addresses, Link};
+pub use link::{Addresses, Ends, Link};
+pub use names::{Names, system_servers};
 pub use namespace::Namespace;
 pub use nat::Nat;
-pub use netlink::{Interface, Netlink};
+pub use netlink::{Interface, Netlink, Route};
 pub use run::{Running, Stop, realtime, run, start};
 pub use tun::Tun;
 

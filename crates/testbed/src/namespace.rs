@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 
-use cwnd_router::linux::netlink::{ACK, CREATE, EXCL, Interface, Netlink, Request, push_attribute};
+use cwnd_router::linux::Route;
+use cwnd_router::linux::netlink::{Interface, Netlink, push_attribute};
 
 /// A way to an address.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +34,8 @@ pub fn add_route(netlink: &mut Netlink, interface: Interface, route: &RouteTo) -
     if let Some(ms) = route.rto_min_ms {
         push_attribute(&mut metrics, RTAX_RTO_MIN, &ms.to_ne_bytes());
     }
-    // struct rtmsg
-    let request = Request::new(RTM_NEWROUTE, ACK | CREATE | EXCL)
-        .put(&[AF_INET, HOST_BITS, 0, 0])
-        .put(&[RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST])
-        .number(0)
-        .attribute(RTA_DST, &route.destination.octets())
-        .attribute(RTA_OIF, &interface.0.to_ne_bytes())
-        .attribute(RTA_PREFSRC, &route.source.octets())
-        .attribute(RTA_METRICS | NESTED, &metrics);
-    netlink.request(&[request]).map(drop)
+    let way = Route::to_host(route.destination.into());
+    netlink.add_route(interface, &Route { source: Some(route.source.into()), metrics, ..way })
 }
 
 /// Reads a sysctl of the calling thread's namespace; `None` where the kernel has no such.
@@ -80,21 +73,8 @@ pub fn tcp_counters() -> Vec<(String, i64)> {
     found
 }
 
-// linux/rtnetlink.h, linux/netlink.h.
-const RTM_NEWROUTE: u16 = 24;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_PREFSRC: u16 = 7;
-const RTA_METRICS: u16 = 8;
-const NESTED: u16 = 1 << 15;
+// linux/rtnetlink.h.
 const RTAX_INITCWND: u16 = 11;
 const RTAX_FEATURES: u16 = 12;
 const RTAX_FEATURE_ECN: u32 = 1;
 const RTAX_RTO_MIN: u16 = 13;
-const RT_TABLE_MAIN: u8 = 254;
-const RTPROT_STATIC: u8 = 4;
-const RT_SCOPE_LINK: u8 = 253;
-const RTN_UNICAST: u8 = 1;
-const AF_INET: u8 = 2;
-/// Prefix of a single IPv4 address.
-const HOST_BITS: u8 = 32;

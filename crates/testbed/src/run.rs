@@ -254,7 +254,8 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
     for (g, group) in world.scenario.flows.iter().enumerate() {
         let kernels = kernels_endpoint();
         let endpoint = &group.endpoint;
-        netlink.add_address(own, side.address(g), side.address(g))?;
+        let address = side.address(g).into();
+        netlink.add_address(own, address, address)?;
         let route = RouteTo {
             destination: other.address(g),
             source: side.address(g),

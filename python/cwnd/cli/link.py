@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Interval of the time series that `--output` holds.
 _SAMPLE = "20 ms"
+#: An address that only a default route leads to (RFC 3849: of no network that there is).
+_ANYWHERE6 = "2001:db8::1"
 
 
 def link(
@@ -35,6 +38,7 @@ def link(
     uplink_loss: float | None = None,
     jitter: str = "0 ms",
     seed: int = 1,
+    dns: str | None = None,
     user: str | None = None,
     pcap: Path | None = None,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
@@ -47,8 +51,9 @@ def link(
     It runs as the user who called sudo; its exit code is that of cwnd link. What happened at the
     queue is printed to stderr when it ends. Needs root, and leaves nothing behind.
 
-    A local server is reached at the address in CWND_LINK_CALLER. What is beyond this machine is
-    reached where it forwards packets (net.ipv4.ip_forward) and nf_tables translates addresses.
+    A local server is reached at the address in CWND_LINK_CALLER, or CWND_LINK_CALLER6. What is
+    beyond this machine is reached where it forwards packets (net.ipv4.ip_forward,
+    net.ipv6.conf.all.forwarding) and nf_tables translates addresses.
 
     Args:
         command: The program, after "--", with its arguments.
@@ -70,6 +75,8 @@ def link(
         uplink_loss: The same for what COMMAND sends; as --loss if not given.
         jitter: Extra delay, uniform between zero and this; order is kept.
         seed: Of the random numbers of queues and losses.
+        dns: Server that COMMAND asks for names, as in 192.0.2.1 or 127.0.0.1:5353, as this machine
+            reaches it; those of /etc/resolv.conf if not given.
         user: Who COMMAND runs as, a name or number; who called sudo if not given.
         pcap: File for all packets, pcapng, with marks and drops as comments.
         output_dir: Directory for what happened: link.json, time series and tables as Parquet, a
@@ -102,6 +109,7 @@ def link(
         settings,
         user=user,
         pcap=pcap,
+        dns=dns,
         stdout=sys.stderr.fileno() if json else None,
         on_start=None if quiet or json else _say,
     )
@@ -133,12 +141,23 @@ def _say(link: Link) -> None:
     """What a user should know before the command starts."""
     if link.confined is not None:
         caller, _ = link.addresses
-        output.stderr().print(
-            f"[yellow]note[/]: COMMAND reaches this machine (at {caller}) and nothing beyond it: "
-            f"{link.confined}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        _note(f"COMMAND reaches this machine (at {caller}) and nothing beyond it: {link.confined}")
+    elif link.confined6 is not None and _has_way_out6():
+        _note(f"COMMAND reaches nothing beyond this machine over IPv6: {link.confined6}")
+
+
+def _note(text: str) -> None:
+    output.stderr().print(f"[yellow]note[/]: {text}", highlight=False, soft_wrap=True)
+
+
+def _has_way_out6() -> bool:
+    """Whether this machine itself has a route for IPv6; nothing is sent."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as tried:
+            tried.connect((_ANYWHERE6, 9))
+    except OSError:
+        return False
+    return True
 
 
 def _show(finished: Finished, place: Path | None) -> None:

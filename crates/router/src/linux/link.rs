@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr as InternetAddress};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::capture::Capture;
 use crate::config::Config;
+use crate::linux::names::Names;
 use crate::linux::namespace::Namespace;
 use crate::linux::nat::Nat;
-use crate::linux::netlink::Netlink;
+use crate::linux::netlink::{Netlink, Route};
 use crate::linux::run::{Running, start};
 use crate::linux::tun::Tun;
 use crate::report::Report;
@@ -24,16 +25,27 @@ pub struct Link {
     router: Running,
     addresses: Addresses,
     way_out: io::Result<Nat>,
+    /// Those of IPv6: its addresses, and the way out.
+    ipv6: io::Result<()>,
+    way_out6: io::Result<Nat>,
+    names: Option<Names>,
 }
 
-/// The two ends of a link. No other link of the same network namespace has these.
+/// The two ends of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends<A> {
+    /// At the caller's end.
+    pub caller: A,
+    /// Behind the link.
+    pub behind: A,
+}
+
+/// The addresses of a link. No other link of the same network namespace has these.
 #[derive(Debug)]
 pub struct Addresses {
-    /// At the caller's end.
-    pub caller: Ipv4Addr,
-    /// Behind the link.
-    pub behind: Ipv4Addr,
-    number: u32,
+    v4: Ends<Ipv4Addr>,
+    v6: Ends<Ipv6Addr>,
+    number: u16,
     /// Whoever holds this name in the network namespace has the number.
     _reserved: UnixListener,
 }
@@ -46,24 +58,53 @@ impl Link {
     pub fn new(config: Config, capture: Option<Capture>) -> io::Result<Self> {
         let caller = Namespace::current()?;
         let addresses = Addresses::reserve()?;
-        let Addresses { caller: here, behind: there, .. } = addresses;
+        let Addresses { v4, v6, number, .. } = addresses;
         let outer = Tun::open("cwnd%d")?;
-        outer.add_address(here, there)?;
+        outer.add_address(v4.caller, v4.behind)?;
         let behind = Namespace::fresh()?;
         let inner = behind.inside(|| {
             let mut control = Netlink::route()?;
             let loopback = control.interface("lo")?;
             control.bring_up(loopback, None, None)?;
-            let inner = Tun::open("cwnd%d")?;
-            inner.add_address(there, here)?;
-            inner.add_route((Ipv4Addr::UNSPECIFIED, 0), Some(here))?;
             // For links in this link. Where it can't be set, they say so.
             let _ = fs::write(FORWARDING, "1");
+            let _ = fs::write(FORWARDING6, "1");
+            let inner = Tun::open("cwnd%d")?;
+            inner.add_address(v4.behind, v4.caller)?;
+            inner.add_route(&Route { gateway: Some(v4.caller.into()), ..Route::to(ANY, 0) })?;
             Ok(inner)
         })?;
-        let way_out = open_way_out(&addresses);
+        let table = format!("cwnd_link_{number}");
+        let way_out = open_way_out(v4.behind.into(), &table);
+        let ipv6 = wants_ipv6()
+            .and_then(|()| outer.add_address(v6.caller, v6.behind))
+            .and_then(|()| behind.inside(|| inner.add_address(v6.behind, v6.caller)));
+        let way_out6 = match &ipv6 {
+            Ok(()) => open_way_out(v6.behind.into(), &table),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        if way_out6.is_ok() {
+            // Only then: a program that knows both families tries this one first (RFC 6724 § 6).
+            inner.add_route(&Route::to(ANY6, 0))?;
+        }
         let router = start(config, inner, outer, capture)?;
-        Ok(Self { caller, behind, router, addresses, way_out })
+        Ok(Self { caller, behind, router, addresses, way_out, ipv6, way_out6, names: None })
+    }
+
+    /// Queries for names that programs behind the link send to these servers go over it, and on from the caller's end: to the
+    /// same servers, as they are seen from there, or all of them to `to`. Without `to`, this is done for servers on a
+    /// loopback address: others can be reached, or not, like everything else.
+    ///
+    /// # Errors
+    /// If there are no sockets for it.
+    pub fn relay_names(
+        &mut self,
+        servers: &[IpAddr],
+        to: Option<InternetAddress>,
+    ) -> io::Result<()> {
+        let caller = self.addresses.v4.caller;
+        self.names = Names::relay(servers, to, (&self.behind, &self.caller), caller)?;
+        Ok(())
     }
 
     /// Moves the calling thread behind the link: what it starts is there, too.
@@ -84,14 +125,26 @@ impl Link {
 
     /// Its two ends.
     #[must_use]
-    pub const fn addresses(&self) -> &Addresses {
-        &self.addresses
+    pub const fn ends(&self) -> Ends<Ipv4Addr> {
+        self.addresses.v4
+    }
+
+    /// The same for IPv6; `None` where the caller's machine has none.
+    #[must_use]
+    pub fn ends6(&self) -> Option<Ends<Ipv6Addr>> {
+        self.ipv6.is_ok().then_some(self.addresses.v6)
     }
 
     /// Why what is beyond the caller's machine can't be reached; `None` if it can.
     #[must_use]
     pub fn confined(&self) -> Option<String> {
         self.way_out.as_ref().err().map(ToString::to_string)
+    }
+
+    /// Why it can't be reached over IPv6; `None` if it can.
+    #[must_use]
+    pub fn confined6(&self) -> Option<String> {
+        self.way_out6.as_ref().err().map(ToString::to_string)
     }
 
     /// Whether the router has ended by itself: only an error does that.
@@ -105,6 +158,7 @@ impl Link {
     /// # Errors
     /// What ended the router before, or those of the capture's output.
     pub fn finish(self) -> io::Result<Report> {
+        drop(self.names);
         self.router.stop()
     }
 }
@@ -113,24 +167,23 @@ impl Addresses {
     /// Takes two addresses that nothing in this network namespace has or routes to.
     fn reserve() -> io::Result<Self> {
         let taken = Netlink::route()?.taken()?;
-        let is_free = |block: u32| {
-            taken.iter().all(|&(address, prefix)| {
-                // A default route covers everything and means nothing.
-                let shift = 32 - u32::from(prefix).min(BLOCK_PREFIX);
-                prefix == 0 || address.to_bits() >> shift != block >> shift
-            })
-        };
+        let is_free = |block: (IpAddr, u8)| !taken.iter().any(|&other| overlap(other, block));
         for number in 0..BLOCKS {
-            let block = FIRST.to_bits() + number * 4;
-            if !is_free(block) {
+            let block = FIRST.to_bits() + u32::from(number) * 4;
+            let block6 = FIRST6.to_bits() + (u128::from(number) << (128 - BLOCK6_PREFIX));
+            if !is_free((Ipv4Addr::from_bits(block).into(), BLOCK_PREFIX))
+                || !is_free((Ipv6Addr::from_bits(block6).into(), BLOCK6_PREFIX))
+            {
                 continue;
             }
             let name = SocketAddr::from_abstract_name(format!("cwnd-link-{number}"))?;
             match UnixListener::bind_addr(&name) {
                 Ok(reserved) => {
+                    let [caller, behind] = [1, 2].map(|n| Ipv4Addr::from_bits(block + n));
+                    let [caller6, behind6] = [1, 2].map(|n| Ipv6Addr::from_bits(block6 + n));
                     return Ok(Self {
-                        caller: Ipv4Addr::from_bits(block + 1),
-                        behind: Ipv4Addr::from_bits(block + 2),
+                        v4: Ends { caller, behind },
+                        v6: Ends { caller: caller6, behind: behind6 },
                         number,
                         _reserved: reserved,
                     });
@@ -143,20 +196,61 @@ impl Addresses {
     }
 }
 
+/// Whether a prefix that is in use has addresses of a block. The widest ones are ways out, and mean no address: VPNs route
+/// the whole Internet in two halves.
+fn overlap(used: (IpAddr, u8), block: (IpAddr, u8)) -> bool {
+    let prefix = used.1.min(block.1);
+    match (used.0, block.0) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            prefix >= NARROW && a.to_bits() >> (32 - prefix) == b.to_bits() >> (32 - prefix)
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            prefix >= NARROW6 && a.to_bits() >> (128 - prefix) == b.to_bits() >> (128 - prefix)
+        }
+        _ => false,
+    }
+}
+
+/// Whether devices are to have IPv6 in the calling thread's network namespace.
+fn wants_ipv6() -> io::Result<()> {
+    let disabled = fs::read_to_string(DISABLED6)
+        .map_err(|_| io::Error::new(ErrorKind::Unsupported, "this machine has no IPv6"))?;
+    if disabled.trim() == "0" {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::Unsupported, "net.ipv6.conf.default.disable_ipv6 is 1"))
+}
+
 /// Lets packets from behind the link go on from the caller's network namespace.
-fn open_way_out(addresses: &Addresses) -> io::Result<Nat> {
-    if fs::read_to_string(FORWARDING)?.trim() != "1" {
-        let text = "net.ipv4.ip_forward is 0, and is left as it is; `sysctl -w net.ipv4.ip_forward=1` opens the way";
+fn open_way_out(behind: IpAddr, table: &str) -> io::Result<Nat> {
+    let (file, name) = match behind {
+        IpAddr::V4(_) => (FORWARDING, "net.ipv4.ip_forward"),
+        IpAddr::V6(_) => (FORWARDING6, "net.ipv6.conf.all.forwarding"),
+    };
+    if fs::read_to_string(file)?.trim() != "1" {
+        let text = format!("{name} is 0, and is left as it is; `sysctl -w {name}=1` opens the way");
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
-    Nat::hide(addresses.behind, &format!("cwnd_link_{}", addresses.number)).map_err(|error| {
+    Nat::hide(behind, table).map_err(|error| {
         io::Error::new(error.kind(), format!("nf_tables does not translate addresses: {error}"))
     })
 }
 
 /// Set aside for measurements of devices (RFC 2544 § C.2.2, RFC 6890): 198.18.0.0/15, in blocks of four.
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
-const BLOCKS: u32 = 1 << (30 - 15);
-const BLOCK_PREFIX: u32 = 30;
+const BLOCKS: u16 = 1 << (30 - 15);
+const BLOCK_PREFIX: u8 = 30;
+/// The same for IPv6 (RFC 5180 § 8, RFC 6890): 2001:2::/48, in blocks of 2⁶⁴.
+const FIRST6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0);
+const BLOCK6_PREFIX: u8 = 64;
+/// Shorter prefixes are ways out.
+const NARROW: u8 = 8;
+const NARROW6: u8 = 16;
+/// Prefixes of length zero: everything.
+const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 /// Whether the calling thread's network namespace forwards packets.
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
+const FORWARDING6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
+/// Whether new devices there have no IPv6.
+const DISABLED6: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";

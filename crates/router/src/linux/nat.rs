@@ -1,11 +1,11 @@
 //! Address translation, so that what comes from behind a link can be answered from beyond this machine (nf_tables).
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use rustix::net::netlink;
 
-use crate::linux::netlink::{ACK, CREATE, Netlink, Request, push_attribute};
+use crate::linux::netlink::{ACK, CREATE, NESTED, Netlink, Request, octets, push_attribute};
 
 /// A table of nf_tables that hides an address behind those of this machine. It belongs to its socket: the kernel removes it
 /// when that is closed, by whatever end of the process.
@@ -20,9 +20,13 @@ impl Nat {
     /// # Errors
     /// What the kernel says: it may lack nf_tables or translation (`EOPNOTSUPP`, `ENOENT`), or know no owners of tables
     /// (before Linux 5.12: `EOPNOTSUPP`).
-    pub fn hide(address: Ipv4Addr, table: &str) -> io::Result<Self> {
+    pub fn hide(address: IpAddr, table: &str) -> io::Result<Self> {
         let mut socket = Netlink::open(Some(netlink::NETFILTER))?;
         let table = terminated(table);
+        let family = if address.is_ipv4() { FAMILY_IPV4 } else { FAMILY_IPV6 };
+        let message = |kind: u16, flags: u16| {
+            Request::new(SUBSYSTEM << 8 | kind, flags).put(&generic_header(family, 0))
+        };
         let requests = [
             Request::new(BATCH_BEGIN, 0).put(&generic_header(0, SUBSYSTEM)),
             message(NEWTABLE, ACK | CREATE)
@@ -44,10 +48,6 @@ impl Nat {
     }
 }
 
-fn message(kind: u16, flags: u16) -> Request {
-    Request::new(SUBSYSTEM << 8 | kind, flags).put(&generic_header(FAMILY_IPV4, 0))
-}
-
 /// `struct nfgenmsg`: family, version, resource.
 const fn generic_header(family: u8, resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
@@ -62,19 +62,21 @@ fn hook() -> Vec<u8> {
     hook
 }
 
-/// `ip saddr ADDRESS masquerade`
-fn expressions(address: Ipv4Addr) -> Vec<u8> {
+/// `ip saddr ADDRESS masquerade`, or the same of `ip6`.
+fn expressions(address: IpAddr) -> Vec<u8> {
+    let source = if address.is_ipv4() { SOURCE_OFFSET } else { SOURCE_OFFSET_V6 };
+    let address = octets(address);
     let mut load = Vec::new();
     for (kind, value) in [
         (PAYLOAD_INTO, REGISTER_1),
         (PAYLOAD_BASE, NETWORK_HEADER),
-        (PAYLOAD_OFFSET, SOURCE_OFFSET),
-        (PAYLOAD_LENGTH, ADDRESS_LENGTH),
+        (PAYLOAD_OFFSET, source),
+        (PAYLOAD_LENGTH, address.len() as u32),
     ] {
         push_attribute(&mut load, kind, &value.to_be_bytes());
     }
     let mut value = Vec::new();
-    push_attribute(&mut value, DATA_VALUE, &address.octets());
+    push_attribute(&mut value, DATA_VALUE, &address);
     let mut compare = Vec::new();
     push_attribute(&mut compare, COMPARE_FROM, &REGISTER_1.to_be_bytes());
     push_attribute(&mut compare, COMPARE_HOW, &EQUAL.to_be_bytes());
@@ -104,8 +106,8 @@ const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const SUBSYSTEM: u16 = 10;
 const FAMILY_IPV4: u8 = 2;
+const FAMILY_IPV6: u8 = 10;
 const APPEND: u16 = 0x800;
-const NESTED: u16 = 0x8000;
 /// linux/netfilter/nf_tables.h
 const NEWTABLE: u16 = 0;
 const NEWCHAIN: u16 = 3;
@@ -135,9 +137,9 @@ const PAYLOAD_OFFSET: u16 = 3;
 const PAYLOAD_LENGTH: u16 = 4;
 const REGISTER_1: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
-/// The source address in an IPv4 header, in bytes.
+/// Where the source address is in an IPv4 header (RFC 791 § 3.1) and an IPv6 header (RFC 8200 § 3), in bytes.
 const SOURCE_OFFSET: u32 = 12;
-const ADDRESS_LENGTH: u32 = 4;
+const SOURCE_OFFSET_V6: u32 = 8;
 const COMPARE_FROM: u16 = 1;
 const COMPARE_HOW: u16 = 2;
 const COMPARE_WITH: u16 = 3;

@@ -1,7 +1,7 @@
 //! Requests to the kernel about interfaces, addresses and routes (rtnetlink(7)), without tools and without their text.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::net::{
@@ -109,46 +109,76 @@ impl Netlink {
         self.request(&[request]).map(drop)
     }
 
-    /// Gives an interface an address, with the peer's at its other end.
+    /// Makes an interface one that knows no groups, so that the kernel joins none through it, with this MTU.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn without_groups(&mut self, interface: Interface, mtu: u32) -> io::Result<()> {
+        let request = Request::new(RTM_NEWLINK, ACK).put(&[0; 4]).number(interface.0);
+        let request = request.number(0).number(IFF_MULTICAST);
+        self.request(&[request.attribute(IFLA_MTU, &mtu.to_ne_bytes())]).map(drop)
+    }
+
+    /// Gives an interface an address, with the peer's at its other end, of the same family.
     ///
     /// # Errors
     /// What the kernel says.
     pub fn add_address(
         &mut self,
         interface: Interface,
-        own: Ipv4Addr,
-        peer: Ipv4Addr,
+        own: IpAddr,
+        peer: IpAddr,
     ) -> io::Result<()> {
+        // Nobody else is there who might have the address (RFC 4862 § 5.4).
+        let flags = if own.is_ipv6() { IFA_F_NODAD } else { 0 };
         let request = Request::new(RTM_NEWADDR, ACK | CREATE | EXCL)
-            .put(&[AF_INET, 32, 0, 0])
+            .put(&[family(own), whole(own), flags, 0])
             .number(interface.0)
-            .attribute(IFA_LOCAL, &own.octets())
-            .attribute(IFA_ADDRESS, &peer.octets());
+            .attribute(IFA_LOCAL, &octets(own))
+            .attribute(IFA_ADDRESS, &octets(peer));
         self.request(&[request]).map(drop)
     }
 
-    /// Routes a prefix through an interface; by way of a gateway if there is one.
+    /// Adds a route.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn add_route(
-        &mut self,
-        interface: Interface,
-        (to, prefix): (Ipv4Addr, u8),
-        gateway: Option<Ipv4Addr>,
-    ) -> io::Result<()> {
-        let scope = if gateway.is_some() { SCOPE_UNIVERSE } else { SCOPE_LINK };
+    pub fn add_route(&mut self, interface: Interface, route: &Route) -> io::Result<()> {
+        let (to, prefix) = route.to;
+        let scope = if route.gateway.is_some() { SCOPE_UNIVERSE } else { SCOPE_LINK };
         let mut request = Request::new(RTM_NEWROUTE, ACK | CREATE | EXCL)
-            .put(&[AF_INET, prefix, 0, 0, TABLE_MAIN, PROTOCOL_BOOT, scope, UNICAST])
+            .put(&[family(to), prefix, 0, 0, TABLE_MAIN, PROTOCOL_BOOT, scope, UNICAST])
             .number(0)
             .attribute(RTA_OIF, &interface.0.to_ne_bytes());
-        if prefix > 0 {
-            request = request.attribute(RTA_DST, &to.octets());
+        for (kind, address) in [
+            (RTA_DST, (prefix > 0).then_some(to)),
+            (RTA_GATEWAY, route.gateway),
+            (RTA_PREFSRC, route.source),
+        ] {
+            if let Some(address) = address {
+                request = request.attribute(kind, &octets(address));
+            }
         }
-        if let Some(gateway) = gateway {
-            request = request.attribute(RTA_GATEWAY, &gateway.octets());
+        if !route.metrics.is_empty() {
+            request = request.attribute(RTA_METRICS | NESTED, &route.metrics);
         }
         self.request(&[request]).map(drop)
+    }
+
+    /// Whether the kernel takes packets for an address; one that was just added it may not take yet.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn takes(&mut self, address: IpAddr) -> io::Result<bool> {
+        let request = Request::new(RTM_GETROUTE, ACK)
+            .put(&[family(address), whole(address), 0, 0])
+            .put(&[0; 8])
+            .attribute(RTA_DST, &octets(address));
+        match self.request(&[request]) {
+            Ok(found) => Ok(found.iter().any(|(_, body)| body.get(ROUTE_TYPE) == Some(&LOCAL))),
+            Err(error) if error.kind() == io::ErrorKind::NetworkUnreachable => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Packets that an interface dropped instead of sending them.
@@ -167,28 +197,84 @@ impl Netlink {
             .ok_or_else(|| io::Error::other("the kernel has no statistics of the interface"))
     }
 
-    /// IPv4 addresses in use, each with its prefix length, and where routes lead.
+    /// Addresses in use, of both families, each with its prefix length, and where routes lead.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn taken(&mut self) -> io::Result<Vec<(Ipv4Addr, u8)>> {
-        let addresses = Request::new(RTM_GETADDR, DUMP).put(&[AF_INET, 0, 0, 0]).number(0);
-        let routes = Request::new(RTM_GETROUTE, DUMP).put(&[AF_INET, 0, 0, 0]).put(&[0; 8]);
+    pub fn taken(&mut self) -> io::Result<Vec<(IpAddr, u8)>> {
         let mut taken = Vec::new();
         // The kernel dumps one thing at a time.
-        for (request, header, kind) in
-            [(addresses, ADDRESS_HEADER, IFA_ADDRESS), (routes, ROUTE_HEADER, RTA_DST)]
-        {
-            for (_, body) in self.request(&[request])? {
-                let prefix = body.get(1).copied().unwrap_or(32);
-                let found = body.get(header..).and_then(|rest| attribute(rest, kind));
-                if let Some(octets) = found.and_then(<[u8]>::first_chunk::<4>) {
-                    taken.push((Ipv4Addr::from(*octets), prefix));
+        for family in [AF_INET, AF_INET6] {
+            let addresses = Request::new(RTM_GETADDR, DUMP).put(&[family, 0, 0, 0]).number(0);
+            let routes = Request::new(RTM_GETROUTE, DUMP).put(&[family, 0, 0, 0]).put(&[0; 8]);
+            for (request, header, kind) in
+                [(addresses, ADDRESS_HEADER, IFA_ADDRESS), (routes, ROUTE_HEADER, RTA_DST)]
+            {
+                for (_, body) in self.request(&[request])? {
+                    // A kernel without IPv6 answers for all families that it has.
+                    let Some(&[of, prefix]) = body.first_chunk::<2>() else { continue };
+                    let found = body.get(header..).and_then(|rest| attribute(rest, kind));
+                    if of == family
+                        && let Some(address) = found.and_then(address)
+                    {
+                        taken.push((address, prefix));
+                    }
                 }
             }
         }
         Ok(taken)
     }
+}
+
+/// A route to a prefix.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// First address and length of the prefix.
+    pub to: (IpAddr, u8),
+    /// Who takes the packets at the other end, where it is not whom they are for.
+    pub gateway: Option<IpAddr>,
+    /// The address that packets carry, where it is not the interface's.
+    pub source: Option<IpAddr>,
+    /// What connections are to know of the way: `RTAX_…` attributes.
+    pub metrics: Vec<u8>,
+}
+
+impl Route {
+    /// A route without anything special.
+    #[must_use]
+    pub const fn to(address: IpAddr, prefix: u8) -> Self {
+        Self { to: (address, prefix), gateway: None, source: None, metrics: Vec::new() }
+    }
+
+    /// A route to one address.
+    #[must_use]
+    pub const fn to_host(address: IpAddr) -> Self {
+        Self::to(address, whole(address))
+    }
+}
+
+/// Length of the prefix that is one address.
+const fn whole(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+const fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { AF_INET } else { AF_INET6 }
+}
+
+/// An address as the kernel takes it.
+pub fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    if let Ok(octets) = <[u8; 4]>::try_from(octets) {
+        return Some(octets.into());
+    }
+    <[u8; 16]>::try_from(octets).ok().map(IpAddr::from)
 }
 
 /// A request on its way.
@@ -287,6 +373,8 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 /// The upper bits of an attribute's type are flags.
 const ATTRIBUTE_KIND: u16 = 0x3fff;
+/// The attribute holds attributes.
+pub const NESTED: u16 = 0x8000;
 /// Sizes and alignment in bytes.
 const MESSAGE_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
@@ -303,19 +391,29 @@ const RTM_GETROUTE: u16 = 26;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
+const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
 const TABLE_MAIN: u8 = 254;
 const PROTOCOL_BOOT: u8 = 3;
 const SCOPE_UNIVERSE: u8 = 0;
 const SCOPE_LINK: u8 = 253;
 const UNICAST: u8 = 1;
+const LOCAL: u8 = 2;
+/// The type of a route in `struct rtmsg`.
+const ROUTE_TYPE: usize = 7;
 /// linux/if_link.h, linux/if_addr.h, net/if.h
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const IFF_UP: u32 = 1;
+const IFF_UP: u32 = 0x1;
+const IFF_MULTICAST: u32 = 0x1000;
+/// No other host is asked whether it has the address.
+const IFA_F_NODAD: u8 = 0x02;
+/// linux/socket.h
 const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
 /// `tx_dropped` among the numbers of `struct rtnl_link_stats64`.
 const TX_DROPPED: usize = 7;
 /// Bytes of `struct ifinfomsg`, `struct ifaddrmsg`, `struct rtmsg`.

@@ -1,7 +1,7 @@
 //! The engine in real time, between two devices.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -50,8 +50,16 @@ impl Stop {
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
     }
 
-    fn asked(&self) -> bool {
+    /// Whether somebody has asked.
+    pub(crate) fn asked(&self) -> bool {
         self.0.asked.load(Ordering::Acquire)
+    }
+}
+
+/// Can be read once somebody has asked.
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.event.as_fd()
     }
 }
 
@@ -231,7 +239,7 @@ impl Shell<'_> {
         let mut watched = [
             PollFd::from_borrowed_fd(self.devices[0].as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.devices[1].as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(stop.0.event.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
         ];
         match poll(&mut watched, Some(&timeout)) {
             Ok(0) => {

@@ -1,13 +1,15 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-use crate::linux::netlink::{Interface, Netlink};
+use crate::linux::netlink::{Interface, Netlink, Route};
 
 /// A TUN device: what the kernel sends to it is read, what is written to it the kernel receives. It has no offloads, so
 /// that packets are no larger than its MTU. It is gone when it is dropped, or its process ends in whatever way.
@@ -37,11 +39,15 @@ impl Tun {
         )?)?;
         fcntl_setfl(device.as_fd(), fcntl_getfl(device.as_fd())? | OFlags::NONBLOCK)?;
         let name = device.name()?.name().to_string_lossy().into_owned();
-        // The kernel would greet routers and groups through it (RFC 4861 § 6.3.7, RFC 3810): packets that nobody asked for.
-        // Without IPv6 there is nothing to switch off.
-        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         let mut control = Netlink::route()?;
         let interface = control.interface(&name)?;
+        // The kernel would greet routers and groups through it (RFC 4861 § 6.3.7, RFC 3810): packets that nobody asked for.
+        // A machine that forwards packets has joined the group of routers already; it forgets this without a word on a
+        // device too narrow for IPv6 (RFC 8200 § 5).
+        control.without_groups(interface, TOO_NARROW)?;
+        control.without_groups(interface, MTU)?;
+        // Where there is no IPv6, there is nothing to switch off.
+        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         control.bring_up(interface, Some(MTU), Some(QUEUE_PACKETS))?;
         Ok(Self { device, name, interface, control: Mutex::new(control) })
     }
@@ -52,20 +58,39 @@ impl Tun {
         &self.name
     }
 
-    /// Gives the device an address, with the peer's at its other end.
+    /// Gives the device an address, with the peer's at its other end, of the same family; for a thread in the device's
+    /// network namespace.
     ///
     /// # Errors
-    /// What the kernel says.
-    pub fn add_address(&self, own: Ipv4Addr, peer: Ipv4Addr) -> io::Result<()> {
-        self.control().add_address(self.interface, own, peer)
+    /// What the kernel says; `NotFound` if it has no IPv6.
+    pub fn add_address(&self, own: impl Into<IpAddr>, peer: impl Into<IpAddr>) -> io::Result<()> {
+        let (own, peer) = (own.into(), peer.into());
+        let mut control = self.control();
+        if own.is_ipv4() {
+            return control.add_address(self.interface, own, peer);
+        }
+        // Without an address of the kernel's own, with which it would look for routers.
+        for (name, value) in [("addr_gen_mode", "1"), ("accept_ra", "0"), ("disable_ipv6", "0")] {
+            fs::write(format!("/proc/sys/net/ipv6/conf/{}/{name}", self.name), value)?;
+        }
+        control.add_address(self.interface, own, own)?;
+        control.add_route(self.interface, &Route::to_host(peer))?;
+        // The kernel makes addresses of IPv6 work when it finds the time.
+        for _ in 0..LOOKS {
+            if control.takes(own)? {
+                return Ok(());
+            }
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// Routes a prefix through the device; by way of a gateway if there is one.
+    /// Leads packets through the device.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn add_route(&self, to: (Ipv4Addr, u8), gateway: Option<Ipv4Addr>) -> io::Result<()> {
-        self.control().add_route(self.interface, to, gateway)
+    pub fn add_route(&self, route: &Route) -> io::Result<()> {
+        self.control().add_route(self.interface, route)
     }
 
     /// Packets that the device dropped because its queue was full: nobody read them in time.
@@ -87,8 +112,13 @@ impl AsFd for Tun {
     }
 }
 
+/// How often and for how long an address may take to work: 1 s at most.
+const LOOKS: u32 = 1000;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// That of Ethernet, in bytes.
 const MTU: u32 = 1500;
+/// Below the least MTU of IPv6, in bytes.
+const TOO_NARROW: u32 = 1279;
 /// The device's own queue: enough for what comes while the router looks elsewhere, so that no second bottleneck is here.
 /// 10000 packets of 1500 B are 120 ms at 1 Gbit/s.
 const QUEUE_PACKETS: u32 = 10_000;

@@ -1,0 +1,342 @@
+//! Names behind a link. A server on a loopback address (systemd-resolved, dnsmasq) is at another place there: nobody would
+//! answer. So somebody listens at that address behind the link and passes queries over it to the caller's end, where they go
+//! on to the server. What is in them is not looked at.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::thread::{self, JoinHandle};
+use std::time::Duration as Wall;
+
+use cwnd_units::{Duration, Time};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::linux::clock::monotonic;
+use crate::linux::namespace::Namespace;
+use crate::linux::netlink::Netlink;
+use crate::linux::run::Stop;
+
+/// Passes queries on until it is dropped.
+#[derive(Debug)]
+pub struct Names {
+    _behind: Relay,
+    _at_caller: Relay,
+}
+
+impl Names {
+    /// Passes on what is sent to `servers` in the namespace `behind` a link: by way of the address `caller` at its other
+    /// end to the same servers, those of them that are on a loopback address, or all to `to`. `None` if there are none.
+    ///
+    /// # Errors
+    /// If there are no sockets for it.
+    pub fn relay(
+        servers: &[IpAddr],
+        to: Option<SocketAddr>,
+        (behind, at_caller): (&Namespace, &Namespace),
+        caller: Ipv4Addr,
+    ) -> io::Result<Option<Self>> {
+        let is_ours = |server: &&IpAddr| to.is_some() || server.is_loopback();
+        let servers: Vec<IpAddr> = servers.iter().filter(is_ours).copied().collect();
+        if servers.is_empty() {
+            return Ok(None);
+        }
+        let at_caller = at_caller.inside(|| {
+            let door = |server: &IpAddr| {
+                let to = to.unwrap_or_else(|| SocketAddr::new(*server, PORT));
+                Door::open(SocketAddr::from((caller, 0)), Next { udp: to, tcp: to })
+            };
+            Relay::start(servers.iter().map(door).collect::<io::Result<_>>()?)
+        })?;
+        let behind = behind.inside(|| {
+            let mut control = Netlink::route()?;
+            let loopback = control.interface("lo")?;
+            let door = |(server, next): (&IpAddr, &Next)| {
+                if !server.is_loopback() {
+                    control.add_address(loopback, *server, *server)?;
+                }
+                Door::open(SocketAddr::new(*server, PORT), *next)
+            };
+            let pairs = servers.iter().zip(&at_caller.addresses);
+            Relay::start(pairs.map(door).collect::<io::Result<_>>()?)
+        })?;
+        Ok(Some(Self { _behind: behind, _at_caller: at_caller }))
+    }
+}
+
+/// The servers that programs of this system ask for names.
+#[must_use]
+pub fn system_servers() -> Vec<IpAddr> {
+    servers_in(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
+}
+
+/// Those that a file names; this host, if it names none (resolv.conf(5)). Addresses of a single link can't be anywhere else.
+fn servers_in(file: &str) -> Vec<IpAddr> {
+    let named: Vec<&str> = file
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            words.next().filter(|&word| word == "nameserver").and_then(|_| words.next())
+        })
+        .collect();
+    if named.is_empty() {
+        return vec![Ipv4Addr::LOCALHOST.into()];
+    }
+    let mut servers: Vec<IpAddr> = Vec::new();
+    for server in named.iter().filter_map(|name| name.parse().ok()) {
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    servers
+}
+
+/// Where queries go from a door.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    udp: SocketAddr,
+    tcp: SocketAddr,
+}
+
+/// Where queries come in, in datagrams and in connections (RFC 1035 § 4.2).
+#[derive(Debug)]
+struct Door {
+    udp: UdpSocket,
+    tcp: TcpListener,
+    next: Next,
+}
+
+impl Door {
+    fn open(at: SocketAddr, next: Next) -> io::Result<Self> {
+        let (udp, tcp) = (UdpSocket::bind(at)?, TcpListener::bind(at)?);
+        udp.set_nonblocking(true)?;
+        tcp.set_nonblocking(true)?;
+        Ok(Self { udp, tcp, next })
+    }
+}
+
+/// A thread that serves doors, in the network namespace of the thread that starts it.
+#[derive(Debug)]
+struct Relay {
+    /// Those of its doors.
+    addresses: Vec<Next>,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    fn start(doors: Vec<Door>) -> io::Result<Self> {
+        let address =
+            |door: &Door| Ok(Next { udp: door.udp.local_addr()?, tcp: door.tcp.local_addr()? });
+        let addresses = doors.iter().map(address).collect::<io::Result<_>>()?;
+        let stop = Stop::new()?;
+        let mut clerk =
+            Clerk { doors, stop: stop.clone(), queries: Vec::new(), connections: Vec::new() };
+        let builder = thread::Builder::new().name("cwnd-names".to_owned());
+        let thread = builder.spawn(move || clerk.serve())?;
+        Ok(Self { addresses, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say, whatever its end.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a relay's thread works on.
+struct Clerk {
+    doors: Vec<Door>,
+    stop: Stop,
+    queries: Vec<Query>,
+    /// The client's end of each connection, which ends it.
+    connections: Vec<(TcpStream, JoinHandle<()>)>,
+}
+
+/// A datagram that waits for its answer.
+struct Query {
+    /// Only who was asked can answer here.
+    upstream: UdpSocket,
+    client: SocketAddr,
+    door: usize,
+    text: Vec<u8>,
+    until: Time,
+}
+
+impl Clerk {
+    fn serve(&mut self) {
+        while !self.stop.asked() {
+            let Ok(ready) = self.wait() else { break };
+            let (doors, queries) = ready.split_at(self.doors.len() * 2);
+            // From the last, so that those before keep their places.
+            for (i, _) in queries.iter().enumerate().rev().filter(|&(_, &ready)| ready) {
+                self.answer(i);
+            }
+            for (i, door) in doors.chunks(2).enumerate() {
+                if door[0] {
+                    self.take_queries(i);
+                }
+                if door[1] {
+                    self.accept(i);
+                }
+            }
+        }
+        for (client, _) in &self.connections {
+            let _ = client.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Waits until something is there: for each door datagrams, connections; then for each query.
+    fn wait(&self) -> io::Result<Vec<bool>> {
+        let mut sockets = Vec::new();
+        for door in &self.doors {
+            sockets.extend([door.udp.as_fd(), door.tcp.as_fd()]);
+        }
+        sockets.extend(self.queries.iter().map(|query| query.upstream.as_fd()));
+        sockets.push(self.stop.as_fd());
+        let mut watched: Vec<PollFd<'_>> =
+            sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        rustix::io::retry_on_intr(|| poll(&mut watched, None))?;
+        watched.pop();
+        Ok(watched.iter().map(|socket| !socket.revents().is_empty()).collect())
+    }
+
+    fn take_queries(&mut self, i: usize) {
+        let now = monotonic();
+        self.queries.retain(|query| query.until > now);
+        let mut buffer = [0; LARGEST];
+        for _ in 0..MOST_QUERIES {
+            let door = &self.doors[i];
+            let Ok((length, client)) = door.udp.recv_from(&mut buffer) else { break };
+            let text = buffer[..length].to_vec();
+            match ask(door.next.udp, &text) {
+                Ok(upstream) => {
+                    if self.queries.len() == MOST_QUERIES {
+                        self.queries.remove(0);
+                    }
+                    let until = now + PATIENCE;
+                    self.queries.push(Query { upstream, client, door: i, text, until });
+                }
+                Err(_) => refuse(&door.udp, client, &text),
+            }
+        }
+    }
+
+    fn answer(&mut self, i: usize) {
+        let mut buffer = [0; LARGEST];
+        let query = &self.queries[i];
+        let door = &self.doors[query.door].udp;
+        match query.upstream.recv(&mut buffer) {
+            Ok(length) => drop(door.send_to(&buffer[..length], query.client)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            Err(_) => refuse(door, query.client, &query.text),
+        }
+        self.queries.remove(i);
+    }
+
+    fn accept(&mut self, i: usize) {
+        self.connections.retain(|(_, thread)| !thread.is_finished());
+        let Ok((client, _)) = self.doors[i].tcp.accept() else { return };
+        if self.connections.len() == MOST_CONNECTIONS {
+            return;
+        }
+        let to = self.doors[i].next.tcp;
+        let Ok(end) = client.try_clone() else { return };
+        let thread = thread::Builder::new().spawn(move || {
+            // A client whose server can't be reached sees the end of its connection.
+            let _ = carry(&client, to);
+            let _ = client.shutdown(Shutdown::Both);
+        });
+        if let Ok(thread) = thread {
+            self.connections.push((end, thread));
+        }
+    }
+}
+
+/// Sends a query from a socket of its own: the port is as hard to guess as the kernel makes it (RFC 5452 § 4.5).
+fn ask(server: SocketAddr, text: &[u8]) -> io::Result<UdpSocket> {
+    let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.set_nonblocking(true)?;
+    socket.connect(server)?;
+    socket.send(text)?;
+    Ok(socket)
+}
+
+/// Answers a query with "server failure" (RFC 1035 § 4.1.1), on which a client asks the next server at once.
+fn refuse(door: &UdpSocket, client: SocketAddr, query: &[u8]) {
+    let mut answer = query.to_vec();
+    if let Some(flags) = answer.get_mut(2..4) {
+        flags[0] |= IS_RESPONSE;
+        flags[1] = flags[1] & !CODE | SERVER_FAILURE;
+        // A client that is gone asks no more.
+        let _ = door.send_to(&answer, client);
+    }
+}
+
+/// Copies what either end says to the other, until both are silent.
+fn carry(client: &TcpStream, to: SocketAddr) -> io::Result<()> {
+    let server = TcpStream::connect_timeout(&to, PATIENCE_TCP)?;
+    client.set_nonblocking(false)?;
+    for end in [client, &server] {
+        end.set_read_timeout(Some(PATIENCE_TCP))?;
+        end.set_write_timeout(Some(PATIENCE_TCP))?;
+        end.set_nodelay(true)?;
+    }
+    let pass = |mut from: &TcpStream, mut to: &TcpStream| {
+        let passed = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Write);
+        passed
+    };
+    thread::scope(|scope| {
+        thread::Builder::new().spawn_scoped(scope, || pass(client, &server))?;
+        pass(&server, client)
+    })?;
+    Ok(())
+}
+
+/// RFC 1035 § 4.2.
+const PORT: u16 = 53;
+/// The largest datagram, in bytes.
+const LARGEST: usize = 65_535;
+/// Queries that wait at a time, and connections; the oldest query makes room, a connection is not taken.
+const MOST_QUERIES: usize = 256;
+const MOST_CONNECTIONS: usize = 64;
+/// Nobody waits longer for an answer: clients ask again after 5 s (resolv.conf(5), `timeout`).
+const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_TCP: Wall = Wall::from_secs(10);
+/// Flags of a message (RFC 1035 § 4.1.1).
+const IS_RESPONSE: u8 = 0x80;
+const CODE: u8 = 0x0f;
+const SERVER_FAILURE: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(file: &str) -> Vec<String> {
+        servers_in(file).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn servers_are_those_of_the_file_in_its_order() {
+        let file = "# nameserver 192.0.2.1\nsearch example.org\nnameserver 127.0.0.53\nnameserver ::1\n\
+                    options edns0 trust-ad\nnameserver\t10.0.0.1 # ours\nnameserver ::1\n";
+        assert_eq!(named(file), ["127.0.0.53", "::1", "10.0.0.1"]);
+    }
+
+    #[test]
+    fn a_file_without_servers_means_this_host() {
+        assert_eq!(named(""), ["127.0.0.1"]);
+        assert_eq!(named("search example.org\n"), ["127.0.0.1"]);
+    }
+
+    #[test]
+    fn an_address_of_a_single_link_is_no_server_elsewhere() {
+        assert_eq!(named("nameserver fe80::1%eth0\n"), [""; 0]);
+    }
+}
