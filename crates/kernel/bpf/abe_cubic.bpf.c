@@ -73,6 +73,11 @@ OP(void, abe_cubic_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		cubic_resume(&state(sk)->cubic, tcp_sk(sk));
 }
 
+OP(void, abe_cubic_cwnd_event_tx_start, struct sock *sk)
+{
+	cubic_resume(&state(sk)->cubic, tcp_sk(sk));
+}
+
 OP(u32, abe_cubic_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
@@ -84,6 +89,7 @@ TABLE abe_cubic = {
 	.cong_avoid = (void *)abe_cubic_cong_avoid,
 	.set_state = (void *)abe_cubic_set_state,
 	.cwnd_event = (void *)abe_cubic_cwnd_event,
+	.cwnd_event_tx_start = (void *)abe_cubic_cwnd_event_tx_start,
 	.in_ack_event = (void *)abe_cubic_in_ack_event,
 	.pkts_acked = (void *)abe_cubic_pkts_acked,
 	.undo_cwnd = (void *)abe_cubic_undo_cwnd,

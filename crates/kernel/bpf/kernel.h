@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * All that the controllers need to know of the kernel, 6.1 to 6.18, and all that differs between its versions.
+ * All that the controllers need to know of the kernel, 6.1 to 7.3, and all that differs between its versions.
  *
  * Structures name only the members that are used. Their places are filled in when the object is loaded, from the types
  * of the kernel that runs (CO-RE), so one object is right for every version and no vmlinux.h is needed.
@@ -78,16 +78,18 @@ struct ack_sample {
 #pragma clang attribute pop
 
 /*
- * The table of a controller. The loader maps members by name, so the order is ours: name and flags come first, where our
- * loader finds them.
+ * The table of a controller. The loader maps members by name, so the order is ours: what our loader writes comes first.
+ * It takes out one of the two members that hear of a first transmission: since 7.1 the kernel has a member for that alone,
+ * and no longer tells `cwnd_event`.
  */
 struct tcp_congestion_ops {
 	char name[16];
 	u32 flags;
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*cwnd_event_tx_start)(struct sock *sk);
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*set_state)(struct sock *sk, u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);

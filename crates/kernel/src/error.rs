@@ -14,6 +14,9 @@ pub enum Error {
     /// The kernel has no congestion controllers as eBPF.
     #[error("this kernel ({0}) takes no congestion controllers as eBPF")]
     NoStructOps(String),
+    /// The kernel is older than any that is known to do, and refused.
+    #[error("this kernel ({0}) is too old for the controllers: its verifier refused them")]
+    TooOld(String),
     /// Pins need a file system.
     #[error("no BPF file system at {0}, where controllers are pinned")]
     NoBpffs(String),
@@ -63,6 +66,9 @@ impl Error {
             Self::NoStructOps(_) => {
                 "use Linux 6.1 or newer with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF".to_owned()
             }
+            Self::TooOld(_) => {
+                "use Linux 6.1 or newer; --verbose shows what the verifier said".to_owned()
+            }
             Self::NoBpffs(_) => "mount it: `mount -t bpf bpf /sys/fs/bpf`".to_owned(),
             Self::NameTaken(_) => "give another one with --name, or unload that one".to_owned(),
             Self::Name(_) => {
@@ -80,7 +86,11 @@ impl Error {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Rights | Self::NoBtf(_) | Self::NoStructOps(_) | Self::NoBpffs(_) => 3,
+            Self::Rights
+            | Self::NoBtf(_)
+            | Self::NoStructOps(_)
+            | Self::TooOld(_)
+            | Self::NoBpffs(_) => 3,
             Self::Name(_) | Self::Factor(_) => 2,
             Self::NameTaken(_)
             | Self::Unknown(_)

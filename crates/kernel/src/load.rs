@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, Object
 
 use crate::card::{self, Card, Counters, NAME_BYTES, Settings};
 use crate::error::Error;
-use crate::machine;
+use crate::machine::{self, Kernel};
 
 /// A controller of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -70,6 +71,8 @@ pub struct Plan {
     pub any_user: bool,
     /// Whether to do as kernels before 6.4 need.
     pub without_link: bool,
+    /// Where.
+    pub kernel: Kernel,
 }
 
 /// A controller in the kernel, for as long as this lives.
@@ -90,58 +93,20 @@ impl Loaded {
         if machine::controllers()?.contains(&plan.name) {
             return Err(Error::NameTaken(plan.name.clone()));
         }
-        if plan.without_link {
-            return Self::attach(plan, false);
-        }
-        // The kernel says what it can only by taking the object or not.
-        Self::attach(plan, true).or_else(|error| match error {
-            Error::Refused { .. } => Self::attach(plan, false).map_err(|_| error),
-            other => Err(other),
-        })
-    }
-
-    fn attach(plan: &Plan, by_link: bool) -> Result<Self, Error> {
-        let refused = |what: &str| {
-            let what = format!("{what} {}", plan.controller);
-            move |e: libbpf_rs::Error| Error::Refused { what, why: e.to_string() }
-        };
-        let flags = plan.flags();
-        // A copy is aligned as libelf wants it.
-        let object = plan.controller.object().to_vec();
-        let mut open = ObjectBuilder::default().open_memory(&object).map_err(refused("to open"))?;
-        for mut map in open.maps_mut() {
-            if map.map_type() == MapType::StructOps {
-                if !by_link {
-                    let without = map.map_flags() & !F_LINK;
-                    map.set_map_flags(without).map_err(refused("the flags of"))?;
-                }
-                // `struct tcp_congestion_ops` of bpf/kernel.h: the name, then the flags.
-                if let Some(table) = map.initial_value_mut() {
-                    table[..NAME_BYTES].fill(0);
-                    table[..plan.name.len()].copy_from_slice(plan.name.as_bytes());
-                    table[NAME_BYTES..NAME_BYTES + 4].copy_from_slice(&flags.to_ne_bytes());
-                }
-            } else if map.name().to_string_lossy().ends_with(SETTINGS)
-                && let Some(value) = map.initial_value_mut()
-            {
-                let settings = plan.settings.bytes();
-                value[..settings.len()].copy_from_slice(&settings);
-            }
-        }
-        let mut object = open.load().map_err(refused("to load"))?;
+        let mut object = plan.programs()?;
         let table = object
             .maps()
             .find(|map| map.map_type() == MapType::StructOps)
             .ok_or_else(|| Error::NoStructOps(machine::release()))?
             .info()
-            .map_err(refused("to describe"))?
+            .map_err(|e| plan.refused("to describe", &e))?
             .info
             .id;
         let card = Card {
             name: plan.name.clone(),
             controller: plan.controller.to_string(),
             settings: plan.settings,
-            flags,
+            flags: plan.flags(),
             pid: std::process::id(),
             table,
             counters: Counters::default(),
@@ -150,7 +115,7 @@ impl Loaded {
         for map in object.maps_mut() {
             if map.name() == card::MAP {
                 map.update(&0_u32.to_ne_bytes(), &card.bytes(), MapFlags::ANY)
-                    .map_err(refused("the card of"))?;
+                    .map_err(|e| plan.refused("the card of", &e))?;
             }
         }
         for mut map in object.maps_mut() {
@@ -159,12 +124,12 @@ impl Loaded {
                     if error.kind() == libbpf_rs::ErrorKind::AlreadyExists {
                         return Error::NameTaken(plan.name.clone());
                     }
-                    refused("to register")(error)
+                    plan.refused("to register", &error)
                 })?);
             }
         }
         let link = link.ok_or_else(|| Error::NoStructOps(machine::release()))?;
-        Ok(Self { link, object, by_link })
+        Ok(Self { link, object, by_link: plan.by_link() })
     }
 
     /// Its card as it stands.
@@ -204,6 +169,61 @@ impl Loaded {
 }
 
 impl Plan {
+    /// Whether a link registers it, and not what kernels before 6.4 need.
+    #[must_use]
+    pub const fn by_link(&self) -> bool {
+        self.kernel.links && !self.without_link
+    }
+
+    /// Its programs, past the kernel's verifier; nothing is registered.
+    ///
+    /// # Errors
+    /// Where the kernel refuses them.
+    pub fn programs(&self) -> Result<Object, Error> {
+        // A copy is aligned as libelf wants it.
+        let object = self.controller.object().to_vec();
+        let mut open = ObjectBuilder::default()
+            .open_memory(&object)
+            .map_err(|e| self.refused("to open", &e))?;
+        for mut map in open.maps_mut() {
+            if map.map_type() == MapType::StructOps {
+                if !self.by_link() {
+                    let without = map.map_flags() & !F_LINK;
+                    map.set_map_flags(without).map_err(|e| self.refused("the flags of", &e))?;
+                }
+                if let Some(table) = map.initial_value_mut() {
+                    self.fill_in(table);
+                }
+            } else if map.name().to_string_lossy().ends_with(SETTINGS)
+                && let Some(value) = map.initial_value_mut()
+            {
+                let settings = self.settings.bytes();
+                value[..settings.len()].copy_from_slice(&settings);
+            }
+        }
+        open.load().map_err(|error| {
+            let release = machine::release();
+            if machine::too_old(&release) {
+                return Error::TooOld(release);
+            }
+            self.refused("to load", &error)
+        })
+    }
+
+    /// The first members of `struct tcp_congestion_ops` of bpf/kernel.h.
+    fn fill_in(&self, table: &mut [u8]) {
+        table[..NAME_BYTES].fill(0);
+        table[..self.name.len()].copy_from_slice(self.name.as_bytes());
+        table[FLAGS].copy_from_slice(&self.flags().to_ne_bytes());
+        // What is zero is left out, with its program.
+        let unheard = if self.kernel.first_transmission { CWND_EVENT } else { TX_START };
+        table[unheard].fill(0);
+    }
+
+    fn refused(&self, what: &str, error: &libbpf_rs::Error) -> Error {
+        Error::Refused { what: format!("{what} {}", self.controller), why: error.to_string() }
+    }
+
     fn flags(&self) -> u32 {
         let mut flags = 0;
         if self.any_user {
@@ -306,6 +326,10 @@ const BPFFS: &str = "/sys/fs/bpf";
 const PINS: &str = "/sys/fs/bpf/cwnd";
 /// The section of bpf/abe.h that the loader fills in.
 const SETTINGS: &str = "rodata.settings";
+/// Members of the table, bytes.
+const FLAGS: Range<usize> = NAME_BYTES..NAME_BYTES + 4;
+const CWND_EVENT: Range<usize> = 24..32;
+const TX_START: Range<usize> = 32..40;
 /// `BPF_F_LINK`: a table that is registered by a link (Linux 6.4).
 const F_LINK: u32 = 1 << 13;
 /// `TCP_CONG_NON_RESTRICTED`.

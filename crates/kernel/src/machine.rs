@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Struct;
 use rustix::time::{ClockId, clock_getres};
 
 use crate::error::Error;
@@ -12,6 +13,14 @@ use crate::error::Error;
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Congestion controllers as eBPF have this type; kernels without them lack it.
 const TABLE_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
+/// What a controller is to the kernel.
+const CONTROLLER_TYPE: &str = "tcp_congestion_ops";
+/// Since 7.1 a member for what `cwnd_event` was told before.
+const FIRST_TRANSMISSION: &str = "cwnd_event_tx_start";
+/// Links that register a table have this type, since 6.4.
+const LINK_TYPE: &str = "bpf_struct_ops_link";
+/// The first kernel that is known to take our programs.
+const OLDEST: (u32, u32) = (6, 1);
 /// capabilities(7).
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -34,18 +43,45 @@ pub fn rights() -> Result<(), Error> {
     if programs && has(CAP_NET_ADMIN) { Ok(()) } else { Err(Error::Rights) }
 }
 
-/// Whether this kernel takes controllers.
+/// How this kernel differs from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// Whether a link registers a table, and takes it out when the last who holds it is gone.
+    pub links: bool,
+    /// Whether a first transmission has a member of the table for itself.
+    pub first_transmission: bool,
+}
+
+/// What kernel this is, if it takes controllers.
 ///
 /// # Errors
-/// If not.
-pub fn kernel() -> Result<(), Error> {
+/// If it does not.
+pub fn kernel() -> Result<Kernel, Error> {
     if !Path::new(BTF).exists() {
         return Err(Error::NoBtf(BTF));
     }
     let types = Btf::from_path(BTF)
         .map_err(|e| Error::Refused { what: format!("to read {BTF}"), why: e.to_string() })?;
-    let known: Option<libbpf_rs::btf::types::Struct<'_>> = types.type_by_name(TABLE_TYPE);
-    if known.is_some() { Ok(()) } else { Err(Error::NoStructOps(release())) }
+    let find = |name| types.type_by_name::<Struct<'_>>(name);
+    let (Some(_), Some(controller)) = (find(TABLE_TYPE), find(CONTROLLER_TYPE)) else {
+        return Err(Error::NoStructOps(release()));
+    };
+    Ok(Kernel {
+        links: find(LINK_TYPE).is_some(),
+        first_transmission: controller
+            .iter()
+            .any(|member| member.name.is_some_and(|name| name == FIRST_TRANSMISSION)),
+    })
+}
+
+/// Whether a kernel of that release is older than the oldest that is known to do.
+#[must_use]
+pub fn too_old(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) < OLDEST,
+        _ => false,
+    }
 }
 
 /// The kernel's version.
@@ -73,3 +109,18 @@ pub fn controllers() -> Result<Vec<String>, Error> {
 }
 
 const NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_before_6_1_are_too_old_whatever_follows_their_number() {
+        for release in ["5.10.0-32-cloud-amd64", "5.15.0", "6.0-rc1", "4.19"] {
+            assert!(too_old(release), "{release}");
+        }
+        for release in ["6.1.0-50-amd64", "6.18.44", "7.3.4+deb13", "10.0", "unknown"] {
+            assert!(!too_old(release), "{release}");
+        }
+    }
+}

@@ -104,14 +104,31 @@ enum LossAfterEcn {
 }
 
 impl What {
+    /// With all that can be left out.
+    const fn of(controller: Controller) -> Self {
+        Self {
+            controller,
+            name: None,
+            beta_ecn: None,
+            mode: Mode::Avoidance,
+            loss_after_ecn: LossAfterEcn::Once,
+            request_ecn: false,
+            any_user: false,
+            without_link: false,
+        }
+    }
+
+    /// What is asked for, on this machine.
     fn plan(&self) -> Result<Plan, Error> {
         load::check_name(self.name.as_deref().unwrap_or(self.controller.name()))?;
         let beta = self.beta_ecn.as_deref().unwrap_or(self.controller.beta_ecn());
+        let beta_ecn = billionths(beta)?;
+        machine::rights()?;
         Ok(Plan {
             controller: self.controller,
             name: self.name.clone().unwrap_or_else(|| self.controller.name().to_owned()),
             settings: Settings {
-                beta_ecn: billionths(beta)?,
+                beta_ecn,
                 always: matches!(self.mode, Mode::Always),
                 deepen: matches!(self.loss_after_ecn, LossAfterEcn::Deepen),
                 hz: machine::hz(),
@@ -119,6 +136,7 @@ impl What {
             request_ecn: self.request_ecn,
             any_user: self.any_user,
             without_link: self.without_link,
+            kernel: machine::kernel()?,
         })
     }
 }
@@ -167,7 +185,6 @@ fn run(command: &Command) -> Result<(), Error> {
 
 fn hold(what: &What, as_json: bool) -> Result<(), Error> {
     let plan = what.plan()?;
-    check()?;
     let end = End::new()?;
     let loaded = Loaded::new(&plan)?;
     if as_json {
@@ -217,8 +234,7 @@ fn line(value: &Value) -> Result<(), Error> {
 
 fn pin(what: &What) -> Result<(), Error> {
     let plan = what.plan()?;
-    check()?;
-    if !plan.without_link {
+    if plan.by_link() {
         load::bpffs()?;
     }
     let kept = Loaded::new(&plan)?.pin(&plan.name)?;
@@ -314,9 +330,12 @@ fn unload(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// The kernel says whether it takes programs only by taking them; they go again at once, and no name is registered.
 fn check() -> Result<(), Error> {
-    machine::rights()?;
-    machine::kernel()
+    for controller in Controller::value_variants() {
+        What::of(*controller).plan()?.programs()?;
+    }
+    Ok(())
 }
 
 /// The last that libbpf said, for an error that only it can explain.

@@ -67,10 +67,11 @@ fn two_run_side_by_side_and_a_taken_name_is_refused() {
 fn a_controller_that_is_held_goes_with_whoever_holds_it() {
     let Some(_root) = machine::root_with_btf() else { return };
     let name = unique("killed");
-    let held = Held::new("abe_reno", &name, &[]);
-    if held.ready["by_link"] != true {
+    if !machine::links() {
         return machine::skipped("the kernel registers tables without links (before 6.4)");
     }
+    let held = Held::new("abe_reno", &name, &[]);
+    assert_eq!(held.ready["by_link"], true);
     let said = run(&["unload", &name]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains(&format!("kill {}", held.pid())), "{}", said.err);
@@ -96,6 +97,9 @@ fn a_controller_that_is_held_goes_with_whoever_holds_it() {
 #[test]
 fn a_pinned_controller_stays_until_it_is_unloaded() {
     let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::links() {
+        return machine::skipped("without links there is nothing to pin (before 6.4)");
+    }
     let name = unique("pinned");
     // In a mount namespace with a BPF file system of its own.
     let script = format!(
@@ -121,6 +125,9 @@ fn a_pinned_controller_stays_until_it_is_unloaded() {
 #[test]
 fn without_a_bpf_file_system_there_is_no_pin() {
     let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::links() {
+        return machine::skipped("without links there is nothing to pin (before 6.4)");
+    }
     let name = unique("nowhere");
     let script = format!("umount -q /sys/fs/bpf; {} load abe_reno --name {name} --pin", program());
     let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
@@ -128,6 +135,28 @@ fn without_a_bpf_file_system_there_is_no_pin() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("mount -t bpf bpf /sys/fs/bpf"), "{said}");
     assert!(!registered(&name));
+}
+
+/// `load --pin` of kernels from 6.1 to 6.3 needs no file system.
+#[test]
+fn without_links_what_is_pinned_stays_all_the_same() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let name = unique("kept");
+    let said = run(&["load", "abe_cubic", "--name", &name, "--pin", "--without-link"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains(&format!("{name} is loaded, until it is unloaded")), "{}", said.out);
+    assert!(registered(&name));
+    assert_eq!(run(&["unload", &name]).code, 0);
+    assert!(!registered(&name));
+}
+
+#[test]
+fn check_has_the_verifier_look_and_leaves_nothing() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let said = run(&["check", "--verbose"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("abe_reno") && said.err.contains("abe_cubic"), "{}", said.err);
+    assert!(!registered("abe_cubic"));
 }
 
 /// As kernels from 6.1 to 6.3 register: the table stays when its loader is killed, and `unload` takes it out.

@@ -58,6 +58,22 @@ pub fn flows<const N: usize>(flows: [(&str, &str); N]) -> [Value; N] {
     })
 }
 
+/// Whether the kernel registers tables by links, by its version: what the program goes by is in its types.
+pub fn links() -> bool {
+    version() >= (6, 4)
+}
+
+/// Whether the kernel has a member for first transmissions, by its version.
+pub fn first_transmission() -> bool {
+    version() >= (7, 1)
+}
+
+fn version() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split('.').map(|part| part.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
 /// The compiled shadow.bpf.c.
 pub fn shadow_object() -> Vec<u8> {
     fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects/shadow.bpf.o")).unwrap()

@@ -15,7 +15,9 @@ extern void cubictcp_init(struct sock *sk) __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, u8 new_state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+/* The one that this kernel has. */
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 
 /* The kernel's state, by its own names. */
@@ -52,6 +54,8 @@ struct tally {
 	u64 reductions;
 	u64 exits;
 	u64 timeouts;
+	/* First transmissions after everything was acknowledged. */
+	u64 resumes;
 	/* Events in whose middle the clock ticked: the two saw different times, so ours takes over the kernel's state. */
 	u64 ticked;
 	/* Where the two differ: in the window, in the threshold, in what they remember. */
@@ -277,6 +281,20 @@ OP(void, shadow_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	if (event == CA_EVENT_TX_START)
 		cubic_resume(ca, tcp_sk(sk));
 	compare(ca, sk, RESUME, began);
+	tally.resumes += event == CA_EVENT_TX_START;
+}
+
+OP(void, shadow_cwnd_event_tx_start, struct sock *sk)
+{
+	struct cubic *ca = our(sk);
+	u32 began = jiffies();
+
+	cubictcp_cwnd_event_tx_start(sk);
+	if (!ca)
+		return;
+	cubic_resume(ca, tcp_sk(sk));
+	compare(ca, sk, RESUME, began);
+	tally.resumes++;
 }
 
 OP(u32, shadow_undo_cwnd, struct sock *sk)
@@ -290,6 +308,7 @@ TABLE shadow = {
 	.cong_avoid = (void *)shadow_cong_avoid,
 	.set_state = (void *)shadow_set_state,
 	.cwnd_event = (void *)shadow_cwnd_event,
+	.cwnd_event_tx_start = (void *)shadow_cwnd_event_tx_start,
 	.pkts_acked = (void *)shadow_pkts_acked,
 	.undo_cwnd = (void *)shadow_undo_cwnd,
 	.init = (void *)shadow_init,

@@ -13,6 +13,7 @@ struct Tally {
     reductions: u64,
     exits: u64,
     timeouts: u64,
+    resumes: u64,
     ticked: u64,
     windows: u64,
     thresholds: u64,
@@ -42,6 +43,7 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     assert_eq!((t.windows, t.thresholds, t.states, t.first), (0, 0, 0, [0; 4]), "{t:?}");
     assert!(t.acks > 5_000 && t.growths > 5_000, "{t:?}");
     assert!(t.reductions >= 10 && t.stages >= 10 && t.exits >= 1 && t.timeouts >= 1, "{t:?}");
+    assert!(t.resumes >= 2, "the silence is told: {t:?}");
     // Few events see the clock tick; else there would be nothing to compare.
     assert!(t.ticked * 50 < t.acks, "{t:?}");
     // The kernel takes its root from a table, and says so: 0.195 % off on average.
@@ -56,6 +58,11 @@ fn load(name: &str) -> (Object, libbpf_rs::Link) {
             let table = map.initial_value_mut().unwrap();
             table[..16].fill(0);
             table[..name.len()].copy_from_slice(name.as_bytes());
+            // As the loader does: bpf/kernel.h says which members these are.
+            table[if machine::first_transmission() { 24..32 } else { 32..40 }].fill(0);
+            if !machine::links() {
+                map.set_map_flags(map.map_flags() & !F_LINK).unwrap();
+            }
         } else if map.name().to_string_lossy().ends_with("rodata.settings") {
             map.initial_value_mut().unwrap()[12..16].copy_from_slice(&machine::hz().to_ne_bytes());
         }
@@ -80,13 +87,17 @@ fn tally(object: &Object) -> Tally {
         reductions: words[2],
         exits: words[3],
         timeouts: words[4],
-        ticked: words[5],
-        windows: words[6],
-        thresholds: words[7],
-        states: words[8],
-        stages: words[9],
-        k_sum: words[10],
-        k_apart: words[11],
-        first: [words[12], words[13], words[14], words[15]],
+        resumes: words[5],
+        ticked: words[6],
+        windows: words[7],
+        thresholds: words[8],
+        states: words[9],
+        stages: words[10],
+        k_sum: words[11],
+        k_apart: words[12],
+        first: [words[13], words[14], words[15], words[16]],
     }
 }
+
+/// `BPF_F_LINK`.
+const F_LINK: u32 = 1 << 13;
