@@ -102,8 +102,8 @@ impl Link {
         servers: &[IpAddr],
         to: Option<InternetAddress>,
     ) -> io::Result<()> {
-        let caller = self.addresses.v4.caller;
-        self.names = Names::relay(servers, to, (&self.behind, &self.caller), caller)?;
+        let ends = self.addresses.v4;
+        self.names = Names::relay(servers, to, (&self.behind, &self.caller), ends)?;
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use cwnd_units::{Duration, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::clock::monotonic;
+use crate::linux::link::Ends;
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::Netlink;
 use crate::linux::run::Stop;
@@ -25,8 +26,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Passes on what is sent to `servers` in the namespace `behind` a link: by way of the address `caller` at its other
-    /// end to the same servers, those of them that are on a loopback address, or all to `to`. `None` if there are none.
+    /// Passes on what is sent to `servers` in the namespace `behind` a link: by way of the caller's end to the same servers, those of them that are on a loopback address, or all to `to`. `None` if there are none.
     ///
     /// # Errors
     /// If there are no sockets for it.
@@ -34,7 +34,7 @@ impl Names {
         servers: &[IpAddr],
         to: Option<SocketAddr>,
         (behind, at_caller): (&Namespace, &Namespace),
-        caller: Ipv4Addr,
+        ends: Ends<Ipv4Addr>,
     ) -> io::Result<Option<Self>> {
         let is_ours = |server: &&IpAddr| to.is_some() || server.is_loopback();
         let servers: Vec<IpAddr> = servers.iter().filter(is_ours).copied().collect();
@@ -44,7 +44,8 @@ impl Names {
         let at_caller = at_caller.inside(|| {
             let door = |server: &IpAddr| {
                 let to = to.unwrap_or_else(|| SocketAddr::new(*server, PORT));
-                Door::open(SocketAddr::from((caller, 0)), Next { udp: to, tcp: to })
+                let door = SocketAddr::from((ends.caller, 0));
+                Door::open(door, Next { udp: to, tcp: to }, Some(ends.behind.into()))
             };
             Relay::start(servers.iter().map(door).collect::<io::Result<_>>()?)
         })?;
@@ -55,7 +56,7 @@ impl Names {
                 if !server.is_loopback() {
                     control.add_address(loopback, *server, *server)?;
                 }
-                Door::open(SocketAddr::new(*server, PORT), *next)
+                Door::open(SocketAddr::new(*server, PORT), *next, None)
             };
             let pairs = servers.iter().zip(&at_caller.addresses);
             Relay::start(pairs.map(door).collect::<io::Result<_>>()?)
@@ -104,14 +105,20 @@ struct Door {
     udp: UdpSocket,
     tcp: TcpListener,
     next: Next,
+    /// Who may come in; `None` is everybody who can.
+    from: Option<IpAddr>,
 }
 
 impl Door {
-    fn open(at: SocketAddr, next: Next) -> io::Result<Self> {
+    fn open(at: SocketAddr, next: Next, from: Option<IpAddr>) -> io::Result<Self> {
         let (udp, tcp) = (UdpSocket::bind(at)?, TcpListener::bind(at)?);
         udp.set_nonblocking(true)?;
         tcp.set_nonblocking(true)?;
-        Ok(Self { udp, tcp, next })
+        Ok(Self { udp, tcp, next, from })
+    }
+
+    fn admits(&self, client: SocketAddr) -> bool {
+        self.from.is_none_or(|from| from == client.ip())
     }
 }
 
@@ -212,6 +219,9 @@ impl Clerk {
         for _ in 0..MOST_QUERIES {
             let door = &self.doors[i];
             let Ok((length, client)) = door.udp.recv_from(&mut buffer) else { break };
+            if !door.admits(client) {
+                continue;
+            }
             let text = buffer[..length].to_vec();
             match ask(door.next.udp, &text) {
                 Ok(upstream) => {
@@ -240,8 +250,8 @@ impl Clerk {
 
     fn accept(&mut self, i: usize) {
         self.connections.retain(|(_, thread)| !thread.is_finished());
-        let Ok((client, _)) = self.doors[i].tcp.accept() else { return };
-        if self.connections.len() == MOST_CONNECTIONS {
+        let Ok((client, address)) = self.doors[i].tcp.accept() else { return };
+        if self.connections.len() == MOST_CONNECTIONS || !self.doors[i].admits(address) {
             return;
         }
         let to = self.doors[i].next.tcp;
