@@ -160,27 +160,8 @@ impl Recorder {
             delivered_bytes: delivered,
             bytes_received: total.received_bytes,
             rtt_base_us: micros(stream.base_rtt),
-            rtt_min_us: None,
-            rtt_mean_us: None,
-            rtt_p50_us: None,
-            rtt_p95_us: None,
-            rtt_p99_us: None,
             segments_sent: total.sent - before.sent,
-            retrans: 0,
-            loss_ratio: 0.0,
-            ce_ratio: 0.0,
-            ce_received: 0,
-            rto_count: 0,
-            rto_nth_1: 0,
-            rto_nth_2: 0,
-            rto_nth_3: 0,
-            rto_nth_4: 0,
-            rto_nth_5_plus: 0,
-            cwnd_reductions_loss: 0,
-            cwnd_reductions_ecn: 0,
-            cwnd_reductions_rto: 0,
-            size_bytes: None,
-            fct_s: None,
+            ..FlowRow::default()
         });
     }
 
@@ -363,11 +344,6 @@ fn link_row(
         link: Name(id),
         rate_bit_s,
         utilisation: rate_bit_s.filter(|&r| r > 0.0).map(|rate| sent_bits / (rate * seconds)),
-        qdelay_mean_us: None,
-        qdelay_p50_us: None,
-        qdelay_p90_us: None,
-        qdelay_p99_us: None,
-        qdelay_max_us: None,
         qlen_mean_pkts: (total.packet_time - before.packet_time) as f64 / nanos,
         qlen_mean_bytes: (total.byte_time - before.byte_time) as f64 / nanos,
         arrived_pkts,
@@ -375,7 +351,6 @@ fn link_row(
         delivered_data_pkts: total.delivered_data - before.delivered_data,
         dropped_pkts,
         marked_pkts,
-        queued_pkts: 0,
         drop_ratio: ratio(dropped_pkts, arrived_pkts),
         mark_ratio: ratio(marked_pkts, arrived_pkts),
         drops_overlimit: drops(Reason::Overlimit),
@@ -392,6 +367,7 @@ fn link_row(
         delivered_total_pkts: total.delivered,
         dropped_total_pkts: total.drops.iter().sum(),
         marked_total_pkts: total.marks.iter().sum(),
+        ..LinkRow::default()
     }
 }
 

@@ -36,7 +36,7 @@ macro_rules! record {
         { $( $(#[doc = $doc:literal])+ $field:ident : $ty:ty, )+ }
     ) => {
         $(#[doc = $row_doc])*
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Default)]
         pub struct $row { $( $(#[doc = $doc])+ pub $field: $ty, )+ }
 
         $(#[doc = $table_doc])*

@@ -1,5 +1,5 @@
 /// A value drawn from a small set of names, stored as its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name(pub u32);
 
 /// A table as columns of equal length.
