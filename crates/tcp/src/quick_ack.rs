@@ -3,6 +3,7 @@
 
 use cwnd_units::{Duration, Ecn, Time, param_enum};
 
+use crate::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
 
 param_enum! {
@@ -11,7 +12,7 @@ param_enum! {
         /// On a gap, its filling, or a duplicate only (RFC 5681 § 4.2).
         Rfc5681 = "rfc5681",
         /// Also at the start, while the receive window grows, after the first mark, with CWR, and at the end of each
-        /// burst of the sender's (PSH).
+        /// burst of the sender's (PSH). Behind a gap, after three duplicates, one for what arrives in a millisecond.
         Linux = "linux",
     }
 }
@@ -20,6 +21,8 @@ param_enum! {
 #[derive(Clone, Copy, Debug)]
 pub struct QuickAcks {
     left: u32,
+    /// Duplicate ACKs that wait.
+    pub compressed: CompressedAcks,
     /// Whether data was ECN-capable: a segment that is not is then taken for a retransmission.
     seen_ect: bool,
     mss: u64,
@@ -58,6 +61,7 @@ impl QuickAcks {
     pub const fn new(mss: u64) -> Self {
         Self {
             left: FIRST_QUICK_ACKS,
+            compressed: CompressedAcks::new(),
             seen_ect: false,
             mss,
             allowed: FIRST_WINDOW / mss * mss,
@@ -102,6 +106,18 @@ impl QuickAcks {
 
     pub const fn on_ack_sent(&mut self) {
         self.left = self.left.saturating_sub(1);
+        self.compressed.on_ack_sent();
+    }
+
+    /// How long a duplicate ACK waits for others.
+    pub fn compression(&self) -> Duration {
+        let handshake = self.handshake();
+        compressed_acks::delay(self.rtt.map_or(handshake, |rtt| rtt.min(handshake)))
+    }
+
+    /// The round trip that the handshake measured.
+    fn handshake(&self) -> Duration {
+        self.least_delay + self.way_back.min(self.least_delay)
     }
 
     /// What gives quick ACKs, and keeps those that there are (`tcp_event_data_recv`, `tcp_data_queue`).
@@ -131,7 +147,7 @@ impl QuickAcks {
 
     /// The receiver's own retransmission timeout, which it has from the handshake.
     fn timeout(&self) -> Duration {
-        let rtt = self.least_delay + self.way_back.min(self.least_delay);
+        let rtt = self.handshake();
         rtt + (rtt + rtt).max(LEAST_TIMEOUT)
     }
 

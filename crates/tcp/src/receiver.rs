@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use cwnd_units::{Ecn, Time};
 
+use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
@@ -51,6 +52,17 @@ pub struct ReceiverCounters {
     pub ce_segments: u64,
     /// ACKs sent.
     pub acks_sent: u64,
+}
+
+/// How a segment arrived. RFC 5681 § 4.2 wants an ACK at once for all but the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    /// As it should.
+    InOrder,
+    /// Behind a hole, or it filled one and another is left.
+    BehindHole,
+    /// It filled the last hole, or brought nothing.
+    Else,
 }
 
 impl Receiver {
@@ -116,7 +128,9 @@ impl Receiver {
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
-        let mut at_once = self.accept(segment);
+        let held = self.is_apart(segment).then(|| self.ack(self.ts_recent));
+        let arrival = self.accept(segment);
+        let mut at_once = arrival != Arrival::InOrder;
         if let Some(quick) = &mut self.quick {
             let taken = Taken {
                 rcv_nxt: self.rcv_nxt,
@@ -124,7 +138,11 @@ impl Receiver {
                 duplicate: !in_window,
                 first_mark: self.ece && !echoed,
             };
-            at_once |= quick.on_segment(now, segment, &taken);
+            let quickly = quick.on_segment(now, segment, &taken);
+            at_once |= quickly;
+            if arrival == Arrival::BehindHole && !quickly && self.may_wait() {
+                return self.behind_hole(now, held);
+            }
         }
         if at_once || self.is_due() {
             return Some(self.ack_now());
@@ -140,31 +158,66 @@ impl Receiver {
         (now >= self.ack_deadline).then(|| self.ack_now())
     }
 
-    /// Takes the payload in; true if RFC 5681 § 4.2 wants an ACK at once (a gap, its filling, or a duplicate).
-    fn accept(&mut self, segment: &Segment) -> bool {
+    /// Linux (`__tcp_ack_snd_check`): unless more than a full segment was delivered since the last ACK.
+    fn may_wait(&self) -> bool {
+        let sack = self.config.params.recovery == Recovery::Sack;
+        sack && self.rcv_nxt - self.last_ack_sent <= self.config.mss
+    }
+
+    /// A segment left a hole, or filled one of several: its ACK goes, or waits for others after `held` has gone.
+    fn behind_hole(&mut self, now: Time, held: Option<Segment>) -> Option<Segment> {
+        if held.is_some() {
+            self.note_ack();
+        }
+        let quick = self.quick.as_mut()?;
+        let first = !quick.compressed.is_waiting();
+        if quick.compressed.goes_at_once(self.rcv_nxt) {
+            return Some(self.ack_now());
+        }
+        if first {
+            self.ack_deadline = self.ack_deadline.min(now + quick.compression());
+        }
+        held
+    }
+
+    /// Whether ACKs wait and the blocks that they would tell first do not reach a segment: then they go before it is taken
+    /// in. (Linux takes it in first if it lengthens a later block.)
+    fn is_apart(&self, segment: &Segment) -> bool {
+        let waiting = self.quick.as_ref().is_some_and(|quick| quick.compressed.is_waiting());
+        if !waiting || segment.seq <= self.rcv_nxt {
+            return false;
+        }
+        let blocks = &self.sack_blocks()[..BLOCKS];
+        blocks.iter().all(|block| {
+            let start = self.rcv_nxt + u64::from(block.offset);
+            let end = start + u64::from(block.len);
+            block.len > 0 && (segment.end() < start || end < segment.seq)
+        })
+    }
+
+    /// Takes the payload in.
+    fn accept(&mut self, segment: &Segment) -> Arrival {
         if segment.seq == self.rcv_nxt && self.out_of_order.is_empty() {
             self.deliver_to(segment.end());
             self.unacked_segments += 1;
-            return false;
+            return Arrival::InOrder;
         }
         // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender that keeps to the window
         // never sends it, and it is refused whole.
         let beyond = segment.end() > self.rcv_nxt + u64::from(self.config.receive_window);
-        if beyond || segment.len == 0 {
-            return true;
+        if beyond || segment.len == 0 || segment.end() <= self.rcv_nxt {
+            return Arrival::Else;
         }
-        if segment.end() > self.rcv_nxt {
-            if segment.seq > self.rcv_nxt {
-                self.out_of_order.insert(segment.seq, segment.end());
-                self.remember(segment.seq);
-            } else {
-                let filled_to =
-                    self.out_of_order.containing(segment.end()).map_or(segment.end(), |r| r.end);
-                self.deliver_to(filled_to);
-                self.out_of_order.remove_below(filled_to);
-            }
+        if segment.seq > self.rcv_nxt {
+            self.out_of_order.insert(segment.seq, segment.end());
+            self.remember(segment.seq);
+        } else {
+            let filled_to =
+                self.out_of_order.containing(segment.end()).map_or(segment.end(), |r| r.end);
+            self.deliver_to(filled_to);
+            self.out_of_order.remove_below(filled_to);
         }
-        true
+        if self.out_of_order.is_empty() { Arrival::Else } else { Arrival::BehindHole }
     }
 
     const fn deliver_to(&mut self, edge: u64) {
@@ -191,6 +244,11 @@ impl Receiver {
     }
 
     fn ack_now(&mut self) -> Segment {
+        self.note_ack();
+        self.ack(self.ts_recent)
+    }
+
+    fn note_ack(&mut self) {
         self.unacked_segments = 0;
         if let Some(quick) = &mut self.quick {
             quick.on_ack_sent();
@@ -198,7 +256,6 @@ impl Receiver {
         self.ack_deadline = Time::NEVER;
         self.last_ack_sent = self.rcv_nxt;
         self.counters.acks_sent += 1;
-        self.ack(self.ts_recent)
     }
 
     fn ack(&self, echo: Time) -> Segment {

@@ -1,6 +1,6 @@
 //! What is acknowledged, when, and with what: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
 
-use cwnd_tcp::{Params, Receiver, Recovery, Segment};
+use cwnd_tcp::{AckPolicy, Params, Receiver, Recovery, Segment};
 use cwnd_units::{Bytes, Duration, Time};
 
 use crate::common::{MSS, at_ms, config, data, ms, simple};
@@ -206,4 +206,89 @@ fn an_ack_delay_of_zero_acknowledges_in_the_same_instant() {
     assert_eq!(arrive(&mut r, at_ms(5), 0), None);
     assert_eq!(r.next_timer(), at_ms(5));
     assert!(r.on_timer(at_ms(5)).is_some());
+}
+
+/// Linux's receiver at 4 segments a millisecond over a round trip of 100 ms, when its window has long grown: all below `LOST` arrived.
+fn linux() -> Receiver {
+    let policy = AckPolicy::Linux;
+    let mut r =
+        receiver(Params { ack_policy: policy, ack_every: 2, ack_delay: ms(40), ..simple() });
+    for k in 0..LOST {
+        let _ = arrive_late(&mut r, k);
+    }
+    r
+}
+
+const LOST: u64 = 30_000;
+
+fn at_quarter(k: u64) -> Time {
+    at_ms(1000) + Duration::from_micros(250 * k)
+}
+
+/// Segment `k` arrives in its turn, 50 ms after it was sent. What ACKs tell that were due by then, and now: the first block.
+fn arrive_late(r: &mut Receiver, k: u64) -> Vec<(Time, (u64, u64))> {
+    let now = at_quarter(k);
+    let mut acks = Vec::new();
+    let due = r.next_timer();
+    if due <= now {
+        acks.extend(r.on_timer(due).map(|ack| (due, ack)));
+    }
+    let segment = data(k * MSS, MSS, Time(now.0 - 50_000_000));
+    acks.extend(r.on_segment(now, &segment).map(|ack| (now, ack)));
+    let newest = |ack: &Segment| {
+        let start = ack.seq + u64::from(ack.sack[0].offset);
+        let number = |byte: u64| (byte / MSS).saturating_sub(LOST);
+        (number(start), number(start + u64::from(ack.sack[0].len)))
+    };
+    acks.iter().map(|(at, ack)| (*at, newest(ack))).collect()
+}
+
+/// tcp_input.c, `__tcp_ack_snd_check`: `TCP_FASTRETRANS_THRESH` duplicates go, then one when the timer of 1 ms and its slack of
+/// 0.1 ms have run.
+#[test]
+fn behind_a_hole_linux_acknowledges_three_segments_and_then_once_a_millisecond() {
+    let mut r = linux();
+    let acks: Vec<_> = (1..=15).flat_map(|k| arrive_late(&mut r, LOST + k)).collect();
+    let later = |k| at_quarter(LOST + k) + Duration::from_micros(1100);
+    assert_eq!(
+        acks,
+        [
+            (at_quarter(LOST + 1), (1, 2)),
+            (at_quarter(LOST + 2), (1, 3)),
+            (at_quarter(LOST + 3), (1, 4)),
+            (later(4), (1, 9)),
+            (later(9), (1, 14)),
+        ]
+    );
+    // What fills the hole is acknowledged at once, and no timer is left.
+    let now = at_quarter(LOST + 15);
+    let ack = r.on_segment(now, &data(LOST * MSS, MSS, now)).unwrap();
+    assert_eq!(ack.seq / MSS, LOST + 16);
+    assert_eq!(r.next_timer(), Time::NEVER);
+}
+
+/// tcp_input.c, `tcp_sack_new_ofo_skb`: what waits goes before a third block pushes the first down.
+#[test]
+fn a_third_block_sends_what_waits() {
+    let mut r = linux();
+    let acks: Vec<_> = [1, 2, 3, 4, 6].iter().flat_map(|k| arrive_late(&mut r, LOST + k)).collect();
+    assert_eq!(acks.len(), 3, "the fourth waits, and so does a second block");
+    let third = arrive_late(&mut r, LOST + 8);
+    assert_eq!(third, [(at_quarter(LOST + 8), (6, 7))], "without the third");
+    assert_eq!(r.next_timer(), at_quarter(LOST + 8) + Duration::from_micros(1100));
+}
+
+/// Without SACK a duplicate ACK is all that the sender has to count.
+#[test]
+fn without_sack_linux_acknowledges_every_segment_behind_a_hole() {
+    let policy = AckPolicy::Linux;
+    let mut r = receiver(Params { ack_policy: policy, recovery: Recovery::NewReno, ..simple() });
+    for k in 0..LOST {
+        let _ = arrive_late(&mut r, k);
+    }
+    for k in 1..20 {
+        let now = at_quarter(LOST + k);
+        let segment = data((LOST + k) * MSS, MSS, Time(now.0 - 50_000_000));
+        assert_eq!(r.on_segment(now, &segment).map(|ack| ack.seq / MSS), Some(LOST), "{k}");
+    }
 }

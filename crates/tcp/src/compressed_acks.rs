@@ -1,0 +1,87 @@
+//! Linux's receiver does not acknowledge every segment that arrives behind a hole (tcp_input.c, `__tcp_ack_snd_check`
+//! and `tcp_sack_new_ofo_skb`): after the first duplicates an ACK waits, and tells what came in a millisecond.
+
+use cwnd_units::Duration;
+
+/// The duplicate ACKs that wait to be sent as one.
+#[derive(Clone, Copy, Debug)]
+pub struct CompressedAcks {
+    /// How many wait (`compressed_ack`).
+    waiting: u32,
+    /// Duplicates that went at once (`dup_ack_counter`), and the acknowledgement number that they had.
+    sent: u32,
+    of: u64,
+}
+
+impl CompressedAcks {
+    pub const fn new() -> Self {
+        Self { waiting: 0, sent: 0, of: 0 }
+    }
+
+    /// A segment arrived and a hole is left, the first at `rcv_nxt`. Whether its ACK goes at once; else it waits.
+    pub const fn goes_at_once(&mut self, rcv_nxt: u64) -> bool {
+        if self.waiting >= MOST_WAITING {
+            return true;
+        }
+        if self.of != rcv_nxt {
+            self.of = rcv_nxt;
+            self.sent = 0;
+        }
+        if self.sent < FIRST_DUPLICATES {
+            self.sent += 1;
+            return true;
+        }
+        self.waiting += 1;
+        false
+    }
+
+    pub const fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    pub const fn on_ack_sent(&mut self) {
+        self.waiting = 0;
+    }
+}
+
+/// How long the first of them waits, given the round-trip time.
+pub fn delay(rtt: Duration) -> Duration {
+    LONGEST.min(Duration(rtt.0 / PART_OF_RTT)) + SLACK
+}
+
+/// SACK blocks that must tell a segment's neighbourhood already: else what waits goes first, so that an ACK that is lost
+/// takes little with it (`TCP_SACK_BLOCKS_EXPECTED`).
+pub const BLOCKS: usize = 2;
+
+// Linux 6.18, net/ipv4/tcp_ipv4.c (tcp_sk_init) and Documentation/networking/ip-sysctl.rst.
+/// Duplicates that go at once, for the sender's fast retransmit (`TCP_FASTRETRANS_THRESH`).
+const FIRST_DUPLICATES: u32 = 3;
+/// The most that wait (`tcp_comp_sack_nr`).
+const MOST_WAITING: u32 = 44;
+/// The longest wait (`tcp_comp_sack_delay_ns`), and the part of a round trip that it is at most.
+const LONGEST: Duration = Duration::from_millis(1);
+const PART_OF_RTT: u64 = 20;
+/// How much later the timer may expire (`tcp_comp_sack_slack_ns`), and does when nothing else wakes the host.
+const SLACK: Duration = Duration::from_micros(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_duplicates_go_then_44_wait_and_each_advance_begins_anew() {
+        let mut acks = CompressedAcks::new();
+        let went = (0..50).filter(|_| acks.goes_at_once(1000)).count();
+        assert_eq!(went, 3 + (50 - 3 - 44));
+        acks.on_ack_sent();
+        assert!(!acks.is_waiting());
+        assert!(!acks.goes_at_once(1000), "the same hole: it waits again");
+        assert!(acks.goes_at_once(2000), "another hole");
+    }
+
+    #[test]
+    fn a_twentieth_of_the_round_trip_and_no_more_than_a_millisecond() {
+        assert_eq!(delay(Duration::from_millis(10)), Duration::from_micros(500 + 100));
+        assert_eq!(delay(Duration::from_millis(100)), Duration::from_micros(1000 + 100));
+    }
+}
