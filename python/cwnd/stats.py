@@ -54,8 +54,11 @@ def welch_difference(
     The degrees of freedom are rounded down, which widens the interval.
     """
     a, b = Estimate.of(before), Estimate.of(after)
-    if a is None or b is None:
-        return None
+    return None if a is None or b is None else welch(a, b, confidence)
+
+
+def welch(a: Estimate, b: Estimate, confidence: float = CONFIDENCE) -> Estimate:
+    """Estimates b − a, as `welch_difference` does, from what is known of the samples."""
     mean, n = b.mean - a.mean, min(a.n, b.n)
     if a.sd is None or b.sd is None:
         return Estimate(n, mean, None, None)

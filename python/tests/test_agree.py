@@ -12,8 +12,10 @@ import pytest
 from conftest import SHORT
 
 import cwnd
-from cwnd.agree import GOODPUT, Agreement, compare, table, write
-from cwnd.worlds import summary
+from cwnd import _core
+from cwnd.agree import GOODPUT, REPEATED, Agreement, agree, compare, table, unclear, write
+from cwnd.errors import InputError
+from cwnd.worlds import Simulator, summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +67,7 @@ def test_a_world_agrees_with_itself(simulated: cwnd.Run, tmp_path: Path) -> None
         rows = means.filter(pl.col("rtt") == gain.point["rtt"])
         base, abe = (rows.filter(pl.col("arm") == arm)[GOODPUT][0] for arm in ("Reno", "Reno+ABE"))
         assert gain.simulator.mean == pytest.approx(100 * (abe / base - 1), abs=0.5)
-        assert gain.difference == 0
+        assert gain.difference.mean == 0
 
 
 def test_a_tenth_less_goodput_is_the_edge_of_what_agrees(
@@ -105,6 +107,95 @@ def test_the_table_has_a_row_for_each_metric_and_gain(simulated: cwnd.Run, tmp_p
         "agreement.json",
         "agreement.png",
         "agreement.svg",
+    }
+
+
+#: Where packets are lost at random, runs scatter; where none is, they do not.
+LOSSY = (
+    ARMS[: ARMS.index("[sweep.axis.rtt]")]
+    + """
+[sweep.axis.loss]
+path = "dumbbell.loss"
+values = [0.0, 0.03]
+
+"""
+    + ARMS[ARMS.index("[sweep.axis.arm]") :]
+)
+
+
+class Counting(Simulator):
+    """The simulator as the other world; it counts its runs."""
+
+    runs = 0
+
+    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
+        Counting.runs += 1
+        return super().run(cell, control)
+
+
+@pytest.fixture
+def other(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
+    """Stands in for Linux, which takes root and real time."""
+    monkeypatch.setattr(Counting, "runs", 0)
+    monkeypatch.setattr("cwnd.agree.Linux", Counting)
+    monkeypatch.setattr(
+        "cwnd.agree.world_of", lambda on: Counting() if on is not None else Simulator()
+    )
+    return Counting
+
+
+def test_points_whose_runs_scatter_are_run_more_often_and_the_others_are_not(
+    other: type[Counting], tmp_path: Path
+) -> None:
+    file = tmp_path / "lossy.toml"
+    file.write_text(LOSSY, encoding="utf-8")
+    found = agree(file, tmp_path / "out", up_to=8)
+    # The worlds are the same one here: nothing differs, and that is not what decides.
+    assert all(row.difference.mean == 0 for row in found.rows)
+    assert {row.simulator.n for row in found.rows} == {row.linux.n for row in found.rows} == {3}
+    assert found.repeated is not None
+    assert {row.point["loss"] for row in found.repeated.rows} == {"0.03"}
+    assert {row.linux.n for row in found.repeated.rows} == {8}
+    assert [gain.linux.n for gain in found.repeated.gains] == [8]
+    assert other.runs == 2 * 3 + 2 * 8
+    # What is asked of the worlds is asked of all the runs that there are.
+    assert [row.linux.n for row in found.deciding] == [3, 3, 8, 8]
+    assert [gain.linux.n for gain in found.deciding_gains] == [3, 8]
+    # Nothing is run again, and the table says how many runs there are.
+    again = agree(file, tmp_path / "out", up_to=8)
+    assert other.runs == 2 * 3 + 2 * 8
+    assert again == found
+    with (tmp_path / "out" / REPEATED).open(encoding="utf-8", newline="") as rows:
+        assert {row["runs"] for row in csv.DictReader(rows)} == {"8"}
+
+
+def test_without_up_to_every_point_has_the_scenarios_runs(
+    other: type[Counting], tmp_path: Path
+) -> None:
+    file = tmp_path / "lossy.toml"
+    file.write_text(LOSSY, encoding="utf-8")
+    found = agree(file, tmp_path / "out")
+    assert found.repeated is None
+    assert other.runs == 4 * 3
+    with pytest.raises(InputError, match="3 runs of each point already"):
+        agree(file, tmp_path / "out", up_to=2)
+
+
+def test_points_are_chosen_by_how_runs_scatter_not_by_how_the_worlds_differ(
+    simulated: cwnd.Run, tmp_path: Path
+) -> None:
+    shifted = compared(simulated, with_goodput(simulated, pl.lit(0.5)), tmp_path)
+    assert not any(row.holds for row in shifted.deciding)
+    assert unclear(shifted) == set()
+    # Runs of one arm at one RTT a fifth apart: its gain is not known either, nor what it is over.
+    here = (pl.col("arm").cast(pl.String) == "Reno+ABE") & (
+        pl.col("rtt").cast(pl.String) == "20 ms"
+    )
+    apart = pl.when(here).then(1 + 0.1 * (pl.col("seed") % 3)).otherwise(1.0)
+    scattered = compared(simulated, with_goodput(simulated, apart), tmp_path)
+    assert {tuple(label for _, label in point) for point in unclear(scattered)} == {
+        ("20 ms", "Reno"),
+        ("20 ms", "Reno+ABE"),
     }
 
 

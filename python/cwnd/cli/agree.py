@@ -26,6 +26,7 @@ def agree(
     *,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
+    up_to: int | None = None,
     metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
@@ -41,6 +42,9 @@ def agree(
         output_dir: Directory of the comparison, out/agree/NAME if not given.
         threads: Runs on Linux at a time, in real time; as many as the machine can route for if not
             given.
+        up_to: Runs of each world at points where the scenario's own runs scatter too far to tell
+            whether the worlds agree: where the 95 % confidence interval of a difference is wider
+            than its tolerance. These points are shown again, with all of their runs.
         metric: Metric that is shown, by its column in summary.csv; may be given again.
         quiet: No progress and no table.
         json: Machine-readable output.
@@ -67,6 +71,7 @@ def agree(
         file,
         target,
         threads=threads,
+        up_to=up_to,
         progress=silent if quiet or json else bars,
         metrics=chosen,
     )
@@ -77,6 +82,11 @@ def agree(
             output.show(_rows(found))
             if found.gains:
                 output.show(_gains(found))
+            if found.repeated is not None:
+                output.line("Of the points whose runs scatter too far to tell, all runs:")
+                output.show(_rows(found.repeated))
+                if found.repeated.gains:
+                    output.show(_gains(found.repeated))
         _conclude(found)
     return 0 if found.holds else DISAGREE
 
@@ -86,7 +96,7 @@ def _conclude(found: Agreement) -> None:
     within = sum(bool(row.holds) for row in deciding)
     output.line(f"goodput within 10 % at {within} of {len(deciding)} points")
     if found.gains:
-        within = sum(gain.holds for gain in found.gains)
+        within = sum(gain.holds for gain in found.deciding_gains)
         output.line(f"gain of ABE within 5 percentage points at {within} of {len(found.gains)}")
     invalid = found.world.get("invalid_runs", 0)
     if invalid:
@@ -160,7 +170,7 @@ def _gains(found: Agreement) -> Table:
             gain.base,
             f"{gain.simulator.mean:+.1f} %",
             f"{gain.linux.mean:+.1f} %",
-            f"{gain.difference:+.1f} pp",
+            f"{gain.difference.mean:+.1f} pp",
             f"{GAIN_TOLERANCE:g} pp",
             _verdict(holds=gain.holds),
         )

@@ -28,7 +28,7 @@ from cwnd.worlds import LINUX, SIMULATOR, world_named
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Collection, Generator
 
     from cwnd.dataset.activity import Session
     from cwnd.dataset.cells import Failure, Outcome
@@ -186,9 +186,13 @@ def fill(
     backend: Backend | None = None,
     world: World = SIMULATOR,
     replan: bool = False,
+    only: Collection[int] | None = None,
     on_cells: Callable[[Progress], None] | None = None,
 ) -> Filled:
-    """Computes the cells of a plan, or of a part of it, that are not in a directory."""
+    """Computes the cells of a plan, or of a part of it, that are not in a directory.
+
+    `only` are the numbers of the runs in the plan that are wanted; all if not given.
+    """
     root = Path(directory)
     world.check(plan.scenario)
     workers = world.threads(plan.scenario, threads)
@@ -198,8 +202,8 @@ def fill(
         with session(root, shard, engine=world.engine, threads=workers) as writing:
             _prepare(root, planned, writing, alone=shard is None, replan=replan)
             dataset = Dataset(root, planned.info)
-            how = _How(workers, shard, backend or here, on_cells, world)
-            return _finish(_fill(dataset, plan, planned.cells(), writing, how), writing)
+            how = _How(workers, shard, only, backend or here, on_cells, world)
+            return _finish(_fill(dataset, plan, planned, writing, how), writing)
     except OSError as error:
         raise CwndError(
             f"the sweep could not be written: {explain(error)};"
@@ -213,6 +217,7 @@ class _How:
 
     threads: int
     shard: Shard | None
+    only: Collection[int] | None
     backend: Backend
     on_cells: Callable[[Progress], None] | None
     world: World
@@ -303,10 +308,10 @@ def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
     return f"{root}: {why}; {way}, or give another directory with -o"
 
 
-def _fill(
-    dataset: Dataset, plan: Plan, cells: dict[str, int], writing: Session, how: _How
-) -> Filled:
-    mine = cells.keys() if how.shard is None else how.shard.mine(cells)
+def _fill(dataset: Dataset, plan: Plan, planned: Planned, writing: Session, how: _How) -> Filled:
+    cells = planned.cells()
+    wanted = cells.keys() if how.only is None else planned.of_runs(how.only)
+    mine = wanted if how.shard is None else how.shard.mine(wanted)
     done = dataset.done()
     indices = [index for cell, index in cells.items() if cell in mine and cell not in done]
     failed: dict[str, Failure] = {}

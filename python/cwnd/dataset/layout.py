@@ -21,7 +21,7 @@ from cwnd.scenario import run_id
 from cwnd.store import DATASET, SCENARIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from cwnd.runner import Plan
 
@@ -209,6 +209,10 @@ class Planned:
         """Each cell with the first of the runs that it is."""
         first = self.frame.unique(CELL_ID, keep="first", maintain_order=True)
         return dict(zip(first[CELL_ID].to_list(), first[CELL].to_list(), strict=True))
+
+    def of_runs(self, numbers: Collection[int]) -> set[str]:
+        """The cells that these runs are."""
+        return set(self.frame.filter(pl.col(CELL).is_in(list(numbers)))[CELL_ID])
 
     def files(self) -> dict[str, bytes]:
         """What describes it; the description last, as it makes a sweep of a directory."""
