@@ -13,7 +13,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd.agree import DOCUMENT, FIGURE, GAIN_TOLERANCE, SHARE, TABLE, TOLERANCE, agree
+from cwnd.agree import (
+    DOCUMENT,
+    FIGURE,
+    GAIN_TOLERANCE,
+    REPEATED,
+    SHARE,
+    TABLE,
+    TOLERANCE,
+    agree,
+)
 from cwnd.progress import bar
 from cwnd.reproduce import reproduce_on_linux
 
@@ -26,8 +35,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = ROOT / "scenarios" / "agree"
 DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agreement.md"
+#: What the numbers of points that were run more often are called after.
+AGAIN = "-repeated"
 #: Where runs stay, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
+
+#: Runs of each world at points where the scenario's three scatter too far to tell.
+UP_TO = 30
 
 #: The paper whose figures are run as well.
 PAPER = "abe"
@@ -69,8 +83,9 @@ HEAD = """\
 The same scenario in the simulator (`endpoint = "linux"`) and with real Linux TCP around our router
 ([the testbed](testbed.md)): Reno and CUBIC, each with and without ABE (β_ecn 0.8 and 0.85, also
 where a mark ends slow start), over a FIFO of one bandwidth-delay product, CoDel and PIE, all with
-ECN; one flow of 60 s, three runs in each world. The goal: goodput within {tolerance:g} % of the
-simulator's at {share:g} % of the points, and what ABE wins within {gain:g} percentage points.
+ECN; one flow of 60 s, three runs in each world, and more where three say too little (`cwnd agree
+--up-to`). The goal: goodput within {tolerance:g} % of the simulator's at {share:g} % of the points,
+and what ABE wins within {gain:g} percentage points.
 """
 
 
@@ -88,12 +103,21 @@ def _run(file: Path) -> None:
     def progress(name: str) -> AbstractContextManager[OnProgress]:
         return bar(f"{file.stem}, {name}")
 
-    found = agree(file, RESULTS / file.stem, progress=progress)
-    shutil.copy(found.directory / TABLE, DATA / f"{file.stem}.csv")
-    shutil.copy(found.directory / f"{FIGURE}.png", IMAGES / f"agreement-{file.stem}.png")
-    document = json.loads((found.directory / DOCUMENT).read_text(encoding="utf-8"))
+    found = agree(file, RESULTS / file.stem, up_to=UP_TO, progress=progress)
+    take_set(file.stem, found.directory)
+
+
+def take_set(name: str, directory: Path) -> None:
+    """Keeps the numbers and the figure of a comparison."""
+    shutil.copy(directory / TABLE, DATA / f"{name}.csv")
+    again = DATA / f"{name}{AGAIN}.csv"
+    again.unlink(missing_ok=True)
+    if (directory / REPEATED).exists():
+        shutil.copy(directory / REPEATED, again)
+    shutil.copy(directory / f"{FIGURE}.png", IMAGES / f"agreement-{name}.png")
+    document = json.loads((directory / DOCUMENT).read_text(encoding="utf-8"))
     world = json.dumps(document["world"], indent=2, ensure_ascii=False) + "\n"
-    (DATA / f"{file.stem}.json").write_text(world, encoding="utf-8")
+    (DATA / f"{name}.json").write_text(world, encoding="utf-8")
 
 
 def _run_figures() -> None:
@@ -113,7 +137,8 @@ def take_figure(name: str, directory: Path, files: Sequence[Path]) -> None:
 def _page() -> str:
     parts = [HEAD.format(tolerance=100 * TOLERANCE, share=100 * SHARE, gain=GAIN_TOLERANCE)]
     sets = {file.stem: _rows(file) for file in sorted(DATA.glob("*mbit.csv"))}
-    parts.append(_verdict([row for rows in sets.values() for row in rows]))
+    again = {name: _rows(DATA / f"{name}{AGAIN}.csv") for name in sets}
+    parts.append(_verdict(sets, again))
     for name, rows in sets.items():
         world = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
         parts += [f"## {_title(name)}\n", _about(world)]
@@ -124,6 +149,8 @@ def _page() -> str:
         )
         parts += ["### Goodput and queue\n", _goodput(rows)]
         parts += ["### What ABE wins\n", _gains(rows)]
+        if again[name]:
+            parts += ["### Points whose runs scatter\n", _repeated(again[name])]
     parts.append(NOTES)
     figures = sorted(DATA.glob(f"{PAPER}-*.csv"))
     if figures:
@@ -151,21 +178,73 @@ def _figure(file: Path) -> str:
 
 
 def _rows(file: Path) -> list[dict[str, str]]:
+    if not file.exists():
+        return []
     with file.open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 
-def _verdict(rows: list[dict[str, str]]) -> str:
-    lines = []
+def _verdict(sets: dict[str, list[dict[str, str]]], again: dict[str, list[dict[str, str]]]) -> str:
+    """What holds, by the three runs of each point, and by all runs."""
+    first = [row for rows in sets.values() for row in rows]
+    best = [row for name, rows in sets.items() for row in _overlaid(rows, again[name])]
+    lines = [
+        f"| | three runs of each point | and {UP_TO} where three scatter |",
+        "|---|---:|---:|",
+    ]
     for what, chosen in (
-        ("Goodput within its tolerance", [r for r in rows if r["metric"] == "Goodput"]),
-        ("Gain of ABE within its tolerance", [r for r in rows if _is_gain(r)]),
+        ("Goodput within its tolerance", lambda row: row["metric"] == "Goodput"),
+        ("Gain of ABE within its tolerance", _is_gain),
     ):
-        within = sum(row["within"] == "true" for row in chosen)
+        cells = []
+        for rows in (first, best):
+            mine = list(filter(chosen, rows))
+            within = [row for row in mine if row["within"] == "true"]
+            cells.append(f"**{len(within)} of {len(mine)}** points ({_percent(within, mine)})")
+        lines.append(f"| {what} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _overlaid(rows: list[dict[str, str]], again: list[dict[str, str]]) -> Iterator[dict[str, str]]:
+    better = {(*_key(row), row["metric"]): row for row in again}
+    for row in rows:
+        yield better.get((*_key(row), row["metric"]), row)
+
+
+def _repeated(rows: list[dict[str, str]]) -> str:
+    lines = [
+        "Where the 95 % confidence interval of a difference is wider than its tolerance after"
+        f" three runs, both worlds ran {UP_TO} seeds:\n",
+        "| queue | RTT | controller | simulator, Mbit/s | Linux, Mbit/s | difference |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    for key, metrics in _points(rows):
+        goodput = metrics["Goodput"]
+        relative = 100 / float(goodput["simulator"])
+        difference, half = float(goodput["difference"]), float(goodput["difference_ci95"])
         lines.append(
-            f"- {what} at **{within} of {len(chosen)}** points ({_percent(within, chosen)})."
+            f"| {' | '.join(key)} | {_pm(goodput, 'simulator', 2)} | {_pm(goodput, 'linux', 2)} |"
+            f" {difference * relative:+.1f} ±{half * relative:.1f} %{_off(goodput)} |"
+        )
+    lines += [
+        "\n| queue | RTT | ABE over | simulator | Linux | difference |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    for row in filter(_is_gain, rows):
+        base = row["metric"].removeprefix("Gain over ")
+        worlds = (
+            f"{float(row[world]):+.1f} ±{float(row[f'{world}_ci95']):.1f} %"
+            for world in ("simulator", "linux")
+        )
+        lines.append(
+            f"| {row['queue']} | {row['rtt']} | {base} | {' | '.join(worlds)} |"
+            f" {float(row['difference']):+.1f} ±{float(row['difference_ci95']):.1f} pp{_off(row)} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _off(row: dict[str, str]) -> str:
+    return "" if row["within"] == "true" else " **✗**"
 
 
 def _percent(part: int, whole: Sequence[object]) -> str:
@@ -216,10 +295,9 @@ def _goodput(rows: list[dict[str, str]]) -> str:
     ]
     for key, metrics in _points(rows):
         goodput = metrics["Goodput"]
-        off = "" if goodput["within"] == "true" else " **✗**"
         lines.append(
             f"| {' | '.join(key)} | {_pm(goodput, 'simulator', 2)} | {_pm(goodput, 'linux', 2)} |"
-            f" {float(goodput['difference_percent']):+.1f} %{off} |"
+            f" {float(goodput['difference_percent']):+.1f} %{_off(goodput)} |"
             f" {_both(metrics.get('Queueing delay, mean'), 1)} |"
             f" {_both(metrics.get('Marks'), 0)} | {_both(metrics.get('Drops'), 0)} |"
         )
@@ -245,11 +323,10 @@ def _gains(rows: list[dict[str, str]]) -> str:
         "|---|---|---|---:|---:|---:|",
     ]
     for row in filter(_is_gain, rows):
-        off = "" if row["within"] == "true" else " **✗**"
         base = row["metric"].removeprefix("Gain over ")
         lines.append(
             f"| {row['queue']} | {row['rtt']} | {base} | {float(row['simulator']):+.1f} % |"
-            f" {float(row['linux']):+.1f} % | {float(row['difference']):+.1f} pp{off} |"
+            f" {float(row['linux']):+.1f} % | {float(row['difference']):+.1f} pp{_off(row)} |"
         )
     return "\n".join(lines) + "\n"
 
