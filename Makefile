@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev kernel test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ test-instructions: $(VENV)/installed ## Check that no packet takes more instruct
 test-kernel: ## Test the controllers in this machine's kernel; as root, a minute of real time
 	@if $(HAVE_LIBELF); then cargo test --quiet $(KERNEL); \
 		else echo "skipped: test-kernel: libelf's headers are missing" >&2; fi
+
+kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
+	@python3 crates/kernel/tests/kernels/run.py $(ARGS)
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 

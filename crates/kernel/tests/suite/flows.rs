@@ -39,6 +39,26 @@ fn marks_are_answered_as_marks_and_drops_as_drops() {
     }
 }
 
+/// Then a receiver counts marks, and does not repeat ECE until it is answered.
+#[test]
+fn marks_that_accurate_ecn_counts_are_answered_too() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::accurate_ecn() {
+        return machine::skipped("the kernel has no Accurate ECN");
+    }
+    for controller in CONTROLLERS {
+        let name = unique("accurate");
+        let held = Held::new(controller, &name, &[]);
+        let path = machine::flow(&name, "--seconds 4 --rtt-ms 30 --mark-above 20000 --ecn 3");
+        let end = held.end();
+        eprintln!("{controller}: {path} {end}");
+        assert_eq!(path["accurate"], true, "{path}");
+        assert!(count(&end, "ecn") >= 3, "{controller}: {path} {end}");
+        assert!(count(&end, "ecn") <= path["marks"].as_u64().unwrap(), "{path} {end}");
+        assert_eq!(count(&end, "local") + count(&end, "loss"), 0, "{controller}: {path} {end}");
+    }
+}
+
 #[test]
 fn a_loss_in_a_window_that_ecn_reduced_is_told_apart() {
     let Some(_root) = machine::root_with_btf() else { return };

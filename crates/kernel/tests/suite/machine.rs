@@ -68,6 +68,13 @@ pub fn first_transmission() -> bool {
     version() >= (7, 1)
 }
 
+/// Whether the kernel knows Accurate ECN (RFC 9768): `net.ipv4.tcp_ecn` of a namespace of its own takes a 3.
+pub fn accurate_ecn() -> bool {
+    let write = "echo 3 > /proc/sys/net/ipv4/tcp_ecn";
+    let mut shell = Command::new("unshare");
+    shell.args(["-n", "sh", "-c", write]).stderr(Stdio::null()).status().unwrap().success()
+}
+
 fn version() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split('.').map(|part| part.parse().unwrap());

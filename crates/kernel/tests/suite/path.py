@@ -29,6 +29,7 @@ def drain(connection):
     except ConnectionResetError:
         pass
 sys.stdin.readline()
+open("/proc/sys/net/ipv4/tcp_ecn", "w").write(sys.argv[1])
 server = socket.create_server(("10.77.0.2", 5001))
 print("up", flush=True)
 while True:
@@ -72,6 +73,9 @@ def main() -> None:
     parser.add_argument("--mark-above", type=int, default=0, help="bytes in the queue, then CE")
     parser.add_argument("--drop-above", type=int, default=1 << 30, help="bytes in the queue")
     parser.add_argument(
+        "--ecn", type=int, default=1, help="net.ipv4.tcp_ecn where packets are marked"
+    )
+    parser.add_argument(
         "--drop-marked", type=int, default=0, help="drop what comes so long after a mark"
     )
     parser.add_argument(
@@ -84,7 +88,14 @@ def main() -> None:
     near = tun("near")
     far = tun("far")
     receiver = subprocess.Popen(
-        ["unshare", "-n", sys.executable, "-c", RECEIVE],
+        [
+            "unshare",
+            "-n",
+            sys.executable,
+            "-c",
+            RECEIVE,
+            str(max(2, options.ecn)),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -98,7 +109,7 @@ def main() -> None:
     inside = ["nsenter", "-n", "-t", str(receiver.pid)]
     ip("addr add 10.77.0.2/24 dev far", inside=inside)
     ip("link set far mtu 1500 txqueuelen 10000 up", inside=inside)
-    Path("/proc/sys/net/ipv4/tcp_ecn").write_text("1" if options.mark_above else "0")
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text(str(options.ecn) if options.mark_above else "0")
     receiver.stdin.write(b"go\n")
     receiver.stdin.flush()
     receiver.stdout.readline()
@@ -110,11 +121,11 @@ def main() -> None:
         for one in options.controllers
     ]
     try:
-        marks, drops = forward(near, far, options, senders)
+        marks, drops, accurate = forward(near, far, options, senders)
     finally:
         receiver.kill()
     flows = [json.loads(sender.stdout.readline() or "null") for sender in senders]
-    print(json.dumps({"flows": flows, "marks": marks, "drops": drops}))
+    print(json.dumps({"flows": flows, "marks": marks, "drops": drops, "accurate": accurate}))
 
 
 def ip(command: str, *more: str, inside: list[str] = ()) -> None:
@@ -128,12 +139,15 @@ def tun(name: str) -> int:
     return device
 
 
-def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> tuple[int, int]:
+def forward(
+    near: int, far: int, options: argparse.Namespace, senders: list
+) -> tuple[int, int, bool]:
     """A queue before a line of a rate; the delay is half behind it, half on the way back."""
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
     queue, there, back = collections.deque(), collections.deque(), collections.deque()
     queued = marks = drops = 0
+    accurate = False
     free = begin = time.monotonic()
     next_mark = drop_until = 0.0
     poll = select.poll()
@@ -164,7 +178,10 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
                     drop_until = now + half
             queue.append((now, kept))
             queued += size
-        back.extend((now + half, packet) for packet in packets(far) if not dead)
+        for packet in packets(far):
+            accurate = accurate or accepts_accurate_ecn(packet)
+            if not dead:
+                back.append((now + half, packet))
         while queue and max(free, queue[0][0]) <= now:
             came, packet = queue.popleft()
             queued -= len(packet)
@@ -173,7 +190,7 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
         for line, end in ((there, far), (back, near)):
             while line and line[0][0] <= now:
                 os.write(end, line.popleft()[1])
-    return marks, drops
+    return marks, drops, accurate
 
 
 def packets(device: int):
@@ -184,6 +201,14 @@ def packets(device: int):
             return
         if packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_TCP:
             yield packet
+
+
+def accepts_accurate_ecn(packet: bytes) -> bool:
+    """Whether it is a SYN-ACK that agrees to Accurate ECN (RFC 9768, table 2)."""
+    tcp = (packet[0] & 15) * 4
+    flags = (packet[tcp + 12] & 1) << 8 | packet[tcp + 13]
+    ace = flags >> 6
+    return flags & 0x12 == 0x12 and ace in {0b010, 0b011, 0b100, 0b110}
 
 
 def marked(packet: bytes) -> bytes:

@@ -1,0 +1,206 @@
+"""Boots other kernels in QEMU and runs the tests of the kernel's controllers in them: `make kernels`.
+
+    run.py                     the kernels in KERNELS, and the newest there is
+    run.py 6.1 6.12            the latest release of each of these in the archives of Debian and Ubuntu
+    run.py --list              shows which there are
+    run.py 6.1 --run COMMAND   shows what a shell command says there, instead of the tests
+
+Neither root nor the machine's network is needed by a guest, and it writes no file. Where QEMU cannot use the processor's own
+virtualization a guest's clock advances with its instructions, a nanosecond each, so that real-time tests need no fast machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from initramfs import Initramfs
+from packages import Archives, Kernel, MissingError
+
+HERE = Path(__file__).resolve().parent
+KERNEL = HERE.parents[1]
+ROOT = KERNEL.parents[1]
+OUT = ROOT / "target" / "guests"
+#: Too old; the oldest that does; one with links (6.4); long-term ones. The newest tells first transmissions apart (7.1).
+KERNELS = ("5.10", "6.1", "6.5", "6.8", "6.12", "6.18")
+#: As docs/kernel.md says: older ones must be refused, as too old.
+OLDEST = (6, 1)
+#: The tests of the compiler's output need a compiler.
+LEFT_OUT = "objects"
+CHECK = "cwnd-kernel check"
+#: Modules of the suite, and what of a kernel they are about.
+COLUMNS = {"command": "loads, unloads", "flows": "counts", "shadow": "CUBIC as its own"}
+#: A guest that has not ended by then never will, s.
+LONGEST = 1200
+
+
+@dataclass
+class Outcome:
+    """What a guest said, and what came out."""
+
+    release: str
+    said: str
+    seconds: float
+    passed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+    #: What `cwnd-kernel check` had against this kernel.
+    refused: str = ""
+
+    def __post_init__(self) -> None:
+        if refusal := re.search(rf"^\$ {CHECK}\nerror: (.*)", self.said, re.MULTILINE):
+            self.refused = refusal[1]
+            return
+        names = set(re.findall(r"^test (\w+::\w+) \.\.\. ", self.said, re.MULTILINE))
+        self.skipped = set(re.findall(r"skipped: (\w+::\w+): ", self.said))
+        self.failed = set(re.findall(r"^    (\w+::\w+)$", self.said, re.MULTILINE))
+        self.passed = names - self.failed - self.skipped
+        if "\ndone\n" not in self.said or not self.passed:
+            self.failed.add("guest::ends")
+
+    @property
+    def good(self) -> bool:
+        """Whether this kernel does what docs/kernel.md says of it."""
+        major, minor = (int(part) for part in self.release.split(".")[:2])
+        if (major, minor) < OLDEST and self.refused:
+            return "too old" in self.refused
+        return not self.failed and not self.refused
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("versions", nargs="*", metavar="VERSION")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--run", action="append", metavar="COMMAND")
+    options = parser.parse_args()
+    try:
+        qemu = qemu_command()
+        archives = Archives(OUT / "apt")
+        releases = archives.releases()
+        if options.list:
+            print("\n".join(f"{version:<6} {release}" for version, release in releases.items()))
+            return 0
+        wanted = options.versions or dict.fromkeys([*KERNELS, list(releases)[-1]])
+        if unknown := [version for version in wanted if version not in releases]:
+            parser.error(f"no kernel {', '.join(unknown)}; there are {', '.join(releases)}")
+        made = file_system()
+        commands = options.run or [CHECK, f"suite --skip {LEFT_OUT}::"]
+        if not options.run:
+            line("kernel", *COLUMNS.values(), "seconds")
+        good = True
+        for version in wanted:
+            outcome = tried(qemu, archives.kernel(releases[version]), made, commands)
+            if options.run:
+                print(outcome.said)
+            else:
+                show(outcome)
+                good = good and outcome.good
+    except MissingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    return 0 if good else 1
+
+
+def qemu_command() -> list[str]:
+    qemu = shutil.which("qemu-system-x86_64")
+    if qemu is None:
+        raise MissingError("QEMU is missing; apt install qemu-system-x86")
+    # A virtual machine may have /dev/kvm and no processor behind it.
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    if os.access("/dev/kvm", os.W_OK) and flags & {"vmx", "svm"}:
+        processor = "-accel kvm -cpu host -smp 2"
+    else:
+        processor = "-accel tcg -cpu max -smp 1 -icount shift=0,sleep=off"
+    options = "-m 1024 -nodefaults -no-user-config -no-reboot -display none"
+    return [qemu, *processor.split(), *options.split()]
+
+
+def file_system() -> Initramfs:
+    """The tests and the program, and what they need."""
+    suite, program = built()
+    made = Initramfs()
+    if missing := made.tools():
+        raise MissingError(f"missing: {', '.join(missing)}")
+    made.python()
+    made.program(suite, "suite")
+    made.program(program, "cwnd-kernel")
+    for path in (KERNEL / "tests" / "suite").rglob("*"):
+        if path.suffix in {".py", ".o"}:
+            made.add(path)
+    made.write("/init", (HERE / "guest.py").read_bytes(), 0o755)
+    return made
+
+
+def built() -> tuple[Path, Path]:
+    places = ["--manifest-path", KERNEL / "Cargo.toml", "--target-dir", ROOT / "target" / "kernel"]
+    command = ["cargo", "test", "--no-run", "--quiet", "--message-format=json", *places]
+    told = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    found = {}
+    for message in map(json.loads, told.splitlines()):
+        if message.get("executable"):
+            found[message["target"]["name"], message["profile"]["test"]] = message["executable"]
+    return Path(found["suite", True]), Path(found["cwnd-kernel", False])
+
+
+def tried(qemu: list[str], kernel: Kernel, made: Initramfs, commands: list[str]) -> Outcome:
+    place = OUT / kernel.release
+    place.mkdir(parents=True, exist_ok=True)
+    paths = [f"/modules/{name}.ko" for name in kernel.modules]
+    for path, content in zip(paths, kernel.modules.values(), strict=True):
+        made.write(path, content)
+    made.write("/load", "\n".join(paths).encode())
+    made.write("/commands", json.dumps(commands).encode())
+    image, initramfs, said = place / "vmlinuz", place / "initramfs", place / "said"
+    image.write_bytes(kernel.image)
+    initramfs.write_bytes(made.archive())
+    said.write_text("")
+    files = ["-kernel", image, "-initrd", initramfs, "-append", "console=ttyS0 panic=-1"]
+    lines = ["-serial", f"file:{place / 'console'}", "-serial", f"file:{said}"]
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*qemu, *files, *lines], stdin=subprocess.DEVNULL, timeout=LONGEST, check=False
+        )
+        if done.returncode != 0:
+            raise MissingError(f"QEMU ended with {done.returncode}")
+    except subprocess.TimeoutExpired:
+        pass  # what it did not say counts as failed
+    initramfs.unlink()
+    took = time.monotonic() - begin
+    return Outcome(kernel.release, said.read_text(errors="replace").replace("\r", ""), took)
+
+
+def show(outcome: Outcome) -> None:
+    cells = []
+    for module in COLUMNS:
+        passed, failed, skipped = (
+            sum(name.startswith(f"{module}::") for name in names)
+            for names in (outcome.passed, outcome.failed, outcome.skipped)
+        )
+        cell = "yes" if passed and not failed else "no" if failed else "-"
+        counted = f" ({passed}" + (f", {failed} failed" if failed else "")
+        counted += f", {skipped} skipped)" if skipped else ")"
+        cells.append(cell + (counted if passed or failed else ""))
+    line(outcome.release, *cells, f"{outcome.seconds:.0f}")
+    if outcome.refused:
+        print(f"  {outcome.refused}", flush=True)
+    for name in sorted(outcome.failed):
+        print(f"  failed: {name} (target/guests/{outcome.release}/said)", flush=True)
+
+
+def line(*cells: str) -> None:
+    print(f"{cells[0]:<29}" + "".join(f" {cell:<22}" for cell in cells[1:]).rstrip(), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
