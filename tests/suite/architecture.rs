@@ -4,16 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 13] = [
+const DOORS: [(&str, &[&str]); 14] = [
     ("units", &[]),
+    ("memory", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
-    ("trace", &["units"]),
+    ("trace", &["units", "memory"]),
     ("wire", &["units"]),
     ("picture", &[]),
-    ("tcp", &["units", "cc"]),
+    ("tcp", &["units", "memory", "cc"]),
     ("scenario", &["units", "cc", "aqm", "tcp"]),
-    ("sim", &["units", "cc", "aqm", "tcp", "trace", "wire", "scenario"]),
+    ("sim", &["units", "memory", "cc", "aqm", "tcp", "trace", "wire", "scenario"]),
     ("router", &["units", "aqm", "trace", "wire", "scenario", "sim"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),

@@ -92,6 +92,40 @@ impl Flow {
         }
     }
 
+    /// Most of what a packet needs at its host will be read soon.
+    #[inline]
+    pub fn soon(&self, data: bool) {
+        if data {
+            cwnd_memory::soon(&self.receiver);
+            cwnd_memory::soon(&self.receiver_timer);
+            cwnd_memory::soon(&self.size);
+            cwnd_memory::soon(&self.id);
+        } else {
+            cwnd_memory::soon(&self.sender);
+        }
+    }
+
+    /// The rest of it will be read soon, too.
+    #[inline]
+    pub fn rest_soon(&self, data: bool) {
+        if !data {
+            cwnd_memory::soon(&self.rtt);
+            cwnd_memory::soon(&self.sender_timer);
+            cwnd_memory::soon(&self.id);
+        }
+    }
+
+    /// What it points to, once it is in the cache itself.
+    #[inline]
+    pub fn targets_soon(&self, data: bool) {
+        if data {
+            self.receiver.soon();
+        } else {
+            self.sender.soon();
+            self.rtt.soon();
+        }
+    }
+
     /// The application starts the flow, or writes the next transfer on it.
     pub fn wake(&mut self, now: Time, workload: &Workload) {
         self.pausing = false;

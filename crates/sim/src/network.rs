@@ -268,6 +268,12 @@ impl Network {
         }
     }
 
+    /// The segment of this packet will be read soon.
+    #[inline]
+    pub fn soon(&self, packet: Packet) {
+        self.segments.soon(packet.place());
+    }
+
     /// The segment of a packet that reached its host.
     #[inline]
     pub fn segment(&self, packet: Packet) -> &Segment {

@@ -131,6 +131,18 @@ impl Pipe {
         Some(packet)
     }
 
+    /// The packet that leaves `n` after the next one.
+    #[inline]
+    pub fn ahead(&self, n: usize) -> Option<Packet> {
+        self.ring.get(n).map(|&(_, packet)| packet)
+    }
+
+    /// The packet that leaves `n` after the next one will be looked at soon.
+    #[inline]
+    pub fn soon(&self, n: usize) {
+        self.ring.get(n).into_iter().for_each(cwnd_memory::soon);
+    }
+
     /// When the next packet leaves.
     #[inline]
     pub fn next_exit(&self) -> Option<Time> {

@@ -30,6 +30,7 @@ impl Segments {
     pub fn put(&mut self, segment: Segment) -> Place {
         match self.free.pop() {
             Some(place) => {
+                self.free.last().into_iter().for_each(|&next| self.soon(next));
                 self.lines[place.0 as usize].0 = segment;
                 place
             }
@@ -39,8 +40,15 @@ impl Segments {
 
     #[cold]
     fn put_behind(&mut self, segment: Segment) -> Place {
+        cwnd_memory::make_room(&mut self.lines);
         self.lines.push(CacheLine(segment));
         Place(self.lines.len() as u32 - 1)
+    }
+
+    /// The segment in a place will be read soon.
+    #[inline]
+    pub fn soon(&self, place: Place) {
+        self.lines.get(place.0 as usize).into_iter().for_each(cwnd_memory::soon);
     }
 
     /// The segment in a place.

@@ -16,6 +16,7 @@ use crate::packet::{LAST_NOTED, Packet};
 use crate::record::{Recorder, Records};
 use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
 
+mod ahead;
 mod audit;
 mod creation;
 
@@ -66,7 +67,7 @@ impl World {
             now: Time::ZERO,
             end: Time(run.duration.0),
             network,
-            flows: Vec::with_capacity(scenario.flows.iter().map(lasting_flows).sum()),
+            flows: cwnd_memory::with_capacity(scenario.flows.iter().map(lasting_flows).sum()),
             streams: Vec::new(),
             groups: Vec::new(),
             arrivals: Vec::new(),
@@ -164,6 +165,7 @@ impl World {
                 arrived.into_iter().for_each(|p| self.deliver(p));
             }
             Event::PipeHead(i) => {
+                self.look_ahead(i);
                 let arrived = self.network.on_pipe_head(at, i, &mut self.events);
                 arrived.into_iter().for_each(|p| self.deliver(p));
             }

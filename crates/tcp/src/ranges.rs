@@ -14,6 +14,12 @@ pub struct Range {
 }
 
 impl Ranges {
+    /// What its ends are kept in will be read soon.
+    #[inline]
+    pub fn soon(&self) {
+        self.ranges.front().into_iter().chain(self.ranges.back()).for_each(cwnd_memory::soon);
+    }
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()

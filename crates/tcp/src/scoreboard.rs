@@ -28,6 +28,12 @@ impl Scoreboard {
         Self { resent, ..Self::default() }
     }
 
+    /// What it points to will be read soon.
+    #[inline]
+    pub fn soon(&self) {
+        self.sacked.soon();
+    }
+
     /// As at the start of the connection, but for what is acknowledged.
     pub fn restart(&mut self, una: u64) {
         *self = Self { resent: self.resent.take(), ..Self::default() };

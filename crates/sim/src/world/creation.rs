@@ -112,7 +112,10 @@ impl World {
         let flow = Flow::new(identity, &self.groups[g].config, rng);
         match self.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
-            None => self.flows.push(flow),
+            None => {
+                cwnd_memory::make_room(&mut self.flows);
+                self.flows.push(flow);
+            }
         }
         self.network.begin_flow(id, number, g as u32);
         id

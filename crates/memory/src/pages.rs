@@ -1,0 +1,92 @@
+//! Large vectors in large pages.
+//!
+//! With random access to more memory than some thousand pages of 4 KiB, each access has to look up its page first, which
+//! takes longer than the access itself, in a virtual machine twice over.
+
+/// Vectors below this stay in small pages: the few there are of them are found quickly.
+const LARGE_BYTES: usize = 4 << 20;
+
+/// An empty vector with room for so many; where that is much, in large pages if the kernel has them.
+#[must_use]
+pub fn with_capacity<T>(capacity: usize) -> Vec<T> {
+    let mut vec = Vec::with_capacity(capacity);
+    if size_of::<T>() * capacity >= LARGE_BYTES {
+        ask_for_large_pages(&mut vec);
+    }
+    vec
+}
+
+/// Makes room for another element; as [`Vec::reserve`] does, but the larger vector is in large pages, too.
+pub fn make_room<T>(vec: &mut Vec<T>) {
+    if vec.len() == vec.capacity() {
+        let mut larger = with_capacity((2 * vec.len()).max(4));
+        larger.append(vec);
+        *vec = larger;
+    }
+}
+
+/// Tells the kernel that the free places of a vector are best put in large pages, before anything is written there.
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages<T>(vec: &mut Vec<T>) {
+    use rustix::mm::{Advice, madvise};
+
+    let free = vec.spare_capacity_mut();
+    let page = rustix::param::page_size();
+    let start = free.as_mut_ptr().cast::<u8>();
+    let skipped = start.align_offset(page);
+    let bytes = size_of_val(free).saturating_sub(skipped) / page * page;
+    // A kernel without large pages says no: then all stays as it was.
+    #[expect(unsafe_code, reason = "a hint that the standard library does not have")]
+    // SAFETY: the range lies within memory that `vec` alone owns, and this advice leaves its contents as they are.
+    let _ = unsafe { madvise(start.wrapping_add(skipped).cast(), bytes, Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn ask_for_large_pages<T>(_: &mut Vec<T>) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_is_still_there_after_a_vector_moved_to_large_pages() {
+        let mut vec = Vec::new();
+        let many = 3 * LARGE_BYTES as u64 / 8;
+        for n in 0..many {
+            make_room(&mut vec);
+            vec.push(n);
+        }
+        assert!(vec.iter().copied().eq(0..many));
+        assert!(vec.capacity() < 3 * many as usize);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_large_vector_is_in_large_pages_where_the_kernel_has_them() {
+        let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        let Ok(modes) = modes else { return };
+        if modes.contains("[never]") {
+            return;
+        }
+        let mut vec = with_capacity::<u64>(4 * LARGE_BYTES / 8);
+        vec.resize(vec.capacity(), 1);
+        let start = vec.as_ptr() as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+        let mut inside = false;
+        let huge_kb: u64 = maps
+            .lines()
+            .filter_map(|line| {
+                let first = line.split(' ').next().unwrap_or("");
+                if let Some((from, to)) = first.split_once('-')
+                    && let (Ok(from), Ok(to)) =
+                        (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16))
+                {
+                    inside = (from..to).contains(&(start + LARGE_BYTES));
+                }
+                let kb = line.strip_prefix("AnonHugePages:")?.trim().strip_suffix(" kB")?;
+                inside.then(|| kb.parse::<u64>().unwrap_or(0))
+            })
+            .sum();
+        assert!(huge_kb > 0, "{maps}");
+    }
+}
