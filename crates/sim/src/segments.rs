@@ -30,7 +30,6 @@ impl Segments {
     pub fn put(&mut self, segment: Segment) -> Place {
         match self.free.pop() {
             Some(place) => {
-                self.free.last().into_iter().for_each(|&next| self.soon(next));
                 self.lines[place.0 as usize].0 = segment;
                 place
             }

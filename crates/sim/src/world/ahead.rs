@@ -6,8 +6,8 @@
 
 use super::World;
 
-/// With fewer flows all of them are in the cache, and looking ahead would only cost its instructions.
-const MANY_FLOWS: usize = 512;
+/// With fewer flows the second-level cache holds them, and looking ahead would only cost its instructions.
+const MANY_FLOWS: usize = 4096;
 
 /// How many packets ahead the pipe's own memory is asked for: some cache lines of it.
 const RING: usize = 16;
