@@ -3,10 +3,10 @@ use cwnd_units::Duration;
 /// A histogram of durations with buckets of constant relative width: every quantile is exact to 1/128 of its value.
 ///
 /// A value v ≥ 128 ns falls into one of 128 equal parts of its octave [2^k, 2^(k+1)); below 128 ns buckets are 1 ns.
-/// Only the range that was hit takes memory.
+/// Only the range that was hit takes memory, and as long as there are only a few buckets, only these: most flows are short.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Counts of the buckets from `first` on.
+    /// Counts of the buckets from `first` on; with [`SPARSE`] as the first, bucket and count in turn, in order.
     counts: Vec<u32>,
     first: usize,
     n: u64,
@@ -18,7 +18,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: Vec::new(), first: 0, n: 0, sum: 0, max: 0, min: u64::MAX }
+        Self { counts: Vec::new(), first: SPARSE, n: 0, sum: 0, max: 0, min: u64::MAX }
     }
 }
 
@@ -27,6 +27,10 @@ const SUB_BITS: u32 = 7;
 const SUB: u64 = 1 << SUB_BITS;
 /// Buckets come into being by so many at a time: a flow's round-trip times differ by little.
 const STEP: usize = 8;
+/// What `first` is while only a few buckets are counted: no bucket is so many behind it.
+const SPARSE: usize = usize::MAX / 2;
+/// How many buckets are a few.
+const FEW: usize = 4;
 
 /// The bucket of a value.
 #[inline]
@@ -66,12 +70,35 @@ impl Histogram {
         let i = bucket(ns);
         match self.counts.get_mut(i.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
-            None => self.grow_and_count(i),
+            None => self.count_elsewhere(i),
         }
     }
 
+    /// Counts in a bucket that has no place yet, or while there are only a few.
     #[cold]
-    fn grow_and_count(&mut self, i: usize) {
+    fn count_elsewhere(&mut self, i: usize) {
+        if self.first != SPARSE {
+            return self.grow_and_count(i, 1);
+        }
+        let (pairs, _) = self.counts.as_chunks_mut::<2>();
+        let place = pairs.partition_point(|&[bucket, _]| (bucket as usize) < i);
+        let has_room = pairs.len() < FEW;
+        match pairs.get_mut(place) {
+            Some([bucket, count]) if *bucket as usize == i => *count = count.saturating_add(1),
+            _ if has_room => {
+                self.counts.splice(2 * place..2 * place, [i as u32, 1]);
+            }
+            _ => {
+                let pairs = core::mem::take(&mut self.counts);
+                for &[bucket, count] in pairs.as_chunks().0 {
+                    self.grow_and_count(bucket as usize, count);
+                }
+                self.grow_and_count(i, 1);
+            }
+        }
+    }
+
+    fn grow_and_count(&mut self, i: usize, count: u32) {
         let step = i - i % STEP;
         if self.counts.is_empty() {
             self.first = step;
@@ -85,7 +112,7 @@ impl Histogram {
         if self.counts.len() < needed {
             self.counts.resize(needed, 0);
         }
-        self.counts[i - self.first] += 1;
+        self.counts[i - self.first] += count;
     }
 
     /// How many values were counted.
@@ -131,11 +158,14 @@ impl Histogram {
 
     /// The buckets that are not empty, from the lowest: smallest value and count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        self.counts
-            .iter()
-            .enumerate()
-            .filter(|&(_, &count)| count > 0)
-            .map(|(i, &count)| (Duration(floor(self.first + i)), u64::from(count)))
+        let sparse = self.first == SPARSE;
+        let (dense, pairs) =
+            if sparse { (&[][..], &self.counts[..]) } else { (&self.counts[..], &[][..]) };
+        (self.first..)
+            .zip(dense.iter().copied())
+            .chain(pairs.as_chunks().0.iter().map(|&[i, count]| (i as usize, count)))
+            .filter(|&(_, count)| count > 0)
+            .map(|(i, count)| (Duration(floor(i)), u64::from(count)))
     }
 
     /// Forgets everything, as at the end of a warm-up.
@@ -157,6 +187,17 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn buckets_hold_what_was_counted_however_few_there_are(values in proptest::collection::vec(100u64..140, 0..60)) {
+            let mut h = Histogram::default();
+            let mut model = std::collections::BTreeMap::new();
+            for &v in &values {
+                h.add(Duration(v));
+                *model.entry(Duration(floor(bucket(v)))).or_insert(0) += 1;
+                proptest::prop_assert!(h.buckets().eq(model.iter().map(|(&low, &count)| (low, count))));
+            }
+        }
+
         #[test]
         fn quantiles_are_within_a_128th_of_the_exact_ones(mut values in proptest::collection::vec(0u64..1 << 36, 1..400)) {
             let mut h = Histogram::default();

@@ -22,9 +22,14 @@ impl World {
     /// Asks for what the next packets of this pipe need.
     #[inline]
     pub(super) fn look_ahead(&self, pipe: u32) {
-        if self.flows.len() < MANY_FLOWS {
-            return;
+        if self.flows.len() >= MANY_FLOWS {
+            self.ask_ahead(pipe);
         }
+    }
+
+    // Out of the way of runs that do not need it.
+    #[inline(never)]
+    fn ask_ahead(&self, pipe: u32) {
         let pipe = self.network.pipe(pipe);
         pipe.soon(RING);
         for distance in [FAR, NEAR, NEXT] {
