@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -105,6 +106,8 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _exit(code: int) -> NoReturn:
+    # All memory goes with the process: searching it for cycles first, twice, would take 30 ms.
+    gc.freeze()
     sys.exit(code)
 
 
