@@ -19,9 +19,10 @@ use crate::common::scenario;
 const RATE: &str = "12 Mbit/s";
 const MICROSECOND: u64 = 1000;
 
-/// What the kernel's program is told besides the events.
-struct Settings {
-    controller: &'static str,
+/// The controller's program, and what it is told besides the events.
+#[derive(Clone, Copy)]
+struct Settings<'a> {
+    program: &'a Path,
     beta_ecn: u32,
     always: bool,
     deepen: bool,
@@ -42,9 +43,11 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/kernel/bpf")
 }
 
-/// The controller's C as a program of this machine.
+/// The controller's C as a program of this machine. Each test has a file of its own: what another runs cannot be written.
 fn compiled(controller: &str) -> PathBuf {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(controller);
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("main").replace("::", ".");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.{controller}"));
     let done = Command::new("cc")
         .args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-pragmas"])
         .arg(format!("-DCONTROLLER={controller}"))
@@ -112,9 +115,9 @@ fn line(entry: &Entry, after_timeout: bool, out: &mut String) {
 }
 
 /// What the program answers.
-fn told(settings: &Settings, events: &str) -> String {
+fn told(settings: &Settings<'_>, events: &str) -> String {
     let flag = |on: bool| u8::from(on).to_string();
-    let mut child = Command::new(compiled(settings.controller))
+    let mut child = Command::new(settings.program)
         .args([settings.beta_ecn.to_string(), flag(settings.always), flag(settings.deepen)])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -129,7 +132,7 @@ fn told(settings: &Settings, events: &str) -> String {
 }
 
 /// Tells both the same; gives back what happened.
-fn assert_same(settings: &Settings, text: &str) -> Seen {
+fn assert_same(settings: &Settings<'_>, text: &str) -> Seen {
     let (start, mss, record) = recorded(text);
     let segments = |bytes: u64| (bytes / u64::from(mss)).min(u64::from(i32::MAX as u32));
     let mut events = format!("{} {}\n", segments(start.cwnd), segments(start.ssthresh));
@@ -217,14 +220,15 @@ const TRANSFERS: &str = r#"workload = { kind = "on-off", size = "4344000 B", off
 
 fn assert_same_on(
     paths: &[(&str, &str, &str, &str)],
-    controller: &'static str,
+    controller: &str,
     beta_ecn: f64,
     of: fn(f64, &str) -> String,
 ) -> Seen {
+    let program = compiled(controller);
     let mut all = Seen::default();
     for (mode, always) in [("beta", false), ("beta-ecn", true)] {
         let parts = (beta_ecn * 1e9 + 0.5) as u32;
-        let settings = Settings { controller, beta_ecn: parts, always, deepen: false };
+        let settings = Settings { program: &program, beta_ecn: parts, always, deepen: false };
         for (queue, rtt, more, workload) in paths {
             all = all.and(assert_same(
                 &settings,
@@ -269,7 +273,7 @@ impl Seen {
 }
 
 /// Windows and thresholds after each event of a script, as `cwnd ssthresh`, and the counters.
-fn script(settings: &Settings, start: &str, events: &[&str]) -> (Vec<String>, String) {
+fn script(settings: &Settings<'_>, start: &str, events: &[&str]) -> (Vec<String>, String) {
     let mut text = format!("{start}\n");
     for (index, event) in events.iter().enumerate() {
         let time = 10_000 * (index + 1);
@@ -285,8 +289,8 @@ const OPEN: &str = "a 0";
 
 #[test]
 fn in_the_kernel_the_state_tells_ecn_from_loss() {
-    let avoidance =
-        Settings { controller: "abe_reno", beta_ecn: 800_000_000, always: false, deepen: false };
+    let program = &compiled("abe_reno");
+    let avoidance = Settings { program, beta_ecn: 800_000_000, always: false, deepen: false };
     let always = Settings { always: true, ..avoidance };
     let deepen = Settings { deepen: true, ..avoidance };
     for (settings, start, events, windows, counters) in [
