@@ -52,6 +52,8 @@ class Outcome:
     passed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
+    #: What tests found in this kernel, and take as it is.
+    noted: list[str] = field(default_factory=list)
     #: What `cwnd-kernel check` had against this kernel.
     refused: str = ""
 
@@ -61,6 +63,7 @@ class Outcome:
             return
         names = set(re.findall(r"^test (\w+::\w+) \.\.\. ", self.said, re.MULTILINE))
         self.skipped = set(re.findall(r"skipped: (\w+::\w+): ", self.said))
+        self.noted = re.findall(r"noted: (\w+::.*)", self.said)
         self.failed = set(re.findall(r"^    (\w+::\w+)$", self.said, re.MULTILINE))
         self.passed = names - self.failed - self.skipped
         if "\ndone\n" not in self.said or not self.passed:
@@ -194,6 +197,8 @@ def show(outcome: Outcome) -> None:
     line(outcome.release, *cells, f"{outcome.seconds:.0f}")
     if outcome.refused:
         print(f"  {outcome.refused}", flush=True)
+    for note in outcome.noted:
+        print(f"  noted: {note}", flush=True)
     for name in sorted(outcome.failed):
         print(f"  failed: {name} (target/guests/{outcome.release}/said)", flush=True)
 

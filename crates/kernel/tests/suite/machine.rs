@@ -30,10 +30,19 @@ pub fn root_with_btf() -> Option<Root> {
 
 /// Says that this test did nothing, and why.
 pub fn skipped(why: &str) {
+    say("skipped", why);
+}
+
+/// Says what this test found in the kernel, and takes as it is.
+pub fn noted(what: &str) {
+    say("noted", what);
+}
+
+fn say(kind: &str, what: &str) {
     let thread = std::thread::current();
     // Not `eprintln!`, which only tests that fail show.
     let mut terminal = std::io::stderr();
-    writeln!(terminal, "skipped: {}: {why}", thread.name().unwrap_or("a test")).unwrap();
+    writeln!(terminal, "{kind}: {}: {what}", thread.name().unwrap_or("a test")).unwrap();
 }
 
 /// A flow with that controller over path.py's path; what it tells.
@@ -66,6 +75,12 @@ pub fn links() -> bool {
 /// Whether the kernel has a member for first transmissions, by its version.
 pub fn first_transmission() -> bool {
     version() >= (7, 1)
+}
+
+/// Whether the kernel's CUBIC begins rounds of HyStart in small windows too, by its version: mended in 6.14 (commit
+/// 25c1a9ca53db). Older ones of which this is false may have the repair, from a stable release or a distribution.
+pub fn small_rounds() -> bool {
+    version() >= (6, 14)
 }
 
 /// Whether the kernel knows Accurate ECN (RFC 9768): `net.ipv4.tcp_ecn` of a namespace of its own takes a 3.

@@ -62,6 +62,9 @@ struct tally {
 	u64 windows;
 	u64 thresholds;
 	u64 states;
+	/* Rounds of HyStart that ours began below LOW_WINDOW, and those of them that the kernel did not begin. */
+	u64 small_rounds;
+	u64 missed_rounds;
 	/* New stages, and of their K (1/1024 s) the sum, and the sum of what ours was apart. */
 	u64 stages;
 	u64 k_sum;
@@ -169,10 +172,32 @@ OP(void, shadow_release, struct sock *sk)
 	bpf_sk_storage_delete(&ours, sk);
 }
 
+/*
+ * Kernels without commit 25c1a9ca53db (6.14) look at no ACK below LOW_WINDOW, not even for the end of a round. Where the
+ * kernel kept its round ours goes back to what it had, and must be the same as the kernel's then.
+ */
+static __always_inline void keep_round(struct cubic *ca, const struct cubic *before, struct sock *sk)
+{
+	const struct bictcp *k = private(sk);
+
+	if (ca->round_end == before->round_end || tcp_sk(sk)->snd_cwnd >= LOW_WINDOW)
+		return;
+	tally.small_rounds++;
+	if (k->end_seq != before->round_end)
+		return;
+	tally.missed_rounds++;
+	ca->round_start = before->round_start;
+	ca->last_ack = before->last_ack;
+	ca->round_end = before->round_end;
+	ca->round_rtt = before->round_rtt;
+	ca->samples = before->samples;
+}
+
 OP(void, shadow_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct cubic *ca = our(sk);
+	struct cubic ours_before;
 	u32 began = jiffies();
 	u32 before = tp->snd_ssthresh;
 	u32 theirs;
@@ -180,6 +205,7 @@ OP(void, shadow_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	cubictcp_acked(sk, sample);
 	if (!ca)
 		return;
+	ours_before = *ca;
 	theirs = tp->snd_ssthresh;
 	tp->snd_ssthresh = before;
 	cubic_acked(ca, sk, sample->rtt_us);
@@ -188,6 +214,8 @@ OP(void, shadow_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (tp->snd_ssthresh != theirs && jiffies() == began)
 		differ(&tally.thresholds, ACKED, 0, theirs, tp->snd_ssthresh);
 	tp->snd_ssthresh = theirs;
+	if (jiffies() == began)
+		keep_round(ca, &ours_before, sk);
 	compare(ca, sk, ACKED, began);
 }
 

@@ -18,6 +18,8 @@ struct Tally {
     windows: u64,
     thresholds: u64,
     states: u64,
+    small_rounds: u64,
+    missed_rounds: u64,
     stages: u64,
     k_sum: u64,
     k_apart: u64,
@@ -44,6 +46,16 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     assert!(t.acks > 5_000 && t.growths > 5_000, "{t:?}");
     assert!(t.reductions >= 10 && t.stages >= 10 && t.exits >= 1 && t.timeouts >= 1, "{t:?}");
     assert!(t.resumes >= 2, "the silence is told: {t:?}");
+    // Each flow begins below 16 segments, so it ends a round there. A kernel begins the next one always, or never.
+    assert!(t.small_rounds >= 5, "{t:?}");
+    if t.missed_rounds > 0 {
+        assert!(!machine::small_rounds(), "mended in 6.14: {t:?}");
+        assert_eq!(t.missed_rounds, t.small_rounds, "{t:?}");
+        machine::noted(
+            "this kernel's CUBIC begins no round of HyStart below 16 segments (mended by 25c1a9ca53db); \
+             ours, which does, kept to its rounds there",
+        );
+    }
     // Few events see the clock tick; else there would be nothing to compare.
     assert!(t.ticked * 50 < t.acks, "{t:?}");
     // The kernel takes its root from a table, and says so: 0.195 % off on average.
@@ -92,10 +104,12 @@ fn tally(object: &Object) -> Tally {
         windows: words[7],
         thresholds: words[8],
         states: words[9],
-        stages: words[10],
-        k_sum: words[11],
-        k_apart: words[12],
-        first: [words[13], words[14], words[15], words[16]],
+        small_rounds: words[10],
+        missed_rounds: words[11],
+        stages: words[12],
+        k_sum: words[13],
+        k_apart: words[14],
+        first: [words[15], words[16], words[17], words[18]],
     }
 }
 
