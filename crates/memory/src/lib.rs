@@ -20,6 +20,6 @@ pub fn soon<T>(value: &T) {
     }
     if align_of::<T>() < CACHE_LINE {
         // It may reach into one line more than it is lines long.
-        branches::prefetch_read_data::<u8, 0>(start.wrapping_add(size_of::<T>() - 1));
+        branches::prefetch_read_data::<u8, 0>(start.wrapping_add(size_of::<T>().saturating_sub(1)));
     }
 }
