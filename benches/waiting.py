@@ -2,13 +2,14 @@
 
 Every measurement is a whole process, `cwnd` as users have it, figures and files included unless the
 row says otherwise. Rows take turns, so that a slow moment of the machine does not fall on one of
-them alone; the last column tells how many cores other programs kept busy meanwhile: what they take
-is not there for a sweep to use.
+them alone, and what is compared is compared within a turn; the last column tells how many cores
+other programs kept busy meanwhile: what they take is not there for a sweep to use.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -18,11 +19,15 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SCENARIOS = Path(__file__).resolve().parent / "scenarios"
 REPEATS = 5
 #: Of the sweeps, which take long.
-LONG_REPEATS = 3
+LONG_REPEATS = 7
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 #: Seconds for the start, from key to prompt.
@@ -31,6 +36,15 @@ HELP_BAR_S, TINY_BAR_S = 0.150, 0.400
 EFFICIENCY_BAR = 0.95
 #: Seconds for 10,000 short runs on two cores.
 SHORT_BAR_S = 30.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is measured."""
+
+    arguments: list[str]
+    #: How many cores it has.
+    cores: int
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,8 @@ class Row:
     cpu_s: float
     peak_mib: float
     others_cores: float | None
-    repeats: int
+    #: Each turn's wall time.
+    walls_s: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -82,14 +97,15 @@ def main() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     cores = cores or 1
     start = {
-        "cwnd --help": ["--help"],
-        "cwnd run tiny": ["run", scenario("tiny")],
-        "cwnd run tiny, no plots": ["run", scenario("tiny"), "--no-plots"],
+        "cwnd --help": Command(["--help"], cores),
+        "cwnd run tiny": Command(["run", scenario("tiny")], cores),
+        "cwnd run tiny, no plots": Command(["run", scenario("tiny"), "--no-plots"], cores),
     }
+    long = ["run", scenario("cells-64"), "--no-plots"]
     sweeps = {
-        "64 runs, 1 core": ["run", scenario("cells-64"), "--no-plots", "-j", "1"],
-        f"64 runs, {cores} cores": ["run", scenario("cells-64"), "--no-plots", "-j", str(cores)],
-        f"10,000 runs, {cores} cores": ["run", scenario("cells-10000")],
+        "64 runs, 1 core": Command([*long, "-j", "1"], 1),
+        f"64 runs, {cores} cores": Command([*long, "-j", str(cores)], cores),
+        f"10,000 runs, {cores} cores": Command(["run", scenario("cells-10000")], cores),
     }
     rows = [*take_turns(start, options.repeats), *take_turns(sweeps, options.long_repeats)]
     bars = judged(rows, cores)
@@ -106,21 +122,35 @@ def scenario(name: str) -> str:
     return str(SCENARIOS / f"{name}.toml")
 
 
-def take_turns(commands: dict[str, list[str]], repeats: int) -> list[Row]:
+def take_turns(commands: dict[str, Command], repeats: int) -> list[Row]:
     """Measures each command once, then each again."""
     measured: dict[str, list[Measurement]] = {what: [] for what in commands}
     for repeat in range(repeats):
-        for what, arguments in commands.items():
+        for what, command in commands.items():
             progress(f"{what}, {repeat + 1} of {repeats}")
-            measured[what].append(measure(arguments))
+            measured[what].append(measure(command))
     progress("")
     return [row(what, found) for what, found in measured.items()]
 
 
-def measure(arguments: list[str]) -> Measurement:
+@contextlib.contextmanager
+def on_cores(cores: int) -> Iterator[None]:
+    """What is started meanwhile has so many cores, as on a machine that has no more."""
+    if not hasattr(os, "sched_setaffinity"):  # there, `-j` has to do
+        yield
+        return
+    all_cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(all_cores)[:cores])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, all_cores)
+
+
+def measure(command_line: Command) -> Measurement:
     """Runs `cwnd` in an empty directory and asks the kernel what it took."""
-    command = [sys.executable, "-m", "cwnd", *arguments]
-    with tempfile.TemporaryDirectory() as directory:
+    command = [sys.executable, "-m", "cwnd", *command_line.arguments]
+    with tempfile.TemporaryDirectory() as directory, on_cores(command_line.cores):
         others, started = OtherPrograms(), time.perf_counter()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=directory) as child:
             _, status, usage = os.wait4(child.pid, 0)
@@ -147,14 +177,16 @@ def row(what: str, found: list[Measurement]) -> Row:
         cpu_s=statistics.median(each.cpu_s for each in found),
         peak_mib=statistics.median(each.peak_bytes for each in found) / 2**20,
         others_cores=statistics.median(others) if others else None,
-        repeats=len(found),
+        walls_s=tuple(walls),
     )
 
 
 def judged(rows: list[Row], cores: int) -> list[Bar]:
     """Compares with what was promised."""
     help_, tiny, _, one, all_, short = rows
-    speedup = one.wall_s / all_.wall_s
+    # A turn's two runs are a few seconds apart and saw much the same machine.
+    turns = zip(one.walls_s, all_.walls_s, strict=True)
+    speedup = statistics.median(alone / together for alone, together in turns)
     least = EFFICIENCY_BAR * cores
     return [
         Bar("cwnd --help", help_.wall_s, HELP_BAR_S, "s", help_.wall_s < HELP_BAR_S),
@@ -214,6 +246,11 @@ def show(rows: list[Row], bars: list[Bar]) -> None:
     for bar in bars:
         verdict = "" if bar.met else "  missed"
         print(f"{bar.what:<26} {bar.found:>6.3g} {bar.unit} {bar.bar:>6.3g} {bar.unit}{verdict}")
+    one, together = rows[3:5]
+    print(
+        f"\n{together.what}: {together.cpu_s / together.wall_s:.2f} of them busy,"
+        f" CPU time {together.cpu_s / one.cpu_s - 1:+.1%} of {one.what}"
+    )
 
 
 if __name__ == "__main__":

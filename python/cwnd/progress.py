@@ -5,15 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import rich.progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +40,18 @@ def cells_bar(name: str, console: Console | None = None) -> Iterator[OnCells]:
 @contextlib.contextmanager
 def _bar(name: str, console: Console | None) -> Iterator[Callable[[float, str], None]]:
     console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _fraction, _runs: None
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -57,10 +61,7 @@ def _bar(name: str, console: Console | None) -> Iterator[Callable[[float, str], 
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    silent = not console.is_terminal
-    with rich.progress.Progress(
-        *columns, console=console, transient=True, disable=silent
-    ) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name, total=1, runs="")
 
         def show(fraction: float, runs: str) -> None:
