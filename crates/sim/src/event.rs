@@ -4,7 +4,8 @@ use core::fmt;
 
 use cwnd_units::Time;
 
-use crate::heap::{Heap, NOTHING, Queue};
+use crate::heap::{Heap, NOTHING};
+use crate::queue::Queue;
 
 /// Something that will happen to one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +213,21 @@ impl EventQueue {
             return None;
         };
         Some(read(entry))
+    }
+
+    /// The pipe whose event comes after `n` others, unless something comes in between; it is known if there are many.
+    #[inline]
+    pub fn pipe_ahead(&self, n: usize) -> Option<u32> {
+        match self.busy.ahead(n).map(|entry| read(entry).1) {
+            Some(Event::PipeHead(i)) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// Whether many lines and pipes are at work, so that some of the next events are known.
+    #[inline]
+    pub const fn is_crowded(&self) -> bool {
+        self.busy.is_crowded()
     }
 
     /// All that is pending, in no order.

@@ -4,6 +4,7 @@
 //! insertion; every component draws from its own named random stream.
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod capture;
 mod check;
 mod datagrams;
@@ -15,6 +16,7 @@ mod line;
 mod network;
 mod packet;
 mod pipe;
+mod queue;
 mod record;
 mod segments;
 mod slots;

@@ -270,8 +270,22 @@ impl Network {
 
     /// The segment of this packet will be read soon.
     #[inline]
-    pub fn soon(&self, packet: Packet) {
+    pub fn segment_soon(&self, packet: Packet) {
         self.segments.soon(packet.place());
+    }
+
+    /// The table's entry of this packet's next hop will be read soon.
+    #[inline]
+    pub fn hop_soon(&self, packet: Packet) {
+        let (hop, _) = packet.next_hop();
+        self.hops.get(hop as usize).into_iter().for_each(cwnd_memory::soon);
+    }
+
+    /// Whether this packet is at its host next.
+    #[inline]
+    pub fn is_last_hop(&self, packet: Packet) -> bool {
+        let (hop, _) = packet.next_hop();
+        matches!(self.hops[hop as usize], Hop::Host)
     }
 
     /// The segment of a packet that reached its host.

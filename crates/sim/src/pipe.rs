@@ -9,14 +9,21 @@ use crate::packet::Packet;
 ///
 /// Order within a pipe is kept, so it needs one pending event however many packets it holds. A packet that is held
 /// back for reordering goes through a second, slower pipe.
+///
+/// It is one cache line: where each flow has pipes of its own, there are more than the cache holds.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Pipe {
     delay: Duration,
     ring: VecDeque<(Time, Packet)>,
-    last_exit: Time,
     faults: Option<Box<Faults>>,
-    counters: PipeCounters,
+    /// Packets that came in.
+    entered: u64,
+    /// Those of them with payload.
+    entered_data: u64,
 }
+
+const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line");
 
 #[derive(Debug)]
 struct Faults {
@@ -29,6 +36,10 @@ struct Faults {
     /// The pipe for packets that are held back.
     late: u32,
     rng: Rng,
+    /// Packets that were lost.
+    lost: u64,
+    /// Those of them with payload.
+    lost_data: u64,
 }
 
 impl Faults {
@@ -74,13 +85,7 @@ pub enum Entry {
 impl Pipe {
     /// A pipe that loses nothing.
     pub fn new(delay: Duration) -> Self {
-        Self {
-            delay,
-            ring: VecDeque::new(),
-            last_exit: Time::ZERO,
-            faults: None,
-            counters: PipeCounters::default(),
-        }
+        Self { delay, ring: VecDeque::new(), faults: None, entered: 0, entered_data: 0 }
     }
 
     /// Adds a link's faults; `late` is the pipe for packets that are held back.
@@ -93,6 +98,8 @@ impl Pipe {
             reorder: impairments.reorder,
             late,
             rng,
+            lost: 0,
+            lost_data: 0,
         }));
         self
     }
@@ -101,25 +108,26 @@ impl Pipe {
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> Entry {
         let data = u64::from(packet.has_payload());
-        self.counters.entered += 1;
-        self.counters.entered_data += data;
+        self.entered += 1;
+        self.entered_data += data;
         let mut exit = now + self.delay;
         if let Some(faults) = &mut self.faults {
             // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
             let (lost, late) = (faults.rng.chance(faults.loss), faults.rng.chance(faults.reorder));
             let jitter = faults.rng.duration_up_to(faults.jitter);
             if lost || faults.turn_to_be_lost() {
-                self.counters.lost += 1;
-                self.counters.lost_data += data;
+                faults.lost += 1;
+                faults.lost_data += data;
                 return Entry::Lost;
             }
             if late {
                 return Entry::Late(faults.late, packet);
             }
             exit += jitter;
+            if let Some(&(last, _)) = self.ring.back() {
+                exit = exit.max(last);
+            }
         }
-        exit = exit.max(self.last_exit);
-        self.last_exit = exit;
         self.ring.push_back((exit, packet));
         if self.ring.len() == 1 { Entry::First(exit) } else { Entry::Queued }
     }
@@ -155,8 +163,9 @@ impl Pipe {
     }
 
     /// What it counted.
-    pub const fn counters(&self) -> PipeCounters {
-        self.counters
+    pub fn counters(&self) -> PipeCounters {
+        let (lost, lost_data) = self.faults.as_ref().map_or((0, 0), |f| (f.lost, f.lost_data));
+        PipeCounters { entered: self.entered, entered_data: self.entered_data, lost, lost_data }
     }
 
     /// Gives the pipe to another flow with another delay.
