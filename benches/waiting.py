@@ -147,17 +147,17 @@ def on_cores(cores: int) -> Iterator[None]:
         os.sched_setaffinity(0, all_cores)
 
 
-def measure(command_line: Command) -> Measurement:
+def measure(command: Command) -> Measurement:
     """Runs `cwnd` in an empty directory and asks the kernel what it took."""
-    command = [sys.executable, "-m", "cwnd", *command_line.arguments]
-    with tempfile.TemporaryDirectory() as directory, on_cores(command_line.cores):
+    arguments = [sys.executable, "-m", "cwnd", *command.arguments]
+    with tempfile.TemporaryDirectory() as directory, on_cores(command.cores):
         others, started = OtherPrograms(), time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=directory) as child:
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, cwd=directory) as child:
             _, status, usage = os.wait4(child.pid, 0)
             wall_s = time.perf_counter() - started
             child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"error: {' '.join(command)} failed with exit code {child.returncode}")
+        sys.exit(f"error: {' '.join(arguments)} failed with exit code {child.returncode}")
     return Measurement(
         wall_s=wall_s,
         cpu_s=usage.ru_utime + usage.ru_stime,

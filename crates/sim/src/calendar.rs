@@ -19,8 +19,9 @@ pub struct Calendar {
     /// How many numbers are in buckets.
     len: usize,
     beyond: Heap,
-    /// Buckets, and numbers, that were taken since it was made.
-    taken: (usize, usize),
+    /// The next interval, and the numbers taken since, when it was last seen whether the buckets suit.
+    tried: u64,
+    taken: usize,
 }
 
 /// Numbers in a bucket, about.
@@ -54,7 +55,8 @@ impl Calendar {
             next: (start >> shift) as u64,
             len: 0,
             beyond: Heap::default(),
-            taken: (0, 0),
+            tried: (start >> shift) as u64,
+            taken: 0,
         };
         numbers.into_iter().for_each(|number| calendar.push(number));
         calendar
@@ -99,9 +101,7 @@ impl Calendar {
                 if least_beyond == NOTHING {
                     return None;
                 }
-                let passed = (least_beyond >> self.shift) as u64 - self.next;
-                self.next += passed;
-                self.taken.0 = self.taken.0.saturating_add(passed as usize);
+                self.next = (least_beyond >> self.shift) as u64;
             }
             if least_beyond != NOTHING {
                 self.draw_near();
@@ -111,7 +111,6 @@ impl Calendar {
                 return Some(found);
             }
             self.next += 1;
-            self.taken.0 += 1;
         }
     }
 
@@ -121,20 +120,22 @@ impl Calendar {
         let mut bucket = core::mem::take(&mut self.buckets[place]);
         take(&bucket);
         self.len -= bucket.len();
-        self.taken = (self.taken.0 + 1, self.taken.1 + bucket.len());
+        self.taken += bucket.len();
         self.next += 1;
         bucket.clear();
         self.emptied.push(bucket);
     }
 
-    /// Makes other buckets if those that were taken did not suit the numbers; nothing below `start` is to come.
+    /// Makes other buckets if those that passed did not suit the numbers; nothing below `start` is to come.
     pub fn fit(&mut self, start: u128) {
-        let (buckets, numbers) = self.taken;
+        // Empty ones count, too: numbers that come many at an instant do not come close together for that.
+        let buckets = (self.next - self.tried) as usize;
+        let numbers = self.taken;
         // It is as much work as those were.
         if buckets < TRIAL || buckets.saturating_add(numbers) < self.len() {
             return;
         }
-        self.taken = (0, 0);
+        (self.tried, self.taken) = (self.next, 0);
         let suitable = buckets.saturating_mul(FULL);
         let narrower = numbers.checked_div(suitable).and_then(usize::checked_ilog2).unwrap_or(0);
         let wider = (suitable / numbers.max(1)).checked_ilog2().unwrap_or(0);
