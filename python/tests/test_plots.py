@@ -309,3 +309,20 @@ def test_a_figure_is_what_matplotlib_itself_would_save(sweep: cwnd.Run, figure: 
         saved.savefig(out, format=kind, metadata=style._METADATA[kind])
 
     assert style.render(sweep.plot(figure), kind)[kind] == out.getvalue()
+
+
+def test_bands_have_gaps_where_a_group_has_no_round_trip_time_yet(tmp_path: Path):
+    # One group begins when the other is half done: until then it has no RTT.
+    late = SHORT.replace("[flow.main]", "[flow.main]\ncount = 7") + (
+        '\n[flow.late]\nrtt = "20 ms"\nstart = "1 s"\n'
+    )
+    (tmp_path / "late.toml").write_text(late)
+    run = cwnd.run(tmp_path / "late.toml")
+
+    rtts = plots.describe(run, "timeseries").panels[1].lines
+    assert all(None in (line.band or ([],))[0] for line in rtts)
+    plots.write_quick(run, tmp_path / "plots")
+    text = (tmp_path / "plots/timeseries.svg").read_text()
+    assert ET.fromstring(text).findall(".//{*}polygon")
+    assert "NaN" not in text
+    assert len(run.plot("timeseries").axes[1].collections) == len(rtts)

@@ -75,13 +75,14 @@ fn y_extent<'a>(panels: impl Iterator<Item = &'a Panel>) -> Extent {
     let (mut found, mut limits) = (None, (None, None));
     for panel in panels {
         for line in &panel.lines {
-            let half = |i: usize| line.half_widths.as_ref().map_or(0.0, |all| all[i]);
             for (i, y) in line.y.iter().enumerate() {
                 if let Some(y) = *y {
-                    found = widened(widened(found, y - half(i)), y + half(i));
+                    let half = line.half_width(i);
+                    found = widened(widened(found, y - half), y + half);
                 }
             }
-            for &y in line.band.iter().flat_map(|(low, high)| low.iter().chain(high)) {
+            let edges = line.band.iter().flat_map(|(low, high)| low.iter().chain(high));
+            for &y in edges.flatten() {
                 found = widened(found, y);
             }
         }

@@ -83,13 +83,16 @@ pub struct Panel {
     pub lines: Vec<Line>,
 }
 
+/// One for each point that has one.
+pub type Values = Vec<Option<f64>>;
+
 /// A line, points, or both.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// Along x, rising where they are joined.
     pub x: Vec<f64>,
     /// As many; a line is broken where there is none.
-    pub y: Vec<Option<f64>>,
+    pub y: Values,
     /// Red, green, blue.
     pub colour: (u8, u8, u8),
     /// In points.
@@ -104,10 +107,10 @@ pub struct Line {
     pub marker: Option<Marker>,
     /// In the legend.
     pub label: Option<String>,
-    /// Half the width of an interval around each point.
-    pub half_widths: Option<Vec<f64>>,
-    /// A band: its lower and its upper edge.
-    pub band: Option<(Vec<f64>, Vec<f64>)>,
+    /// Half the width of an interval around each point that has one.
+    pub half_widths: Option<Values>,
+    /// A band: its lower and its upper edge; it is broken where there is none.
+    pub band: Option<(Values, Values)>,
 }
 
 /// The shape of a point.
@@ -129,6 +132,14 @@ pub enum Marker {
     Cross,
     /// A triangle that points left.
     Left,
+}
+
+impl Line {
+    /// Half the width of the interval around a point; zero if it has none.
+    fn half_width(&self, point: usize) -> f64 {
+        let known = self.half_widths.as_ref().and_then(|all| all.get(point).copied().flatten());
+        known.filter(|half| half.is_finite()).unwrap_or(0.0)
+    }
 }
 
 impl Marker {

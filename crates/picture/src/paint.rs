@@ -10,7 +10,7 @@ use crate::layout::{
     KEY_GAP_PT, KEY_PT, LINE_PT, MARK_PT, MARK_TEXT_PT, Place, TEXT_PT, legend_rows, places,
     text_width,
 };
-use crate::stroke::{Path, clipped, dashed, length, pieces, thinned};
+use crate::stroke::{Path, bands, clipped, dashed, length, pieces, thinned};
 use crate::{Line, Marker, Panel, Picture};
 
 /// plotters draws in whole units: this many make a point, fine enough that no step is seen.
@@ -207,16 +207,15 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
     let x: Vec<f64> = line.x.iter().map(|&x| along(panel, x)).collect();
     if let Some((low, high)) = &line.band {
         let limits = frame.axes.y;
-        let edge = |ys: &[f64]| -> Path {
-            x.iter()
-                .zip(ys)
-                .map(|(&x, &y)| frame.point((x, y.clamp(limits.low, limits.high))))
-                .collect()
+        let edge = |path: Path| -> Path {
+            let inside = |(x, y): (f64, f64)| frame.point((x, y.clamp(limits.low, limits.high)));
+            thinned(&path.into_iter().map(inside).collect::<Path>(), COLUMN_PT)
         };
-        let around = thinned(&edge(low), COLUMN_PT)
-            .into_iter()
-            .chain(thinned(&edge(high), COLUMN_PT).into_iter().rev());
-        canvas.draw(&Polygon::new(around.map(at).collect::<Vec<_>>(), colour.mix(BAND_ALPHA)))?;
+        for (low, high) in bands(&x, low, high) {
+            let around = edge(low).into_iter().chain(edge(high).into_iter().rev());
+            let around: Vec<_> = around.map(at).collect();
+            canvas.draw(&Polygon::new(around, colour.mix(BAND_ALPHA)))?;
+        }
     }
     if line.joined {
         for piece in pieces(&x, &line.y, line.steps) {
@@ -231,7 +230,7 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
     }
     for (i, (&x, y)) in x.iter().zip(&line.y).enumerate() {
         let Some(y) = y.filter(|&y| frame.holds(y)) else { continue };
-        let half = line.half_widths.as_ref().map_or(0.0, |all| all[i]);
+        let half = line.half_width(i);
         if half > 0.0 {
             let ends = [y - half, y + half].map(|y| y.clamp(frame.axes.y.low, frame.axes.y.high));
             let cap = CAP_PT / 2.0;

@@ -21,6 +21,23 @@ pub fn pieces(x: &[f64], y: &[Option<f64>], steps: bool) -> Vec<Path> {
     found
 }
 
+/// Cuts a band where it lacks an edge: the lower and the upper edge of each part.
+pub fn bands(x: &[f64], low: &[Option<f64>], high: &[Option<f64>]) -> Vec<(Path, Path)> {
+    let mut found = vec![(Path::new(), Path::new())];
+    for ((&x, &low), &high) in x.iter().zip(low).zip(high) {
+        match (low, high) {
+            (Some(low), Some(high)) if [x, low, high].iter().all(|value| value.is_finite()) => {
+                let (lower, upper) = found.last_mut().expect("it begins with one");
+                lower.push((x, low));
+                upper.push((x, high));
+            }
+            _ => found.push((Path::new(), Path::new())),
+        }
+    }
+    found.retain(|(lower, _)| !lower.is_empty());
+    found
+}
+
 /// The parts of a line between two heights.
 pub fn clipped(path: &[(f64, f64)], low: f64, high: f64) -> Vec<Path> {
     let mut found: Vec<Path> = vec![];
@@ -126,6 +143,16 @@ mod tests {
         assert_eq!(pieces(&x, &y, false), [vec![(0.0, 1.0)], vec![(2.0, 2.0), (3.0, 3.0)]]);
         let steps = vec![(2.0, 2.0), (3.0, 2.0), (3.0, 3.0)];
         assert_eq!(pieces(&x, &y, true), [vec![(0.0, 1.0)], steps]);
+    }
+
+    #[test]
+    fn a_band_is_broken_where_it_lacks_an_edge() {
+        let x = [0.0, 1.0, 2.0, 3.0, 4.0];
+        let low = [None, Some(1.0), Some(2.0), Some(f64::NAN), Some(0.0)];
+        let high = [None, Some(5.0), Some(6.0), Some(7.0), Some(8.0)];
+        let first = (vec![(1.0, 1.0), (2.0, 2.0)], vec![(1.0, 5.0), (2.0, 6.0)]);
+        assert_eq!(bands(&x, &low, &high), [first, (vec![(4.0, 0.0)], vec![(4.0, 8.0)])]);
+        assert!(bands(&x, &[None; 5], &high).is_empty());
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn an_interval_reaches_as_far_as_it_says() {
     let mut points = line(&[0.0, 1.0, 2.0], &[1.0, 2.0, 3.0]);
     points.joined = false;
     points.marker = Some(Marker::Square);
-    points.half_widths = Some(vec![0.0, 0.5, 0.0]);
+    points.half_widths = Some(vec![None, Some(0.5), Some(0.0)]);
     let mut level = line(&[0.0, 2.0], &[1.5, 1.5]);
     level.colour = colour("#E69F00").expect("a colour");
     let text = drawn(&picture(1, vec![panel(vec![points, level])]));
@@ -159,6 +159,20 @@ fn an_interval_reaches_as_far_as_it_says() {
     assert!((interval[0][0].1 - below).abs() < 0.11, "2 − 0.5 is where 1.5 is");
     let squares = document.descendants().filter(|n| n.has_tag_name("polygon")).count();
     assert_eq!(squares, 3);
+}
+
+#[test]
+fn a_band_with_gaps_is_drawn_in_parts() {
+    let mut banded = line(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0; 5]);
+    let low = [None, Some(1.0), Some(1.0), None, Some(1.0)];
+    let high = low.map(|edge| edge.map(|y| y + 1.0));
+    banded.y = low.to_vec();
+    banded.band = Some((low.to_vec(), high.to_vec()));
+    let text = drawn(&picture(1, vec![panel(vec![banded])]));
+    let document = Document::parse(&text).expect("XML");
+    let bands = document.descendants().filter(|n| n.has_tag_name("polygon")).count();
+    assert_eq!(bands, 2, "before and after the gap");
+    assert!(!text.contains("NaN"));
 }
 
 #[test]

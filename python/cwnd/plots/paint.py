@@ -10,6 +10,8 @@ from matplotlib.ticker import FuncFormatter
 from cwnd.plots import style
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from cwnd.plots.picture import Line, Panel, Picture
@@ -78,7 +80,7 @@ def _limit(place: Axes, panel: Panel) -> None:
 
 
 def _paint_line(place: Axes, line: Line) -> None:
-    y = [nan if value is None else value for value in line.y]
+    y = _with_gaps(line.y)
     look: dict[str, Any] = {
         "color": line.colour,
         "linestyle": style.dashes(line.dashes) if line.joined else "none",
@@ -88,8 +90,14 @@ def _paint_line(place: Axes, line: Line) -> None:
     if line.marker is not None:
         look["marker"] = line.marker
     if line.band is not None:
-        place.fill_between(line.x, *line.band, color=line.colour, alpha=0.25, lw=0)
+        low, high = map(_with_gaps, line.band)
+        place.fill_between(line.x, low, high, color=line.colour, alpha=0.25, lw=0)
     if line.half_widths is not None:
-        place.errorbar(line.x, y, yerr=line.half_widths, clip_on=False, **look)
+        place.errorbar(line.x, y, yerr=_with_gaps(line.half_widths), clip_on=False, **look)
         return
     place.plot(line.x, y, drawstyle="steps-post" if line.steps else "default", **look)
+
+
+def _with_gaps(values: Sequence[float | None]) -> list[float]:
+    """As matplotlib knows gaps: it draws nothing at NaN."""
+    return [nan if value is None else value for value in values]

@@ -41,10 +41,10 @@ class Line:
     #: Shape of the points, as a letter of `look.MARKERS`.
     marker: str | None = None
     label: str | None = None
-    #: Half the width of an interval around each point.
-    half_widths: Sequence[float] | None = None
-    #: The edges of a band around the line.
-    band: tuple[Sequence[float], Sequence[float]] | None = None
+    #: Half the width of an interval around each point that has one.
+    half_widths: Sequence[float | None] | None = None
+    #: The edges of a band around the line; it is broken where there is none.
+    band: tuple[Sequence[float | None], Sequence[float | None]] | None = None
 
 
 @dataclass

@@ -145,7 +145,7 @@ def _panel(summary: pl.DataFrame, content: Content, shown: Metric) -> Panel:
                 joined=layout.x.value_column is not None,
                 label=layout.line_name(label),
                 # No interval below two seeds.
-                half_widths=[(v or 0.0) * shown.scale for v in mine[f"{shown.column}_ci95"]],
+                half_widths=(mine[f"{shown.column}_ci95"] * shown.scale).to_list(),
             )
         )
     panel = Panel(lines)
@@ -164,7 +164,7 @@ def _panel(summary: pl.DataFrame, content: Content, shown: Metric) -> Panel:
 
 def _bottom(panel: Panel) -> float | None:
     ends = [
-        y + sign * half
+        y + sign * (half or 0.0)
         for line in panel.lines
         for y, half in zip(line.y, line.half_widths or (), strict=True)
         if y is not None
