@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd import runner, store
 from cwnd.dataset.fill import Progress, failures, fill, world_of
 from cwnd.dataset.load import load
+from cwnd.drawing import attempt
 from cwnd.errors import CwndError, InputError
 from cwnd.metrics import METRICS, groups
 from cwnd.stats import Estimate, welch, welch_difference
@@ -369,8 +370,6 @@ def _gain(base: pl.DataFrame, abe: pl.DataFrame) -> Estimate | None:
 
 def write(found: Agreement) -> None:
     """Leaves the table, the document and the figure beside the results."""
-    from cwnd.plots import agreement, write
-
     document = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     store.write_atomically(found.directory / DOCUMENT, document.encode())
     store.write_atomically(found.directory / TABLE, table(found).encode())
@@ -378,7 +377,14 @@ def write(found: Agreement) -> None:
         (found.directory / REPEATED).unlink(missing_ok=True)
     else:
         store.write_atomically(found.directory / REPEATED, table(found.repeated).encode())
-    write(agreement.figure(found), found.directory, FIGURE)
+    then = (
+        f"the numbers are complete in {found.directory}, and the same command tries again without"
+        " running anything twice"
+    )
+    with attempt(f"figure `{FIGURE}`", then):
+        from cwnd.plots import agreement, write
+
+        write(agreement.figure(found), found.directory, FIGURE)
 
 
 def table(found: Agreement) -> str:

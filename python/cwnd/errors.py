@@ -25,6 +25,14 @@ class DivergedError(CwndError):
     """Two runs of one scenario with one seed were not the same."""
 
 
+class FigureWarning(UserWarning):
+    """A figure could not be drawn; the result that it shows is complete."""
+
+
+#: Asks for a report of what should not have happened.
+REPORT = "this is a bug of cwnd; CWND_DEBUG=1 shows where, please report it"
+
+
 def explain(error: OSError) -> str:
     """Says in one line what the operating system refused, and for which file."""
     reason = error.strerror or str(error)

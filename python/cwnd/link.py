@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd import _core
+from cwnd import _core, drawing
 from cwnd.errors import CwndError, InputError, MachineError, explain
 from cwnd.scenario import Scenario
 
@@ -344,8 +344,6 @@ def save(finished: Finished, directory: Path) -> None:
     """Writes what happened: `link.json`, the link as a scenario, tables and a picture."""
     import polars as pl
 
-    from cwnd.link_picture import picture
-
     report = finished.report
     (directory / "scenario.toml").write_text(finished.scenario.to_toml(), encoding="utf-8")
     document = json.dumps(finished.to_json(), indent=2) + "\n"
@@ -356,6 +354,9 @@ def save(finished: Finished, directory: Path) -> None:
         ("qdelay", report.qdelay),
     ):
         pl.DataFrame(table).write_parquet(directory / f"{name}.parquet")
-    described = picture(finished)
-    if described is not None:
-        (directory / "link.svg").write_text(_core.draw_svg(described), encoding="utf-8")
+    with drawing.attempt("figure `link.svg`", f"the records are complete in {directory}"):
+        from cwnd.link_picture import picture
+
+        described = picture(finished)
+        if described is not None:
+            (directory / "link.svg").write_text(_core.draw_svg(described), encoding="utf-8")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from cwnd import metrics, notes, store
+from cwnd import drawing, metrics, notes, store
 
 if TYPE_CHECKING:
     import os
@@ -151,13 +151,15 @@ class Run:
     def save(
         self, directory: str | os.PathLike[str], *, plots: bool = True, pcap: Path | None = None
     ) -> Path:
-        """Writes everything to a directory, at once or not at all.
+        """Writes everything to a directory, at once or not at all; then its figures.
 
+        A figure that cannot be drawn is a `FigureWarning`: the result is there all the same.
         `pcap` is a directory of capture files on the same disk, which moves into the result.
         """
-        from cwnd.plots import write_all
-
-        return store.save(self, directory, draw=write_all if plots else None, pcap=pcap)
+        place = store.save(self, directory, pcap=pcap)
+        if plots:
+            drawing.draw(self, place, quick=False)
+        return place
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Run:

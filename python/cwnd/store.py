@@ -56,13 +56,12 @@ def save(
     run: Run,
     directory: str | os.PathLike[str],
     *,
-    draw: Callable[[Run, Path], object] | None,
     pcap: Path | None = None,
 ) -> Path:
     """Writes a result; one that is there is replaced when the new one is complete.
 
-    `draw` writes figures of it into a directory. `pcap` is a directory of capture files beside it,
-    which moves into the result.
+    Figures come after it (`cwnd.drawing`): a result is not lost to one that fails. `pcap` is a
+    directory of capture files beside it, which moves into the result.
     """
     target = Path(directory)
     try:
@@ -70,8 +69,6 @@ def save(
             _write(run, place)
             if pcap is not None:
                 pcap.rename(place / PCAP)
-            if draw is not None:
-                draw(run, place / PLOTS)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target

@@ -6,12 +6,13 @@ import gc
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
 from cwnd.cli import output
-from cwnd.errors import CwndError, explain
+from cwnd.errors import REPORT, CwndError, FigureWarning, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 OK, FAILED, USAGE, LACKING = 0, 1, 2, 3
 #: Shells report a process that a signal ended as 128 + its number.
 _SIGNALLED = 128
+#: How Python shows what is no warning of ours.
+_show_warning = warnings.showwarning
 
 
 def _version() -> str:
@@ -66,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     output.as_json = output.wants_json(tokens)
     signal.signal(signal.SIGTERM, _terminated)
+    warnings.simplefilter("always", FigureWarning)
+    warnings.showwarning = _warned
     try:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
@@ -105,6 +110,13 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
     raise _Terminated
 
 
+def _warned(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
+    if issubclass(category, FigureWarning):
+        output.warn(str(message))
+    else:
+        _show_warning(message, category, *place, **named)
+
+
 def _exit(code: int) -> NoReturn:
     # All memory goes with the process: searching it for cycles first, twice, would take 30 ms.
     gc.freeze()
@@ -123,6 +135,6 @@ def _unexpected(error: BaseException) -> int:
         raise error
     output.fail(
         f"internal error: {type(error).__name__}: {error}",
-        "this is a bug of cwnd; CWND_DEBUG=1 shows where, please report it",
+        REPORT,
     )
     return FAILED

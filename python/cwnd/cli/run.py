@@ -59,7 +59,7 @@ def run(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd import runner, store, worlds
+    from cwnd import drawing, runner, store, worlds
     from cwnd.pcap import captures
 
     if not files:
@@ -92,7 +92,9 @@ def run(
                     meanwhile=_import_plots if plots else None,
                     world=world,
                 )
-            store.save(result, target, draw=_draw if plots else None, pcap=place)
+            store.save(result, target, pcap=place)
+        if plots:
+            drawing.draw(result, target, quick=True)
         if json:
             documents.append(_document(result, target))
         else:
@@ -113,12 +115,6 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
 
 def _import_plots() -> None:
     import_module("cwnd.plots")
-
-
-def _draw(result: Run, place: Path) -> None:
-    from cwnd.plots import write_quick
-
-    write_quick(result, place)
 
 
 def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list[Path]:

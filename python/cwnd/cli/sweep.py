@@ -57,7 +57,7 @@ def fill(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd import runner, store
+    from cwnd import drawing, runner, store
     from cwnd.dataset import fill as filling
     from cwnd.dataset.shard import Shard
     from cwnd.progress import cells_bar
@@ -84,9 +84,7 @@ def fill(
     if result is None and filled.missing < filled.dataset.info.cells:
         result = store.load(target)
     if result is not None and plots and part is None:
-        from cwnd.plots import write_quick
-
-        write_quick(result, target / store.PLOTS)
+        drawing.draw(result, target, quick=True)
     if json:
         output.document(_document(filled, result, target))
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cwnd.plots.picture import Picture
     from cwnd.results import Run
 
-__all__ = ["describe", "draw", "write", "write_all", "write_quick"]
+__all__ = ["describe", "draw", "write", "write_all", "write_kind", "write_quick"]
 
 #: The kinds of figure, by the name that `cwnd plot --kind` and `Run.plot` take.
 KINDS: dict[str, Callable[..., Picture]] = {
@@ -72,18 +72,29 @@ def _filled(run: Run, name: str) -> bool:
 
 def write_all(run: Run, directory: Path) -> list[Path]:
     """Writes every figure that this result can fill, for papers: as PNG and as SVG."""
-    return [file for kind in default_kinds(run) for file in write(draw(run, kind), directory, kind)]
+    return [
+        file
+        for kind in default_kinds(run)
+        for file in write_kind(run, kind, directory, quick=False)
+    ]
 
 
 def write_quick(run: Run, directory: Path) -> list[Path]:
     """Writes the same figures for a first look, as SVG and in a tenth of the time."""
-    files = []
-    for kind in default_kinds(run):
-        directory.mkdir(parents=True, exist_ok=True)
-        file = directory / f"{kind}.svg"
-        write_atomically(file, _core.draw_svg(describe(run, kind)).encode())
-        files.append(file)
-    return files
+    return [
+        file for kind in default_kinds(run) for file in write_kind(run, kind, directory, quick=True)
+    ]
+
+
+def write_kind(run: Run, kind: str, directory: Path, *, quick: bool) -> list[Path]:
+    """Writes one of these figures, for papers or quickly."""
+    if not quick:
+        return write(draw(run, kind), directory, kind)
+    content = _core.draw_svg(describe(run, kind)).encode()
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{kind}.svg"
+    write_atomically(file, content)
+    return [file]
 
 
 def write(figure: Figure, directory: Path, name: str) -> list[Path]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from cwnd.drawing import attempt
+from cwnd.errors import CwndError
 from cwnd.metrics import main_link
 from cwnd.plots import look
 from cwnd.report import scenario, series, tables
@@ -21,7 +23,7 @@ from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
 from cwnd.table import group_sheet, result_sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cwnd.results import Run
     from cwnd.table import Sheet
@@ -59,6 +61,15 @@ class Section:
     rerun: str
 
 
+#: The figures of a result, in their order on the page.
+_FIGURES: dict[str, Callable[[Run], Figure | None]] = {
+    "sweep": sweep_figure,
+    "windows": series.windows_figure,
+    "timeseries": series.runs_figure,
+    "qdelay": qdelay_figure,
+}
+
+
 def html(runs: Sequence[Run]) -> str:
     """The page of these results; the same results give the same bytes."""
     sections = [_section(run, f"r{number}-") for number, run in enumerate(runs, 1)]
@@ -88,12 +99,12 @@ def html(runs: Sequence[Run]) -> str:
 
 
 def _section(run: Run, prefix: str) -> Section:
-    found = {
-        "sweep": sweep_figure(run),
-        "windows": series.windows_figure(run),
-        "timeseries": series.runs_figure(run),
-        "qdelay": qdelay_figure(run),
-    }
+    found: dict[str, Figure | None] = {}
+    for name, draw in _FIGURES.items():
+        # Files that are damaged are no matter of drawing.
+        then = "the page is complete without it"
+        with attempt(f"figure `{name}` of the report", then, passing=(CwndError,)):
+            found[name] = draw(run)
     groups = group_sheet(run)
     return Section(
         id=prefix,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd import store
 from cwnd.agree import SIMULATOR, agree
+from cwnd.drawing import attempt
 from cwnd.errors import InputError
 from cwnd.reproduce.run import FIGURES, PAPERS, paper
 from cwnd.worlds import LINUX
@@ -87,6 +88,7 @@ def _draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> lis
     drawing: Mapping[str, Callable[[Run], Any]] = import_module(f"cwnd.reproduce.{name}").FIGURES
     files = []
     for world, run in worlds.items():
-        with style.styled():
+        then = f"its numbers are complete in {place.parent / figure / world}"
+        with attempt(f"figure `{figure}-{world}`", then), style.styled():
             files += write(drawing[figure](run), place, f"{figure}-{world}")
     return files

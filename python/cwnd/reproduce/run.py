@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _core, runner, store
 from cwnd.dataset.fill import sweep
+from cwnd.drawing import attempt
 from cwnd.errors import CwndError, InputError
 from cwnd.reproduce import claims
 from cwnd.reproduce.measures import measure, sides
@@ -110,14 +111,13 @@ def reproduce(
     for figure in figures:
         results[figure] = _result(chosen_paper.scenario(figure), place / RUNS, threads, progress)
     outcomes = {claim.id: _judge(claim, results) for claim in chosen}
-    drawn = _draw(chosen_paper, results, place / FIGURES)
-    found = Reproduction(chosen_paper, outcomes, tuple(drawn), place)
+    found = Reproduction(chosen_paper, outcomes, (), place)
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     try:
         store.write_atomically(place / CLAIMS, text.encode())
     except OSError as error:
         raise CwndError(f"the claims could not be written: {error}") from error
-    return found
+    return replace(found, figures=tuple(_draw(chosen_paper, results, place)))
 
 
 def _result(scenario: Path, runs: Path, threads: int | None, progress: Bars | None) -> Run:
@@ -143,13 +143,17 @@ def _judge(claim: Claim, results: Mapping[str, Run]) -> tuple[Outcome, ...]:
 
 
 def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
+    then = (
+        f"runs and claims are complete in {place}, and the same command tries again without running"
+        " anything twice"
+    )
     from cwnd.plots import style, write
 
     drawing: Mapping[str, Callable[[Run], Any]] = import_module(f"cwnd.reproduce.{of.name}").FIGURES
     files = []
     for figure, run in results.items():
-        with style.styled():
-            files += write(drawing[figure](run), place, figure)
+        with attempt(f"figure `{figure}`", then), style.styled():
+            files += write(drawing[figure](run), place / FIGURES, figure)
     return files
 
 
