@@ -24,6 +24,8 @@ __all__ = ["COLOURS", "DASHES", "MARKERS", "WIDTH", "colour"]
 
 #: Resolution of the PNG.
 DPI = 200
+#: A notebook writes in 14 px; the text of figures has 8 points.
+_NOTEBOOK_DPI = 120
 #: The unit of the SVG is the point.
 _SVG_DPI = 72
 
@@ -69,8 +71,13 @@ _METADATA: dict[str, dict[str, Any]] = {
 class NotebookFigure(Figure):
     """A figure that a notebook shows by itself."""
 
-    def _repr_png_(self) -> bytes:
-        return png(self)
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return png(self), {"width": notebook_width(self)}
+
+
+def notebook_width(figure: Figure) -> int:
+    """How many pixels of a page a figure takes, so that its text is as large as that around it."""
+    return round(figure.get_figwidth() * _NOTEBOOK_DPI)
 
 
 @contextlib.contextmanager
