@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd import runner, store
+from cwnd import runner
+from cwnd.atomic import write_atomically
 from cwnd.dataset.fill import Progress, failures, fill, world_of
 from cwnd.dataset.load import load
 from cwnd.drawing import attempt
@@ -371,12 +372,12 @@ def _gain(base: pl.DataFrame, abe: pl.DataFrame) -> Estimate | None:
 def write(found: Agreement) -> None:
     """Leaves the table, the document and the figure beside the results."""
     document = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
-    store.write_atomically(found.directory / DOCUMENT, document.encode())
-    store.write_atomically(found.directory / TABLE, table(found).encode())
+    write_atomically(found.directory / DOCUMENT, document.encode())
+    write_atomically(found.directory / TABLE, table(found).encode())
     if found.repeated is None:
         (found.directory / REPEATED).unlink(missing_ok=True)
     else:
-        store.write_atomically(found.directory / REPEATED, table(found.repeated).encode())
+        write_atomically(found.directory / REPEATED, table(found.repeated).encode())
     then = (
         f"the numbers are complete in {found.directory}, and the same command tries again without"
         " running anything twice"

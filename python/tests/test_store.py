@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import frames, runner, store
+from cwnd import atomic, frames, runner, store
 from cwnd.errors import CwndError, InputError
 
 
@@ -46,7 +46,7 @@ def test_parquet_is_compressed_with_zstd(short: cwnd.Run, tmp_path: Path):
 
 
 def test_a_block_that_fails_leaves_nothing(tmp_path: Path):
-    with pytest.raises(ZeroDivisionError), store.atomic_directory(tmp_path / "a") as place:
+    with pytest.raises(ZeroDivisionError), atomic.atomic_directory(tmp_path / "a") as place:
         (place / "half").write_text("half")
         1 / 0  # noqa: B018
 
@@ -56,7 +56,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path):
 def test_a_block_that_fails_leaves_the_old_result(short: cwnd.Run, tmp_path: Path):
     target = short.save(tmp_path / "a", plots=False)
 
-    with pytest.raises(ZeroDivisionError), store.atomic_directory(target) as place:
+    with pytest.raises(ZeroDivisionError), atomic.atomic_directory(target) as place:
         (place / "half").write_text("half")
         1 / 0  # noqa: B018
 
@@ -67,7 +67,7 @@ def test_a_block_that_fails_leaves_the_old_result(short: cwnd.Run, tmp_path: Pat
 def test_without_an_exchange_of_names_the_old_result_is_moved_aside(
     short: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(store, "_exchange", lambda _a, _b: False)
+    monkeypatch.setattr(atomic, "_exchange", lambda _a, _b: False)
     short.save(tmp_path / "a", plots=False)
     (tmp_path / "a" / "old").write_text("old")
 
@@ -82,7 +82,7 @@ def test_names_are_exchanged_in_one_step_where_the_kernel_can(tmp_path: Path):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
 
-    if not store._exchange(tmp_path / "a", tmp_path / "b"):
+    if not atomic._exchange(tmp_path / "a", tmp_path / "b"):
         pytest.skip("this file system cannot exchange names")
 
     assert (tmp_path / "a" / "b").exists()
@@ -135,7 +135,7 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path):
     file = tmp_path / "plot.svg"
     file.write_bytes(b"old")
 
-    store.write_atomically(file, b"new")
+    atomic.write_atomically(file, b"new")
 
     assert file.read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["plot.svg"]
@@ -181,15 +181,15 @@ def test_samples_on_disk_are_read_when_they_are_asked_for(sweep: cwnd.Run, tmp_p
 
 
 def test_nothing_is_left_of_a_directory_that_was_made_for_nothing(tmp_path: Path):
-    with pytest.raises(ZeroDivisionError), store.scratch_directory(tmp_path / "a" / "b" / "c"):
+    with pytest.raises(ZeroDivisionError), atomic.scratch_directory(tmp_path / "a" / "b" / "c"):
         1 / 0  # noqa: B018
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_many_files_are_as_safe_as_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(store, "_MANY_FILES", 0)
-    with store.atomic_directory(tmp_path / "a") as place:
+    monkeypatch.setattr(atomic, "_MANY_FILES", 0)
+    with atomic.atomic_directory(tmp_path / "a") as place:
         (place / "file").write_text("text")
 
     assert (tmp_path / "a" / "file").read_text() == "text"

@@ -59,7 +59,7 @@ def run(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd import drawing, runner, store, worlds
+    from cwnd import atomic, drawing, runner, store, worlds
     from cwnd.pcap import captures
 
     if not files:
@@ -78,7 +78,7 @@ def run(
     documents = []
     for plan, target in zip(plans, targets, strict=True):
         output.warnings(plan.scenario.warnings)
-        with store.scratch_directory(target) as scratch:
+        with atomic.scratch_directory(target) as scratch:
             place = scratch / store.PCAP if pcap else None
             captured = captures(pcap, plan.points, place) if place else None
             with nullcontext() if quiet or json else _bar(plan) as on_progress:

@@ -8,9 +8,9 @@ import secrets
 import threading
 from typing import TYPE_CHECKING
 
+from cwnd.atomic import sync_all, sync_file_system
 from cwnd.dataset.cells import FILES, MARK
 from cwnd.dataset.layout import ERRORS, cell_file
-from cwnd.store import sync_all, sync_file_system
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
+from cwnd.atomic import write_atomically
 from cwnd.errors import InputError
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.sweep import available as sweep_available
 from cwnd.plots.sweep import sweep
 from cwnd.plots.timeseries import overview, timeseries
-from cwnd.store import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable

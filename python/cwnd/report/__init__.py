@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd.atomic import write_atomically
 from cwnd.errors import InputError
 from cwnd.report.page import html
-from cwnd.store import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cwnd import _core, runner, store
+from cwnd import _core, runner
+from cwnd.atomic import write_atomically
 from cwnd.dataset.fill import sweep
 from cwnd.drawing import attempt
 from cwnd.errors import CwndError, InputError
@@ -114,7 +115,7 @@ def reproduce(
     found = Reproduction(chosen_paper, outcomes, (), place)
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     try:
-        store.write_atomically(place / CLAIMS, text.encode())
+        write_atomically(place / CLAIMS, text.encode())
     except OSError as error:
         raise CwndError(f"the claims could not be written: {error}") from error
     return replace(found, figures=tuple(_draw(chosen_paper, results, place)))
