@@ -121,11 +121,19 @@ class Source:
             path = override.partition("=")[0].strip()
             for name, axis in axes.items():
                 paths = [axis["path"]] if isinstance(axis["path"], str) else axis["path"]
-                if any(path == each or path.startswith(f"{each}.") for each in paths):
+                if any(_within(path, each) for each in paths):
                     raise InputError(
                         f"--set {override}: the axis `{name}` sets {path} at every point, so this"
                         f" would change nothing; --set 'sweep.axis.{name}.values=[…]' does"
                     )
+
+
+def _within(path: str, of_axis: str) -> bool:
+    """Whether an axis sets this key, or a table around it; `*` stands for any group or link."""
+    parts, axis_parts = path.split("."), of_axis.split(".")
+    return len(parts) >= len(axis_parts) and all(
+        each in (part, "*") for part, each in zip(parts, axis_parts, strict=False)
+    )
 
 
 def override_list(overrides: Overrides) -> list[str]:

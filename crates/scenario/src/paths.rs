@@ -48,13 +48,58 @@ impl KeyPath {
         }
         Some(Self { text: text.to_owned(), parts })
     }
+
+    /// Whether it stands for the key of every flow group or link: `flow.*.rtt`.
+    fn stands_for_many(&self) -> bool {
+        match &self.parts[..] {
+            [(section, _), (name, _), _, ..] => name == ALL && MATCHED.contains(&section.as_str()),
+            _ => false,
+        }
+    }
+
+    /// The path of the group or link `name`.
+    fn of(&self, name: &str) -> Self {
+        let mut parts = self.parts.clone();
+        name.clone_into(&mut parts[1].0);
+        Self { text: parts.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join("."), parts }
+    }
+
+    /// Whether both set one key.
+    pub fn meets(&self, other: &Self) -> bool {
+        let many = self.stands_for_many() || other.stands_for_many();
+        let alike = |i: usize| self.parts[i].0 == other.parts[i].0 || (many && i == 1);
+        self.parts.len() == other.parts.len() && (0..self.parts.len()).all(alike)
+    }
 }
+
+/// In the place of a name: all that there are.
+const ALL: &str = "*";
+/// Sections in which it may stand.
+const MATCHED: &[&str] = &["flow", "link"];
 
 /// Sections whose names are the user's own: a path must not bring one into being by a slip of the finger.
 const NAMED: &[&[&str]] = &[&["flow"], &["link"], &["sweep", "axis"]];
 
-/// Sets the key at `path`, over or beside what is there.
+/// Sets the key at `path`, over or beside what is there; with `*` for a name, in each that there is.
 pub(crate) fn set(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bool {
+    if !path.stands_for_many() {
+        return set_one(root, path, value, sink);
+    }
+    let (section, _) = &path.parts[0];
+    let named = root.get(section).and_then(|entry| entry.node.table());
+    let names: Vec<String> = named.into_iter().flat_map(Table::keys).map(str::to_owned).collect();
+    if names.is_empty() {
+        let message = format!("`{}` matches nothing: there is no [{section}.…]", path.text);
+        sink.error(path.parts[1].1, &path.text, message);
+        return false;
+    }
+    let set = |name: &String| set_one(root, &path.of(name), value.clone(), sink);
+    // All are tried, so that all errors are told at once.
+    let results: Vec<bool> = names.iter().map(set).collect();
+    results.into_iter().all(|good| good)
+}
+
+fn set_one(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bool {
     let Some(((last, last_span), sections)) = path.parts.split_last() else { return false };
     let mut table = root;
     for (depth, (part, span)) in sections.iter().enumerate() {
@@ -182,6 +227,45 @@ mod tests {
         let document = "[link.\"a.reverse\"]\ndelay = \"1 ms\"";
         let root = set_text(document, "link.\"a.reverse\".delay", "\"2 ms\"").unwrap();
         assert_eq!(at(&root, &["link", "a.reverse", "delay"]).text(), Some("2 ms"));
+    }
+
+    #[test]
+    fn a_star_stands_for_every_group_and_every_link() {
+        let document = "[flow.a]\nrtt = \"1 ms\"\n[flow.b]\ncontroller = \"cubic\"";
+        let root = set_text(document, "flow.*.rtt", "\"2 ms\"").unwrap();
+        assert_eq!(at(&root, &["flow", "a", "rtt"]).text(), Some("2 ms"));
+        assert_eq!(at(&root, &["flow", "b", "rtt"]).text(), Some("2 ms"));
+        let root = set_text(document, "flow.*.controller.beta", "0.8").unwrap();
+        assert_eq!(at(&root, &["flow", "b", "controller", "kind"]).text(), Some("cubic"));
+        let links = "[link.a]\ndelay = \"1 ms\"\n[link.\"a.reverse\"]";
+        let root = set_text(links, "link.*.delay", "\"3 ms\"").unwrap();
+        assert_eq!(at(&root, &["link", "a.reverse", "delay"]).text(), Some("3 ms"));
+    }
+
+    #[test]
+    fn a_star_that_matches_nothing_is_an_error() {
+        for (document, path) in [
+            ("[flow.a]\ncount = 1", "link.*.delay"),
+            ("[flow]", "flow.*.rtt"),
+            ("[flow.a]\ncount = 1", "*.a.rtt"),
+        ] {
+            let sink = set_text(document, path, "\"2 ms\"").unwrap_err();
+            assert!(sink.has_errors(), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_meet_where_one_stands_for_the_other() {
+        let meet = |a: &str, b: &str| {
+            let mut sink = Sink::default();
+            let mut path = |text| KeyPath::parse(text, Span::default(), &mut sink).unwrap();
+            path(a).meets(&path(b))
+        };
+        assert!(meet("flow.*.rtt", "flow.main.rtt"));
+        assert!(meet("flow.main.rtt", "flow.\"main\".rtt"));
+        assert!(!meet("flow.*.rtt", "flow.main.count"));
+        assert!(!meet("flow.*.rtt", "link.main.rtt"));
+        assert!(!meet("flow.*.controller", "flow.main.controller.beta"));
     }
 
     #[test]

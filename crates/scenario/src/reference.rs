@@ -276,7 +276,7 @@ Where a distribution is taken, a constant is one: `\"100 ms\"`. Others are `\"un
 
 Any key can be set from the command line by its path, `--set flow.main.rtt=\"200 ms\"`, and varied in a sweep. A path may lead
 into a short form: after `queue = \"codel\"`, `dumbbell.queue.target` is a path. A name with a dot in it is quoted:
-`link.\"a-b.reverse\".delay`.
+`link.\"a-b.reverse\".delay`. In the place of a name, `*` stands for every flow group or link that there is: `flow.*.rtt`, `link.*.delay`.
 ";
 
 const DUMBBELL_TEXT: &str = "\

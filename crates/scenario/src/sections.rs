@@ -370,7 +370,8 @@ keys! {
 
     /// `[sweep.axis.NAME]`.
     AXIS {
-        /// Path of the key that is varied, such as `"flow.main.rtt"`; a list of paths varies them together.
+        /// Path of the key that is varied, such as `"flow.main.rtt"`, or `"flow.*.rtt"` for that of every group; a list of
+        /// paths varies them together.
         #[source("none")]
         path: Form::Paths => Required,
         /// Its values; with several paths, a list of values for each.

@@ -72,7 +72,7 @@ impl Sweep {
         }
         let paths: Vec<&KeyPath> = self.axes.iter().flat_map(|axis| &axis.paths).collect();
         for (i, path) in paths.iter().enumerate() {
-            if paths[..i].iter().any(|earlier| earlier.text == path.text) {
+            if paths[..i].iter().any(|earlier| earlier.meets(path)) {
                 let message = format!("`{}` is varied twice", path.text);
                 cx.sink.error(path.parts[0].1, &path.text, message);
                 good = false;
@@ -255,9 +255,12 @@ fn labels(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<String>> {
     texts.into_iter().collect()
 }
 
-/// What a value is called that was given no label.
+/// What a value is called that was given no label; one that all paths have is named once.
 fn label_of(values: &[Node]) -> String {
-    let texts: Vec<String> = values.iter().map(brief).collect();
+    let mut texts: Vec<String> = values.iter().map(brief).collect();
+    if texts.iter().all(|text| *text == texts[0]) {
+        texts.truncate(1);
+    }
     texts.join(", ")
 }
 

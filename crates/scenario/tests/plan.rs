@@ -209,6 +209,52 @@ fn a_sweep_is_every_combination_with_every_seed() {
 }
 
 #[test]
+fn an_axis_sets_a_key_in_every_group() {
+    let text = r#"
+[run]
+duration = "10 s"
+[dumbbell]
+rate = "10 Mbit/s"
+[flow.a]
+[flow.b]
+[sweep.axis.rtt]
+path = "flow.*.rtt"
+values = ["100 ms", "200 ms"]
+"#;
+    let cells = plan(text).cells;
+    let rtts: Vec<String> = cells
+        .iter()
+        .flat_map(|cell| cell.scenario.flows.iter().map(|flow| flow.edge_rtt.to_string()))
+        .collect();
+    assert_eq!(rtts, ["100 ms", "100 ms", "200 ms", "200 ms"]);
+    let written = text.replace("\"flow.*.rtt\"", "[\"flow.a.rtt\", \"flow.b.rtt\"]");
+    let written = written
+        .replace("[\"100 ms\", \"200 ms\"]", r#"[["100 ms", "100 ms"], ["200 ms", "200 ms"]]"#);
+    let written = plan(&written).cells;
+    assert_eq!(cells[1].id, written[1].id, "the cell is the same, however the axis is written");
+    assert_eq!(written[1].axes[0].label, "200 ms", "what all paths have is named once");
+    let twice = text.replace(
+        "[sweep.axis.rtt]",
+        "[sweep.axis.one]\npath = \"flow.b.rtt\"\nvalues = [\"1 s\"]\n[sweep.axis.rtt]",
+    );
+    let error = document(&twice).plan().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("varied twice"), "{error}");
+    let nothing = text.replace("flow.*.rtt", "link.*.delay");
+    let error = document(&nothing).plan().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("`link.*.delay` matches nothing"), "{error}");
+}
+
+#[test]
+fn every_group_is_set_from_the_command_line() {
+    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.a]\n[flow.b]\n";
+    let set = document(text).with_overrides(&["flow.*.rtt = 30 ms"]).unwrap();
+    let flows = set.plan().unwrap().cells[0].scenario.flows.clone();
+    assert!(flows.iter().all(|flow| flow.edge_rtt.to_string() == "30 ms"));
+    let error = document(text).with_overrides(&["link.*.rate=1 Mbit/s"]).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("matches nothing"), "{error}");
+}
+
+#[test]
 fn an_axis_of_quantities_has_values_in_si_units() {
     let plan = plan(SWEPT);
     let axis = |cell: usize, axis: usize| {
