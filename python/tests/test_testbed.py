@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,8 @@ import pytest
 from conftest import ROOT
 
 import cwnd
-from cwnd.worlds import kernel_helper
+from cwnd import runner
+from cwnd.worlds import Linux, kernel_helper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,6 +130,53 @@ def _controllers_of_this_process() -> list[str]:
     file = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     ours = f"cw{os.getpid():x}_"
     return [name for name in file.read_text(encoding="ascii").split() if name.startswith(ours)]
+
+
+@with_kernel
+def test_the_scenario_of_the_readme_runs_on_linux_with_abe(tmp_path: Path) -> None:
+    file = _readme(tmp_path)
+    short = ["run.duration=4 s", "run.warmup=1 s", "sweep.repeat=1"]
+    run = cwnd.run(file, on="linux", set=short)
+    assert run.runs["beta_ecn"].to_list() == ["0.7", "0.8", "0.85", "0.9"]
+    assert run.manifest.world is not None
+    assert run.manifest.world["controllers"] == ["of cwnd-kernel"], "each β is ABE's"
+    marks = run.links.filter(pl.col("link") == "bottleneck")["marked_pkts"]
+    assert (marks > 0).all()
+    assert not _controllers_of_this_process()
+
+
+def test_a_remedy_keeps_abe_and_the_scenario_then_runs_on_linux(tmp_path: Path) -> None:
+    file = _readme(tmp_path)
+    ours = '{ kind = "cubic", preset = "linux", beta_ecn = 0.85 }'
+    text = file.read_text(encoding="utf-8")
+    assert ours in text
+    file.write_text(text.replace(ours, '{ kind = "cubic", preset = "abe" }'), encoding="utf-8")
+    with pytest.raises(cwnd.ScenarioError) as refused:
+        cwnd.run(file, on="linux")
+    (problem,) = refused.value.diagnostics
+    remedy = problem["help"].split("`")[1]
+    assert remedy == 'controller = { kind = "cubic", preset = "linux", beta_ecn = 0.7 }'
+    file.write_text(text.replace(f"controller = {ours}", remedy), encoding="utf-8")
+    # Whatever this machine lacks: of the scenario nothing is refused any more.
+    with contextlib.suppress(cwnd.MachineError):
+        Linux().check(runner.plan(file).scenario)
+
+
+@real
+def test_without_what_loads_abe_nothing_runs_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cwnd.worlds.kernel_helper", lambda: None)
+    with pytest.raises(cwnd.MachineError, match="make kernel"):
+        cwnd.run(_readme(tmp_path), on="linux")
+
+
+def _readme(directory: Path) -> Path:
+    """The scenario that the README shows."""
+    file = directory / "readme.toml"
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    file.write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    return file
 
 
 @real

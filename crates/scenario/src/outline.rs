@@ -1,6 +1,6 @@
 //! A plan whose cells are made when they are asked for, so that a sweep of a million runs takes no memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cwnd_units::Duration;
 
@@ -101,6 +101,7 @@ impl Outline {
     #[must_use]
     pub fn refused(&self, refuse: impl Fn(&Scenario) -> Vec<Refusal>) -> Diagnostics {
         let mut told = Sink::default();
+        let mut known = BTreeSet::new();
         for combination in 0..self.blueprint.points.len() {
             let Some(read) = self.blueprint.read(combination) else { break };
             let refusals = refuse(&read.scenario);
@@ -111,7 +112,12 @@ impl Outline {
             let mut root = self.blueprint.root.clone();
             self.blueprint.sweep.apply(combination, &mut root, &mut sink);
             for Refusal { key, message, help } in refusals {
-                let problem = sink.error(place(&root, &key), key.join("."), message);
+                // A remedy may name values that an axis sets: the first says enough.
+                let span = place(&root, &key);
+                if !known.insert((span, key.clone(), message.clone())) {
+                    continue;
+                }
+                let problem = sink.error(span, key.join("."), message);
                 if let Some(help) = help {
                     problem.help(help);
                 }

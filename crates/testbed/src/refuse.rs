@@ -89,8 +89,12 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["controller"], &message, None));
         return;
     }
-    let help = format!("`preset = \"{PRESET}\"` gives the controller all that Linux has");
-    let what = format!("Linux's {}", group.controller.kind());
+    let kept = kept((given, kernels.params()), &free);
+    let abe = if kept.is_empty() { "" } else { " with the ABE that is asked for" };
+    let kind = group.controller.kind();
+    let what = format!("Linux's {kind}");
+    let all = format!("kind = \"{kind}\", preset = \"{PRESET}\"{kept}");
+    let help = format!("`controller = {{ {all} }}` is {what}{abe}, in both worlds");
     differ(group, "controller", (given, kernels.params()), &free, (&what, &help), found);
 }
 
@@ -99,7 +103,8 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let free = ["mss", "ecn", "initial_window", "rto_min"];
     let mut kernels = cwnd_tcp::Params::default();
     kernels.apply_preset(PRESET);
-    let help = format!("`endpoint = \"{PRESET}\"` is TCP as Linux has it");
+    let kept = kept((&group.endpoint, &kernels), &free);
+    let help = format!("`endpoint = {{ preset = \"{PRESET}\"{kept} }}` is TCP as Linux has it");
     differ(group, "endpoint", (&group.endpoint, &kernels), &free, ("Linux's TCP", &help), found);
     if group.endpoint.mss < LEAST_MSS {
         let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
@@ -141,6 +146,16 @@ fn differ(
     }
 }
 
+/// What of the parameters that Linux leaves to a scenario this one sets: a remedy says them again, or who follows it would
+/// run something else.
+fn kept((given, kernels): (&dyn Params, &dyn Params), free: &[&str]) -> String {
+    free.iter()
+        .filter_map(|&name| Some((name, given.get(name)?, kernels.get(name)?)))
+        .filter(|(_, given, kernels)| given != kernels)
+        .map(|(name, given, _)| format!(", {name} = {}", shown(&given)))
+        .collect()
+}
+
 fn shown(value: &Value) -> String {
     match value {
         Value::Text(text) => format!("\"{text}\""),
@@ -179,6 +194,10 @@ mod tests {
     use super::*;
 
     fn refused(changes: &[(&str, &str)]) -> Vec<String> {
+        told(changes).into_iter().map(|refusal| refusal.key.join(".")).collect()
+    }
+
+    fn told(changes: &[(&str, &str)]) -> Vec<Refusal> {
         let mut text = r#"
             [run]
             duration = "5 s"
@@ -196,7 +215,7 @@ mod tests {
         }
         let document = Document::parse("t", &text, &|_: &str| Err(String::new())).unwrap();
         let scenario = document.plan().unwrap().cells[0].scenario.clone();
-        refusals(&scenario).into_iter().map(|refusal| refusal.key.join(".")).collect()
+        refusals(&scenario)
     }
 
     const CONTROLLER: &str = r#"{ kind = "newreno", preset = "linux" }"#;
@@ -220,6 +239,32 @@ mod tests {
         assert_eq!(found, ["flow.main.endpoint.prr", "flow.main.endpoint.ack_every"]);
         let rfc = refused(&[(ENDPOINT, r#"{ preset = "rfc" }"#)]);
         assert_eq!(rfc, ["flow.main.endpoint"]);
+    }
+
+    #[test]
+    fn a_remedy_is_not_refused_and_leaves_out_nothing_that_linux_can_do() {
+        let remedy = |changes: &[(&str, &str)]| {
+            let help = told(changes)[0].help.clone().unwrap();
+            let (_, text) = help.split_once('`').unwrap();
+            text.split_once('`').unwrap().0.to_owned()
+        };
+        let before = format!("controller = {CONTROLLER}");
+        for (abe, written) in [
+            (r#"{ kind = "cubic", preset = "abe" }"#, "beta_ecn = 0.85"),
+            (r#"{ kind = "cubic", preset = "abe", beta_ecn = 0.7 }"#, "beta_ecn = 0.7"),
+            (r#"{ kind = "newreno", preset = "paper" }"#, r#"ecn_in_slow_start = "beta-ecn""#),
+            (r#"{ kind = "cubic", c = 0.3 }"#, r#"preset = "linux" }"#),
+        ] {
+            let remedy = remedy(&[(CONTROLLER, abe)]);
+            assert!(remedy.contains(written), "{remedy}");
+            assert!(refused(&[(&before, &remedy)]).is_empty(), "{remedy}");
+        }
+        let endpoint = r#"{ ecn = true, mss = "1000 B" }"#;
+        let remedy = remedy(&[(ENDPOINT, endpoint)]);
+        // The timeout is that of the RFC, which a route can set.
+        let all = r#"endpoint = { preset = "linux", mss = "1 kB", ecn = true, rto_min = "1 s" }"#;
+        assert_eq!(remedy, all);
+        assert!(refused(&[(&format!("endpoint = {ENDPOINT}"), &remedy)]).is_empty());
     }
 
     #[test]
