@@ -30,6 +30,8 @@ __all__ = [
     "engine",
     "json_schema",
     "parse",
+    "read_text",
+    "read_toml",
     "reference_markdown",
     "testbed",
 ]
@@ -48,10 +50,13 @@ class Diagnostic(TypedDict):
 
 @final
 class ScenarioError(Exception):
-    """A scenario that cannot be run; `str(e)` shows every error with its line."""
+    """A scenario that cannot be run; `str(e)` shows fifty errors, and counts the rest."""
 
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
+    @property
+    def total(self) -> int:
+        """How many there are, those included that `diagnostics` leaves out."""
     def rendered(self, color: bool) -> str: ...
 
 @final
@@ -175,6 +180,9 @@ class Scenario:
     @property
     def warnings(self) -> list[Diagnostic]: ...
     @property
+    def warnings_total(self) -> int:
+        """How many there are, those included that `warnings` leaves out."""
+    @property
     def axes(self) -> list[tuple[str, list[str], list[float] | None, str | None]]: ...
     @property
     def runs(self) -> int: ...
@@ -229,6 +237,8 @@ def parse(
     overrides: Sequence[str] = ...,
     seed: int | None = None,
 ) -> Scenario: ...
+def read_text(path: str | PathLike[str]) -> str: ...
+def read_toml(text: str, name: str) -> dict[str, Any]: ...
 def json_schema() -> str: ...
 def reference_markdown() -> str: ...
 def draw_svg(picture: object) -> str: ...

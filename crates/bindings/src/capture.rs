@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use pyo3::PyErr;
-use pyo3::exceptions::PyOSError;
+
+use crate::error::os_error;
 
 /// A capture file, and why it could not be written, for the thread that looks after it.
 #[derive(Clone, Debug)]
@@ -43,9 +44,7 @@ impl Capture {
 
     /// As Python itself would raise it: error number, text, file.
     pub fn error(&self, error: &io::Error) -> PyErr {
-        let text = error.to_string();
-        let reason = text.split(" (os error").next().unwrap_or_default().to_owned();
-        PyOSError::new_err((error.raw_os_error(), reason, self.path.to_string_lossy().into_owned()))
+        os_error(error, &self.path)
     }
 }
 

@@ -1,10 +1,13 @@
+use std::io;
+use std::path::Path;
+
 use cwnd_scenario::{Diagnostic, Diagnostics};
 use cwnd_sim::CheckError;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// A scenario that cannot be run; `str(e)` shows every error with its line.
+/// A scenario that cannot be run; `str(e)` shows the errors with their lines, fifty at most, and counts the rest.
 #[pyclass(extends = PyException, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct ScenarioError {
@@ -18,7 +21,13 @@ impl ScenarioError {
         as_dicts(py, &self.diagnostics)
     }
 
-    /// All errors as text; `color` adds ANSI escapes.
+    /// How many errors and warnings there are, those included that `diagnostics` leaves out.
+    #[getter]
+    fn total(&self) -> usize {
+        self.diagnostics.total()
+    }
+
+    /// The errors as text; `color` adds ANSI escapes.
     fn rendered(&self, color: bool) -> String {
         self.diagnostics.render(color)
     }
@@ -58,6 +67,13 @@ impl Diverged {
     fn __str__(&self) -> &str {
         &self.report
     }
+}
+
+/// What the system refused, as Python itself would raise it: error number, text, file.
+pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    let text = error.to_string();
+    let reason = text.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((error.raw_os_error(), reason, path.to_string_lossy().into_owned()))
 }
 
 /// The Python exception for a checked run that gives nothing.

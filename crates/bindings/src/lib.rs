@@ -2,6 +2,7 @@
 
 mod capture;
 mod error;
+mod file;
 #[cfg(target_os = "linux")]
 mod link;
 mod picture;
@@ -9,6 +10,7 @@ mod run;
 mod scenario;
 mod table;
 mod testbed;
+mod toml;
 
 use pyo3::pymodule;
 
@@ -19,6 +21,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::error::{Cancelled, Diverged, ScenarioError};
+    #[pymodule_export]
+    use crate::file::read_text;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::link::{Link, LinkReport, die_with_parent};
@@ -32,6 +36,8 @@ mod _core {
     use crate::table::Table;
     #[pymodule_export]
     use crate::testbed::Unavailable;
+    #[pymodule_export]
+    use crate::toml::read_toml;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

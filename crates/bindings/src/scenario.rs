@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cwnd_scenario::{AxisValue, Diagnostics, Document, Outline};
+use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
 use cwnd_sim::World;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::capture::Capture;
 use crate::error::{Cancelled, as_dicts, check_error, scenario_error};
+use crate::file::read;
 use crate::run::{Control, Result};
 use crate::testbed;
 
@@ -46,6 +47,12 @@ impl Scenario {
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         as_dicts(py, &self.outline.warnings)
+    }
+
+    /// How many warnings there are, those included that `warnings` leaves out.
+    #[getter]
+    fn warnings_total(&self) -> usize {
+        self.outline.warnings.total()
     }
 
     /// How many runs it asks for.
@@ -280,7 +287,8 @@ fn outline(
     overrides: &[String],
     seed: Option<u64>,
 ) -> core::result::Result<Outline, Diagnostics> {
-    let files = |file: &str| std::fs::read_to_string(base.join(file)).map_err(|e| e.to_string());
+    let files =
+        |file: &str| read(&base.join(file), MOST_TRACE_BYTES).map_err(|error| error.to_string());
     let mut document = Document::parse(name, text, &files)?.with_overrides(overrides)?;
     if let Some(seed) = seed {
         document = document.with_seed(seed)?;

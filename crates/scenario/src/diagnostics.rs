@@ -1,9 +1,12 @@
 //! What is wrong with a scenario: where, why, and how to mend it.
 
 use core::fmt;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use crate::lines::{Lines, boundary, cut};
 
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,23 +48,28 @@ pub struct Diagnostic {
     span: Span,
 }
 
-/// All that is wrong with a scenario, in the order of the file.
+/// All that is wrong with a scenario, in the order of the file: the first [`MOST_SHOWN`], and how many more there are.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    /// Errors and warnings beyond those.
+    more: [usize; 2],
     sources: Arc<[Source]>,
 }
 
+/// So many are told one by one, errors before warnings; the rest is counted.
+pub const MOST_SHOWN: usize = 50;
+
 impl Diagnostics {
-    /// One by one.
+    /// One by one, [`MOST_SHOWN`] at most.
     pub fn iter(&self) -> core::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// How many there are.
+    /// How many there are, those included that are only counted.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.list.len()
+    pub fn total(&self) -> usize {
+        self.list.len() + self.more.iter().sum::<usize>()
     }
 
     /// Whether there are none.
@@ -81,12 +89,33 @@ impl Diagnostics {
         other.finish(&self.sources)
     }
 
-    /// All of them as text, each with its source line and a caret; `color` adds ANSI escapes.
+    /// Those that [`Diagnostics::iter`] gives as text, each with its source line and a caret, and a line that counts the
+    /// rest; `color` adds ANSI escapes.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        let texts: Vec<String> = self.list.iter().map(|d| self.render_one(&renderer, d)).collect();
+        let mut texts: Vec<String> =
+            self.list.iter().map(|d| self.render_one(&renderer, d)).collect();
+        if let Some(rest) = self.rest() {
+            texts.push(renderer.render(&[Group::with_title(Level::NOTE.primary_title(rest))]));
+        }
         texts.join("\n\n")
+    }
+
+    /// A sentence that counts what is not told one by one.
+    #[must_use]
+    pub fn rest(&self) -> Option<String> {
+        let counted = |n: usize, what| match n {
+            0 => None,
+            1 => Some(format!("1 more {what} is")),
+            n => Some(format!("{n} more {what}s are")),
+        };
+        let [errors, warnings] = self.more;
+        let parts: Vec<String> = [counted(errors, "error"), counted(warnings, "warning")]
+            .into_iter()
+            .flatten()
+            .collect();
+        (!parts.is_empty()).then(|| format!("{} not shown", parts.join(", ")))
     }
 
     fn render_one(&self, renderer: &Renderer, d: &Diagnostic) -> String {
@@ -95,13 +124,23 @@ impl Diagnostics {
             Severity::Warning => Level::WARNING,
         };
         let title = level.primary_title(d.message.as_str());
+        let origin = Origin::path(d.file.as_str());
         let mut group = match self.sources.get(d.span.source) {
-            Some(source) if !source.text.is_empty() => title.element(
-                Snippet::source(source.text.as_str())
-                    .path(source.name.as_str())
-                    .annotation(AnnotationKind::Primary.span(d.span.start..d.span.end)),
-            ),
-            _ => title.element(Origin::path(d.file.as_str())),
+            Some(source) if !source.text.is_empty() => {
+                // Only its own line is handed on: to look for that in the whole text takes as long as the text is.
+                let (start, around) = around(&source.text, d.span);
+                let (from, to) = (d.span.start - start, d.span.end - start);
+                let snippet = Snippet::source(around)
+                    .line_start(d.line)
+                    .annotation(AnnotationKind::Primary.span(from..to));
+                let whole = start == 0 || source.text.as_bytes()[start - 1] == b'\n';
+                if whole {
+                    title.element(snippet.path(source.name.as_str()))
+                } else {
+                    title.element(origin.line(d.line).char_column(d.column)).element(snippet)
+                }
+            }
+            _ => title.element(origin),
         };
         if let Some(help) = &d.help {
             group = group.element(Level::HELP.message(help.as_str()));
@@ -143,7 +182,7 @@ pub(crate) struct Span {
 }
 
 /// A diagnostic before its place is turned into line and column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     span: Span,
     severity: Severity,
@@ -157,7 +196,7 @@ pub(crate) struct Problem {
 impl Problem {
     /// Adds how to mend it.
     pub fn help(&mut self, help: impl Into<String>) {
-        self.help = Some(help.into());
+        self.help = Some(cut(help.into()));
     }
 }
 
@@ -197,11 +236,10 @@ impl Sink {
 
     /// Forgets what stands on a line of which `other` tells something: it may come of that.
     pub fn forgive_lines_of(&mut self, other: &Self, text: &str) {
-        let line = |p: &Problem| {
-            let bytes = text.as_bytes();
-            bytes[..p.span.start.min(bytes.len())].iter().filter(|&&b| b == b'\n').count()
-        };
-        self.problems.retain(|p| other.problems.iter().all(|o| line(o) != line(p)));
+        let lines = Lines::of(text);
+        let line = |p: &Problem| lines.line(p.span.start);
+        let told: BTreeSet<usize> = other.problems.iter().map(line).collect();
+        self.problems.retain(|p| !told.contains(&line(p)));
     }
 
     /// How many problems there are.
@@ -227,6 +265,7 @@ impl Sink {
         message: String,
     ) -> &mut Problem {
         let at = self.problems.len();
+        let (key, message) = (cut(key), cut(message));
         self.problems.push(Problem { span, severity, key, message, help: None, missing: false });
         &mut self.problems[at]
     }
@@ -238,54 +277,89 @@ impl Sink {
 
     /// Takes over what another one collected; the same problem of another cell is told once.
     pub fn merge(&mut self, other: Self) {
-        for problem in other.problems {
-            if !self.problems.contains(&problem) {
-                self.problems.push(problem);
-            }
+        if other.problems.is_empty() {
+            return;
         }
+        let mut told: BTreeSet<&Problem> = self.problems.iter().collect();
+        let new: Vec<bool> = other.problems.iter().map(|p| told.insert(p)).collect();
+        let new = other.problems.into_iter().zip(new).filter_map(|(p, new)| new.then_some(p));
+        self.problems.extend(new);
     }
 
-    /// With lines and columns, in the order of the sources.
+    /// With lines and columns, in the order of the sources: the first ones, and how many more there are.
     pub fn finish(mut self, sources: &[Source]) -> Diagnostics {
         self.problems.sort_by_key(|p| p.span);
-        let list = self.problems.into_iter().map(|p| p.place(sources)).collect();
-        Diagnostics { list, sources: sources.into() }
+        let is_error = |p: &Problem| p.severity == Severity::Error;
+        let errors = self.problems.iter().filter(|p| is_error(p)).count();
+        let all = [errors, self.problems.len() - errors];
+        let shown = [errors.min(MOST_SHOWN), all[1].min(MOST_SHOWN.saturating_sub(errors))];
+        let mut left = shown;
+        self.problems.retain(|p| {
+            let left = &mut left[usize::from(!is_error(p))];
+            let keeps = *left > 0;
+            *left = left.saturating_sub(1);
+            keeps
+        });
+        let mut places = Places { sources, lines: None };
+        let list = self.problems.into_iter().map(|p| places.place(p)).collect();
+        Diagnostics { list, more: [all[0] - shown[0], all[1] - shown[1]], sources: sources.into() }
     }
 }
 
-impl Problem {
-    fn place(self, sources: &[Source]) -> Diagnostic {
-        let empty = Source { name: String::new(), text: String::new() };
-        let source = sources.get(self.span.source).unwrap_or(&empty);
-        let span = self.span.within(&source.text);
-        let before = &source.text[..span.start];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+/// Finds lines and columns; looks through each source once if asked for one after the other.
+struct Places<'s> {
+    sources: &'s [Source],
+    lines: Option<(usize, Lines)>,
+}
+
+impl Places<'_> {
+    fn place(&mut self, problem: Problem) -> Diagnostic {
+        let Problem { span, severity, key, message, help, .. } = problem;
+        let Some(source) = self.sources.get(span.source) else {
+            let file = String::new();
+            return Diagnostic { file, line: 1, column: 1, key, message, help, severity, span };
+        };
+        let span = span.within(&source.text);
+        let lines = match &mut self.lines {
+            Some((of, lines)) if *of == span.source => lines,
+            lines => &lines.insert((span.source, Lines::of(&source.text))).1,
+        };
+        let line = lines.line(span.start);
+        let column = source.text[lines.start(line)..span.start].chars().count() + 1;
         Diagnostic {
             file: source.name.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            key: self.key,
-            message: self.message,
-            help: self.help,
-            severity: self.severity,
+            line: line + 1,
+            column,
+            key,
+            message,
+            help,
+            severity,
             span,
         }
     }
+}
+
+/// The line of a span within it, and where it begins; of a long line only what is near.
+fn around(text: &str, span: Span) -> (usize, &str) {
+    /// No terminal shows more.
+    const NEAR: usize = 400;
+    let mut start = text[..span.start].rfind('\n').map_or(0, |i| i + 1);
+    if span.start - start > NEAR {
+        start = boundary(text, span.start - NEAR / 2);
+    }
+    let mut end = text[span.end..].find('\n').map_or(text.len(), |i| span.end + i);
+    if end - span.end > NEAR {
+        end = boundary(text, span.end + NEAR / 2);
+    }
+    (start, &text[start..end])
 }
 
 impl Span {
     /// The span cut to what there is, on character boundaries and to its first line: a caret under a whole table
     /// says less than one under its head.
     fn within(self, text: &str) -> Self {
-        let boundary = |mut at: usize| {
-            at = at.min(text.len());
-            while !text.is_char_boundary(at) {
-                at -= 1;
-            }
-            at
-        };
-        let start = boundary(self.start);
-        let end = boundary(self.end).max(start);
+        let start = boundary(text, self.start);
+        let end = boundary(text, self.end).max(start);
         let end = text[start..end].find('\n').map_or(end, |i| start + i);
         Self { source: self.source, start, end }
     }

@@ -16,6 +16,14 @@ use crate::tree::{self, Item, Node, Table};
 /// This crate touches no file system: whoever does passes this in, and resolves names against the scenario's folder.
 pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 
+/// The largest scenario file: whoever reads it refuses more, so that no file takes all memory. What is written out with
+/// its traces may be larger.
+pub const MOST_SCENARIO_BYTES: u64 = 16 << 20;
+/// The largest file that a scenario names: some ten million packets of a trace.
+pub const MOST_TRACE_BYTES: u64 = 64 << 20;
+/// The longest override.
+const MOST_OVERRIDE_BYTES: usize = 1 << 20;
+
 /// A scenario file that is well-formed TOML, with what the command line overrides.
 pub struct Document<'f> {
     pub(crate) sources: Vec<Source>,
@@ -108,6 +116,17 @@ impl<'f> Document<'f> {
     /// Sets one key from `path=value`, said by the option `option` of the command line.
     fn set(&mut self, option: &str, text: &str, sink: &mut Sink) -> Option<()> {
         let source = self.sources.len();
+        if text.len() > MOST_OVERRIDE_BYTES {
+            self.sources.push(Source { name: option.to_owned(), text: String::new() });
+            let path = text.split('=').next().unwrap_or_default();
+            let message = format!(
+                "what is set has {} bytes: at most {MOST_OVERRIDE_BYTES} can be given",
+                text.len()
+            );
+            let problem = sink.error(Span { source, ..Span::default() }, path, message);
+            problem.help("write it into the scenario file");
+            return None;
+        }
         self.sources.push(Source { name: option.to_owned(), text: text.to_owned() });
         let whole = Span { source, start: 0, end: text.len() };
         let Some((path, value)) = text.split_once('=') else {

@@ -10,10 +10,12 @@ mod diagnostics;
 pub mod dist;
 mod document;
 mod flows;
+mod lines;
 mod links;
 mod model;
 mod outline;
 mod paths;
+mod plain;
 mod rates;
 mod reader;
 mod reference;
@@ -25,12 +27,13 @@ mod suggest;
 mod sweep;
 mod tree;
 
-pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use dist::{DurationDist, SizeDist};
-pub use document::{AxisValue, Cell, Document, Files, Plan};
+pub use document::{AxisValue, Cell, Document, Files, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES, Plan};
 pub use model::{
     Arrivals, Cycle, Datagrams, FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Workload,
 };
 pub use outline::{Axis, Outline, Refusal};
+pub use plain::{Toml, read_toml};
 pub use reference::reference_markdown;
 pub use schema::json_schema;

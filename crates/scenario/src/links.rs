@@ -1,5 +1,7 @@
 //! The sections `[dumbbell]` and `[link.*]`: nodes and links.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use cwnd_aqm::QueueParams;
 use cwnd_units::{Duration, Rate};
 
@@ -20,6 +22,14 @@ pub(crate) struct Topology {
     pub edges: Option<Vec<Edge>>,
     /// What only a dumbbell has.
     pub dumbbell: Option<Dumbbell>,
+    known: Known,
+}
+
+/// What names stand for, while a graph is read.
+#[derive(Default)]
+struct Known {
+    nodes: BTreeMap<String, usize>,
+    links: BTreeSet<String>,
 }
 
 /// A link whose BDP may still depend on the flows through it.
@@ -72,6 +82,7 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     Topology {
         nodes: vec!["left".to_owned(), "right".to_owned()],
         names: vec!["bottleneck".to_owned(), "reverse".to_owned()],
+        known: Known::default(),
         links: vec![forward, reverse],
         edges: Some(vec![edge("bottleneck", LEFT, RIGHT), edge("reverse", RIGHT, LEFT)]),
         dumbbell: Some(Dumbbell { delay, edge_rate }),
@@ -83,6 +94,7 @@ pub(crate) fn graph(table: &Table, cx: &mut Context<'_>) -> Topology {
     let mut topology = Topology {
         nodes: Vec::new(),
         names: Vec::new(),
+        known: Known::default(),
         links: Vec::new(),
         edges: Some(Vec::new()),
         dumbbell: None,
@@ -121,7 +133,7 @@ impl Topology {
             directions.push((format!("{}.reverse", entry.key), to, from));
         }
         for (name, from, to) in directions {
-            if self.names.contains(&name) {
+            if !self.known.links.insert(name.clone()) {
                 let message = format!("there is already a link called `{name}`");
                 cx.sink.error(entry.key_span, &section.path, message);
             }
@@ -152,10 +164,12 @@ impl Topology {
             cx.sink.error(section.span_of(key), section.path_of(key), "a node needs a name");
             return None;
         }
-        Some(self.nodes.iter().position(|n| *n == name).unwrap_or_else(|| {
+        let next = self.nodes.len();
+        let place = *self.known.nodes.entry(name.clone()).or_insert(next);
+        if place == next {
             self.nodes.push(name);
-            self.nodes.len() - 1
-        }))
+        }
+        Some(place)
     }
 }
 

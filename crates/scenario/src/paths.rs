@@ -1,5 +1,7 @@
 //! Setting keys by their path: `flow.main.controller.beta_ecn`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::diagnostics::{Sink, Span};
 use crate::sections::{SHORTHANDS, TOP};
 use crate::suggest::{closest, list};
@@ -63,12 +65,25 @@ impl KeyPath {
         name.clone_into(&mut parts[1].0);
         Self { text: parts.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join("."), parts }
     }
+}
 
-    /// Whether both set one key.
-    pub fn meets(&self, other: &Self) -> bool {
-        let many = self.stands_for_many() || other.stands_for_many();
-        let alike = |i: usize| self.parts[i].0 == other.parts[i].0 || (many && i == 1);
-        self.parts.len() == other.parts.len() && (0..self.parts.len()).all(alike)
+/// Paths of which no two set one key.
+#[derive(Default)]
+pub(crate) struct Varied<'p> {
+    /// By what they say besides the name in their second part: those names, and whether one stands for all.
+    names: BTreeMap<Vec<&'p str>, (BTreeSet<&'p str>, bool)>,
+}
+
+impl<'p> Varied<'p> {
+    /// Adds a path, unless it sets what another one does.
+    pub fn insert(&mut self, path: &'p KeyPath) -> bool {
+        let mut parts: Vec<&str> = path.parts.iter().map(|part| part.0.as_str()).collect();
+        let name = if parts.len() > 1 { parts.remove(1) } else { "" };
+        let (names, all) = self.names.entry(parts).or_default();
+        let many = path.stands_for_many();
+        let meets = *all || (many && !names.is_empty()) || !names.insert(name);
+        *all |= many;
+        !meets
     }
 }
 

@@ -10,17 +10,29 @@ pub(crate) fn closest<'a>(
     let lower = wrong.to_lowercase().replace('-', "_");
     candidates
         .into_iter()
+        .take(MOST_CANDIDATES)
         .map(|c| (distance(&lower, &c.to_lowercase().replace('-', "_")), c))
         .filter(|&(d, _)| d <= most)
         .min_by_key(|&(d, _)| d)
         .map(|(_, c)| c)
 }
 
-/// The names as a list in prose.
+/// The names as a list in prose, [`MOST_LISTED`] at most.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let quoted: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
+    let mut names = names.into_iter();
+    let mut quoted: Vec<String> =
+        names.by_ref().take(MOST_LISTED).map(|n| format!("`{n}`")).collect();
+    let more = names.count();
+    if more > 0 {
+        quoted.push(format!("and {more} more"));
+    }
     quoted.join(", ")
 }
+
+/// Of more names nobody finds the one that was meant.
+const MOST_LISTED: usize = 40;
+/// So many candidates are looked at.
+const MOST_CANDIDATES: usize = 1000;
 
 /// Insertions, deletions, substitutions and swaps of neighbours that turn one word into the other (optimal string
 /// alignment).
@@ -54,6 +66,13 @@ mod tests {
         assert_eq!(closest("fq_codel", ["codel", "fq-codel"]), Some("fq-codel"));
         assert_eq!(closest("rt", ["rtt", "count"]), Some("rtt"));
         assert_eq!(closest("bandwidth", ["rate", "delay"]), None);
+    }
+
+    #[test]
+    fn a_long_list_is_counted() {
+        let names: Vec<String> = (0..45).map(|i| format!("n{i}")).collect();
+        let listed = list(names.iter().map(String::as_str));
+        assert!(listed.starts_with("`n0`, `n1`") && listed.ends_with("`n39`, and 5 more"));
     }
 
     #[test]

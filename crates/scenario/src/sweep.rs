@@ -1,10 +1,12 @@
 //! `[sweep]`: what is varied, and every combination of it.
 
+use std::collections::BTreeSet;
+
 use cwnd_units::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
 
 use crate::diagnostics::Sink;
 use crate::document::AxisValue;
-use crate::paths::{KeyPath, set};
+use crate::paths::{KeyPath, Varied, set};
 use crate::reader::{At, Context, Section};
 use crate::sections::{AXIS, SWEEP};
 use crate::tree::{Entry, Item, Node, Table};
@@ -70,9 +72,9 @@ impl Sweep {
             cx.sink.error(section.at, "sweep", message);
             good = false;
         }
-        let paths: Vec<&KeyPath> = self.axes.iter().flat_map(|axis| &axis.paths).collect();
-        for (i, path) in paths.iter().enumerate() {
-            if paths[..i].iter().any(|earlier| earlier.meets(path)) {
+        let mut earlier = Varied::default();
+        for path in self.axes.iter().flat_map(|axis| &axis.paths) {
+            if !earlier.insert(path) {
                 let message = format!("`{}` is varied twice", path.text);
                 cx.sink.error(path.parts[0].1, &path.text, message);
                 good = false;
@@ -163,8 +165,9 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
         return None;
     }
     let labels = labels.unwrap_or_else(|| rows.iter().map(|values| label_of(values)).collect());
-    for (i, label) in labels.iter().enumerate() {
-        if labels[..i].contains(label) {
+    let mut earlier = BTreeSet::new();
+    for label in &labels {
+        if !earlier.insert(label) {
             let key = if section.entry("labels").is_some() { "labels" } else { "values" };
             let message = format!("two values of the axis are called `{label}`");
             let problem = cx.sink.error(section.span_of(key), section.path_of(key), message);

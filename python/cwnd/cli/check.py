@@ -36,12 +36,13 @@ def check(
         raise InputError("which scenario? give a file, as in `cwnd check my.toml`")
     documents: list[dict[str, Any]] = []
     for file in files:
-        found: dict[str, Any] = {"file": str(file), "ok": True, "runs": 0, "diagnostics": []}
+        found: dict[str, Any] = {"file": str(file), "ok": True, "runs": 0}
+        found |= {"diagnostics": [], "total": 0}
         documents.append(found)
         try:
             plan = runner.plan(file, seed=seed, overrides=set_)
         except ScenarioError as error:
-            found.update(ok=False, diagnostics=error.diagnostics)
+            found.update(ok=False, diagnostics=error.diagnostics, total=error.total)
             if not json:
                 output.rendered(error)
             continue
@@ -50,9 +51,10 @@ def check(
             if not json:
                 output.fail(str(error))
             continue
-        found.update(runs=plan.runs, diagnostics=plan.scenario.warnings)
+        warnings, total = plan.scenario.warnings, plan.scenario.warnings_total
+        found.update(runs=plan.runs, diagnostics=warnings, total=total)
         if not json:
-            output.warnings(plan.scenario.warnings)
+            output.warnings(plan.scenario)
             runs = f"{plan.runs} run{'s' * (plan.runs != 1)}"
             output.line(f"{file}: ok, {runs}")
     if json:

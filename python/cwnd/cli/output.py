@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from cwnd._core import Diagnostic, ScenarioError
+    from cwnd._core import Scenario, ScenarioError
 
 #: `--json`: whether stdout carries one JSON document and nothing else.
 Json: TypeAlias = Annotated[
@@ -95,7 +95,8 @@ def finite(data: Any) -> Any:
 def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a diagnostic
     """Says what went wrong."""
     if as_json:
-        document({"error": {"message": message, "help": help, "diagnostics": []}})
+        found: dict[str, Any] = {"diagnostics": [], "total": 0}
+        document({"error": {"message": message, "help": help, **found}})
         return
     console = stderr()
     console.print(f"[bold red]error[/]: {_escape(message)}", highlight=False, soft_wrap=True)
@@ -106,8 +107,9 @@ def fail(message: str, help: str | None = None) -> None:  # noqa: A002 - as in a
 def fail_scenario(error: ScenarioError) -> None:
     """Shows what is wrong in a scenario, with the lines where it is."""
     if as_json:
-        message = f"{len(error.diagnostics)} problems in the scenario"
-        document({"error": {"message": message, "help": None, "diagnostics": error.diagnostics}})
+        message = f"{error.total} problem{'s' * (error.total != 1)} in the scenario"
+        found = {"diagnostics": error.diagnostics, "total": error.total}
+        document({"error": {"message": message, "help": None, **found}})
         return
     rendered(error)
 
@@ -124,12 +126,15 @@ def warn(text: str) -> None:
     stderr().print(f"[yellow]warning[/]: {_escape(text)}", highlight=False, soft_wrap=True)
 
 
-def warnings(found: list[Diagnostic]) -> None:
+def warnings(scenario: Scenario) -> None:
     """Prints the warnings of a scenario."""
-    for each in found:
+    for each in scenario.warnings:
         place = f"{each['file']}:{each['line']}:{each['column']}: "
         help_text = f" ({each['help']})" if each.get("help") else ""
         warn(f"{place}{each['message']}{help_text}")
+    more = scenario.warnings_total - len(scenario.warnings)
+    if more:
+        warn(f"{more} more warning{'s are' if more > 1 else ' is'} not shown")
 
 
 def note(text: str) -> None:

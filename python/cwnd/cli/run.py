@@ -77,7 +77,7 @@ def run(
         captures(pcap, plan.points, OUT)
     documents = []
     for plan, target in zip(plans, targets, strict=True):
-        output.warnings(plan.scenario.warnings)
+        output.warnings(plan.scenario)
         with atomic.scratch_directory(target) as scratch:
             place = scratch / store.PCAP if pcap else None
             captured = captures(pcap, plan.points, place) if place else None

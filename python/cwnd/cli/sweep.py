@@ -66,7 +66,7 @@ def fill(
     plan = runner.plan(file, seed=seed, overrides=set_)
     target = output_dir or OUT / plan.scenario.name
     filling.check_target(target)
-    output.warnings(plan.scenario.warnings)
+    output.warnings(plan.scenario)
     output.left = "what was finished is safe, and the same command goes on"
     name = plan.scenario.name
     with nullcontext() if quiet or json else cells_bar(name, output.stderr()) as on_cells:
