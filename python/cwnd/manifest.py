@@ -7,7 +7,8 @@ import os
 import platform
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from cwnd.errors import InputError
 
@@ -103,7 +104,35 @@ def described(
         known["axes"] = [Axis(**axis) for axis in known["axes"]]
     except (KeyError, TypeError) as error:
         raise InputError(f"{where}: damaged ({error})") from error
-    return kind(**known)
+    found = kind(**known)
+    for part in (found, *known["axes"]):
+        _check_types(part, where)
+    return found
+
+
+def _check_types(described: DataclassInstance, where: str) -> None:
+    hints = get_type_hints(type(described))
+    for field in fields(described):
+        value = getattr(described, field.name)
+        if not _is_a(value, hints[field.name]):
+            raise InputError(f"{where}: damaged (`{field.name}` is {value!r:.80})")
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    """Whether a value that was JSON is of a type, as far as fields of descriptions have types."""
+    if hint is Any:
+        return True
+    if hint in (int, float):
+        # JSON writes 2.0 as 2 at times.
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return any(_is_a(value, each) for each in arguments)
+    if origin is list:
+        return isinstance(value, list) and all(_is_a(each, arguments[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_is_a(each, arguments[1]) for each in value.values())
+    return isinstance(value, hint)
 
 
 def sha256(parts: list[str]) -> str:
