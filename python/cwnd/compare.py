@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.metrics import METRICS, groups
 from cwnd.stats import Estimate, paired_difference, welch_difference
@@ -149,7 +149,8 @@ def _difference(
 
 
 def _changes(before: str, after: str) -> list[Change]:
-    old, new = _flat(tomllib.loads(before)), _flat(tomllib.loads(after))
+    old = _flat(_core.read_toml(before, name="before"))
+    new = _flat(_core.read_toml(after, name="after"))
     # These name the run and do not decide it.
     for path in ("name", "description", "run.seed"):
         old.pop(path, None)

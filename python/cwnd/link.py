@@ -10,7 +10,6 @@ import select
 import signal
 import subprocess
 import sys
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,10 +77,7 @@ class Direction:
     def _queue(self, ecn: bool | None) -> dict[str, object]:
         queue: dict[str, object] = {"kind": self.queue}
         if self.queue.lstrip().startswith("{"):
-            try:
-                queue = tomllib.loads(f"queue = {self.queue}")["queue"]
-            except tomllib.TOMLDecodeError as error:
-                raise InputError(f"--queue {self.queue}: {error}") from error
+            queue = _core.read_toml(f"queue = {self.queue}", name="--queue")["queue"]
         if self.buffer is not None:
             queue["limit"] = self.buffer
         if ecn is not None and queue.get("kind") != "fifo":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
+from cwnd import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +87,7 @@ def _asked_for(resolved: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> dict[str, Any]:
-    return tomllib.loads(text)
+    return _core.read_toml(text, name="resolved")
 
 
 def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,17 +88,7 @@ class Source:
         if isinstance(scenario, Scenario):
             return cls(scenario.to_toml(), "<python>", None)
         path = Path(scenario)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{path}: not a scenario file: it is no UTF-8 text (byte {error.start})"
-            ) from error
-        except ValueError as error:  # a NUL in the name
-            raise InputError(f"{path!s:.80}: {error}") from error
-        except OSError as error:
-            raise InputError(f"{explain(error)}; give a scenario file, a `.toml`") from error
-        return cls(text, str(path), str(path.parent))
+        return cls(read_text(path, "a scenario file, a `.toml`"), str(path), str(path.parent))
 
     def parse(self, *, seed: int | None = None, overrides: Overrides = ()) -> _core.Scenario:
         """Reads it into the runs it asks for; `ScenarioError` if it cannot be run."""
@@ -114,9 +103,9 @@ class Source:
 
     def _heed(self, overrides: Sequence[str]) -> None:
         """`InputError` for an override of what an axis sets at every point: it would be lost."""
-        if any(override.lstrip().startswith("sweep") for override in overrides):
+        if not overrides or any(each.lstrip().startswith("sweep") for each in overrides):
             return
-        axes = tomllib.loads(self.text).get("sweep", {}).get("axis", {}) if overrides else {}
+        axes = _core.read_toml(self.text, name=self.name).get("sweep", {}).get("axis", {})
         for override in overrides:
             path = override.partition("=")[0].strip()
             for name, axis in axes.items():
@@ -134,6 +123,16 @@ def _within(path: str, of_axis: str) -> bool:
     return len(parts) >= len(axis_parts) and all(
         each in (part, "*") for part, each in zip(parts, axis_parts, strict=False)
     )
+
+
+def read_text(path: Path, wanted: str) -> str:
+    """Reads a text that people write; `InputError` if it cannot be had, or is no text that ends."""
+    try:
+        return _core.read_text(path)
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{path!s:.80}: {error}; give {wanted}") from error
+    except OSError as error:
+        raise InputError(f"{explain(error)}; give {wanted}") from error
 
 
 def override_list(overrides: Overrides) -> list[str]:

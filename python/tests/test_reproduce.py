@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
-from cwnd import InputError, reproduce
+from cwnd import InputError, ScenarioError, reproduce
 from cwnd.models import utilisation
 from cwnd.reproduce.abe import FIGURES
 from cwnd.reproduce.claims import Check, read
@@ -222,6 +222,10 @@ def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
         ('["fig01"]', '["fig99"]', "A1 needs fig99.toml, which is not there"),
         ('title = "', 'titel = "', "`title` is missing"),
         ("[[claim]]", "[claim", "claims.toml"),
+        ('id = "A1"', "id = 1", "claim 1: `id` is text in quotes, not 1"),
+        ("tolerance = 2.0", "tolerance = true", "`tolerance` is a number, not True"),
+        ('figures = ["fig01"]', "figures = [1]", "`figures` is a list of texts"),
+        ('measure = { name = "', 'measure = { nome = "', "measure: `name` is missing"),
     ],
 )
 def test_a_fault_in_the_claims_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -229,7 +233,7 @@ def test_a_fault_in_the_claims_is_named(tmp_path: Path, old: str, new: str, mess
     shutil.copytree(reproduce.paper("abe").folder, folder)
     file = folder / "claims.toml"
     file.write_text(file.read_text().replace(old, new, 1))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises((InputError, ScenarioError), match=message):
         read(folder)
 
 

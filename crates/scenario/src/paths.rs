@@ -274,7 +274,14 @@ mod tests {
         let meet = |a: &str, b: &str| {
             let mut sink = Sink::default();
             let mut path = |text| KeyPath::parse(text, Span::default(), &mut sink).unwrap();
-            path(a).meets(&path(b))
+            let (a, b) = (path(a), path(b));
+            let meet = |one, other| {
+                let mut varied = Varied::default();
+                assert!(varied.insert(one));
+                !varied.insert(other)
+            };
+            assert_eq!(meet(&a, &b), meet(&b, &a));
+            meet(&a, &b)
         };
         assert!(meet("flow.*.rtt", "flow.main.rtt"));
         assert!(meet("flow.main.rtt", "flow.\"main\".rtt"));

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
+from cwnd import _core
 from cwnd.store import SCENARIO
 from cwnd.table import Sheet
 
@@ -40,7 +40,7 @@ def _axis_sheet(
     columns = []
     for label in labels:
         index = at_point.get(tuple({**base, axis.column: label}.values()))
-        resolved = {} if index is None else tomllib.loads(run.resolved[index])
+        resolved = {} if index is None else _core.read_toml(run.resolved[index], name="resolved")
         columns.append(dict(_flat(resolved)))
     keys = list(dict.fromkeys(key for column in columns for key in column))
     rows: list[tuple[str, ...]] = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from cwnd.errors import InputError, explain
+from cwnd import _core
+from cwnd.errors import InputError
+from cwnd.scenario import read_text
 from cwnd.stats import Estimate
 
 if TYPE_CHECKING:
@@ -170,26 +171,22 @@ class Paper:
 
 
 def read(folder: Path) -> Paper:
-    """Reads the claims of a paper's folder; `InputError` names what is wrong in the file."""
+    """Reads the claims of a paper's folder.
+
+    Raises:
+        InputError: The file cannot be read, or a claim in it is wrong; the error names both.
+        ScenarioError: The file is not TOML; the error shows where.
+    """
     file = folder / "claims.toml"
-    try:
-        with file.open("rb") as stream:
-            data = tomllib.load(stream)
-    except OSError as error:
-        raise InputError(explain(error)) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file}: {error}") from error
-    try:
-        claims = tuple(
-            _claim(each, f"{file}: claim {i + 1}") for i, each in enumerate(data["claim"])
-        )
-        paper = Paper(
-            **{key: data[key] for key in ("name", "title", "authors", "venue")},
-            folder=folder,
-            claims=claims,
-        )
-    except KeyError as error:
-        raise InputError(f"{file}: `{error.args[0]}` is missing") from error
+    top = _Table(_core.read_toml(read_text(file, "a file of claims"), name=str(file)), str(file))
+    paper = Paper(
+        name=top.text("name"),
+        title=top.text("title"),
+        authors=top.text("authors"),
+        venue=top.text("venue"),
+        folder=folder,
+        claims=tuple(_claim(each) for each in top.tables("claim", str(file))),
+    )
     for claim in paper.claims:
         for figure in claim.figures:
             if not paper.scenario(figure).is_file():
@@ -197,24 +194,65 @@ def read(folder: Path) -> Paper:
     return paper
 
 
-def _claim(data: Mapping[str, Any], where: str) -> Claim:
-    try:
-        where = f"{where} ({data['id']})"
-        return Claim(
-            id=data["id"],
-            text=data["text"],
-            figures=tuple(data["figures"]),
-            checks=tuple(_check(each, where) for each in data["check"]),
-            setting=data.get("setting", ""),
-            found=data.get("found", ""),
-        )
-    except KeyError as error:
-        raise InputError(f"{where}: `{error.args[0]}` is missing") from error
+@dataclass(frozen=True)
+class _Table:
+    """A table of the file, and what errors call it."""
+
+    data: Mapping[str, Any]
+    where: str
+
+    def text(self, key: str, default: str | None = None) -> str:
+        return cast("str", self._get(key, str, "text in quotes", default))
+
+    def number(self, key: str) -> float | None:
+        if key not in self.data:
+            return None
+        value = self.data[key]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{self.where}: `{key}` is a number, not {value!r:.80}")
+        return value
+
+    def table(self, key: str) -> dict[str, Any]:
+        return dict(self._get(key, dict, "a table in braces"))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self._get(key, list, "a list of texts")
+        if not all(isinstance(each, str) for each in found):
+            raise InputError(f"{self.where}: `{key}` is a list of texts, not {found!r:.80}")
+        return tuple(found)
+
+    def tables(self, key: str, where: str) -> list[_Table]:
+        found = self._get(key, list, f"a list of tables [[{key}]]")
+        if not all(isinstance(each, dict) for each in found):
+            raise InputError(f"{self.where}: `{key}` is a list of tables [[{key}]]")
+        return [_Table(each, f"{where}: {key} {i + 1}") for i, each in enumerate(found)]
+
+    def _get(self, key: str, kind: type, wanted: str, default: Any = None) -> Any:
+        value = self.data.get(key, default)
+        if value is None:
+            raise InputError(f"{self.where}: `{key}` is missing")
+        if not isinstance(value, kind):
+            raise InputError(f"{self.where}: `{key}` is {wanted}, not {value!r:.80}")
+        return value
 
 
-def _check(data: Mapping[str, Any], where: str) -> Check:
-    where = f"{where}, check `{data['what']}`"
-    kind = data["kind"]
+def _claim(table: _Table) -> Claim:
+    name = table.text("id")
+    table = replace(table, where=f"{table.where} ({name})")
+    return Claim(
+        id=name,
+        text=table.text("text"),
+        figures=table.texts("figures"),
+        checks=tuple(_check(each) for each in table.tables("check", table.where)),
+        setting=table.text("setting", ""),
+        found=table.text("found", ""),
+    )
+
+
+def _check(table: _Table) -> Check:
+    what = table.text("what")
+    table = replace(table, where=f"{table.where} `{what}`")
+    where, data, kind = table.where, table.data, table.text("kind")
     if kind not in _OF_KIND:
         raise InputError(f"{where}: kind is one of {', '.join(_OF_KIND)}, not `{kind}`")
     unknown = set(data) - _COMMON - _OF_KIND[kind]
@@ -224,9 +262,26 @@ def _check(data: Mapping[str, Any], where: str) -> Check:
         raise InputError(f"{where}: a value needs `paper` and `tolerance`")
     if kind == "bound" and not {"at_least", "at_most"} & set(data):
         raise InputError(f"{where}: a bound needs `at_least` or `at_most`")
-    arguments = dict(data["measure"])
-    rest = {key: value for key, value in data.items() if key != "measure"}
-    if isinstance(data.get("at_most"), dict):
-        of = dict(rest.pop("at_most"))
-        rest["limit"] = (of.pop("name"), of)
-    return Check(measure=arguments.pop("name"), arguments=arguments, **rest)
+    limited = isinstance(data.get("at_most"), dict)
+    measure, arguments = _measure(table, "measure")
+    return Check(
+        what=what,
+        kind=cast("Kind", kind),
+        unit=table.text("unit"),
+        measure=measure,
+        arguments=arguments,
+        paper=table.number("paper"),
+        paper_text=table.text("paper_text") if "paper_text" in data else None,
+        tolerance=table.number("tolerance"),
+        at_least=table.number("at_least"),
+        at_most=None if limited else table.number("at_most"),
+        limit=_measure(table, "at_most") if limited else None,
+    )
+
+
+def _measure(table: _Table, key: str) -> tuple[str, Mapping[str, Any]]:
+    """A measure's name and its arguments."""
+    arguments = table.table(key)
+    name = _Table(arguments, f"{table.where}, {key}").text("name")
+    del arguments["name"]
+    return name, arguments
