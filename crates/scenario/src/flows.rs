@@ -16,6 +16,9 @@ use crate::tree::{Entry, Item, Table};
 /// The most flows of a scenario.
 pub(crate) const MOST_FLOWS: u64 = 10_000_000;
 
+/// What results write in the place of a group's name where they count all flows.
+const ALL_FLOWS: &str = "*";
+
 /// The groups; one that could not be read is `None`. Without a topology only what they say of themselves is looked at.
 pub(crate) fn groups(
     table: &Table,
@@ -45,6 +48,11 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
         let found = others.iter().any(|other| other.name == key);
         found.then(|| format!("it is for a {theirs}, and this is a {ours}"))
     };
+    if entry.key == ALL_FLOWS {
+        let message = format!("`{ALL_FLOWS}` can't name a group: it names all flows in results");
+        let problem = cx.sink.error(entry.key_span, &path, message);
+        problem.help("give the group another name, as in [flow.main]");
+    }
     let section = Section::with_hint(table, keys, path, entry.key_span, &elsewhere, cx);
     let count = count(&section, cx);
     let way = topology.and_then(|topology| match &topology.dumbbell {
