@@ -8,6 +8,7 @@ import polars as pl
 
 from cwnd import _core, worlds
 from cwnd.manifest import Axis, Manifest, machine, sha256
+from cwnd.metrics import RESERVED
 from cwnd.results import Resolved, Run
 from cwnd.scenario import run_id
 from cwnd.store import TABLES, Spool
@@ -115,7 +116,7 @@ class Recorder:
         taken = {name: pl.DataFrame(table) for name, table in self._gathered.take().items()}
         columns = {column for frame in taken.values() for column in frame.columns}
         axes = self._axes = self._axes or axes_of(
-            self._plan.scenario, columns | set(KEYS) | set(RUN_COLUMNS)
+            self._plan.scenario, columns | set(KEYS) | set(RUN_COLUMNS) | RESERVED
         )
         keys, runs = _runs(self._rows, axes)
         frames = {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cwnd.manifest import Axis, Manifest
+    from cwnd.metrics import By
 
 
 class Resolved(Sequence[str]):
@@ -122,9 +123,36 @@ class Run:
             *notes.idle_seeds(self),
         ]
 
-    def per_run(self, link: str | None = None, group: str | None = None) -> pl.DataFrame:
-        """One row per run with every metric; see `cwnd.metrics`."""
-        return metrics.per_run(self, link, group)
+    @cached_property
+    def groups(self) -> list[str]:
+        """The groups of flows, in the order of the scenario."""
+        import polars as pl
+
+        flows = self.flows.select("run_id", "group")
+        found = flows["group"].unique(maintain_order=True)
+        if len(found) > 1:
+            # Of a group whose flows arrive at random a run may have none: the run with the most
+            # groups tells their order.
+            first = flows.group_by("run_id", maintain_order=True).agg(
+                pl.col("group").unique(maintain_order=True)
+            )
+            most = first.sort(pl.col("group").list.len(), descending=True, maintain_order=True)
+            found = pl.concat([most["group"][0], found]).unique(maintain_order=True)
+        return [str(group) for group in found]
+
+    def per_run(
+        self,
+        link: str | None = None,
+        group: str | None = None,
+        *,
+        by: By | None = None,
+        relative_to: str | None = None,
+    ) -> pl.DataFrame:
+        """One row per run, or per run and group or flow, with every metric.
+
+        See `cwnd.metrics.per_run`.
+        """
+        return metrics.per_run(self, link, group, by=by, relative_to=relative_to)
 
     def summary(
         self,
@@ -132,12 +160,28 @@ class Run:
         *,
         link: str | None = None,
         group: str | None = None,
+        by: By | None = None,
+        relative_to: str | None = None,
     ) -> pl.DataFrame:
-        """One row per point of the sweep: n seeds, and mean and 95 % half-width of each metric."""
-        from cwnd.metrics import metric, summarise
+        """The mean of each metric over the seeds, with its 95 % half-width, at each point.
+
+        A row of all flows, whose `group` is `*`, and where there are several groups one of each;
+        see `cwnd.metrics.summary`.
+
+        Args:
+            metrics: Which, by their columns; all if not given.
+            link: Whose utilisation, queueing delay, drops and marks; the busiest if not given.
+            group: Only this group; `*` for all flows together.
+            by: "all", "group" or "flow": only rows of these.
+            relative_to: The group that `goodput_ratio` compares with; the first if not given.
+
+        Raises:
+            InputError: There is no such metric, link or group.
+        """
+        from cwnd.metrics import metric, summary
 
         columns = None if metrics is None else [metric(name).column for name in metrics]
-        return summarise(self.per_run(link, group), self.axis_columns, columns)
+        return summary(self, columns, link=link, group=group, by=by, relative_to=relative_to)
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """Draws one figure; `kind` is "timeseries", "qdelay" or "sweep".

@@ -46,10 +46,14 @@ _HEADINGS = {
     "fct_s": "FCT\nmean",
     "rtt_p50_us": "RTT\np50",
     "retrans": "retrans",
+    "goodput_share": "share",
+    "goodput_ratio": "ratio\nper flow",
 }
 #: What the table of groups shows.
 _GROUP_COLUMNS = (
     "goodput_bit_s",
+    "goodput_share",
+    "goodput_ratio",
     "rtt_p50_us",
     "retrans",
     "reductions_loss",
@@ -190,7 +194,7 @@ def group_table(run: Run, *, intervals: bool = True) -> Table | None:
 def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
     """What `result_table` draws."""
     link = link if link is not None else main_link(run)
-    summary = run.summary(link=link)
+    summary = run.summary(link=link, by="all")
     seeds = max(summary["n"].to_list(), default=0)
     about = [f"link {link}, after the warm-up"] if link is not None else []
     if seeds > 1:
@@ -204,21 +208,17 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
 
 def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
     """What `group_table` draws."""
-    groups = run.flows["group"].unique(maintain_order=True).to_list()
-    if len(groups) < 2:  # noqa: PLR2004
+    if len(run.groups) < 2:  # noqa: PLR2004
         return None
-    parts = [
-        run.summary(_GROUP_COLUMNS, group=group)
-        .with_row_index("point")
-        .with_columns(pl.lit(group).alias("group"))
-        for group in groups
-    ]
-    rows = pl.concat(parts).sort("point", maintain_order=True)
+    rows = run.summary(_GROUP_COLUMNS, by="group")
     counts = run.flows.group_by("run_id", "group").len().group_by("group").agg(pl.col("len").mean())
     flows = {str(group): float(count) for group, count in counts.iter_rows()}
     keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
     keys["group (flows)"] = [f"{group} ({number(flows.get(group, 0))})" for group in rows["group"]]
-    about = ["goodput of all flows of a group together"]
+    about = [
+        "goodput of all flows of a group together",
+        f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
+    ]
     metrics = [METRICS[column] for column in _GROUP_COLUMNS]
     return sheet_of("by group of flows", about, keys, rows, metrics, intervals=intervals)
 
@@ -280,7 +280,7 @@ def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]
 
 def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
     """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
-    counts = metric.unit == "" and metric.column != "jain"
+    counts = metric.unit == "" and metric.column not in ("jain", "goodput_ratio")
     return counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
 
 

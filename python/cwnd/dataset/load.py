@@ -14,6 +14,7 @@ from cwnd.dataset.layout import CELL, CELL_SHA, Dataset
 from cwnd.errors import InputError
 from cwnd.frames import KEYS, RUN_COLUMNS, name_axes
 from cwnd.manifest import Manifest, sha256
+from cwnd.metrics import RESERVED
 from cwnd.results import Resolved, Run
 from cwnd.store import ROWS
 from cwnd.worlds import summary
@@ -67,7 +68,7 @@ def load(directory: str | os.PathLike[str]) -> Run:
 
 def _renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
     shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
-    return name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, "run"})
+    return name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, "run"})
 
 
 class Tables:
