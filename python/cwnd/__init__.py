@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cwnd._core import Cancelled, ScenarioError, __version__, json_schema, reference_markdown
     from cwnd.dataset.fill import sweep
     from cwnd.dataset.query import query
-    from cwnd.errors import CwndError, DivergedError, InputError, MachineError
+    from cwnd.errors import CwndError, DamageError, DivergedError, InputError, MachineError
     from cwnd.results import Run
     from cwnd.runner import check, run
     from cwnd.scenario import Scenario
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cancelled",
     "CwndError",
+    "DamageError",
     "DivergedError",
     "InputError",
     "MachineError",
@@ -47,6 +48,7 @@ _HOME = {
     "json_schema": "cwnd._core",
     "reference_markdown": "cwnd._core",
     "CwndError": "cwnd.errors",
+    "DamageError": "cwnd.errors",
     "DivergedError": "cwnd.errors",
     "InputError": "cwnd.errors",
     "MachineError": "cwnd.errors",

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class CwndError(Exception):
     """Something that cwnd can explain; `exit_code` is what the command line returns for it."""
@@ -15,6 +20,23 @@ class InputError(CwndError):
     exit_code = 2
 
 
+class DamageError(CwndError):
+    """A file of a result is missing, cannot be read, or is not what was written."""
+
+    exit_code = 2
+
+    def __init__(self, file: Path, what: str, remedy: str) -> None:
+        super().__init__(file, what, remedy)
+        self.file = file
+        #: What is wrong with it.
+        self.what = what
+        #: What mends it.
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}; {self.remedy}"
+
+
 class MachineError(CwndError):
     """This machine lacks something that was asked for."""
 
@@ -25,8 +47,16 @@ class DivergedError(CwndError):
     """Two runs of one scenario with one seed were not the same."""
 
 
-class FigureWarning(UserWarning):
+class CwndWarning(UserWarning):
+    """Something that a user should know; the command line prints it."""
+
+
+class FigureWarning(CwndWarning):
     """A figure could not be drawn; the result that it shows is complete."""
+
+
+class UncheckedWarning(CwndWarning):
+    """Whether something is what was written cannot be told."""
 
 
 #: Asks for a report of what should not have happened.

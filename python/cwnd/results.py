@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -11,7 +11,7 @@ from cwnd import drawing, metrics, notes, store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import polars as pl
@@ -39,6 +39,25 @@ class Resolved(Sequence[str]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._one(range(len(self))[index])
+
+
+class OnDisk(Mapping[str, "pl.LazyFrame"]):
+    """Tables that are looked at when they are asked for."""
+
+    def __init__(self, names: Sequence[str], one: Callable[[str], pl.LazyFrame]) -> None:
+        self._names = names
+        self._one = one
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._one(name)
 
 
 @dataclass(repr=False)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
+from cwnd import checksums
 from cwnd.atomic import atomic_directory
-from cwnd.errors import CwndError, InputError, explain
+from cwnd.checksums import Sums
+from cwnd.errors import CwndError, InputError, UncheckedWarning, explain
 from cwnd.manifest import FORMAT, Manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from cwnd.results import Run
@@ -27,10 +32,15 @@ SUMMARY = "summary.csv"
 DATASET = "dataset.json"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
+#: Key of the manifest that says where the checksums are.
+SUMS_KEY = "checksums"
 #: Tables that grow with time.
 SAMPLES = ("series", "link_series", "qdelay")
 #: The data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)
+
+#: Results without checksums that were told of.
+_told: set[Path] = set()
 
 
 def save(
@@ -47,9 +57,9 @@ def save(
     target = Path(directory)
     try:
         with atomic_directory(target, check=check_target) as place:
-            _write(run, place)
             if pcap is not None:
                 pcap.rename(place / PCAP)
+            _write(run, place)
     except OSError as error:
         raise CwndError(f"the result could not be written: {explain(error)}") from error
     return target
@@ -74,56 +84,64 @@ class Spool:
 
 
 def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
-    """Reads a result of `cwnd run` or `cwnd sweep`; `InputError` if it is none, or damaged.
+    """Reads a result of `cwnd run` or `cwnd sweep`; `InputError` if it is none.
+
+    Every file is compared with its checksum when it is read: `DamageError` names one that is not
+    what was written. Of a result from before there were checksums, `UncheckedWarning` says so.
 
     `samples_on_disk` leaves the samples where they are until they are asked for: it takes less
     memory, but the files must stay what they are.
     """
-    from cwnd.results import Run
+    from cwnd.results import OnDisk, Run
 
     path = Path(directory)
     if (path / DATASET).exists():
         from cwnd.dataset import load as dataset
 
         return dataset.load(path)
-    try:
-        manifest = read_manifest(path)
-        source = (path / SCENARIO).read_text(encoding="utf-8")
-        tables = {name: _read_table(path / f"{name}.parquet", lazy=False) for name in ROWS}
-        samples = {
-            name: _read_table(path / f"{name}.parquet", lazy=samples_on_disk) for name in SAMPLES
-        }
-        resolved = [
-            (path / CELLS / f"{run_id}.toml").read_text(encoding="utf-8")
-            for run_id in tables["runs"].collect()["run_id"]
-        ]
-    except OSError as error:
-        raise InputError(f"{explain(error)}; {path} is not a complete cwnd result") from error
+    manifest, files = opened(path)
+    tables = {name: _scan(files, name).collect() for name in ROWS}
+    samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, lambda name: _scan(files, name))
+    if not samples_on_disk:
+        samples = {name: _scan(files, name).collect().lazy() for name in SAMPLES}
     return Run(
         manifest=manifest,
-        source=source,
-        resolved=resolved,
+        source=files.text(SCENARIO),
+        resolved=[files.text(f"{CELLS}/{run_id}.toml") for run_id in tables["runs"]["run_id"]],
         samples=samples,
-        runs=tables["runs"].collect(),
-        flows=tables["flows"].collect(),
-        links=tables["links"].collect(),
+        runs=tables["runs"],
+        flows=tables["flows"],
+        links=tables["links"],
     )
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Reads the manifest of a result."""
+def opened(path: Path) -> tuple[Manifest, Sums]:
+    """The manifest of a result, and its files with their hashes."""
     if not path.exists():
         raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
     if not path.is_dir():
         raise InputError(f"{path}: not a directory; give the directory that `cwnd run` wrote")
     file = path / MANIFEST
-    if not file.exists():
+    files = Sums.at(path)
+    if files.of is None and not file.exists():
         raise InputError(f"{path}: not a cwnd result (it has no {MANIFEST})")
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(files.data(MANIFEST))
     except ValueError as error:
         raise InputError(f"{file}: damaged manifest ({error})") from error
-    return Manifest.from_json(data, str(file))
+    manifest = Manifest.from_json(data, str(file))
+    if files.of is None:
+        if data.get(SUMS_KEY):
+            raise files.lacking()
+        if path not in _told:
+            _told.add(path)
+            warnings.warn(
+                f"{path}: written before results had checksums, so nobody can tell whether its"
+                " numbers are what was written; run its scenario again to have them",
+                UncheckedWarning,
+                stacklevel=2,
+            )
+    return manifest, files
 
 
 def check_target(directory: Path) -> None:
@@ -148,19 +166,27 @@ def check_target(directory: Path) -> None:
 
 
 def _write(run: Run, place: Path) -> None:
-    (place / SCENARIO).write_text(run.source, encoding="utf-8")
+    known = {}
+
+    def put(name: str, text: str) -> None:
+        data = text.encode()
+        known[name] = checksums.sha256(data)
+        (place / name).write_bytes(data)
+
+    put(SCENARIO, run.source)
     (place / CELLS).mkdir()
     for run_id, resolved in zip(run.runs["run_id"], run.resolved, strict=True):
-        (place / CELLS / f"{run_id}.toml").write_text(resolved, encoding="utf-8")
+        put(f"{CELLS}/{run_id}.toml", resolved)
     for name in ROWS:
         frame: pl.DataFrame = getattr(run, name)
         _write_table(frame.lazy(), place / f"{name}.parquet")
     for name in SAMPLES:
         _write_table(run.samples[name], place / f"{name}.parquet")
-    run.summary().write_csv(place / SUMMARY)
-    (place / MANIFEST).write_text(
-        json.dumps(run.manifest.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    put(SUMMARY, run.summary().write_csv())
+    # A reader of the manifest misses the list of files when it is lost.
+    manifest = {**run.manifest.to_json(), SUMS_KEY: checksums.SUMS}
+    put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    checksums.write(place, known)
 
 
 class _Output(io.BufferedIOBase):
@@ -196,19 +222,17 @@ def _write_table(table: pl.LazyFrame, file: Path) -> None:
             raise OSError(number, os.strerror(number), str(file)) from error
 
 
-def _read_table(file: Path, *, lazy: bool) -> pl.LazyFrame:
+def _scan(files: Sums, name: str) -> pl.LazyFrame:
+    """A table of a result, compared with its hash."""
     import polars as pl
 
-    if not file.is_file():
-        raise InputError(f"{file}: missing; the result is not complete, run it again")
+    file = files.file(f"{name}.parquet")
     try:
         table = pl.scan_parquet(file, glob=False)
-        if lazy:
-            table.collect_schema()
-            return table
-        return table.collect().lazy()
+        table.collect_schema()
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"{file}: unreadable ({reason}); the result is damaged, run it again"
+            f"{file}: unreadable by polars {pl.__version__} ({reason}); run its scenario again"
         ) from error
+    return table

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import SHORT
 
+from cwnd import checksums
+
 if TYPE_CHECKING:
     from conftest import Cli
 
@@ -216,6 +218,7 @@ def test_a_result_of_a_newer_cwnd_is_refused(saved: Cli):
     path = saved.directory / "short" / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps(manifest | {"format_version": 99}))
+    checksums.write(path.parent)
     answer = saved("plot", "short")
     assert answer.code == 2
     assert "newer cwnd" in answer.err

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 from conftest import SHORT, SWEEP
 
+from cwnd import checksums
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -72,6 +74,7 @@ def test_threads_do_not_change_a_byte(cli: Cli):
     one, two = files(cli.directory / "one"), files(cli.directory / "two")
     # The manifest says when it was made and how long it took.
     manifests = [json.loads(each.pop("manifest.json")) for each in (one, two)]
+    assert one.pop(checksums.SUMS) != two.pop(checksums.SUMS)
     assert one == two
     assert "series.parquet" in one
     assert "plots/sweep.svg" in one

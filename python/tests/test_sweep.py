@@ -142,7 +142,9 @@ def test_another_simulator_makes_other_cells(
     assert cells.cell_id(text) != cells.cell_id(text, "0.2.0")
 
     info = json.loads((copy / "dataset.json").read_text())
-    (copy / "dataset.json").write_text(json.dumps({**info, "engine": "0.0.1+older"}))
+    (copy / "dataset.json").write_text(
+        json.dumps({**info, "engine": "0.0.1+older", "file_sha256": None})
+    )
     mark = next((copy / "runs").glob("*/*.parquet"))
     mark.rename(mark.with_name(f"{'0' * 32}.parquet"))
     with pytest.raises(InputError, match=r"another version of the simulator \(0\.0\.1\+older\)"):

@@ -15,12 +15,13 @@ from conftest import CWND, SHORT, SWEEP, Cli
 from test_sweep import files
 
 import cwnd
+from cwnd import checksums
 from cwnd.dataset import cells, writer
 from cwnd.dataset.cells import FILES, Mark
 from cwnd.dataset.layout import Dataset
 from cwnd.dataset.verify import verify
 from cwnd.dataset.writer import Writer
-from cwnd.errors import CwndError, InputError
+from cwnd.errors import CwndError, DamageError, InputError
 
 #: So many cells that a kill comes in the middle of them.
 MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"20 s"')
@@ -233,7 +234,7 @@ def test_what_verify_takes_out_the_next_sweep_computes_to_the_same_bytes(
 
 def test_a_result_with_a_file_too_few_is_not_loaded(copy: Path):
     sorted(copy.glob("flows/*/*.parquet"))[4].unlink()
-    with pytest.raises(InputError, match="`cwnd sweep verify"):
+    with pytest.raises(DamageError, match="`cwnd sweep verify"):
         cwnd.load(copy)
 
 
@@ -282,7 +283,8 @@ def test_another_writer_of_parquet_gives_other_bytes_and_the_same_values(
 
 def test_another_simulator_cannot_verify(copy: Path):
     info = copy / "dataset.json"
-    info.write_text(info.read_text().replace('"engine": "', '"engine": "0.0.1-'))
+    other = info.read_bytes().replace(b'"engine": "', b'"engine": "0.0.1-')
+    info.write_bytes(checksums.signed(other))
     with pytest.raises(InputError, match="it cannot compute the same; --sample 0"):
         verify(copy)
 
@@ -291,7 +293,7 @@ def test_a_damaged_plan_is_told_and_mended_by_the_next_call(
     copy: Path, dataset: Path, scenarios: Path
 ):
     (copy / "plan.parquet").write_bytes(b"PAR1 of nothing")
-    with pytest.raises(InputError, match=r"plan\.parquet: damaged"):
+    with pytest.raises(DamageError, match=r"plan\.parquet: damaged"):
         cwnd.load(copy)
 
     cwnd.sweep(scenarios / "sweep.toml", copy)

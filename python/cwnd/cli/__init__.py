@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cyclopts import App, CycloptsError, Parameter
 
 from cwnd.cli import output
-from cwnd.errors import REPORT, CwndError, FigureWarning, explain
+from cwnd.errors import REPORT, CwndError, CwndWarning, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +48,7 @@ for _name, _help in {
     "sweep": "Simulate into a directory that survives anything, and goes on where it was.",
     "status": "Show how far a sweep is, from another terminal.",
     "query": "Ask a result with SQL.",
+    "verify": "Tell whether results on disk are what was written.",
     "check": "Check scenario files without running them.",
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     output.as_json = output.wants_json(tokens)
     signal.signal(signal.SIGTERM, _terminated)
-    warnings.simplefilter("always", FigureWarning)
+    warnings.simplefilter("always", CwndWarning)
     warnings.showwarning = _warned
     try:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
@@ -111,7 +112,7 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _warned(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
-    if issubclass(category, FigureWarning):
+    if issubclass(category, CwndWarning):
         output.warn(str(message))
     else:
         _show_warning(message, category, *place, **named)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from cwnd.cli import output
+from cwnd.cli import verify as verifying
 from cwnd.cli.run import OUT, plot_files, show_tables
 
 if TYPE_CHECKING:
@@ -124,29 +125,9 @@ def verify(
 
     found = verify_dataset(directory, sample=sample, seed=seed, threads=threads, mend=mend)
     if json:
-        output.document(
-            {
-                "sound": found.sound,
-                "checked": found.checked,
-                "recomputed": found.recomputed,
-                "missing": found.missing,
-                "mended": found.mended,
-                "problems": [{"file": str(p.file), "what": p.what} for p in found.problems],
-            }
-        )
-        return 0 if found.sound else 1
-    for problem in found.problems:
-        output.line(f"{problem.file}: {problem.what}")
-    if found.missing:
-        output.line(f"{found.missing} cells are not there; `cwnd sweep` computes them")
-    output.line(
-        f"{found.checked} cells compared with their hashes, {found.recomputed} computed again:"
-        f" {'sound' if found.sound else f'{len(found.problems)} problems'}"
-    )
-    if found.mended:
-        output.line(f"{found.mended} cells taken out; `cwnd sweep` computes them again")
-    elif found.problems:
-        output.line("`cwnd sweep verify --mend` takes these cells out, to be computed again")
+        output.document(verifying.document(found))
+    else:
+        verifying.show(found, directory, sweep=True)
     return 0 if found.sound else 1
 
 

@@ -10,12 +10,14 @@ import platform
 import secrets
 import shutil
 import time
+import warnings
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from cwnd import checksums
 from cwnd.dataset.layout import ACTIVITY
-from cwnd.errors import InputError
+from cwnd.errors import InputError, UncheckedWarning
 from cwnd.manifest import machine
 
 if TYPE_CHECKING:
@@ -60,10 +62,9 @@ class Session:
         """Adds a line to its log."""
         # A disk that is full takes no log; what matters fails elsewhere.
         with contextlib.suppress(OSError):
-            json.dump(
-                {"event": event, "time": _utc(now), "unix_s": round(now, 3), **what}, self.log
-            )
-            self.log.write("\n")
+            said = {"event": event, "time": _utc(now), "unix_s": round(now, 3), **what}
+            line = f"{json.dumps(said)[:-1]}, {checksums.UNSIGNED}}}"
+            self.log.write(checksums.signed(line.encode()).decode() + "\n")
             self.log.flush()
 
 
@@ -150,11 +151,18 @@ def _read(file: Path) -> Past:
     progress: list[dict[str, Any]] = []
     end = None
     with contextlib.suppress(OSError):
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                said = json.loads(line)
-            except ValueError:  # it was killed while it wrote
+        *lines, last = file.read_bytes().split(b"\n")
+        # A writer that is killed may leave half a line.
+        for line in [*lines, last] if _is_whole(last) else lines:
+            if not _is_whole(line):
+                warnings.warn(
+                    f"{file}: damaged: who wrote when and for how long is not all that is told;"
+                    " the numbers of the sweep do not depend on it, and the file may be removed",
+                    UncheckedWarning,
+                    stacklevel=2,
+                )
                 continue
+            said = json.loads(line)
             event = said.get("event") if isinstance(said, dict) else None
             if event == "start":
                 start = said
@@ -166,6 +174,14 @@ def _read(file: Path) -> Past:
     recent = [said for said in progress if said.get("unix_s", 0.0) >= since]
     live = end is None and _held(file)
     return Past(file.stem, start, recent, len(recent) < len(progress), end, live)
+
+
+def _is_whole(line: bytes) -> bool:
+    holds = checksums.signature_holds(line)
+    if holds is None:  # as older versions wrote
+        with contextlib.suppress(ValueError):
+            return isinstance(json.loads(line), dict)
+    return bool(holds)
 
 
 def _held(file: Path) -> bool:

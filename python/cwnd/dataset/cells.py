@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd import _core
+from cwnd import _core, checksums
 from cwnd.errors import InputError
 from cwnd.worlds import SIMULATOR
 
@@ -37,9 +37,8 @@ _VERSION = 1
 #: Key of what a mark says about the other files.
 _METADATA = "cwnd"
 _ID_DIGITS = 32
-#: Where a mark holds its own hash.
-_OWN_SHA256 = re.compile(rb'"file_sha256": "([0-9a-f]{64})"')
-_UNSET = b'"file_sha256": "' + b"0" * 64 + b'"'
+#: Where it holds their hashes.
+_SHA256 = re.compile(rb'"sha256": (\{[^{}]*\})')
 
 
 @dataclass(frozen=True)
@@ -142,15 +141,22 @@ def encode(
         "version": _VERSION,
         "engine": engine,
         "polars": pl.__version__,
-        "sha256": {table: _sha256(file) for table, file in files.items()},
+        "sha256": {table: checksums.sha256(file) for table, file in files.items()},
     }
     frame = pl.DataFrame(
         {key: [value] for key, value in row.items()}, schema_overrides={"seed": pl.UInt64}
     )
-    mark = _parquet(frame, {_METADATA: json.dumps(said)[:-1] + f", {_UNSET.decode()}}}"})
-    # Its own hash is that of the file without it.
-    own = _OWN_SHA256.sub(f'"file_sha256": "{_sha256(mark)}"'.encode(), mark)
-    return {**files, MARK: own}
+    mark = _parquet(frame, {_METADATA: f"{json.dumps(said)[:-1]}, {checksums.UNSIGNED}}}"})
+    return {**files, MARK: checksums.signed(mark)}
+
+
+def hashes(mark: bytes) -> dict[str, str] | None:
+    """The hashes of the other files that a mark holds; `None` if it is not what was written."""
+    if not checksums.signature_holds(mark):
+        return None
+    found = _SHA256.search(mark)
+    said = {} if found is None else json.loads(found[1])
+    return said if said.keys() == set(RECORDS) else None
 
 
 @dataclass(frozen=True)
@@ -178,16 +184,11 @@ class Mark:
     @classmethod
     def read(cls, data: bytes) -> Mark:
         """Reads it; `InputError` if it is not what was written."""
-        found = _OWN_SHA256.search(data)
-        if found is None or found[1].decode() != _sha256(_OWN_SHA256.sub(_UNSET, data)):
-            raise InputError("damaged")
+        if not checksums.signature_holds(data):
+            raise InputError(checksums.DAMAGED)
         said = json.loads(pl.read_parquet_metadata(io.BytesIO(data))[_METADATA])
         text = pl.read_parquet(io.BytesIO(data), columns=[RESOLVED])[RESOLVED][0]
         return cls(said["engine"], said["polars"], said["sha256"], text)
-
-    def matches(self, table: str, data: bytes) -> bool:
-        """Whether another file of the cell is what was written."""
-        return self.sha256.get(table) == _sha256(data)
 
 
 def same_values(ours: bytes, theirs: bytes) -> bool:
@@ -216,10 +217,6 @@ def _parquet(table: pl.DataFrame, metadata: dict[str, str] | None = None) -> byt
         metadata=metadata,
     )
     return out.getvalue()
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 #: Rows of a group: fixed, so that the bytes of a file are.

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from cwnd import _core, runner
+from cwnd import _core, checksums, runner
+from cwnd.checksums import SUMS
 from cwnd.dataset.activity import session
 from cwnd.dataset.cells import MARK, RECORDS, attempt, content
 from cwnd.dataset.layout import (
     ACTIVITY,
     ERRORS,
     PLAN,
+    SUMMED,
     Dataset,
     Planned,
     cell_file,
@@ -22,7 +24,7 @@ from cwnd.dataset.layout import (
 )
 from cwnd.dataset.shard import Shard
 from cwnd.dataset.writer import Writer, put_file
-from cwnd.errors import CwndError, InputError, explain
+from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.store import SCENARIO, SUMMARY
 from cwnd.worlds import LINUX, SIMULATOR, world_named
 
@@ -292,13 +294,23 @@ def _prepare(root: Path, planned: Planned, writing: Session, *, alone: bool, rep
         if file.stem in done or (alone and file.stem not in cells):
             file.unlink(missing_ok=True)
     for name, new in planned.files().items():
-        file = root / name
-        if not file.exists() or file.read_bytes() != new:
-            put_file(file, new, writing.partial)
+        _renew(root, name, new, writing)
+
+
+def _renew(root: Path, name: str, new: bytes, writing: Session) -> None:
+    """Writes a file that is not the same already."""
+    file = root / name
+    if file.exists() and file.read_bytes() == new:
+        return
+    # It is written last, and says of no other file what it is not.
+    (root / SUMS).unlink(missing_ok=True)
+    put_file(file, new, writing.partial)
 
 
 def _refusal(root: Path, planned: Planned, foreign: int, *, alone: bool) -> str:
-    engine = Dataset.open(root).info.engine if Dataset.is_at(root) else _core.engine
+    engine = planned.info.engine
+    with suppress(DamageError):  # it is written anew
+        engine = Dataset.open(root).info.engine if Dataset.is_at(root) else _core.engine
     if engine != planned.info.engine:
         what = "testbed" if engine.startswith(LINUX) else "simulator"
         why = f"was computed by another version of the {what} ({engine})"
@@ -356,12 +368,13 @@ def _finish(filled: Filled, writing: Session) -> Filled:
 
     root = filled.dataset.path
     if filled.missing:
-        (root / SUMMARY).unlink(missing_ok=True)
+        for name in (SUMS, SUMMARY):
+            (root / name).unlink(missing_ok=True)
         return filled
     with suppress(OSError):  # there was none, or somebody keeps files there
         (root / ERRORS).rmdir()
     run = load(root)
-    table = run.summary().write_csv()
-    if not (root / SUMMARY).exists() or (root / SUMMARY).read_text(encoding="utf-8") != table:
-        put_file(root / SUMMARY, table.encode(), writing.partial)
+    _renew(root, SUMMARY, run.summary().write_csv().encode(), writing)
+    sums = [(name, checksums.sha256((root / name).read_bytes())) for name in SUMMED]
+    _renew(root, SUMS, checksums.listed(sums), writing)
     return replace(filled, run=run)

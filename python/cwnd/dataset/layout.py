@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd import _core
+from cwnd import _core, checksums
 from cwnd.dataset.cells import CELL_ID, MARK, cell_id, content, heading
-from cwnd.errors import InputError, explain
+from cwnd.errors import DamageError, InputError
 from cwnd.frames import KEYS, axes_of
 from cwnd.manifest import Axis, described, sha256
 from cwnd.scenario import run_id
-from cwnd.store import DATASET, SCENARIO
+from cwnd.store import DATASET, SCENARIO, SUMMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from cwnd.runner import Plan
 
@@ -31,10 +31,17 @@ FORMAT = "cwnd-dataset"
 FORMAT_VERSION = 1
 
 INFO, PLAN = DATASET, "plan.parquet"
+#: What a complete sweep lists with its hashes; its cells have theirs in their marks.
+SUMMED = (INFO, PLAN, SCENARIO, SUMMARY)
 #: Cells that failed: why, and the scenario.
 ERRORS = "errors"
 #: Who wrote when; not part of the result.
 ACTIVITY = "activity"
+
+#: What the next call writes again.
+REWRITTEN = "`cwnd sweep SCENARIO -o {}` writes it again"
+#: How the description ends.
+CLOSING = "\n}"
 
 #: Digits of a cell's name that are the name of its folder.
 _FOLDER_DIGITS = 2
@@ -92,14 +99,17 @@ class Dataset:
         if not path.exists():
             raise InputError(f"{path}: there is no such directory; `cwnd sweep` makes one")
         file = path / INFO
+        if not file.exists():
+            raise InputError(f"{path}: not a cwnd sweep (it has no {INFO})")
+        remedy = REWRITTEN.format(path)
+        written = checksums.read(file, None, remedy)
+        # Older sweeps have no hash of this file, only of all others.
+        if checksums.signature_holds(written) is False:
+            raise DamageError(file, checksums.DAMAGED, remedy)
         try:
-            data = json.loads(file.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise InputError(f"{path}: not a cwnd sweep (it has no {INFO})") from error
-        except OSError as error:
-            raise InputError(explain(error)) from error
+            data = json.loads(written)
         except ValueError as error:
-            raise InputError(f"{file}: damaged ({error})") from error
+            raise DamageError(file, checksums.DAMAGED, remedy) from error
         return cls(path, Info.from_json(data, str(file)))
 
     @staticmethod
@@ -109,25 +119,23 @@ class Dataset:
 
     def plan(self) -> pl.DataFrame:
         """One row for each run: its cell and where it stands in the sweep."""
-        file = self.path / PLAN
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise InputError(f"{explain(error)}; run the sweep again") from error
-        if hashlib.sha256(data).hexdigest() != self.info.plan_sha256:
-            raise InputError(f"{file}: damaged, or just being replaced; run the sweep again")
+        remedy = REWRITTEN.format(self.path)
+        data = checksums.read(self.path / PLAN, self.info.plan_sha256, remedy)
         return pl.read_parquet(io.BytesIO(data))
 
     def source(self) -> str:
         """The scenario as given."""
-        try:
-            return (self.path / SCENARIO).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{explain(error)}; run the sweep again") from error
+        remedy = REWRITTEN.format(self.path)
+        return checksums.read(self.path / SCENARIO, self.info.scenario_sha256, remedy).decode()
 
     def file(self, table: str, cell: str) -> Path:
         """Where a table of a cell is."""
         return cell_file(self.path, table, cell)
+
+    def files(self, table: str, cells: Iterable[str]) -> list[str]:
+        """Where a table of many cells is, as text: paths as objects would take longer to make."""
+        root = self.path / table
+        return [f"{root}/{cell[:_FOLDER_DIGITS]}/{cell}.parquet" for cell in cells]
 
     def error_file(self, cell: str, kind: str) -> Path:
         """Where it says why a cell failed (`json`), and which scenario it is (`toml`)."""
@@ -216,8 +224,10 @@ class Planned:
 
     def files(self) -> dict[str, bytes]:
         """What describes it; the description last, as it makes a sweep of a directory."""
-        described = json.dumps(self.info.to_json(), indent=2, ensure_ascii=False) + "\n"
-        return {SCENARIO: self.source.encode(), PLAN: self.parquet, INFO: described.encode()}
+        described = json.dumps(self.info.to_json(), indent=2, ensure_ascii=False)
+        described = f"{described.removesuffix(CLOSING)},\n  {checksums.UNSIGNED}{CLOSING}\n"
+        info = checksums.signed(described.encode())
+        return {SCENARIO: self.source.encode(), PLAN: self.parquet, INFO: info}
 
 
 def cell_file(root: Path, table: str, cell: str) -> Path:

@@ -11,11 +11,12 @@ import polars as pl
 from cwnd.dataset.activity import sessions
 from cwnd.dataset.cells import CELL_ID, FACTS, FILES, MARK, RECORDS, RESOLVED, named
 from cwnd.dataset.layout import CELL, CELL_SHA, Dataset
-from cwnd.errors import InputError
+from cwnd.dataset.whole import Whole
+from cwnd.errors import DamageError, InputError
 from cwnd.frames import KEYS, RUN_COLUMNS, name_axes
 from cwnd.manifest import Manifest, sha256
 from cwnd.metrics import RESERVED
-from cwnd.results import Resolved, Run
+from cwnd.results import OnDisk, Resolved, Run
 from cwnd.store import ROWS
 from cwnd.worlds import summary
 
@@ -43,7 +44,8 @@ def load(directory: str | os.PathLike[str]) -> Run:
     told = [column for column in RUN_COLUMNS if column in found.columns]
     runs = found.select(*tables.keys, *told, *activity)
     rows = {name: tables.rows(name) for name in ROWS if name != MARK}
-    samples = {name: tables.table(name) for name in RECORDS if name not in ROWS}
+    # The files of samples are compared with their hashes when they are asked for.
+    samples = OnDisk([name for name in RECORDS if name not in ROWS], tables.table)
 
     texts: list[pl.Series] = []
 
@@ -78,6 +80,7 @@ class Tables:
         if here.is_empty():
             raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
         self._dataset = dataset
+        self.whole = Whole(dataset)
         self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
         #: Whether some runs are the same cell, so that its rows are there for each of them.
         self._shared = len(self._cells) < here.height
@@ -151,7 +154,8 @@ class Tables:
         return keyed.sort(CELL, maintain_order=True) if self._shared else keyed
 
     def _scan(self, name: str, cells: list[str]) -> pl.LazyFrame:
-        return pl.scan_parquet([self._dataset.file(name, cell) for cell in cells], glob=False)
+        self.whole.check(name, cells)
+        return pl.scan_parquet(self._dataset.files(name, cells), glob=False)
 
     def _read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         parts = []
@@ -159,7 +163,17 @@ class Tables:
             part = self._scan(name, self._cells[first : first + _FILES])
             part = part if columns is None else part.select(columns)
             parts.append(self._collect(part).rechunk())
-        return pl.concat(parts)
+        table = pl.concat(parts)
+        if name == MARK:
+            self._at_home(table[CELL_ID].to_list())
+        return table
+
+    def _at_home(self, found: list[str]) -> None:
+        """Refuses a mark that is whole, but that of another cell."""
+        for cell, there in zip(self._cells, found, strict=True):
+            if cell != there:
+                file = self._dataset.file(MARK, cell)
+                raise DamageError(file, f"holds another cell, {there}", self.whole.remedy)
 
     def _schema(self, name: str) -> pl.Schema:
         with self._damages():

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.dataset.cells import CELL_ID, MARK
-from cwnd.dataset.layout import CELL, CELL_SHA, PLAN, Dataset
+from cwnd.dataset.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
 from cwnd.dataset.load import Tables
 from cwnd.errors import InputError
-from cwnd.store import TABLES, read_manifest
+from cwnd.store import TABLES, opened
 
 if TYPE_CHECKING:
     import os
@@ -33,14 +33,14 @@ def query(directory: str | os.PathLike[str], sql: str) -> pl.DataFrame:
         sql: One statement in DuckDB's SQL, such as
             `"select rtt, avg(goodput_bit_s) from flows group by rtt"`.
     """
-    with _views(Path(directory)) as connection:
+    with _views(Path(directory), sql) as connection:
         # The relation must be gone before its connection is.
         return _answer(connection, sql)
 
 
 def write_parquet(directory: str | os.PathLike[str], sql: str, file: Path) -> None:
     """Writes an answer as Parquet, which may be larger than memory."""
-    with _views(Path(directory)) as connection, _explained():
+    with _views(Path(directory), sql) as connection, _explained():
         relation = connection.sql(sql)
         if relation is None:
             raise InputError(_NOTHING)
@@ -60,12 +60,14 @@ def _answer(connection: DuckDBPyConnection, sql: str) -> pl.DataFrame:
 
 
 @contextmanager
-def _views(path: Path) -> Iterator[DuckDBPyConnection]:
-    views = _of_sweep(Dataset.open(path)) if Dataset.is_at(path) else _of_run(path)
+def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     connection = duckdb.connect(":memory:")
     try:
+        asked = _asked(connection, sql)
+        sweep = Dataset.open(path) if Dataset.is_at(path) else None
+        views = _of_run(path, asked) if sweep is None else _of_sweep(sweep, asked)
         with _explained():
             for name, select in views.items():
                 connection.execute(f"create view {name} as {select}")
@@ -84,26 +86,42 @@ def _explained() -> Iterator[None]:
         raise InputError(f"SQL: {str(error).strip()}") from error
 
 
-def _of_run(path: Path) -> dict[str, str]:
-    read_manifest(path)
-    files = {name: _read(path / f"{name}.parquet") for name in TABLES}
-    return {name: f"select * from {file}" for name, file in files.items()}  # noqa: S608
+def _asked(connection: DuckDBPyConnection, sql: str) -> set[str]:
+    """The views that a statement reads: only their files have to be what was written."""
+    import duckdb
+
+    try:
+        names = {name.strip('"').lower() for name in connection.get_table_names(sql)}
+    except duckdb.Error:  # no select: `describe flows`, or nonsense
+        return set(TABLES)
+    return names & set(TABLES) or set(TABLES)
 
 
-def _of_sweep(dataset: Dataset) -> dict[str, str]:
+def _of_run(path: Path, asked: set[str]) -> dict[str, str]:
+    _, files = opened(path)
+    read = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
+    return {name: f"select * from {file}" for name, file in read.items()}  # noqa: S608
+
+
+def _of_sweep(dataset: Dataset, asked: set[str]) -> dict[str, str]:
     plan = dataset.plan()
-    tables = Tables(dataset, plan.filter(pl.col(CELL_ID).is_in(dataset.done())))
+    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, here)
+    cells = here[CELL_ID].unique(maintain_order=True).to_list()
+    # A mark is that of its cell if the records beside it are.
+    for name in {MARK, _LEAST, *asked}:
+        tables.whole.check(name, cells)
     keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
-    planned = _read(dataset.path / PLAN)
-    marks = _read(dataset.path / MARK, folders=True)
+    planned = _read([dataset.path / PLAN])
+    marks = _cells(dataset, MARK, cells)
     views = {}
-    for name in TABLES:
+    for name in asked:
         own = [f"t.{_name(column)}" for column in tables.own(name)]
         if name == MARK:
             own = [f"p.{CELL}", f"p.{CELL_SHA}", *own]
         views[name] = (
             f"select {', '.join([*keys, *own])}"  # noqa: S608 - no one else's words
-            f" from {_read(dataset.path / name, folders=True)} t"
+            f" from {_cells(dataset, name, cells)} t"
             f" join {planned} p on p.{CELL_ID} = t.{CELL_ID}"
             # What a writer that was killed left of a cell is none.
             f" where t.{CELL_ID} in (select {CELL_ID} from {marks})"
@@ -111,10 +129,21 @@ def _of_sweep(dataset: Dataset) -> dict[str, str]:
     return views
 
 
-def _read(path: Path, *, folders: bool = False) -> str:
-    """Reads a file, or all files in the folders of a folder."""
-    pattern = glob.escape(str(path)) + ("/*/*.parquet" if folders else "")
-    return "read_parquet('" + pattern.replace("'", "''") + "')"
+#: The records of a cell that are least to read.
+_LEAST = "links"
+
+
+def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
+    """Reads a table of these cells, and no file of what is none."""
+    if set(cells_in(dataset.path, name)) == set(cells):
+        return _read([dataset.path / name], "/*/*.parquet")
+    return _read([dataset.file(name, cell) for cell in cells])
+
+
+def _read(files: list[Path], pattern: str = "") -> str:
+    """Reads files, or what a pattern matches in a folder."""
+    names = (glob.escape(str(file)).replace("'", "''") + pattern for file in files)
+    return "read_parquet([" + ", ".join(f"'{name}'" for name in names) + "])"
 
 
 def _name(column: str) -> str:

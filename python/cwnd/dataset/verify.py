@@ -6,10 +6,10 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cwnd import _core, runner
+from cwnd import _core, checksums, runner
 from cwnd.dataset.cells import CELL_ID, FILES, MARK, RECORDS, Mark, attempt, same_values
 from cwnd.dataset.layout import Dataset
-from cwnd.errors import CwndError, InputError, explain
+from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.workers import Workers
 from cwnd.worlds import LINUX
 
@@ -69,7 +69,12 @@ def verify(
         mend: Takes out the cells of which something is wrong: the next sweep computes them.
         on_poll: Called now and then; what it raises ends the check.
     """
-    dataset = Dataset.open(directory)
+    try:
+        dataset = Dataset.open(directory)
+        plan = dataset.plan()
+    except DamageError as error:
+        # Without them nobody knows which cells there should be.
+        return Verified(0, 0, 0, [Problem(error.file, error.what)])
     if dataset.info.engine.startswith(LINUX):
         # Real time does not repeat itself.
         sample = 0
@@ -78,7 +83,7 @@ def verify(
             f"{dataset.path}: computed by cwnd {dataset.info.engine}, and this is {_core.engine}:"
             " it cannot compute the same; --sample 0 only compares the files with their hashes"
         )
-    planned = dataset.plan()[CELL_ID].unique(maintain_order=True).to_list()
+    planned = plan[CELL_ID].unique(maintain_order=True).to_list()
     done = dataset.done()
     there = [cell for cell in planned if cell in done]
     chosen = set(random.Random(seed).sample(there, min(sample, len(there))))  # noqa: S311 - no secret
@@ -86,7 +91,7 @@ def verify(
     def work(index: int) -> list[Problem]:
         return _check(dataset, there[index], again=there[index] in chosen)
 
-    problems: list[Problem] = []
+    problems = _described(dataset)
     workers = Workers(len(there), min(runner.thread_count(threads), max(1, len(there))), work)
     try:
         workers.start()
@@ -95,7 +100,8 @@ def verify(
     finally:
         workers.stop()
         workers.join()
-    bad = {problem.file.stem for problem in problems} if mend else set()
+    files = [problem.file for problem in problems] if mend else []
+    bad = {file.stem for file in files if file.parent != dataset.path}
     for cell in bad:
         # A cell is there when its mark is.
         try:
@@ -105,13 +111,34 @@ def verify(
     return Verified(len(there), len(chosen), len(planned) - len(there), problems, len(bad))
 
 
+def _described(dataset: Dataset) -> list[Problem]:
+    """What is wrong with the files that belong to no cell."""
+    problems: list[Problem] = []
+
+    def look(one: Callable[..., object], *arguments: str) -> None:
+        try:
+            one(*arguments)
+        except DamageError as error:
+            if error.file not in [problem.file for problem in problems]:
+                problems.append(Problem(error.file, error.what))
+
+    def summed() -> None:
+        files = checksums.Sums.at(dataset.path)
+        for name in files.of or ():
+            look(files.data, name)
+
+    look(dataset.source)
+    look(summed)
+    return problems
+
+
 def _check(dataset: Dataset, cell: str, *, again: bool) -> list[Problem]:
     mark_file = dataset.file(MARK, cell)
     try:
-        data = mark_file.read_bytes()
+        data = checksums.read(mark_file, None, "")
         mark = Mark.read(data)
-    except OSError as error:
-        return [Problem(mark_file, _reason(error))]
+    except DamageError as error:
+        return [Problem(mark_file, error.what)]
     except InputError as error:
         return [Problem(mark_file, str(error))]
     if mark.cell_id != cell:
@@ -120,12 +147,9 @@ def _check(dataset: Dataset, cell: str, *, again: bool) -> list[Problem]:
     for table in RECORDS:
         file = dataset.file(table, cell)
         try:
-            files[table] = file.read_bytes()
-        except OSError as error:
-            problems.append(Problem(file, _reason(error)))
-            continue
-        if not mark.matches(table, files[table]):
-            problems.append(Problem(file, "damaged: its hash is not that of what was written"))
+            files[table] = checksums.read(file, mark.sha256.get(table, "none"), "")
+        except DamageError as error:
+            problems.append(Problem(file, error.what))
     if problems or not again:
         return problems
     return _compare(dataset, mark, files)
@@ -145,10 +169,6 @@ def _compare(dataset: Dataset, mark: Mark, files: dict[str, bytes]) -> list[Prob
         file = dataset.file(table, mark.cell_id)
         problems.append(Problem(file, "not what the cell gives when it is computed again"))
     return problems
-
-
-def _reason(error: OSError) -> str:
-    return "missing" if isinstance(error, FileNotFoundError) else explain(error)
 
 
 def _nothing() -> None:

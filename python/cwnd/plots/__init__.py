@@ -67,7 +67,9 @@ def default_kinds(run: Run) -> list[str]:
 def _filled(run: Run, name: str) -> bool:
     """Whether a table of samples has rows; most often the first run tells."""
     first = run.samples_of(name, run.runs["run_id"].head(1).to_list())
-    return any(not rows.head(1).collect().is_empty() for rows in (first, run.samples[name]))
+    return not first.head(1).collect().is_empty() or not (
+        run.samples[name].head(1).collect().is_empty()
+    )
 
 
 def write_all(run: Run, directory: Path) -> list[Path]:

@@ -1,0 +1,222 @@
+"""Whether files are what was written: compared with their SHA-256 whenever they are read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.errors import DamageError, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: Lists the files of a result with their hashes, as `sha256sum` does; it is written last.
+SUMS = "SHA256SUMS"
+
+_TITLE = "# What cwnd wrote; `cwnd verify` or `sha256sum -c` compares it.\n"
+_OWN = "# SHA-256 of the lines above: "
+_LINE = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
+#: A hash that a file holds of itself: that of the file with zeros in its place.
+_SIGNATURE = re.compile(rb'"file_sha256": "([0-9a-f]{64})"')
+UNSIGNED = '"file_sha256": "' + "0" * 64 + '"'
+
+#: What is read at a time.
+_CHUNK = 1 << 20
+#: A file that changed so lately may change again without another time of change.
+_RACY_NS = 2_000_000_000
+#: Files that were compared: hashes of where and what they are, and of what they should hold.
+_whole: set[int] = set()
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256, as it is written."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def signed(data: bytes) -> bytes:
+    """A file that holds `UNSIGNED`, or another hash in that place, with its own hash there."""
+    blank = _SIGNATURE.sub(UNSIGNED.encode(), data)
+    return _SIGNATURE.sub(f'"file_sha256": "{sha256(blank)}"'.encode(), blank)
+
+
+def signature_holds(data: bytes) -> bool | None:
+    """Whether a file is what was signed; `None` if it is not signed."""
+    found = _SIGNATURE.search(data)
+    if found is None:
+        return None
+    begin, end = found.span(1)
+    hashed = hashlib.sha256(data[:begin])
+    hashed.update(b"0" * (end - begin))
+    hashed.update(data[end:])
+    return hashed.hexdigest().encode() == found[1]
+
+
+def read(file: str | Path, expected: str | None, remedy: str) -> bytes:
+    """Reads a file; `DamageError` if it is not there, or not what was written.
+
+    Nothing is compared if `expected` is `None`.
+    """
+    try:
+        descriptor, found = _open(file)
+        try:
+            data = _rest(descriptor, found.st_size)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _unreadable(file, error, remedy) from error
+    if expected is not None and sha256(data) != expected:
+        raise DamageError(Path(file), DAMAGED, remedy)
+    return data
+
+
+def check(file: str | Path, expected: str, remedy: str) -> None:
+    """Compares a file with its hash, once in a process; `DamageError` as `read`."""
+    try:
+        descriptor, found = _open(file)
+        try:
+            changed = max(found.st_mtime_ns, found.st_ctime_ns)
+            same = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            key = hash((str(file), *same, expected))
+            if key in _whole:
+                return
+            hashed = hashlib.sha256()
+            while True:
+                data = os.read(descriptor, _CHUNK)
+                hashed.update(data)
+                if len(data) < _CHUNK:
+                    break
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _unreadable(file, error, remedy) from error
+    if hashed.hexdigest() != expected:
+        raise DamageError(Path(file), DAMAGED, remedy)
+    if changed < time.time_ns() - _RACY_NS:
+        _whole.add(key)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The files of a result and their hashes."""
+
+    root: Path
+    #: By name, `/` between folders; `None` where results had none yet.
+    of: Mapping[str, str] | None
+    #: What mends a file.
+    remedy: str
+
+    @classmethod
+    def at(cls, root: Path, remedy: str | None = None) -> Sums:
+        """Reads what a result says of its files; `DamageError` if it is not what was written."""
+        file, remedy = root / SUMS, remedy or _remedy(root)
+        if not file.exists() and not file.is_symlink():
+            return cls(root, None, remedy)
+        data = read(file, None, remedy)
+        lines, mark, own = data.decode(errors="surrogateescape").rpartition(_OWN)
+        if not mark or own != f"{_hash(lines)}\n":
+            raise DamageError(file, DAMAGED, remedy)
+        return cls(root, {name: digest for digest, name in _LINE.findall(lines)}, remedy)
+
+    def data(self, name: str) -> bytes:
+        """Reads a file of the result."""
+        return read(self.root / name, self._expected(name), self.remedy)
+
+    def text(self, name: str) -> str:
+        """Reads a file of the result as text."""
+        return self.data(name).decode()
+
+    def file(self, name: str) -> Path:
+        """A file that has been compared with its hash, if it has one."""
+        file, expected = self.root / name, self._expected(name)
+        if expected is not None:
+            check(file, expected, self.remedy)
+        elif not file.is_file():
+            raise DamageError(file, "missing", self.remedy)
+        return file
+
+    def lacking(self) -> DamageError:
+        """Says that the list is missing."""
+        return DamageError(self.root / SUMS, "missing", self.remedy)
+
+    def _expected(self, name: str) -> str | None:
+        if self.of is None:
+            return None
+        if name not in self.of:
+            raise DamageError(self.root / SUMS, f"does not list {name}", self.remedy)
+        return self.of[name]
+
+
+def write(root: Path, known: Mapping[str, str] | None = None) -> None:
+    """Lists all files of a directory with their hashes; those that are `known` are not read."""
+    known = known or {}
+    found = [
+        Path(directory, name).relative_to(root).as_posix()
+        for directory, _, names in os.walk(root)
+        for name in names
+        if not name.startswith(".")
+    ]
+    text = listed(
+        (name, known.get(name) or _of_file(root / name)) for name in sorted(found) if name != SUMS
+    )
+    (root / SUMS).write_bytes(text)
+
+
+def listed(sums: Iterable[tuple[str, str]]) -> bytes:
+    """The list of files with these names and hashes."""
+    text = _TITLE + "".join(f"{digest}  {name}\n" for name, digest in sums)
+    return f"{text}{_OWN}{_hash(text)}\n".encode(errors="surrogateescape")
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode(errors="surrogateescape"))
+
+
+def _of_file(file: Path) -> str:
+    with file.open("rb", buffering=0) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _open(file: str | Path) -> tuple[int, os.stat_result]:
+    # A pipe or a device is no file of a result, and reading it might never end.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return descriptor, found
+
+
+def _rest(descriptor: int, size: int) -> bytes:
+    """All of a file, most often at once."""
+    parts = []
+    while part := os.read(descriptor, size + 1):
+        parts.append(part)
+        if len(part) == size:
+            break
+    return b"".join(parts)
+
+
+def _unreadable(path: str | Path, error: OSError, remedy: str) -> DamageError:
+    file = Path(path)
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return DamageError(file, "missing", remedy)
+    reason = explain(OSError(error.errno, error.strerror))
+    return DamageError(file, f"cannot be read ({reason})", remedy)
+
+
+def _remedy(root: Path) -> str:
+    return (
+        f"run its scenario again with `cwnd run SCENARIO -o {root}`;"
+        f" `cwnd verify {root}` names all that is damaged"
+    )
+
+
+#: What is said of a file whose hash is another.
+DAMAGED = "damaged: it is not what was written"
