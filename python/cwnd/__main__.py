@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from typing import NoReturn
@@ -15,11 +16,29 @@ _OBJECTS = 100_000
 def main() -> NoReturn:
     """Starts the command line; a Ctrl-C while it is still being imported shows no traceback."""
     gc.set_threshold(_OBJECTS)
+    if sys.platform == "linux":
+        _settle()
     try:
         from cwnd.cli import main as command_line
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     command_line()
+
+
+def _settle() -> None:
+    """What runs as root on behalf of somebody gives up what it can before it does anything else."""
+    if os.geteuid() != 0:
+        return
+    from cwnd import rights
+    from cwnd.errors import CwndError
+
+    try:
+        rights.settle(sys.argv[1:])
+    except CwndError as error:
+        from cwnd.cli import output
+
+        output.fail(str(error))
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The extension module: the scenario reader and the simulator, in Rust."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, TypedDict, final, type_check_only
 
@@ -17,6 +17,7 @@ __all__ = [
     "Control",
     "Diverged",
     "Gathered",
+    "Keeper",
     "Link",
     "LinkReport",
     "Result",
@@ -25,11 +26,13 @@ __all__ = [
     "Table",
     "Unavailable",
     "__version__",
-    "die_with_parent",
     "draw_svg",
     "engine",
+    "give_up_rights",
     "json_schema",
+    "keep_network_rights",
     "parse",
+    "play_role",
     "read_text",
     "read_toml",
     "reference_markdown",
@@ -194,16 +197,27 @@ class Scenario:
     @property
     def cells(self) -> list[Cell]: ...
 
-# Where there is no Linux there are neither Link nor LinkReport nor die_with_parent.
+# Where there is no Linux there are neither links nor what changes the rights of a process.
 @final
 class Link:
     """A place behind an emulated link, in a network namespace of its own."""
 
     def __new__(
-        cls, cell: Cell, pcap: str | PathLike[str] | None = None, dns: str | None = None
+        cls,
+        cell: Cell,
+        keeper: Keeper,
+        user: int,
+        ecn: bool | None = None,
+        pcap: str | PathLike[str] | None = None,
+        dns: str | None = None,
     ) -> Link: ...
-    def enter(self) -> None: ...
-    def leave(self) -> None: ...
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Sequence[tuple[str, str]],
+        allow_sudo: bool = False,
+        output_to_errors: bool = False,
+    ) -> tuple[int, bool]: ...
     @property
     def addresses(self) -> tuple[str, str]: ...
     @property
@@ -212,8 +226,6 @@ class Link:
     def confined(self) -> str | None: ...
     @property
     def confined6(self) -> str | None: ...
-    @property
-    def has_ended(self) -> bool: ...
     def finish(self) -> LinkReport: ...
 
 @final
@@ -228,7 +240,22 @@ class LinkReport:
     def qdelay(self) -> Table: ...
     def summary(self) -> dict[str, Any]: ...
 
-def die_with_parent() -> None: ...
+@final
+class Keeper:
+    """A process that has the rights which a link needs, until its command starts."""
+
+    def __new__(
+        cls,
+        interpreter: str | PathLike[str],
+        script: str | PathLike[str],
+        granting: Sequence[str] | None = None,
+        name: str = "",
+        say: Callable[[list[str]], object] | None = None,
+    ) -> Keeper: ...
+
+def give_up_rights(user: int) -> None: ...
+def keep_network_rights(user: int) -> None: ...
+def play_role(interpreter: str | PathLike[str], script: str | PathLike[str], role: str) -> int: ...
 def parse(
     text: str,
     *,

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
-import pwd
-import select
-import signal
-import subprocess
-import sys
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd import _core, drawing
-from cwnd.errors import CwndError, InputError, MachineError, explain
+from cwnd import _core, drawing, rights
+from cwnd.errors import InputError, MachineError, explain
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-#: What shells return for a command that is not there, or cannot be executed.
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
-#: Shells report a process that a signal ended as 128 + its number.
-_SIGNALLED = 128
-#: Signals that go on to the command.
-_FORWARDED = (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
-#: Those of them that a terminal sends to all in the foreground, the command included.
-_OF_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-#: Who called a program that changed to root: sudo, pkexec, doas.
-_CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
-#: How often the router is looked after, ms.
-_LOOK_MS = 1000
 #: What sizes in BDP refer to where no round-trip time was given.
 _BDP_RTT = "100 ms"
 #: Where no round-trip time was given: a scenario wants some time between cause and effect, and this
@@ -127,6 +105,8 @@ class Finished:
     report: _core.LinkReport
     scenario: Scenario
     command: list[str]
+    #: Whether it had a `/proc` of its own.
+    own_proc: bool = True
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -155,31 +135,59 @@ def run(
     *,
     user: str | None = None,
     pcap: Path | None = None,
+    records: Path | None = None,
     dns: str | None = None,
-    stdout: int | None = None,
-    on_start: Any = None,
+    allow_sudo: bool = False,
+    output_to_errors: bool = False,
+    on_start: Callable[[_core.Link], object] | None = None,
 ) -> Finished:
     """Runs a command behind a link and waits for its end; call it from the main thread.
 
-    `dns` is the server that it asks for names in place of the system's. `on_start` is called with
-    the link before the command starts.
+    As root with another `user` this process becomes that user, for good.
+
+    Args:
+        command: The program and its arguments.
+        settings: What lies between it and the rest of the world.
+        user: Who it runs as; only root may choose.
+        pcap: File for all packets.
+        records: Directory for what happened.
+        dns: The server that it asks for names in place of the system's.
+        allow_sudo: Whether it may gain rights by set-user-ID programs, such as sudo.
+        output_to_errors: Whether what it writes to standard output goes to standard error.
+        on_start: Called with the link before the command starts.
+
+    Raises:
+        InputError: if a setting, a file or the user is not as it must be.
+        MachineError: if this machine or user can't make links.
     """
     if not hasattr(_core, "Link"):
         raise MachineError("cwnd link needs Linux: it works with its network namespaces")
-    who = _user(user)
+    who = rights.user(user)
+    if who.pw_uid != os.geteuid():
+        # Nothing of this user is looked at with the rights of root.
+        keeper = rights.keeper()
+        rights.become(who)
+    else:
+        keeper = None
+    place = Records(records) if records is not None else None
     scenario = settings.scenario()
-    text = scenario.to_toml()
-    cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
+    cell = _core.parse(scenario.to_toml(), name="the link", base_dir=str(Path.cwd())).cell(0)
     with _machine():
-        link = _core.Link(cell, pcap, dns)
+        keeper = keeper or rights.keeper()
+        link = _core.Link(cell, keeper, who.pw_uid, settings.ecn, pcap, dns)
     try:
         if on_start is not None:
             on_start(link)
-        code = _run_behind(link, list(command), who, settings.ecn, stdout)
+        environment = list(_environment(link).items())
+        with _machine():
+            code, own_proc = link.run(list(command), environment, allow_sudo, output_to_errors)
     except BaseException:
         link.finish()
         raise
-    return Finished(code, link.finish(), scenario, list(command))
+    finished = Finished(code, link.finish(), scenario, list(command), own_proc)
+    if place is not None:
+        place.save(finished)
+    return finished
 
 
 @contextlib.contextmanager
@@ -195,8 +203,8 @@ def _machine() -> Iterator[None]:
         if not isinstance(error, PermissionError):
             raise MachineError(f"no link on this machine: {_reason(error)}") from error
         raise MachineError(
-            "cwnd link needs root: it makes a network namespace and two TUN devices; "
-            "put `sudo` before it, COMMAND runs as you all the same"
+            "cwnd link needs root: it makes namespaces and two TUN devices, and this root may not;"
+            " a container needs the capabilities SYS_ADMIN and NET_ADMIN for it"
         ) from error
 
 
@@ -204,20 +212,6 @@ def _reason(error: OSError) -> str:
     if Path("/dev/net/tun").exists():
         return explain(error)
     return "/dev/net/tun is not there: the kernel has no TUN devices, or this container none"
-
-
-def _user(name: str | None) -> pwd.struct_passwd | None:
-    """Who the command runs as; `None` stays who we are."""
-    try:
-        if name is not None:
-            return pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-        for variable in _CALLERS:
-            caller = os.environ.get(variable)
-            if caller and os.geteuid() == 0:
-                return pwd.getpwuid(int(caller)) if caller.isdecimal() else pwd.getpwnam(caller)
-    except KeyError:
-        raise InputError(f"there is no user {name if name is not None else caller}") from None
-    return None
 
 
 def _environment(link: _core.Link) -> dict[str, str]:
@@ -230,129 +224,56 @@ def _environment(link: _core.Link) -> dict[str, str]:
     return ends
 
 
-def _run_behind(
-    link: _core.Link,
-    command: list[str],
-    who: pwd.struct_passwd | None,
-    ecn: bool | None,
-    stdout: int | None,
-) -> int:
-    environment = _environment(link)
-    options: dict[str, Any] = {}
-    if who is not None and (who.pw_uid != os.geteuid()):
-        groups = os.getgrouplist(who.pw_name, who.pw_gid)
-        options = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": groups}
-        environment |= {"HOME": who.pw_dir, "USER": who.pw_name, "LOGNAME": who.pw_name}
-    with _forwarding() as deliver_to:
-        link.enter()
+class Records:
+    """A directory for what happened: opened before the command starts, whatever it does to it.
+
+    Raises:
+        InputError: if it holds something else.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        if directory.exists() and (
+            not directory.is_dir()
+            or (any(directory.iterdir()) and not (directory / "link.json").exists())
+        ):
+            raise InputError(f"{directory} is there and holds something else than a link's records")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def save(self, finished: Finished) -> None:
+        """Writes `link.json`, the link as a scenario, tables and a picture."""
+        import polars as pl
+
+        report = finished.report
+        self._write("scenario.toml", finished.scenario.to_toml().encode())
+        self._write("link.json", (json.dumps(finished.to_json(), indent=2) + "\n").encode())
+        for name, table in (
+            ("links", report.links),
+            ("link_series", report.link_series),
+            ("qdelay", report.qdelay),
+        ):
+            columns = io.BytesIO()
+            pl.DataFrame(table).write_parquet(columns)
+            self._write(f"{name}.parquet", columns.getvalue())
+        then = f"the records are complete in {self._directory}"
+        with drawing.attempt("figure `link.svg`", then):
+            from cwnd.link_picture import picture
+
+            described = picture(finished)
+            if described is not None:
+                self._write("link.svg", _core.draw_svg(described).encode())
+
+    def _write(self, name: str, content: bytes) -> None:
+        """A new file takes the place of what is there, be it a link to anywhere."""
+        partial, place = f".{name}.{secrets.token_hex(4)}", self._descriptor
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
-            if ecn is not None:
-                # ip-sysctl: 1 asks for ECN and accepts it, 0 does neither.
-                Path("/proc/sys/net/ipv4/tcp_ecn").write_text(str(int(ecn)))
-            process = subprocess.Popen(  # noqa: S603 - to run what it is given is what it is for
-                command,
-                env=environment,
-                stdout=stdout,
-                # Nothing of the command stays behind when this process is killed. It is one call of
-                # the system, and no other thread here runs Python.
-                preexec_fn=_core.die_with_parent,  # noqa: PLW1509
-                **options,
-            )
-        except FileNotFoundError:
-            sys.stderr.write(f"cwnd link: {command[0]}: command not found\n")
-            return _NOT_FOUND
-        except PermissionError as error:
-            sys.stderr.write(f"cwnd link: {command[0]}: {explain(error)}\n")
-            return _NOT_EXECUTABLE
-        finally:
-            link.leave()
-        deliver_to(process)
-        _wait(process, link)
-    code = process.returncode
-    return _SIGNALLED - code if code < 0 else code
-
-
-def _wait(process: subprocess.Popen[bytes], link: _core.Link) -> None:
-    """Waits for the command; one whose link has broken is ended."""
-    ended = os.pidfd_open(process.pid)
-    try:
-        watched = select.poll()
-        watched.register(ended, select.POLLIN)
-        while not watched.poll(_LOOK_MS):
-            if link.has_ended:
-                process.kill()
-                process.wait()
-                raise CwndError("the router has ended; COMMAND was killed")
-    finally:
-        os.close(ended)
-    process.wait()
-
-
-@contextlib.contextmanager
-def _forwarding() -> Iterator[Any]:
-    """Signals go on to the command; those that come before it runs wait for it."""
-    waiting: list[int] = []
-    process: subprocess.Popen[bytes] | None = None
-
-    def forward(number: int, _frame: object) -> None:
-        if process is None:
-            waiting.append(number)
-        elif number not in _OF_THE_TERMINAL or not _is_foreground():
-            process.send_signal(number)
-
-    def deliver_to(started: subprocess.Popen[bytes]) -> None:
-        nonlocal process
-        process = started
-        for number in waiting:
-            process.send_signal(number)
-
-    before = {number: signal.signal(number, forward) for number in _FORWARDED}
-    try:
-        yield deliver_to
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _is_foreground() -> bool:
-    """Whether a terminal's signals reach the command anyway."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
-
-
-def give_to_caller(path: Path, user: str | None) -> None:
-    """Files that root wrote for somebody else are theirs."""
-    who = _user(user)
-    if who is not None:
-        for each in (path, *path.glob("*")):
-            os.chown(each, who.pw_uid, who.pw_gid)
-
-
-def save(finished: Finished, directory: Path) -> None:
-    """Writes what happened: `link.json`, the link as a scenario, tables and a picture."""
-    import polars as pl
-
-    report = finished.report
-    (directory / "scenario.toml").write_text(finished.scenario.to_toml(), encoding="utf-8")
-    document = json.dumps(finished.to_json(), indent=2) + "\n"
-    (directory / "link.json").write_text(document, encoding="utf-8")
-    for name, table in (
-        ("links", report.links),
-        ("link_series", report.link_series),
-        ("qdelay", report.qdelay),
-    ):
-        pl.DataFrame(table).write_parquet(directory / f"{name}.parquet")
-    with drawing.attempt("figure `link.svg`", f"the records are complete in {directory}"):
-        from cwnd.link_picture import picture
-
-        described = picture(finished)
-        if described is not None:
-            (directory / "link.svg").write_text(_core.draw_svg(described), encoding="utf-8")
+            with os.fdopen(os.open(partial, flags, 0o666, dir_fd=place), "wb") as file:
+                file.write(content)
+            os.rename(partial, name, src_dir_fd=place, dst_dir_fd=place)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(partial, dir_fd=place)
+            error.filename = str(self._directory / name)
+            raise

@@ -25,9 +25,17 @@ const BUFFER_BYTES: usize = 1 << 18;
 impl Capture {
     /// Creates the file; returns it with what writes into it.
     pub fn create(path: &Path) -> Result<(Self, Box<dyn Write + Send>), PyErr> {
+        Self::into_file(path, File::create(path))
+    }
+
+    /// The same for a file that is open already, or could not be opened.
+    pub fn into_file(
+        path: &Path,
+        file: io::Result<File>,
+    ) -> Result<(Self, Box<dyn Write + Send>), PyErr> {
         let failure = Arc::new(OnceLock::new());
         let capture = Self { path: path.to_owned(), failure: Arc::clone(&failure) };
-        let file = File::create(path).map_err(|error| capture.error(&error))?;
+        let file = file.map_err(|error| capture.error(&error))?;
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok((capture, Box::new(Output { file, failure })))
     }

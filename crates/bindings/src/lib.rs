@@ -25,7 +25,7 @@ mod _core {
     use crate::file::read_text;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::link::{Link, LinkReport, die_with_parent};
+    use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};
     #[pymodule_export]
     use crate::picture::draw_svg;
     #[pymodule_export]

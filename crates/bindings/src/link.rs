@@ -1,9 +1,13 @@
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use cwnd_aqm::Reason;
-use cwnd_router::linux::{system_servers, time_of_day};
+use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
+use cwnd_router::linux::{
+    Front, Keeper as Rights, Manner, create_file, system_servers, time_of_day,
+};
 use cwnd_router::{Config, Direction, DirectionReport};
 use cwnd_trace::Histogram;
 use cwnd_units::Duration;
@@ -15,12 +19,83 @@ use crate::capture::Capture;
 use crate::scenario::Cell;
 use crate::table::Table;
 
+/// A process that has the rights which a link needs, until its command starts.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Keeper {
+    /// `None` once a link has it.
+    inner: Mutex<Option<Rights>>,
+}
+
+#[pymethods]
+impl Keeper {
+    /// Starts one: with the rights of this process, or by a command that grants rights, such as sudo. Then `say` is told the
+    /// whole command before it runs, and `name` is one that nobody guesses.
+    #[new]
+    #[pyo3(signature = (interpreter, script, granting=None, name="", say=None))]
+    fn new(
+        py: Python<'_>,
+        interpreter: PathBuf,
+        script: PathBuf,
+        granting: Option<Vec<OsString>>,
+        name: &str,
+        say: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let program = Program { interpreter, script };
+        let mut told = Ok(());
+        let keeper = py.detach(|| match granting {
+            None => Rights::start(&program),
+            Some(granting) => Rights::ask(&granting, &program, name, |command| {
+                let words = [command.get_program()].into_iter().chain(command.get_args());
+                let words: Vec<OsString> = words.map(ToOwned::to_owned).collect();
+                told = Python::attach(|py| {
+                    say.map_or(Ok(()), |say| say.call1(py, (words,)).map(drop))
+                });
+            }),
+        });
+        told?;
+        Ok(Self { inner: Mutex::new(Some(keeper?)) })
+    }
+}
+
+/// Plays the role of a process of a link until its end; its exit code.
+#[pyfunction]
+pub fn play_role(
+    py: Python<'_>,
+    interpreter: PathBuf,
+    script: PathBuf,
+    role: &str,
+) -> PyResult<u8> {
+    Ok(py.detach(|| play(&Program { interpreter, script }, role))?)
+}
+
+/// Makes this process, which has no other threads, that of a user for good.
+#[pyfunction]
+pub fn give_up_rights(user: u32) -> PyResult<()> {
+    Ok(cwnd_router::linux::keeper::give_up(&User::of(user)?)?)
+}
+
+/// The same, but for the rights that runs on Linux need: to make networks and devices and to load controllers. Files are
+/// opened as that user opens them.
+#[pyfunction]
+pub fn keep_network_rights(user: u32) -> PyResult<()> {
+    let rights = CapabilitySet::NET_ADMIN
+        | CapabilitySet::NET_RAW
+        | CapabilitySet::NET_BIND_SERVICE
+        | CapabilitySet::SYS_ADMIN
+        | CapabilitySet::SYS_NICE
+        | CapabilitySet::SYS_RESOURCE
+        | CapabilitySet::BPF
+        | CapabilitySet::PERFMON;
+    Ok(cwnd_router::linux::keeper::keep_only(&User::of(user)?, rights)?)
+}
+
 /// A place behind an emulated link, in a network namespace of its own.
 #[pyclass(frozen, module = "cwnd._core")]
 #[derive(Debug)]
 pub struct Link {
     /// `None` after the end.
-    inner: Mutex<Option<cwnd_router::Link>>,
+    inner: Mutex<Option<Front>>,
     capture: Option<Capture>,
 }
 
@@ -34,12 +109,16 @@ pub struct LinkReport {
 #[pymethods]
 impl Link {
     /// Makes the links `uplink` and `downlink` of a scenario real; their propagation is the round-trip time of its flow,
-    /// half of it each way. Queries for names that go nowhere behind a link are passed on, or all of them to `dns`.
+    /// half of it each way. Queries for names that go nowhere behind a link are passed on, or all of them to `dns`. `user`
+    /// is who the command will be; its connections ask for ECN as `ecn` says, or as the system's do.
     #[new]
-    #[pyo3(signature = (cell, pcap=None, dns=None))]
+    #[pyo3(signature = (cell, keeper, user, ecn=None, pcap=None, dns=None))]
     fn new(
         py: Python<'_>,
         cell: &Cell,
+        keeper: &Keeper,
+        user: u32,
+        ecn: Option<bool>,
         pcap: Option<PathBuf>,
         dns: Option<&str>,
     ) -> PyResult<Self> {
@@ -48,7 +127,7 @@ impl Link {
         let (capture, file) = match pcap {
             None => (None, None),
             Some(path) => {
-                let (capture, output) = Capture::create(&path)?;
+                let (capture, output) = Capture::into_file(&path, create_file(&path))?;
                 let file = cwnd_router::Capture::new(
                     output,
                     "cwnd link",
@@ -59,30 +138,40 @@ impl Link {
                 (Some(capture), Some(file))
             }
         };
-        let link = py.detach(|| {
-            let mut link = cwnd_router::Link::new(config, file)?;
-            link.relay_names(&system_servers(), dns)?;
-            Ok::<_, std::io::Error>(link)
+        let keeper = keeper.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let keeper = keeper.ok_or_else(|| PyRuntimeError::new_err("the rights are given up"))?;
+        let front = py.detach(|| {
+            Front::make(keeper, Make { user, ecn }, config, file, (&system_servers(), dns))
         })?;
-        Ok(Self { inner: Mutex::new(Some(link)), capture })
+        Ok(Self { inner: Mutex::new(Some(front)), capture })
     }
 
-    /// Moves the calling thread behind the link: what it starts is there, too.
-    fn enter(&self) -> PyResult<()> {
-        self.with(|link| Ok(link.enter()?))
-    }
-
-    /// Moves the calling thread back.
-    fn leave(&self) -> PyResult<()> {
-        self.with(|link| Ok(link.leave()?))
+    /// Runs a command with this environment and waits for its end and that of its connections: its exit code as a shell
+    /// gives it, and whether it had a `/proc` of its own. Other Python threads go on meanwhile.
+    #[pyo3(signature = (command, environment, allow_sudo=false, output_to_errors=false))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        command: Vec<OsString>,
+        environment: Vec<(OsString, OsString)>,
+        allow_sudo: bool,
+        output_to_errors: bool,
+    ) -> PyResult<(i32, bool)> {
+        let (spec, manner) =
+            (Spec { command, environment }, Manner { allow_sudo, output_to_errors });
+        py.detach(|| {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let ended = inner.as_mut().ok_or_else(ended)?.run(&spec, manner)?;
+            Ok((ended.code, ended.own_proc))
+        })
     }
 
     /// Its IPv4 address at the caller's end, and the one behind it.
     #[getter]
     fn addresses(&self) -> PyResult<(String, String)> {
         self.with(|link| {
-            let ends = link.ends();
-            Ok((ends.caller.to_string(), ends.behind.to_string()))
+            let ends = link.made().ends;
+            (ends.caller.to_string(), ends.behind.to_string())
         })
     }
 
@@ -90,26 +179,20 @@ impl Link {
     #[getter]
     fn addresses6(&self) -> PyResult<Option<(String, String)>> {
         self.with(|link| {
-            Ok(link.ends6().map(|ends| (ends.caller.to_string(), ends.behind.to_string())))
+            link.made().ends6.map(|ends| (ends.caller.to_string(), ends.behind.to_string()))
         })
     }
 
     /// Why what is beyond this machine can't be reached; `None` if it can.
     #[getter]
     fn confined(&self) -> PyResult<Option<String>> {
-        self.with(|link| Ok(link.confined()))
+        self.with(|link| link.made().confined.clone())
     }
 
     /// Why it can't be reached over IPv6; `None` if it can.
     #[getter]
     fn confined6(&self) -> PyResult<Option<String>> {
-        self.with(|link| Ok(link.confined6()))
-    }
-
-    /// Whether the router has ended by itself: only an error does that.
-    #[getter]
-    fn has_ended(&self) -> PyResult<bool> {
-        self.with(|link| Ok(link.has_ended()))
+        self.with(|link| link.made().confined6.clone())
     }
 
     /// Ends the link; other Python threads go on meanwhile.
@@ -125,9 +208,9 @@ impl Link {
 }
 
 impl Link {
-    fn with<T>(&self, work: impl FnOnce(&cwnd_router::Link) -> PyResult<T>) -> PyResult<T> {
+    fn with<T>(&self, work: impl FnOnce(&Front) -> T) -> PyResult<T> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        work(inner.as_ref().ok_or_else(ended)?)
+        inner.as_ref().map(work).ok_or_else(ended)
     }
 }
 
@@ -245,12 +328,6 @@ fn quantile(histogram: &Histogram, q: f64) -> Option<f64> {
 
 fn micros(d: Duration) -> f64 {
     d.as_nanos() as f64 / 1000.0
-}
-
-/// For a process that was just forked: it is killed when the thread that forked it ends.
-#[pyfunction]
-pub fn die_with_parent() -> PyResult<()> {
-    Ok(cwnd_router::linux::die_with_parent()?)
 }
 
 /// RFC 1035 § 4.2.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +39,7 @@ def link(
     seed: int = 1,
     dns: str | None = None,
     user: str | None = None,
+    allow_sudo: Annotated[bool, Parameter(negative=())] = False,
     pcap: Path | None = None,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
@@ -48,8 +48,9 @@ def link(
     """Run a program behind an emulated link: cwnd link OPTIONS -- COMMAND ARGUMENTS.
 
     COMMAND gets a network of its own, whose only way out is a router with the simulator's queues.
-    It runs as the user who called sudo; its exit code is that of cwnd link. What happened at the
-    queue is printed to stderr when it ends. Needs root, and leaves nothing behind.
+    It runs as the user who called, without any rights of root; its exit code is that of cwnd link.
+    What happened at the queue is printed to stderr when it ends. Making the network needs root:
+    cwnd link asks for it with sudo, in a process of its own. It leaves nothing behind.
 
     A local server is reached at the address in CWND_LINK_CALLER, or CWND_LINK_CALLER6. What is
     beyond this machine is reached where it forwards packets (net.ipv4.ip_forward,
@@ -77,18 +78,18 @@ def link(
         seed: Of the random numbers of queues and losses.
         dns: Server that COMMAND asks for names, as in 192.0.2.1 or 127.0.0.1:5353, as this machine
             reaches it; those of /etc/resolv.conf if not given.
-        user: Who COMMAND runs as, a name or number; who called sudo if not given.
+        user: Who COMMAND runs as, a name or number; who called if not given. Only root may choose.
+        allow_sudo: COMMAND may gain rights with sudo and the like, as for a link within a link.
         pcap: File for all packets, pcapng, with marks and drops as comments.
         output_dir: Directory for what happened: link.json, time series and tables as Parquet, a
             picture.
         quiet: No table.
         json: Machine-readable output; what COMMAND writes to stdout goes to stderr.
     """
-    from cwnd.link import Direction, Settings, give_to_caller, run
+    from cwnd.link import Direction, Settings, run
 
     if not command:
         raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
-    place = _place(output_dir) if output_dir is not None else None
     settings = Settings(
         downlink=Direction(rate, trace, queue, buffer, loss, jitter),
         uplink=Direction(
@@ -102,7 +103,7 @@ def link(
         rtt=rtt,
         ecn=ecn,
         seed=seed,
-        sample=_SAMPLE if place is not None else None,
+        sample=_SAMPLE if output_dir is not None else None,
     )
     finished = run(
         command,
@@ -110,31 +111,16 @@ def link(
         user=user,
         pcap=pcap,
         dns=dns,
-        stdout=sys.stderr.fileno() if json else None,
+        records=output_dir,
+        allow_sudo=allow_sudo,
+        output_to_errors=json,
         on_start=None if quiet or json else _say,
     )
-    if place is not None:
-        from cwnd.link import save
-
-        save(finished, place)
-    for written in (place, pcap):
-        if written is not None:
-            give_to_caller(written, user)
     if json:
         output.document(finished.to_json())
     elif not quiet:
-        _show(finished, place)
+        _show(finished, output_dir)
     return finished.code
-
-
-def _place(directory: Path) -> Path:
-    if directory.exists() and (
-        not directory.is_dir()
-        or (any(directory.iterdir()) and not (directory / "link.json").exists())
-    ):
-        raise InputError(f"{directory} is there and holds something else than a link's records")
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
 
 
 def _say(link: Link) -> None:
@@ -170,6 +156,8 @@ def _show(finished: Finished, place: Path | None) -> None:
         console.print(
             f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False
         )
+    if not finished.own_proc:
+        _note("/proc can't be mounted here: COMMAND saw none, or that of others")
     for flaw in summary["flaws"]:
         console.print(f"[bold red]invalid[/]: {flaw}", highlight=False, soft_wrap=True)
     if place is not None:

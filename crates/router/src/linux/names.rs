@@ -13,9 +13,8 @@ use cwnd_units::{Duration, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::clock::monotonic;
-use crate::linux::link::Ends;
-use crate::linux::namespace::Namespace;
 use crate::linux::netlink::Netlink;
+use crate::linux::place::{Ends, Place};
 use crate::linux::run::Stop;
 
 /// Passes queries on until it is dropped.
@@ -26,42 +25,102 @@ pub struct Names {
 }
 
 impl Names {
-    /// Passes on what is sent to `servers` in the namespace `behind` a link: by way of the caller's end to the same servers, those of them that are on a loopback address, or all to `to`. `None` if there are none.
+    /// Passes on what is sent to `servers` behind a link: by way of the caller's end to the same servers, those of them that are on a loopback address, or all to `to`. `None` if there are none.
     ///
     /// # Errors
     /// If there are no sockets for it.
     pub fn relay(
         servers: &[IpAddr],
         to: Option<SocketAddr>,
-        (behind, at_caller): (&Namespace, &Namespace),
-        ends: Ends<Ipv4Addr>,
+        place: &Place,
     ) -> io::Result<Option<Self>> {
+        let Some((at_caller, names)) =
+            place.caller.inside(|| AtCaller::open(servers, to, place.ends()))?
+        else {
+            return Ok(None);
+        };
+        let behind = place.behind.inside(|| Behind::open(&names, place.ends().caller)?.serve())?;
+        Ok(Some(Self { _behind: behind, _at_caller: at_caller.0 }))
+    }
+}
+
+/// A server that programs behind a link ask for names, and the ports at the caller's end where queries to it go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// As programs know it.
+    pub server: IpAddr,
+    /// For datagrams.
+    pub udp: u16,
+    /// For connections.
+    pub tcp: u16,
+}
+
+/// The half of a relay that is at the caller's end: it needs no rights. It passes queries on until it is dropped.
+#[derive(Debug)]
+pub struct AtCaller(Relay);
+
+impl AtCaller {
+    /// Listens at the caller's end for those servers that are on a loopback address, or for all if they are to go to `to`;
+    /// `None` if there are none. In the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// If there are no sockets for it.
+    pub fn open(
+        servers: &[IpAddr],
+        to: Option<SocketAddr>,
+        ends: Ends<Ipv4Addr>,
+    ) -> io::Result<Option<(Self, Vec<Name>)>> {
         let is_ours = |server: &&IpAddr| to.is_some() || server.is_loopback();
-        let servers: Vec<IpAddr> = servers.iter().filter(is_ours).copied().collect();
+        let servers: Vec<IpAddr> =
+            servers.iter().filter(is_ours).copied().take(MOST_NAMES).collect();
         if servers.is_empty() {
             return Ok(None);
         }
-        let at_caller = at_caller.inside(|| {
-            let door = |server: &IpAddr| {
-                let to = to.unwrap_or_else(|| SocketAddr::new(*server, PORT));
-                let door = SocketAddr::from((ends.caller, 0));
-                Door::open(door, Next { udp: to, tcp: to }, Some(ends.behind.into()))
-            };
-            Relay::start(servers.iter().map(door).collect::<io::Result<_>>()?)
-        })?;
-        let behind = behind.inside(|| {
-            let mut control = Netlink::route()?;
-            let loopback = control.interface("lo")?;
-            let door = |(server, next): (&IpAddr, &Next)| {
-                if !server.is_loopback() {
-                    control.add_address(loopback, *server, *server)?;
-                }
-                Door::open(SocketAddr::new(*server, PORT), *next, None)
-            };
-            let pairs = servers.iter().zip(&at_caller.addresses);
-            Relay::start(pairs.map(door).collect::<io::Result<_>>()?)
-        })?;
-        Ok(Some(Self { _behind: behind, _at_caller: at_caller }))
+        let door = |server: &IpAddr| {
+            let to = to.unwrap_or_else(|| SocketAddr::new(*server, PORT));
+            let door = SocketAddr::from((ends.caller, 0));
+            Door::open(door, Next { udp: to, tcp: to }, Some(ends.behind.into()))
+        };
+        let relay = Relay::start(servers.iter().map(door).collect::<io::Result<_>>()?)?;
+        let names = servers.iter().zip(&relay.addresses).map(|(&server, at)| Name {
+            server,
+            udp: at.udp.port(),
+            tcp: at.tcp.port(),
+        });
+        let names = names.collect();
+        Ok(Some((Self(relay), names)))
+    }
+}
+
+/// The other half, behind the link: to listen where servers do needs rights, to serve none.
+#[derive(Debug)]
+pub struct Behind(Vec<Door>);
+
+impl Behind {
+    /// Listens at the servers' addresses in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Without the right to administer that network.
+    pub fn open(names: &[Name], caller: Ipv4Addr) -> io::Result<Self> {
+        let mut control = Netlink::route()?;
+        let loopback = control.interface("lo")?;
+        let door = |name: &Name| {
+            if !name.server.is_loopback() {
+                control.add_address(loopback, name.server, name.server)?;
+            }
+            let next = |port| SocketAddr::from((caller, port));
+            let next = Next { udp: next(name.udp), tcp: next(name.tcp) };
+            Door::open(SocketAddr::new(name.server, PORT), next, None)
+        };
+        Ok(Self(names.iter().map(door).collect::<io::Result<_>>()?))
+    }
+
+    /// Passes queries on, from the calling thread's network namespace, until what it returns is dropped.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn serve(self) -> io::Result<Relay> {
+        Relay::start(self.0)
     }
 }
 
@@ -124,7 +183,7 @@ impl Door {
 
 /// A thread that serves doors, in the network namespace of the thread that starts it.
 #[derive(Debug)]
-struct Relay {
+pub struct Relay {
     /// Those of its doors.
     addresses: Vec<Next>,
     stop: Stop,
@@ -311,6 +370,8 @@ fn carry(client: &TcpStream, to: SocketAddr) -> io::Result<()> {
 
 /// RFC 1035 § 4.2.
 const PORT: u16 = 53;
+/// Servers that are relayed: programs ask no more than three (resolv.conf(5), MAXNS).
+pub const MOST_NAMES: usize = 8;
 /// The largest datagram, in bytes.
 const LARGEST: usize = 65_535;
 /// Queries that wait at a time, and connections; the oldest query makes room, a connection is not taken.

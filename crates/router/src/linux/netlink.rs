@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netdevice, recv, send,
@@ -14,6 +14,12 @@ use rustix::net::{
 pub struct Netlink {
     socket: OwnedFd,
     sequence: u32,
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 /// A network interface, by its index.
@@ -40,6 +46,12 @@ impl Netlink {
         let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
         let socket = socket_with(AddressFamily::NETLINK, kind, flags, family)?;
         Ok(Self { socket, sequence: 0 })
+    }
+
+    /// A socket that another process opened and passed on.
+    #[must_use]
+    pub const fn passed(socket: OwnedFd) -> Self {
+        Self { socket, sequence: 0 }
     }
 
     /// Sends requests in one message and waits until all of them are answered; an error is that of the first that failed.

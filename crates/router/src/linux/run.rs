@@ -29,6 +29,10 @@ pub struct Stop(Arc<Signal>);
 #[derive(Debug)]
 struct Signal {
     asked: AtomicBool,
+    /// Whether the router has got its priority, and runs.
+    runs: AtomicBool,
+    /// Whether the router holds no packet.
+    empty: AtomicBool,
     /// Wakes the router up.
     event: OwnedFd,
 }
@@ -40,7 +44,12 @@ impl Stop {
     /// If the process has too many files open.
     pub fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Signal { asked: AtomicBool::new(false), event })))
+        Ok(Self(Arc::new(Signal {
+            asked: AtomicBool::new(false),
+            runs: AtomicBool::new(false),
+            empty: AtomicBool::new(true),
+            event,
+        })))
     }
 
     /// The router is to end soon.
@@ -93,6 +102,19 @@ impl Running {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
+    /// Waits until it has the priority that it gets, or has ended.
+    pub fn wait_until_it_runs(&self) {
+        while !self.stop.0.runs.load(Ordering::Acquire) && !self.has_ended() {
+            thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Whether it holds no packet: none that waits and none that is on its way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stop.0.empty.load(Ordering::Acquire)
+    }
+
     /// Whether it has ended by itself: only an error does that.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -116,6 +138,7 @@ pub fn run(
         engine = engine.with_capture(capture);
     }
     let scheduling = prepare(&config.pacing)?;
+    stop.0.runs.store(true, Ordering::Release);
     let before = [a.dropped().ok(), b.dropped().ok()];
     let cpu_before = thread_time();
     let clock = Clock::start();
@@ -175,8 +198,10 @@ impl Shell<'_> {
             let now = self.clock.now();
             if sent + received > 0 {
                 self.work.longest_turn = self.work.longest_turn.max(now.since(began));
+                stop.0.empty.store(false, Ordering::Release);
                 continue;
             }
+            stop.0.empty.store(self.engine.held() == 0, Ordering::Release);
             let next = self.engine.next();
             if next > now + self.spin {
                 self.sleep(now, next, stop)?;
@@ -254,11 +279,13 @@ impl Shell<'_> {
 }
 
 /// Of the range from 0 to 99: above all that is not real-time, below what the kernel itself needs.
-const PRIORITY: u8 = 50;
+pub const PRIORITY: u8 = 50;
 /// Packets read from one device before the other's turn.
 const BATCH: u32 = 16;
 /// The largest packet that there can be, in bytes (RFC 791 § 3.1).
 const LARGEST_READ: usize = 65_535;
 /// A router without anything to do looks up this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// A thread starts in less than a millisecond.
+const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_micros(100);
 const NS_PER_S: u64 = 1_000_000_000;

@@ -2,7 +2,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::linux::netlink::{Interface, Netlink, Route};
 /// A TUN device: what the kernel sends to it is read, what is written to it the kernel receives. It has no offloads, so
 /// that packets are no larger than its MTU. It is gone when it is dropped, or its process ends in whatever way.
 pub struct Tun {
-    device: tappers::linux::Tun,
+    device: OwnedFd,
     name: String,
     interface: Interface,
     /// Opened in the device's network namespace.
@@ -49,6 +49,17 @@ impl Tun {
         // Where there is no IPv6, there is nothing to switch off.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         control.bring_up(interface, Some(MTU), Some(QUEUE_PACKETS))?;
+        let device = device.as_fd().try_clone_to_owned()?;
+        Ok(Self { device, name, interface, control: Mutex::new(control) })
+    }
+
+    /// A device that another process made and passed on. `control` was opened in the device's network namespace; it need
+    /// have no rights, but then only what is read from the device's counts works.
+    ///
+    /// # Errors
+    /// If there is no device of this name where `control` was opened.
+    pub fn passed(device: OwnedFd, name: String, control: Netlink) -> io::Result<Self> {
+        let interface = control.interface(&name)?;
         Ok(Self { device, name, interface, control: Mutex::new(control) })
     }
 

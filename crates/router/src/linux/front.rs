@@ -1,0 +1,461 @@
+//! The process that a user sees: it runs the router and waits for COMMAND. It needs no rights: a keeper passes on what it
+//! took them to make.
+
+mod terminal;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cwnd_units::Duration;
+use nix::sys::signal::{SigSet, Signal as Named};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::Signal;
+
+use crate::capture::Capture;
+use crate::config::Config;
+use crate::linux::clock::monotonic;
+use crate::linux::front::terminal::Terminal;
+use crate::linux::keeper::{
+    Answer, Channel, DOOR, Event, MOST_PATIENCE_MS, Made, Make, Order, Program, Request, Spec,
+    Start, limits, start_keeper,
+};
+use crate::linux::names::{AtCaller, Name};
+use crate::linux::netlink::Netlink;
+use crate::linux::place::Devices;
+use crate::linux::run::{Running, start};
+use crate::linux::tun::Tun;
+use crate::report::Report;
+
+/// Who has the rights.
+#[derive(Debug)]
+pub struct Keeper(Channel);
+
+impl Keeper {
+    /// Starts one with the rights of this process.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub fn start(program: &Program) -> io::Result<Self> {
+        let (ours, theirs) = Channel::pair()?;
+        // It ends with the channel; who waits for it is whoever waits for the children of this process.
+        drop(start_keeper(program, theirs.into_socket(), Stdio::null())?);
+        Ok(Self(ours))
+    }
+
+    /// Starts one by a command that grants rights, as sudo(8) does. `say` is told the whole command before it runs, `name` is
+    /// a name that nobody guesses.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if the command fails: then it has said why itself.
+    pub fn ask(
+        granting: &[OsString],
+        program: &Program,
+        name: &str,
+        say: impl FnOnce(&Command),
+    ) -> io::Result<Self> {
+        let name = format!("{DOOR}{name}");
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let door = rustix::net::socket_with(family, kind, flags, None)?;
+        rustix::net::bind(&door, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+        rustix::net::listen(&door, 8)?;
+        let [grants, options @ ..] = granting else { return Err(ErrorKind::InvalidInput.into()) };
+        let keeper = program.role(&name);
+        let mut command = Command::new(grants);
+        command.args(options).arg(keeper.get_program()).args(keeper.get_args());
+        say(&command);
+        if !command.status()?.success() {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        // Others may have come, too: only root has what is wanted.
+        loop {
+            let socket = rustix::net::accept_with(&door, SocketFlags::CLOEXEC)?;
+            if socket_peercred(&socket)?.uid.is_root() {
+                return Ok(Self(Channel::of(socket)));
+            }
+        }
+    }
+
+    fn ask_for(
+        &self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<(Answer, Vec<OwnedFd>)> {
+        // If it has ended, what it said before is still to be read.
+        let sent = self.0.send(&request.to_bytes(), descriptors);
+        let Some(parcel) = self.0.receive()? else {
+            sent?;
+            return Err(io::Error::other("the process that keeps the rights has ended"));
+        };
+        Ok((Answer::of_bytes(&parcel.bytes)?.checked()?, parcel.descriptors))
+    }
+
+    fn make(&self, make: Make) -> io::Result<(Made, Devices)> {
+        let (answer, descriptors) = self.ask_for(&Request::Make(make), &[])?;
+        let (Answer::Made(made), Ok([inner, outer, counts])) =
+            (answer, <[OwnedFd; 3]>::try_from(descriptors))
+        else {
+            return Err(ErrorKind::InvalidData.into());
+        };
+        let [inside, outside] = made.devices.clone();
+        let inner = Tun::passed(inner, inside, Netlink::passed(counts))?;
+        let outer = Tun::passed(outer, outside, Netlink::route()?)?;
+        Ok((made, Devices { inner, outer }))
+    }
+}
+
+/// Creates a file, or empties one that is there. A symbolic link is none: where others may write, it can lead anywhere.
+///
+/// # Errors
+/// What the kernel says.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match open(path, flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => Ok(file.into()),
+        Err(Errno::LOOP) => Err(io::Error::other("it is a symbolic link; give the file itself")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A link whose rights another process has.
+#[derive(Debug)]
+pub struct Front {
+    keeper: Keeper,
+    made: Made,
+    router: Running,
+    names: Option<AtCaller>,
+    relayed: Vec<Name>,
+    signals: Signals,
+    patience: Duration,
+}
+
+/// How COMMAND is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// It may gain rights by set-user-ID programs.
+    pub allow_sudo: bool,
+    /// What it writes to its standard output goes where errors go.
+    pub output_to_errors: bool,
+}
+
+/// How COMMAND ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code, as a shell gives it.
+    pub code: i32,
+    /// Whether it had a `/proc` of its own.
+    pub own_proc: bool,
+}
+
+impl Front {
+    /// Has a place made and runs its router; side A of the router is behind the link. Queries for names go on to `servers` as
+    /// this machine sees them, or all of them to `dns`. Signals of this process are the link's from here on, until it is
+    /// dropped; to be called from the main thread.
+    ///
+    /// # Errors
+    /// Those of the keeper: without `/dev/net/tun` (`NotFound`) or the rights (`PermissionDenied`).
+    pub fn make(
+        keeper: Keeper,
+        make: Make,
+        config: Config,
+        capture: Option<Capture>,
+        (servers, dns): (&[IpAddr], Option<SocketAddr>),
+    ) -> io::Result<Self> {
+        let rtt = config.directions[0].delay + config.directions[1].delay;
+        let patience = (rtt * PATIENCE_RTTS).max(LEAST_PATIENCE);
+        let patience = patience.min(Duration::from_millis(MOST_PATIENCE_MS.into()));
+        let (made, Devices { inner, outer }) = keeper.make(make)?;
+        let signals = Signals::take()?;
+        let (names, relayed) = AtCaller::open(servers, dns, made.ends)?.unzip();
+        let router = start(config, inner, outer, capture)?;
+        router.wait_until_it_runs();
+        let relayed = relayed.unwrap_or_default();
+        Ok(Self { keeper, made, router, names, relayed, signals, patience })
+    }
+
+    /// What there is to know of the place.
+    #[must_use]
+    pub const fn made(&self) -> &Made {
+        &self.made
+    }
+
+    /// Runs COMMAND and waits for its end, and for that of its connections.
+    ///
+    /// # Errors
+    /// What keeps it from starting; if the router or the keeper ended before it, which kills it.
+    pub fn run(&mut self, spec: &Spec, manner: Manner) -> io::Result<Ended> {
+        let (ours, theirs) = Channel::pair()?;
+        let mut terminal = Terminal::of_this_process()?;
+        let directory =
+            open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        // Where this user may not be, COMMAND is where this process began.
+        let directory = directory.ok();
+        let umask = rustix::process::umask(Mode::empty());
+        rustix::process::umask(umask);
+        let request = Start {
+            allow_sudo: manner.allow_sudo,
+            terminal: terminal.is_some(),
+            foreground: terminal.as_ref().is_some_and(Terminal::is_conversation),
+            directory: directory.is_some(),
+            umask: umask.bits() as u16 & 0o777,
+            patience_ms: (self.patience.as_nanos() / NS_PER_MS) as u32,
+            names: self.relayed.clone(),
+            limits: limits(),
+        };
+        let file = spec.to_file()?;
+        let (input, output, errors) = (io::stdin(), io::stdout(), io::stderr());
+        let own = [input.as_fd(), output.as_fd(), errors.as_fd()];
+        let [input, output, errors] =
+            own.map(|own| terminal.as_ref().map_or(own, |terminal| terminal.instead_of(own)));
+        let output = if manner.output_to_errors { errors } else { output };
+        let mut passed = vec![theirs.as_fd(), file.as_fd(), input, output, errors];
+        passed.extend(terminal.as_ref().and_then(Terminal::theirs));
+        passed.extend(directory.as_ref().map(AsFd::as_fd));
+        let (answer, _) = self.keeper.ask_for(&Request::Start(request), &passed)?;
+        let Answer::Started { own_proc } = answer else {
+            return Err(ErrorKind::InvalidData.into());
+        };
+        drop(theirs);
+        if let Some(terminal) = &mut terminal {
+            terminal.begin()?;
+        }
+        let code = self.look_after(&ours, &mut terminal)?;
+        // Its parent sees that nobody waits any more; the keeper sees that it is gone.
+        drop(ours);
+        let _ = wait_for(self.keeper.0.as_fd(), LONGEST_END);
+        Ok(Ended { code, own_proc })
+    }
+
+    fn look_after(&self, inside: &Channel, terminal: &mut Option<Terminal>) -> io::Result<i32> {
+        let mut ended = None;
+        let mut quiet_until = None;
+        loop {
+            if self.router.has_ended() {
+                let _ = inside.send(&Order::Signal(Signal::KILL.as_raw()).to_bytes(), &[]);
+                return Err(io::Error::other("the router has ended; COMMAND was killed"));
+            }
+            if let (Some(code), Some(until)) = (ended, quiet_until)
+                && (self.router.is_empty() || monotonic() >= until)
+            {
+                return Ok(code);
+            }
+            let most = if quiet_until.is_some() { SHORT_LOOK } else { LONG_LOOK };
+            let [told, signalled] =
+                self.wait(inside, terminal.as_mut().filter(|_| ended.is_none()), most)?;
+            if signalled {
+                for number in self.signals.arrived() {
+                    if ended.is_some() && Signal::from_named_raw(number) == Some(Signal::INT) {
+                        // Who is tired of waiting need not.
+                        return Ok(ended.unwrap_or_default());
+                    }
+                    self.pass_on(number, inside, terminal);
+                }
+            }
+            if !told {
+                continue;
+            }
+            let Some(parcel) = inside.receive().ok().flatten() else {
+                return ended.ok_or_else(|| {
+                    io::Error::other("a process of the link was killed, and COMMAND with it")
+                });
+            };
+            match Event::of_bytes(&parcel.bytes) {
+                Some(Event::Ended(code)) => {
+                    ended = Some(code);
+                    if let Some(terminal) = terminal.take() {
+                        terminal.end();
+                    }
+                }
+                Some(Event::Quiet) => quiet_until = Some(monotonic() + self.patience),
+                Some(Event::Stopped(signal)) => self.stop_with_it(signal, inside, terminal)?,
+                None => return Err(ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+
+    /// Waits, and carries what is said at the terminal; whether there is something from COMMAND's parent, and a signal.
+    fn wait(
+        &self,
+        inside: &Channel,
+        terminal: Option<&mut Terminal>,
+        most: Duration,
+    ) -> io::Result<[bool; 2]> {
+        let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let ready = {
+            let mut watched = vec![watch(inside.as_fd()), watch(self.signals.0.as_fd())];
+            if let Some(terminal) = &terminal {
+                watched.extend(terminal.watched());
+            }
+            match poll(&mut watched, Some(&timespec(most))) {
+                Ok(_) => {}
+                Err(Errno::INTR) => return Ok([false; 2]),
+                Err(error) => return Err(error.into()),
+            }
+            watched.iter().map(PollFd::revents).collect::<Vec<_>>()
+        };
+        if let Some(terminal) = terminal {
+            terminal.carry(&ready[2..]);
+        }
+        Ok([!ready[0].is_empty(), !ready[1].is_empty()])
+    }
+
+    fn pass_on(&self, number: i32, inside: &Channel, terminal: &mut Option<Terminal>) {
+        let order = match Signal::from_named_raw(number) {
+            Some(Signal::WINCH) => {
+                if let Some(terminal) = terminal {
+                    terminal.resize();
+                }
+                return;
+            }
+            Some(Signal::CONT) => {
+                if let Some(terminal) = terminal {
+                    terminal.resume();
+                }
+                return;
+            }
+            // As a terminal sends them: to all in the foreground.
+            Some(Signal::INT | Signal::QUIT | Signal::TSTP) => Order::SignalAll(number),
+            _ => Order::Signal(number),
+        };
+        // If it has just ended there is nobody to tell.
+        let _ = inside.send(&order.to_bytes(), &[]);
+    }
+
+    /// COMMAND is stopped: so is this process, for whoever started it.
+    fn stop_with_it(
+        &self,
+        signal: i32,
+        inside: &Channel,
+        terminal: &mut Option<Terminal>,
+    ) -> io::Result<()> {
+        let signal = Signal::from_named_raw(signal);
+        let wants_terminal = matches!(signal, Some(Signal::TTIN | Signal::TTOU));
+        if wants_terminal && let Some(terminal) = terminal {
+            if !terminal.take_over()? {
+                // Somebody else has it. A shell starts this process again when it is its turn.
+                self.signals.stop(if signal == Some(Signal::TTIN) {
+                    Named::SIGTTIN
+                } else {
+                    Named::SIGTTOU
+                })?;
+                terminal.take_over()?;
+            }
+            let _ = inside.send(&Order::Foreground.to_bytes(), &[]);
+        } else if terminal.is_some() || signal == Some(Signal::TSTP) {
+            if let Some(terminal) = terminal {
+                terminal.pause();
+            }
+            self.signals.stop(Named::SIGTSTP)?;
+            if let Some(terminal) = terminal {
+                terminal.resume();
+            }
+            let _ = inside.send(&Order::Continue.to_bytes(), &[]);
+        }
+        Ok(())
+    }
+
+    /// Ends the router.
+    ///
+    /// # Errors
+    /// What ended it before, or those of the capture's output.
+    pub fn finish(self) -> io::Result<Report> {
+        let Self { names, router, .. } = self;
+        drop(names);
+        router.stop()
+    }
+}
+
+/// Signals to this process, which wait to be read until it is dropped. Threads that are started meanwhile get none of them.
+#[derive(Debug)]
+struct Signals(SignalFd);
+
+impl Signals {
+    fn take() -> io::Result<Self> {
+        let set = Self::set();
+        set.thread_block()?;
+        Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+    }
+
+    fn set() -> SigSet {
+        TAKEN.into_iter().collect()
+    }
+
+    fn arrived(&self) -> Vec<i32> {
+        let mut numbers = Vec::new();
+        while let Ok(Some(signal)) = self.0.read_signal() {
+            numbers.push(signal.ssi_signo as i32);
+        }
+        numbers
+    }
+
+    /// Stops this process with all of its group, until a shell lets it go on. Where no shell looks after it, it is not stopped.
+    fn stop(&self, signal: Named) -> io::Result<()> {
+        let set: SigSet = [signal].into_iter().collect();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(0), signal)?;
+        set.thread_unblock()?;
+        set.thread_block()?;
+        Ok(())
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.arrived();
+        // What can't be undone is no reason to fail at the end.
+        let _ = Self::set().thread_unblock();
+    }
+}
+
+/// Waits until a descriptor is readable or closed at its other end.
+fn wait_for(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
+    let until = monotonic() + most;
+    loop {
+        let rest = until.since(monotonic());
+        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&timespec(rest))) {
+            Err(Errno::INTR) if monotonic() < until => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => return Ok(()),
+        }
+    }
+}
+
+fn timespec(d: Duration) -> Timespec {
+    Timespec { tv_sec: (d.as_nanos() / NS_PER_S) as i64, tv_nsec: (d.as_nanos() % NS_PER_S) as _ }
+}
+
+const TAKEN: [Named; 11] = [
+    Named::SIGINT,
+    Named::SIGQUIT,
+    Named::SIGTERM,
+    Named::SIGHUP,
+    Named::SIGUSR1,
+    Named::SIGUSR2,
+    Named::SIGWINCH,
+    Named::SIGCONT,
+    Named::SIGTSTP,
+    Named::SIGTTIN,
+    Named::SIGTTOU,
+];
+/// Connections may be silent for so many round-trip times after COMMAND's end: a lost segment is sent again after one, its
+/// copy after two more, and queues make each longer.
+const PATIENCE_RTTS: u64 = 10;
+/// Five of the shortest retransmission timeouts of Linux (200 ms).
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+/// How often the router is looked after, and whether it is empty at the end.
+const LONG_LOOK: Duration = Duration::from_secs(1);
+const SHORT_LOOK: Duration = Duration::from_millis(2);
+/// The processes of a link end in less.
+const LONGEST_END: Duration = Duration::from_secs(5);
+const NS_PER_S: u64 = 1_000_000_000;
+const NS_PER_MS: u64 = 1_000_000;

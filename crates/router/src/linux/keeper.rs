@@ -1,0 +1,276 @@
+//! The process that has the rights which a link needs, and gives them up before COMMAND starts.
+//!
+//! ```text
+//! cwnd link ──Make──▶ keeper      makes the place: namespace, devices, addresses, translation
+//! (the caller) ◀──Made── (root)   passes the devices on
+//!              ──Start──▶         starts COMMAND's parent in the place, which becomes the caller; becomes the caller itself
+//!              ◀─Started─
+//!              ◀══════════ inside ── COMMAND     signals one way, its end the other
+//! ```
+//! It trusts nobody but who started it: what it is asked for has a fixed shape, a bounded length and one user. It opens no
+//! file that is named to it, and executes nothing but its own program.
+
+mod channel;
+mod command;
+mod inside;
+mod message;
+mod rights;
+
+use std::env;
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Pid, Resource, Rlimit, prlimit, setsid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use crate::linux::names::Behind;
+use crate::linux::netlink::Netlink;
+use crate::linux::place::{Devices, Place};
+use crate::linux::run::PRIORITY;
+
+pub use channel::{Channel, Parcel};
+pub use command::Spec;
+pub use inside::{Event, Order};
+pub use message::{Answer, MOST_PATIENCE_MS, Made, Make, Request, Start};
+pub use rights::{User, give_up, keep_only, limits};
+pub use rustix::thread::CapabilitySet;
+
+/// How this program is started again, in another role: an interpreter and its script.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The interpreter.
+    pub interpreter: PathBuf,
+    /// What it runs: it calls [`play`].
+    pub script: PathBuf,
+}
+
+impl Program {
+    /// A command that plays a role, without anything of the environment.
+    #[must_use]
+    pub fn role(&self, role: &str) -> Command {
+        let mut command = Command::new(&self.interpreter);
+        // Nothing of the caller's or the working directory is imported, nor what an installation adds to every start.
+        command.args(["-I", "-S"]).arg(&self.script).arg(role).env_clear();
+        command
+    }
+}
+
+/// Plays a role until its end: that of the keeper itself, whose channel is its standard input; of who connects to a socket
+/// of this name and starts the keeper; or of those that the keeper starts.
+///
+/// # Errors
+/// If there is no such role, or nobody at the other end.
+pub fn play(program: &Program, role: &str) -> io::Result<u8> {
+    match role {
+        KEEP => keep(program).map(|()| 0),
+        INSIDE => inside::supervise(program),
+        COMMAND => command::become_command(),
+        name if name.starts_with(DOOR) => answer(program, name).map(|()| 0),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "no such role")),
+    }
+}
+
+/// Who called a program that changed to root; `None` if root did.
+///
+/// # Errors
+/// If there is no such user.
+#[expect(clippy::disallowed_methods, reason = "who called is told in no other way")]
+pub fn caller() -> io::Result<Option<u32>> {
+    for variable in CALLERS {
+        let Ok(name) = env::var(variable) else { continue };
+        let found = match name.parse() {
+            Ok(number) => Some(number),
+            Err(_) => nix::unistd::User::from_name(&name)?.map(|user| user.uid.as_raw()),
+        };
+        match found {
+            Some(0) => {}
+            Some(number) => return Ok(Some(number)),
+            None => {
+                let text = format!("{variable} is {name}: there is no such user");
+                return Err(io::Error::new(ErrorKind::InvalidInput, text));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Connects to who asked for rights, and starts the keeper for it.
+fn answer(program: &Program, name: &str) -> io::Result<()> {
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    if socket_peercred(&socket)?.uid.as_raw() != caller()?.unwrap_or(0) {
+        let text = "who asks for the rights is not who was granted them";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+    }
+    let mut keeper = start_keeper(program, socket, Stdio::piped())?;
+    // Once it has left this session, the end of this process does not touch it.
+    let mut said = [0];
+    keeper.stdout.take().ok_or(ErrorKind::BrokenPipe)?.read_exact(&mut said)
+}
+
+/// Starts the keeper with this end of its channel. On its output it says a word when it has left its session.
+///
+/// # Errors
+/// If it can't be started.
+pub fn start_keeper(program: &Program, channel: OwnedFd, output: Stdio) -> io::Result<Child> {
+    let called_by = CALLERS.into_iter().filter_map(|name| Some((name, env::var_os(name)?)));
+    let mut keeper = program.role(KEEP);
+    keeper.envs(called_by).stdin(channel).stdout(output).stderr(Stdio::null()).spawn()
+}
+
+/// The end of a channel that is this process's standard input.
+fn own_channel() -> io::Result<Channel> {
+    Ok(Channel::of(rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?))
+}
+
+fn keep(program: &Program) -> io::Result<()> {
+    // It may be a leader already.
+    let _ = setsid();
+    io::stdout().write_all(b"k")?;
+    io::stdout().flush()?;
+    let channel = own_channel()?;
+    let told = serve(program, &channel);
+    if let Err(error) = &told {
+        // Who asked may be gone.
+        let _ = channel.send(&Answer::failed(error).to_bytes(), &[]);
+    }
+    told
+}
+
+/// One place, one command.
+fn serve(program: &Program, channel: &Channel) -> io::Result<()> {
+    let peer = socket_peercred(channel)?.pid;
+    let caller = caller()?;
+    let Some(Parcel { bytes, descriptors }) = channel.receive()? else { return Ok(()) };
+    let Request::Make(make) = Request::of_bytes(&bytes)? else { return Err(out_of_turn()) };
+    if !descriptors.is_empty() {
+        return Err(out_of_turn());
+    }
+    if caller.is_some_and(|caller| caller != make.user) {
+        let text = "only root may run COMMAND as somebody else";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+    }
+    let user = User::of(make.user)?;
+    let (place, devices) = Place::make()?;
+    if let Some(ecn) = make.ecn {
+        // ip-sysctl: 1 asks for ECN and accepts it, 0 does neither.
+        place.behind.inside(|| fs::write(TCP_ECN, if ecn { "1" } else { "0" }))?;
+    }
+    // Opened by who has no rights, it gives none to whom it is passed on.
+    let counts = place.behind.inside(|| {
+        rights::become_on_this_thread(&user)?;
+        Netlink::route()
+    })?;
+    let made = Answer::Made(Made {
+        devices: [devices.inner.name().to_owned(), devices.outer.name().to_owned()],
+        ends: place.ends(),
+        ends6: place.ends6(),
+        confined: place.confined(),
+        confined6: place.confined6(),
+    });
+    let before = let_be_realtime(peer, PRIORITY_LIMIT);
+    let Devices { inner, outer } = devices;
+    channel.send(&made.to_bytes(), &[inner.as_fd(), outer.as_fd(), counts.as_fd()])?;
+    drop((inner, outer, counts));
+
+    let Some(Parcel { bytes, descriptors }) = channel.receive()? else { return Ok(()) };
+    if let Some(before) = before {
+        let_be_realtime(peer, before);
+    }
+    let Request::Start(start) = Request::of_bytes(&bytes)? else { return Err(out_of_turn()) };
+    if descriptors.len() != start.descriptors() {
+        return Err(out_of_turn());
+    }
+    start_command(program, channel, &place, &user, (start, descriptors))
+}
+
+/// Lets a process give a thread of its own a real-time priority; returns its limits before.
+fn let_be_realtime(process: Pid, limit: Rlimit) -> Option<Rlimit> {
+    // Where it can't, the router says that it has none.
+    prlimit(Some(process), Resource::Rtprio, limit).ok()
+}
+
+fn start_command(
+    program: &Program,
+    channel: &Channel,
+    place: &Place,
+    user: &User,
+    (start, descriptors): (Start, Vec<OwnedFd>),
+) -> io::Result<()> {
+    place.behind.enter()?;
+    let doors = match &start.names[..] {
+        [] => None,
+        names => Some(Behind::open(names, place.ends().caller)?),
+    };
+    let (inside, theirs) = Channel::pair()?;
+    let mut child = start_inside(program, theirs)?;
+    let User { id, group, groups } = user.clone();
+    let told = message::Inside { user: id, group, groups, start };
+    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    inside.send(&told.to_bytes(), &borrowed)?;
+    drop(descriptors);
+    let ready = inside.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
+    let ready = Answer::of_bytes(&ready.bytes)?.checked()?;
+    // What is left to do needs no rights: where COMMAND has those of root, nobody's will do.
+    let nobody = User { id: NOBODY, group: NOBODY, groups: Vec::new() };
+    give_up(if user.is_root() { &nobody } else { user })?;
+    let _relay = doors.map(Behind::serve).transpose()?;
+    channel.send(&ready.to_bytes(), &[])?;
+    inside.send(inside::GO, &[])?;
+    wait(channel, &inside)?;
+    // Without this process there is nothing to stay for.
+    drop(inside);
+    child.wait()?;
+    Ok(())
+}
+
+/// Starts COMMAND's parent as the first process of a namespace of its own.
+fn start_inside(program: &Program, channel: Channel) -> io::Result<Child> {
+    let own = open("/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    leave(UnshareFlags::NEWPID)?;
+    let mut inside = program.role(INSIDE);
+    let child =
+        inside.stdin(channel.into_socket()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    // In the other one no thread could be started.
+    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+    Ok(child)
+}
+
+#[expect(deprecated, reason = "what made it deprecated is sharing files no more, not namespaces")]
+fn leave(what: UnshareFlags) -> io::Result<()> {
+    Ok(rustix::thread::unshare(what)?)
+}
+
+/// Waits until one of the two is gone.
+fn wait(channel: &Channel, inside: &Channel) -> io::Result<()> {
+    let watched = |channel| PollFd::from_borrowed_fd(channel, PollFlags::IN);
+    let mut watched = [watched(channel.as_fd()), watched(inside.as_fd())];
+    rustix::io::retry_on_intr(|| poll(&mut watched, None))?;
+    Ok(())
+}
+
+fn out_of_turn() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "a message that is out of turn")
+}
+
+/// Roles.
+pub const KEEP: &str = "keep";
+const INSIDE: &str = "inside";
+const COMMAND: &str = "command";
+/// The name of a socket begins with it.
+pub const DOOR: char = '@';
+/// sudo(8), pkexec(1), doas(1)
+const CALLERS: [&str; 3] = ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"];
+const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
+const PRIORITY_LIMIT: Rlimit =
+    Rlimit { current: Some(PRIORITY as u64), maximum: Some(PRIORITY as u64) };
+/// Who owns nothing (user_namespaces(7)).
+const NOBODY: u32 = 65_534;

@@ -1,0 +1,129 @@
+//! The last step before COMMAND: its group, its terminal, its standard input and outputs, its environment.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::SigSet;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::getpid;
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use crate::linux::keeper::inside::give_terminal;
+use crate::linux::keeper::own_channel;
+
+/// What is executed. Nobody with rights reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Its environment, all of it.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Spec {
+    /// As a file of memory.
+    ///
+    /// # Errors
+    /// What the kernel says; `InvalidInput` if something holds a zero byte.
+    pub fn to_file(&self) -> io::Result<OwnedFd> {
+        let mut bytes = Vec::new();
+        let mut put = |text: &OsStr| {
+            if text.as_bytes().contains(&0) {
+                return Err(io::Error::from(ErrorKind::InvalidInput));
+            }
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+            Ok(())
+        };
+        put(OsStr::new(&self.command.len().to_string()))?;
+        for word in &self.command {
+            put(word)?;
+        }
+        for (name, value) in &self.environment {
+            put(name)?;
+            put(value)?;
+        }
+        let mut file = File::from(memfd_create("cwnd-command", MemfdFlags::CLOEXEC)?);
+        file.write_all(&bytes)?;
+        Ok(file.into())
+    }
+
+    /// What is in such a file.
+    ///
+    /// # Errors
+    /// What the kernel says; `InvalidData` if it is none.
+    pub fn of_file(file: OwnedFd) -> io::Result<Self> {
+        let mut file = File::from(file);
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        let mut words =
+            bytes.split(|&byte| byte == 0).map(|word| OsString::from_vec(word.to_vec()));
+        let mut next = || words.next().ok_or(ErrorKind::InvalidData);
+        let count = next()?.to_str().and_then(|count| count.parse().ok());
+        let count: usize = count.ok_or(ErrorKind::InvalidData)?;
+        let command = (0..count).map(|_| next()).collect::<Result<_, _>>()?;
+        let mut environment = Vec::new();
+        while let Ok(name) = next() {
+            // Behind the last zero there is nothing.
+            let Ok(value) = next() else { break };
+            environment.push((name, value));
+        }
+        Ok(Self { command, environment })
+    }
+}
+
+/// Becomes COMMAND. Where it can't, it says why as a shell says it; the exit code is a shell's, too.
+pub fn become_command() -> io::Result<u8> {
+    let parcel = own_channel()?.receive()?.ok_or(ErrorKind::UnexpectedEof)?;
+    let mut descriptors = parcel.descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or(ErrorKind::InvalidData);
+    let spec = Spec::of_file(next()?)?;
+    let stdio = [next()?, next()?, next()?];
+    if let Ok(terminal) = next() {
+        give_terminal(&terminal, getpid())?;
+    }
+    dup2_stdin(&stdio[0])?;
+    dup2_stdout(&stdio[1])?;
+    dup2_stderr(&stdio[2])?;
+    drop(stdio);
+    // Its parent waits for children by a signal that it blocks.
+    SigSet::all().thread_unblock()?;
+    let [program, arguments @ ..] = &spec.command[..] else {
+        return Err(ErrorKind::InvalidData.into());
+    };
+    let error = Command::new(program).args(arguments).env_clear().envs(spec.environment).exec();
+    let text = error.to_string();
+    let (code, reason) = match error.kind() {
+        ErrorKind::NotFound => (NOT_FOUND, "command not found".to_owned()),
+        _ => (NOT_EXECUTABLE, text.split(" (os error").next().unwrap_or_default().to_lowercase()),
+    };
+    // Its output may be closed.
+    let _ = writeln!(io::stderr(), "cwnd link: {}: {reason}", program.display());
+    Ok(code)
+}
+
+/// What shells return for a command that is not there, or cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_executed_comes_out_of_its_file_as_it_went_in() {
+        let spec = Spec {
+            command: ["sh", "", "-c", "exit 7\n"].map(OsString::from).to_vec(),
+            environment: vec![("A".into(), "".into()), ("B".into(), "x=y".into())],
+        };
+        assert_eq!(Spec::of_file(spec.to_file().expect("memory")).expect("as written"), spec);
+        let zero = Spec { command: vec!["a\0b".into()], environment: Vec::new() };
+        assert!(zero.to_file().is_err());
+    }
+}

@@ -1,0 +1,367 @@
+//! The first process of COMMAND's namespace: it starts COMMAND, looks after it and what it leaves, and tells how it ended. It
+//! has the rights of COMMAND and no others before COMMAND starts. Without it, or the two that it answers to, nothing of its
+//! namespace is left.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::time::Duration as Wall;
+
+use cwnd_units::{Duration, Time};
+use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{
+    Pid, Signal, WaitOptions, fchdir, ioctl_tiocsctty, kill_process, kill_process_group,
+    set_parent_process_death_signal, setsid, umask, wait,
+};
+use rustix::termios::tcsetpgrp;
+use rustix::thread::UnshareFlags;
+
+use crate::linux::clock::monotonic;
+use crate::linux::keeper::channel::{Channel, Parcel};
+use crate::linux::keeper::message::{Answer, Inside};
+use crate::linux::keeper::rights::{User, give_up, give_up_for_now, lower_limits};
+use crate::linux::keeper::{COMMAND, Program, leave, own_channel};
+use crate::linux::linger::Connections;
+
+/// What is told of COMMAND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has ended, with this exit code as a shell gives it.
+    Ended(i32),
+    /// A signal has stopped it.
+    Stopped(i32),
+    /// Its connections have nothing to say any more.
+    Quiet,
+}
+
+/// What is asked for COMMAND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A signal for it.
+    Signal(i32),
+    /// A signal as of its terminal: for its group.
+    SignalAll(i32),
+    /// It goes on.
+    Continue,
+    /// It goes on, and has its terminal.
+    Foreground,
+}
+
+/// The message that lets COMMAND start.
+pub const GO: &[u8] = b"go";
+
+impl Event {
+    /// As it is sent.
+    pub fn to_bytes(self) -> [u8; 5] {
+        match self {
+            Self::Ended(code) => pack(1, code),
+            Self::Stopped(signal) => pack(2, signal),
+            Self::Quiet => pack(3, 0),
+        }
+    }
+
+    /// What was sent; `None` if it is none of these.
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        match unpack(bytes)? {
+            (1, code) => Some(Self::Ended(code)),
+            (2, signal) => Some(Self::Stopped(signal)),
+            (3, 0) => Some(Self::Quiet),
+            _ => None,
+        }
+    }
+}
+
+impl Order {
+    /// As it is sent.
+    pub fn to_bytes(self) -> [u8; 5] {
+        match self {
+            Self::Signal(number) => pack(1, number),
+            Self::SignalAll(number) => pack(2, number),
+            Self::Continue => pack(3, 0),
+            Self::Foreground => pack(4, 0),
+        }
+    }
+
+    /// What was sent; `None` if it is none of these.
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        match unpack(bytes)? {
+            (1, number) => Some(Self::Signal(number)),
+            (2, number) => Some(Self::SignalAll(number)),
+            (3, 0) => Some(Self::Continue),
+            (4, 0) => Some(Self::Foreground),
+            _ => None,
+        }
+    }
+}
+
+fn pack(kind: u8, number: i32) -> [u8; 5] {
+    let [a, b, c, d] = number.to_ne_bytes();
+    [kind, a, b, c, d]
+}
+
+fn unpack(bytes: &[u8]) -> Option<(u8, i32)> {
+    let [kind, number @ ..] = *<&[u8; 5]>::try_from(bytes).ok()?;
+    Some((kind, i32::from_ne_bytes(number)))
+}
+
+/// Prepares the place, gives up its rights, and looks after COMMAND until its end.
+pub fn supervise(program: &Program) -> io::Result<u8> {
+    let keeper = own_channel()?;
+    let Some(parcel) = keeper.receive()? else { return Ok(1) };
+    let prepared = prepare(parcel);
+    let answer = match &prepared {
+        Ok((_, own_proc)) => Answer::Started { own_proc: *own_proc },
+        Err(error) => Answer::failed(error),
+    };
+    keeper.send(&answer.to_bytes(), &[])?;
+    let (mut supervisor, _) = prepared?;
+    if keeper.receive()?.is_none_or(|parcel| parcel.bytes != GO) {
+        return Ok(1);
+    }
+    supervisor.start(program)?;
+    supervisor.look_after(&keeper)?;
+    Ok(0)
+}
+
+struct Supervisor {
+    /// To who asked for COMMAND.
+    caller: Channel,
+    /// What it executes.
+    spec: OwnedFd,
+    stdio: Vec<OwnedFd>,
+    terminal: Option<OwnedFd>,
+    foreground: bool,
+    patience: Duration,
+    children: SignalFd,
+    command: Option<Pid>,
+    exit_code: i32,
+}
+
+/// All that needs rights, and their end; whether there is a `/proc` of its own.
+fn prepare(parcel: Parcel) -> io::Result<(Supervisor, bool)> {
+    let Inside { user, group, groups, start } = Inside::of_bytes(&parcel.bytes)?;
+    if parcel.descriptors.len() != start.descriptors() {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let mut descriptors = parcel.descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or(ErrorKind::InvalidData);
+    let (caller, spec) = (Channel::of(next()?), next()?);
+    let stdio = vec![next()?, next()?, next()?];
+    let terminal = if start.terminal { Some(next()?) } else { None };
+    let directory = if start.directory { Some(next()?) } else { None };
+
+    let own_proc = mount_proc().is_ok();
+    lower_limits(&start.limits)?;
+    umask(Mode::from_raw_mode(start.umask.into()));
+    let user = User { id: user, group, groups };
+    if !user.is_root() {
+        if start.allow_sudo { give_up_for_now(&user) } else { give_up(&user) }?;
+    }
+    // Both are forgotten by a change of user.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    setsid()?;
+    if let Some(terminal) = &terminal {
+        ioctl_tiocsctty(terminal)?;
+    }
+    if let Some(directory) = directory {
+        fchdir(directory)?;
+    }
+    let mut children = SigSet::empty();
+    children.add(NixSignal::SIGCHLD);
+    children.thread_block()?;
+    let children = SignalFd::with_flags(&children, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let supervisor = Supervisor {
+        caller,
+        spec,
+        stdio,
+        terminal,
+        foreground: start.foreground,
+        patience: Duration::from_millis(start.patience_ms.into()),
+        children,
+        command: None,
+        exit_code: 1,
+    };
+    Ok((supervisor, own_proc))
+}
+
+/// Shows this namespace's processes where programs look for them, to nobody else.
+fn mount_proc() -> io::Result<()> {
+    leave(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", "/proc", "proc", flags, None)?)
+}
+
+impl Supervisor {
+    /// Starts COMMAND in a group of its own: what a terminal stops, this process lets go on.
+    fn start(&mut self, program: &Program) -> io::Result<()> {
+        let (ours, theirs) = Channel::pair()?;
+        let mut stage = program.role(COMMAND);
+        stage.stdin(theirs.into_socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = stage.process_group(0).spawn()?;
+        self.command = Pid::from_raw(child.id() as i32);
+        // The system tells of its end, with that of all others.
+        drop(child);
+        let foreground = self.terminal.as_ref().filter(|_| self.foreground);
+        let passed = [&self.spec].into_iter().chain(&self.stdio).chain(foreground);
+        let passed: Vec<BorrowedFd<'_>> = passed.map(AsFd::as_fd).collect();
+        ours.send(&[0], &passed)?;
+        self.stdio.clear();
+        Ok(())
+    }
+
+    fn look_after(&mut self, keeper: &Channel) -> io::Result<()> {
+        while let Some(command) = self.command {
+            if !self.wait(keeper, None)? {
+                return Ok(());
+            }
+            self.tell_of(command)?;
+        }
+        if !self.end_the_rest(keeper)? {
+            return Ok(());
+        }
+        self.linger(keeper)
+    }
+
+    /// Waits for something to happen, and does what is asked for; whether to go on.
+    fn wait(&self, keeper: &Channel, most: Option<Wall>) -> io::Result<bool> {
+        let most = most.map(|most| Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        });
+        let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut watched =
+            [watch(self.caller.as_fd()), watch(keeper.as_fd()), watch(self.children.as_fd())];
+        match poll(&mut watched, most.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [caller, keeper, _] = watched.map(|each| !each.revents().is_empty());
+        if keeper {
+            return Ok(false);
+        }
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        if caller {
+            let Some(parcel) = self.caller.receive()? else { return Ok(false) };
+            if let Some(order) = Order::of_bytes(&parcel.bytes) {
+                self.obey(order);
+            }
+        }
+        Ok(true)
+    }
+
+    fn obey(&self, order: Order) {
+        let Some(command) = self.command else { return };
+        // It may have ended; then there is nobody to tell.
+        let _ = match order {
+            Order::Signal(number) => {
+                Signal::from_named_raw(number).map_or(Ok(()), |s| kill_process(command, s))
+            }
+            Order::SignalAll(number) => {
+                Signal::from_named_raw(number).map_or(Ok(()), |s| kill_process_group(command, s))
+            }
+            Order::Continue => kill_process_group(command, Signal::CONT),
+            Order::Foreground => {
+                if let Some(terminal) = &self.terminal {
+                    let _ = give_terminal(terminal, command);
+                }
+                kill_process_group(command, Signal::CONT)
+            }
+        };
+    }
+
+    /// Looks at all children that have something to tell.
+    fn tell_of(&mut self, command: Pid) -> io::Result<()> {
+        loop {
+            match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) if pid == command => {
+                    if let Some(signal) = status.stopping_signal() {
+                        self.tell(Event::Stopped(signal));
+                        continue;
+                    }
+                    self.command = None;
+                    let signalled = status.terminating_signal().map(|signal| SIGNALLED + signal);
+                    self.exit_code = status.exit_status().or(signalled).unwrap_or(1);
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(Errno::CHILD) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Ends what COMMAND left running, and tells how it ended itself; whether to go on.
+    fn end_the_rest(&mut self, keeper: &Channel) -> io::Result<bool> {
+        let until = monotonic() + LONGEST_END;
+        // Nobody may be left, or only who gained rights: they go with this process.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), NixSignal::SIGKILL);
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) if monotonic() < until => {
+                    if !self.wait(keeper, Some(BETWEEN_LOOKS))? {
+                        return Ok(false);
+                    }
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        // What they wrote to it is all there is to read.
+        self.terminal = None;
+        self.tell(Event::Ended(self.exit_code));
+        Ok(true)
+    }
+
+    /// Stays until connections have said all, or have said nothing new for some time.
+    fn linger(&self, keeper: &Channel) -> io::Result<()> {
+        let mut connections = Connections::here()?;
+        let mut before = Vec::new();
+        let mut until = Time::ZERO;
+        loop {
+            let unfinished = connections.unfinished()?;
+            let now = monotonic();
+            if unfinished != before {
+                until = now + self.patience;
+                before = unfinished;
+            }
+            if before.is_empty() || now >= until {
+                break;
+            }
+            if !self.wait(keeper, Some(BETWEEN_LOOKS))? {
+                return Ok(());
+            }
+        }
+        self.tell(Event::Quiet);
+        // The network is there as long as somebody is in it.
+        while self.wait(keeper, None)? {}
+        Ok(())
+    }
+
+    fn tell(&self, event: Event) {
+        // Who does not listen any more has no use for it.
+        let _ = self.caller.send(&event.to_bytes(), &[]);
+    }
+}
+
+/// Gives a terminal to a group of this session; who is not in the foreground may do so only if it ignores to be stopped.
+pub fn give_terminal(terminal: &OwnedFd, group: Pid) -> io::Result<()> {
+    let mut stopped = SigSet::empty();
+    stopped.add(NixSignal::SIGTTOU);
+    stopped.thread_block()?;
+    let given = tcsetpgrp(terminal, group);
+    stopped.thread_unblock()?;
+    Ok(given?)
+}
+
+/// Shells report a process that a signal ended as 128 + its number.
+const SIGNALLED: i32 = 128;
+const BETWEEN_LOOKS: Wall = Wall::from_millis(5);
+/// What is killed takes no longer to be gone.
+const LONGEST_END: Duration = Duration::from_secs(1);

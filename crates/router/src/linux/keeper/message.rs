@@ -1,0 +1,361 @@
+//! What the processes of a link say to each other. Each message has a fixed shape and a bounded length; what does not fit is
+//! refused as a whole.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::linux::names::{MOST_NAMES, Name};
+use crate::linux::place::Ends;
+
+/// What the unprivileged process asks of the keeper, in this order, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// To make the place.
+    Make(Make),
+    /// To start COMMAND there.
+    Start(Start),
+}
+
+/// A place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Make {
+    /// Who COMMAND is to run as: the number of a user.
+    pub user: u32,
+    /// Whether its connections ask for ECN; `None` leaves it to the system.
+    pub ecn: Option<bool>,
+}
+
+/// COMMAND. With it come its descriptors, see [`Start::descriptors`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Whether it may gain rights by set-user-ID programs.
+    pub allow_sudo: bool,
+    /// Whether it gets a terminal of its own.
+    pub terminal: bool,
+    /// Whether it is in the foreground there from the start.
+    pub foreground: bool,
+    /// Whether a descriptor of its working directory comes with it.
+    pub directory: bool,
+    /// Permissions that its files don't get.
+    pub umask: u16,
+    /// How long its connections may be silent after its end before they are given up, ms.
+    pub patience_ms: u32,
+    /// Servers for names that are relayed.
+    pub names: Vec<Name>,
+    /// Limits of its resources, the soft and the hard one, by the number of the resource.
+    pub limits: Vec<[u64; 2]>,
+}
+
+/// What the keeper answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The place is there. The inner and outer device come with it, and a netlink socket of the inner network.
+    Made(Made),
+    /// COMMAND is about to start, and nobody has rights any more.
+    Started {
+        /// Whether it has a `/proc` of its own.
+        own_proc: bool,
+    },
+    /// It is not to be had.
+    Failed {
+        /// The number of the system's error; 0 if it is none.
+        errno: i32,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// What there is to know of a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Names of its devices: inside, outside.
+    pub devices: [String; 2],
+    /// Its two ends.
+    pub ends: Ends<Ipv4Addr>,
+    /// The same for IPv6, where there is some.
+    pub ends6: Option<Ends<Ipv6Addr>>,
+    /// Why what is beyond this machine can't be reached; `None` if it can.
+    pub confined: Option<String>,
+    /// Why it can't be reached over IPv6.
+    pub confined6: Option<String>,
+}
+
+/// What the keeper tells the process that is to be COMMAND's parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Who it becomes.
+    pub user: u32,
+    pub group: u32,
+    pub groups: Vec<u32>,
+    pub start: Start,
+}
+
+impl Start {
+    /// How many descriptors come with it: the channel to who started it, what it is to execute, standard input, output and
+    /// errors, the terminal if it gets one, its working directory if that is given.
+    pub fn descriptors(&self) -> usize {
+        5 + usize::from(self.terminal) + usize::from(self.directory)
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        let flags = [self.allow_sudo, self.terminal, self.foreground, self.directory];
+        to.push(flags.iter().enumerate().map(|(i, &flag)| u8::from(flag) << i).sum());
+        to.extend(self.umask.to_ne_bytes());
+        to.extend(self.patience_ms.to_ne_bytes());
+        to.push(self.names.len() as u8);
+        for name in &self.names {
+            write_address(name.server, to);
+            to.extend(name.udp.to_ne_bytes());
+            to.extend(name.tcp.to_ne_bytes());
+        }
+        to.push(self.limits.len() as u8);
+        to.extend(self.limits.iter().flatten().flat_map(|limit| limit.to_ne_bytes()));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let flags = from.byte().filter(|flags| flags >> 4 == 0)?;
+        let flag = |i: u8| flags >> i & 1 == 1;
+        let umask = from.array().map(u16::from_ne_bytes).filter(|mask| mask >> 9 == 0)?;
+        let patience_ms = from.number().filter(|&ms| ms <= MOST_PATIENCE_MS)?;
+        let count = from.byte().map(usize::from).filter(|&n| n <= MOST_NAMES)?;
+        let name = |from: &mut Reader<'_>| {
+            let server = from.address()?;
+            let [udp, tcp] = [from.array()?, from.array()?].map(u16::from_ne_bytes);
+            Some(Name { server, udp, tcp })
+        };
+        let names = (0..count).map(|_| name(from)).collect::<Option<_>>()?;
+        let count = from.byte().filter(|&n| n <= MOST_LIMITS)?;
+        let limit =
+            |from: &mut Reader<'_>| Some([from.array()?, from.array()?].map(u64::from_ne_bytes));
+        let limits = (0..count).map(|_| limit(from)).collect::<Option<_>>()?;
+        Some(Self {
+            allow_sudo: flag(0),
+            terminal: flag(1),
+            foreground: flag(2),
+            directory: flag(3),
+            umask,
+            patience_ms,
+            names,
+            limits,
+        })
+    }
+}
+
+impl Request {
+    /// As it is sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        match self {
+            Self::Make(make) => {
+                to.push(MAKE);
+                to.extend(make.user.to_ne_bytes());
+                to.push(make.ecn.map_or(2, u8::from));
+            }
+            Self::Start(start) => {
+                to.push(START);
+                start.write(&mut to);
+            }
+        }
+        to
+    }
+
+    /// What was sent.
+    ///
+    /// # Errors
+    /// If it is none of these messages, or has more or less in it.
+    pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
+        read(bytes, |from| {
+            Some(match from.byte()? {
+                MAKE => {
+                    let user = from.number()?;
+                    let ecn = match from.byte()? {
+                        0 => Some(false),
+                        1 => Some(true),
+                        2 => None,
+                        _ => return None,
+                    };
+                    Self::Make(Make { user, ecn })
+                }
+                START => Self::Start(Start::read(from)?),
+                _ => return None,
+            })
+        })
+    }
+}
+
+impl Answer {
+    /// As it is sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        match self {
+            Self::Made(made) => {
+                to.push(MADE);
+                for name in &made.devices {
+                    write_text(name, &mut to);
+                }
+                to.extend(made.ends.caller.octets());
+                to.extend(made.ends.behind.octets());
+                to.push(u8::from(made.ends6.is_some()));
+                if let Some(ends) = made.ends6 {
+                    to.extend(ends.caller.octets());
+                    to.extend(ends.behind.octets());
+                }
+                for reason in [&made.confined, &made.confined6] {
+                    to.push(u8::from(reason.is_some()));
+                    if let Some(reason) = reason {
+                        write_text(reason, &mut to);
+                    }
+                }
+            }
+            Self::Started { own_proc } => to.extend([STARTED, u8::from(*own_proc)]),
+            Self::Failed { errno, text } => {
+                to.push(FAILED);
+                to.extend(errno.to_ne_bytes());
+                write_text(text, &mut to);
+            }
+        }
+        to
+    }
+
+    /// What was sent.
+    ///
+    /// # Errors
+    /// If it is none of these messages, or has more or less in it.
+    pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
+        read(bytes, |from| {
+            Some(match from.byte()? {
+                MADE => {
+                    let devices = [from.text()?, from.text()?];
+                    let [caller, behind] = [from.array::<4>()?, from.array()?].map(Ipv4Addr::from);
+                    let ends = Ends { caller, behind };
+                    let ends6 = if from.flag()? {
+                        let [caller, behind] =
+                            [from.array::<16>()?, from.array()?].map(Ipv6Addr::from);
+                        Some(Ends { caller, behind })
+                    } else {
+                        None
+                    };
+                    let mut reason =
+                        || if from.flag()? { from.text().map(Some) } else { Some(None) };
+                    let (confined, confined6) = (reason()?, reason()?);
+                    Self::Made(Made { devices, ends, ends6, confined, confined6 })
+                }
+                STARTED => Self::Started { own_proc: from.flag()? },
+                FAILED => {
+                    let errno = from.array().map(i32::from_ne_bytes)?;
+                    Self::Failed { errno, text: from.text()? }
+                }
+                _ => return None,
+            })
+        })
+    }
+
+    /// An error as an answer.
+    pub fn failed(error: &io::Error) -> Self {
+        let text = error.to_string().chars().take(LONGEST_TEXT).collect();
+        Self::Failed { errno: error.raw_os_error().unwrap_or(0), text }
+    }
+
+    /// An answer that is an error as one.
+    ///
+    /// # Errors
+    /// Then.
+    pub fn checked(self) -> io::Result<Self> {
+        match self {
+            Self::Failed { errno: 0, text } => Err(io::Error::other(text)),
+            Self::Failed { errno, .. } => Err(io::Error::from_raw_os_error(errno)),
+            answer => Ok(answer),
+        }
+    }
+}
+
+impl Inside {
+    /// As it is sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        to.extend(self.user.to_ne_bytes());
+        to.extend(self.group.to_ne_bytes());
+        to.extend((self.groups.len() as u32).to_ne_bytes());
+        to.extend(self.groups.iter().flat_map(|group| group.to_ne_bytes()));
+        self.start.write(&mut to);
+        to
+    }
+
+    /// What was sent.
+    ///
+    /// # Errors
+    /// If it is no such message.
+    pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
+        read(bytes, |from| {
+            let (user, group, count) = (from.number()?, from.number()?, from.number()?);
+            let groups = (0..count).map(|_| from.number()).collect::<Option<_>>()?;
+            Some(Self { user, group, groups, start: Start::read(from)? })
+        })
+    }
+}
+
+fn read<T>(bytes: &[u8], what: impl FnOnce(&mut Reader<'_>) -> Option<T>) -> io::Result<T> {
+    let mut from = Reader(bytes);
+    what(&mut from)
+        .filter(|_| from.0.is_empty())
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "a message that is none"))
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.byte().filter(|&flag| flag < 2).map(|flag| flag == 1)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.array().map(u32::from_ne_bytes)
+    }
+
+    fn address(&mut self) -> Option<IpAddr> {
+        match self.byte()? {
+            4 => self.array::<4>().map(IpAddr::from),
+            6 => self.array::<16>().map(IpAddr::from),
+            _ => None,
+        }
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.array().map(u16::from_ne_bytes).map(usize::from)?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+fn write_address(address: IpAddr, to: &mut Vec<u8>) {
+    to.push(if address.is_ipv4() { 4 } else { 6 });
+    to.extend(crate::linux::netlink::octets(address));
+}
+
+fn write_text(text: &str, to: &mut Vec<u8>) {
+    to.extend((text.len() as u16).to_ne_bytes());
+    to.extend_from_slice(text.as_bytes());
+}
+
+const MAKE: u8 = 1;
+const START: u8 = 2;
+const MADE: u8 = 1;
+const STARTED: u8 = 2;
+const FAILED: u8 = 3;
+/// Nobody waits longer for connections that are silent.
+pub const MOST_PATIENCE_MS: u32 = 60_000;
+/// The resources that Linux knows (getrlimit(2)).
+pub const MOST_LIMITS: u8 = 16;
+/// Of an error, in characters: of four bytes at most, so that a message has room for it.
+const LONGEST_TEXT: usize = 800;

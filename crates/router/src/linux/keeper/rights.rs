@@ -1,0 +1,165 @@
+//! Who a process runs for, and how it gives its rights up.
+
+use std::ffi::CString;
+use std::io::{self, ErrorKind};
+
+use nix::unistd::{Gid, Uid};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
+};
+
+/// A user with its groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its number.
+    pub id: u32,
+    /// The number of its group.
+    pub group: u32,
+    /// All of its groups.
+    pub groups: Vec<u32>,
+}
+
+impl User {
+    /// The user of a number, as the system's data base knows it.
+    ///
+    /// # Errors
+    /// If it knows none.
+    pub fn of(id: u32) -> io::Result<Self> {
+        let found = nix::unistd::User::from_uid(Uid::from_raw(id))?
+            .ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("there is no user {id}")))?;
+        let groups = nix::unistd::getgrouplist(&CString::new(found.name)?, found.gid)?;
+        let groups = groups.into_iter().map(Gid::as_raw).take(MOST_GROUPS).collect();
+        Ok(Self { id, group: found.gid.as_raw(), groups })
+    }
+
+    /// Whether it is root.
+    #[must_use]
+    pub const fn is_root(&self) -> bool {
+        self.id == 0
+    }
+}
+
+/// Makes the process that of a user, for good: no thread of it has any right left, and other processes of the user can't
+/// look into it. Its one thread must be the caller.
+///
+/// # Errors
+/// What the kernel refuses; then the process must end.
+pub fn give_up(user: &User) -> io::Result<()> {
+    set_no_new_privs(true)?;
+    empty_bounds()?;
+    change(user)?;
+    set_capabilities(None, NONE)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// The same for a process that is to execute what may gain rights again.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn give_up_for_now(user: &User) -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    change(user)?;
+    set_capabilities(None, NONE)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// Makes the process that of a user who keeps these rights and no others; what it executes has them, too.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn keep_only(user: &User, rights: CapabilitySet) -> io::Result<()> {
+    set_keep_capabilities(true)?;
+    change(user)?;
+    let sets = CapabilitySets { effective: rights, permitted: rights, inheritable: rights };
+    set_capabilities(None, sets)?;
+    set_keep_capabilities(false)?;
+    for right in rights {
+        rustix::thread::configure_capability_in_ambient_set(right, true)?;
+    }
+    Ok(())
+}
+
+/// Makes the calling thread alone that of a user, as long as it lasts.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn become_on_this_thread(user: &User) -> io::Result<()> {
+    let id = rustix::process::Uid::from_raw(user.id);
+    Ok(rustix::thread::set_thread_res_uid(id, id, id)?)
+}
+
+fn change(user: &User) -> io::Result<()> {
+    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    let (uid, gid) = (Uid::from_raw(user.id), Gid::from_raw(user.group));
+    nix::unistd::setgroups(&groups)?;
+    nix::unistd::setresgid(gid, gid, gid)?;
+    nix::unistd::setresuid(uid, uid, uid)?;
+    Ok(())
+}
+
+/// Takes from the process what executing a file could give it.
+fn empty_bounds() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    for number in 0..u64::BITS {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // The kernel knows no more of them.
+            Err(Errno::INVAL) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The limits of this process, by the number of the resource, the soft and the hard one.
+#[must_use]
+pub fn limits() -> Vec<[u64; 2]> {
+    let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    let both = |limit: Rlimit| [number(limit.current), number(limit.maximum)];
+    RESOURCES.map(|resource| both(rustix::process::getrlimit(resource))).to_vec()
+}
+
+/// Lowers the limits of this process to those given; none is raised.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn lower_limits(to: &[[u64; 2]]) -> io::Result<()> {
+    for ((&resource, own), to) in RESOURCES.iter().zip(limits()).zip(to) {
+        let [hard, soft] = [own[1].min(to[1]), own[0].min(to[0])];
+        let limit = |n: u64| (n != u64::MAX).then_some(n);
+        setrlimit(resource, Rlimit { current: limit(soft.min(hard)), maximum: limit(hard) })?;
+    }
+    Ok(())
+}
+
+const NONE: CapabilitySets = CapabilitySets {
+    effective: CapabilitySet::empty(),
+    permitted: CapabilitySet::empty(),
+    inheritable: CapabilitySet::empty(),
+};
+/// As many groups as a message has room for.
+const MOST_GROUPS: usize = 512;
+/// In the order of their numbers.
+const RESOURCES: [Resource; 16] = [
+    Resource::Cpu,
+    Resource::Fsize,
+    Resource::Data,
+    Resource::Stack,
+    Resource::Core,
+    Resource::Rss,
+    Resource::Nproc,
+    Resource::Nofile,
+    Resource::Memlock,
+    Resource::As,
+    Resource::Locks,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Rttime,
+];

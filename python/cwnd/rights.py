@@ -1,0 +1,178 @@
+"""Rights: who has called cwnd, what it keeps for that, and how it asks for what it lacks."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from cwnd import _core
+from cwnd.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Who called a program that changed to root: sudo, pkexec, doas.
+_CALLERS = ("SUDO_UID", "PKEXEC_UID", "DOAS_USER")
+#: Commands that may run on Linux, and those that always do.
+_MAY_RUN_ON_LINUX, _RUN_ON_LINUX = ("run", "sweep"), ("agree", "testbed")
+#: What the machine lacks: the exit code that README promises.
+_LACKING = 3
+#: What works on a fresh machine, where sudo looks for programs in its own places only.
+WITH_SUDO = 'sudo "$(command -v cwnd)"'
+
+
+class _Standing:
+    """What this process is for others, as of its start."""
+
+    #: On whose behalf it was root.
+    caller: pwd.struct_passwd | None = None
+    #: Who has the rights that it gave up.
+    keeper: _core.Keeper | None = None
+
+
+def settle(arguments: Sequence[str]) -> None:
+    """Gives up the rights that a command does not need, before it looks at anything of its caller.
+
+    Raises:
+        InputError: if the caller is nobody that this system knows.
+    """
+    if not hasattr(_core, "Keeper") or os.geteuid() != 0 or not arguments:
+        return
+    command = arguments[0]
+    who = _called_by()
+    if command == "link":
+        _Standing.keeper = _start()
+        if who is not None:
+            _Standing.caller = who
+            become(who)
+    elif who is not None and (
+        command in _RUN_ON_LINUX or (command in _MAY_RUN_ON_LINUX and _asks_for_linux(arguments))
+    ):
+        _core.keep_network_rights(who.pw_uid)
+        _live_as(who)
+
+
+def _asks_for_linux(arguments: Sequence[str]) -> bool:
+    return "--on=linux" in arguments or ("--on" in arguments and "linux" in arguments)
+
+
+def become(who: pwd.struct_passwd) -> None:
+    """Makes this process that of somebody else, for good."""
+    if who.pw_uid != 0:
+        _core.give_up_rights(who.pw_uid)
+        _live_as(who)
+
+
+def _live_as(who: pwd.struct_passwd) -> None:
+    os.environ |= {"HOME": who.pw_dir, "USER": who.pw_name, "LOGNAME": who.pw_name}
+    for file in (__file__, os.__file__):
+        try:
+            Path(file).read_bytes()
+        except OSError:
+            _say_unreadable(file, who.pw_name)
+
+
+def _say_unreadable(file: str, user: str) -> NoReturn:
+    # What would print it better can't be read either.
+    sys.stderr.write(
+        f"error: {user} may not read {file}, which is part of cwnd, and cwnd runs as {user} here;"
+        " install it below a directory that everybody may enter\n"
+    )
+    sys.exit(_LACKING)
+
+
+def _called_by() -> pwd.struct_passwd | None:
+    """Who called the program that made this process root."""
+    for variable in _CALLERS:
+        name = os.environ.get(variable)
+        if not name:
+            continue
+        try:
+            who = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+        except KeyError:
+            raise InputError(f"{variable} is {name}: there is no such user") from None
+        if who.pw_uid != 0:
+            return who
+    return None
+
+
+def user(name: str | None) -> pwd.struct_passwd:
+    """Who a command behind a link is to be.
+
+    Raises:
+        InputError: if there is no such user, or only root may choose this one.
+    """
+    own = _Standing.caller or pwd.getpwuid(os.geteuid())
+    if name is None:
+        return own
+    try:
+        asked = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+    except KeyError:
+        raise InputError(f"there is no user {name}") from None
+    if own.pw_uid not in {asked.pw_uid, 0}:
+        raise InputError(
+            f"--user {name}: {own.pw_name} may run COMMAND as {own.pw_name} only, even by sudo;"
+            " become root first, as by `sudo -i`, and call cwnd link from there"
+        )
+    return asked
+
+
+def keeper() -> _core.Keeper:
+    """A process that has the rights which a link needs; asks for them where this one has none.
+
+    Raises:
+        MachineError: if there is nobody to ask, or they are not granted.
+    """
+    found, _Standing.keeper = _Standing.keeper, None
+    if found is not None:
+        return found
+    return _start() if os.geteuid() == 0 else _ask()
+
+
+def _program() -> tuple[str, Path]:
+    return sys.executable, Path(__file__).resolve().with_name("keeper.py")
+
+
+def _start() -> _core.Keeper:
+    return _core.Keeper(*_program())
+
+
+def _ask() -> _core.Keeper:
+    if _may_gain_no_rights():
+        raise MachineError(
+            "cwnd link needs root, and programs here may not become root: behind a link they may"
+            " if the link around them was started with --allow-sudo"
+        )
+    sudo = shutil.which("sudo")
+    if sudo is None:
+        raise MachineError(
+            "cwnd link needs root, and there is no sudo here to ask for it; become root (`su -`)"
+            f" and call {Path(sys.argv[0]).resolve()} link"
+        )
+    try:
+        return _core.Keeper(*_program(), [sudo], secrets.token_hex(8), _say)
+    except PermissionError as error:
+        raise MachineError(
+            "cwnd link needs root, and it was not granted (sudo says why); who may call cwnd link"
+            f" but not this can write `{WITH_SUDO} link …`"
+        ) from error
+
+
+def _say(command: list[str]) -> None:
+    """One line on what is about to run with all rights."""
+    sys.stderr.write(f"cwnd link asks for the rights it needs: {shlex.join(command)}\n")
+    sys.stderr.flush()
+
+
+def _may_gain_no_rights() -> bool:
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return "NoNewPrivs:\t1" in status
