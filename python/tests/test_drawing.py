@@ -158,7 +158,7 @@ def test_the_records_of_a_link_are_there_without_their_picture(
     )
     finished = link.Finished(0, report, link.Settings(link.Direction("1 Mbit/s")).scenario(), [])  # type: ignore[arg-type]
     with pytest.warns(FigureWarning, match=r"figure `link\.svg` could not be drawn"):
-        link.save(finished, tmp_path)
+        link.Records(tmp_path).save(finished)
 
     assert (tmp_path / "link.json").exists()
     assert (tmp_path / "link_series.parquet").exists()
