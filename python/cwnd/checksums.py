@@ -153,6 +153,15 @@ class Sums:
         return self.of[name]
 
 
+def is_listed(root: Path) -> bool:
+    """Whether a directory has a list of ours, whole or damaged."""
+    try:
+        with (root / SUMS).open("rb") as opened:
+            return opened.read(len(_TITLE)) == _TITLE.encode()
+    except OSError:
+        return False
+
+
 def write(root: Path, known: Mapping[str, str] | None = None) -> None:
     """Lists all files of a directory with their hashes; those that are `known` are not read."""
     known = known or {}
@@ -160,7 +169,6 @@ def write(root: Path, known: Mapping[str, str] | None = None) -> None:
         Path(directory, name).relative_to(root).as_posix()
         for directory, _, names in os.walk(root)
         for name in names
-        if not name.startswith(".")
     ]
     text = listed(
         (name, known.get(name) or _of_file(root / name)) for name in sorted(found) if name != SUMS

@@ -67,6 +67,8 @@ class Manifest:
     steps_hashes: list[str] | None = None
     #: Of a sweep that is not complete: the runs that are not there.
     missing: int = 0
+    #: The scenario file as seen from the directory of the result; `None` if it was none.
+    scenario_file: str | None = None
     #: Of runs on Linux: kernel, settings, calibration, how late routers were, what was invalid.
     world: dict[str, Any] | None = None
 

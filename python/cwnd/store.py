@@ -32,13 +32,12 @@ SUMMARY = "summary.csv"
 DATASET = "dataset.json"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
-#: Key of the manifest that says where the checksums are.
-SUMS_KEY = "checksums"
 #: Tables that grow with time.
 SAMPLES = ("series", "link_series", "qdelay")
 #: The data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)
-
+#: Key of the manifest that says where the checksums are.
+SUMS_KEY = "checksums"
 #: Results without checksums that were told of.
 _told: set[Path] = set()
 
@@ -51,12 +50,15 @@ def save(
 ) -> Path:
     """Writes a result; one that is there is replaced when the new one is complete.
 
-    Figures come after it (`cwnd.drawing`): a result is not lost to one that fails. `pcap` is a
-    directory of capture files beside it, which moves into the result.
+    What cwnd did not write stays (`cwnd.keep`). Figures come after it (`cwnd.drawing`): a result is
+    not lost to one that fails. `pcap` is a directory of capture files beside it, which moves into
+    the result.
     """
+    from cwnd.keep import keep
+
     target = Path(directory)
     try:
-        with atomic_directory(target, check=check_target) as place:
+        with atomic_directory(target, check=check_target, keep=keep) as place:
             if pcap is not None:
                 pcap.rename(place / PCAP)
             _write(run, place)
@@ -152,17 +154,44 @@ def check_target(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise InputError(f"{directory}: a file is in the way; give another directory with -o")
-    if not any(directory.iterdir()):
+    if not any(directory.iterdir()) or checksums.is_listed(directory):
         return
-    try:
-        data = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        data = None
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    if _written(directory).get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
             " give another directory with -o"
         )
+
+
+def check_same(directory: Path, manifest: Mapping[str, object]) -> None:
+    """Refuses to replace the result of another scenario: of another name, or from another file.
+
+    A file that was edited, moved or copied stays the same scenario.
+    """
+    old = _written(directory)
+    if old.get("format") != FORMAT:
+        return
+    what = None
+    if old.get("name") != manifest["name"]:
+        what = f"scenario `{old.get('name')}`"
+    elif old.get("scenario_file") not in (None, manifest["scenario_file"]) and (
+        old.get("scenario_sha256") != manifest["scenario_sha256"]
+    ):
+        what = f"another scenario of that name, {old['scenario_file']} seen from there"
+    if what is not None:
+        raise InputError(
+            f"{directory}: holds the result of {what}; --force replaces it, -o puts this one"
+            " elsewhere"
+        )
+
+
+def _written(directory: Path) -> dict[str, Any]:
+    """What the manifest of a directory says; nothing if it is none, or damaged."""
+    try:
+        data = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _write(run: Run, place: Path) -> None:

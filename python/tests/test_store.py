@@ -69,11 +69,11 @@ def test_without_an_exchange_of_names_the_old_result_is_moved_aside(
 ):
     monkeypatch.setattr(atomic, "_exchange", lambda _a, _b: False)
     short.save(tmp_path / "a", plots=False)
-    (tmp_path / "a" / "old").write_text("old")
+    (tmp_path / "a" / "series.parquet").write_text("old")
 
     short.save(tmp_path / "a", plots=False)
 
-    assert not (tmp_path / "a" / "old").exists()
+    assert_frame_equal(cwnd.load(tmp_path / "a").series, short.series)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

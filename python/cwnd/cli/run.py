@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +35,7 @@ def run(
     check: Annotated[bool, Parameter(negative=())] = False,
     on: str | None = None,
     plots: bool = True,
+    force: Annotated[bool, Parameter(negative=())] = False,
     pcap: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
@@ -40,7 +43,8 @@ def run(
     """Simulate scenarios: table, plots and Parquet files.
 
     A scenario with a [sweep] runs all its cells, on all cores. The result is written when it is
-    complete, and replaces an older one in the same place.
+    complete, and replaces an older one of the same scenario in the same place; other files that are
+    there stay.
 
     Args:
         files: Scenario files.
@@ -54,12 +58,14 @@ def run(
         on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
             root; Ctrl-C leaves the runs that are finished.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
+        force: Replace the result of another scenario, too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
             of the result: LINK or several with commas, "LINK+LINK" for both in one file, or "all".
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
     from cwnd import atomic, drawing, runner, store, worlds
+    from cwnd.manifest import sha256
     from cwnd.pcap import captures
 
     if not files:
@@ -69,14 +75,24 @@ def run(
     plans = [runner.plan(file, seed=seed, overrides=set_) for file in files]
     world = worlds.world_named(on)
     targets = _targets(plans, output_dir, on)
-    for target in targets:
+    froms = [os.path.relpath(f.resolve(), t.resolve()) for f, t in zip(files, targets, strict=True)]
+    for plan, target, from_ in zip(plans, targets, froms, strict=True):
         store.check_target(target)
+        if not force:
+            store.check_same(
+                target,
+                {
+                    "name": plan.scenario.name,
+                    "scenario_file": from_,
+                    "scenario_sha256": sha256([plan.source.text]),
+                },
+            )
     for plan in plans:
         world.check(plan.scenario)
     for plan in plans if pcap else []:
         captures(pcap, plan.points, OUT)
     documents = []
-    for plan, target in zip(plans, targets, strict=True):
+    for plan, target, from_ in zip(plans, targets, froms, strict=True):
         output.warnings(plan.scenario)
         with atomic.scratch_directory(target) as scratch:
             place = scratch / store.PCAP if pcap else None
@@ -92,6 +108,7 @@ def run(
                     meanwhile=_import_plots if plots else None,
                     world=world,
                 )
+            result.manifest = replace(result.manifest, scenario_file=from_)
             store.save(result, target, pcap=place)
         if plots:
             drawing.draw(result, target, quick=True)
