@@ -9,7 +9,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.metrics import METRICS, groups
+from cwnd.metrics import ALL, METRICS, groups, known_group
 from cwnd.stats import Estimate, paired_difference, welch_difference
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Difference:
 
     #: Labels of the axes that both results have.
     point: dict[str, str]
+    #: The group of flows; `*` for all flows together.
+    group: str
     metric: str
     before: Estimate
     after: Estimate
@@ -62,6 +64,11 @@ class Comparison:
     #: Points of the sweep that only one of them has.
     only_before: list[dict[str, str]]
     only_after: list[dict[str, str]]
+    #: Groups of flows that only one of them has, where there are several.
+    groups_only_before: list[str]
+    groups_only_after: list[str]
+    #: The group that `goodput_ratio` compares with.
+    relative_to: str | None
     #: The records of both are the same, byte for byte.
     identical: bool
 
@@ -73,11 +80,40 @@ class Comparison:
 
 
 def compare(
-    before: Run, after: Run, metrics: Sequence[str] = tuple(METRICS), link: str | None = None
+    before: Run,
+    after: Run,
+    metrics: Sequence[str] = tuple(METRICS),
+    link: str | None = None,
+    group: str | None = None,
+    *,
+    relative_to: str | None = None,
 ) -> Comparison:
-    """Compares two results at the points of the sweep that they share."""
+    """Compares two results at the points of the sweep that they share.
+
+    All flows together and, where one of the results has several groups of flows, each group that
+    both have.
+
+    Args:
+        before: A result.
+        after: What is compared with it.
+        metrics: Columns.
+        link: Whose queue; the busiest if not given.
+        group: Only this group of flows; `*` for all flows together.
+        relative_to: The group that `goodput_ratio` compares with; the first that both have if not
+            given.
+
+    Raises:
+        InputError: They share no point, or there is no such link or group in one of them.
+    """
     names = [axis.name for axis in before.axes if axis.name in {a.name for a in after.axes}]
-    old, new = _points(before, names, link), _points(after, names, link)
+    several = len(before.groups) > 1 or len(after.groups) > 1
+    both = [name for name in before.groups if name in after.groups]
+    for run in (before, after):
+        for asked in (group, relative_to):
+            known_group(run, asked)
+    shown = [ALL, *(both if several else [])] if group is None else [group]
+    compared = relative_to if relative_to is not None else next(iter(both), None)
+    old, new = (_points(run, names, link, compared) for run in (before, after))
     shared = [point for point in old if point in new]
     if not shared:
         raise InputError(
@@ -86,13 +122,19 @@ def compare(
     differences = [
         difference
         for point in shared
+        for part in shown
         for name in metrics
-        if (difference := _difference(dict(point), name, old[point], new[point])) is not None
+        if (
+            difference := _difference(
+                dict(point), part, name, old[point].of(part), new[point].of(part)
+            )
+        )
+        is not None
     ]
     changes = {
         change.path: change
         for point in shared
-        for change in _changes(before.resolved[_row(old[point])], after.resolved[_row(new[point])])
+        for change in _changes(before.resolved[old[point].row], after.resolved[new[point].row])
     }
     return Comparison(
         before=before.name,
@@ -101,6 +143,9 @@ def compare(
         differences=differences,
         only_before=[dict(point) for point in old if point not in new],
         only_after=[dict(point) for point in new if point not in old],
+        groups_only_before=[name for name in before.groups if several and name not in both],
+        groups_only_after=[name for name in after.groups if several and name not in both],
+        relative_to=compared,
         identical=before.manifest.records_sha256 == after.manifest.records_sha256,
     )
 
@@ -108,28 +153,43 @@ def compare(
 _Point = tuple[tuple[str, str], ...]
 
 
-def _points(run: Run, names: list[str], link: str | None) -> dict[_Point, pl.DataFrame]:
+@dataclass(frozen=True)
+class _Rows:
+    """What a result has at a point: a row for each run."""
+
+    #: Of the first of its runs.
+    row: int
+    together: pl.DataFrame
+    apart: pl.DataFrame
+
+    def of(self, group: str) -> pl.DataFrame:
+        """The rows of a group, or of all flows."""
+        return self.together if group == ALL else self.apart.filter(pl.col("group") == group)
+
+
+def _points(
+    run: Run, names: list[str], link: str | None, relative_to: str | None
+) -> dict[_Point, _Rows]:
     columns = {axis.name: axis.column for axis in run.axes}
     by = [columns[name] for name in names]
-    rows = run.per_run(link).with_row_index("row")
-    points: dict[_Point, pl.DataFrame] = {}
-    for key, part in groups(rows, by):
+    together = run.per_run(link).with_row_index("row")
+    apart = run.per_run(link, by="group", relative_to=relative_to)
+    points: dict[_Point, _Rows] = {}
+    of_groups = {tuple(key.values()): part for key, part in groups(apart, by)}
+    for key, part in groups(together, by):
         if part["seed"].n_unique() != part.height:
             raise InputError(
                 f"{run.name}: an axis that the other result does not have varies within a point;"
                 " compare results whose sweeps have the same axes"
             )
         labels = [str(label) for label in key.values()]
-        points[tuple(zip(names, labels, strict=True))] = part
+        here = of_groups[tuple(key.values())]
+        points[tuple(zip(names, labels, strict=True))] = _Rows(int(part["row"][0]), part, here)
     return points
 
 
-def _row(part: pl.DataFrame) -> int:
-    return int(part["row"][0])
-
-
 def _difference(
-    point: dict[str, str], name: str, before: pl.DataFrame, after: pl.DataFrame
+    point: dict[str, str], group: str, name: str, before: pl.DataFrame, after: pl.DataFrame
 ) -> Difference | None:
     both = [
         part.select("seed", pl.col(name).cast(pl.Float64)).drop_nulls() for part in (before, after)
@@ -145,7 +205,7 @@ def _difference(
     else:
         difference = welch_difference(old, new)
     assert difference is not None
-    return Difference(point, name, first, second, difference, paired)
+    return Difference(point, group, name, first, second, difference, paired)
 
 
 def _changes(before: str, after: str) -> list[Change]:

@@ -203,9 +203,14 @@ class Run:
         return summary(self, columns, link=link, group=group, by=by, relative_to=relative_to)
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
-        """Draws one figure; `kind` is "timeseries", "qdelay" or "sweep".
+        """Draws one figure; `kind` is "timeseries", "windows", "qdelay" or "sweep".
 
-        Without a kind: the sweep if there is one, else the time series.
+        Without a kind: the sweep if there is one, else the time series. The options are those of
+        the functions in `cwnd.plots`: `lines="group"` and `lines="flow"` draw groups or flows
+        apart, `group=` only one group, `"*"` all flows together.
+
+        Raises:
+            InputError: There is nothing of the kind to draw.
         """
         from cwnd import plots
 

@@ -51,6 +51,35 @@ values = ["10 ms", "20 ms", "40 ms"]
 """
 )
 
+
+def _group(name: str, count: int, more: str = "") -> str:
+    return f"""
+[flow.{name}]
+count = {count}
+rtt = "20 ms"
+start = "uniform(0 ms, 100 ms)"
+controller = {{ kind = "cubic"{more} }}
+endpoint = {{ ecn = true }}
+"""
+
+
+#: Two groups of unequal size, two RTTs, three seeds.
+HALF = (
+    SHORT.split("[flow.main]", maxsplit=1)[0]
+    .replace('"short"', '"half"')
+    .replace('duration = "2 s"', 'duration = "2 s"\nwarmup = "500 ms"')
+    + _group("cubic", 2)
+    + _group("abe", 1, ', preset = "abe"')
+    + """
+[sweep]
+repeat = 3
+
+[sweep.axis.rate]
+path = "dumbbell.rate"
+values = ["5 Mbit/s", "10 Mbit/s"]
+"""
+)
+
 #: Simulates for minutes, so that it can be interrupted.
 LONG = (
     SHORT.replace('"short"', '"long"').replace('"2 s"', '"100000 s"').replace('"50 ms"', '"10 s"')
@@ -144,3 +173,10 @@ def short(scenarios: Path) -> cwnd.Run:
 @pytest.fixture(scope="session")
 def sweep(scenarios: Path) -> cwnd.Run:
     return cwnd.run(scenarios / "sweep.toml")
+
+
+@pytest.fixture(scope="session")
+def half(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
+    path = tmp_path_factory.mktemp("half") / "half.toml"
+    path.write_text(HALF)
+    return cwnd.run(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import SHORT
+from conftest import HALF
 from polars.testing import assert_frame_equal
 
 import cwnd
@@ -24,42 +24,6 @@ if TYPE_CHECKING:
 T_975_2 = 4.302653
 #: Measured, of two seconds.
 MEASURED_S = 1.5
-
-
-def group(name: str, count: int, more: str = "") -> str:
-    return f"""
-[flow.{name}]
-count = {count}
-rtt = "20 ms"
-start = "uniform(0 ms, 100 ms)"
-controller = {{ kind = "cubic"{more} }}
-endpoint = {{ ecn = true }}
-"""
-
-
-#: Two groups of unequal size, two RTTs, three seeds.
-HALF = (
-    SHORT.split("[flow.main]")[0]
-    .replace('"short"', '"half"')
-    .replace('duration = "2 s"', 'duration = "2 s"\nwarmup = "500 ms"')
-    + group("cubic", 2)
-    + group("abe", 1, ', preset = "abe"')
-    + """
-[sweep]
-repeat = 3
-
-[sweep.axis.rate]
-path = "dumbbell.rate"
-values = ["5 Mbit/s", "10 Mbit/s"]
-"""
-)
-
-
-@pytest.fixture(scope="module")
-def half(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
-    path = tmp_path_factory.mktemp("half") / "half.toml"
-    path.write_text(HALF)
-    return cwnd.run(path)
 
 
 @pytest.fixture

@@ -23,18 +23,23 @@ def compare(
     *,
     metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     link: str | None = None,
+    group: str | None = None,
+    relative_to: str | None = None,
     json: output.Json = False,
 ) -> int:
     """Compare two results, metric by metric.
 
     Points of the sweep that both have are compared. Where both have the same seeds, the difference
     is taken seed by seed, so that what the seeds have in common cancels; else by Welch's method.
+    Where there are several groups of flows, each that both have is compared, too.
 
     Args:
         before: What `cwnd run` wrote.
         after: The same for what is compared with it.
         metric: Metric by its column in summary.csv; may be given again.
         link: Link whose queue is compared; the busiest if not given.
+        group: Only this group of flows; "*" for all flows together.
+        relative_to: Group that goodput_ratio compares with; the first that both have if not given.
         json: Machine-readable output.
     """
     from cwnd import metrics, store
@@ -42,9 +47,9 @@ def compare(
     from cwnd.table import COLUMNS
 
     chosen = [metrics.metric(name).column for name in metric]
-    default = tuple(metrics.METRICS) if json else COLUMNS
+    default = tuple(metrics.METRICS) if json else (*COLUMNS, "goodput_share", "goodput_ratio")
     old, new = (store.load(each, samples_on_disk=True) for each in (before, after))
-    found = compare_results(old, new, chosen or default, link)
+    found = compare_results(old, new, chosen or default, link, group, relative_to=relative_to)
     if json:
         output.document(found.to_json())
     else:
@@ -80,6 +85,10 @@ def _show(found: Comparison, names: tuple[str, str]) -> None:
         for point in points:
             label = ", ".join(f"{name} {value}" for name, value in point.items())
             output.note(f"only the {text} result has {label}")
+    of_groups = (("first", found.groups_only_before), ("second", found.groups_only_after))
+    for text, names_of_groups in of_groups:
+        for name in names_of_groups:
+            output.note(f"only the {text} result has a group {name}")
 
 
 def _changes(found: Comparison, names: tuple[str, str]) -> Table:
@@ -100,16 +109,21 @@ def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Sho
     from rich import box
     from rich.table import Table
 
+    from cwnd.metrics import ALL
+
     axes = list(found.differences[0].point) if found.differences else []
     paired = all(difference.paired for difference in found.differences)
     how = "paired by seed" if paired else "Welch"
+    ratio = any(difference.metric == "goodput_ratio" for difference in found.differences)
+    to = f"; per flow, relative to {found.relative_to}" if ratio else ""
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption=f"± 95 % confidence; differences {how}; * leaves zero out",
+        caption=f"± 95 % confidence; differences {how}; * leaves zero out{to}",
         caption_style="dim",
     )
-    for axis in axes:
+    grouped = any(difference.group != ALL for difference in found.differences)
+    for axis in (*axes, *(["group"] if grouped else [])):
         table.add_column(axis, no_wrap=True)
     table.add_column("metric", no_wrap=True)
     for heading in (*names, "difference", ""):
@@ -118,7 +132,8 @@ def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Sho
     single = len(shown) == 1
     previous: list[str] = []
     for difference in found.differences:
-        point = list(difference.point.values())
+        of_group = "all flows" if difference.group == ALL else difference.group
+        point = [*difference.point.values(), *([of_group] if grouped else [])]
         block = point[:1] if single else point
         if previous and block != previous:
             table.add_section()

@@ -27,6 +27,8 @@ def plot(
     at: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
     seed: int | None = None,
     link: str | None = None,
+    group: str | None = None,
+    relative_to: str | None = None,
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     json: output.Json = False,
 ) -> int:
@@ -36,27 +38,42 @@ def plot(
         directory: What `cwnd run` wrote.
         kind: Which figures; all that the result can fill if not given.
         metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
-        x: Axis of the sweep along x.
-        lines: Axis of the sweep whose labels are the lines.
+        x: Axis of the sweep along x; "group" and "flow" are axes like those of the sweep.
+        lines: Axis whose labels are the lines, "group" and "flow" among them. Groups of flows are
+            drawn apart where there are several.
         at: Point of the sweep that the time series show: AXIS=LABEL; may be given again.
         seed: Seed that the time series show; the first if not given.
         link: Link whose queue is shown; the busiest if not given.
+        group: Only this group of flows; "*" for all flows together.
+        relative_to: Group that goodput_ratio compares with; the first if not given.
         output_dir: Where the files go; the plots of the result if not given.
         json: Machine-readable output.
     """
     lean.import_matplotlib()
     from cwnd import plots, store
+    from cwnd.metrics import known_group
+    from cwnd.plots.parts import by_flow_or_group
 
     run = store.load(directory, samples_on_disk=True)
+    known_group(run, group)
+    # Lines over time are of flows or groups.
+    apart = by_flow_or_group(run, lines)
+    point = _point(run, at)
     options: dict[str, dict[str, Any]] = {
-        "timeseries": {"at_point": _point(run, at), "seed": seed, "link": link},
-        "windows": {"seed": seed},
+        "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},
+        "windows": {"seed": seed, "lines": lines},
         "qdelay": {"link": link},
         "sweep": {"metrics": metric, "x": x, "lines": lines, "link": link},
     }
+    for each in ("timeseries", "windows", "sweep"):
+        options[each]["group"] = group
+    options["sweep"]["relative_to"] = relative_to
     kinds: list[str] = list(kind)
     if not kinds:
-        kinds = ["sweep"] if metric or x or lines else plots.default_kinds(run)
+        of_sweep = metric or x or relative_to or (lines and (plots.swept(run) or not apart))
+        kinds = ["sweep"] if of_sweep else plots.default_kinds(run)
+        if apart and not of_sweep:
+            kinds = ["timeseries"]
         if at and "timeseries" not in kinds:
             kinds = ["timeseries"]
     if not kinds:

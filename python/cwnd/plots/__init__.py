@@ -51,14 +51,18 @@ def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
     return paint.figure(describe(run, kind, **options))
 
 
+def swept(run: Run) -> bool:
+    """Whether there are points of a sweep to compare."""
+    return any(len(axis.labels) > 1 for axis in run.axes)
+
+
 def default_kinds(run: Run) -> list[str]:
     """The figures that this result can fill."""
     kinds = []
-    swept = any(len(axis.labels) > 1 for axis in run.axes)
-    if swept and sweep_available(run):
+    if swept(run) and sweep_available(run):
         kinds.append("sweep")
     if _filled(run, "series"):
-        kinds.append("windows" if swept else "timeseries")
+        kinds.append("windows" if swept(run) else "timeseries")
     if _filled(run, "qdelay"):
         kinds.append("qdelay")
     return kinds

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from cwnd.errors import InputError
+from cwnd.plots.look import Look
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cwnd.manifest import Axis
 
 #: More lines than this in a panel are not told apart.
-_MAX_LINES = 7
+MAX_LINES = 7
 #: How SI base units are shown: unit, factor, and from which value on.
 _HUMAN: dict[str, tuple[tuple[float, str, float], ...]] = {
     "s": ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6)),
@@ -32,25 +33,61 @@ class Layout:
     x: Axis | None
     lines: Axis | None
     panels: tuple[Axis, ...]
+    #: Looks of lines that have them by their label, whatever the others are.
+    looks: Mapping[str, Look] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, axes: Sequence[Axis], x: str | None = None, lines: str | None = None) -> Layout:
-        """Chooses; along x goes the axis of numbers with the most values."""
+    def of(
+        cls,
+        axes: Sequence[Axis],
+        x: str | None = None,
+        lines: str | None = None,
+        parts: Axis | None = None,
+        looks: Mapping[str, Look] | None = None,
+    ) -> Layout:
+        """Chooses; along x goes the axis of numbers with the most values.
+
+        Args:
+            axes: Those of the sweep.
+            x: Name of the one along x.
+            lines: Name of the one whose labels are lines; the longest that is left if not given.
+            parts: Groups or flows; its labels are lines if no other axis is left for that.
+            looks: How the lines of `parts` look.
+        """
+        every = [*axes, *([parts] if parts is not None else [])]
         varied = [axis for axis in axes if len(axis.labels) > 1]
-        along = _named(axes, x) if x is not None else _along(varied)
+        along = _named(every, x) if x is not None else _along(varied)
         rest = [axis for axis in varied if axis is not along]
         if lines is not None:
-            drawn: Axis | None = _named(axes, lines)
+            drawn: Axis | None = _named(every, lines)
         else:
-            fitting = [axis for axis in rest if len(axis.labels) <= _MAX_LINES]
+            fitting = [axis for axis in rest if len(axis.labels) <= MAX_LINES]
             drawn = max(fitting, key=lambda axis: len(axis.labels), default=None)
-        return cls(along, drawn, tuple(axis for axis in rest if axis is not drawn))
+        if parts is not None and parts is not along:
+            if drawn is None:
+                drawn = parts
+            elif drawn is not parts:
+                rest.append(parts)
+        own = looks if looks is not None and drawn is parts else {}
+        return cls(along, drawn, tuple(axis for axis in rest if axis is not drawn), own)
 
     def without_x(self) -> Layout:
         """For figures whose x axis is taken: x becomes the lines if there are none."""
-        if self.x is None or self.lines is not None or len(self.x.labels) > _MAX_LINES:
+        if self.x is None or self.lines is not None or len(self.x.labels) > MAX_LINES:
             return self
         return Layout(None, self.x, self.panels)
+
+    def without(self, axis: Axis | None) -> Layout:
+        """For what has the same value all along an axis."""
+        return Layout(
+            None if self.x is axis else self.x,
+            None if self.lines is axis else self.lines,
+            tuple(panel for panel in self.panels if panel is not axis),
+        )
+
+    def look(self, index: int, label: str | None) -> Look:
+        """How the line of a label looks."""
+        return self.looks.get(label or "", Look.of(index))
 
     def line_name(self, label: str | None) -> str | None:
         """What the legend calls a line; a number has the name of its axis before it."""
@@ -110,8 +147,8 @@ def _along(axes: Sequence[Axis]) -> Axis | None:
 
 
 def _named(axes: Sequence[Axis], name: str) -> Axis:
-    for axis in axes:
-        if name in (axis.name, axis.column):
-            return axis
+    # A column says which of two axes with one name.
+    for axis in (*(a for a in axes if a.column == name), *(a for a in axes if a.name == name)):
+        return axis
     known = ", ".join(axis.name for axis in axes) or "none"
     raise InputError(f"this result has no axis `{name}`; it has {known}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 #: Width of a figure over both columns of a paper, in inches.
 WIDTH = 7.16
 # The palette of Okabe & Ito, ordered so that neighbours differ in lightness too.
@@ -26,3 +28,17 @@ def dashes(index: int) -> tuple[float, ...]:
 def marker(index: int) -> str:
     """The shape of the points of the line with this index."""
     return MARKERS[index % len(MARKERS)]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which colour, dashes and marker a line has."""
+
+    colour: int
+    dash: int
+    marker: int
+
+    @classmethod
+    def of(cls, index: int) -> Look:
+        """The look of the line with this index."""
+        return cls(index, index, index)

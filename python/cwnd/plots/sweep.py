@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.metrics import metric, summarise
+from cwnd.metrics import known_group, metric, summarise
 from cwnd.plots import look
-from cwnd.plots.layout import Layout, at, human, title
+from cwnd.plots.layout import Layout, at, human, points_of, title
+from cwnd.plots.look import Look
+from cwnd.plots.parts import TOGETHER, TOGETHER_LOOK, Parts
 from cwnd.plots.picture import Line, Panel, Picture
 
 if TYPE_CHECKING:
@@ -16,13 +18,17 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from cwnd.metrics import Metric
+    from cwnd.metrics import By, Metric
+    from cwnd.plots.picture import Limits
     from cwnd.results import Run
 
 #: What is drawn when nothing is asked for.
 DEFAULT_METRICS = ("goodput_bit_s", "qdelay_p50_us", "qdelay_p90_us")
-#: Columns of panels that fit the width of a page.
+#: Columns and rows of panels that fit a page.
 _MAX_COLUMNS = 6
+_MAX_ROWS = 12
+#: Above and below what is drawn, as a part of it.
+_ROOM = 0.05
 #: From this ratio of the largest to the smallest value on, x is logarithmic.
 _LOG_FROM = 20.0
 #: Part of the distance of two categories that the points of the lines are spread over.
@@ -34,13 +40,51 @@ MAX_TICKS = 8
 
 
 @dataclass(frozen=True)
+class Row:
+    """One metric of a figure, of one group where groups have rows of their own."""
+
+    metric: Metric
+    layout: Layout
+    #: One row per point: the mean of each metric and the half-width of its interval.
+    summary: pl.DataFrame
+    #: Which group; `None` if its rows are told apart otherwise, or not.
+    group: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What is drawn, with its unit."""
+        return replace(self.metric, label=f"{self.metric.label}{self.of}").axis_label
+
+    @property
+    def of(self) -> str:
+        """Whose it is."""
+        return f" of {self.group}" if self.group is not None else ""
+
+
+@dataclass(frozen=True)
 class Content:
     """What a figure of a sweep shows."""
 
     layout: Layout
+    parts: Parts
     metrics: list[Metric]
-    #: One row per point: the mean of each metric and the half-width of its interval.
+    #: One row per point, and group or flow: the mean of each metric and its half-width.
     summary: pl.DataFrame
+    #: The same of all flows together, for what belongs to a link.
+    together: pl.DataFrame
+
+    def rows(self, metric: Metric) -> list[Row]:
+        """The rows of panels of a metric."""
+        axis = self.parts.axis
+        if axis is None or metric.of == "link":
+            return [Row(metric, self.layout.without(axis), self.together)]
+        if axis not in self.layout.panels:
+            return [Row(metric, self.layout, self.summary)]
+        layout = self.layout.without(axis)
+        return [
+            Row(metric, layout, at(self.summary, {axis.column: label}), label)
+            for label in axis.labels
+        ]
 
 
 def sweep(
@@ -50,35 +94,61 @@ def sweep(
     x: str | None = None,
     lines: str | None = None,
     link: str | None = None,
+    group: str | None = None,
+    relative_to: str | None = None,
 ) -> Picture:
     """A grid: a row for each metric, a column for each point of the axes that are left.
+
+    Groups of flows are an axis like those of the sweep. Those that are neither along x nor lines
+    have rows of their own; what belongs to a link has one row.
 
     Args:
         run: The result.
         metrics: What to draw; goodput and queueing delay if not given.
-        x: The axis along x; the one of numbers with the most values if not given.
-        lines: The axis whose labels are the lines; the longest of the others if not given.
+        x: The axis along x, "group" and "flow" among them; the one of numbers with the most values
+            if not given.
+        lines: The axis whose labels are the lines; the longest of the others if not given, groups
+            if there is none.
         link: Whose queue; the busiest link if not given.
+        group: Only this group of flows; "*" for all flows together.
+        relative_to: The group that ratios compare with; the first if not given.
+
+    Raises:
+        InputError: There is nothing of the kind to draw.
     """
-    content = prepare(run, metrics=metrics, x=x, lines=lines, link=link)
-    layout, chosen, summary = content.layout, content.metrics, content.summary
-    panels = layout.panel_points()
+    content = prepare(
+        run, metrics=metrics, x=x, lines=lines, link=link, group=group, relative_to=relative_to
+    )
+    panels = points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
     if len(panels) > _MAX_COLUMNS:
         raise InputError(
             f"{len(panels)} columns of panels do not fit a page; choose --x and --lines"
         )
+    blocks = [content.rows(shown) for shown in content.metrics]
+    rows = [row for block in blocks for row in block]
+    if len(rows) > _MAX_ROWS:
+        raise InputError(
+            f"{len(rows)} rows of panels do not fit a page; choose --lines group or --group NAME"
+        )
     drawn = []
-    for metric_row, shown in enumerate(chosen):
-        row = [_panel(at(summary, point), content, shown) for point in panels]
-        for panel, point in zip(row, panels, strict=True):
-            panel.title = title(point, run.axes) if metric_row == 0 else ""
-            panel.x_label = x_label(layout, summary) if shown is chosen[-1] else ""
-            panel.y_limits = (_bottom(row[0]), None)
-        row[0].y_label = shown.axis_label.replace(", ", ",\n", 1)
-        drawn += row
+    for block in blocks:
+        grid = [
+            [_panel(at(row.summary, point), row, content.parts) for point in panels]
+            for row in block
+        ]
+        limits = _limits(grid)
+        for row, line in zip(block, grid, strict=True):
+            for panel, point in zip(line, panels, strict=True):
+                panel.title = title(point, run.axes) if row is rows[0] else ""
+                panel.x_label = x_label(row.layout, row.summary) if row is rows[-1] else ""
+                panel.y_limits = limits
+            line[0].y_label = row.name.replace(", ", ",\n", 1)
+            if row.group is not None and "\n" not in line[0].y_label:
+                line[0].y_label = row.name.replace(" (", "\n(", 1)
+            drawn += line
     return Picture(
         drawn,
-        height=0.75 + 1.6 * len(chosen),
+        height=0.75 + 1.6 * len(rows),
         width=4.5 if len(panels) == 1 else look.WIDTH,
         columns=len(panels),
         shared_y="row",
@@ -92,20 +162,58 @@ def prepare(
     x: str | None = None,
     lines: str | None = None,
     link: str | None = None,
+    group: str | None = None,
+    relative_to: str | None = None,
+    by: By | None = None,
 ) -> Content:
     """Chooses what a figure shows and computes it; `InputError` if there is nothing."""
-    layout = Layout.of(run.axes, x, lines)
+    parts = Parts.of(run, x, lines, group=group, by=by)
+    layout = parts.layout(run, x, lines)
     if layout.x is None:
-        raise InputError("this result has no sweep to draw: give its scenario a [sweep.axis.…]")
-    rows = run.per_run(link)
+        raise InputError(
+            "this result has no sweep to draw: give its scenario a [sweep.axis.…],"
+            " or draw its groups along x (--x group)"
+        )
+    together = run.per_run(link)
+    rows = together
+    if parts.axis is not None:
+        rows = parts.labelled(run.per_run(link, by=parts.by, relative_to=relative_to))
+    elif relative_to is not None:
+        known_group(run, relative_to)
     chosen = [metric(name) for name in metrics or DEFAULT_METRICS]
-    missing = [m.column for m in chosen if rows[m.column].null_count() == rows.height]
+    if parts.axis is layout.x:
+        # A queue has no groups to stand along x.
+        if metrics and any(m.of == "link" for m in chosen):
+            names = ", ".join(m.column for m in chosen if m.of == "link")
+            raise InputError(f"{names}: of a link, and has no values along {layout.x.name}")
+        chosen = [m for m in chosen if m.of != "link"]
+    sources = {m.column: together if m.of == "link" else rows for m in chosen}
+    missing = [name for name, has in sources.items() if has[name].null_count() == has.height]
     if metrics and missing:
-        raise InputError(f"this result has no values of {', '.join(missing)}")
+        beside = any(metric(name).of == "part" for name in missing) and parts.axis is None
+        remedy = ": it is a number of groups or flows, draw these (--lines group)" if beside else ""
+        raise InputError(f"this result has no values of {', '.join(missing)}{remedy}")
     chosen = [m for m in chosen if m.column not in missing]
     if not chosen:
         raise InputError("this result has none of the metrics that are drawn; choose with --metric")
-    return Content(layout, chosen, summarise(rows, _by(layout), [m.column for m in chosen]))
+    columns = [m.column for m in chosen]
+    compared = relative_to if relative_to is not None else next(iter(run.groups), "")
+    chosen = [
+        replace(m, label=f"Goodput per flow, relative to {compared}")
+        if m.column == "goodput_ratio"
+        else m
+        for m in chosen
+    ]
+    of_all = layout.without(parts.axis)
+    summary = summarise(rows, _by(layout), columns)
+    same = parts.axis is None or of_all.x is None
+    return Content(
+        layout,
+        parts,
+        chosen,
+        summary,
+        summary if same else summarise(together, _by(of_all), columns),
+    )
 
 
 def _by(layout: Layout) -> list[str]:
@@ -116,34 +224,47 @@ def _by(layout: Layout) -> list[str]:
     return by + ([layout.x.value_column] if layout.x.value_column is not None else [])
 
 
-def _panel(summary: pl.DataFrame, content: Content, shown: Metric) -> Panel:
-    layout = content.layout
+def line_names(row: Row, parts: Parts) -> list[tuple[str | None, str | None, Look]]:
+    """Label, name and look of each line of a row of panels."""
+    layout = row.layout
+    if layout.lines is None and parts.axis is not None:
+        if row.metric.of == "link":
+            return [(None, TOGETHER, TOGETHER_LOOK)]
+        return [(None, row.group, parts.looks.get(row.group or "", Look.of(0)))]
+    return [
+        (label, layout.line_name(label), layout.look(index, label))
+        for index, label in enumerate(layout.line_labels())
+    ]
+
+
+def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
+    layout, shown = row.layout, row.metric
     assert layout.x is not None
-    labels = layout.line_labels()
+    names = line_names(row, parts)
     lines = []
-    for index, label in enumerate(labels):
+    for index, (label, name, own) in enumerate(names):
         mine = summary
         if layout.lines is not None:
             mine = at(summary, {layout.lines.column: label or ""})
         mine = mine.drop_nulls(shown.column)
         if layout.x.value_column is None:
-            shift = SPREAD * ((index + 0.5) / len(labels) - 0.5)
-            xs = [layout.x.labels.index(name) + shift for name in mine[layout.x.column]]
+            shift = SPREAD * ((index + 0.5) / len(names) - 0.5)
+            xs = [layout.x.labels.index(each) + shift for each in mine[layout.x.column]]
         else:
             unit_values = mine[layout.x.value_column].to_list()
             _, factor = human(layout.x.unit, summary[layout.x.value_column].to_list())
-            shift = NUDGE * (index - (len(labels) - 1) / 2)
+            shift = NUDGE * (index - (len(names) - 1) / 2)
             span = max(unit_values, default=0.0) - min(unit_values, default=0.0)
             xs = [(value + shift * span) * factor for value in unit_values]
         lines.append(
             Line(
                 xs,
                 [value * shown.scale for value in mine[shown.column]],
-                colour=look.colour(index),
-                dashes=look.dashes(index),
-                marker=look.marker(index),
+                colour=look.colour(own.colour),
+                dashes=look.dashes(own.dash),
+                marker=look.marker(own.marker),
                 joined=layout.x.value_column is not None,
-                label=layout.line_name(label),
+                label=name,
                 # No interval below two seeds.
                 half_widths=(mine[f"{shown.column}_ci95"] * shown.scale).to_list(),
             )
@@ -162,15 +283,25 @@ def _panel(summary: pl.DataFrame, content: Content, shown: Metric) -> Panel:
     return panel
 
 
-def _bottom(panel: Panel) -> float | None:
+def _limits(grid: list[list[Panel]]) -> Limits:
+    """Where y begins and ends; rows of groups have the same ends, so that they can be compared."""
+    groups = len(grid) > 1
     ends = [
         y + sign * (half or 0.0)
+        for panel in ([panel for row in grid for panel in row] if groups else grid[0][:1])
         for line in panel.lines
         for y, half in zip(line.y, line.half_widths or (), strict=True)
         if y is not None
         for sign in (-1, 1)
     ]
-    return 0.0 if ends and shows_zero(min(ends), max(ends)) else None
+    if not ends:
+        return None, None
+    low, high = min(ends), max(ends)
+    bottom = 0.0 if shows_zero(low, high) else None
+    if not groups:
+        return bottom, None
+    room = _ROOM * (high - low or abs(high) or 1.0)
+    return low - room if bottom is None else bottom, high + room
 
 
 def is_logarithmic(values: Sequence[float]) -> bool:
@@ -196,4 +327,4 @@ def x_label(layout: Layout, summary: pl.DataFrame) -> str:
 def available(run: Run) -> bool:
     """Whether there is a sweep that fits a figure."""
     layout = Layout.of(run.axes)
-    return layout.x is not None and len(layout.panel_points()) <= _MAX_COLUMNS
+    return layout.x is not None and len(points_of(layout.panels)) <= _MAX_COLUMNS

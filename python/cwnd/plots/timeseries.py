@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.metrics import main_link
+from cwnd.metrics import known_group, main_link
 from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, points_of, title
+from cwnd.plots.look import Look
+from cwnd.plots.parts import TOGETHER_LOOK, Parts, by_flow_or_group
 from cwnd.plots.picture import Line, Panel, Picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cwnd.manifest import Axis
+    from cwnd.metrics import By
     from cwnd.results import Run
 
 #: Up to so many flows are drawn one by one; more as their median and the band of the middle 80 %.
@@ -38,6 +42,8 @@ def timeseries(
     at_point: dict[str, str] | None = None,
     seed: int | None = None,
     link: str | None = None,
+    lines: str | None = None,
+    group: str | None = None,
 ) -> Picture:
     """Congestion window with ssthresh, smoothed RTT and queueing delay of one run.
 
@@ -46,9 +52,21 @@ def timeseries(
         at_point: Column → label of the point of the sweep; its first if not given.
         seed: Which seed; the first if not given.
         link: Whose queue; the busiest link if not given.
+        lines: "flow" for a line of each flow, "group" for the median and the middle 80 % of each
+            group; flows if there are few if not given.
+        group: Only this group of flows.
+
+    Raises:
+        InputError: There is nothing of the kind to draw.
     """
+    chosen = known_group(run, group)
+    by = by_flow_or_group(run, lines)
+    if lines is not None and by is None:
+        raise InputError(f"lines over time are of `flow` or `group`, not `{lines}`")
     (shown,) = sampled_runs(run, [at_point or {}], seed)
     flows = shown.flows
+    if chosen is not None:
+        flows = flows.filter(pl.col("group") == chosen)
     if flows.is_empty():
         if not shown.links.is_empty():
             raise InputError("this result has no windows to draw: all of its flows are datagrams")
@@ -56,20 +74,21 @@ def timeseries(
     link = link if link is not None else main_link(run)
     queue = shown.links.filter(pl.col("link") == link)
     single = flows["flow_id"].n_unique() == 1
-    windows = _lines(flows, pl.col("snd_cwnd_pkts"))
+    parts = parts_over_time(run, flows, by, chosen)
+    windows = _lines(flows, pl.col("snd_cwnd_pkts"), parts)
     if single:
-        windows[0].label = "cwnd"
+        windows[0].label = "cwnd" if chosen is None else f"cwnd of {chosen}"
         windows.append(_threshold(flows))
-    times = _lines(flows, pl.col("srtt_us") / 1e3)
+    times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
     for line in times:
         line.label = None
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),
-        colour=look.colour(0),
+        colour=look.colour(queue_look(run).colour),
         width=0.8,
     )
-    many = ": median and middle 80 % of flows" if shown.many else ""
+    many = ": median and middle 80 % of flows" if parts.by == "group" and parts.several else ""
     return Picture(
         [
             Panel(
@@ -105,60 +124,97 @@ class OneRun:
     flows: pl.DataFrame
     links: pl.DataFrame
 
-    @property
-    def many(self) -> bool:
-        """Whether its flows are drawn as their median and the band of the middle 80 %."""
-        return self.flows["flow_id"].n_unique() > _MAX_FLOWS
-
 
 @dataclass(frozen=True)
 class Curve:
     """A line over time: columns `time_s` and `value`, and of a band `low` and `high`."""
 
-    #: Which of the figure's colours.
-    index: int
+    look: Look
     label: str
     frame: pl.DataFrame
 
 
-def overview(run: Run, *, seed: int | None = None) -> Picture:
-    """The windows at all points of a sweep, in small panels with the same axes."""
-    layout, shown, columns = window_panels(run)
+def overview(
+    run: Run, *, seed: int | None = None, lines: str | None = None, group: str | None = None
+) -> Picture:
+    """The windows at all points of a sweep, in small panels with the same axes.
+
+    Args:
+        run: The result.
+        seed: Which seed; the first if not given.
+        lines: What the lines are: "group", "flow", or an axis of the sweep; groups if there are
+            several, else the longest axis that is not along x.
+        group: Only this group of flows; "*" for all flows together.
+
+    Raises:
+        InputError: There is no such group, axis or seed.
+    """
+    shown = window_panels(run, lines, group)
     series = windows_at(run, shown, seed)
     panels = []
-    for point in shown:
-        lines = [
+    for point in shown.points:
+        drawn = [
             Line(
                 curve.frame["time_s"].to_list(),
                 curve.frame["value"].to_list(),
-                colour=look.colour(curve.index),
+                colour=look.colour(curve.look.colour),
+                dashes=look.dashes(curve.look.dash) if shown.parts.dashed else (),
                 width=0.8,
                 label=curve.label,
             )
-            for curve in mean_windows(at(series, point), layout)
+            for curve in mean_windows(at(series, point), shown.layout)
         ]
-        panels.append(Panel(lines, title=title(point, run.axes), x_tight=True))
+        panels.append(Panel(drawn, title=title(point, shown.axes), x_tight=True))
+    columns = shown.columns
     for column in range(columns):
         below = panels[column::columns]
-        drawn = [y for panel in below for line in panel.lines for y in line.y if y is not None]
+        heights = [y for panel in below for line in panel.lines for y in line.y if y is not None]
         for panel in below:
-            panel.y_limits = (0, window_top(drawn))
+            panel.y_limits = (0, window_top(heights))
+    left_out = f"; the first {len(panels)} of {shown.every} panels" * (shown.every > len(panels))
     return Picture(
         panels,
-        height=0.6 + 1.55 * math.ceil(len(shown) / columns),
+        height=0.6 + 1.55 * math.ceil(len(panels) / columns),
         columns=columns,
-        x_label="Time (s)",
-        y_label=window_label(run),
+        x_label=f"Time (s){left_out}",
+        y_label=window_label(shown.parts),
         shared_y="col",
     )
 
 
-def window_panels(run: Run) -> tuple[Layout, list[dict[str, str]], int]:
-    """The layout, the points that get a panel, and the number of panels side by side."""
-    layout = Layout.of(run.axes)
+@dataclass(frozen=True)
+class Windows:
+    """What the figure of the windows shows."""
+
+    parts: Parts
+    layout: Layout
+    #: The axes of the sweep, and that of groups or flows.
+    axes: list[Axis]
+    #: The points that get a panel, and how many there are.
+    points: list[dict[str, str]]
+    every: int
+    #: Panels side by side.
+    columns: int
+
+
+def window_panels(run: Run, lines: str | None = None, group: str | None = None) -> Windows:
+    """Chooses; groups are the lines where there are several."""
+    # Datagrams have no windows.
+    windowed = run.flows.filter(pl.col("controller") != "none")
+    parts = Parts.of(run, lines, group=group, only=windowed)
+    drawn = parts.axis.column if lines is None and parts.axis is not None else lines
+    layout = parts.layout(run, None, drawn)
     axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
+    points = points_of(axes)
     columns = len(layout.x.labels) if layout.x is not None else 1
-    return layout, points_of(axes)[:_MAX_PANELS], columns if columns <= _COLUMNS + 1 else _COLUMNS
+    return Windows(
+        parts,
+        layout,
+        [*run.axes, *([parts.axis] if parts.axis is not None else [])],
+        points[:_MAX_PANELS],
+        len(points),
+        columns if columns <= _COLUMNS + 1 else _COLUMNS,
+    )
 
 
 def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
@@ -170,13 +226,12 @@ def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
         mean = mine.group_by("time_s", maintain_order=True).agg(
             pl.col("snd_cwnd_pkts").mean().alias("value")
         )
-        yield Curve(index, layout.line_name(label) or "", mean)
+        yield Curve(layout.look(index, label), layout.line_name(label) or "", mean)
 
 
-def window_label(run: Run) -> str:
+def window_label(parts: Parts) -> str:
     """What the axis of the windows of a sweep is called."""
-    many = run.flows["flow_id"].n_unique() > 1
-    return "Mean congestion window (packets)" if many else "Congestion window (packets)"
+    return "Mean congestion window (packets)" if parts.several else "Congestion window (packets)"
 
 
 def window_top(windows: list[float]) -> float:
@@ -188,13 +243,17 @@ def window_top(windows: list[float]) -> float:
     return 1.05 * min(ordered[-1], _ROOM * ordered[int(_USUAL * (len(ordered) - 1))])
 
 
-def windows_at(run: Run, points: list[dict[str, str]], seed: int | None = None) -> pl.DataFrame:
+def windows_at(run: Run, shown: Windows, seed: int | None = None) -> pl.DataFrame:
     """The windows over time at these points; the first seed if none is given."""
     runs = run.runs.filter(pl.col("seed") == _seed(run, seed))
-    if points[0]:
-        runs = runs.join(pl.DataFrame(points), on=list(points[0]), how="semi")
+    swept = [column for column in shown.points[0] if column in run.axis_columns]
+    if swept:
+        points = pl.DataFrame(shown.points).select(swept).unique()
+        runs = runs.join(points, on=swept, how="semi")
     seen = run.samples_of("series", runs["run_id"].to_list())
-    return seen.select(*run.axis_columns, "time_s", "snd_cwnd_pkts").collect()
+    own = [shown.parts.axis.column] if shown.parts.axis is not None else []
+    series = seen.select(*run.axis_columns, *own, "time_s", "snd_cwnd_pkts").collect()
+    return shown.parts.labelled(series)
 
 
 def _seed(run: Run, seed: int | None) -> int:
@@ -246,20 +305,22 @@ def _threshold(flows: pl.DataFrame) -> Line:
     )
 
 
-def _lines(flows: pl.DataFrame, value: pl.Expr) -> list[Line]:
+def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
     lines = []
-    for curve in curves(flows, value):
+    for curve in curves(flows, value, parts):
         frame = curve.frame
         line = Line(
             frame["time_s"].to_list(),
             frame["value"].to_list(),
-            colour=look.colour(curve.index),
+            colour=look.colour(curve.look.colour),
             width=0.9,
             label=curve.label,
         )
         if "low" in frame.columns:
             line.band = (frame["low"].to_list(), frame["high"].to_list())
-            line.dashes = look.dashes(curve.index)
+        # Bands that overlap need dashes, too.
+        if "low" in frame.columns or parts.dashed:
+            line.dashes = look.dashes(curve.look.dash)
         lines.append(line)
     return lines
 
@@ -272,20 +333,31 @@ def thresholds_in_sight(flows: pl.DataFrame) -> pl.DataFrame:
     return flows.select("time_s", in_sight.alias("value"))
 
 
-def curves(flows: pl.DataFrame, value: pl.Expr) -> Iterator[Curve]:
-    """A curve for each flow, or for each group where there are many flows."""
+def queue_look(run: Run) -> Look:
+    """How a line of the queue looks; of all groups, it has the colour of none."""
+    return TOGETHER_LOOK if len(run.groups) > 1 else Look.of(0)
+
+
+def parts_over_time(
+    run: Run, flows: pl.DataFrame, by: By | None = None, group: str | None = None
+) -> Parts:
+    """Whose lines are drawn over time: those of flows if they are few, else of groups."""
+    few = flows["flow_id"].n_unique() <= _MAX_FLOWS
+    return Parts.of(run, group=group, by=by or ("flow" if few else "group"), only=flows)
+
+
+def curves(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> Iterator[Curve]:
+    """A curve for each flow, or for each group the median and the band of the middle 80 %."""
     frame = flows.select("time_s", "flow_id", "group", value.alias("value"))
-    groups = frame.sort("flow_id")["group"].unique(maintain_order=True).to_list()
-    if frame["flow_id"].n_unique() <= _MAX_FLOWS:
-        ids = frame.select("group", "flow_id").unique().sort("flow_id")
-        for index, (group, flow) in enumerate(ids.iter_rows()):
-            label = f"{group}, flow {flow}" if ids.height > len(groups) else group
-            yield Curve(index, label, frame.filter(pl.col("flow_id") == flow))
-        return
-    for index, group in enumerate(groups):
+    for label, (group, flow) in parts.flows.items():
+        of_flow = (pl.col("group") == group) & (pl.col("flow_id") == flow)
+        yield Curve(parts.looks[label], label, frame.filter(of_flow))
+    for group in parts.axis.labels if parts.by == "group" and parts.axis is not None else ():
+        mine = frame.filter(pl.col("group") == group)
+        if mine.is_empty():  # datagrams have no windows
+            continue
         spread = (
-            frame.filter(pl.col("group") == group)
-            .group_by("time_s")
+            mine.group_by("time_s")
             .agg(
                 pl.col("value").quantile(0.1).alias("low"),
                 pl.col("value").median(),
@@ -293,4 +365,4 @@ def curves(flows: pl.DataFrame, value: pl.Expr) -> Iterator[Curve]:
             )
             .sort("time_s")
         )
-        yield Curve(index, group, spread)
+        yield Curve(parts.looks[group], group, spread)

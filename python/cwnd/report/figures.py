@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
 from cwnd.metrics import METRICS
 from cwnd.plots import look
-from cwnd.plots.layout import at, human, title
+from cwnd.plots.layout import at, human, points_of, title
+from cwnd.plots.look import Look
+from cwnd.plots.parts import views
 from cwnd.plots.qdelay import SHORTEST_MS, distribution, packets_of, panels_of
 from cwnd.plots.sweep import (
     DEFAULT_METRICS,
@@ -18,6 +21,7 @@ from cwnd.plots.sweep import (
     NUDGE,
     SPREAD,
     is_logarithmic,
+    line_names,
     prepare,
     shows_zero,
     x_label,
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
     from cwnd.metrics import Metric
     from cwnd.plots.layout import Layout
+    from cwnd.plots.parts import Parts
+    from cwnd.plots.sweep import Content, Row
     from cwnd.results import Run
 
 #: The dashes of `cwnd.plots.look.DASHES`, in pixels, in its order.
@@ -74,6 +80,8 @@ class Choice:
     label: str
     panels: list[Panel]
     columns: int
+    #: Whose numbers: of groups, all flows, or flows; empty if there is nothing to choose.
+    view: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,11 +113,25 @@ class Figure:
     linked: bool = False
 
     @property
-    def legend(self) -> dict[str, Swatch]:
-        """What the lines are called and how they look; empty if there is nothing to tell apart."""
+    def views(self) -> list[str]:
+        """Whose numbers can be chosen."""
+        return list(dict.fromkeys(choice.view for choice in self.choices))
+
+    @property
+    def labels(self) -> list[str]:
+        """What else can be chosen, whosever it is."""
+        return list(dict.fromkeys(choice.label for choice in self.choices))
+
+    @property
+    def legends(self) -> dict[str, dict[str, Swatch]]:
+        """For each view what the lines are called and how they look; empty with a single line."""
+        return {view: self._legend(view) for view in self.views}
+
+    def _legend(self, view: str) -> dict[str, Swatch]:
         found = {
             trace["meta"]: Swatch(trace["line"]["color"][1:], trace["line"]["dash"])
             for choice in self.choices
+            if choice.view == view
             for panel in choice.panels
             for trace in panel.traces
             if trace["meta"] and trace.get("hoverinfo") != "skip"
@@ -117,7 +139,11 @@ class Figure:
         return found if len(found) > 1 else {}
 
 
-def line(name: str, index: int, x: Sequence[Any], y: Sequence[Any], **more: Any) -> dict[str, Any]:
+#: What the views of a result with several groups are called.
+VIEWS = {"group": "By group", "all": "All flows together", "flow": "Flow by flow"}
+
+
+def line(name: str, own: Look, x: Sequence[Any], y: Sequence[Any], **more: Any) -> dict[str, Any]:
     """A line; its colour is named, the page knows it for light, dark and paper."""
     return {
         "type": "scatter",
@@ -126,19 +152,19 @@ def line(name: str, index: int, x: Sequence[Any], y: Sequence[Any], **more: Any)
         "meta": name,
         "x": list(x),
         "y": list(y),
-        "line": {"color": colour(index), "dash": dash(index), "width": 1.6},
+        "line": {"color": colour(own), "dash": dash(own), "width": 1.6},
         **more,
     }
 
 
-def colour(index: int) -> str:
-    """The name of the colour of the line with this index."""
-    return f"@{index % len(look.COLOURS)}"
+def colour(own: Look) -> str:
+    """The name of the colour of a line."""
+    return f"@{own.colour % len(look.COLOURS)}"
 
 
-def dash(index: int) -> str:
-    """The dashes of the line with this index."""
-    return DASHES[index % len(DASHES)]
+def dash(own: Look) -> str:
+    """The dashes of a line."""
+    return DASHES[own.dash % len(DASHES)]
 
 
 def axis(label: str, **more: Any) -> dict[str, Any]:
@@ -148,36 +174,44 @@ def axis(label: str, **more: Any) -> dict[str, Any]:
 
 def sweep_figure(run: Run) -> Figure | None:
     """Metrics against a parameter of the sweep with their 95 % intervals."""
-    rows = run.per_run()
-    valued = [name for name in METRICS if rows[name].null_count() < rows.height]
-    try:
-        content = prepare(run, metrics=valued)
-    except InputError:
+    choices: list[Choice] = []
+    about = ""
+    shown = views(run)
+    for by in shown:
+        together, rows = run.per_run(), run.per_run(by=by)
+        sources = {name: together if m.of == "link" else rows for name, m in METRICS.items()}
+        valued = [n for n, has in sources.items() if has[n].null_count() < has.height]
+        try:
+            content = prepare(run, metrics=valued, by=by)
+        except InputError:
+            continue
+        view = VIEWS[by] if len(shown) > 1 else ""
+        choices += _choices(run, content, view)
+        about = about or _about_seeds(content.together)
+    if not choices:
         return None
-    layout, panels = content.layout, content.layout.panel_points()
+    return Figure(
+        kind="sweep", title="Over the sweep", caption=about, choices=choices, chooses="Metric"
+    )
+
+
+def _choices(run: Run, content: Content, view: str) -> list[Choice]:
+    panels = points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
     if len(panels) > _MAX_PANELS:
-        return None
+        return []
     by_name = {metric.column: metric for metric in content.metrics}
     usual = [by_name[name] for name in DEFAULT_METRICS if name in by_name]
     columns = min(len(panels), _MAX_COLUMNS)
 
     def choice(label: str, metrics: Sequence[Metric]) -> Choice:
-        drawn = [p for m in metrics for p in _metric_panels(run, layout, content.summary, m)]
+        drawn = [p for m in metrics for p in _metric_panels(run, content, m, panels)]
         # A single panel in a row would be too wide for its height.
-        return Choice(label, drawn, columns if columns > 1 else min(len(drawn), 3))
+        return Choice(label, drawn, columns if columns > 1 else min(len(drawn), 3), view)
 
     choices = [choice("Goodput and queueing delay", usual)] if usual else []
     if content.summary.height <= _MAX_POINTS:
         choices += [choice(m.axis_label, [m]) for m in content.metrics]
-    if not choices:
-        return None
-    return Figure(
-        kind="sweep",
-        title="Over the sweep",
-        caption=_about_seeds(content.summary),
-        choices=choices,
-        chooses="Metric",
-    )
+    return choices
 
 
 def _about_seeds(summary: pl.DataFrame) -> str:
@@ -187,12 +221,16 @@ def _about_seeds(summary: pl.DataFrame) -> str:
     return f"Mean of {seeds} seeds; bars are 95 % confidence intervals."
 
 
-def _metric_panels(run: Run, layout: Layout, summary: pl.DataFrame, metric: Metric) -> list[Panel]:
-    assert layout.x is not None
-    shown = Shown.of(metric, summary[metric.column].to_list())
+def _metric_panels(
+    run: Run, content: Content, metric: Metric, points: Sequence[dict[str, str]]
+) -> list[Panel]:
+    rows = content.rows(metric)
+    means = [mean for row in rows for mean in row.summary[metric.column]]
+    shown = Shown.of(metric, means)
     bounds = [
         (mean + sign * (width or 0.0)) * shown.scale
-        for mean, width in summary.select(metric.column, f"{metric.column}_ci95").iter_rows()
+        for row in rows
+        for mean, width in row.summary.select(metric.column, f"{metric.column}_ci95").iter_rows()
         if mean is not None
         for sign in (-1, 1)
     ]
@@ -204,36 +242,34 @@ def _metric_panels(run: Run, layout: Layout, summary: pl.DataFrame, metric: Metr
     # A little below zero, so that a point at zero is seen whole.
     yaxis = axis(label, range=[low - room, high + room])
     panels = []
-    for point in layout.panel_points():
-        here = at(summary, point)
-        traces = _metric_lines(layout, here, shown)
-        name = title(point, run.axes)
+    for row, point in product(rows, points):
+        traces = _metric_lines(row, at(row.summary, point), shown, content.parts)
+        name = ", ".join(filter(None, (row.group, title(point, run.axes))))
         where = f", {name}" if name else ""
-        alt = (
-            f"{label} against {x_label(layout, summary)}{where}; the values are in the table"
-            f" of results."
-        )
-        panels.append(Panel(name, alt, traces, _metric_xaxis(layout, summary), yaxis))
+        along = x_label(row.layout, row.summary)
+        alt = f"{label} against {along}{where}; the values are in the table of results."
+        panels.append(Panel(name, alt, traces, _metric_xaxis(row.layout, row.summary), yaxis))
     return panels
 
 
-def _metric_lines(layout: Layout, here: pl.DataFrame, shown: Shown) -> list[dict[str, Any]]:
+def _metric_lines(row: Row, here: pl.DataFrame, shown: Shown, parts: Parts) -> list[dict[str, Any]]:
+    layout = row.layout
     assert layout.x is not None
-    column, labels = shown.metric.column, layout.line_labels()
+    column, names = shown.metric.column, line_names(row, parts)
     traces = []
-    for index, label in enumerate(labels):
+    for index, (label, called, own) in enumerate(names):
         mine = here
         if layout.lines is not None:
             mine = at(here, {layout.lines.column: label or ""})
         mine = mine.drop_nulls(column)
         means = mine[column].to_list()
         widths = mine[f"{column}_ci95"].to_list()
-        name = layout.line_name(label) or ""
+        name = called or ""
         if layout.x.value_column is None:
-            shift = SPREAD * ((index + 0.5) / len(labels) - 0.5)
+            shift = SPREAD * ((index + 0.5) / len(names) - 0.5)
             xs = [layout.x.labels.index(each) + shift for each in mine[layout.x.column]]
         else:
-            xs = _shifted(layout, here, mine, index, len(labels))
+            xs = _shifted(layout, here, mine, index, len(names))
         head = f"<b>{escape(name)}</b><br>" if name else ""
         texts = [
             f"{head}{escape(f'{layout.x.name} {x}')}<br>{_value(shown, mean, width, n)}"
@@ -244,16 +280,16 @@ def _metric_lines(layout: Layout, here: pl.DataFrame, shown: Shown) -> list[dict
         traces.append(
             line(
                 name,
-                index,
+                own,
                 xs,
                 [mean * shown.scale for mean in means],
                 mode="markers" if layout.x.value_column is None else "lines+markers",
-                marker={"color": colour(index), "symbol": _MARKERS[index % len(_MARKERS)]},
+                marker={"color": colour(own), "symbol": _MARKERS[own.marker % len(_MARKERS)]},
                 error_y={
                     "type": "data",
                     "array": [(width or 0.0) * shown.scale for width in widths],
                     "visible": any(width is not None for width in widths),
-                    "color": colour(index),
+                    "color": colour(own),
                     "thickness": 1.4,
                     "width": 4,
                 },
@@ -324,7 +360,7 @@ def qdelay_figure(run: Run) -> Figure | None:
             if mine.is_empty():
                 continue
             delay, part = steps(*distribution(mine), _STEPS)
-            traces.append(_distribution(layout.line_name(label) or "", index, delay, part))
+            traces.append(_distribution(layout.line_name(label) or "", Look.of(index), delay, part))
         name = title(point, run.axes)
         where = f" at {name}" if name else ""
         alt = f"Distribution of the queueing delay of {link}{where}; the table of links has its"
@@ -342,9 +378,9 @@ def qdelay_figure(run: Run) -> Figure | None:
     )
 
 
-def _distribution(name: str, index: int, delay: list[float], part: list[float]) -> dict[str, Any]:
+def _distribution(name: str, own: Look, delay: list[float], part: list[float]) -> dict[str, Any]:
     head = "<b>%{fullData.name}</b><br>" if name else ""
     template = f"{head}%{{y:.1%}} waited at most %{{x:.3~g}} ms<extra></extra>"
-    trace = line(name, index, delay, part, hovertemplate=template)
+    trace = line(name, own, delay, part, hovertemplate=template)
     trace["line"]["shape"] = "hv"
     return trace

@@ -201,7 +201,12 @@ def _choice(choice: Choice) -> dict[str, Any]:
         }
         for panel in choice.panels
     ]
-    return {"columns": choice.columns, "panels": panels}
+    return {
+        "label": choice.label,
+        "view": choice.view,
+        "columns": choice.columns,
+        "panels": panels,
+    }
 
 
 def _finite(data: Any) -> Any:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.metrics import main_link
+from cwnd.metrics import ALL, main_link
 from cwnd.plots.layout import at, points_of, title
+from cwnd.plots.look import Look
+from cwnd.plots.parts import MAX_FLOWS, views
 from cwnd.plots.timeseries import (
     Curve,
     curves,
     mean_windows,
+    parts_over_time,
+    queue_look,
     sampled_runs,
     thresholds_in_sight,
     window_label,
@@ -20,11 +24,13 @@ from cwnd.plots.timeseries import (
     window_top,
     windows_at,
 )
-from cwnd.report.figures import Choice, Figure, Panel, axis, colour, dash, line
+from cwnd.report.figures import DASHES, VIEWS, Choice, Figure, Panel, axis, colour, dash, line
 from cwnd.report.thin import envelope, points_per_line
 
 if TYPE_CHECKING:
-    from cwnd.plots.timeseries import OneRun
+    from cwnd.metrics import By
+    from cwnd.plots.parts import Parts
+    from cwnd.plots.timeseries import OneRun, Windows
     from cwnd.results import Run
 
 #: Points of one figure, over all of its lines: what keeps a page below a few megabytes.
@@ -32,30 +38,37 @@ _BUDGET = 90_000
 #: Runs to choose from.
 _MAX_RUNS = 60
 #: Which colour the slow-start threshold has, as in `cwnd plot`.
-_THRESHOLD = 3
+_THRESHOLD = Look.of(3)
 
 
 def runs_figure(run: Run) -> Figure | None:
     """Window, round-trip time and queue of one run, to be chosen."""
     points = points_of(run.axes)
     link = main_link(run)
-    runs = sampled_runs(run, points[:_MAX_RUNS])
-    shown = [
-        (title(point, run.axes), one, _rows(one, link))
-        for point, one in zip(points, runs, strict=False)
+    runs = [
+        (title(point, run.axes), one)
+        for point, one in zip(points, sampled_runs(run, points[:_MAX_RUNS]), strict=False)
         if not one.flows.is_empty()
+    ]
+    shown = [
+        (view, label, one, _rows(run, one, parts, link))
+        for label, one in runs
+        for view, parts in _views_over_time(run, one, runs)
     ]
     if not shown:
         return None
     lengths = [curve.frame.height for *_, rows in shown for row in rows for curve in row.curves]
     most = points_per_line(_BUDGET, len(lengths))
     choices = [
-        Choice(label, [_panel(row, one.name, most) for row in rows], 1)
-        for label, one, rows in shown
+        Choice(label, [_panel(row, one.name, most) for row in rows], 1, view)
+        for view, label, one, rows in shown
     ]
+    banded = any("low" in c.frame.columns for *_, rows in shown for row in rows for c in row.curves)
     about = [
         f"Seed {run.manifest.seeds[0]}." if len(run.manifest.seeds) > 1 else "",
-        "Median and middle 80 % of the flows." if any(one.many for _, one, _ in shown) else "",
+        f"{'By group: m' if choices[0].view else 'M'}edian and middle 80 % of the flows."
+        if banded
+        else "",
         f"The first {_MAX_RUNS} of {len(points)} points." if len(points) > _MAX_RUNS else "",
         _thinned(max(lengths), most),
     ]
@@ -64,38 +77,90 @@ def runs_figure(run: Run) -> Figure | None:
         title="Over time",
         caption=" ".join(filter(None, about)),
         choices=choices,
-        chooses="Run" if len(choices) > 1 else "",
+        chooses="Run" if len(runs) > 1 else "",
         linked=True,
     )
+
+
+def _views_over_time(
+    run: Run, one: OneRun, runs: list[tuple[str, OneRun]]
+) -> list[tuple[str, Parts]]:
+    """Whose lines can be chosen over time: the same for all runs."""
+    usual = parts_over_time(run, one.flows)
+    if len(run.groups) < 2:  # noqa: PLR2004 - nothing to choose from
+        return [("", usual)]
+    most = max(each.flows["flow_id"].n_unique() for _, each in runs)
+    kinds: list[By] = ["group"] if most > MAX_FLOWS else ["flow", "group"]
+    kinds.sort(key=lambda by: by != parts_over_time(run, runs[0][1].flows).by)
+    return [(VIEWS[by], parts_over_time(run, one.flows, by)) for by in kinds]
 
 
 def windows_figure(run: Run) -> Figure | None:
     """The windows at all points of a sweep."""
     if all(len(axis.labels) < 2 for axis in run.axes):  # noqa: PLR2004 - no sweep
         return None
-    layout, points, columns = window_panels(run)
-    series = windows_at(run, points)
+    drawn = [each for by in views(run) if (each := _windows(run, by)) is not None]
+    if not drawn:
+        return None
+    lengths = [curve.frame.height for *_, means in drawn for each in means for curve in each]
+    most = points_per_line(_BUDGET, len(lengths))
+    first = drawn[0][1]
+    about = [
+        f"Seed {run.manifest.seeds[0]}." if len(run.manifest.seeds) > 1 else "",
+        f"The first {len(first.points)} of {first.every} panels."
+        if first.every > len(first.points)
+        else "",
+        "A slow start's overshoot may leave the panel.",
+        _thinned(max(lengths), most),
+    ]
+    return Figure(
+        kind="windows",
+        title="Windows over time",
+        caption=" ".join(filter(None, about)),
+        choices=[
+            Choice(
+                "",
+                _window_panels(shown, means, most),
+                shown.columns,
+                VIEWS[by] if len(drawn) > 1 else "",
+            )
+            for by, shown, means in drawn
+        ],
+        linked=True,
+    )
+
+
+def _windows(run: Run, by: By) -> tuple[By, Windows, list[list[Curve]]] | None:
+    shown = window_panels(run, group=ALL) if by == "all" else window_panels(run, by)
+    series = windows_at(run, shown)
     if series.is_empty():
         return None
-    drawn = [(point, list(mean_windows(at(series, point), layout))) for point in points]
-    lengths = [curve.frame.height for _, means in drawn for curve in means]
-    most = points_per_line(_BUDGET, len(lengths))
+    return by, shown, [list(mean_windows(at(series, p), shown.layout)) for p in shown.points]
+
+
+def _window_panels(shown: Windows, means: list[list[Curve]], most: int) -> list[Panel]:
+    columns = shown.columns
     tops = [
         window_top(
             [
                 value
-                for _, means in drawn[column::columns]
-                for curve in means
+                for each in means[column::columns]
+                for curve in each
                 for value in curve.frame["value"]
             ]
         )
         for column in range(columns)
     ]
-    label = window_label(run)
+    label = window_label(shown.parts)
     panels = []
-    for place, (point, means) in enumerate(drawn):
-        traces = [trace for curve in means for trace in _curve(curve, most)]
-        name = title(point, run.axes)
+    for place, (point, curves_here) in enumerate(zip(shown.points, means, strict=True)):
+        dashed = shown.parts.dashed
+        traces = [
+            trace
+            for curve in curves_here
+            for trace in _curve(curve, most, dash(curve.look) if dashed else DASHES[0])
+        ]
+        name = title(point, shown.axes)
         alt = f"{label} over time{f' at {name}' if name else ''}."
         panels.append(
             Panel(
@@ -107,20 +172,7 @@ def windows_figure(run: Run) -> Figure | None:
                 hover="x unified",
             )
         )
-    every = len(points_of((*layout.panels, *([layout.x] if layout.x is not None else []))))
-    about = [
-        f"Seed {run.manifest.seeds[0]}." if len(run.manifest.seeds) > 1 else "",
-        f"The first {len(points)} of {every} panels." if every > len(points) else "",
-        "A slow start's overshoot may leave the panel.",
-        _thinned(max(lengths), most),
-    ]
-    return Figure(
-        kind="windows",
-        title="Windows over time",
-        caption=" ".join(filter(None, about)),
-        choices=[Choice("", panels, columns)],
-        linked=True,
-    )
+    return panels
 
 
 def _thinned(longest: int, most: int) -> str:
@@ -141,40 +193,41 @@ class _Row:
     height: int
     #: More about its y axis.
     yaxis: dict[str, Any]
-    #: Which of its curves are dashed.
-    dashed: tuple[int, ...] = ()
+    #: The dashes of its curves.
+    dashes: list[str]
 
 
-def _rows(one: OneRun, link: str | None) -> list[_Row]:
-    windows = list(curves(one.flows, pl.col("snd_cwnd_pkts")))
-    rtts = list(curves(one.flows, pl.col("srtt_us") / 1e3))
+def _rows(run: Run, one: OneRun, parts: Parts, link: str | None) -> list[_Row]:
+    windows = list(curves(one.flows, pl.col("snd_cwnd_pkts"), parts))
+    rtts = list(curves(one.flows, pl.col("srtt_us") / 1e3, parts))
+    dashes = [dash(each.look) if parts.dashed else DASHES[0] for each in windows]
     from_zero = {"rangemode": "tozero"}
-    dashed: tuple[int, ...] = ()
+    of_windows = dashes
     if one.flows["flow_id"].n_unique() == 1:
         threshold = thresholds_in_sight(one.flows)
         windows = [
-            *(Curve(each.index, "cwnd", each.frame) for each in windows),
+            *(Curve(each.look, "cwnd", each.frame) for each in windows),
             Curve(_THRESHOLD, "ssthresh", threshold),
         ]
-        dashed = (1,)
-        rtts = [Curve(each.index, "", each.frame) for each in rtts]
+        of_windows = [DASHES[0], DASHES[1]]
+        rtts = [Curve(each.look, "", each.frame) for each in rtts]
     rows = [
-        _Row("Window (packets)", windows, 280, from_zero, dashed),
-        _Row("Smoothed RTT (ms)", rtts, 210, {}),
+        _Row("Window (packets)", windows, 280, from_zero, of_windows),
+        _Row("Smoothed RTT (ms)", rtts, 210, {}, dashes),
     ]
     queue = one.links.filter(pl.col("link") == link) if link is not None else one.links.clear()
     if queue.height:
         delay = queue.select("time_s", (pl.col("sojourn_us") / 1e3).alias("value"))
         label = f"Queueing delay, of {link} (ms)"
-        rows.append(_Row(label, [Curve(0, "", delay)], 210, from_zero))
+        rows.append(_Row(label, [Curve(queue_look(run), "", delay)], 210, from_zero, [DASHES[0]]))
     return rows
 
 
 def _panel(row: _Row, run_name: str, most: int) -> Panel:
     traces = [
         trace
-        for place, curve in enumerate(row.curves)
-        for trace in _curve(curve, most, dash(1) if place in row.dashed else dash(0))
+        for curve, dashes in zip(row.curves, row.dashes, strict=True)
+        for trace in _curve(curve, most, dashes)
     ]
     time = axis("Time (s)", rangemode="tozero")
     alt = f"{row.label} over time, {run_name}."
@@ -182,7 +235,7 @@ def _panel(row: _Row, run_name: str, most: int) -> Panel:
     return Panel("", alt, traces, time, own, row.height, hover="x unified")
 
 
-def _curve(curve: Curve, most: int, dashes: str = dash(0)) -> list[dict[str, Any]]:
+def _curve(curve: Curve, most: int, dashes: str = DASHES[0]) -> list[dict[str, Any]]:
     banded = "low" in curve.frame.columns
     columns = ["value", "low", "high"] if banded else ["value"]
     frame = envelope(curve.frame, "time_s", columns, most)
@@ -190,13 +243,13 @@ def _curve(curve: Curve, most: int, dashes: str = dash(0)) -> list[dict[str, Any
     template = (
         "%{y:.4~g}<extra>%{fullData.name}</extra>" if curve.label else "%{y:.4~g}<extra></extra>"
     )
-    main = line(curve.label, curve.index, time, frame["value"].to_list(), hovertemplate=template)
+    main = line(curve.label, curve.look, time, frame["value"].to_list(), hovertemplate=template)
     main["line"]["width"] = 1.3
     if not banded:
         main["line"]["dash"] = dashes
         return [main]
-    edge = {"line": {"width": 0, "color": colour(curve.index)}, "hoverinfo": "skip"}
-    low = line(curve.label, curve.index, time, frame["low"].to_list(), **edge)
-    high = line(curve.label, curve.index, time, frame["high"].to_list(), **edge)
-    high |= {"fill": "tonexty", "fillcolor": f"{colour(curve.index)}/25"}
+    edge = {"line": {"width": 0, "color": colour(curve.look)}, "hoverinfo": "skip"}
+    low = line(curve.label, curve.look, time, frame["low"].to_list(), **edge)
+    high = line(curve.label, curve.look, time, frame["high"].to_list(), **edge)
+    high |= {"fill": "tonexty", "fillcolor": f"{colour(curve.look)}/25"}
     return [low, high, main]

@@ -59,11 +59,15 @@
       this.element = element;
       this.spec = spec;
       this.choice = 0;
-      this.hidden = new Set();
+      // Of each view the lines that are hidden.
+      this.hidden = {};
       this.plots = [];
       this.seen = false;
       this.moving = false;
-      element.querySelector("select")?.addEventListener("change", (event) => this.choose(Number(event.target.value)));
+      this.views = element.querySelector("select.views");
+      this.labels = element.querySelector("select.labels");
+      for (const select of [this.views, this.labels]) select?.addEventListener("change", () => this.choose());
+      this.offer();
       for (const button of element.querySelectorAll(".legend button")) {
         button.addEventListener("click", () => this.toggle(button));
       }
@@ -108,7 +112,7 @@
       const left = panels.some((panel) => panel.yaxis.title.text.includes("<br>")) ? 76 : 58;
       panels.forEach((panel, index) => {
         const plot = this.plots[index];
-        const traces = coloured(panel.traces, "", colours).map((trace) => ({ ...trace, visible: !this.hidden.has(trace.meta) }));
+        const traces = coloured(panel.traces, "", colours).map((trace) => ({ ...trace, visible: !this.hides(trace.meta) }));
         const drawn = layout(panel, colours, widths[index], left);
         // A figure that is drawn again, for other colours or without a line, stays zoomed.
         for (const name of plot.dataset.ready ? ["xaxis", "yaxis"] : []) {
@@ -123,17 +127,38 @@
       });
     }
 
-    choose(choice) {
-      this.choice = choice;
+    /** The view and what is chosen of it; where the view lacks that, its first. */
+    choose() {
+      const { choices } = this.spec;
+      const view = this.views ? this.views.value : choices[0].view;
+      const there = choices.filter((each) => each.view === view);
+      const label = this.labels?.value;
+      this.choice = choices.indexOf(there.find((each) => each.label === label) ?? there[0]);
+      for (const legend of this.element.querySelectorAll(".legend")) legend.hidden = legend.dataset.view !== view;
+      this.offer();
       this.place();
       this.draw();
+    }
+
+    /** What the view lacks cannot be chosen. */
+    offer() {
+      const { label, view } = this.spec.choices[this.choice];
+      if (!this.labels) return;
+      const there = new Set(this.spec.choices.filter((each) => each.view === view).map((each) => each.label));
+      for (const option of this.labels.options) option.disabled = option.hidden = !there.has(option.value);
+      this.labels.value = label;
+    }
+
+    hides(name) {
+      return this.hidden[this.spec.choices[this.choice].view]?.has(name) ?? false;
     }
 
     toggle(button) {
       const name = button.dataset.line;
       const shown = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!shown));
-      if (shown) this.hidden.add(name); else this.hidden.delete(name);
+      const hidden = this.hidden[this.spec.choices[this.choice].view] ??= new Set();
+      if (shown) hidden.add(name); else hidden.delete(name);
       if (this.seen) this.draw();
     }
 
