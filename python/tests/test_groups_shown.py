@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import chromium
 import polars as pl
 import pytest
-from conftest import HALF
+from conftest import HALF, ROOT
 
 import cwnd
 from cwnd import plots, report
@@ -305,3 +308,27 @@ def test_a_reader_chooses_in_a_browser(half: cwnd.Run, tmp_path: Path):
         assert page.evaluate(lines) == ["cubic, flow 0,cubic, flow 1,abe, flow 2"]
         page.screenshot(tmp_path / "flows.png")
         assert page.complaints() == []
+
+
+def test_the_tutorials_study_of_two_groups_runs_as_it_is_written(cli: Cli):
+    section = (ROOT / "docs/tutorial.md").read_text().partition("## Half CUBIC, half ABE")[2]
+    section = section.partition("\n## ")[0]
+    toml, shell, python = (
+        section.partition(f"```{kind}\n")[2].partition("```")[0]
+        for kind in ("toml", "sh", "python")
+    )
+    cli.write("mixed.toml", toml.replace('"60 s"', '"4 s"').replace('"10 s"', '"1 s"'))
+    for line in shell.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        assert program == "cwnd"
+        answer = cli(*words)
+        assert answer.code == 0, answer.err
+    script = f"import cwnd\n{python}print(run.summary(by='group').height)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=cli.directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("6", "")
