@@ -154,9 +154,11 @@ def check_target(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise InputError(f"{directory}: a file is in the way; give another directory with -o")
-    if not any(directory.iterdir()) or checksums.is_listed(directory):
+    if not any(directory.iterdir()):
         return
-    if _written(directory).get("format") != FORMAT:
+    # What lists its files is ours even if its manifest is damaged; a sweep lists some, too.
+    ours = checksums.is_listed(directory) and not (directory / DATASET).exists()
+    if not ours and _written(directory).get("format") != FORMAT:
         raise InputError(
             f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
             " give another directory with -o"

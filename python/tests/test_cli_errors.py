@@ -247,7 +247,7 @@ def test_help_is_quick_and_shows_the_exit_codes(cli: Cli):
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "check", "plot", "compare", "doctor", "schema", "reference"]
+    "command", ["run", "check", "verify", "plot", "compare", "doctor", "schema", "reference"]
 )
 def test_every_command_has_help(cli: Cli, command: str):
     answer = cli(command, "--help")
