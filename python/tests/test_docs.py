@@ -1,0 +1,210 @@
+"""Every block of every page does what it says, and what pages say in passing is there.
+
+`docblocks` finds the blocks, and says how a page tells a test what it needs.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import docblocks
+import pytest
+import tomli_w
+from conftest import CWND, ROOT
+
+import cwnd
+from cwnd import runner
+
+BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page)]
+RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
+
+#: All that is not run, and why; a line more is a decision.
+CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
+NOT_RUN = {
+    ("docs/kernel.md", "apt install"): "it changes the machine",
+    ("docs/sweeps.md", "pip install"): "what it installs is there, or the block is not run",
+    ("docs/sweeps.md", "cwnd sweep my.toml --on ray:10"): CLUSTER,
+    ("docs/sweeps.md", "cwnd sweep my.toml --on ray://"): CLUSTER,
+}
+#: Pages whose commands and settings are read where they stand in a sentence or a table, too.
+READ = [
+    page
+    for page in docblocks.pages()
+    if page in ("README.md", "CONTRIBUTING.md") or page.startswith(("docs/", "papers/"))
+]
+
+
+#: Where settings are those of other simulators.
+OTHERS = ("docs/peers.md", "docs/peers/")
+#: What looks like a setting and is none.
+FORMULAS = ("sojourn = now − time of arrival",)
+
+
+@pytest.fixture(scope="session")
+def readers() -> dict[str, docblocks.Reader]:
+    return {}
+
+
+@pytest.mark.parametrize("block", RUN, ids=[block.place for block in RUN])
+def test_a_block_does_what_it_says(
+    block: docblocks.Block,
+    readers: dict[str, docblocks.Reader],
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    if block.lacks is not None:
+        pytest.skip(f"needs {block.lacks}")
+    if block.page not in readers:
+        readers[block.page] = docblocks.Reader(tmp_path_factory.mktemp("page"), block.page)
+    readers[block.page].through(block)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("\n```sh\ntrue\ncwnd check no.toml\ntrue\n```\n", "page.md:4: failed: cwnd check no.toml"),
+        ("\n```python\nfound = []\nfound[1]\n```\n", "page.md:3"),
+        ("\n```toml\n[flow.main]\nrtt = '1 s'\nrt = '1 s'\n```\n", "unknown key `rt`"),
+        ("<!-- test: swap x => y -->\n```sh\ntrue\n```\n", "page.md:3: 'x'"),
+        ('<!-- test: not run "x": of old -->\n```sh\ntrue\n```\n', "page.md:3: 'x'"),
+    ],
+)
+def test_a_block_that_fails_is_named_with_its_line(text: str, place: str, tmp_path: Path):
+    (block,) = docblocks.blocks_of(text, "page.md")
+    with pytest.raises(docblocks.BlockError, match=re.escape(place)):
+        docblocks.Reader(tmp_path, "page.md").do(block)
+
+
+def test_a_part_of_a_scenario_replaces_the_keys_that_it_names():
+    before = {"dumbbell": {"rate": "1 Mbit/s", "queue": "pie"}, "flow": {"main": {"rtt": "1 ms"}}}
+    part = "[dumbbell]\nqueue = 'codel'\n\n[sweep.axis.rtt]\nvalues = [1]\n"
+    assert docblocks.added(before, part) == {
+        "dumbbell": {"rate": "1 Mbit/s", "queue": "codel"},
+        "flow": {"main": {"rtt": "1 ms"}},
+        "sweep": {"axis": {"rtt": {"values": [1]}}},
+    }
+
+
+def test_what_is_not_run_is_known_with_its_reason():
+    found = {
+        (block.page, start): reason for block in BLOCKS for start, reason in block.not_run.items()
+    }
+    assert found == NOT_RUN
+
+
+def test_orders_to_the_test_are_ones_that_it_knows():
+    known = ("file", "onto", "given", "swap", "needs", "not run", "serves")
+    for block in BLOCKS:
+        for order in block.orders:
+            assert order.startswith(tuple(f"{each} " for each in known)), (block.place, order)
+        wrong = [each for each in block.told("not run") if not each.startswith('"')]
+        assert not wrong, (block.place, wrong)
+    # Each comment stands right before its block, or it would say nothing.
+    comments = sum(
+        (ROOT / page).read_text("utf-8").count("<!-- test:") for page in docblocks.pages()
+    )
+    assert comments == sum(bool(block.orders) for block in BLOCKS)
+
+
+def test_what_is_to_be_run_says_its_language():
+    """What has none is a drawing, or what a program said."""
+    for block in BLOCKS:
+        if block.language not in docblocks.RUN:
+            assert block.language in ("", "text", "json", "rust"), block.place
+            commands = re.findall(r"^(?:\$ |sudo |cwnd |make |import )", block.text, re.MULTILINE)
+            assert not commands, block.place
+
+
+@pytest.mark.parametrize("page", READ)
+def test_commands_in_passing_are_there_with_their_options(page: str):
+    for command in _spans(page):
+        words = re.sub(r"^(?:sudo )?(?:\.venv/bin/)?", "", command).split()
+        if words[:1] == ["make"] and words[1:2] and re.fullmatch(r"[a-z-]+", words[1]):
+            assert re.search(rf"^{words[1]}:", _makefile(), re.MULTILINE), (page, command)
+        if words[:1] == ["cwnd"] and words[1:2] and re.fullmatch(r"[a-z]+", words[1]):
+            about = _help(*_command(words[1:]))
+            # What stands behind `--` is another program's.
+            ours = " ".join(words[2:]).split(" -- ")[0]
+            for option in set(re.findall(r"(?<!\S)--[a-z][\w-]*", ours)) - {"--help"}:
+                assert re.search(rf"{option}\b", about), (page, command, option)
+
+
+@pytest.mark.parametrize("page", [page for page in READ if not page.startswith(OTHERS)])
+def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path: Path):
+    for trace in ("up.trace", "down.trace"):
+        (tmp_path / trace).write_text("1\n2\n", encoding="utf-8")
+    for span in _spans(page):
+        if re.match(r"[a-z_]+ = ", span) and "…" not in span and span not in FORMULAS:
+            assert _taken(tomllib.loads(span), tmp_path / "setting.toml"), (page, span)
+
+
+def _taken(setting: dict[str, Any], file: Path) -> bool:
+    """Whether there is a place in a scenario where it may stand."""
+    for section, around in _places():
+        document: dict[str, Any] = {
+            "schema": 1,
+            "run": {"duration": "1 s"},
+            "dumbbell": {"rate": "10 Mbit/s"},
+            "flow": {"main": {"rtt": "20 ms"}},
+        }
+        table = document
+        for name in section:
+            table = table.setdefault(name, {})
+        table.update({**around, **setting})
+        if section == ("dumbbell",) and "trace" in setting:
+            del table["rate"]
+        file.write_text(tomli_w.dumps(document), encoding="utf-8")
+        try:
+            runner.plan(file)
+        except cwnd.ScenarioError:
+            continue
+        return True
+    return False
+
+
+def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The sections of a scenario, and what stands in each besides."""
+    yield from (
+        (section, {}) for section in (("run",), ("dumbbell",), ("sweep",), ("flow", "main"))
+    )
+    yield ("dumbbell",), {"reorder_delay": "1 ms"}
+    yield ("sweep", "axis", "any"), {"values": ["10 ms"]}
+    for kind in ("fifo", "red", "codel", "pie", "fq-codel"):
+        yield ("dumbbell", "queue"), {"kind": kind}
+    for kind in ("newreno", "cubic"):
+        yield ("flow", "main", "controller"), {"kind": kind}
+    for preset in ("rfc", "linux", "ns2"):
+        yield ("flow", "main", "endpoint"), {"preset": preset}
+
+
+def _spans(page: str) -> list[str]:
+    """What is written as code in sentences and tables."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [" ".join(span.split()) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", text)]
+
+
+@cache
+def _makefile() -> str:
+    return (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@cache
+def _help(*command: str) -> str:
+    done = subprocess.run(
+        [CWND, *command, "--help"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
+
+
+def _command(words: list[str]) -> tuple[str, ...]:
+    """The command, and what it is to do where it does several things."""
+    several = {"sweep": "verify", "testbed": "calibrate clean"}
+    deeper = words[1:2] if words[1:2] and words[1] in several.get(words[0], "").split() else []
+    return (words[0], *deeper)

@@ -1,0 +1,66 @@
+"""Every scenario that comes with cwnd: run, drawn, reported, compared, verified, as a user does."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Answer, Cli
+
+from cwnd.cli import app
+from cwnd.errors import REPORT
+
+SCENARIOS = sorted((ROOT / "scenarios").rglob("*.toml"))
+#: A few seeds say as much as many about whether it works.
+MOST_SEEDS = 2
+#: What takes longer than some seconds all the same is cut down further; its points are as many.
+SHORTER = {
+    "abe-gigabit": ("run.duration=1 s", "sweep.repeat=1"),
+    "abe-readings": ("sweep.repeat=1",),
+    "abe-shared": ("sweep.repeat=1",),
+    "abe-why": ("sweep.repeat=1", "run.warmup=0 s"),
+}
+
+
+@pytest.mark.parametrize("file", SCENARIOS, ids=[file.stem for file in SCENARIOS])
+def test_a_scenario_runs_and_is_drawn_reported_compared_and_verified(file: Path, cli: Cli):
+    changes = [*SHORTER.get(file.stem, ())]
+    if not changes and "\nrepeat = " in file.read_text(encoding="utf-8"):
+        changes.append(f"sweep.repeat={MOST_SEEDS}")
+    _well(cli("run", file, "-o", "out", *(f"--set={change}" for change in changes)))
+    drawn = {path.stem for path in (cli.directory / "out" / "plots").glob("*.svg")}
+    assert drawn
+    for command, answer in _at_once(cli):
+        _well(answer)
+        if command == "compare":
+            assert answer.out
+    plots = list((cli.directory / "out" / "plots").iterdir())
+    # Those of the run are drawn again for papers.
+    for kind in ("svg", "png"):
+        assert drawn <= {path.stem for path in plots if path.suffix == f".{kind}"}
+    for path in plots:
+        if path.suffix == ".svg":
+            assert "nan" not in {
+                word for line in ET.parse(path).iter() for word in line.attrib.values()
+            }
+    assert (cli.directory / "out" / "report.html").stat().st_size > 100_000
+
+
+def _at_once(cli: Cli) -> list[tuple[str, Answer]]:
+    """What reads a result, two at a time."""
+    commands = [("plot", "out"), ("report", "out"), ("compare", "out", "out")]
+    commands += [("verify", "out")] if "verify" in set(app) else []
+    with ThreadPoolExecutor(2) as pool:
+        return [
+            (command[0], answer)
+            for command, answer in zip(commands, pool.map(lambda c: cli(*c), commands), strict=True)
+        ]
+
+
+def _well(answer: Answer) -> None:
+    assert answer.code == 0, answer.err
+    # A figure that fails is a warning; here it is an error.
+    assert REPORT not in answer.err, answer.err
+    assert "could not be drawn" not in answer.err, answer.err
