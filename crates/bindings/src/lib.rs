@@ -27,7 +27,7 @@ mod _core {
     #[pymodule_export]
     use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};
     #[pymodule_export]
-    use crate::picture::draw_svg;
+    use crate::picture::{draw_svg, lay_out};
     #[pymodule_export]
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]

@@ -1,6 +1,8 @@
 //! Figures, as Python describes them: objects whose attributes have the names of the fields.
 
-use cwnd_picture::{Line, Marker, Panel, Picture, Shared, colour};
+use cwnd_picture::{
+    Layout, Legend, Line, Mark, Marker, Panel, Picture, Place, Shared, Text, colour, value,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -8,6 +10,112 @@ use pyo3::prelude::*;
 #[pyfunction]
 pub fn draw_svg(picture: &Bound<'_, PyAny>) -> PyResult<String> {
     cwnd_picture::svg(&read(picture)?).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Where everything on a figure is, for another painter.
+#[pyfunction]
+pub fn lay_out(picture: &Bound<'_, PyAny>) -> PyResult<Laid> {
+    let picture = read(picture)?;
+    Ok(Laid::of(&picture, &cwnd_picture::layout(&picture)))
+}
+
+/// A figure: sizes in points, from its upper left corner.
+#[derive(IntoPyObject)]
+pub struct Laid {
+    width: f64,
+    height: f64,
+    legend: LaidLegend,
+    panels: Vec<LaidPanel>,
+    x_label: String,
+    y_label: String,
+    middle: (f64, f64),
+}
+
+/// Names of lines: panel, line and name; neither for what counts the rest.
+#[derive(IntoPyObject)]
+struct LaidLegend {
+    entries: Vec<(Option<(usize, usize)>, String)>,
+    columns: usize,
+    height: f64,
+}
+
+/// A panel; marks and limits are numbers of its axes.
+#[derive(IntoPyObject)]
+struct LaidPanel {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    title: String,
+    title_rise: f64,
+    legend: LaidLegend,
+    x_label: String,
+    y_label: String,
+    y_room: f64,
+    x_marks: Vec<(f64, String)>,
+    y_marks: Vec<(f64, String)>,
+    x_limits: (f64, f64),
+    y_limits: (f64, f64),
+    x_upright: bool,
+    x_written: bool,
+    y_written: bool,
+    x_marks_height: f64,
+}
+
+impl Laid {
+    fn of(picture: &Picture, layout: &Layout) -> Self {
+        let panels = picture.panels.iter().zip(&layout.places);
+        Self {
+            width: layout.width,
+            height: layout.height,
+            legend: LaidLegend::of(&layout.legend),
+            panels: panels.map(|(panel, place)| LaidPanel::of(panel, place)).collect(),
+            x_label: joined(&layout.x_label),
+            y_label: joined(&layout.y_label),
+            middle: layout.middle,
+        }
+    }
+}
+
+impl LaidLegend {
+    fn of(legend: &Legend) -> Self {
+        let entries = legend.entries.iter().map(|entry| (entry.of, joined(&entry.text))).collect();
+        Self { entries, columns: legend.columns, height: legend.height }
+    }
+}
+
+impl LaidPanel {
+    fn of(panel: &Panel, place: &Place) -> Self {
+        let marks = |marks: &[Mark], value: &dyn Fn(f64) -> f64| {
+            marks.iter().map(|mark| (value(mark.at), joined(&mark.text))).collect()
+        };
+        let along = |x: f64| value(panel, x);
+        let (x, y) = (place.axes.x, place.axes.y);
+        Self {
+            left: place.left,
+            top: place.top,
+            width: place.width,
+            height: place.height,
+            title: joined(&place.title),
+            title_rise: place.title_rise,
+            legend: LaidLegend::of(&place.legend),
+            x_label: joined(&place.x_label),
+            y_label: joined(&place.y_label),
+            y_room: place.y_room,
+            x_marks: marks(&place.x_marks.marks, &along),
+            y_marks: marks(&place.y_marks, &|y| y),
+            x_limits: (along(x.low), along(x.high)),
+            y_limits: (y.low, y.high),
+            x_upright: place.x_marks.upright,
+            x_written: place.x_written,
+            y_written: place.y_written,
+            x_marks_height: place.marks_height(),
+        }
+    }
+}
+
+fn joined(text: &Text) -> String {
+    text.lines.join("\n")
 }
 
 fn read(from: &Bound<'_, PyAny>) -> PyResult<Picture> {
@@ -41,6 +149,7 @@ fn read_panel(from: &Bound<'_, PyAny>) -> PyResult<Panel> {
         y_limits: from.getattr("y_limits")?.extract()?,
         ticks: from.getattr("ticks")?.extract()?,
         x_grid: from.getattr("x_grid")?.extract()?,
+        shown: from.getattr("shown")?.extract()?,
         lines: from
             .getattr("lines")?
             .try_iter()?

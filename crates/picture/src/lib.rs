@@ -1,12 +1,22 @@
 //! Paints a described figure as SVG in a few milliseconds: what `cwnd run` shows. Python describes figures once, and has
 //! them painted here or by matplotlib.
 
+mod advances;
 mod extent;
 mod layout;
+mod legend;
 mod paint;
 mod stroke;
+mod text;
+mod ticks;
+mod words;
 
+pub use extent::{Axes, Extent, LARGEST, value};
+pub use layout::{LINE_PT, Layout, MARK_PT, Place, layout};
+pub use legend::{Entry, Legend};
 pub use paint::svg;
+pub use text::Text;
+pub use ticks::{Mark, Marks};
 
 /// A figure: panels in a grid, row by row; the last row may be short.
 #[derive(Clone, Debug)]
@@ -81,6 +91,8 @@ pub struct Panel {
     pub x_grid: bool,
     /// What is drawn.
     pub lines: Vec<Line>,
+    /// Else its place stays empty.
+    pub shown: bool,
 }
 
 /// One for each point that has one.

@@ -2,24 +2,22 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontTransform, IntoFont, TextStyle};
+use plotters::style::Color;
 
-use crate::extent::{Axes, along, axes};
-use crate::layout::{
-    KEY_GAP_PT, KEY_PT, LINE_PT, MARK_PT, MARK_TEXT_PT, Place, TEXT_PT, legend_rows, places,
-    text_width,
-};
+use crate::extent::{Axes, along};
+use crate::layout::{LINE_PT, Layout, MARK_LINE_PT, MARK_PT, MARK_TEXT_PT, Place, TEXT_PT, layout};
+use crate::legend::{KEY_PT, Legend};
 use crate::stroke::{Path, bands, clipped, dashed, length, pieces, thinned};
+use crate::words::{Anchor, Words};
 use crate::{Line, Marker, Panel, Picture};
 
 /// plotters draws in whole units: this many make a point, fine enough that no step is seen.
 const UNITS: f64 = 10.0;
-/// plotters divides the size of a font by this.
-const FONT_SIZE: f64 = 1.24;
 const GRID: RGBColor = RGBColor(221, 221, 221);
 const GRID_PT: f64 = 0.5;
 const AXIS_PT: f64 = 0.6;
+/// How far a mark rises from its axis.
+const TICK_PT: f64 = 3.0;
 /// Half the size of a marker.
 const MARKER_PT: f64 = 2.0;
 /// Width of the ends of an interval.
@@ -40,96 +38,73 @@ type Failed = Box<dyn std::error::Error>;
 /// What plotters says; drawing in memory gives it no reason to.
 pub fn svg(picture: &Picture) -> Result<String, Failed> {
     let mut text = String::new();
-    let size = (units(picture.width_pt) as u32, units(picture.height_pt) as u32);
+    let layout = layout(picture);
+    let size = (units(layout.width) as u32, units(layout.height) as u32);
+    let mut words = Words::default();
     {
         let canvas = SVGBackend::with_string(&mut text, size).into_drawing_area();
         canvas.fill(&WHITE)?;
-        paint(picture, &canvas)?;
+        paint(picture, &layout, &canvas, &mut words)?;
         canvas.present()?;
     }
     // Its own size is in units, and much too large on a page.
     let drawn = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
-    let shown = format!("width=\"{}pt\" height=\"{}pt\"", picture.width_pt, picture.height_pt);
-    Ok(text.replacen(&drawn, &shown, 1))
+    let shown = [layout.width, layout.height].map(|pt| (pt * UNITS).round() / UNITS);
+    let shown = format!("width=\"{}pt\" height=\"{}pt\"", shown[0], shown[1]);
+    let text = text.replacen(&drawn, &shown, 1);
+    let end = text.rfind("</svg>").unwrap_or(text.len());
+    Ok(format!("{}{}{}", &text[..end], words.svg(UNITS), &text[end..]))
 }
 
-fn paint(picture: &Picture, canvas: &Canvas) -> Result<(), Failed> {
-    let axes = axes(picture);
-    let entries = if picture.legend_above { legend(&picture.panels) } else { vec![] };
-    let rows = legend_rows(picture, &entries);
-    let places = places(picture, &axes, rows.len());
-    for (index, row) in rows.iter().enumerate() {
-        let width: f64 = row.iter().map(|(_, label)| entry_width(label)).sum();
-        let y = (index as f64 + 0.5) * (LINE_PT + 1.0) + 2.0;
-        paint_legend(canvas, row, ((picture.width_pt - width + KEY_GAP_PT) / 2.0, y))?;
+fn paint(
+    picture: &Picture,
+    layout: &Layout,
+    canvas: &Canvas,
+    words: &mut Words,
+) -> Result<(), Failed> {
+    let middle = (layout.width - layout.legend.width) / 2.0;
+    paint_legend(canvas, picture, &layout.legend, (middle, layout.legend_top), words)?;
+    for (index, place) in layout.places.iter().enumerate() {
+        if picture.panels[index].shown {
+            paint_panel(canvas, picture, index, place, words)?;
+        }
     }
-    for ((panel, place), axes) in picture.panels.iter().zip(&places).zip(&axes) {
-        paint_panel(canvas, panel, place, *axes, !picture.legend_above)?;
-    }
-    let (Some(first), Some(last)) = (places.first(), places.last()) else { return Ok(()) };
-    let right = places.iter().map(|p| p.left + p.width).fold(0.0, f64::max);
-    let middle = f64::midpoint(first.left, right);
-    write(
-        canvas,
-        &picture.x_label,
-        TEXT_PT,
-        (middle, picture.height_pt - LINE_PT * 0.6),
-        (HPos::Center, VPos::Center),
-    )?;
-    let height = f64::midpoint(first.top, last.top + last.height);
-    write_upwards(canvas, &picture.y_label, (LINE_PT / 2.0 + 2.0, height))
+    let (across, up) = layout.middle;
+    let bottom = layout.height - 4.0 - layout.x_label.height() * LINE_PT;
+    words.block(&layout.x_label, TEXT_PT, LINE_PT, (across, bottom), Anchor::Middle);
+    words.upwards(&layout.y_label, TEXT_PT, LINE_PT, (4.0, up), Anchor::Middle);
+    Ok(())
 }
 
 fn paint_panel(
     canvas: &Canvas,
-    panel: &Panel,
+    picture: &Picture,
+    index: usize,
     place: &Place,
-    axes: Axes,
-    own_legend: bool,
+    words: &mut Words,
 ) -> Result<(), Failed> {
-    let frame = Frame { place, axes };
+    let panel = &picture.panels[index];
+    let frame = Frame { place, axes: place.axes };
     paint_grid(canvas, panel, &frame)?;
     for line in &panel.lines {
         paint_line(canvas, panel, line, &frame)?;
     }
-    paint_axes(canvas, &frame)?;
+    paint_axes(canvas, &frame, words)?;
 
-    let (x, y) = (place.left, place.top - LINE_PT / 2.0);
-    if panel.title_left {
-        write(canvas, &panel.title, TEXT_PT, (x, y), (HPos::Left, VPos::Center))?;
-    } else {
-        write(
-            canvas,
-            &panel.title,
-            TEXT_PT,
-            (x + place.width / 2.0, y),
-            (HPos::Center, VPos::Center),
-        )?;
-    }
-    let entries = legend(std::slice::from_ref(panel));
-    if own_legend {
-        let width: f64 = entries.iter().map(|(_, label)| entry_width(label)).sum();
-        paint_legend(canvas, &entries, (x + place.width - width + KEY_GAP_PT, y))?;
-    }
-    if place.y_written {
-        let lines: Vec<&str> = panel.y_label.lines().collect();
-        for (index, text) in lines.iter().enumerate() {
-            let from_edge = (index as f64 + 0.5) * LINE_PT;
-            write_upwards(
-                canvas,
-                text,
-                (x - place.y_room + from_edge, place.top + place.height / 2.0),
-            )?;
-        }
-    }
-    let below = place.top + place.height + MARK_PT + LINE_PT * 1.5;
-    write(
-        canvas,
-        &panel.x_label,
-        TEXT_PT,
-        (x + place.width / 2.0, below),
-        (HPos::Center, VPos::Center),
-    )
+    let middle = place.left + place.width / 2.0;
+    let title_top = place.top - place.title_rise;
+    let (anchor, x) = match panel.title_left {
+        true => (Anchor::Start, place.left),
+        false => (Anchor::Middle, middle),
+    };
+    words.block(&place.title, TEXT_PT, LINE_PT, (x, title_top), anchor);
+    let corner = (place.left + place.width - place.legend.width, place.top - place.legend.height);
+    paint_legend(canvas, picture, &place.legend, corner, words)?;
+    let side = (place.left - place.y_room, place.top + place.height / 2.0);
+    words.upwards(&place.y_label, TEXT_PT, LINE_PT, side, Anchor::Middle);
+    let below = place.top + place.height + place.marks_height();
+    words.block(&place.x_label, TEXT_PT, LINE_PT, (middle, below), Anchor::Middle);
+    Ok(())
 }
 
 /// Lines from the marks through the panel.
@@ -138,10 +113,12 @@ fn paint_grid(canvas: &Canvas, panel: &Panel, frame: &Frame) -> Result<(), Faile
     let upright = frame
         .place
         .x_marks
+        .marks
         .iter()
         .filter(|_| panel.x_grid)
-        .map(|&(x, _)| [(x, up.low), (x, up.high)]);
-    let level = frame.place.y_marks.iter().map(|&(y, _)| [(across.low, y), (across.high, y)]);
+        .map(|mark| [(mark.at, up.low), (mark.at, up.high)]);
+    let marks_up = frame.place.y_marks.iter();
+    let level = marks_up.map(|mark| [(across.low, mark.at), (across.high, mark.at)]);
     for ends in upright.chain(level) {
         let path = ends.map(|point| at(frame.point(point))).to_vec();
         canvas.draw(&PathElement::new(path, GRID.stroke_width(units(GRID_PT) as u32)))?;
@@ -150,34 +127,29 @@ fn paint_grid(canvas: &Canvas, panel: &Panel, frame: &Frame) -> Result<(), Faile
 }
 
 /// The left and the lower axis with their marks.
-fn paint_axes(canvas: &Canvas, frame: &Frame) -> Result<(), Failed> {
+fn paint_axes(canvas: &Canvas, frame: &Frame, words: &mut Words) -> Result<(), Failed> {
     let (place, axes) = (frame.place, frame.axes);
     let (left, bottom) = (place.left, place.top + place.height);
     let line = BLACK.stroke_width(units(AXIS_PT) as u32);
     let corner = [(left, place.top), (left, bottom), (left + place.width, bottom)];
     canvas.draw(&PathElement::new(corner.map(at).to_vec(), line))?;
-    for (value, text) in &place.x_marks {
-        let (x, _) = frame.point((*value, axes.y.low));
-        canvas.draw(&PathElement::new(
-            vec![at((x, bottom)), at((x, bottom + MARK_PT * 0.7))],
-            line,
-        ))?;
-        if place.x_written {
-            let y = bottom + MARK_PT + LINE_PT / 2.0;
-            write(canvas, text, MARK_TEXT_PT, (x, y), (HPos::Center, VPos::Center))?;
+    for mark in &place.x_marks.marks {
+        let (x, _) = frame.point((mark.at, axes.y.low));
+        canvas.draw(&PathElement::new(vec![at((x, bottom)), at((x, bottom + TICK_PT))], line))?;
+        let (size, height) = (MARK_TEXT_PT, MARK_LINE_PT);
+        if place.x_written && place.x_marks.upright {
+            let left = x - mark.text.height() * height / 2.0;
+            words.upwards(&mark.text, size, height, (left, bottom + MARK_PT), Anchor::End);
+        } else if place.x_written {
+            words.block(&mark.text, size, height, (x, bottom + MARK_PT), Anchor::Middle);
         }
     }
-    for (value, text) in &place.y_marks {
-        let (_, y) = frame.point((axes.x.low, *value));
-        canvas.draw(&PathElement::new(vec![at((left, y)), at((left - MARK_PT * 0.7, y))], line))?;
+    for mark in &place.y_marks {
+        let (_, y) = frame.point((axes.x.low, mark.at));
+        canvas.draw(&PathElement::new(vec![at((left, y)), at((left - TICK_PT, y))], line))?;
         if place.y_written {
-            write(
-                canvas,
-                text,
-                MARK_TEXT_PT,
-                (left - MARK_PT - 1.0, y),
-                (HPos::Right, VPos::Center),
-            )?;
+            let corner = (left - MARK_PT, y - MARK_LINE_PT / 2.0);
+            words.block(&mark.text, MARK_TEXT_PT, MARK_LINE_PT, corner, Anchor::End);
         }
     }
     Ok(())
@@ -197,8 +169,23 @@ impl Frame<'_> {
         (self.place.left + right * self.place.width, self.place.top + down * self.place.height)
     }
 
-    fn holds(&self, y: f64) -> bool {
-        (self.axes.y.low..=self.axes.y.high).contains(&y)
+    fn holds(&self, (x, y): (f64, f64)) -> bool {
+        let Axes { x: across, y: up } = self.axes;
+        (across.low..=across.high).contains(&x) && (up.low..=up.high).contains(&y)
+    }
+
+    /// The parts of a line that are inside.
+    fn inside(&self, path: &[(f64, f64)]) -> Vec<Path> {
+        let turned = |path: &[(f64, f64)]| path.iter().map(|&(x, y)| (y, x)).collect::<Path>();
+        let Axes { x: across, y: up } = self.axes;
+        let between = path.iter().all(|&(x, _)| (across.low..=across.high).contains(&x));
+        let parts = if between {
+            vec![path.to_vec()]
+        } else {
+            let parts = clipped(&turned(path), across.low, across.high);
+            parts.iter().map(|part| turned(part)).collect()
+        };
+        parts.iter().flat_map(|part| clipped(part, up.low, up.high)).collect()
     }
 }
 
@@ -206,9 +193,11 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
     let colour = RGBColor(line.colour.0, line.colour.1, line.colour.2);
     let x: Vec<f64> = line.x.iter().map(|&x| along(panel, x)).collect();
     if let Some((low, high)) = &line.band {
-        let limits = frame.axes.y;
+        let Axes { x: across, y: up } = frame.axes;
         let edge = |path: Path| -> Path {
-            let inside = |(x, y): (f64, f64)| frame.point((x, y.clamp(limits.low, limits.high)));
+            let inside = |(x, y): (f64, f64)| {
+                frame.point((x.clamp(across.low, across.high), y.clamp(up.low, up.high)))
+            };
             thinned(&path.into_iter().map(inside).collect::<Path>(), COLUMN_PT)
         };
         for (low, high) in bands(&x, low, high) {
@@ -219,7 +208,7 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
     }
     if line.joined {
         for piece in pieces(&x, &line.y, line.steps) {
-            for part in clipped(&piece, frame.axes.y.low, frame.axes.y.high) {
+            for part in frame.inside(&piece) {
                 let seen = thinned(
                     &part.into_iter().map(|point| frame.point(point)).collect::<Path>(),
                     COLUMN_PT,
@@ -229,7 +218,7 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
         }
     }
     for (i, (&x, y)) in x.iter().zip(&line.y).enumerate() {
-        let Some(y) = y.filter(|&y| frame.holds(y)) else { continue };
+        let Some(y) = y.filter(|&y| frame.holds((x, y))) else { continue };
         let half = line.half_width(i);
         if half > 0.0 {
             let ends = [y - half, y + half].map(|y| y.clamp(frame.axes.y.low, frame.axes.y.high));
@@ -304,73 +293,28 @@ fn paint_marker(
     Ok(())
 }
 
-/// What there is to tell apart; nothing if it is one thing.
-fn legend(panels: &[Panel]) -> Vec<(&Line, &str)> {
-    let mut found: Vec<(&Line, &str)> = Vec::new();
-    for line in panels.iter().flat_map(|panel| &panel.lines) {
-        if let Some(label) = &line.label
-            && !label.is_empty()
-            && found.iter().all(|(_, known)| known != label)
-        {
-            found.push((line, label));
-        }
-    }
-    if found.len() > 1 { found } else { vec![] }
-}
-
-fn entry_width(label: &str) -> f64 {
-    KEY_PT + text_width(label, TEXT_PT) + KEY_GAP_PT
-}
-
 fn paint_legend(
     canvas: &Canvas,
-    entries: &[(&Line, &str)],
-    (left, y): (f64, f64),
+    picture: &Picture,
+    legend: &Legend,
+    (left, top): (f64, f64),
+    words: &mut Words,
 ) -> Result<(), Failed> {
-    let mut x = left;
-    for (line, label) in entries {
-        let colour = RGBColor(line.colour.0, line.colour.1, line.colour.2);
-        let key = KEY_PT - 4.0;
+    for entry in &legend.entries {
+        let (x, y) = (left + entry.left, top + entry.top);
+        words.block(&entry.text, TEXT_PT, LINE_PT, (x + KEY_PT, y), Anchor::Start);
+        let Some((panel, line)) = entry.of else { continue };
+        let line = &picture.panels[panel].lines[line];
+        let (key, y) = (KEY_PT - 4.0, y + LINE_PT / 2.0);
         if line.joined {
             paint_path(canvas, &[(x, y), (x + key, y)], line, key)?;
         }
         if let Some(marker) = line.marker {
+            let colour = RGBColor(line.colour.0, line.colour.1, line.colour.2);
             paint_marker(canvas, marker, (x + key / 2.0, y), colour)?;
         }
-        write(canvas, label, TEXT_PT, (x + KEY_PT, y), (HPos::Left, VPos::Center))?;
-        x += entry_width(label);
     }
     Ok(())
-}
-
-fn write(
-    canvas: &Canvas,
-    text: &str,
-    size: f64,
-    place: (f64, f64),
-    (h, v): (HPos, VPos),
-) -> Result<(), Failed> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    let style = style(size).pos(Pos::new(h, v));
-    canvas.draw(&Text::new(text.to_owned(), at(place), style))?;
-    Ok(())
-}
-
-fn write_upwards(canvas: &Canvas, text: &str, place: (f64, f64)) -> Result<(), Failed> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    let style = style(TEXT_PT)
-        .transform(FontTransform::Rotate270)
-        .pos(Pos::new(HPos::Center, VPos::Center));
-    canvas.draw(&Text::new(text.to_owned(), at(place), style))?;
-    Ok(())
-}
-
-fn style(size_pt: f64) -> TextStyle<'static> {
-    ("sans-serif", size_pt * UNITS * FONT_SIZE).into_font().color(&BLACK)
 }
 
 fn at((x, y): (f64, f64)) -> (i32, i32) {

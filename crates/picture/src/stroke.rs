@@ -1,5 +1,7 @@
 //! Lines as they are drawn: with steps, inside their panel, no denser than can be seen, with dashes.
 
+use crate::extent::is_drawn;
+
 /// A line in the coordinates of its panel.
 pub type Path = Vec<(f64, f64)>;
 
@@ -7,7 +9,7 @@ pub type Path = Vec<(f64, f64)>;
 pub fn pieces(x: &[f64], y: &[Option<f64>], steps: bool) -> Vec<Path> {
     let mut found = vec![Path::new()];
     for (&x, y) in x.iter().zip(y) {
-        let Some(y) = y.filter(|y| y.is_finite() && x.is_finite()) else {
+        let Some(y) = y.filter(|&y| is_drawn(y) && is_drawn(x)) else {
             found.push(Path::new());
             continue;
         };
@@ -26,7 +28,7 @@ pub fn bands(x: &[f64], low: &[Option<f64>], high: &[Option<f64>]) -> Vec<(Path,
     let mut found = vec![(Path::new(), Path::new())];
     for ((&x, &low), &high) in x.iter().zip(low).zip(high) {
         match (low, high) {
-            (Some(low), Some(high)) if [x, low, high].iter().all(|value| value.is_finite()) => {
+            (Some(low), Some(high)) if [x, low, high].into_iter().all(is_drawn) => {
                 let (lower, upper) = found.last_mut().expect("it begins with one");
                 lower.push((x, low));
                 upper.push((x, high));

@@ -1,12 +1,14 @@
-"""Paints what a figure shows with matplotlib."""
+"""Paints what a figure shows with matplotlib, where `_core.lay_out` puts it."""
 
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from matplotlib.ticker import FuncFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
 
+from cwnd import _core
 from cwnd.plots import style
 
 if TYPE_CHECKING:
@@ -16,71 +18,78 @@ if TYPE_CHECKING:
 
     from cwnd.plots.picture import Line, Panel, Picture
 
-#: Labels beside a title.
-_BESIDE = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
+_POINTS = 72.0
+#: Numbers beyond this are not drawn, as in `crates/picture`.
+_LARGEST = 1e150
+#: Free around a figure, in points.
+_MARGIN = 4.0
 
 
 def figure(picture: Picture) -> style.NotebookFigure:
     """The figure, to be changed, shown or written."""
+    laid = _core.lay_out(picture)
+    width, height = laid["width"], laid["height"]
     with style.styled():
-        made = style.figure(picture.height, picture.width)
-        grid = made.subplots(
-            picture.rows,
-            picture.columns,
-            sharex=picture.shared_x,
-            sharey=picture.shared_y,
-            squeeze=False,
-            height_ratios=picture.heights or None,
-        )
-        places = list(grid.flat)
-        shown = places[: len(picture.panels)]
-        for place, panel in zip(shown, picture.panels, strict=True):
-            _paint(place, panel)
-            if not picture.legend_above and len(place.get_legend_handles_labels()[1]) > 1:
-                place.legend(ncols=len(place.lines), **_BESIDE)
-        # Panels that share an axis must all be filled before an end of it is fixed.
-        for place, panel in zip(shown, picture.panels, strict=True):
-            _limit(place, panel)
-        for place in places[len(shown) :]:
-            place.set_visible(False)
-        if picture.x_label:
-            made.supxlabel(picture.x_label)
-        if picture.y_label:
-            made.supylabel(picture.y_label)
-        if picture.legend_above:
-            style.legend(made, shown)
-        made.align_ylabels()
+        made = style.figure(height / _POINTS, width / _POINTS, constrained=False)
+        # By panel and line, for the legends.
+        drawn: dict[tuple[int, int], Any] = {}
+        for index, (panel, place) in enumerate(zip(picture.panels, laid["panels"], strict=True)):
+            if not panel.shown:
+                continue
+            box = place["left"], height - place["top"] - place["height"], place["width"]
+            axes = made.add_axes(
+                (box[0] / width, box[1] / height, box[2] / width, place["height"] / height)
+            )
+            # What is drawn does not move the ends of the axes any more.
+            axes.set_xlim(*place["x_limits"])
+            axes.set_ylim(*place["y_limits"])
+            if panel.x_log:
+                axes.set_xscale("log")
+            for number, line in enumerate(panel.lines):
+                drawn[index, number] = _paint_line(axes, line, place)
+            _write(axes, panel, place)
+            _mark(axes, place)
+            _legend(axes, place["legend"], drawn, loc="lower right", anchor=(1.0, 1.0))
+        across, up = laid["middle"]
+        if laid["x_label"]:
+            below = {"x": across / width, "y": _MARGIN / height, "va": "bottom"}
+            made.supxlabel(laid["x_label"], parse_math=False, **below)
+        if laid["y_label"]:
+            beside = {"x": _MARGIN / width, "y": 1 - up / height, "ha": "left", "va": "center"}
+            made.supylabel(laid["y_label"], parse_math=False, **beside)
+        _legend(made, laid["legend"], drawn, loc="upper center", anchor=(0.5, 1 - _MARGIN / height))
     return made
 
 
-def _paint(place: Axes, panel: Panel) -> None:
-    if panel.x_log:
-        place.set_xscale("log")
-    for line in panel.lines:
-        _paint_line(place, line)
-    place.set_title(panel.title, loc="left" if panel.title_left else "center")
-    place.set_xlabel(panel.x_label)
-    place.set_ylabel(panel.y_label)
-    if panel.x_tight:
-        place.margins(x=0)
-    if panel.ticks is not None:
-        place.set_xticks([x for x, _ in panel.ticks], [text for _, text in panel.ticks])
-        place.minorticks_off()
-    elif panel.x_log:
-        place.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    if not panel.x_grid:
-        place.grid(visible=False, axis="x")
+def _write(axes: Axes, panel: Panel, place: _core.LaidPanel) -> None:
+    # A legend between the title and the axes, if it is not beside the title.
+    lines = place["title"].count("\n") + 1
+    beside = place["title_rise"] < style.LINE_PT * lines + place["legend"]["height"]
+    rise = style.TITLE_PAD + (0.0 if beside else place["legend"]["height"])
+    where: Literal["left", "center"] = "left" if panel.title_left else "center"
+    axes.set_title(place["title"], loc=where, pad=rise, y=1.0, parse_math=False)
+    axes.set_xlabel(place["x_label"], parse_math=False)
+    axes.set_ylabel(place["y_label"], parse_math=False)
+    # In line with all others of the row, and of the column.
+    axes.xaxis.set_label_coords(0.5, -(place["x_marks_height"] + 1.0) / place["height"])
+    left = style.LINE_PT * (place["y_label"].count("\n") + 1) - place["y_room"]
+    axes.yaxis.set_label_coords(left / place["width"], 0.5)
 
 
-def _limit(place: Axes, panel: Panel) -> None:
-    if panel.x_limits != (None, None):
-        place.set_xlim(*panel.x_limits)
-    if panel.y_limits != (None, None):
-        place.set_ylim(*panel.y_limits)
+def _mark(axes: Axes, place: _core.LaidPanel) -> None:
+    for axis, marks in ((axes.xaxis, place["x_marks"]), (axes.yaxis, place["y_marks"])):
+        axis.set_ticks(
+            [at for at, _ in marks], labels=[text for _, text in marks], parse_math=False
+        )
+        axis.set_minor_formatter(NullFormatter())
+    if place["x_upright"]:
+        axes.tick_params(axis="x", labelrotation=90)
+    axes.tick_params(axis="x", labelbottom=place["x_written"])
+    axes.tick_params(axis="y", labelleft=place["y_written"])
 
 
-def _paint_line(place: Axes, line: Line) -> None:
-    y = _with_gaps(line.y)
+def _paint_line(axes: Axes, line: Line, place: _core.LaidPanel) -> Any:
+    x, y = _with_gaps(line.x), _with_gaps(line.y)
     look: dict[str, Any] = {
         "color": line.colour,
         "linestyle": style.dashes(line.dashes) if line.joined else "none",
@@ -91,13 +100,39 @@ def _paint_line(place: Axes, line: Line) -> None:
         look["marker"] = line.marker
     if line.band is not None:
         low, high = map(_with_gaps, line.band)
-        place.fill_between(line.x, low, high, color=line.colour, alpha=0.25, lw=0)
+        axes.fill_between(x, low, high, color=line.colour, alpha=0.25, lw=0)
     if line.half_widths is not None:
-        place.errorbar(line.x, y, yerr=_with_gaps(line.half_widths), clip_on=False, **look)
+        half = [0.0 if width is None else width for width in line.half_widths]
+        # A point on the edge is drawn whole.
+        bottom, top = place["y_limits"]
+        inside = all(
+            value is None or bottom <= value - width <= value + width <= top
+            for value, width in zip(line.y, half, strict=True)
+        )
+        return axes.errorbar(x, y, yerr=half, clip_on=not inside, **look)
+    (drawn,) = axes.plot(x, y, drawstyle="steps-post" if line.steps else "default", **look)
+    return drawn
+
+
+def _legend(
+    of: Any,
+    legend: _core.LaidLegend,
+    drawn: dict[tuple[int, int], Any],
+    *,
+    loc: str,
+    anchor: tuple[float, float],
+) -> None:
+    """Writes a legend of a figure or of axes."""
+    if not legend["entries"]:
         return
-    place.plot(line.x, y, drawstyle="steps-post" if line.steps else "default", **look)
+    nothing = Line2D([], [], linestyle="none")
+    handles = [nothing if line is None else drawn[line] for line, _ in legend["entries"]]
+    texts = [text for _, text in legend["entries"]]
+    made = of.legend(handles, texts, loc=loc, bbox_to_anchor=anchor, ncols=legend["columns"])
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def _with_gaps(values: Sequence[float | None]) -> list[float]:
     """As matplotlib knows gaps: it draws nothing at NaN."""
-    return [nan if value is None else value for value in values]
+    return [nan if value is None or not abs(value) <= _LARGEST else value for value in values]

@@ -66,6 +66,8 @@ class Panel:
     ticks: list[tuple[float, str]] | None = None
     #: Lines of the grid rise from the marks along x.
     x_grid: bool = True
+    #: Else its place in the grid stays empty.
+    shown: bool = True
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Picture:
     """A figure: panels in a grid, row by row."""
 
     panels: list[Panel]
-    #: In inches.
+    #: In inches, if each text has one line; more lines make it higher, and the panels keep theirs.
     height: float
     width: float = look.WIDTH
     columns: int = 1

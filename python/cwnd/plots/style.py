@@ -29,13 +29,20 @@ _NOTEBOOK_DPI = 120
 #: The unit of the SVG is the point.
 _SVG_DPI = 72
 
+#: A line of text with what separates it from the next, as in `crates/picture`, in points.
+LINE_PT = 11.0
+#: Between axes and what is written above them.
+TITLE_PAD = 3.5
+
 _RC: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
+    "axes.labelpad": 3.0,
     "axes.labelsize": 8,
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "axes.titlepad": TITLE_PAD,
     "axes.titlesize": 8,
     "errorbar.capsize": 2.5,
     "figure.constrained_layout.use": True,
@@ -45,9 +52,15 @@ _RC: dict[Any, Any] = {
     "font.size": 8,
     "grid.color": "#DDDDDD",
     "grid.linewidth": 0.5,
+    "legend.borderaxespad": 0.0,
+    "legend.borderpad": 0.0,
+    "legend.columnspacing": 1.5,
     "legend.fontsize": 8,
     "legend.frameon": False,
-    "legend.handlelength": 2.6,
+    # With the space behind it as wide as the key of `crates/picture`: 20 points.
+    "legend.handlelength": 2.0,
+    "legend.handletextpad": 0.5,
+    "legend.labelspacing": 0.2,
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "savefig.dpi": DPI,
@@ -55,8 +68,12 @@ _RC: dict[Any, Any] = {
     "svg.hashsalt": "cwnd",
     "svg.fonttype": "none",
     "xtick.labelsize": 7,
+    "xtick.major.pad": 2.0,
+    "xtick.major.size": 3.0,
     "xtick.major.width": 0.6,
     "ytick.labelsize": 7,
+    "ytick.major.pad": 2.0,
+    "ytick.major.size": 3.0,
     "ytick.major.width": 0.6,
 }
 
@@ -89,9 +106,13 @@ def styled() -> Iterator[None]:
         yield
 
 
-def figure(height: float, width: float = WIDTH) -> NotebookFigure:
-    """An empty figure, sizes in inches; it needs no display."""
-    new = NotebookFigure(figsize=(width, height), layout="constrained")
+def figure(height: float, width: float = WIDTH, *, constrained: bool = True) -> NotebookFigure:
+    """An empty figure, sizes in inches; it needs no display.
+
+    matplotlib finds room for what is on it, unless it is not `constrained`.
+    """
+    new = NotebookFigure(figsize=(width, height))
+    new.set_layout_engine("constrained" if constrained else "none")
     FigureCanvasAgg(new)
     return new
 
