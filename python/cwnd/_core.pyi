@@ -30,11 +30,8 @@ __all__ = [
     "engine",
     "give_up_rights",
     "json_schema",
-<<<<<<< HEAD
     "keep_network_rights",
-=======
     "lay_out",
->>>>>>> 36a4262 (Texts of figures lie inside of them and apart: one layout for both painters, widths of real letters, a property test that measures)
     "parse",
     "play_role",
     "read_text",
