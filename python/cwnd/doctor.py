@@ -117,7 +117,7 @@ def _root() -> Check:
     rights = _capabilities()
     enough = {_CAP_NET_ADMIN, _CAP_SYS_ADMIN} <= rights
     found = "root" if os.geteuid() == 0 else "capabilities"
-    fix = "run as root, for example with `sudo`; namespaces and TUN devices need it"
+    fix = 'run as root, as in `sudo "$(command -v cwnd)" …`; namespaces and TUN devices need it'
     return _check(
         "Rights",
         "testbed",
@@ -162,7 +162,7 @@ def _congestion_controls() -> Check:
 def _bpf() -> Check:
     rights = _capabilities()
     enough = _CAP_BPF in rights or _CAP_SYS_ADMIN in rights
-    fix = "run as root, for example with `sudo`"
+    fix = 'run as root, as in `sudo "$(command -v cwnd)" …`'
     return _check("eBPF rights", "kernel", "yes" if enough else None, "no CAP_BPF", fix)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import reachable
 from conftest import ROOT
 
 import cwnd
@@ -260,7 +261,10 @@ def test_what_linux_cannot_provide_is_refused_with_its_place_before_anything_sta
 def test_without_root_the_exit_code_is_3_and_the_message_says_why() -> None:
     file = ROOT / "scenarios" / "agree" / "10mbit.toml"
     done = subprocess.run(
-        ["setpriv", "--reuid", "65534", *CLI, "run", str(file), "--on", "linux", "-o", "not-there"],
+        [
+            *(*reachable.command(), "setpriv", "--reuid", "65534"),
+            *(*CLI, "run", str(file), "--on", "linux", "-o", "not-there"),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -38,6 +38,9 @@ mod sender;
 mod world;
 
 #[cfg(target_os = "linux")]
+use rustix::thread::CapabilitySet;
+
+#[cfg(target_os = "linux")]
 pub use calibrate::{Calibration, Row};
 #[cfg(target_os = "linux")]
 pub use error::Error;
@@ -58,9 +61,10 @@ pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
 /// What it lacks, and how to get it.
 #[cfg(target_os = "linux")]
 pub fn lacks() -> Result<(), Error> {
-    if !rustix::process::geteuid().is_root() {
-        let message =
-            "runs on Linux need root: they make network namespaces and TUN devices; use sudo";
+    let rights = rustix::thread::capabilities(None).map_or(NONE, |own| own.effective);
+    if !rights.contains(NEEDED) {
+        let message = "runs on Linux need root: they make network namespaces and TUN devices; \
+                       put `sudo \"$(command -v cwnd)\"` in place of `cwnd`";
         return Err(Error::Lacking(message.to_owned()));
     }
     if !std::path::Path::new("/dev/net/tun").exists() {
@@ -69,3 +73,9 @@ pub fn lacks() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// What namespaces and devices need.
+#[cfg(target_os = "linux")]
+const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_ADMIN);
+#[cfg(target_os = "linux")]
+const NONE: CapabilitySet = CapabilitySet::empty();
