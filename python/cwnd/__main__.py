@@ -30,13 +30,15 @@ def _settle() -> None:
     if os.geteuid() != 0:
         return
     from cwnd import rights
-    from cwnd.errors import CwndError
+    from cwnd.errors import CwndError, MachineError, explain
 
     try:
         rights.settle(sys.argv[1:])
-    except CwndError as error:
+    except (CwndError, OSError) as error:
         from cwnd.cli import output
 
+        if isinstance(error, OSError):
+            error = MachineError(f"root's rights can't be given up here: {explain(error)}")
         output.fail(str(error))
         sys.exit(error.exit_code)
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,6 +272,48 @@ def test_without_root_the_exit_code_is_3_and_the_message_says_why() -> None:
     )
     assert done.returncode == 3, done.stderr
     assert "root" in done.stderr
+
+
+@real
+def test_results_of_who_called_sudo_are_his_and_nothing_of_roots_is_read() -> None:
+    nobody = 65534
+    with tempfile.TemporaryDirectory(prefix="cwnd-room-") as name:
+        room = Path(name)
+        room.chmod(0o755)
+        (own := room / "own").mkdir()
+        os.chown(own, nobody, nobody)
+        (own / "real.toml").write_text(scenario(duration="1 s").to_toml(), encoding="utf-8")
+        (secret := room / "secret.toml").write_text("the secret of root", encoding="utf-8")
+        secret.chmod(0o600)
+
+        # As udev makes it: containers may have one that is root's alone.
+        make = 'mknod -m 666 "$0" c 10 200 && mount --bind "$0" /dev/net/tun && exec "$@"'
+        with_device = ("unshare", "--mount", "sh", "-c", make, str(room / "tun"))
+
+        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [
+                    *(*with_device, *reachable.command(), *CLI, "run", *arguments),
+                    *("--on", "linux", "--no-plots"),
+                ],
+                cwd=own,
+                env={**os.environ, "SUDO_UID": str(nobody)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        done = run("real.toml", "-o", "out")
+        (room / "tun").unlink()
+        assert done.returncode == 0, done.stderr
+        written = [own / "out", *(own / "out").rglob("*")]
+        assert {file.stat().st_uid for file in written} == {nobody}
+        refused = run(str(secret), "-o", "out")
+        assert refused.returncode == 2
+        assert "the secret" not in refused.stderr
+        refused = run("real.toml", "-o", str(room / "out"))
+        assert refused.returncode != 0
+        assert not (room / "out").exists()
 
 
 def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:

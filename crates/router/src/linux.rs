@@ -16,7 +16,7 @@ mod tun;
 pub use clock::{monotonic, time_of_day};
 pub use front::{Ended, Front, Keeper, Manner, create_file};
 pub use link::Link;
-pub use names::{Names, system_servers};
+pub use names::{Name, Names, system_servers};
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use netlink::{Interface, Netlink, Route};

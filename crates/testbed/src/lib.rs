@@ -38,6 +38,8 @@ mod sender;
 mod world;
 
 #[cfg(target_os = "linux")]
+use rustix::fs::{Access, AtFlags, CWD};
+#[cfg(target_os = "linux")]
 use rustix::thread::CapabilitySet;
 
 #[cfg(target_os = "linux")]
@@ -67,13 +69,21 @@ pub fn lacks() -> Result<(), Error> {
                        put `sudo \"$(command -v cwnd)\"` in place of `cwnd`";
         return Err(Error::Lacking(message.to_owned()));
     }
-    if !std::path::Path::new("/dev/net/tun").exists() {
+    if !std::path::Path::new(TUN).exists() {
         let message = "there is no /dev/net/tun: load it with `modprobe tun`; in a container pass `--device /dev/net/tun`";
+        return Err(Error::Lacking(message.to_owned()));
+    }
+    if rustix::fs::accessat(CWD, TUN, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS).is_err()
+    {
+        let message = "only root may open /dev/net/tun, and what sudo calls opens it as its caller: `chmod 666 /dev/net/tun`, \
+                       as udev does; it is of no use without CAP_NET_ADMIN";
         return Err(Error::Lacking(message.to_owned()));
     }
     Ok(())
 }
 
+#[cfg(target_os = "linux")]
+const TUN: &str = "/dev/net/tun";
 /// What namespaces and devices need.
 #[cfg(target_os = "linux")]
 const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_ADMIN);

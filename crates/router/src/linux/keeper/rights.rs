@@ -7,7 +7,7 @@ use nix::unistd::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
 };
 
@@ -68,11 +68,13 @@ pub fn give_up_for_now(user: &User) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the process that of a user who keeps these rights and no others; what it executes has them, too.
+/// Makes the process that of a user who keeps of its rights these and no others; what it executes has them, too.
 ///
 /// # Errors
 /// What the kernel refuses.
 pub fn keep_only(user: &User, rights: CapabilitySet) -> io::Result<()> {
+    // A container's root may lack some.
+    let rights = rights & capabilities(None)?.permitted;
     set_keep_capabilities(true)?;
     change(user)?;
     let sets = CapabilitySets { effective: rights, permitted: rights, inheritable: rights };
