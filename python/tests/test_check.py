@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 import cwnd
-from cwnd import _core, runner
+from cwnd import _core, checksums, runner
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -69,6 +69,7 @@ def test_a_result_from_before_there_were_checks_can_be_read(cli: Cli):
     manifest = json.loads(file.read_text())
     del manifest["steps_hashes"]
     file.write_text(json.dumps(manifest))
+    checksums.write(file.parent)
     assert cwnd.Run.load(file.parent).manifest.steps_hashes is None
 
 
