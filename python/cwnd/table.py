@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table
+from rich.text import Text
 
 from cwnd.metrics import METRICS, Metric, main_link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd.results import Run
 
@@ -125,6 +127,12 @@ def _default_places(value: float, digits: int) -> int:
     return min(4, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
+#: Letters between two columns of a terminal's table.
+_PAD = 3
+#: Columns that say which row it is are never narrower, if there is room at all.
+_LEAST_KEY = 8
+
+
 @dataclass(frozen=True)
 class Sheet:
     """A table before it is drawn: on a terminal, or on a page."""
@@ -153,46 +161,91 @@ class Sheet:
         about = [f"the first {most} of {len(self.rows)} rows", *self.about]
         return replace(self, about=about, rows=self.rows[:most])
 
+    @property
+    def width(self) -> int:
+        """Letters that a terminal needs to show each row in one line."""
+        return sum(map(self._natural, range(len(self.headings)))) + _PAD * len(self.headings)
+
+    def fitting(self, width: int) -> list[Table]:
+        """The table for a terminal of this width.
+
+        What says which row it is is broken into lines; metrics that have no room beside each other
+        continue in a table below. No number is cut.
+        """
+        every = range(self.keys, len(self.headings))
+        if self.width <= width:
+            return [self._drawn(every, {}, first=True, last=True)]
+        widths = self._key_widths(width, max(map(self._natural, every), default=0))
+        room = width - sum(each + _PAD for each in widths.values())
+        parts: list[list[int]] = []
+        left = 0
+        for column in every:
+            needed = self._natural(column) + _PAD
+            if needed > left:
+                parts.append([])
+                left = room
+            parts[-1].append(column)
+            left -= needed
+        return [
+            self._drawn(part, widths, first=part is parts[0], last=part is parts[-1])
+            for part in parts or [[]]
+        ]
+
     def rich(self) -> Table:
-        """The table for a terminal."""
+        """The table for a terminal that is wide enough."""
+        return self._drawn(range(self.keys, len(self.headings)), {}, first=True, last=True)
+
+    def _natural(self, column: int) -> int:
+        cells = [*self.headings[column].split("\n"), *(row[column] for row in self.rows)]
+        return max(map(cell_len, cells))
+
+    def _key_widths(self, width: int, metric: int) -> dict[int, int]:
+        """Widths of the keys: at most half of the width, or what one metric leaves them."""
+        natural = {column: self._natural(column) for column in range(self.keys)}
+        room = max(width // 2, width - metric - _PAD) - _PAD * self.keys
+        if sum(natural.values()) <= width // 2:
+            return natural
+        room = min(room, max(width // 2, _LEAST_KEY * self.keys))
+        found: dict[int, int] = {}
+        # The short ones first: what they leave is shared by the others.
+        for left, column in enumerate(sorted(natural, key=lambda each: natural[each])):
+            share = (room - sum(found.values())) // (self.keys - left)
+            found[column] = max(1, min(natural[column], share))
+        return found
+
+    def _drawn(
+        self, metrics: Iterable[int], widths: Mapping[int, int], *, first: bool, last: bool
+    ) -> Table:
         table = Table(
-            title=self.title,
-            caption=self.caption,
+            title=Text(self.title) if first else None,
+            caption=Text(self.caption) if last else None,
             box=box.SIMPLE_HEAD,
             header_style="bold",
             title_style="bold",
             caption_style="dim",
             pad_edge=False,
         )
-        for index, heading in enumerate(self.headings):
-            if index < self.keys:
-                table.add_column(heading)
-            else:
-                table.add_column(heading, justify="right", no_wrap=True)
+        metrics = list(metrics)
+        for index in range(self.keys):
+            width = widths.get(index)
+            # Without a width of its own rich would take it away before it breaks a line.
+            table.add_column(Text(self.headings[index]), width=width, overflow="fold")
+        for index in metrics:
+            table.add_column(Text(self.headings[index]), justify="right", no_wrap=True)
         for index, row in enumerate(self.rows):
             # A line between the blocks of the outermost axis makes a long table readable.
             if self.starts_block(index):
                 table.add_section()
-            table.add_row(*row)
+            # A label is no markup.
+            table.add_row(*(Text(row[each]) for each in (*range(self.keys), *metrics)))
         return table
 
 
-def result_table(run: Run, link: str | None = None, *, intervals: bool = True) -> Table:
+def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
     """One row per point of the sweep, each metric with the half-width of its 95 % interval.
 
     Without `intervals` it is narrower: means only.
     """
-    return result_sheet(run, link, intervals=intervals).rich()
-
-
-def group_table(run: Run, *, intervals: bool = True) -> Table | None:
-    """One row per point of the sweep and group of flows; `None` if there is one group only."""
-    sheet = group_sheet(run, intervals=intervals)
-    return None if sheet is None else sheet.rich()
-
-
-def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
-    """What `result_table` draws."""
     link = link if link is not None else main_link(run)
     summary = run.summary(link=link, by="all")
     seeds = max(summary["n"].to_list(), default=0)
@@ -207,7 +260,7 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
 
 
 def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
-    """What `group_table` draws."""
+    """One row per point of the sweep and group of flows; `None` if there is one group only."""
     if len(run.groups) < 2:  # noqa: PLR2004
         return None
     rows = run.summary(_GROUP_COLUMNS, by="group")

@@ -10,13 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import boxes
 import polars as pl
 import pytest
 from conftest import SHORT
 from matplotlib.colors import to_rgb
 
 import cwnd
-from cwnd import plots
+from cwnd import _core, plots
 from cwnd.errors import InputError
 from cwnd.manifest import Axis
 from cwnd.plots import style
@@ -71,6 +72,40 @@ def test_any_metric_is_drawn_against_any_axis(sweep: cwnd.Run):
     assert axes.get_xlabel() == "arm"
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["NewReno", "NewReno+ABE"]
     assert legend_texts(figure) == ["rtt = 10 ms", "rtt = 20 ms", "rtt = 40 ms"]
+
+
+def many(tmp_path: Path, *counts: int) -> cwnd.Run:
+    """A sweep with axes of so many values, and the smallest of runs."""
+    text = SHORT.replace('"2 s"', '"200 ms"').replace('"uniform(0 ms, 100 ms)"', '"0 ms"')
+    paths = ("flow.main.rtt", "dumbbell.rate", "flow.main.start")
+    units = ("ms", "Mbit/s", "us")
+    for path, unit, count in zip(paths, units, counts, strict=False):
+        values = ", ".join(f'"{10 + n} {unit}"' for n in range(count))
+        name = path.rpartition(".")[2]
+        text += f'\n[sweep.axis.{name}]\npath = "{path}"\nvalues = [{values}]\n'
+    (tmp_path / "many.toml").write_text(text)
+    return cwnd.run(tmp_path / "many.toml")
+
+
+def test_columns_that_do_not_fit_the_width_of_a_page_are_continued_below(tmp_path: Path):
+    picture = plots.describe(many(tmp_path, 9, 8), "sweep")
+    titles = [panel.title for panel in picture.panels if panel.title]
+    assert titles == [f"rate = {10 + n} Mbit/s" for n in range(8)]
+    assert (picture.columns, len(picture.panels)) == (4, 4 * 3 * 2)
+    # Both parts of a row have the same ends, and the last panels of each the name of their axis.
+    assert picture.panels[0].y_limits == picture.panels[3 * 4].y_limits
+    assert [index // 4 for index, p in enumerate(picture.panels) if p.x_label][::4] == [2, 5]
+
+
+def test_more_panels_than_a_page_is_long_are_counted(tmp_path: Path):
+    run = many(tmp_path, 9, 8, 8)
+    assert plots.default_kinds(run) == ["sweep", "windows", "qdelay"]
+    for kind in plots.default_kinds(run):
+        picture = plots.describe(run, kind)
+        names = {picture.x_label, *(panel.x_label for panel in picture.panels)}
+        assert any("; the first 24 of" in name for name in names), names
+        document = _core.draw_svg(picture)
+        assert boxes.complaints(*boxes.of_svg(document)) == []
 
 
 def test_the_distribution_of_the_delay_rises_from_zero_to_one(sweep: cwnd.Run):
@@ -174,6 +209,19 @@ def test_a_command_that_simulates_does_not_import_matplotlib(scenarios: Path, tm
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False False"
     assert (tmp_path / "out/plots/timeseries.svg").stat().st_size > 0
+
+
+def test_figures_of_a_run_that_fills_memory_are_drawn_from_disk(scenarios: Path, tmp_path: Path):
+    code = (
+        "import sys; from cwnd import frames; from cwnd.cli import main; frames._BATCH_ROWS = 100;"
+        " main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, "run", str(scenarios / "sweep.toml"), "-o", "out", "-q"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "could not be drawn" not in done.stderr
+    assert {file.stem for file in (tmp_path / "out/plots").iterdir()} == {
+        *("sweep", "windows", "qdelay")
+    }
 
 
 def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run, tmp_path: Path):

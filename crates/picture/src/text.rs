@@ -57,6 +57,9 @@ impl Text {
 /// Painters that move letters to whole pixels make lines wider by this at most.
 const PIXELS: f64 = 1.03;
 
+/// `Mbit/s),`
+const LONGEST_UNIT: usize = 8;
+
 /// How wide a line of text is in a font of this size.
 pub fn width(text: &str, size: f64) -> f64 {
     text.chars().map(advance).sum::<f64>() * size * PIXELS
@@ -73,25 +76,32 @@ fn cleaned(text: &str) -> String {
     text.chars().map(readable).collect()
 }
 
-/// Lines that are broken between words; in words that are too long after punctuation, or else anywhere.
+/// Lines that are broken between the members of a list, else between words; in words that are too long after
+/// punctuation, or anywhere.
 pub fn wrapped(text: &str, most: f64, size: f64) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
-        for word in paragraph.split_whitespace() {
-            let joined = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
-            if width(&joined, size) <= most {
-                line = joined;
+        for member in members(paragraph) {
+            if joins(&mut line, &member, most, size) {
                 continue;
             }
             if !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
             }
-            for part in parts(word, most, size) {
-                if !line.is_empty() && width(&line, size) + width(&part, size) > most {
+            for word in words(&member) {
+                if joins(&mut line, &word, most, size) {
+                    continue;
+                }
+                if !line.is_empty() {
                     lines.push(std::mem::take(&mut line));
                 }
-                line.push_str(&part);
+                for part in parts(&word, most, size) {
+                    if !line.is_empty() && width(&line, size) + width(&part, size) > most {
+                        lines.push(std::mem::take(&mut line));
+                    }
+                    line.push_str(&part);
+                }
             }
         }
         if !line.is_empty() {
@@ -99,6 +109,51 @@ pub fn wrapped(text: &str, most: f64, size: f64) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Writes a text behind a line if it has room there.
+fn joins(line: &mut String, text: &str, most: f64, size: f64) -> bool {
+    let joined = if line.is_empty() { text.to_owned() } else { format!("{line} {text}") };
+    let fits = width(&joined, size) <= most;
+    if fits {
+        *line = joined;
+    }
+    fits
+}
+
+/// The members of a list: what ends with a comma outside of brackets.
+fn members(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    let (mut depth, mut ended) = (0_i32, true);
+    for word in text.split_whitespace() {
+        match found.last_mut() {
+            Some(last) if !ended => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => found.push(word.to_owned()),
+        }
+        let opened = word.matches(['(', '[', '{']).count() as i32;
+        depth += opened - word.matches([')', ']', '}']).count() as i32;
+        ended = depth <= 0 && word.ends_with([',', ';']);
+    }
+    found
+}
+
+/// Words; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    for word in text.split_whitespace() {
+        let unit = word.starts_with(char::is_alphabetic) && word.len() <= LONGEST_UNIT;
+        match found.last_mut() {
+            Some(last) if unit && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => found.push(word.to_owned()),
+        }
+    }
+    found
 }
 
 /// The parts of a word that a line may end with.
@@ -134,6 +189,8 @@ mod tests {
         let half = Text::fitted(text, whole / 2.0, 8.0, 3);
         assert_eq!(half.lines, ["uniform(10 ms, 40 ms),", "uniform(10 ms, 40 ms)"]);
         assert_eq!(half.whole, None);
+        let list = "pie target=10 ms, uniform(10 ms, 40 ms)";
+        assert_eq!(wrapped(list, 90.0, 8.0), ["pie target=10 ms,", "uniform(10 ms,", "40 ms)"]);
         for most in [20.0, 35.0, 80.0, 150.0] {
             for line in wrapped(text, most, 8.0) {
                 assert!(width(&line, 8.0) <= most, "{line} is wider than {most}");

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.measure import Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cwnd._core import Scenario, ScenarioError
+    from cwnd.table import Sheet
 
 #: `--json`: whether stdout carries one JSON document and nothing else.
 Json: TypeAlias = Annotated[
@@ -56,17 +56,14 @@ def show(*renderables: RenderableType) -> None:
         console.print(each)
 
 
-def show_fitting(make: Callable[[bool], RenderableType | None]) -> None:
+def show_fitting(make: Callable[[bool], Sheet | None]) -> None:
     """Prints a table with its intervals, or without them where the terminal is too narrow."""
     console = stdout()
-    table = make(True)
-    if table is None:
-        return
-    unlimited = console.options.update(max_width=_FILE_WIDTH)
-    if Measurement.get(console, unlimited, table).maximum > console.width:
-        table = make(False)
-    if table is not None:
-        console.print(table)
+    sheet = make(True)
+    if sheet is not None and sheet.width > console.width:
+        sheet = make(False)
+    if sheet is not None:
+        show(*sheet.fitting(console.width))
 
 
 def line(text: str) -> None:

@@ -110,12 +110,13 @@ def run(
                 )
             result.manifest = replace(result.manifest, scenario_file=from_)
             store.save(result, target, pcap=place)
-        if plots:
-            drawing.draw(result, target, quick=True)
-        if json:
-            documents.append(_document(result, target))
-        else:
-            _show(result, target, quiet=quiet)
+            # Samples of long runs are read from the scratch directory.
+            if plots:
+                drawing.draw(result, target, quick=True)
+            if json:
+                documents.append(_document(result, target))
+            else:
+                _show(result, target, quiet=quiet)
         if result.manifest.missing:
             output.left = f"what was finished is in {target}"
             raise KeyboardInterrupt
@@ -167,10 +168,10 @@ def _show(result: Run, target: Path, *, quiet: bool) -> None:
 
 def show_tables(result: Run) -> None:
     """Prints the numbers of a result."""
-    from cwnd.table import group_table, result_table
+    from cwnd.table import group_sheet, result_sheet
 
-    output.show_fitting(lambda intervals: result_table(result, intervals=intervals))
-    output.show_fitting(lambda intervals: group_table(result, intervals=intervals))
+    output.show_fitting(lambda intervals: result_sheet(result, intervals=intervals))
+    output.show_fitting(lambda intervals: group_sheet(result, intervals=intervals))
 
 
 def plot_files(target: Path) -> list[Path]:

@@ -42,9 +42,15 @@ def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
         height=2.6 if single else 0.7 + 1.6 * rows,
         width=4.5 if single else look.WIDTH,
         columns=columns,
-        x_label=f"Queueing delay of {link} (ms)",
+        x_label=f"Queueing delay of {link} (ms){_left_out(run, len(points))}",
         y_label="Fraction of packets",
     )
+
+
+def _left_out(run: Run, drawn: int) -> str:
+    layout = Layout.of(run.axes).without_x()
+    every = math.prod(len(axis.labels) for axis in (*layout.panels, layout.x) if axis is not None)
+    return f"; the first {drawn} of {every} panels" if every > drawn else ""
 
 
 def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:

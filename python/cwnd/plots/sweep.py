@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from cwnd.manifest import Axis
     from cwnd.metrics import By, Metric
     from cwnd.plots.picture import Limits
     from cwnd.results import Run
@@ -100,7 +101,8 @@ def sweep(
     """A grid: a row for each metric, a column for each point of the axes that are left.
 
     Groups of flows are an axis like those of the sweep. Those that are neither along x nor lines
-    have rows of their own; what belongs to a link has one row.
+    have rows of their own; what belongs to a link has one row. More columns than fit the width of a
+    page are continued below, as far as a page is long.
 
     Args:
         run: The result.
@@ -120,39 +122,68 @@ def sweep(
         run, metrics=metrics, x=x, lines=lines, link=link, group=group, relative_to=relative_to
     )
     panels = points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
-    if len(panels) > _MAX_COLUMNS:
-        raise InputError(
-            f"{len(panels)} columns of panels do not fit a page; choose --x and --lines"
-        )
     blocks = [content.rows(shown) for shown in content.metrics]
-    rows = [row for block in blocks for row in block]
-    if len(rows) > _MAX_ROWS:
-        raise InputError(
-            f"{len(rows)} rows of panels do not fit a page; choose --lines group or --group NAME"
-        )
-    drawn = []
+    every = sum(map(len, blocks))
+    grid: list[tuple[Row, list[Panel]]] = []
+    stacks = _stacks(panels, min(every, _MAX_ROWS))
+    shown_points = [point for stack in stacks for point in stack]
     for block in blocks:
-        grid = [
-            [_panel(at(row.summary, point), row, content.parts) for point in panels]
+        drawn = [
+            [_panel(at(row.summary, point), row, content.parts) for point in shown_points]
             for row in block
         ]
-        limits = _limits(grid)
-        for row, line in zip(block, grid, strict=True):
-            for panel, point in zip(line, panels, strict=True):
-                panel.title = title(point, run.axes) if row is rows[0] else ""
-                panel.x_label = x_label(row.layout, row.summary) if row is rows[-1] else ""
+        limits = _limits(drawn, stacked=len(stacks) > 1)
+        for row, line in zip(block, drawn, strict=True):
+            for panel in line:
                 panel.y_limits = limits
+            grid.append((row, line))
+    left_out = _left_out("rows", every, _MAX_ROWS)
+    left_out += _left_out("columns", len(panels), len(shown_points))
+    return Picture(
+        _stacked(grid[:_MAX_ROWS], stacks, run.axes, left_out),
+        height=0.75 + 1.6 * min(every, _MAX_ROWS) * len(stacks),
+        width=4.5 if len(panels) == 1 else look.WIDTH,
+        columns=len(stacks[0]),
+        shared_y="row",
+    )
+
+
+def _stacks(points: list[dict[str, str]], rows: int) -> list[list[dict[str, str]]]:
+    """The points whose panels stand side by side; more than a page has room for are stacked."""
+    most = max(1, _MAX_ROWS // rows)
+    stacks = min(most, -(-len(points) // _MAX_COLUMNS))
+    columns = min(_MAX_COLUMNS, -(-len(points) // stacks))
+    return [points[n * columns : (n + 1) * columns] for n in range(stacks)]
+
+
+def _stacked(
+    grid: list[tuple[Row, list[Panel]]],
+    stacks: list[list[dict[str, str]]],
+    axes: Sequence[Axis],
+    left_out: str,
+) -> list[Panel]:
+    """The panels row by row, with what is written around them."""
+    found, columns = [], len(stacks[0])
+    for number, points in enumerate(stacks):
+        place = number * columns
+        for row, panels in grid:
+            line = panels[place : place + len(points)]
+            for panel, point in zip(line, points, strict=True):
+                if row is grid[0][0]:
+                    panel.title = title(point, axes)
+                if row is grid[-1][0]:
+                    panel.x_label = x_label(row.layout, row.summary)
+                    panel.x_label += left_out if points is stacks[-1] else ""
             line[0].y_label = row.name.replace(", ", ",\n", 1)
             if row.group is not None and "\n" not in line[0].y_label:
                 line[0].y_label = row.name.replace(" (", "\n(", 1)
-            drawn += line
-    return Picture(
-        drawn,
-        height=0.75 + 1.6 * len(rows),
-        width=4.5 if len(panels) == 1 else look.WIDTH,
-        columns=len(panels),
-        shared_y="row",
-    )
+            found += line
+            found += [Panel([], shown=False) for _ in range(columns - len(points))]
+    return found
+
+
+def _left_out(what: str, every: int, most: int) -> str:
+    return f"; the first {most} of {every} {what}" if every > most else ""
 
 
 def prepare(
@@ -283,9 +314,12 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
     return panel
 
 
-def _limits(grid: list[list[Panel]]) -> Limits:
-    """Where y begins and ends; rows of groups have the same ends, so that they can be compared."""
-    groups = len(grid) > 1
+def _limits(grid: list[list[Panel]], *, stacked: bool) -> Limits:
+    """Where y begins and ends; rows of groups have the same ends, so that they can be compared.
+
+    So have rows that are continued below.
+    """
+    groups = len(grid) > 1 or stacked
     ends = [
         y + sign * (half or 0.0)
         for panel in ([panel for row in grid for panel in row] if groups else grid[0][:1])
@@ -325,6 +359,6 @@ def x_label(layout: Layout, summary: pl.DataFrame) -> str:
 
 
 def available(run: Run) -> bool:
-    """Whether there is a sweep that fits a figure."""
+    """Whether there is a sweep to draw."""
     layout = Layout.of(run.axes)
-    return layout.x is not None and len(points_of(layout.panels)) <= _MAX_COLUMNS
+    return layout.x is not None
