@@ -10,6 +10,7 @@ mod namespace;
 mod nat;
 pub mod netlink;
 mod place;
+pub mod resolver;
 mod run;
 mod tun;
 

@@ -54,10 +54,42 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
+    /// Reads a `struct inet_diag_msg` with what follows it; `None` if the kernel told less than every kernel does.
+    #[must_use]
+    pub fn read(answer: &[u8]) -> Option<Self> {
+        let unacked_bytes = u32_at(answer, WQUEUE)?;
+        let info = attribute(answer.get(INET_DIAG_MSG..)?, INET_DIAG_INFO)?;
+        let word = |index: usize| u32_at(info, 8 + 4 * index);
+        Some(Self {
+            ca_state: *info.get(1)?,
+            rto_us: word(0)?,
+            snd_mss: word(2)?,
+            unacked: word(4)?,
+            sacked: word(5)?,
+            lost: word(6)?,
+            retrans: word(7)?,
+            rtt_us: word(15)?,
+            rttvar_us: word(16)?,
+            snd_ssthresh: word(17)?,
+            snd_cwnd: word(18)?,
+            total_retrans: word(23)?,
+            min_rtt_us: u32_at(info, 148),
+            data_segs_in: u32_at(info, 152),
+            data_segs_out: u32_at(info, 156),
+            delivered_ce: u32_at(info, 196),
+            bytes_sent: u64_at(info, 200),
+            total_rto: u16_at(info, 240),
+            total_rto_recoveries: u16_at(info, 242),
+            received_ce: u32_at(info, 248),
+            unacked_bytes,
+        })
+    }
+
     /// Segments presumed in the network: `tcp_packets_in_flight` of the kernel.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
-        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+        let out = self.unacked.saturating_add(self.retrans);
+        out.saturating_sub(self.sacked.saturating_add(self.lost))
     }
 }
 
@@ -71,7 +103,7 @@ pub fn tcp_info(
         Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => return Ok(None),
         answered => answered?,
     };
-    Ok(answers.first().and_then(|(_, body)| read(body)))
+    Ok(answers.first().and_then(|(_, body)| TcpInfo::read(body)))
 }
 
 /// `struct inet_diag_req_v2` for one socket.
@@ -87,35 +119,6 @@ fn request(local: SocketAddrV4, remote: SocketAddrV4) -> Request {
         // Any interface, any cookie.
         .number(0)
         .put(&[u8::MAX; 8])
-}
-
-fn read(answer: &[u8]) -> Option<TcpInfo> {
-    let unacked_bytes = u32_at(answer, WQUEUE)?;
-    let info = attribute(answer.get(INET_DIAG_MSG..)?, INET_DIAG_INFO)?;
-    let word = |index: usize| u32_at(info, 8 + 4 * index);
-    Some(TcpInfo {
-        ca_state: *info.get(1)?,
-        rto_us: word(0)?,
-        snd_mss: word(2)?,
-        unacked: word(4)?,
-        sacked: word(5)?,
-        lost: word(6)?,
-        retrans: word(7)?,
-        rtt_us: word(15)?,
-        rttvar_us: word(16)?,
-        snd_ssthresh: word(17)?,
-        snd_cwnd: word(18)?,
-        total_retrans: word(23)?,
-        min_rtt_us: u32_at(info, 148),
-        data_segs_in: u32_at(info, 152),
-        data_segs_out: u32_at(info, 156),
-        delivered_ce: u32_at(info, 196),
-        bytes_sent: u64_at(info, 200),
-        total_rto: u16_at(info, 240),
-        total_rto_recoveries: u16_at(info, 242),
-        received_ce: u32_at(info, 248),
-        unacked_bytes,
-    })
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

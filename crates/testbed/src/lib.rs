@@ -46,6 +46,8 @@ use rustix::thread::CapabilitySet;
 pub use calibrate::{Calibration, Row};
 #[cfg(target_os = "linux")]
 pub use error::Error;
+#[cfg(target_os = "linux")]
+pub use inet_diag::TcpInfo;
 pub use refuse::refusals;
 #[cfg(target_os = "linux")]
 pub use run::{Options, Outcome, run};

@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::linux::clock::monotonic;
 use crate::linux::netlink::Netlink;
 use crate::linux::place::{Ends, Place};
+use crate::linux::resolver::{refusal, servers_in};
 use crate::linux::run::Stop;
 
 /// Passes queries on until it is dropped.
@@ -128,27 +129,6 @@ impl Behind {
 #[must_use]
 pub fn system_servers() -> Vec<IpAddr> {
     servers_in(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
-}
-
-/// Those that a file names; this host, if it names none (resolv.conf(5)). Addresses of a single link can't be anywhere else.
-fn servers_in(file: &str) -> Vec<IpAddr> {
-    let named: Vec<&str> = file
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            words.next().filter(|&word| word == "nameserver").and_then(|_| words.next())
-        })
-        .collect();
-    if named.is_empty() {
-        return vec![Ipv4Addr::LOCALHOST.into()];
-    }
-    let mut servers: Vec<IpAddr> = Vec::new();
-    for server in named.iter().filter_map(|name| name.parse().ok()) {
-        if !servers.contains(&server) {
-            servers.push(server);
-        }
-    }
-    servers
 }
 
 /// Where queries go from a door.
@@ -336,12 +316,9 @@ fn ask(server: SocketAddr, text: &[u8]) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Answers a query with "server failure" (RFC 1035 § 4.1.1), on which a client asks the next server at once.
+/// Answers a query with "server failure".
 fn refuse(door: &UdpSocket, client: SocketAddr, query: &[u8]) {
-    let mut answer = query.to_vec();
-    if let Some(flags) = answer.get_mut(2..4) {
-        flags[0] |= IS_RESPONSE;
-        flags[1] = flags[1] & !CODE | SERVER_FAILURE;
+    if let Some(answer) = refusal(query) {
         // A client that is gone asks no more.
         let _ = door.send_to(&answer, client);
     }
@@ -380,34 +357,3 @@ const MOST_CONNECTIONS: usize = 64;
 /// Nobody waits longer for an answer: clients ask again after 5 s (resolv.conf(5), `timeout`).
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_TCP: Wall = Wall::from_secs(10);
-/// Flags of a message (RFC 1035 § 4.1.1).
-const IS_RESPONSE: u8 = 0x80;
-const CODE: u8 = 0x0f;
-const SERVER_FAILURE: u8 = 2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn named(file: &str) -> Vec<String> {
-        servers_in(file).iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn servers_are_those_of_the_file_in_its_order() {
-        let file = "# nameserver 192.0.2.1\nsearch example.org\nnameserver 127.0.0.53\nnameserver ::1\n\
-                    options edns0 trust-ad\nnameserver\t10.0.0.1 # ours\nnameserver ::1\n";
-        assert_eq!(named(file), ["127.0.0.53", "::1", "10.0.0.1"]);
-    }
-
-    #[test]
-    fn a_file_without_servers_means_this_host() {
-        assert_eq!(named(""), ["127.0.0.1"]);
-        assert_eq!(named("search example.org\n"), ["127.0.0.1"]);
-    }
-
-    #[test]
-    fn an_address_of_a_single_link_is_no_server_elsewhere() {
-        assert_eq!(named("nameserver fe80::1%eth0\n"), [""; 0]);
-    }
-}

@@ -60,36 +60,21 @@ impl Netlink {
     /// What the kernel says.
     pub fn request(&mut self, requests: &[Request]) -> io::Result<Vec<Answer>> {
         let mut bytes = Vec::new();
-        let mut pending = Vec::new();
+        let mut replies = Replies::default();
         for request in requests {
             self.sequence += 1;
             request.write(self.sequence, &mut bytes);
             if request.flags & ACK != 0 || request.flags & DUMP == DUMP {
-                pending.push(self.sequence);
+                replies.pending.push(self.sequence);
             }
         }
         send(&self.socket, &bytes, SendFlags::empty())?;
-        let mut answers = Vec::new();
         let mut buffer = vec![0; ANSWER_ROOM];
-        while !pending.is_empty() {
+        while !replies.pending.is_empty() {
             let (length, _) = recv(&self.socket, &mut buffer, RecvFlags::empty())?;
-            let mut rest = &buffer[..length];
-            while let Some((kind, sequence, body, after)) = split(rest) {
-                rest = after;
-                match kind {
-                    ERROR => {
-                        let code = body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
-                        if code != 0 {
-                            return Err(io::Error::from_raw_os_error(-code));
-                        }
-                        pending.retain(|&s| s != sequence);
-                    }
-                    DONE => pending.retain(|&s| s != sequence),
-                    _ => answers.push((kind, body.to_vec())),
-                }
-            }
+            replies.read(&buffer[..length])?;
         }
-        Ok(answers)
+        Ok(replies.answers)
     }
 
     /// The interface of this name.
@@ -202,10 +187,7 @@ impl Netlink {
         self.request(&[request])?
             .iter()
             .filter(|(kind, _)| *kind == RTM_NEWLINK)
-            .find_map(|(_, body)| {
-                let statistics = attribute(body.get(LINK_HEADER..)?, IFLA_STATS64)?;
-                statistics.get(TX_DROPPED * 8..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
-            })
+            .find_map(|(_, body)| dropped_in(body))
             .ok_or_else(|| io::Error::other("the kernel has no statistics of the interface"))
     }
 
@@ -223,19 +205,68 @@ impl Netlink {
                 [(addresses, ADDRESS_HEADER, IFA_ADDRESS), (routes, ROUTE_HEADER, RTA_DST)]
             {
                 for (_, body) in self.request(&[request])? {
-                    // A kernel without IPv6 answers for all families that it has.
-                    let Some(&[of, prefix]) = body.first_chunk::<2>() else { continue };
-                    let found = body.get(header..).and_then(|rest| attribute(rest, kind));
-                    if of == family
-                        && let Some(address) = found.and_then(address)
-                    {
-                        taken.push((address, prefix));
-                    }
+                    taken.extend(prefix_in(&body, family, header, kind));
                 }
             }
         }
         Ok(taken)
     }
+}
+
+/// What the kernel replied to requests, as far as it did.
+#[derive(Clone, Debug, Default)]
+pub struct Replies {
+    /// Requests, by their sequence numbers, that the kernel has yet to acknowledge, or whose dump has yet to end.
+    pub pending: Vec<u32>,
+    /// What it told.
+    pub answers: Vec<Answer>,
+}
+
+impl Replies {
+    /// Reads what came at one time: whole messages, one after the other. What is none ends them.
+    ///
+    /// # Errors
+    /// The first that the kernel tells of.
+    pub fn read(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while let Some((kind, sequence, body, after)) = split(bytes) {
+            bytes = after;
+            match kind {
+                ERROR => {
+                    let code = body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
+                    if code != 0 {
+                        return Err(io::Error::from_raw_os_error(code.saturating_neg()));
+                    }
+                    self.pending.retain(|&s| s != sequence);
+                }
+                DONE => self.pending.retain(|&s| s != sequence),
+                _ => self.answers.push((kind, body.to_vec())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Packets that an interface dropped instead of sending them, if an answer about it tells.
+#[must_use]
+pub fn dropped_in(answer: &[u8]) -> Option<u64> {
+    let statistics = attribute(answer.get(LINK_HEADER..)?, IFLA_STATS64)?;
+    statistics.get(TX_DROPPED * 8..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
+}
+
+/// The prefix in an answer about an address or a route of this family.
+fn prefix_in(answer: &[u8], family: u8, header: usize, kind: u16) -> Option<(IpAddr, u8)> {
+    // A kernel without IPv6 answers for all families that it has.
+    let &[of, prefix] = answer.first_chunk::<2>()?;
+    let found = attribute(answer.get(header..)?, kind).and_then(address)?;
+    (of == family && found.is_ipv4() == (family == AF_INET)).then_some((found, prefix))
+}
+
+/// The prefixes in an answer about an address or a route, whatever it is about.
+#[must_use]
+pub fn prefixes_in(answer: &[u8]) -> Vec<(IpAddr, u8)> {
+    let kinds = [(ADDRESS_HEADER, IFA_ADDRESS), (ROUTE_HEADER, RTA_DST)];
+    let families = kinds.into_iter().flat_map(|kind| [AF_INET, AF_INET6].map(|of| (of, kind)));
+    families.filter_map(|(of, (header, kind))| prefix_in(answer, of, header, kind)).collect()
 }
 
 /// A route to a prefix.
