@@ -57,6 +57,8 @@ impl Resent {
     pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
         let missing = |r: &Range| r.end > una && sacked.covered(r.start, r.end) == 0;
         self.lost.retain(missing);
+        // An ACK may end within what was lost: the rest still is.
+        self.lost.iter_mut().for_each(|range| range.start = range.start.max(una));
         let arrived = &mut self.arrived;
         self.under_way.retain(|sent| {
             let still = missing(&sent.range);
@@ -72,7 +74,7 @@ impl Resent {
             let overtaken = arrived.is_some_and(|number| number > sent.number + apart);
             let gone = top > sent.sent_up_to || overtaken;
             if gone {
-                lost.push(sent.range);
+                lost.push(Range { start: sent.range.start.max(una), ..sent.range });
             }
             !gone
         });
@@ -92,9 +94,9 @@ impl Resent {
         self.lost.first().copied()
     }
 
-    /// Bytes that were lost again, and are not in the network.
-    pub fn lost_bytes(&self) -> u64 {
-        self.lost.iter().map(|range| range.end - range.start).sum()
+    /// Bytes from `una` on that were lost again, and are not in the network.
+    pub fn lost_bytes(&self, una: u64) -> u64 {
+        self.lost.iter().map(|range| range.end.saturating_sub(range.start.max(una))).sum()
     }
 }
 
@@ -119,10 +121,24 @@ mod tests {
         sacked.insert(10_000, 11_000);
         assert!(resent.review(0, &sacked));
         assert_eq!(resent.first_lost(), Some(segment(0)));
-        assert_eq!(resent.lost_bytes(), 1000);
+        assert_eq!(resent.lost_bytes(0), 1000);
         resent.sent(segment(0), 20_000);
-        assert_eq!((resent.first_lost(), resent.lost_bytes()), (None, 0));
+        assert_eq!((resent.first_lost(), resent.lost_bytes(0)), (None, 0));
         assert!(!resent.review(0, &sacked), "it counts from its new number");
+    }
+
+    #[test]
+    fn an_ack_that_ends_within_what_was_lost_leaves_the_rest() {
+        let mut resent = Resent::new(3);
+        let mut sacked = Ranges::default();
+        resent.sent(segment(0), 5000);
+        resent.sent(segment(2), 5000);
+        sacked.insert(5000, 6000);
+        resent.review(0, &sacked);
+        assert_eq!((resent.lost_bytes(0), resent.lost_bytes(400)), (2000, 1600));
+        resent.review(400, &sacked);
+        assert_eq!(resent.first_lost(), Some(Range { start: 400, end: 1000 }));
+        assert_eq!(resent.lost_bytes(400), 1600);
     }
 
     #[test]
@@ -133,10 +149,10 @@ mod tests {
         resent.sent(segment(2), 5000);
         sacked.insert(5000, 6000);
         assert!(resent.review(0, &sacked));
-        assert_eq!(resent.lost_bytes(), 2000);
+        assert_eq!(resent.lost_bytes(0), 2000);
         sacked.insert(2000, 3000);
         resent.review(0, &sacked);
-        assert_eq!(resent.lost_bytes(), 1000);
+        assert_eq!(resent.lost_bytes(0), 1000);
         resent.review(1000, &sacked);
         assert_eq!(resent.first_lost(), None);
     }

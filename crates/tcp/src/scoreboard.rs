@@ -156,7 +156,7 @@ impl Scoreboard {
         let not_lost =
             nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
-        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes());
+        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes(una));
         not_lost + retransmitted - lost_again
     }
 
