@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,13 +60,38 @@ $(VENV)/dev: $(VENV)/installed
 	@touch $@
 
 # LONG=1 adds the long mode.
-test: lint test-rust test-python test-instructions test-kernel $(if $(LONG),test-long) ## Run all tests and all linters
+test: lint test-rust fuzz-check test-python test-instructions test-kernel $(if $(LONG),test-long) ## Run all tests and all linters
 
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet
 
-test-long: ## Check the properties on more than ten thousand random scenarios each
+test-long: fuzz-tools ## Check the properties on more than ten thousand random scenarios each, and fuzz for a minute each
 	LONG=1 cargo test --quiet -p cwnd-tests -- conservation
+	$(FUZZ) --seconds 60
+
+TARGET ?=
+SECONDS ?= 60
+FUZZ := $(BIN)/python scripts/fuzz.py
+CARGO_FUZZ := target/tools/bin/cargo-fuzz
+
+fuzz: fuzz-tools ## Fuzz one target, or all (TARGET=queue SECONDS=60)
+	@$(FUZZ) $(TARGET) --seconds $(SECONDS) $(ARGS)
+
+fuzz-page: fuzz-tools ## Fuzz all targets for a minute each and write docs/fuzzing.md
+	@$(FUZZ) --page --keep
+
+# Stable Rust takes the flags of a nightly one where it is told to.
+fuzz-check: ## Check that all fuzz targets compile, with their lock as it is
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing" cargo check --quiet --locked --bins \
+		--manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
+
+.PHONY: fuzz-tools
+fuzz-tools: build $(CARGO_FUZZ)
+	@test -d target/tools/python || $(UV) pip install --quiet --target target/tools/python atheris==3.0.0 || \
+		echo "atheris cannot be installed here: the targets in Python are left out" >&2
+
+$(CARGO_FUZZ):
+	cargo install cargo-fuzz --version 0.13.2 --locked --quiet --root target/tools
 
 test-python: dev ## Run the Python tests
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
@@ -88,6 +113,7 @@ lint: lint-rust lint-python fresh ## Run all linters; change nothing
 lint-rust:
 	cargo fmt --all --check
 	cargo fmt --manifest-path crates/kernel/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	@! $(HAVE_LIBELF) || cargo clippy $(KERNEL) --all-targets --quiet -- -D warnings
 

@@ -27,3 +27,11 @@ pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
 pub use record::Records;
 pub use slots::{SLOT_BYTES, Slots};
 pub use world::{Cancelled, World};
+
+/// What orders events, for who tries it alone.
+#[cfg(feature = "parts")]
+pub mod parts {
+    pub use crate::calendar::Calendar;
+    pub use crate::heap::{Heap, NOTHING};
+    pub use crate::queue::Queue;
+}

@@ -178,20 +178,31 @@ def read(folder: Path) -> Paper:
         ScenarioError: The file is not TOML; the error shows where.
     """
     file = folder / "claims.toml"
-    top = _Table(_core.read_toml(read_text(file, "a file of claims"), name=str(file)), str(file))
-    paper = Paper(
-        name=top.text("name"),
-        title=top.text("title"),
-        authors=top.text("authors"),
-        venue=top.text("venue"),
-        folder=folder,
-        claims=tuple(_claim(each) for each in top.tables("claim", str(file))),
-    )
+    paper = parse(read_text(file, "a file of claims"), folder)
     for claim in paper.claims:
         for figure in claim.figures:
             if not paper.scenario(figure).is_file():
                 raise InputError(f"{file}: {claim.id} needs {figure}.toml, which is not there")
     return paper
+
+
+def parse(text: str, folder: Path) -> Paper:
+    """The claims in the text of a folder's file, without a look at the scenarios that they need.
+
+    Raises:
+        InputError: A claim is wrong; the error names it.
+        ScenarioError: The text is not TOML; the error shows where.
+    """
+    file = str(folder / "claims.toml")
+    top = _Table(_core.read_toml(text, name=file), file)
+    return Paper(
+        name=top.text("name"),
+        title=top.text("title"),
+        authors=top.text("authors"),
+        venue=top.text("venue"),
+        folder=folder,
+        claims=tuple(_claim(each) for each in top.tables("claim", file)),
+    )
 
 
 @dataclass(frozen=True)

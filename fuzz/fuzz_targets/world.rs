@@ -1,0 +1,8 @@
+#![no_main]
+
+#[path = "../../tests/suite/fuzz/bytes.rs"]
+mod bytes;
+#[path = "../../tests/suite/fuzz/world.rs"]
+mod world;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| world::run(data));

@@ -1,0 +1,193 @@
+"""Runs the fuzz targets, and writes docs/fuzzing.md from what libFuzzer says at the end.
+
+Called by `make fuzz`, which installs cargo-fuzz and, where it can be had, atheris.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / "target" / "tools"
+BUILT = ROOT / "target" / "fuzz"
+CORPUS = ROOT / "fuzz" / "corpus"
+PAGE = ROOT / "docs" / "fuzzing.md"
+#: Where `make fuzz` puts atheris.
+ATHERIS = TOOLS / "python"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is tried, with inputs of so many bytes at most: longer ones take time, find little."""
+
+    name: str
+    about: str
+    most_bytes: int
+    python: bool = False
+
+
+TARGETS = (
+    Target("scenario", "scenario files with overrides: reading, errors, writing out", 512),
+    Target("packet", "packets from a device: IPv4, IPv6, TCP, UDP headers", 256),
+    Target("netlink", "replies of the kernel: rtnetlink, sock_diag", 256),
+    Target("names", "resolv.conf, and queries that no server takes", 256),
+    Target("events", "what orders events: queue, heap, calendar, beside a sorted list", 128),
+    Target("queue", "queue disciplines under any parameters and operations", 128),
+    Target("endpoint", "TCP's two ends over a path that does anything, and forged segments", 256),
+    Target("router", "the router's engine with any settings and packets", 256),
+    Target("world", "whole simulations: links, routes, faults, flows, up to 2000 events", 64),
+    Target("claims", "files of claims (Python)", 512, python=True),
+    Target("manifest", "descriptions of results (Python)", 512, python=True),
+)
+NAMES = tuple(target.name for target in TARGETS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
+
+    executions: int
+    seconds: float
+    edges: int
+    #: The day, as in 2026-01-31.
+    date: str
+
+    @property
+    def rate(self) -> float:
+        """Executions a second, the start included."""
+        return self.executions / self.seconds
+
+
+def main() -> int:
+    """Builds, runs, reports; the exit code of the first target that fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(NAMES))
+    parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/fuzzing.md from the last run of each target"
+    )
+    parser.add_argument("--keep", action="store_true", help="add what is new to fuzz/corpus")
+    arguments = parser.parse_args()
+    unknown = set(arguments.targets) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no target {min(unknown)}; there are {', '.join(NAMES)}")
+    chosen = [each for each in TARGETS if not arguments.targets or each.name in arguments.targets]
+    if any(not target.python for target in chosen):
+        build()
+    for target in chosen:
+        if target.python and not ATHERIS.is_dir():
+            print(f"{target.name}: skipped, atheris is not installed", file=sys.stderr)
+            continue
+        outcome = run(target, arguments.seconds)
+        if outcome is None:
+            return 1
+        last(target).write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+        print(
+            f"{target.name}: {outcome.executions:,} executions, {outcome.rate:,.0f}/s,"
+            f" {outcome.edges} edges"
+        )
+        if arguments.keep:
+            keep(target)
+    if arguments.page:
+        PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+def last(target: Target) -> Path:
+    """Where the outcome of a target's last run is."""
+    return BUILT / f"{target.name}.json"
+
+
+def build() -> None:
+    """Builds all targets that are Rust.
+
+    The sanitizer is left out: nearly nothing here is unsafe. So is the tracing of comparisons,
+    which takes more than half of the time.
+    """
+    environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
+    command = [TOOLS / "bin" / "cargo-fuzz", "build", "--sanitizer", "none"]
+    command += ["--no-trace-compares", "--target-dir", BUILT]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+
+
+def command_of(target: Target) -> tuple[list[str], dict[str, str]]:
+    """How a target is started, and in what environment."""
+    if target.python:
+        path = os.pathsep.join([str(ATHERIS), str(ROOT / "python"), str(ROOT / "python/tests")])
+        body = ROOT / "python" / "tests" / "fuzzing.py"
+        return [sys.executable, str(body), target.name], {**os.environ, "PYTHONPATH": path}
+    (binary,) = BUILT.glob(f"*/release/{target.name}")
+    return [str(binary)], dict(os.environ)
+
+
+def run(target: Target, seconds: int) -> Outcome | None:
+    """Fuzzes a target; `None` if it failed, which is shown."""
+    found = BUILT / "found" / target.name
+    found.mkdir(parents=True, exist_ok=True)
+    command, environment = command_of(target)
+    command += [f"-max_total_time={seconds}", f"-max_len={target.most_bytes}"]
+    command += ["-timeout=10", "-print_final_stats=1", f"-artifact_prefix={found}-failed-"]
+    dictionary = ROOT / "fuzz" / f"{target.name}.dict"
+    command += [f"-dict={dictionary}"] if dictionary.exists() else []
+    command += [str(found), str(CORPUS / target.name)]
+    started = time.monotonic()
+    ran = subprocess.run(
+        command, env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
+    elapsed = time.monotonic() - started
+    if ran.returncode != 0:
+        print(ran.stdout[-2000:], ran.stderr[-6000:], sep="\n", file=sys.stderr)
+        print(f"{target.name} fails: the input is in {found}-failed-…", file=sys.stderr)
+        return None
+    (executions,) = re.findall(r"stat::number_of_executed_units: (\d+)", ran.stderr)
+    edges = re.findall(r"cov: (\d+) ft:", ran.stderr)[-1]
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    return Outcome(int(executions), elapsed, int(edges), date)
+
+
+def keep(target: Target) -> None:
+    """Adds inputs to the committed corpus that reach what none of it does: an input per edge."""
+    command, environment = command_of(target)
+    corpus = CORPUS / target.name
+    corpus.mkdir(parents=True, exist_ok=True)
+    command += ["-set_cover_merge=1", "-use_counters=0", f"-max_len={target.most_bytes}"]
+    command += [str(corpus), str(BUILT / "found" / target.name)]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+
+
+def page() -> str:
+    """The page, from what was measured last."""
+    text = (ROOT / "fuzz" / "page.md").read_text(encoding="utf-8")
+    rows = [
+        "| target | what is tried | executions | a second | edges | inputs kept | seconds | on |",
+        "|---|---|--:|--:|--:|--:|--:|---|",
+    ]
+    for target in TARGETS:
+        outcome = Outcome(**json.loads(last(target).read_text(encoding="utf-8")))
+        kept = len(list((CORPUS / target.name).iterdir()))
+        rows.append(
+            f"| `{target.name}` | {target.about} | {outcome.executions:,} | {outcome.rate:,.0f}"
+            f" | {outcome.edges:,} | {kept} | {outcome.seconds:.0f} | {outcome.date} |"
+        )
+    measured = (
+        f"One after the other, on one core of a machine with {os.cpu_count()}"
+        f" ({platform.system()}, {platform.machine()})."
+    )
+    table = "\n".join(rows)
+    return (
+        "<!-- Written by `make fuzz-page` (scripts/fuzz.py) from fuzz/page.md; do not edit. -->\n"
+        + text.replace("@MEASURED@", measured).replace("@TABLE@", table)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

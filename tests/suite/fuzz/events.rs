@@ -1,0 +1,166 @@
+//! What orders events, under any pushes and pops: what comes out is what a sorted list of the same numbers gives.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use cwnd_sim::parts::{Calendar, Heap, NOTHING, Queue};
+
+use super::bytes::Bytes;
+
+/// More numbers take longer and show nothing else: a crowd begins with 513.
+const MOST_NUMBERS: u64 = 2000;
+
+/// Times that grow, with what makes equal ones differ below them.
+struct Numbers {
+    now: u64,
+    made: u64,
+}
+
+impl Numbers {
+    /// A number that is due so long after the last that came out.
+    fn after(&mut self, after: u64) -> u128 {
+        self.made += 1;
+        u128::from(self.now.saturating_add(after)) << 64 | u128::from(self.made)
+    }
+}
+
+/// The least first, as a library does it.
+type Model = BinaryHeap<Reverse<u128>>;
+
+fn take(queue: &mut Queue, model: &mut Model, numbers: &mut Numbers) -> bool {
+    let least = queue.least();
+    let expected = model.pop().map_or(NOTHING, |Reverse(number)| number);
+    assert_eq!(least, expected);
+    if least == NOTHING {
+        return false;
+    }
+    queue.take_least();
+    numbers.now = (least >> 64) as u64;
+    true
+}
+
+/// The numbers that are known to come next are those.
+fn known(queue: &mut Queue, model: &Model) {
+    queue.least();
+    if !queue.is_crowded() {
+        return;
+    }
+    let mut sorted: Vec<u128> = model.iter().map(|&Reverse(number)| number).collect();
+    sorted.sort_unstable();
+    let ahead: Vec<u128> = (0..16).map_while(|n| queue.ahead(n)).collect();
+    assert_eq!(ahead, sorted[..ahead.len()]);
+    assert!(ahead.len() >= 16.min(sorted.len()), "{} known of {}", ahead.len(), sorted.len());
+}
+
+fn queue(bytes: &mut Bytes<'_>) {
+    let (mut queue, mut model) = (Queue::default(), Model::new());
+    let mut numbers = Numbers { now: bytes.wide(), made: 0 };
+    while !bytes.is_empty() {
+        match bytes.below(8) {
+            // Some at the same distance from each other, which may be none.
+            0..=2 => {
+                let (first, apart) = (bytes.wide(), bytes.wide());
+                let many = if bytes.flag() { 40 } else { 1 };
+                for i in 0..bytes.below(16) as u64 * many {
+                    if numbers.made < MOST_NUMBERS {
+                        let number = numbers.after(first.saturating_add(i * apart));
+                        queue.push(number);
+                        model.push(Reverse(number));
+                    }
+                }
+            }
+            3 | 4 => {
+                let many = if bytes.flag() { 40 } else { 1 };
+                for _ in 0..bytes.below(16) * many {
+                    take(&mut queue, &mut model, &mut numbers);
+                }
+            }
+            // One in for each that comes out, as a simulation does it.
+            5 | 6 => {
+                let after = bytes.wide();
+                for i in 0..u64::from(bytes.byte()) {
+                    if !take(&mut queue, &mut model, &mut numbers) || numbers.made == MOST_NUMBERS {
+                        break;
+                    }
+                    let number = numbers.after(after.wrapping_mul(i) % (after + 1));
+                    queue.push(number);
+                    model.push(Reverse(number));
+                }
+            }
+            _ => known(&mut queue, &model),
+        }
+        assert_eq!(queue.iter().count(), model.len());
+    }
+    while take(&mut queue, &mut model, &mut numbers) {}
+}
+
+/// A heap alone: any numbers, smaller ones than came out included.
+fn heap(bytes: &mut Bytes<'_>) {
+    let (mut heap, mut model) = (Heap::default(), Model::new());
+    let mut made = 0;
+    while !bytes.is_empty() {
+        if bytes.flag() {
+            made += 1;
+            let number = u128::from(bytes.wide()) << 64 | made;
+            heap.push(number);
+            model.push(Reverse(number));
+        } else {
+            let least = heap.least();
+            assert_eq!(least, model.pop().map_or(NOTHING, |Reverse(number)| number));
+            if least != NOTHING {
+                heap.take_least();
+            }
+        }
+        assert_eq!((heap.len(), heap.iter().count()), (model.len(), model.len()));
+    }
+}
+
+/// A calendar alone: bucket after bucket, none below the one before, all that went in.
+fn calendar(bytes: &mut Bytes<'_>) {
+    let mut numbers = Numbers { now: bytes.wide(), made: 0 };
+    let apart = bytes.wide();
+    let first: Vec<u128> =
+        (0..u64::from(bytes.byte()) + 1).map(|i| numbers.after(i * apart)).collect();
+    let start = first[0];
+    let mut calendar = Calendar::new(first.clone(), start);
+    let mut model: Model = first.into_iter().map(Reverse).collect();
+    while !bytes.is_empty() {
+        match bytes.below(3) {
+            0 => {
+                let (after, many) = (bytes.wide(), bytes.below(64) as u64);
+                for i in 0..many {
+                    if numbers.made < MOST_NUMBERS {
+                        let number = numbers.after(after.saturating_mul(i)).max(calendar.start());
+                        // No two are equal.
+                        let number = number | u128::from(numbers.made);
+                        calendar.push(number);
+                        model.push(Reverse(number));
+                    }
+                }
+            }
+            1 => calendar.fit(calendar.start()),
+            _ => {
+                let Some(count) = calendar.next_bucket() else { continue };
+                let mut bucket = Vec::new();
+                calendar.take_bucket(|numbers| bucket.extend_from_slice(numbers));
+                assert_eq!(bucket.len(), count);
+                bucket.sort_unstable();
+                for number in bucket {
+                    assert_eq!(Some(Reverse(number)), model.pop());
+                    numbers.now = (number >> 64) as u64;
+                }
+                assert!(model.peek().is_none_or(|&Reverse(next)| next >= calendar.start()));
+            }
+        }
+        assert_eq!((calendar.len(), calendar.iter().count()), (model.len(), model.len()));
+    }
+}
+
+pub fn run(data: &[u8]) {
+    let mut bytes = Bytes::new(data);
+    match bytes.below(4) {
+        0 => heap(&mut bytes),
+        1 => calendar(&mut bytes),
+        _ => queue(&mut bytes),
+    }
+}

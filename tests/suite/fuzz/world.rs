@@ -1,0 +1,143 @@
+//! Small worlds of any shape: links, routes, queues, faults, flows, timers. At every audit each packet is somewhere once.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use cwnd_scenario::Document;
+use cwnd_sim::World;
+
+use super::bytes::Bytes;
+
+const NODES: [&str; 4] = ["a", "b", "c", "d"];
+const QUEUES: [&str; 6] = [
+    "\"fifo\"",
+    "{ kind = \"fifo\", limit = \"2 packets\" }",
+    "{ kind = \"codel\", ecn = true }",
+    "{ kind = \"pie\", ecn = true, limit = \"20 packets\" }",
+    "{ kind = \"red\", ecn = true }",
+    "\"fq-codel\"",
+];
+const RATES: [&str; 5] = [
+    "rate = \"1 Mbit/s\"",
+    "rate = \"10 Mbit/s\"",
+    "rate = \"1 Gbit/s\"",
+    "rate = { initial = \"2 Mbit/s\", steps = [{ at = \"5 ms\", rate = \"20 Mbit/s\" }] }",
+    "rate = { trace_ms = [0, 0, 1, 3] }",
+];
+const FAULTS: [&str; 4] =
+    ["", "loss = 0.05", "jitter = \"1 ms\"", "reorder = 0.2\nreorder_delay = \"2 ms\""];
+const CONTROLLERS: [&str; 4] = [
+    "\"newreno\"",
+    "\"cubic\"",
+    "{ kind = \"newreno\", preset = \"abe\" }",
+    "{ kind = \"cubic\", slow_start = \"hystart++\" }",
+];
+const ENDPOINTS: [&str; 4] = [
+    "\"rfc\"",
+    "{ preset = \"linux\", ecn = true }",
+    "\"ns2\"",
+    "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
+];
+const WORKLOADS: [&str; 6] = [
+    "",
+    "stop = \"20 ms\"",
+    "workload = { kind = \"transfer\", size = \"20 kB\" }",
+    "workload = { kind = \"poisson\", interval = \"2 ms\", size = \"exponential(3 kB)\" }",
+    "workload = { kind = \"onoff\", size = \"5 kB\", off = \"exponential(4 ms)\" }",
+    "workload = { kind = \"udp\", rate = \"1 Mbit/s\" }",
+];
+/// As many as begin a crowd of events, or few.
+const COUNTS: [u32; 6] = [1, 1, 2, 5, 40, 600];
+/// More steps take longer and show little else.
+const MOST_STEPS: u32 = 2000;
+/// Steps between audits; a prime number, so that no rhythm hides anything.
+const AUDIT: u32 = 211;
+
+fn scenario(bytes: &mut Bytes<'_>) -> String {
+    let mut text =
+        format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {}\n", bytes.byte());
+    for i in 0..1 + bytes.below(4) {
+        // The first ones are a way there and back; more make a graph.
+        let (from, to) = match i {
+            0 => ("a", "b"),
+            _ => (bytes.pick(&NODES), bytes.pick(&NODES)),
+        };
+        writeln!(
+            text,
+            "[link.l{i}]\nfrom = \"{from}\"\nto = \"{to}\"\nduplex = {}\n{}\ndelay = \"{} us\"\nqueue = {}\n{}",
+            i == 0 || bytes.flag(),
+            bytes.pick(&RATES),
+            1 + bytes.short() % 5000,
+            bytes.pick(&QUEUES),
+            bytes.pick(&FAULTS),
+        )
+        .expect("a text takes it");
+    }
+    let mut room = 600;
+    for i in 0..1 + bytes.below(3) {
+        let (from, to) =
+            if bytes.flag() { (bytes.pick(&NODES), bytes.pick(&NODES)) } else { ("a", "b") };
+        let count = bytes.pick(&COUNTS).min(room);
+        room -= count.min(room - 1);
+        let route = if bytes.flag() { "route = [\"l0\"]\n" } else { "" };
+        let workload = bytes.pick(&WORKLOADS);
+        let sender = if workload.contains("udp") {
+            String::new()
+        } else {
+            format!(
+                "controller = {}\nendpoint = {}\n",
+                bytes.pick(&CONTROLLERS),
+                bytes.pick(&ENDPOINTS)
+            )
+        };
+        writeln!(
+            text,
+            "[flow.f{i}]\nfrom = \"{from}\"\nto = \"{to}\"\n{route}count = {count}\nstart = \"{} us\"\nspacing = \"{} us\"\n\
+             edge_rtt = \"uniform(0 ms, {} us)\"\n{sender}{workload}",
+            bytes.byte(),
+            bytes.below(20),
+            1 + bytes.short() % 9000,
+        )
+        .expect("a text takes it");
+    }
+    text
+}
+
+pub fn run(data: &[u8]) {
+    let text = scenario(&mut Bytes::new(data));
+    let files = |_: &str| Err("there is no file".to_owned());
+    // Graphs without a way, or with a way twice, are refused: with a reason.
+    let outline = match Document::parse("world.toml", &text, &files).and_then(|d| d.outline()) {
+        Ok(outline) => outline,
+        Err(problems) => return assert!(problems.has_errors()),
+    };
+    let cell = outline.cell(0).expect("a scenario has a run");
+    let mut world = World::new(Arc::new(cell.scenario));
+    let mut last = world.now();
+    for step in 1..=MOST_STEPS {
+        if !world.step() {
+            break;
+        }
+        assert!(world.now() >= last, "time goes back\n{text}");
+        last = world.now();
+        if step % AUDIT == 0 {
+            assert_eq!(world.audit(), Ok(()), "{text}");
+        }
+    }
+    assert_eq!(world.audit(), Ok(()), "{text}");
+}
+
+/// What the target makes of no bytes can be run: else it would try refusals only.
+#[cfg(test)]
+#[test]
+fn some_of_these_worlds_can_be_run() {
+    for data in [&[][..], &[1], &[0, 0, 3, 0, 9, 4, 2]] {
+        let text = scenario(&mut Bytes::new(data));
+        let files = |_: &str| Err(String::new());
+        if let Err(problems) =
+            Document::parse("world.toml", &text, &files).and_then(|d| d.outline())
+        {
+            panic!("{problems}");
+        }
+    }
+}
