@@ -72,6 +72,7 @@ impl Calendar {
     }
 
     /// How many numbers there are.
+    #[cfg_attr(feature = "parts", expect(clippy::len_without_is_empty, reason = "nobody asks"))]
     pub fn len(&self) -> usize {
         self.len + self.beyond.len()
     }

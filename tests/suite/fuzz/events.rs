@@ -8,7 +8,7 @@ use cwnd_sim::parts::{Calendar, Heap, NOTHING, Queue};
 use super::bytes::Bytes;
 
 /// More numbers take longer and show nothing else: a crowd begins with 513.
-const MOST_NUMBERS: u64 = 2000;
+const MOST_NUMBERS: u64 = 1200;
 
 /// Times that grow, with what makes equal ones differ below them.
 struct Numbers {

@@ -6,6 +6,8 @@ mod bytes;
 mod endpoint;
 mod events;
 #[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
 mod names;
 #[cfg(target_os = "linux")]
 mod netlink;
@@ -71,6 +73,12 @@ fn what_worlds_were_tried_lost_no_packet() {
 #[cfg(target_os = "linux")]
 fn what_replies_were_tried_upset_no_reader_of_netlink() {
     replay("netlink", netlink::run);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_messages_were_tried_upset_no_keeper() {
+    replay("keeper", keeper::run);
 }
 
 #[test]

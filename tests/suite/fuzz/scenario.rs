@@ -20,7 +20,10 @@ pub fn run(data: &[u8]) {
         Ok(outlined) => outlined,
         Err(problems) => {
             assert!(problems.iter().next().is_some(), "a refusal without a reason");
-            assert!(!problems.render(data.len().is_multiple_of(2)).is_empty());
+            // To draw them takes longer than to find them: every other time, with colours or without.
+            if data.len().is_multiple_of(2) {
+                assert!(!problems.render(data.len().is_multiple_of(4)).is_empty());
+            }
             for problem in problems.iter().filter(|problem| problem.file == "fuzz.toml") {
                 let lines = text.lines().count().max(1) + 1;
                 assert!(problem.line <= lines, "line {} of {lines}", problem.line);
@@ -29,14 +32,13 @@ pub fn run(data: &[u8]) {
         }
     };
     assert!(outlined.runs() > 0, "a scenario without a run");
-    let cells = (0..3).map_while(|index| outlined.cell(index));
-    for cell in cells {
-        let again = match outline(&cell.resolved_toml, &[]) {
-            Ok(again) => again,
-            Err(problems) => panic!("{problems}\n{}", cell.resolved_toml),
-        };
-        assert_eq!(again.runs(), 1);
-        let written = again.cell(0).expect("it has a run").resolved_toml;
-        assert_eq!(written, cell.resolved_toml);
-    }
+    // Any of them, for all of a sweep take long.
+    let cell = outlined.cell(data.len() % outlined.runs()).expect("there are so many");
+    let again = match outline(&cell.resolved_toml, &[]) {
+        Ok(again) => again,
+        Err(problems) => panic!("{problems}\n{}", cell.resolved_toml),
+    };
+    assert_eq!(again.runs(), 1);
+    let written = again.cell(0).expect("it has a run").resolved_toml;
+    assert_eq!(written, cell.resolved_toml);
 }

@@ -1,0 +1,28 @@
+//! What the processes of a link might say to the one that keeps the rights: any bytes are a message, which is the same when
+//! it is sent on, or none.
+
+use cwnd_router::linux::keeper::{Answer, Event, Order, Request};
+
+pub fn run(data: &[u8]) {
+    let Some((&kind, data)) = data.split_first() else { return };
+    match kind % 4 {
+        0 => {
+            let Ok(request) = Request::of_bytes(data) else { return };
+            assert_eq!(request.to_bytes(), data);
+            if let Request::Start(start) = &request {
+                assert!((3..10).contains(&start.descriptors()), "{start:?}");
+                assert!(start.limits.len() <= 16 && start.names.len() <= 8, "{start:?}");
+            }
+        }
+        1 => {
+            let Ok(answer) = Answer::of_bytes(data) else { return };
+            assert_eq!(answer.to_bytes(), data);
+            // An error is one that can be shown.
+            if let Err(error) = answer.checked() {
+                assert!(!format!("{error:?}").is_empty());
+            }
+        }
+        2 => assert!(Event::of_bytes(data).is_none_or(|event| event.to_bytes() == data)),
+        _ => assert!(Order::of_bytes(data).is_none_or(|order| order.to_bytes() == data)),
+    }
+}
