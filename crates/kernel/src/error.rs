@@ -58,7 +58,9 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Rights => r#"run it as root, as in `sudo "$(command -v cwnd)" kernel …`"#.to_owned(),
+            Self::Rights => {
+                r#"run it as root, as in `sudo "$(command -v cwnd)" kernel …`"#.to_owned()
+            }
             Self::NoBtf(_) => {
                 "use a kernel with CONFIG_DEBUG_INFO_BTF (Debian, Ubuntu and Fedora have it)"
                     .to_owned()
