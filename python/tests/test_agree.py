@@ -7,14 +7,17 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import boxes
 import polars as pl
 import pytest
 from conftest import SHORT
 
 import cwnd
 from cwnd import _core
-from cwnd.agree import GOODPUT, REPEATED, Agreement, agree, compare, table, unclear, write
+from cwnd.agree import GOODPUT, REPEATED, Agreement, Row, agree, compare, table, unclear, write
 from cwnd.errors import InputError
+from cwnd.plots import agreement
+from cwnd.stats import Estimate
 from cwnd.worlds import Simulator, summary
 
 if TYPE_CHECKING:
@@ -227,3 +230,19 @@ def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
     # Of the calibrations the worst is kept.
     assert told["calibration"][0]["measured"] == 10.4
     assert summary([]) is None
+
+
+def test_the_figure_can_be_read_however_long_labels_are(tmp_path: Path):
+    rows = [
+        Row(
+            {"rtts": f"uniform(10 ms, {n} ms), uniform(20 ms, {n} ms)", "arm": f"arm {arm} $x" * 6},
+            "goodput_bit_s",
+            *[Estimate(1, 9e6 + 1e4 * n, None, None)] * 3,
+            tolerance=0.1,
+        )
+        for n in range(40, 46)
+        for arm in range(3)
+    ]
+    for shown in ([], rows[:1], rows):
+        drawn = agreement.figure(Agreement("a", shown, [], {}, tmp_path))
+        assert boxes.complaints(*boxes.of_figure(drawn)) == []

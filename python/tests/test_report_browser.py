@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import chromium
 import polars as pl
 import pytest
+from conftest import SHORT
 from matplotlib.image import imread
 from test_report import HOSTILE, SWEEP
 
 import cwnd
-from cwnd import report
+from cwnd import plots, report
 from cwnd.report.page import _palette
 
 if TYPE_CHECKING:
@@ -85,6 +86,60 @@ def page(browser: chromium.Chromium, file: Path) -> Iterator[chromium.Chromium]:
     shown(browser, file, 1280, 900)
     yield browser
     assert browser.complaints() == []
+
+
+#: Texts of a drawing that leave it, or cover each other by more than a pixel.
+COVERED = """((root) => {
+    const outer = root.getBoundingClientRect();
+    const texts = [...root.querySelectorAll('text')].filter((text) => text.textContent.trim());
+    const boxes = texts.map((text) => [text.textContent, text.getBoundingClientRect()])
+        .filter(([, box]) => box.width > 0);
+    const found = boxes.filter(([, box]) => box.left < outer.left - 1 || box.right > outer.right + 1
+        || box.top < outer.top - 1 || box.bottom > outer.bottom + 1).map(([text]) => text);
+    boxes.forEach(([one, a], index) => boxes.slice(index + 1).forEach(([other, b]) => {
+        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+            found.push(`${one} | ${other}`);
+    }));
+    return found;
+})"""
+
+
+def long_labels(tmp_path: Path) -> cwnd.Run:
+    """A sweep over an axis whose values are called as long as those of two paths are."""
+    values = [f'["uniform(10 ms, {n} ms)", "uniform(20 ms, {n} ms)"]' for n in range(40, 45)]
+    groups = "".join(
+        f'[flow.{name}]\nrtt = "20 ms"\n'
+        for name in ("short", "a-group-with-a-name-that-is-as-long-as-people-write-them")
+    )
+    axis = f"""{groups}
+[sweep.axis.rtts]
+path = ["flow.short.rtt", "flow.a-group-with-a-name-that-is-as-long-as-people-write-them.rtt"]
+values = [{", ".join(values)}]
+[sweep.axis.queue]
+path = "dumbbell.queue"
+values = ["codel", {{ kind = "pie", target = "10 ms" }}]
+"""
+    (tmp_path / "labels.toml").write_text(SHORT.split("[flow.main]")[0] + axis)
+    return cwnd.run(tmp_path / "labels.toml")
+
+
+def test_texts_of_figures_and_reports_can_be_read_in_a_browser(
+    browser: chromium.Chromium, tmp_path: Path
+):
+    run = long_labels(tmp_path)
+    browser.show_as(1000, 1400)
+    for figure in plots.write_quick(run, tmp_path / "plots"):
+        browser.open(figure)
+        assert browser.evaluate(f"{COVERED}(document.documentElement)") == [], figure.name
+    for width in (1280, 390):
+        shown(browser, report.write([run], tmp_path / "report.html"), width, 900)
+        found = browser.evaluate(
+            f"[...document.querySelectorAll('.plot .main-svg')].flatMap({COVERED})"
+        )
+        assert found == []
+        marks = "[...document.querySelectorAll('#r1-sweep .xtick')].map((mark) => mark.textContent)"
+        assert sum("uniform(10 ms, 40 ms)" in mark for mark in browser.evaluate(marks)) > 0
 
 
 def shown(browser: chromium.Chromium, file: Path, width: int, height: int, **how: Any) -> None:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from cwnd.agree import Agreement, Row
 
 
+#: Panels side by side.
+_COLUMNS = 4
+_POINTS = 72.0
+#: Numbers and names beside a panel.
+_BESIDE_PT = 45.0
+
+
 def figure(found: Agreement) -> Figure:
     """One mark for each point, with both confidence intervals; grey is what may differ."""
     from cwnd.agree import TOLERANCE
@@ -22,8 +29,13 @@ def figure(found: Agreement) -> Figure:
     arms = list(dict.fromkeys(_arm(row) for row in rows))
     panels = list(dict.fromkeys(_panel(row) for row in rows)) or [""]
     with style.styled():
-        drawn = style.figure(3.0)
-        grid = drawn.subplots(1, len(panels), squeeze=False)[0]
+        rows_of_panels = -(-len(panels) // _COLUMNS)
+        columns = -(-len(panels) // rows_of_panels)
+        drawn = style.figure(0.4 + 2.6 * rows_of_panels)
+        grid = list(drawn.subplots(rows_of_panels, columns, squeeze=False).flat)
+        for place in grid[len(panels) :]:
+            place.set_visible(False)
+        grid = grid[: len(panels)]
         scale = METRICS[rows[0].metric].scale if rows else 1.0
         for title, panel in zip(panels, grid, strict=True):
             mine = [row for row in rows if _panel(row) == title]
@@ -34,12 +46,14 @@ def figure(found: Agreement) -> Figure:
             panel.plot(ends, ends, color="0.5", lw=0.6)
             for index, arm in enumerate(arms):
                 _marks(panel, [r for r in mine if _arm(r) == arm], scale, index, arm)
-            panel.set_title(title)
+            wide = drawn.get_size_inches()[0] * _POINTS / columns - _BESIDE_PT
+            panel.set_title(style.wrapped(title, wide), parse_math=False)
             panel.set_xlabel("Simulator (Mbit/s)")
             panel.set_xlim(*_limits(mine, scale))
             panel.set_ylim(*_limits(mine, scale))
-        grid[0].set_ylabel("Goodput on Linux (Mbit/s)")
-        style.legend(drawn, list(grid))
+        for panel in grid[::columns]:
+            panel.set_ylabel("Goodput on Linux (Mbit/s)")
+        style.legend(drawn, list(grid), math=False)
     return drawn
 
 

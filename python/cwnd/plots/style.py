@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -31,6 +32,10 @@ _SVG_DPI = 72
 
 #: A line of text with what separates it from the next, as in `crates/picture`, in points.
 LINE_PT = 11.0
+#: What stands for a line in a legend.
+_KEY_PT = 20.0
+#: The width of a letter in relation to its size; few words of DejaVu Sans are wider.
+_LETTER = 0.65
 #: Between axes and what is written above them.
 TITLE_PAD = 3.5
 
@@ -136,19 +141,33 @@ def points(index: int) -> dict[str, Any]:
     return {**line(index), "marker": MARKERS[index % len(MARKERS)]}
 
 
-def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
-    """One legend above all panels, if there is more than one thing to tell apart."""
+def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4, *, math: bool = True) -> None:
+    """One legend above all panels, if there is more than one thing to tell apart.
+
+    It has as many columns as fit the figure, at most `columns`; texts between dollar signs are
+    formulas, unless they are not `math`.
+    """
     handles: dict[str, Artist] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    if len(handles) > 1:
-        figure.legend(
-            list(handles.values()),
-            list(handles),
-            loc="outside upper center",
-            ncols=min(len(handles), columns),
-        )
+    if len(handles) < 2:  # noqa: PLR2004
+        return
+    width = figure.get_size_inches()[0] * 72
+    texts = [wrapped(label, width - _KEY_PT) for label in handles]
+    for count in range(min(len(handles), columns), 0, -1):
+        made = figure.legend(list(handles.values()), texts, loc="outside upper center", ncols=count)
+        for text in made.get_texts():
+            text.set_parse_math(math)
+        if count == 1 or made.get_window_extent().width <= figure.bbox.width - _KEY_PT:
+            return
+        made.remove()
+
+
+def wrapped(text: str, width: float, size: float = 8.0) -> str:
+    """A text in lines that are no wider than so many points."""
+    letters = max(1, int(width / (_LETTER * size)))
+    return "\n".join(textwrap.wrap(text, letters))
 
 
 def png(figure: Figure) -> bytes:

@@ -26,6 +26,7 @@ from cwnd.plots.sweep import (
     shows_zero,
     x_label,
 )
+from cwnd.report.names import broken, marks
 from cwnd.report.thin import steps
 from cwnd.table import Shown
 
@@ -169,7 +170,7 @@ def dash(own: Look) -> str:
 
 def axis(label: str, **more: Any) -> dict[str, Any]:
     """An axis with its name; a comma in it is a place to break it."""
-    return {"title": {"text": escape(label).replace(", ", ",<br>", 1)}, **more}
+    return {"title": {"text": broken(label)}, **more}
 
 
 def sweep_figure(run: Run) -> Figure | None:
@@ -248,7 +249,8 @@ def _metric_panels(
         where = f", {name}" if name else ""
         along = x_label(row.layout, row.summary)
         alt = f"{label} against {along}{where}; the values are in the table of results."
-        panels.append(Panel(name, alt, traces, _metric_xaxis(row.layout, row.summary), yaxis))
+        xaxis, more = _metric_xaxis(row.layout, row.summary)
+        panels.append(Panel(name, alt, traces, xaxis, yaxis, Panel.height + more))
     return panels
 
 
@@ -322,23 +324,23 @@ def _value(shown: Shown, mean: float, width: float | None, n: int) -> str:
     return f"{escape(shown.metric.label)}: {shown.text(mean, width)}{unit}{seeds}"
 
 
-def _metric_xaxis(layout: Layout, summary: pl.DataFrame) -> dict[str, Any]:
+def _metric_xaxis(layout: Layout, summary: pl.DataFrame) -> tuple[dict[str, Any], int]:
+    """The axis, and how much higher a panel is for what is written at it."""
     assert layout.x is not None
     label = x_label(layout, summary)
     if layout.x.value_column is None:
         count = len(layout.x.labels)
-        names = [escape(each) for each in layout.x.labels]
-        ticks = {"tickvals": list(range(count)), "ticktext": names, "showgrid": False}
-        return axis(label, range=[-0.5, count - 0.5], **ticks)
+        ticks, more = marks(layout.x.labels)
+        return axis(label, range=[-0.5, count - 0.5], showgrid=False, **ticks), more
     values = sorted(summary[layout.x.value_column].unique().to_list())
     _, factor = human(layout.x.unit, values)
-    more: dict[str, Any] = {}
+    own: dict[str, Any] = {}
     if is_logarithmic(values):
-        more["type"] = "log"
+        own["type"] = "log"
     if len(values) <= MAX_TICKS:
-        more["tickvals"] = [value * factor for value in values]
-        more["ticktext"] = [f"{value * factor:g}" for value in values]
-    return axis(label, **more)
+        own["tickvals"] = [value * factor for value in values]
+        own["ticktext"] = [f"{value * factor:g}" for value in values]
+    return axis(label, **own), 0
 
 
 def qdelay_figure(run: Run) -> Figure | None:
