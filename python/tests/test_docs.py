@@ -28,6 +28,14 @@ RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
 NOT_RUN = {
     ("docs/kernel.md", "apt install"): "it changes the machine",
+    **{
+        (page, command): reason
+        for page in ("docs/fuzzing.md", "fuzz/page.md")
+        for command, reason in (
+            ("make fuzz", "it installs programs, and takes minutes"),
+            ("make test-long", "it takes more than half an hour"),
+        )
+    },
     ("docs/sweeps.md", "pip install"): "what it installs is there, or the block is not run",
     ("docs/sweeps.md", "cwnd sweep my.toml --on ray:10"): CLUSTER,
     ("docs/sweeps.md", "cwnd sweep my.toml --on ray://"): CLUSTER,
