@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cwnd.agree import (
+from cwnd.agreement import (
     DOCUMENT,
     FIGURE,
     GAIN_TOLERANCE,
@@ -148,7 +148,8 @@ def _figure(file: Path) -> str:
     goodput = [row for row in _rows(file) if row["metric"] == "Goodput"]
     within = sum(row["within"] == "true" for row in goodput)
     worst = max(goodput, key=lambda row: abs(float(row["difference_percent"])))
-    place = ", ".join(str(value) for value in list(worst.values())[: list(worst).index("metric")])
+    axes = list(worst)[: list(worst).index("group" if "group" in worst else "metric")]
+    place = ", ".join(worst[axis] for axis in axes)
     number = int(name.removeprefix("fig"))
     pictures = " | ".join(
         f"![Fig. {number}, {world}](images/papers/{PAPER}/linux/{name}-{world}.png)"

@@ -14,7 +14,7 @@ from conftest import SHORT
 
 import cwnd
 from cwnd import _core
-from cwnd.agree import GOODPUT, REPEATED, Agreement, Row, agree, compare, table, unclear, write
+from cwnd.agreement import GOODPUT, REPEATED, Agreement, Row, agree, compare, table, unclear, write
 from cwnd.errors import InputError
 from cwnd.plots import agreement
 from cwnd.stats import Estimate
@@ -140,9 +140,9 @@ class Counting(Simulator):
 def other(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
     """Stands in for Linux, which takes root and real time."""
     monkeypatch.setattr(Counting, "runs", 0)
-    monkeypatch.setattr("cwnd.agree.Linux", Counting)
+    monkeypatch.setattr("cwnd.agreement.run.Linux", Counting)
     monkeypatch.setattr(
-        "cwnd.agree.world_of", lambda on: Counting() if on is not None else Simulator()
+        "cwnd.agreement.run.world_of", lambda on: Counting() if on is not None else Simulator()
     )
     return Counting
 
@@ -170,6 +170,101 @@ def test_points_whose_runs_scatter_are_run_more_often_and_the_others_are_not(
     assert again == found
     with (tmp_path / "out" / REPEATED).open(encoding="utf-8", newline="") as rows:
         assert {row["runs"] for row in csv.DictReader(rows)} == {"8"}
+
+
+#: Half Reno, half Reno with ABE at one bottleneck: together they fill it whatever their shares are.
+HALVES = (
+    SHORT.replace(
+        'controller = { kind = "newreno", preset = "abe" }\n',
+        'controller = { kind = "newreno" }\n',
+    )
+    + """
+[flow.half]
+rtt = "20 ms"
+controller = { kind = "newreno", preset = "abe" }
+
+[sweep]
+repeat = 3
+"""
+)
+
+
+def test_worlds_whose_groups_have_other_shares_of_the_same_sum_do_not_agree(tmp_path: Path) -> None:
+    file = tmp_path / "halves.toml"
+    file.write_text(HALVES, encoding="utf-8")
+    ours = cwnd.run(file)
+    assert ours.groups == ["main", "half"]
+    assert compared(ours, ours, tmp_path).holds
+    # A fifth of what one group has goes to the other.
+    moved = ours.flows.select("run_id", "group", "delivered_bytes").pivot(
+        "group", index="run_id", values="delivered_bytes"
+    )
+    flows = ours.flows.join(moved, on="run_id", maintain_order="left").with_columns(
+        (
+            pl.col("delivered_bytes")
+            + pl.when(pl.col("group").cast(pl.String) == "half").then(-0.2).otherwise(0.2)
+            * pl.col("half")
+        )
+        .round()
+        .cast(pl.UInt64)
+        .alias("delivered_bytes")
+    )
+    theirs = replace(ours, flows=flows.drop("main", "half"))
+    found = compared(ours, theirs, tmp_path)
+    of = {(row.group, row.metric): row for row in found.rows}
+    assert of["*", GOODPUT].relative == pytest.approx(0, abs=1e-6)
+    assert of["half", GOODPUT].relative == pytest.approx(-0.2, abs=1e-6)
+    share = of["half", "goodput_share"]
+    assert share.linux.mean == pytest.approx(0.8 * share.simulator.mean)
+    assert [row.group for row in found.deciding] == ["*", "main", "half"]
+    assert not found.holds
+    # What a link does is not a group's.
+    assert ("half", "qdelay_mean_us") not in of
+    rows = list(csv.DictReader(io.StringIO(table(found))))
+    assert {row["group"] for row in rows} == {"*", "main", "half"}
+    # One group by itself, or all flows.
+    for group, holds in (("half", False), ("*", True)):
+        alone = compare(ours, theirs, tmp_path, group=group)
+        assert {row.group for row in alone.rows} == {group}
+        assert alone.holds is holds
+    ratio = compare(ours, ours, tmp_path, ["goodput_ratio"], relative_to="half")
+    assert [row.group for row in ratio.rows if row.metric == "goodput_ratio"] == ["main"]
+    write(found)
+    drawn = agreement.figure(found)
+    assert boxes.complaints(*boxes.of_figure(drawn)) == []
+    legend = {text.get_text() for text in drawn.legends[0].get_texts()}
+    assert legend == {"all flows", "main", "half"}
+
+
+def test_an_unknown_group_is_refused_before_anything_runs(
+    other: type[Counting], tmp_path: Path
+) -> None:
+    file = tmp_path / "halves.toml"
+    file.write_text(HALVES, encoding="utf-8")
+    for asked in ({"group": "hlaf"}, {"relative_to": "hlaf"}):
+        with pytest.raises(
+            InputError, match="no group `hlaf` in this scenario; there are main, half"
+        ):
+            agree(file, tmp_path / "out", **asked)
+    assert other.runs == 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gain_is_over_the_longest_label_that_something_is_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "arms.toml"
+    arms = ARMS.replace(
+        'values = [{ kind = "newreno" }, { kind = "newreno", preset = "paper" }]',
+        'values = [{ kind = "newreno" }, { kind = "newreno", preset = "abe" },'
+        ' { kind = "newreno", preset = "paper" }]',
+    )
+    arms = arms.replace('["Reno", "Reno+ABE"]', '["Reno", "Reno+ABE", "Reno+ABE+more"]')
+    file.write_text(arms, encoding="utf-8")
+    run = cwnd.run(file)
+    found = compared(run, run, tmp_path)
+    assert [(gain.base, gain.what) for gain in found.gains] == [
+        ("Reno", "ABE"),
+        ("Reno+ABE", "more"),
+    ] * 2
 
 
 def test_without_up_to_every_point_has_the_scenarios_runs(
@@ -236,12 +331,14 @@ def test_the_figure_can_be_read_however_long_labels_are(tmp_path: Path):
     rows = [
         Row(
             {"rtts": f"uniform(10 ms, {n} ms), uniform(20 ms, {n} ms)", "arm": f"arm {arm} $x" * 6},
+            group,
             "goodput_bit_s",
             *[Estimate(1, 9e6 + 1e4 * n, None, None)] * 3,
             tolerance=0.1,
         )
         for n in range(40, 46)
         for arm in range(3)
+        for group in ("*", "long flows of the left")[: 1 + (n < 42)]
     ]
     for shown in ([], rows[:1], rows):
         drawn = agreement.figure(Agreement("a", shown, [], {}, tmp_path))

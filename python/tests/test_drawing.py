@@ -11,7 +11,8 @@ from conftest import Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import _core, agree, drawing, link, link_picture, plots, report, reproduce, store
+from cwnd import _core, drawing, link, link_picture, plots, report, reproduce, store
+from cwnd.agreement import Agreement, write
 from cwnd.cli import main
 from cwnd.errors import FigureWarning
 from cwnd.plots import agreement
@@ -144,7 +145,7 @@ def test_the_table_of_an_agreement_is_there_without_its_figure(
 ):
     monkeypatch.setattr(agreement, "figure", broken)
     with pytest.warns(FigureWarning, match="figure `agreement` could not be drawn"):
-        agree.write(agree.Agreement("arms", [], [], {}, tmp_path))
+        write(Agreement("arms", [], [], {}, tmp_path))
 
     assert {file.name for file in tmp_path.iterdir()} == {"agreement.csv", "agreement.json"}
 

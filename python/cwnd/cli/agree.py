@@ -13,7 +13,7 @@ from cwnd.cli import lean, output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.agree import Agreement
+    from cwnd.agreement import Agreement, Gain, Row
     from cwnd.runner import OnProgress
 
 #: What does not agree is no error of the program.
@@ -28,14 +28,18 @@ def agree(
     threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
     up_to: int | None = None,
     metric: Annotated[list[str], Parameter(negative=(), consume_multiple=False)] = [],  # noqa: B006
+    group: str | None = None,
+    relative_to: str | None = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
 ) -> int:
     """Run a scenario in the simulator and on this machine's Linux, and compare them.
 
     Both results stay in the directory with a table and a figure, and runs that are there are not
-    done again. The exit code is 0 if goodput is within 10 % at nine of ten points, what ABE wins
-    over its base is within 5 percentage points, and every run on Linux was valid; else 1.
+    done again. The exit code is 0 if goodput is within 10 % at nine of ten points, what an arm wins
+    over its base ("Reno+ABE" over "Reno") is within 5 percentage points, and every run on Linux was
+    valid; else 1. Several groups of flows are compared each by itself, too, and the goodput of each
+    counts as a point.
 
     Args:
         file: Scenario file.
@@ -46,12 +50,14 @@ def agree(
             whether the worlds agree: where the 95 % confidence interval of a difference is wider
             than its tolerance. These points are shown again, with all of their runs.
         metric: Metric that is shown, by its column in summary.csv; may be given again.
+        group: Only this group of flows; "*" for all flows together.
+        relative_to: Group that goodput_ratio compares with; the first if not given.
         quiet: No progress and no table.
         json: Machine-readable output.
     """
     from cwnd import metrics, runner
-    from cwnd.agree import COMPARED
-    from cwnd.agree import agree as compare_worlds
+    from cwnd.agreement import COMPARED
+    from cwnd.agreement import agree as compare_worlds
 
     plan = runner.plan(file)
     target = output_dir or Path("out") / "agree" / plan.scenario.name
@@ -74,6 +80,8 @@ def agree(
         up_to=up_to,
         progress=silent if quiet or json else bars,
         metrics=chosen,
+        group=group,
+        relative_to=relative_to,
     )
     if json:
         output.document(found.to_json())
@@ -94,14 +102,27 @@ def agree(
 def _conclude(found: Agreement) -> None:
     deciding = found.deciding
     within = sum(bool(row.holds) for row in deciding)
-    output.line(f"goodput within 10 % at {within} of {len(deciding)} points")
+    points = "points, each group by itself" if found.grouped else "points"
+    output.line(f"goodput within 10 % at {within} of {len(deciding)} {points}")
     if found.gains:
         within = sum(gain.holds for gain in found.deciding_gains)
-        output.line(f"gain of ABE within 5 percentage points at {within} of {len(found.gains)}")
+        output.line(f"{_wins(found)} within 5 percentage points at {within} of {len(found.gains)}")
     invalid = found.world.get("invalid_runs", 0)
     if invalid:
         output.warn(f"{invalid} runs on Linux are not valid: {found.world['flaws'][0]}")
     output.line(str(found.directory))
+
+
+def _wins(found: Agreement) -> str:
+    """What the gains are of."""
+    return f"gain of {', '.join(dict.fromkeys(gain.what for gain in found.gains))}"
+
+
+def _point(row: Row | Gain, *, grouped: bool) -> list[str]:
+    from cwnd.metrics import ALL
+
+    group = "all flows" if row.group == ALL else row.group
+    return [*row.point.values(), *([group] if grouped else [])]
 
 
 def _rows(found: Agreement) -> Table:
@@ -111,7 +132,8 @@ def _rows(found: Agreement) -> Table:
     from cwnd.metrics import METRICS
     from cwnd.table import Shown
 
-    axes = list(found.rows[0].point) if found.rows else []
+    grouped = found.grouped
+    axes = [*(found.rows[0].point if found.rows else []), *(["group"] if grouped else [])]
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -132,7 +154,7 @@ def _rows(found: Agreement) -> Table:
     }
     previous: list[str] = []
     for row in found.rows:
-        point = list(row.point.values())
+        point = _point(row, grouped=grouped)
         if previous and point != previous:
             table.add_section()
         repeated = point == previous
@@ -156,17 +178,20 @@ def _gains(found: Agreement) -> Table:
     from rich import box
     from rich.table import Table
 
-    from cwnd.agree import GAIN_TOLERANCE
+    from cwnd.agreement import GAIN_TOLERANCE
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="What ABE wins", title_justify="left")
-    for axis in found.gains[0].point:
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, title=_wins(found).capitalize(), title_justify="left"
+    )
+    grouped = found.grouped
+    for axis in (*found.gains[0].point, *(["group"] if grouped else [])):
         table.add_column(axis, no_wrap=True)
-    table.add_column("base", no_wrap=True)
+    table.add_column("over", no_wrap=True)
     for heading in ("simulator", "Linux", "difference", "tolerance", ""):
         table.add_column(heading, justify="right", no_wrap=True)
     for gain in found.gains:
         table.add_row(
-            *gain.point.values(),
+            *_point(gain, grouped=grouped),
             gain.base,
             f"{gain.simulator.mean:+.1f} %",
             f"{gain.linux.mean:+.1f} %",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cwnd.metrics import METRICS
+from cwnd.metrics import ALL, METRICS
 from cwnd.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cwnd.agree import Agreement, Row
+    from cwnd.agreement import Agreement, Row
 
 
 #: Panels side by side.
@@ -22,11 +23,12 @@ _BESIDE_PT = 45.0
 
 
 def figure(found: Agreement) -> Figure:
-    """One mark for each point, with both confidence intervals; grey is what may differ."""
-    from cwnd.agree import TOLERANCE
+    """One mark for each point and group, with both intervals; grey is what may differ."""
+    from cwnd.agreement import TOLERANCE
 
     rows = found.deciding
-    arms = list(dict.fromkeys(_arm(row) for row in rows))
+    arm_of = partial(_arm, grouped=any(row.group != ALL for row in rows))
+    arms = list(dict.fromkeys(arm_of(row) for row in rows))
     panels = list(dict.fromkeys(_panel(row) for row in rows)) or [""]
     with style.styled():
         rows_of_panels = -(-len(panels) // _COLUMNS)
@@ -45,7 +47,7 @@ def figure(found: Agreement) -> Figure:
             panel.fill_between(ends, low, high, color="0.9", lw=0)
             panel.plot(ends, ends, color="0.5", lw=0.6)
             for index, arm in enumerate(arms):
-                _marks(panel, [r for r in mine if _arm(r) == arm], scale, index, arm)
+                _marks(panel, [r for r in mine if arm_of(r) == arm], scale, index, arm)
             wide = drawn.get_size_inches()[0] * _POINTS / columns - _BESIDE_PT
             panel.set_title(style.wrapped(title, wide), parse_math=False)
             panel.set_xlabel("Simulator (Mbit/s)")
@@ -84,6 +86,8 @@ def _panel(row: Row) -> str:
     return next(iter(row.point.values()), "")
 
 
-def _arm(row: Row) -> str:
-    """The marks are the values of the last."""
-    return list(row.point.values())[-1] if len(row.point) > 1 else ""
+def _arm(row: Row, *, grouped: bool) -> str:
+    """The marks are the values of the last, and groups."""
+    arm = [list(row.point.values())[-1]] if len(row.point) > 1 else []
+    group = "all flows" if row.group == ALL else row.group
+    return ", ".join([*arm, *([group] if grouped else [])])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import store
-from cwnd.agree import SIMULATOR, agree
+from cwnd.agreement import SIMULATOR, agree
 from cwnd.drawing import attempt
 from cwnd.errors import InputError
 from cwnd.reproduce.run import FIGURES, PAPERS, paper
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from cwnd.agree import Agreement
+    from cwnd.agreement import Agreement
     from cwnd.results import Run
     from cwnd.runner import OnProgress
 

@@ -1,0 +1,37 @@
+"""Do the worlds agree? One scenario in the simulator and on real Linux, metric by metric."""
+
+from __future__ import annotations
+
+from cwnd.agreement.compare import COMPARED, compare, unclear
+from cwnd.agreement.files import DOCUMENT, FIGURE, REPEATED, TABLE, table, write
+from cwnd.agreement.run import SIMULATOR, agree
+from cwnd.agreement.verdict import (
+    GAIN_TOLERANCE,
+    GOODPUT,
+    SHARE,
+    TOLERANCE,
+    Agreement,
+    Gain,
+    Row,
+)
+
+__all__ = [
+    "COMPARED",
+    "DOCUMENT",
+    "FIGURE",
+    "GAIN_TOLERANCE",
+    "GOODPUT",
+    "REPEATED",
+    "SHARE",
+    "SIMULATOR",
+    "TABLE",
+    "TOLERANCE",
+    "Agreement",
+    "Gain",
+    "Row",
+    "agree",
+    "compare",
+    "table",
+    "unclear",
+    "write",
+]

@@ -1,0 +1,172 @@
+"""Two results of one scenario, compared at each point of the sweep and in each group of flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import polars as pl
+
+from cwnd.agreement.verdict import BESIDES, GOODPUT, TOLERANCE, Agreement, Gain, Row
+from cwnd.metrics import ALL, groups, known_group, values_of
+from cwnd.stats import Estimate, welch, welch_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from cwnd.agreement.verdict import Point
+    from cwnd.results import Run
+
+#: What is compared, in the order of tables.
+COMPARED = (
+    "goodput_bit_s",
+    "goodput_share",
+    "qdelay_mean_us",
+    "qdelay_p50_us",
+    "drops",
+    "marks",
+    "retrans",
+)
+
+
+def compare(
+    simulated: Run,
+    real: Run,
+    directory: Path,
+    metrics: Sequence[str] = COMPARED,
+    *,
+    group: str | None = None,
+    relative_to: str | None = None,
+    seeds: Collection[int] | None = None,
+    points: Collection[Point] | None = None,
+) -> Agreement:
+    """Compares two results of one scenario: all that is there, or these seeds and points.
+
+    Raises:
+        InputError: There is no such group; the message names those there are.
+    """
+    chosen = _Chosen(group, relative_to, seeds, points)
+    ours, theirs = (chosen.of(run) for run in (simulated, real))
+    wanted = tuple(dict.fromkeys((GOODPUT, *metrics)))
+    rows = [
+        row
+        for point, parts in ours.items()
+        for part in parts
+        for name in wanted
+        if point in theirs and part in theirs[point]
+        if (row := _row(dict(point), part, name, parts[part], theirs[point][part])) is not None
+    ]
+    return Agreement(
+        simulated.name, rows, _gains(ours, theirs), real.manifest.world or {}, directory
+    )
+
+
+#: What a result has at each point: of each group a row for each run.
+_Points: TypeAlias = "dict[Point, dict[str, pl.DataFrame]]"
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is compared of a result."""
+
+    group: str | None
+    relative_to: str | None
+    seeds: Collection[int] | None
+    points: Collection[Point] | None
+
+    def of(self, run: Run) -> _Points:
+        for asked in (self.group, self.relative_to):
+            known_group(run, asked)
+        tables = []
+        if self.group in (None, ALL):
+            tables.append(run.per_run().with_columns(pl.lit(ALL).alias("group")))
+        if self.group != ALL and (self.group is not None or len(run.groups) > 1):
+            apart = run.per_run(group=self.group, by="group", relative_to=self.relative_to)
+            tables.append(apart)
+        names = {axis.column: axis.name for axis in run.axes}
+        found: _Points = {}
+        for table in tables:
+            rows = table if self.seeds is None else table.filter(pl.col("seed").is_in(self.seeds))
+            for key, part in groups(rows, [*names, "group"]):
+                point = tuple((name, str(key[column])) for column, name in names.items())
+                if self.points is None or point in self.points:
+                    found.setdefault(point, {})[str(key["group"])] = part
+        return found
+
+
+def _row(
+    point: dict[str, str], group: str, name: str, ours: pl.DataFrame, theirs: pl.DataFrame
+) -> Row | None:
+    first, second = (values_of(part, name) for part in (ours, theirs))
+    simulator, linux = Estimate.of(first), Estimate.of(second)
+    difference = welch_difference(first, second)
+    if simulator is None or linux is None or difference is None:
+        return None
+    tolerance = TOLERANCE if name == GOODPUT else None
+    return Row(point, group, name, simulator, linux, difference, tolerance)
+
+
+def _gains(ours: _Points, theirs: _Points) -> list[Gain]:
+    """Of each arm whose label is another's and something besides, in every group."""
+    gains = []
+    labels: dict[str, set[str]] = {}
+    for point in ours:
+        for axis, label in point:
+            labels.setdefault(axis, set()).add(label)
+    for point in ours:
+        for axis, arm in point:
+            base = _base(arm, labels[axis])
+            if base is None:
+                continue
+            other = tuple((a, base if a == axis else label) for a, label in point)
+            if not all(at in world for at in (point, other) for world in (ours, theirs)):
+                continue
+            rest = {a: label for a, label in point if a != axis}
+            for group in ours[point]:
+                worlds = [_gain(world[other], world[point], group) for world in (ours, theirs)]
+                simulator, linux = worlds
+                if simulator is not None and linux is not None:
+                    difference = welch(simulator, linux)
+                    gain = Gain(rest, group, axis, base, arm, simulator, linux, difference)
+                    gains.append(gain)
+    return gains
+
+
+def _base(arm: str, labels: set[str]) -> str | None:
+    """The longest label that something is added to in this one."""
+    parts = arm.split(BESIDES)
+    bases = (BESIDES.join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+    return next((base for base in bases if base in labels), None)
+
+
+def _gain(
+    base: dict[str, pl.DataFrame], arm: dict[str, pl.DataFrame], group: str
+) -> Estimate | None:
+    """Percent more, seed by seed."""
+    if group not in base or group not in arm:
+        return None
+    ours = arm[group].select("seed", with_it=GOODPUT)
+    joined = base[group].select("seed", without=GOODPUT).join(ours, on="seed").drop_nulls()
+    pairs = zip(joined["with_it"], joined["without"], strict=True)
+    return Estimate.of([100 * (with_it / without - 1) for with_it, without in pairs if without])
+
+
+def unclear(found: Agreement) -> set[Point]:
+    """The points whose runs scatter too far to tell whether the worlds agree.
+
+    Chosen by the width of the confidence intervals alone, not by the differences: else points that
+    agree by chance would stay, and those that differ by chance would get another one.
+    """
+    points = {tuple(row.point.items()) for row in found.rows if not row.tells}
+    unknown = [gain for gain in found.gains if not gain.tells]
+    return points | {
+        tuple(row.point.items()) for row in found.rows for gain in unknown if _is_of(row, gain)
+    }
+
+
+def _is_of(row: Row, gain: Gain) -> bool:
+    """Whether a row is of one of the two points that a gain compares."""
+    return row.point[gain.axis] in (gain.base, gain.arm) and all(
+        row.point[axis] == label for axis, label in gain.point.items()
+    )

@@ -1,0 +1,104 @@
+"""What a comparison leaves beside the two results: a table, a document and a figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+from cwnd.agreement.verdict import GAIN_TOLERANCE
+from cwnd.atomic import write_atomically
+from cwnd.drawing import attempt
+from cwnd.metrics import METRICS
+
+if TYPE_CHECKING:
+    from cwnd.agreement.verdict import Agreement
+    from cwnd.stats import Estimate
+
+#: What it leaves besides them.
+TABLE, DOCUMENT, FIGURE = "agreement.csv", "agreement.json", "agreement"
+#: The same table of the points that were run more often.
+REPEATED = "repeated.csv"
+
+
+def write(found: Agreement) -> None:
+    """Leaves the table, the document and the figure beside the results."""
+    document = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    write_atomically(found.directory / DOCUMENT, document.encode())
+    write_atomically(found.directory / TABLE, table(found).encode())
+    if found.repeated is None:
+        (found.directory / REPEATED).unlink(missing_ok=True)
+    else:
+        write_atomically(found.directory / REPEATED, table(found.repeated).encode())
+    then = (
+        f"the numbers are complete in {found.directory}, and the same command tries again without"
+        " running anything twice"
+    )
+    with attempt(f"figure `{FIGURE}`", then):
+        from cwnd.plots import agreement, write
+
+        write(agreement.figure(found), found.directory, FIGURE)
+
+
+def table(found: Agreement) -> str:
+    """All numbers as CSV, in the units of people; tolerances of gains are percentage points."""
+    axes = found.rows[0].point if found.rows else {}
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [*_axes(axes), *_COLUMNS], lineterminator="\n", restval="")
+    writer.writeheader()
+    for row in found.rows:
+        metric = METRICS[row.metric]
+        cells = {
+            **_axes(row.point),
+            "group": row.group,
+            "metric": metric.label,
+            "unit": metric.unit,
+            **_worlds(row.simulator, row.linux, metric.scale),
+            "difference": _shown(row.difference.mean, metric.scale),
+            "difference_ci95": _shown(row.difference.half_width, metric.scale),
+            "difference_percent": _shown(row.relative, 100),
+            "tolerance": "" if row.tolerance is None else f"{100 * row.tolerance:g}",
+            "within": "" if row.holds is None else str(row.holds).lower(),
+        }
+        writer.writerow(cells)
+    for gain in found.gains:
+        cells = {
+            **_axes({**gain.point, gain.axis: gain.arm}),
+            "group": gain.group,
+            "metric": f"Gain over {gain.base}",
+            "unit": "%",
+            **_worlds(gain.simulator, gain.linux, 1),
+            "difference": _shown(gain.difference.mean, 1),
+            "difference_ci95": _shown(gain.difference.half_width, 1),
+            "tolerance": f"{GAIN_TOLERANCE:g}",
+            "within": str(gain.holds).lower(),
+        }
+        writer.writerow(cells)
+    return out.getvalue()
+
+
+#: The columns of that table after the axes.
+_COLUMNS = (
+    *("group", "metric", "unit", "runs", "simulator", "simulator_ci95", "linux", "linux_ci95"),
+    *("difference", "difference_ci95", "difference_percent", "tolerance", "within"),
+)
+
+
+def _axes(point: dict[str, str]) -> dict[str, str]:
+    """The columns of the axes; one that has another column's name is kept apart from it."""
+    return {f"axis_{axis}" if axis in _COLUMNS else axis: label for axis, label in point.items()}
+
+
+def _worlds(simulator: Estimate, linux: Estimate, scale: float) -> dict[str, str]:
+    return {
+        "runs": str(min(simulator.n, linux.n)),
+        "simulator": _shown(simulator.mean, scale),
+        "simulator_ci95": _shown(simulator.half_width, scale),
+        "linux": _shown(linux.mean, scale),
+        "linux_ci95": _shown(linux.half_width, scale),
+    }
+
+
+def _shown(value: float | None, scale: float) -> str:
+    return "" if value is None else f"{value * scale:.4f}"

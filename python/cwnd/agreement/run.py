@@ -1,0 +1,139 @@
+"""Runs a scenario in both worlds: what a comparison needs, and more where that says too little."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd import _core, runner
+from cwnd.agreement.compare import COMPARED, compare, unclear
+from cwnd.agreement.files import write
+from cwnd.dataset.fill import Progress, failures, fill, world_of
+from cwnd.dataset.load import load
+from cwnd.errors import CwndError, InputError
+from cwnd.metrics import ALL
+from cwnd.worlds import LINUX, Linux
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
+
+    from cwnd.agreement.verdict import Agreement
+    from cwnd.results import Run
+    from cwnd.runner import OnProgress, Plan
+    from cwnd.scenario import ScenarioLike
+
+    #: Shows the progress of one world, given its name.
+    Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
+
+#: The directory of the simulator's result, in the directory of a comparison.
+SIMULATOR = "simulator"
+
+
+def agree(
+    scenario: ScenarioLike,
+    directory: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    up_to: int | None = None,
+    progress: Bars | None = None,
+    metrics: Sequence[str] = COMPARED,
+    group: str | None = None,
+    relative_to: str | None = None,
+) -> Agreement:
+    """Runs a scenario in both worlds and compares them.
+
+    Runs that are there from before are not done again: a comparison that was interrupted goes on.
+
+    Args:
+        scenario: Path of a scenario file, or a `cwnd.Scenario`.
+        directory: Where both results, the table and the figure go.
+        threads: Runs on Linux at a time; as many as the machine can route for if not given.
+        up_to: Runs of each world at points where the scenario's own runs scatter too far to tell
+            whether the worlds agree; see `unclear`. No more than the scenario's if not given.
+        progress: Makes the progress bar of a world.
+        metrics: What is compared besides goodput.
+        group: Compare only this group of flows, `*` for all flows together; all flows and, where
+            there are several groups, each of them if not given.
+        relative_to: The group that `goodput_ratio` compares with; the first if not given.
+
+    Raises:
+        ScenarioError: Linux cannot provide something; the error shows where and what.
+        InputError: `up_to` is less than the scenario's own runs, or there is no such group.
+        MachineError: This machine cannot run the testbed.
+    """
+    place = Path(directory)
+    plan = runner.plan(scenario)
+    Linux().check(plan.scenario)
+    _know(plan, (group, relative_to))
+    own = plan.scenario.repeat
+    if up_to is not None and up_to < own:
+        raise InputError(f"--up-to {up_to}: the scenario has {own} runs of each point already")
+    if up_to is not None and up_to > own:
+        plan = runner.plan(scenario, overrides={"sweep.repeat": up_to})
+    worlds = _Worlds(plan, place, threads, progress)
+    first = [run for run in range(plan.runs) if run % plan.scenario.repeat < own]
+    simulated, real = worlds.run(first)
+    seeds = {plan.scenario.cell(run).seed for run in first[:own]}
+    chosen = partial(
+        compare, directory=place, metrics=metrics, group=group, relative_to=relative_to
+    )
+    found = chosen(simulated, real, seeds=seeds)
+    again = unclear(found)
+    if plan.scenario.repeat > own and again:
+        more = [
+            run for run in range(plan.runs) if tuple(plan.scenario.cell(run).axes.items()) in again
+        ]
+        simulated, real = worlds.run([*first, *more])
+        repeated = chosen(simulated, real, points=again)
+        world = real.manifest.world or {}
+        found = replace(found, world=world, repeated=repeated)
+    write(found)
+    return found
+
+
+def _know(plan: Plan, asked: Iterable[str | None]) -> None:
+    """Refuses an unknown group before anything runs."""
+    resolved = _core.read_toml(plan.scenario.cell(0).resolved, name=plan.scenario.name)
+    groups = list(resolved.get("flow", {}))
+    for name in asked:
+        if name not in (None, ALL, *groups):
+            known = ", ".join(groups)
+            raise InputError(f"there is no group `{name}` in this scenario; there are {known}")
+
+
+@dataclass(frozen=True)
+class _Worlds:
+    plan: Plan
+    place: Path
+    threads: int | None
+    bars: Bars | None
+
+    def run(self, numbers: Collection[int]) -> tuple[Run, Run]:
+        return self._run(None, None, numbers), self._run(LINUX, self.threads, numbers)
+
+    def _run(self, on: str | None, threads: int | None, numbers: Collection[int]) -> Run:
+        name = on or SIMULATOR
+        with nullcontext() if self.bars is None else self.bars(name) as told:
+
+            def on_cells(now: Progress) -> None:
+                if told is not None:
+                    told(now.fraction, now.done + now.failed, now.total)
+
+            filled = fill(
+                self.plan,
+                self.place / name,
+                threads=threads,
+                world=world_of(on),
+                replan=True,
+                only=numbers,
+                on_cells=on_cells,
+            )
+        if filled.failed:
+            raise CwndError(failures(filled))
+        return filled.run or load(self.place / name)
