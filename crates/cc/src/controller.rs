@@ -48,8 +48,6 @@ pub struct AckSample {
     pub rtt: Option<Duration>,
     /// Whether the ACK carried ECE.
     pub ece: bool,
-    /// Explicit feedback that the ACK echoed, as the routers wrote it; zero when there is none.
-    pub feedback: u32,
 }
 
 /// What is rare: each reaches the controller at most once per window of data.

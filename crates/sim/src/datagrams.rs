@@ -1,7 +1,7 @@
 //! Datagrams without a connection: a source that sends at its own pace, and a sink that counts.
 
 use cwnd_scenario::{Arrivals, Cycle, Datagrams};
-use cwnd_tcp::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use cwnd_tcp::{Body, Flags, Segment};
 use cwnd_units::{Duration, Ecn, Rng, Serialiser, Time};
 
 use crate::event::FlowId;
@@ -131,12 +131,10 @@ impl Stream {
             seq: self.counters.sent,
             ts: now,
             len: (self.what.size.0 - self.what.header.0) as u32,
-            window: 0,
-            feedback: 0,
             wire: self.what.size.0 as u16,
             flags: Flags::default(),
             ecn: Ecn::NotEct,
-            sack: [SackBlock::default(); MAX_SACK_BLOCKS],
+            body: Body::DATA,
         }
     }
 

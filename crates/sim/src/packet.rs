@@ -139,12 +139,10 @@ pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
         seq,
         ts: Time::ZERO,
         len: u32::from(wire),
-        window: 0,
-        feedback: 0,
         wire,
         flags: cwnd_tcp::Flags::default(),
         ecn: Ecn::NotEct,
-        sack: [cwnd_tcp::SackBlock::default(); cwnd_tcp::MAX_SACK_BLOCKS],
+        body: cwnd_tcp::Body::DATA,
     }
 }
 
@@ -170,8 +168,8 @@ mod tests {
     #[test]
     fn a_packet_tells_what_its_segment_would() {
         for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
-            for (len, flags) in [(0, cwnd_tcp::Flags::ACK), (1460, cwnd_tcp::Flags::CWR)] {
-                let segment = Segment { ecn, len, flags, ..data_segment(7, 1500) };
+            for (len, body) in [(0, cwnd_tcp::Body::ack(9)), (1460, cwnd_tcp::Body::DATA)] {
+                let segment = Segment { ecn, len, body, ..data_segment(7, 1500) };
                 let mut packet = Packet::new(FlowId::new(5, 1), 2, Place::numbered(3), &segment);
                 assert_eq!((packet.ecn(), packet.wire_bytes()), (ecn, 1500));
                 assert_eq!(packet.has_payload(), len > 0);

@@ -1,7 +1,7 @@
 //! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
 
 use cwnd_scenario::{FlowGroup, Workload};
-use cwnd_tcp::{Flags, Recovery, Segment};
+use cwnd_tcp::{Body, Flags, Recovery, SackBlocks, Segment};
 use cwnd_units::Time;
 use cwnd_wire::{Endpoints, Headers, Options, Tcp, Udp, window_scale};
 
@@ -104,7 +104,7 @@ impl Stack {
         };
         let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
         let number = DATA_ISN.wrapping_add(1).wrapping_add(segment.seq as u32);
-        let mut flags = segment.flags.0 & !Flags::RETRANSMITTED.0;
+        let mut flags = segment.flags.0 | if is_ack { Flags::ACK.0 } else { 0 };
         if is_syn && ecn_capable {
             // RFC 3168 § 6.1.1: an ECN-setup SYN has both flags, an ECN-setup SYN-ACK has ECE alone.
             flags |= Flags::ECE.0 | if is_ack { 0 } else { Flags::CWR.0 };
@@ -120,7 +120,10 @@ impl Stack {
             }
         };
         let shift = window_scale(window);
-        let open = if is_ack { segment.window } else { window };
+        let (open, blocks) = match segment.body {
+            Body::Ack { window, sack, .. } => (window, sack),
+            Body::Data { .. } | Body::Quench { .. } => (window, SackBlocks::default()),
+        };
         // RFC 7323 § 2.2: the window of a SYN is not scaled.
         let window = u16::try_from(if is_syn { open } else { open >> shift }).unwrap_or(u16::MAX);
         let tcp = Tcp {
@@ -136,7 +139,7 @@ impl Stack {
                     let time = ticks(segment.ts, tick);
                     if is_ack { (note, time) } else { (time, note) }
                 }),
-                sack: segment.sack.map(|block| {
+                sack: blocks.map(|block| {
                     let start = number.wrapping_add(block.offset);
                     (start, start.wrapping_add(block.len))
                 }),

@@ -224,6 +224,7 @@ mod tests {
     use cwnd_units::Ecn;
 
     use super::*;
+    use crate::segment::Body;
 
     const MSS: u64 = 1000;
 
@@ -232,12 +233,10 @@ mod tests {
             seq,
             ts: sent,
             len: MSS as u32,
-            window: 0,
-            feedback: 0,
             wire: 1040,
             flags,
             ecn: Ecn::Ect0,
-            sack: Default::default(),
+            body: Body::DATA,
         }
     }
 

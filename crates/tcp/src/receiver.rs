@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use cwnd_units::{Ecn, Time};
+use cwnd_units::{Echo, Ecn, Time};
 
 use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
 use crate::ranges::Ranges;
-use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use crate::segment::{Body, Flags, MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
 
 /// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
 ///
@@ -34,8 +34,6 @@ pub struct Receiver {
     quick: Option<Box<QuickAcks>>,
     /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
-    /// Feedback of the newest data segment, to be echoed.
-    feedback: u32,
     counters: ReceiverCounters,
 }
 
@@ -81,7 +79,6 @@ impl Receiver {
             unacked_segments: 0,
             ack_deadline: Time::NEVER,
             ece: false,
-            feedback: 0,
             counters: ReceiverCounters::default(),
         }
     }
@@ -113,7 +110,7 @@ impl Receiver {
                 quick.on_syn(now);
             }
             let mut reply = self.ack(segment.ts);
-            reply.flags = Flags::SYN.with(Flags::ACK);
+            reply.flags = Flags::SYN;
             return Some(reply);
         }
         self.counters.segments += 1;
@@ -129,7 +126,6 @@ impl Receiver {
             self.ece |= in_window;
             self.counters.ce_segments += 1;
         }
-        self.feedback = segment.feedback;
         // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and never an older time.
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
@@ -266,30 +262,26 @@ impl Receiver {
 
     fn ack(&self, echo: Time) -> Segment {
         let params = &self.config.params;
-        let mut flags = Flags::ACK;
-        if self.ece {
-            flags = flags.with(Flags::ECE);
-        }
+        let flags = if self.ece { Flags::ECE } else { Flags::default() };
+        let sack = if params.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
+            self.sack_blocks()
+        } else {
+            SackBlocks::default()
+        };
         Segment {
             seq: self.rcv_nxt,
             ts: echo,
             len: 0,
-            window: self.config.receive_window,
-            feedback: self.feedback,
             wire: self.config.ack_wire,
             flags,
             ecn: Ecn::NotEct,
-            sack: if params.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
-                self.sack_blocks()
-            } else {
-                [SackBlock::default(); MAX_SACK_BLOCKS]
-            },
+            body: Body::Ack { window: self.config.receive_window, echo: Echo::None, sack },
         }
     }
 
     /// The most recently changed blocks, each once, the newest first (RFC 2018 § 4).
-    fn sack_blocks(&self) -> [SackBlock; MAX_SACK_BLOCKS] {
-        let mut blocks = [SackBlock::default(); MAX_SACK_BLOCKS];
+    fn sack_blocks(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
         let mut n = 0;
         for at in self.recent {
             let Some(range) = self.out_of_order.containing(at) else { continue };

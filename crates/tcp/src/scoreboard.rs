@@ -1,7 +1,7 @@
 use crate::params::{LossRule, Params};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
-use crate::segment::Segment;
+use crate::segment::SackBlocks;
 
 /// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
 ///
@@ -42,16 +42,16 @@ impl Scoreboard {
     }
 
     /// Takes the SACK blocks of an ACK; returns how many bytes they newly report.
-    pub fn update(&mut self, ack: &Segment, una: u64, high: u64) -> u64 {
+    pub fn update(&mut self, blocks: &SackBlocks, ack: u64, high: u64) -> u64 {
         let mut new = 0;
-        for block in ack.sack {
+        for block in blocks {
             if block.len == 0 {
                 break;
             }
-            let start = ack.seq + u64::from(block.offset);
+            let start = ack + u64::from(block.offset);
             let end = start + u64::from(block.len);
             // Nothing below the cumulative ACK or beyond what was sent can be meant.
-            if start < una || end > high {
+            if end > high {
                 continue;
             }
             new += self.add(start, end);
@@ -215,10 +215,9 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
-    use cwnd_units::{Ecn, Time};
 
     use super::*;
-    use crate::segment::{Flags, SackBlock};
+    use crate::segment::SackBlock;
 
     const MSS: u64 = 1000;
 
@@ -226,22 +225,12 @@ mod tests {
         Params { dup_thresh: 3, ..Params::default() }
     }
 
-    fn ack(at: u64, blocks: &[(u64, u64)]) -> Segment {
-        let mut sack = [SackBlock::default(); 3];
+    fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {
+        let mut sack = SackBlocks::default();
         for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
             *slot = SackBlock { offset: (start - at) as u32, len: (end - start) as u32 };
         }
-        Segment {
-            seq: at,
-            ts: Time::ZERO,
-            len: 0,
-            window: 0,
-            feedback: 0,
-            wire: 40,
-            flags: Flags::ACK,
-            ecn: Ecn::NotEct,
-            sack,
-        }
+        sack
     }
 
     #[test]

@@ -1,19 +1,15 @@
-use cwnd_units::{Ecn, Time};
+use cwnd_units::{Echo, Ecn, Header, Time};
 
-/// TCP header flags; the values are those of the header's flag byte (RFC 9293 § 3.1, RFC 3168 § 6.1), except
-/// [`Flags::RETRANSMITTED`].
+/// TCP header flags; the values are those of the header's flag byte (RFC 9293 § 3.1, RFC 3168 § 6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
 impl Flags {
     /// Opens a connection.
     pub const SYN: Self = Self(0x02);
-    /// Not in the header: the simulator's note that a segment was sent before. It takes the place of RST, which this
-    /// endpoint never sends; no algorithm reads it, only statistics do.
-    pub const RETRANSMITTED: Self = Self(0x04);
     /// Push: the sender has no more to send just now.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number counts.
+    /// The acknowledgement number counts: in headers; of a segment its body says so.
     pub const ACK: Self = Self(0x10);
     /// ECN-echo.
     pub const ECE: Self = Self(0x40);
@@ -47,30 +43,66 @@ pub struct SackBlock {
 /// How many SACK blocks fit beside timestamps in the options of one segment (RFC 2018 § 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
-/// A segment: data in one direction, or an acknowledgement in the other.
-///
-/// Connections carry data one way; a segment with payload has no meaningful acknowledgement number and the reverse,
-/// so one field serves for both.
+/// A packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Data: number of the first payload byte. ACK: number of the next byte expected.
+    /// Data: number of the first payload byte. ACK: number of the next byte expected. A router's message: number of the
+    /// first byte of the packet that it is about.
     pub seq: u64,
-    /// Data: when it was sent (TSval). ACK: the echo (TSecr).
+    /// Data: when it was sent (TSval). ACK: the echo (TSecr). A router's message: the TSval of the packet that it is about.
     pub ts: Time,
     /// Payload bytes.
     pub len: u32,
-    /// ACK: receive window in bytes.
-    pub window: u32,
-    /// Explicit feedback: what routers wrote into data, echoed in ACKs; zero when no router writes any.
-    pub feedback: u32,
     /// Size on the wire, headers included.
     pub wire: u16,
-    /// Header flags.
+    /// Header flags, but for the ACK flag: it says what [`Segment::body`] says.
     pub flags: Flags,
     /// IP ECN field.
     pub ecn: Ecn,
-    /// SACK blocks, the most recent first.
-    pub sack: [SackBlock; MAX_SACK_BLOCKS],
+    /// What kind of packet it is, with what only such packets have.
+    pub body: Body,
+}
+
+/// The kinds of packets that hosts take. Connections carry data one way, so that none is two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Data, or the SYN before it.
+    Data {
+        /// What routers and the ends write for each other.
+        header: Header,
+        /// The simulator's note that these bytes were sent before: no algorithm reads it, only statistics do.
+        again: bool,
+    },
+    /// An acknowledgement.
+    Ack {
+        /// Receive window in bytes.
+        window: u32,
+        /// What routers wrote into the data.
+        echo: Echo,
+        /// SACK blocks, the most recent first.
+        sack: SackBlocks,
+    },
+    /// A router's message to the sender of a packet that met congestion: an ICMP source quench (RFC 792).
+    Quench {
+        /// Whether that packet was marked and went on; else it was dropped.
+        marked: bool,
+    },
+}
+
+/// The SACK blocks of a segment; those of no length are none.
+pub type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
+
+impl Body {
+    /// Data that is sent for the first time and has nothing for routers.
+    pub const DATA: Self = Self::Data { header: Header::None, again: false };
+
+    /// An acknowledgement without SACK blocks that echoes nothing.
+    #[inline]
+    #[must_use]
+    pub const fn ack(window: u32) -> Self {
+        let sack = [SackBlock { offset: 0, len: 0 }; MAX_SACK_BLOCKS];
+        Self::Ack { window, echo: Echo::None, sack }
+    }
 }
 
 impl Segment {
@@ -78,7 +110,26 @@ impl Segment {
     #[inline]
     #[must_use]
     pub const fn is_ack(&self) -> bool {
-        self.flags.has(Flags::ACK)
+        matches!(self.body, Body::Ack { .. })
+    }
+
+    /// Whether it is data that was sent before.
+    #[inline]
+    #[must_use]
+    pub const fn is_retransmission(&self) -> bool {
+        matches!(self.body, Body::Data { again: true, .. })
+    }
+
+    /// Its SACK blocks; of what is no ACK empty ones.
+    #[inline]
+    #[must_use]
+    pub const fn sack(&self) -> SackBlocks {
+        match self.body {
+            Body::Ack { sack, .. } => sack,
+            Body::Data { .. } | Body::Quench { .. } => {
+                [SackBlock { offset: 0, len: 0 }; MAX_SACK_BLOCKS]
+            }
+        }
     }
 
     /// One past the last payload byte.
@@ -88,3 +139,5 @@ impl Segment {
         self.seq + self.len as u64
     }
 }
+
+const _: () = assert!(size_of::<Segment>() == 64, "a segment fills one cache line");

@@ -6,6 +6,7 @@
 
 mod divisor;
 mod ecn;
+mod header;
 mod params;
 mod parse;
 mod queue_size;
@@ -16,6 +17,7 @@ mod time;
 
 pub use divisor::Divisor;
 pub use ecn::Ecn;
+pub use header::{Echo, Header};
 pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice};
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};

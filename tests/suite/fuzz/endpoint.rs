@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_tcp::{Config, Flags, Params, Receiver, SackBlock, Segment, Sender};
-use cwnd_units::{Duration, Ecn, Params as _, ParamsChoice, Time, Value};
+use cwnd_tcp::{Body, Config, Flags, Params, Receiver, SackBlock, SackBlocks, Segment, Sender};
+use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 
@@ -150,7 +150,7 @@ impl Path {
     fn take_ack(&mut self, ack: Option<Segment>) {
         let Some(ack) = ack else { return };
         assert_eq!(ack.seq, self.contiguous, "an ACK for what has not arrived");
-        for block in ack.sack.iter().filter(|block| block.len > 0) {
+        for block in ack.sack().iter().filter(|block| block.len > 0) {
             let from = ack.seq + u64::from(block.offset);
             let to = from + u64::from(block.len);
             assert!(from > ack.seq, "a SACK block that the ACK itself covers");
@@ -201,23 +201,25 @@ impl Path {
     }
 }
 
-fn forged(bytes: &mut Bytes<'_>, around: u64, now: Time) -> Segment {
+fn forged(bytes: &mut Bytes<'_>, is_ack: bool, around: u64, now: Time) -> Segment {
     let offset = bytes.wide();
     let seq = if bytes.flag() { around + offset } else { around.saturating_sub(offset) };
-    let mut sack = [SackBlock::default(); 3];
+    let mut sack = SackBlocks::default();
     for block in sack.iter_mut().take(bytes.below(4)) {
         *block = SackBlock { offset: bytes.wide() as u32, len: bytes.wide() as u32 };
     }
+    let ts = Time(now.0.saturating_sub(bytes.wide()));
+    let len = bytes.short() as u32;
+    let window = bytes.wide() as u32;
+    let ack = Body::Ack { window, echo: Echo::None, sack };
     Segment {
         seq,
-        ts: Time(now.0.saturating_sub(bytes.wide())),
-        len: bytes.short() as u32,
-        window: bytes.wide() as u32,
-        feedback: 0,
+        ts,
+        len,
         wire: bytes.short() as u16,
         flags: Flags(bytes.byte()),
         ecn: bytes.pick(&[Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]),
-        sack,
+        body: if is_ack { ack } else { Body::DATA },
     }
 }
 
@@ -280,14 +282,12 @@ pub fn run(data: &[u8]) {
             8 => path.data.clear(),
             9 => {
                 path.forged_data = true;
-                let mut segment = forged(&mut bytes, path.contiguous, path.now);
-                segment.flags.0 &= !Flags::ACK.0;
+                let segment = forged(&mut bytes, false, path.contiguous, path.now);
                 path.land_data(&segment);
             }
             10 => {
                 path.forged_acks = true;
-                let mut ack = forged(&mut bytes, path.sender.acknowledged(), path.now);
-                ack.flags = ack.flags.with(Flags::ACK);
+                let ack = forged(&mut bytes, true, path.sender.acknowledged(), path.now);
                 path.land_ack(&ack);
             }
             11 if bytes.flag() => {

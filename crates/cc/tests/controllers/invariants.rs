@@ -79,7 +79,7 @@ proptest! {
                         path.round += u64::from(segments_tenths % 7 == 0);
                         let acked_bytes = (segments_tenths * size / 10).max(1);
                         path.delivered += acked_bytes;
-                        c.on_ack(&path, &AckSample { acked_bytes, rtt: Some(rtt), ece, feedback: 0 });
+                        c.on_ack(&path, &AckSample { acked_bytes, rtt: Some(rtt), ece });
                         prop_assert!(c.window().cwnd >= before.cwnd, "an ACK lowered the window");
                         let echo_counts = ece && path.phase != Phase::Loss;
                         if echo_counts || !limited || path.phase == Phase::Recovery {

@@ -90,7 +90,7 @@ impl Script {
     pub fn ack_with(&mut self, bytes: u64, ece: bool) {
         self.path.flight_size = self.window().cwnd;
         self.path.delivered += bytes;
-        let ack = AckSample { acked_bytes: bytes, rtt: self.path.srtt, ece, feedback: 0 };
+        let ack = AckSample { acked_bytes: bytes, rtt: self.path.srtt, ece };
         self.controller.on_ack(&self.path, &ack);
     }
 

@@ -121,7 +121,6 @@ fn ack(event: &Json) -> AckSample {
         acked_bytes: event["acked"].as_u64().unwrap(),
         rtt: event["rtt_ns"].as_u64().map(Duration),
         ece: event["ece"].as_bool().unwrap_or(false),
-        feedback: 0,
     }
 }
 

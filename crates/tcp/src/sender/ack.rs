@@ -7,15 +7,17 @@ use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
 use crate::params::{EchoAtOne, FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Body, Flags, SackBlocks, Segment};
 
 impl Sender {
     /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for statistics (the
     /// estimator uses it as the configured clock sees it).
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+        let Body::Ack { window, sack, .. } = &segment.body else { return None };
         match self.connection {
-            Connection::Established => self.on_ack(now, segment),
+            Connection::Established => self.on_ack(now, segment, *window, sack),
             Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
+                self.rwnd = u64::from(*window);
                 Some(self.on_syn_ack(now, segment, tries))
             }
             _ => None,
@@ -24,7 +26,6 @@ impl Sender {
 
     fn on_syn_ack(&mut self, now: Time, segment: &Segment, tries: u32) -> Duration {
         self.connection = Connection::Established;
-        self.rwnd = u64::from(segment.window);
         self.rto_deadline = Time::NEVER;
         let exact = now.since(segment.ts);
         if tries == 1 || self.config.params.timestamps {
@@ -40,21 +41,27 @@ impl Sender {
         exact
     }
 
-    fn on_ack(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+    fn on_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        window: u32,
+        blocks: &SackBlocks,
+    ) -> Option<Duration> {
         let ack = segment.seq;
         if ack < self.una || ack > self.high || segment.flags.has(Flags::SYN) {
             return None;
         }
         // RFC 5681 § 2 (e): what changes the window is no duplicate.
-        let window_changed = self.rwnd != u64::from(segment.window);
-        self.rwnd = u64::from(segment.window);
+        let window_changed = self.rwnd != u64::from(window);
+        self.rwnd = u64::from(window);
         if self.persist != Persist::Off && self.on_ack_of_probe(ack) {
             return None;
         }
         let sack = self.config.params.recovery == Recovery::Sack;
-        let has_blocks = segment.sack[0].len > 0 && sack;
+        let has_blocks = blocks[0].len > 0 && sack;
         let newly_sacked =
-            if has_blocks { self.scoreboard.update(segment, ack, self.high) } else { 0 };
+            if has_blocks { self.scoreboard.update(blocks, ack, self.high) } else { 0 };
         let mut path = self.path(now);
         let acked = ack - self.una;
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
@@ -90,8 +97,7 @@ impl Sender {
             path.min_rtt = self.rtt.min();
             path.delivered = ack;
             path.round = self.round;
-            let sample =
-                AckSample { acked_bytes: acked, rtt: measured, ece, feedback: segment.feedback };
+            let sample = AckSample { acked_bytes: acked, rtt: measured, ece };
             if !frozen {
                 self.cc.on_ack(&path, &sample);
             } else if self.waits_at_one && self.in_flight() == 0 {

@@ -1,9 +1,9 @@
 //! What a sender does about a receive window that is closed, or too small for a segment (RFC 9293 § 3.8.6).
 
-use cwnd_units::{Duration, Ecn, Time};
+use cwnd_units::{Duration, Ecn, Header, Time};
 
 use super::{Sender, State};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Body, Flags, Segment};
 
 /// Whether a closed window is being probed. Only while nothing but a probe is outstanding: what was sent before has the
 /// retransmission timer, and its retransmissions probe as well.
@@ -54,13 +54,11 @@ impl Sender {
             seq: self.una,
             ts: now,
             len: len as u32,
-            window: 0,
-            feedback: 0,
             wire,
             // RFC 3168 § 6.1.6: neither ECT nor CWR, for the loss of a probe is not noticed.
-            flags: if again { Flags::RETRANSMITTED } else { Flags::default() },
+            flags: Flags::default(),
             ecn: Ecn::NotEct,
-            sack: Default::default(),
+            body: Body::Data { header: Header::None, again },
         }
     }
 

@@ -1,13 +1,13 @@
 //! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Signal};
-use cwnd_units::{Bytes, Duration, Ecn, Time};
+use cwnd_units::{Bytes, Duration, Ecn, Header, Time};
 
 use super::persist::Persist;
 use super::{Connection, Sender, State};
 use crate::params::Recovery;
 use crate::ranges::Range;
-use crate::segment::{Flags, MAX_SACK_BLOCKS, SackBlock, Segment};
+use crate::segment::{Body, Flags, Segment};
 
 /// A segment that may go out now.
 #[derive(Clone, Copy)]
@@ -57,12 +57,10 @@ impl Sender {
             seq: 0,
             ts: now,
             len: 0,
-            window: 0,
-            feedback: 0,
             wire: self.config.ack_wire,
             flags: Flags::SYN,
             ecn: Ecn::NotEct,
-            sack: [SackBlock::default(); MAX_SACK_BLOCKS],
+            body: Body::DATA,
         }
     }
 
@@ -210,7 +208,6 @@ impl Sender {
         let mut ecn = Ecn::NotEct;
         if again {
             self.counters.retransmissions += 1;
-            flags = Flags::RETRANSMITTED;
             if self.config.params.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }
@@ -242,12 +239,10 @@ impl Sender {
             seq,
             ts: now,
             len: len as u32,
-            window: 0,
-            feedback: 0,
             wire,
             flags,
             ecn,
-            sack: [SackBlock::default(); MAX_SACK_BLOCKS],
+            body: Body::Data { header: Header::None, again },
         }
     }
 

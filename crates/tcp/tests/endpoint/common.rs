@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_tcp::{Config, Flags, Params, Receiver, Recovery, SackBlock, Segment, Sender};
-use cwnd_units::{Bytes, Duration, Ecn, Params as _, ParamsChoice, Time, Value};
+use cwnd_tcp::{
+    Body, Config, Flags, Params, Receiver, Recovery, SackBlock, SackBlocks, Segment, Sender,
+};
+use cwnd_units::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 /// Segment size: round numbers read best.
 pub const MSS: u64 = 1000;
@@ -63,12 +65,10 @@ pub fn data(seq: u64, len: u64, ts: Time) -> Segment {
         seq,
         ts,
         len: len as u32,
-        window: 0,
-        feedback: 0,
         wire: len as u16 + 40,
         flags: Flags::default(),
         ecn: Ecn::NotEct,
-        sack: Default::default(),
+        body: Body::DATA,
     }
 }
 
@@ -112,16 +112,16 @@ impl Hand {
 
     /// All below segment `k` is acknowledged; the numbers of what is sent then.
     pub fn ack(&mut self, k: u64) -> Vec<u64> {
-        self.ack_with(k, &[], Flags::ACK)
+        self.ack_with(k, &[], Flags::default())
     }
 
     pub fn ack_ece(&mut self, k: u64) -> Vec<u64> {
-        self.ack_with(k, &[], Flags::ACK.with(Flags::ECE))
+        self.ack_with(k, &[], Flags::ECE)
     }
 
     /// An ACK with SACK blocks, the most recent first, from one segment up to another.
     pub fn sack(&mut self, k: u64, blocks: &[(u64, u64)]) -> Vec<u64> {
-        self.ack_with(k, blocks, Flags::ACK)
+        self.ack_with(k, blocks, Flags::default())
     }
 
     /// The `nth` duplicate ACK for segment `k`: with SACK it reports the segments after it.
@@ -130,13 +130,14 @@ impl Hand {
     }
 
     pub fn ack_with(&mut self, k: u64, blocks: &[(u64, u64)], flags: Flags) -> Vec<u64> {
-        let mut sack = [SackBlock::default(); 3];
+        let mut sack = SackBlocks::default();
         for (slot, &(from, to)) in sack.iter_mut().zip(blocks) {
             let (offset, len) = ((from - k) * MSS, (to - from) * MSS);
             *slot = SackBlock { offset: offset as u32, len: len as u32 };
         }
         let ts = Time(self.now.0 - self.rtt.0);
-        let ack = Segment { window: self.window, flags, sack, ..data(k * MSS, 0, ts) };
+        let body = Body::Ack { window: self.window, echo: Echo::None, sack };
+        let ack = Segment { flags, body, ..data(k * MSS, 0, ts) };
         self.sender.on_segment(self.now, &ack);
         self.sends()
     }
@@ -311,7 +312,7 @@ impl World {
 
     fn send_ack(&mut self, mut ack: Segment) {
         if let Some(windows) = &mut self.ack_windows {
-            ack.window = windows();
+            ack.body = Body::Ack { window: windows(), echo: Echo::None, sack: ack.sack() };
         }
         assert_eq!(ack.seq, self.contiguous as u64, "an ACK for what has not arrived");
         self.acks.push((self.now, ack));

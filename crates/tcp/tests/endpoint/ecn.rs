@@ -61,7 +61,7 @@ fn new_data_is_ecn_capable_and_retransmissions_are_not() {
     w.run();
     assert!(w.sender.counters().retransmissions >= 3);
     for s in &w.sent {
-        let again = s.segment.flags.has(Flags::RETRANSMITTED);
+        let again = s.segment.is_retransmission();
         assert_eq!(s.segment.ecn, if again { Ecn::NotEct } else { Ecn::Ect0 }, "{s:?}");
     }
     assert!(w.acks.iter().all(|(_, ack)| ack.ecn == Ecn::NotEct), "§ 6.1.4");

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cwnd_tcp::{Flags, Params, Recovery, Segment};
+use cwnd_tcp::{Params, Recovery, Segment};
 use cwnd_units::{Duration, Time};
 
 use crate::common::{World, drops, ms, preset};
@@ -40,7 +40,7 @@ fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
     w.data_fate = drops(&lost.iter().map(|&k| (k, 1)).collect::<Vec<_>>());
     w.run();
     assert!(w.sender.is_drained());
-    let again = |s: &Segment| s.flags.has(Flags::RETRANSMITTED);
+    let again = Segment::is_retransmission;
     let c = w.sender.counters();
     Outcome {
         sent: c.segments_sent,

@@ -1,6 +1,6 @@
 //! Opening a connection: RFC 9293 § 3.5, RFC 6298 § 5, RFC 6928 § 2.
 
-use cwnd_tcp::{Flags, Params, Segment};
+use cwnd_tcp::{Body, Flags, Params, Segment};
 use cwnd_units::{Duration, Ecn, Time};
 
 use crate::common::{Hand, World, at_ms, config, data, ms, simple};
@@ -10,7 +10,7 @@ fn with_handshake() -> Params {
 }
 
 fn syn_ack(echo: Time) -> Segment {
-    Segment { window: 1 << 20, flags: Flags::SYN.with(Flags::ACK), ..data(0, 0, echo) }
+    Segment { body: Body::ack(1 << 20), flags: Flags::SYN, ..data(0, 0, echo) }
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_syn_opens_the_connection_and_data_follows_the_syn_ack() {
     w.run();
     let syn = w.sent[0].segment;
     assert_eq!((syn.flags, syn.len, syn.ecn, syn.wire), (Flags::SYN, 0, Ecn::NotEct, 40));
-    assert_eq!(w.acks[0].1.flags, Flags::SYN.with(Flags::ACK));
+    assert_eq!((w.acks[0].1.flags, w.acks[0].1.is_ack()), (Flags::SYN, true));
     assert!(w.sent[1..].iter().all(|s| s.at == at_ms(100)));
     assert_eq!(w.finished, at_ms(150));
     assert_eq!(w.sender.counters().segments_sent, 10, "a SYN is no data segment");

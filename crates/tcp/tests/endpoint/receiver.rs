@@ -1,6 +1,6 @@
 //! What is acknowledged, when, and with what: RFC 5681 § 4.2, RFC 2018 § 4, RFC 7323 § 4.3.
 
-use cwnd_tcp::{AckPolicy, Params, Receiver, Recovery, Segment};
+use cwnd_tcp::{AckPolicy, Body, Params, Receiver, Recovery, Segment};
 use cwnd_units::{Bytes, Duration, Time};
 
 use crate::common::{MSS, at_ms, config, data, ms, simple};
@@ -89,7 +89,7 @@ fn told(ack: &Segment) -> (u64, Vec<(u64, u64)>) {
         let left = ack.seq + u64::from(b.offset);
         (left, left + u64::from(b.len))
     };
-    (ack.seq, ack.sack.iter().filter(|b| b.len > 0).map(edges).collect())
+    (ack.seq, ack.sack().iter().filter(|b| b.len > 0).map(edges).collect())
 }
 
 fn arrive_500(r: &mut Receiver, seq: u64) -> (u64, Vec<(u64, u64)>) {
@@ -193,7 +193,7 @@ fn acks_are_counted_and_advertise_the_window() {
     let mut r = receiver(Params { receive_window: Bytes(12_345), ..simple() });
     for k in 0..5 {
         let ack = r.on_segment(at_ms(k), &data(k * MSS, MSS, at_ms(k))).unwrap();
-        assert_eq!(ack.window, 12_345);
+        assert!(matches!(ack.body, Body::Ack { window: 12_345, .. }));
         assert_eq!(ack.ecn, cwnd_units::Ecn::NotEct, "RFC 3168 § 6.1.4");
     }
     let c = r.counters();
@@ -236,9 +236,9 @@ fn arrive_late(r: &mut Receiver, k: u64) -> Vec<(Time, (u64, u64))> {
     let segment = data(k * MSS, MSS, Time(now.0 - 50_000_000));
     acks.extend(r.on_segment(now, &segment).map(|ack| (now, ack)));
     let newest = |ack: &Segment| {
-        let start = ack.seq + u64::from(ack.sack[0].offset);
+        let start = ack.seq + u64::from(ack.sack()[0].offset);
         let number = |byte: u64| (byte / MSS).saturating_sub(LOST);
-        (number(start), number(start + u64::from(ack.sack[0].len)))
+        (number(start), number(start + u64::from(ack.sack()[0].len)))
     };
     acks.iter().map(|(at, ack)| (*at, newest(ack))).collect()
 }

@@ -1,7 +1,8 @@
 //! SACK recovery (RFC 6675), and proportional rate reduction (RFC 6937).
 
 use cwnd_cc::Phase;
-use cwnd_tcp::{Flags, Params, SackBlock, Segment};
+use cwnd_tcp::{Body, Params, SackBlock, SackBlocks, Segment};
+use cwnd_units::Echo;
 
 use crate::common::{Hand, World, at_ms, config, data, drops, ms, simple};
 
@@ -36,13 +37,18 @@ fn one_ack_that_reports_three_segments_starts_recovery() {
     assert_eq!(h.sack(0, &[(5, 6), (3, 4), (1, 2)])[0], 0, "discontiguous ones, too");
 }
 
+/// An ACK with these blocks.
+fn reports(sack: SackBlocks) -> Body {
+    Body::Ack { window: 1 << 30, echo: Echo::None, sack }
+}
+
 /// RFC 6675 § 4, IsLost: DupThresh discontiguous ranges are enough, however short.
 #[test]
 fn three_short_ranges_make_a_hole_lost() {
     let mut h = Hand::new(simple());
     h.sends();
-    let mut ack = Segment { window: 1 << 30, flags: Flags::ACK, ..data(0, 0, h.now) };
-    ack.sack = [5000, 3000, 1000].map(|offset| SackBlock { offset, len: 10 });
+    let sack = [5000, 3000, 1000].map(|offset| SackBlock { offset, len: 10 });
+    let ack = Segment { body: reports(sack), ..data(0, 0, h.now) };
     h.sender.on_segment(h.now, &ack);
     assert_eq!(h.sender.phase(), Phase::Recovery);
 }
@@ -55,8 +61,9 @@ fn an_ack_that_advances_and_reports_counts_as_a_duplicate() {
     h.sends();
     for nth in 1..=3 {
         assert_eq!(h.sender.phase(), Phase::Open);
-        let mut ack = Segment { window: 1 << 30, flags: Flags::ACK, ..data(1000, 0, h.now) };
-        ack.sack[0] = SackBlock { offset: 2000, len: 100 * nth };
+        let first = SackBlock { offset: 2000, len: 100 * nth };
+        let body = reports([first, SackBlock::default(), SackBlock::default()]);
+        let ack = Segment { body, ..data(1000, 0, h.now) };
         h.sender.on_segment(h.now, &ack);
     }
     assert_eq!(h.sender.phase(), Phase::Recovery);
@@ -163,7 +170,7 @@ fn a_burst_of_losses_is_repaired_from_below_and_each_segment_once() {
     w.data_fate = drops(&lost);
     w.run();
     assert_eq!(w.timeouts(), 0);
-    let mut order = w.sent.iter().filter(|s| s.segment.flags.has(Flags::RETRANSMITTED));
+    let mut order = w.sent.iter().filter(|s| s.segment.is_retransmission());
     assert!((3..11).all(|k| order.next().is_some_and(|s| s.k == k)));
     assert!(order.next().is_none());
 }

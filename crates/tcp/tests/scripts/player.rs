@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use cwnd_cc::Phase;
-use cwnd_tcp::{Config, Flags, Receiver, SackBlock, Segment, Sender};
-use cwnd_units::{Duration, Ecn, Time};
+use cwnd_tcp::{Body, Config, Flags, Receiver, SackBlock, SackBlocks, Segment, Sender};
+use cwnd_units::{Duration, Echo, Ecn, Time};
 
 use crate::script::{Event, Line, Packet, Role, Script, When, read_span};
 
@@ -185,29 +185,27 @@ impl Player {
             seq: 0,
             ts: packet.ts.map_or(self.now, |ts| Time::ZERO + ts),
             len: 0,
-            window: 0,
-            feedback: 0,
             wire: 40,
             flags,
             ecn: packet.ecn,
-            sack: Default::default(),
+            body: Body::DATA,
         };
         if let Some(ack) = packet.ack {
             segment.seq = ack;
-            segment.flags = flags.with(Flags::ACK);
             self.window = packet.window.unwrap_or(self.window);
-            segment.window = self.window;
+            let mut sack = SackBlocks::default();
             if packet.ts.is_none() {
                 segment.ts = self.echo(ack);
             }
-            if packet.ranges.len() > segment.sack.len() {
+            if packet.ranges.len() > sack.len() {
                 return Err("there is room for three SACK blocks".to_owned());
             }
-            for (slot, range) in segment.sack.iter_mut().zip(&packet.ranges) {
+            for (slot, range) in sack.iter_mut().zip(&packet.ranges) {
                 let offset = range.start.checked_sub(ack).ok_or("a SACK block below the ACK")?;
                 let len = range.end - range.start;
                 *slot = SackBlock { offset: offset as u32, len: len as u32 };
             }
+            segment.body = Body::Ack { window: self.window, echo: Echo::None, sack };
         } else if let [range] = packet.ranges.as_slice() {
             segment.seq = range.start;
             segment.len = (range.end - range.start) as u32;
@@ -238,8 +236,10 @@ impl Player {
             let mut got = told(&segment, receives);
             if receives {
                 // What a script leaves out is not looked at.
-                if packet.window.is_some() {
-                    let _ = write!(got, " win {}", segment.window);
+                if packet.window.is_some()
+                    && let Body::Ack { window, .. } = segment.body
+                {
+                    let _ = write!(got, " win {window}");
                 }
                 if packet.ts.is_some() {
                     let _ = write!(got, " ecr {}", span(segment.ts));
@@ -393,7 +393,7 @@ fn told(segment: &Segment, is_ack: bool) -> String {
     }
     if is_ack {
         let _ = write!(line, "ack {}", segment.seq);
-        let blocks = segment.sack.iter().filter(|b| b.len > 0).map(|b| {
+        let blocks = segment.sack().into_iter().filter(|b| b.len > 0).map(|b| {
             let start = segment.seq + u64::from(b.offset);
             (start, start + u64::from(b.len))
         });

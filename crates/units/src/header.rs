@@ -1,0 +1,58 @@
+use crate::rate::Rate;
+
+/// What routers and the two ends of a connection write for each other, beside what every packet carries.
+///
+/// Data has it, routers change it on the way, and the receiver answers it by an [`Echo`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Header {
+    /// Nothing.
+    #[default]
+    None,
+    /// The identification of the IP header (RFC 791), where it means something: ADPM derives a threshold from it.
+    Id(u16),
+    /// XCP's congestion header (Katabi, Handley, Rohrs 2002, § 3.1).
+    Xcp {
+        /// `H_cwnd`: the sender's window, bytes.
+        cwnd: u32,
+        /// `H_rtt`: the sender's round-trip time, µs; zero before the first sample.
+        rtt_us: u32,
+        /// `H_feedback`: by how much the window shall change, bytes.
+        delta: i32,
+    },
+    /// RCP's congestion header (Dukkipati et al. 2005, § 3).
+    Rcp {
+        /// The least rate that a router on the way offers.
+        rate: Rate,
+        /// The sender's round-trip time, µs; zero before the first sample.
+        rtt_us: u32,
+    },
+}
+
+/// What an ACK tells of what routers wrote into the data that it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// Nothing; a mark is echoed by ECE.
+    #[default]
+    None,
+    /// The sum of XCP's `H_feedback` since the last ACK, bytes.
+    Delta(i32),
+    /// RCP's rate in the newest data, kbit/s: four bytes reach to 4 Tbit/s.
+    Rate {
+        /// kbit/s.
+        kbit_s: u32,
+    },
+    /// A load factor that the receiver estimates, and how often it has changed.
+    Load {
+        /// The estimate, in parts that the mechanism defines.
+        value: u16,
+        /// Changes so far, in the circle of 256: what lost ACKs told is noticed.
+        changes: u8,
+    },
+    /// How many data packets have arrived with CE so far, in the circle of 2³².
+    Ce {
+        /// Packets.
+        packets: u32,
+    },
+}
+
+const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);
