@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
-const ENGINE: [&str; 7] = ["units", "cc", "aqm", "tcp", "trace", "scenario", "sim"];
+const ENGINE: [&str; 8] = ["units", "cc", "aqm", "tcp", "trace", "scenario", "link", "sim"];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
-const TESTBED: [&str; 5] = ["units", "aqm", "scenario", "router", "testbed"];
+const TESTBED: [&str; 6] = ["units", "aqm", "scenario", "link", "router", "testbed"];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Observer, Qdisc, Reason};
+use cwnd_link::Slots;
 use cwnd_scenario::LinkRate;
-use cwnd_sim::Slots;
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, LinkFacts, Rate, Serialiser, Streams, Time};
 

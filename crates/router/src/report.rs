@@ -1,8 +1,8 @@
 //! What a router says of a run: what happened to packets, and whether it kept up.
 
 use cwnd_aqm::Reason;
+use cwnd_link::Slots;
 use cwnd_scenario::LinkRate;
-use cwnd_sim::Slots;
 use cwnd_trace::{Histogram, LinkSamples, QueueDelayRow, QueueDelays, Table};
 use cwnd_trace::{LinkRow, Links, Name};
 use cwnd_units::{Duration, Time};

@@ -19,13 +19,11 @@ mod pipe;
 mod queue;
 mod record;
 mod segments;
-mod slots;
 mod stack;
 mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
 pub use record::Records;
-pub use slots::{SLOT_BYTES, Slots};
 pub use world::{Cancelled, World};
 
 /// What orders events, for who tries it alone.

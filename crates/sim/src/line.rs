@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Observer, Packet as _, Qdisc, Reason};
+use cwnd_link::Slots;
 use cwnd_tcp::Segment;
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rate, Serialiser, Time};
@@ -10,7 +11,6 @@ use cwnd_units::{Duration, Rate, Serialiser, Time};
 use crate::event::FlowId;
 use crate::packet::Packet;
 use crate::segments::Segments;
-use crate::slots::Slots;
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
+use cwnd_link::Slots;
 use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
@@ -13,7 +14,6 @@ use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::pipe::{Entry, Pipe};
 use crate::segments::Segments;
-use crate::slots::Slots;
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug)]

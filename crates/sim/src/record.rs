@@ -2,6 +2,7 @@
 
 use cwnd_aqm::Reason;
 use cwnd_cc::Phase;
+use cwnd_link::Slots;
 use cwnd_scenario::{FlowGroup, LinkRate, Scenario, Workload};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 use cwnd_trace::{
@@ -14,7 +15,6 @@ use crate::datagrams::Stream;
 use crate::flow::Flow;
 use crate::line::Counters;
 use crate::network::{LinkParts, Network};
-use crate::slots::Slots;
 
 /// All that a run gives.
 #[derive(Clone, Debug)]
