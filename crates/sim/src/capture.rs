@@ -16,7 +16,8 @@ use cwnd_wire::{Interface, Writer};
 use crate::event::FlowId;
 use crate::line::{Line, Verdict};
 use crate::network::LinkParts;
-use crate::packet::{set_note, take_note};
+use crate::packet::{Packet, set_note, take_note};
+use crate::segments::Segments;
 use crate::stack::{Connection, Stack};
 
 /// Where a capture goes.
@@ -121,15 +122,17 @@ impl Capture {
 
     /// A packet came to a line, or one may have left it: what did its queue decide?
     #[cold]
-    pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line) {
+    pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line<Packet>, segments: &Segments) {
         let Some(link) = self.of_line.get(line as usize).copied().flatten() else { return };
-        for Verdict { flow, segment, marked, reason } in of.verdicts() {
+        for &Verdict { packet, marked, reason } in of.verdicts() {
+            let (flow, segment) = (packet.flow(), segments.get(packet.place()));
             if marked {
-                self.links[link].marked.push_back((identity(flow, &segment), reason));
+                self.links[link].marked.push_back((identity(flow, segment), reason));
             } else {
-                self.write(now, link, flow, &segment, Some(reason));
+                self.write(now, link, flow, segment, Some(reason));
             }
         }
+        of.forget_verdicts();
     }
 
     /// A packet left a line.

@@ -2,24 +2,27 @@
 
 use std::collections::VecDeque;
 
-use cwnd_aqm::{AnyQdisc, Backlog, Observer, Packet as _, Qdisc, Reason};
+use cwnd_aqm::{AnyQdisc, Backlog, Observer, Qdisc, Reason};
 use cwnd_link::Slots;
-use cwnd_tcp::Segment;
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rate, Serialiser, Time};
 
-use crate::event::FlowId;
-use crate::packet::Packet;
-use crate::segments::Segments;
+/// What a line must know of a packet besides what its queue must: few words, which name the rest where it waits.
+pub trait Packet: cwnd_aqm::Packet + Copy {
+    /// Whether it carries payload.
+    fn has_payload(&self) -> bool;
+}
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
 #[derive(Debug)]
-pub struct Line {
-    queue: AnyQdisc<Packet>,
+pub struct Line<P> {
+    queue: AnyQdisc<P>,
     pace: Pace,
-    on_line: Option<Packet>,
+    /// Rates to come, the next one last.
+    changes: Vec<(Time, Rate)>,
+    on_line: Option<P>,
     /// What the device below the queue has taken in advance, at most `device_room` packets.
-    device: VecDeque<Packet>,
+    device: VecDeque<P>,
     device_room: usize,
     /// When the line will be free, or has its next opportunity; `Time::NEVER` when idle.
     free_at: Time,
@@ -29,16 +32,14 @@ pub struct Line {
     /// Until when the backlog is counted into `counters`' areas.
     area_until: Time,
     /// What the queue decided, for those who ask; `None` when nobody does.
-    verdicts: Option<Vec<Verdict>>,
+    verdicts: Option<Vec<Verdict<P>>>,
 }
 
 /// What a queue decided about a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Verdict {
-    /// Whose packet it was.
-    pub flow: FlowId,
-    /// Its segment, as it goes on or ends.
-    pub segment: Segment,
+pub struct Verdict<P> {
+    /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there.
+    pub packet: P,
     /// Whether it was marked; else it was dropped.
     pub marked: bool,
     /// Why.
@@ -80,41 +81,40 @@ pub struct Counters {
     pub byte_time: u128,
 }
 
-/// Counts what the queue decides, does it to the segment, and keeps it if it is asked to.
-struct Watch<'a> {
+/// Counts what the queue decides, keeps it if it is asked to, and tells who has the packets.
+struct Watch<'a, P, O> {
     counters: &'a mut Counters,
-    verdicts: &'a mut Option<Vec<Verdict>>,
-    segments: &'a mut Segments,
+    verdicts: &'a mut Option<Vec<Verdict<P>>>,
+    told: &'a mut O,
 }
 
-impl Observer<Packet> for Watch<'_> {
+impl<P: Packet, O: Observer<P>> Observer<P> for Watch<'_, P, O> {
     #[inline]
-    fn dropped(&mut self, _now: Time, packet: &Packet, reason: Reason) {
+    fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         self.counters.drops[reason as usize] += 1;
         if let Some(verdicts) = self.verdicts {
-            let segment = *self.segments.get(packet.place());
-            verdicts.push(Verdict { flow: packet.flow(), segment, marked: false, reason });
+            verdicts.push(Verdict { packet: *packet, marked: false, reason });
         }
-        self.segments.remove(packet.place());
+        self.told.dropped(now, packet, reason);
     }
 
     #[inline]
-    fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason) {
+    fn marked(&mut self, now: Time, packet: &P, reason: Reason) {
         self.counters.marks[reason as usize] += 1;
-        let segment = self.segments.get_mut(packet.place());
-        segment.ecn = packet.ecn();
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { flow: packet.flow(), segment: *segment, marked: true, reason });
+            verdicts.push(Verdict { packet: *packet, marked: true, reason });
         }
+        self.told.marked(now, packet, reason);
     }
 }
 
-impl Line {
+impl<P: Packet> Line<P> {
     /// An idle line with an empty queue.
-    pub fn new(queue: AnyQdisc<Packet>, pace: Pace) -> Self {
+    pub fn new(queue: AnyQdisc<P>, pace: Pace) -> Self {
         Self {
             queue,
             pace,
+            changes: Vec::new(),
             on_line: None,
             device: VecDeque::new(),
             device_room: 0,
@@ -132,16 +132,20 @@ impl Line {
         Self { device_room: packets as usize, ..self }
     }
 
+    /// The same line that changes its rate at these instants, which are in order of time.
+    pub fn with_changes(self, changes: &[(Time, Rate)]) -> Self {
+        Self { changes: changes.iter().rev().copied().collect(), ..self }
+    }
+
     /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].
     #[inline]
-    pub fn arrive(&mut self, now: Time, packet: Packet, segments: &mut Segments) -> Option<Time> {
+    pub fn arrive(&mut self, now: Time, packet: P, told: &mut impl Observer<P>) -> Option<Time> {
         self.counters.arrived += 1;
         self.count_backlog(now);
-        let mut watch =
-            Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, segments };
+        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, told };
         self.queue.enqueue(now, packet, &mut watch);
         if self.free_at != Time::NEVER {
-            self.fill_device(now, segments);
+            self.fill_device(now, told);
             return None;
         }
         match &mut self.pace {
@@ -153,26 +157,32 @@ impl Line {
                 return self.wanted();
             }
         }
-        self.begin_next(now, segments);
+        self.begin_next(now, told);
         self.wanted()
     }
 
     /// The line may be free: gives the packet that has been sent. An early call (the rate changed) gives nothing.
     #[inline]
-    pub fn on_free(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
+    pub fn on_free(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
         if now != self.free_at {
             return None;
         }
         if let Pace::Slots { .. } = self.pace {
-            return self.use_slot(now, segments);
+            return self.use_slot(now, told);
         }
         let sent = self.on_line.take();
         if let Some(packet) = sent {
             self.count_delivery(packet);
         }
         self.count_backlog(now);
-        self.begin_next(now, segments);
+        self.begin_next(now, told);
         sent
+    }
+
+    /// When the line will be free, or has its next opportunity; `Time::NEVER` when idle.
+    #[inline]
+    pub const fn free_at(&self) -> Time {
+        self.free_at
     }
 
     /// When [`Line::on_free`] wants to be called next, after it was.
@@ -182,8 +192,8 @@ impl Line {
     }
 
     #[inline]
-    fn begin_next(&mut self, now: Time, segments: &mut Segments) {
-        self.free_at = match (self.next_packet(now, segments), &mut self.pace) {
+    fn begin_next(&mut self, now: Time, told: &mut impl Observer<P>) {
+        self.free_at = match (self.next_packet(now, told), &mut self.pace) {
             (Some(packet), Pace::Rate(serialiser)) => {
                 let ends = now + serialiser.next(packet.wire_bytes());
                 self.on_line = Some(packet);
@@ -195,28 +205,27 @@ impl Line {
 
     /// What the line sends next; the device takes another in its place.
     #[inline]
-    fn next_packet(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
         if self.device_room == 0 {
-            return self.take_from_queue(now, segments);
+            return self.take_from_queue(now, told);
         }
-        let next = self.device.pop_front().or_else(|| self.take_from_queue(now, segments));
-        self.fill_device(now, segments);
+        let next = self.device.pop_front().or_else(|| self.take_from_queue(now, told));
+        self.fill_device(now, told);
         next
     }
 
     #[inline]
-    fn fill_device(&mut self, now: Time, segments: &mut Segments) {
+    fn fill_device(&mut self, now: Time, told: &mut impl Observer<P>) {
         while self.device.len() < self.device_room
-            && let Some(packet) = self.take_from_queue(now, segments)
+            && let Some(packet) = self.take_from_queue(now, told)
         {
             self.device.push_back(packet);
         }
     }
 
     #[inline]
-    fn take_from_queue(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
-        let mut watch =
-            Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, segments };
+    fn take_from_queue(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
+        let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, told };
         let (packet, since) = self.queue.dequeue(now, &mut watch)?;
         let sojourn = now.since(since);
         self.qdelay.add(sojourn);
@@ -226,12 +235,12 @@ impl Line {
 
     /// One slot of a trace: at most one packet leaves in a call; while bytes of the slot remain the line stays free at
     /// once, and what cannot be used is lost.
-    fn use_slot(&mut self, now: Time, segments: &mut Segments) -> Option<Packet> {
+    fn use_slot(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
         self.count_backlog(now);
         let mut sent = None;
         loop {
             if self.on_line.is_none() {
-                let next = self.next_packet(now, segments);
+                let next = self.next_packet(now, told);
                 if let (Some(packet), Pace::Slots { left, .. }) = (&next, &mut self.pace) {
                     *left = packet.wire_bytes();
                 }
@@ -261,7 +270,7 @@ impl Line {
     }
 
     #[inline]
-    fn count_delivery(&mut self, packet: Packet) {
+    fn count_delivery(&mut self, packet: P) {
         self.counters.delivered += 1;
         self.counters.delivered_data += u64::from(packet.has_payload());
         self.counters.delivered_bytes += u64::from(packet.wire_bytes());
@@ -279,9 +288,16 @@ impl Line {
         self.area_until = now;
     }
 
-    /// From now on the line sends at `rate`; what remains of the packet on it goes at the new rate. Returns when
+    /// When the rate changes next.
+    #[inline]
+    pub fn next_change(&self) -> Option<Time> {
+        self.changes.last().map(|&(at, _)| at)
+    }
+
+    /// The rate changes, as was to come next; what remains of the packet on the line goes at the new rate. Returns when
     /// [`Line::on_free`] is wanted if that changed.
-    pub fn change_rate(&mut self, now: Time, rate: Rate) -> Option<Time> {
+    pub fn on_change(&mut self, now: Time) -> Option<Time> {
+        let (_, rate) = self.changes.pop()?;
         let Pace::Rate(serialiser) = &mut self.pace else { return None };
         let old = serialiser.rate();
         *serialiser = Serialiser::new(rate);
@@ -293,25 +309,30 @@ impl Line {
         Some(self.free_at)
     }
 
-    /// Periodic work of the queue discipline; returns when it wants it next.
-    pub fn on_timer(&mut self, now: Time) -> Option<Time> {
+    /// Periodic work of the queue discipline.
+    pub fn on_timer(&mut self, now: Time) {
         self.queue.on_timer(now);
+    }
+
+    /// When the queue discipline wants its periodic work.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Time> {
         self.queue.next_timer()
     }
 
-    /// When the queue discipline wants its first periodic work.
-    pub fn first_timer(&self) -> Option<Time> {
-        self.queue.next_timer()
-    }
-
-    /// From now on what the queue decides is kept for [`Line::verdicts`].
+    /// From now on what the queue decides is kept for [`Line::verdicts`], until [`Line::forget_verdicts`].
     pub fn keep_verdicts(&mut self) {
         self.verdicts.get_or_insert_default();
     }
 
-    /// What the queue decided since the last call.
-    pub fn verdicts(&mut self) -> impl Iterator<Item = Verdict> {
-        self.verdicts.iter_mut().flat_map(|kept| kept.drain(..))
+    /// What the queue decided since it was last forgotten, in order; as many as like may read it.
+    pub fn verdicts(&self) -> &[Verdict<P>] {
+        self.verdicts.as_deref().unwrap_or_default()
+    }
+
+    /// Everybody has read the verdicts.
+    pub fn forget_verdicts(&mut self) {
+        self.verdicts.iter_mut().for_each(Vec::clear);
     }
 
     /// Packets waiting in the queue.
@@ -354,35 +375,72 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use cwnd_aqm::{QueueParams, fifo};
-    use cwnd_units::{LinkFacts, QueueSize, Rng};
+    use cwnd_units::{Ecn, LinkFacts, QueueSize, Rng};
 
     use super::*;
 
-    fn fifo(packets: u64) -> AnyQdisc<Packet> {
+    /// A data packet of this number and size.
+    #[derive(Clone, Copy, Debug)]
+    struct Numbered(u32, u16);
+
+    impl cwnd_aqm::Packet for Numbered {
+        fn wire_bytes(&self) -> u32 {
+            u32::from(self.1)
+        }
+
+        fn ecn(&self) -> Ecn {
+            Ecn::NotEct
+        }
+
+        fn set_ce(&mut self) {}
+
+        fn flow_hash(&self) -> u64 {
+            0
+        }
+    }
+
+    impl Packet for Numbered {
+        fn has_payload(&self) -> bool {
+            true
+        }
+    }
+
+    /// Notes which packets it was told of.
+    #[derive(Default)]
+    struct Told(Vec<u32>);
+
+    impl Observer<Numbered> for Told {
+        fn dropped(&mut self, _now: Time, packet: &Numbered, _reason: Reason) {
+            self.0.push(packet.0);
+        }
+
+        fn marked(&mut self, _now: Time, _packet: &Numbered, _reason: Reason) {}
+    }
+
+    fn fifo(packets: u64) -> AnyQdisc<Numbered> {
         let facts = LinkFacts { rate: Rate::from_mbit(1), bdp_rtt: Duration::ZERO };
         QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(packets) })
             .build(&facts, Rng::named(0, "test"))
     }
 
-    fn line(rate: Rate) -> Line {
+    fn line(rate: Rate) -> Line<Numbered> {
         Line::new(fifo(u64::MAX), Pace::Rate(Serialiser::new(rate)))
     }
 
-    fn slots(at_ms: &[u64]) -> Line {
+    fn slots(at_ms: &[u64]) -> Line<Numbered> {
         Line::new(fifo(u64::MAX), Pace::Slots { slots: Slots::new(at_ms.to_vec()), left: 0 })
     }
 
-    /// No queue of these tests drops or marks: it needs no segments.
-    fn arrive(line: &mut Line, now: Time, packet: Packet) -> Option<Time> {
-        line.arrive(now, packet, &mut Segments::default())
+    fn arrive(line: &mut Line<Numbered>, now: Time, packet: Numbered) -> Option<Time> {
+        line.arrive(now, packet, &mut Told::default())
     }
 
     /// Calls the line whenever it wants, and notes what it sends: number and time in ns.
-    fn drain(line: &mut Line, first: Option<Time>) -> Vec<(u32, u64)> {
+    fn drain(line: &mut Line<Numbered>, first: Option<Time>) -> Vec<(u32, u64)> {
         let mut sent = Vec::new();
         let mut next = first;
         while let Some(now) = next {
-            sent.extend(line.on_free(now, &mut Segments::default()).map(|p| (p.number(), now.0)));
+            sent.extend(line.on_free(now, &mut Told::default()).map(|p| (p.0, now.0)));
             next = line.wanted();
         }
         sent
@@ -393,15 +451,15 @@ mod tests {
         // 1000 B at 8 kbit/s take 1 s. After a quarter of it: the rest at twice the rate, or at a quarter of it.
         const S: u64 = 1_000_000_000;
         for (rate, expected) in [(16_000, S / 4 + 3 * S / 8), (2_000, S / 4 + 3 * S)] {
-            let mut line = line(Rate(8_000));
-            let old = arrive(&mut line, Time::ZERO, Packet::numbered(0, 1000)).unwrap();
+            let mut line = line(Rate(8_000)).with_changes(&[(Time(S / 4), Rate(rate))]);
+            let old = arrive(&mut line, Time::ZERO, Numbered(0, 1000)).unwrap();
             assert_eq!(old, Time(S));
-            arrive(&mut line, Time::ZERO, Packet::numbered(1, 1000));
-            let new = line.change_rate(Time(S / 4), Rate(rate)).unwrap();
+            arrive(&mut line, Time::ZERO, Numbered(1, 1000));
+            let new = line.on_change(Time(S / 4)).unwrap();
             assert_eq!(new, Time(expected));
             if old < new {
                 assert!(
-                    line.on_free(old, &mut Segments::default()).is_none(),
+                    line.on_free(old, &mut Told::default()).is_none(),
                     "the old appointment is void"
                 );
             }
@@ -412,16 +470,18 @@ mod tests {
 
     #[test]
     fn a_rate_that_changes_while_nothing_is_sent_holds_for_the_next_packet() {
-        let mut line = line(Rate(8_000));
-        assert_eq!(line.change_rate(Time(5), Rate(8_000_000)), None);
-        assert_eq!(arrive(&mut line, Time(10), Packet::numbered(0, 1000)), Some(Time(1_000_010)));
+        let mut line = line(Rate(8_000)).with_changes(&[(Time(5), Rate(8_000_000))]);
+        assert_eq!(line.next_change(), Some(Time(5)));
+        assert_eq!(line.on_change(Time(5)), None);
+        assert_eq!(line.next_change(), None);
+        assert_eq!(arrive(&mut line, Time(10), Numbered(0, 1000)), Some(Time(1_000_010)));
     }
 
     #[test]
     fn queueing_delay_ends_where_transmission_begins() {
         let mut line = line(Rate::from_mbit(8));
-        let first = arrive(&mut line, Time::ZERO, Packet::numbered(0, 1000));
-        arrive(&mut line, Time(400_000), Packet::numbered(1, 1000));
+        let first = arrive(&mut line, Time::ZERO, Numbered(0, 1000));
+        arrive(&mut line, Time(400_000), Numbered(1, 1000));
         assert_eq!(line.backlog(), Backlog { packets: 1, bytes: 1000 });
         assert_eq!(line.held(), 2);
         drain(&mut line, first);
@@ -436,7 +496,7 @@ mod tests {
         let mut line = line(Rate::from_mbit(8)).with_device_queue(1);
         let mut first = None;
         for i in 0..3 {
-            first = first.or(arrive(&mut line, Time::ZERO, Packet::numbered(i, 1000)));
+            first = first.or(arrive(&mut line, Time::ZERO, Numbered(i, 1000)));
         }
         assert_eq!((line.backlog().packets, line.held()), (1, 3));
         assert_eq!(line.last_sojourn(), Some(Duration::ZERO));
@@ -455,12 +515,12 @@ mod tests {
         // 1200 B follow; the rest of that slot is lost.
         let mut first = None;
         for (i, wire) in [700, 700, 100, 3200, 1200].into_iter().enumerate() {
-            first = first.or(arrive(&mut line, Time(3), Packet::numbered(i as u32, wire)));
+            first = first.or(arrive(&mut line, Time(3), Numbered(i as u32, wire)));
         }
         let sent = drain(&mut line, first);
         assert_eq!(sent, [(0, ms(1)), (1, ms(1)), (2, ms(1)), (3, ms(5)), (4, ms(5))]);
         // The next comes when the trace has begun again.
-        let next = arrive(&mut line, Time(ms(5) + 1), Packet::numbered(9, 1));
+        let next = arrive(&mut line, Time(ms(5) + 1), Numbered(9, 1));
         assert_eq!(next, Some(Time(ms(6))));
     }
 
@@ -470,9 +530,34 @@ mod tests {
         let mut line = slots(&[3]);
         let mut first = None;
         for i in 0..3 {
-            first = first.or(arrive(&mut line, Time::ZERO, Packet::numbered(i, 1500)));
+            first = first.or(arrive(&mut line, Time::ZERO, Numbered(i, 1500)));
         }
         assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
+    }
+
+    #[test]
+    fn a_verdict_can_be_read_by_several_until_it_is_forgotten() {
+        let mut line = Line::new(fifo(1), Pace::Rate(Serialiser::new(Rate::from_mbit(8))));
+        let mut told = Told::default();
+        let mut come = |line: &mut Line<Numbered>, numbers: core::ops::Range<u32>| {
+            numbers.for_each(|n| {
+                line.arrive(Time::ZERO, Numbered(n, 1000), &mut told);
+            });
+        };
+        // One goes, one waits, one is too many before anybody asks for verdicts.
+        come(&mut line, 0..3);
+        assert!(line.verdicts().is_empty());
+        line.keep_verdicts();
+        come(&mut line, 3..5);
+        for _reader in 0..2 {
+            let read: Vec<_> =
+                line.verdicts().iter().map(|v| (v.packet.0, v.marked, v.reason)).collect();
+            assert_eq!(read, [(3, false, Reason::Overlimit), (4, false, Reason::Overlimit)]);
+        }
+        line.forget_verdicts();
+        assert!(line.verdicts().is_empty());
+        assert_eq!(line.counters(Time::ZERO).drops[Reason::Overlimit as usize], 3);
+        assert_eq!(told.0, [2, 3, 4]);
     }
 
     proptest::proptest! {
@@ -483,7 +568,7 @@ mod tests {
             let mut line = line(Rate(rate));
             let mut first = None;
             for (i, &wire) in sizes.iter().enumerate() {
-                first = first.or(arrive(&mut line, Time(77), Packet::numbered(i as u32, wire)));
+                first = first.or(arrive(&mut line, Time(77), Numbered(i as u32, wire)));
             }
             let sent = drain(&mut line, first);
             let mut bits = 0_u128;

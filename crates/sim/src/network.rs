@@ -45,15 +45,16 @@ pub struct LinkParts {
 }
 
 /// Everything between the hosts.
+///
+/// Whole cache lines: so the compiler puts it at the start of the world, and a pointer to one is a pointer to both.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Network {
-    lines: Vec<Line>,
+    lines: Vec<Line<Packet>>,
     pipes: Vec<Pipe>,
     hops: Vec<Hop>,
     links: Vec<LinkParts>,
     segments: Segments,
-    /// Rates to come, per line: reversed, so that the next is last.
-    rate_changes: Vec<Vec<(Time, Rate)>>,
     /// Packets that hosts sent.
     injected: u64,
     /// Packets that reached a host.
@@ -75,7 +76,6 @@ impl Network {
             hops: Vec::new(),
             links: Vec::new(),
             segments: Segments::default(),
-            rate_changes: Vec::new(),
             injected: 0,
             arrived: 0,
             capture: None,
@@ -85,12 +85,12 @@ impl Network {
             network.links.push(parts);
         }
         for (i, line) in (0..).zip(&network.lines) {
-            if let Some(at) = line.first_timer() {
+            if let Some(at) = line.next_timer() {
                 events.push(at, Event::QueueTimer(i));
             }
         }
-        for (i, changes) in (0..).zip(&network.rate_changes) {
-            if let Some(&(at, _)) = changes.last() {
+        for (i, line) in (0..).zip(&network.lines) {
+            if let Some(at) = line.next_change() {
                 events.push(at, Event::RateChange(i));
             }
         }
@@ -104,16 +104,16 @@ impl Network {
             LinkRate::Steps { initial, changes } => {
                 let facts = LinkFacts { rate: *initial, bdp_rtt: link.bdp_rtt };
                 let queue = link.queue.build(&facts, rng);
-                let changes = changes.iter().rev().copied().collect();
                 let line = Line::new(queue, Pace::Rate(Serialiser::new(*initial)));
-                Some(self.add_line(line.with_device_queue(link.device_queue), changes))
+                let line = line.with_changes(changes).with_device_queue(link.device_queue);
+                Some(self.add_line(line))
             }
             LinkRate::Trace(at_ms) => {
                 let slots = Slots::new(at_ms.clone());
                 let rate = Rate((slots.mean_bit_s() as u64).max(1));
                 let queue = link.queue.build(&LinkFacts { rate, bdp_rtt: link.bdp_rtt }, rng);
                 let line = Line::new(queue, Pace::Slots { slots, left: 0 });
-                Some(self.add_line(line.with_device_queue(link.device_queue), Vec::new()))
+                Some(self.add_line(line.with_device_queue(link.device_queue)))
             }
         };
         let faultless = link.impairments == Impairments::default();
@@ -129,9 +129,8 @@ impl Network {
         LinkParts { line, pipe }
     }
 
-    fn add_line(&mut self, line: Line, changes: Vec<(Time, Rate)>) -> u32 {
+    fn add_line(&mut self, line: Line<Packet>) -> u32 {
         self.lines.push(line);
-        self.rate_changes.push(changes);
         self.lines.len() as u32 - 1
     }
 
@@ -167,9 +166,7 @@ impl Network {
             let facts = LinkFacts { rate, bdp_rtt: Duration::ZERO };
             // A FIFO draws no random numbers: any stream serves.
             let queue = HOST_QUEUE.build(&facts, Rng::named(0, "host"));
-            Hop::Line(
-                self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(rate))), Vec::new()),
-            )
+            Hop::Line(self.add_line(Line::new(queue, Pace::Rate(Serialiser::new(rate)))))
         });
         let start = self.hops.len() as u32;
         self.hops.extend(host_line);
@@ -234,7 +231,7 @@ impl Network {
                     events.push(at, Event::LineFree(i));
                 }
                 if let Some(capture) = &mut self.capture {
-                    capture.verdicts(now, i, line);
+                    capture.verdicts(now, i, line, &self.segments);
                 }
                 None
             }
@@ -304,16 +301,18 @@ impl Network {
     #[inline]
     pub fn on_line_free(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
         let line = &mut self.lines[i as usize];
-        let was_due = line.wanted() == Some(now);
+        if line.free_at() != now {
+            // An event that came too early (the rate changed under it) has a successor already.
+            return None;
+        }
         let sent = line.on_free(now, &mut self.segments);
         if let Some(capture) = &mut self.capture {
-            capture.verdicts(now, i, line);
+            capture.verdicts(now, i, line, &self.segments);
             if let Some(packet) = &sent {
                 capture.left_line(now, i, packet.flow(), self.segments.get(packet.place()));
             }
         }
-        // An event that came too early (the rate changed under it) has a successor already.
-        if was_due && let Some(at) = line.wanted() {
+        if let Some(at) = line.wanted() {
             events.push(at, Event::LineFree(i));
         }
         self.forward(now, sent?, events)
@@ -332,19 +331,21 @@ impl Network {
 
     /// [`Event::QueueTimer`].
     pub fn on_queue_timer(&mut self, now: Time, i: u32, events: &mut EventQueue) {
-        if let Some(at) = self.lines[i as usize].on_timer(now) {
+        let line = &mut self.lines[i as usize];
+        line.on_timer(now);
+        if let Some(at) = line.next_timer() {
             events.push(at, Event::QueueTimer(i));
         }
     }
 
     /// [`Event::RateChange`].
     pub fn on_rate_change(&mut self, now: Time, i: u32, events: &mut EventQueue) {
-        let changes = &mut self.rate_changes[i as usize];
-        let Some((_, rate)) = changes.pop() else { return };
-        if let Some(&(at, _)) = changes.last() {
+        let line = &mut self.lines[i as usize];
+        let free = line.on_change(now);
+        if let Some(at) = line.next_change() {
             events.push(at, Event::RateChange(i));
         }
-        if let Some(at) = self.lines[i as usize].change_rate(now, rate) {
+        if let Some(at) = free {
             events.push(at, Event::LineFree(i));
         }
     }
@@ -383,7 +384,7 @@ impl Network {
     }
 
     /// A line.
-    pub fn line_mut(&mut self, i: u32) -> &mut Line {
+    pub fn line_mut(&mut self, i: u32) -> &mut Line<Packet> {
         &mut self.lines[i as usize]
     }
 
@@ -394,7 +395,7 @@ impl Network {
 
     /// Every line and every pipe that holds packets, with the event that takes the first of them on.
     pub fn busy(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
-        let held = |l: &&Line| l.held() > 0;
+        let held = |l: &&Line<Packet>| l.held() > 0;
         let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));
         let pipes = (0..).zip(&self.pipes).filter(|(_, p)| p.held() > 0);
         lines

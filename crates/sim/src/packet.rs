@@ -59,10 +59,11 @@ impl Packet {
         let hop = (self.what.get() >> HOP_SHIFT) as u32;
         (hop, Self { what: self.what.saturating_add(1 << HOP_SHIFT), ..self })
     }
+}
 
-    /// Whether it carries payload.
+impl crate::line::Packet for Packet {
     #[inline]
-    pub const fn has_payload(self) -> bool {
+    fn has_payload(&self) -> bool {
         self.what.get() & HAS_PAYLOAD != 0
     }
 }
@@ -151,6 +152,7 @@ mod tests {
     use cwnd_aqm::Packet as _;
 
     use super::*;
+    use crate::line::Packet as _;
 
     #[test]
     fn a_note_leaves_no_trace() {

@@ -1,6 +1,10 @@
 //! Where the segments are that are under way.
 
+use cwnd_aqm::{Observer, Packet as _, Reason};
 use cwnd_tcp::Segment;
+use cwnd_units::Time;
+
+use crate::packet::Packet;
 
 /// The segments between hosts, each in a cache line of its own.
 ///
@@ -71,6 +75,19 @@ impl Segments {
     /// How many segments there are.
     pub const fn held(&self) -> u64 {
         (self.lines.len() - self.free.len()) as u64
+    }
+}
+
+/// What a queue decides about a packet happens to its segment.
+impl Observer<Packet> for Segments {
+    #[inline]
+    fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
+        self.remove(packet.place());
+    }
+
+    #[inline]
+    fn marked(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
+        self.get_mut(packet.place()).ecn = packet.ecn();
     }
 }
 

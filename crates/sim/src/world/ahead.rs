@@ -7,6 +7,7 @@
 //! that may not be needed.
 
 use super::World;
+use crate::line::Packet as _;
 
 /// With fewer flows the second-level cache holds them, and looking ahead would only cost its instructions.
 const MANY_FLOWS: usize = 4096;
