@@ -8,13 +8,13 @@ use std::fmt;
 use std::io::{self, Write};
 
 use cwnd_aqm::Reason;
+use cwnd_link::{Line, Verdict};
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};
 use cwnd_wire::{Interface, Writer};
 
 use crate::event::FlowId;
-use crate::line::{Line, Verdict};
 use crate::network::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
 use crate::segments::Segments;

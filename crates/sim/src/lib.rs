@@ -12,7 +12,6 @@ mod event;
 mod fairness;
 mod flow;
 mod heap;
-mod line;
 mod network;
 mod packet;
 mod pipe;

@@ -3,14 +3,13 @@
 use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
-use cwnd_link::Slots;
+use cwnd_link::{Line, Pace, Slots};
 use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
 use crate::capture::{Capture, Output};
 use crate::event::{Event, EventQueue, FlowId};
-use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::pipe::{Entry, Pipe};
 use crate::segments::Segments;

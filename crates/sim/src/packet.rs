@@ -61,7 +61,7 @@ impl Packet {
     }
 }
 
-impl crate::line::Packet for Packet {
+impl cwnd_link::Packet for Packet {
     #[inline]
     fn has_payload(&self) -> bool {
         self.what.get() & HAS_PAYLOAD != 0
@@ -150,9 +150,9 @@ pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
 #[cfg(test)]
 mod tests {
     use cwnd_aqm::Packet as _;
+    use cwnd_link::Packet as _;
 
     use super::*;
-    use crate::line::Packet as _;
 
     #[test]
     fn a_note_leaves_no_trace() {

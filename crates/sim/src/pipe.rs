@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 
+use cwnd_link::Packet as _;
 use cwnd_scenario::Impairments;
 use cwnd_units::{Duration, Rng, Time};
 
-use crate::line::Packet as _;
 use crate::packet::Packet;
 
 /// Propagation: what enters leaves a constant delay later, in order; and the random faults of a link.

@@ -2,7 +2,7 @@
 
 use cwnd_aqm::Reason;
 use cwnd_cc::Phase;
-use cwnd_link::Slots;
+use cwnd_link::{Counters, Slots};
 use cwnd_scenario::{FlowGroup, LinkRate, Scenario, Workload};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 use cwnd_trace::{
@@ -13,7 +13,6 @@ use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::datagrams::Stream;
 use crate::flow::Flow;
-use crate::line::Counters;
 use crate::network::{LinkParts, Network};
 
 /// All that a run gives.

@@ -6,8 +6,9 @@
 //! or events, since a processor has room for a dozen or two of them at a time; for the same reason nothing is asked for
 //! that may not be needed.
 
+use cwnd_link::Packet as _;
+
 use super::World;
-use crate::line::Packet as _;
 
 /// With fewer flows the second-level cache holds them, and looking ahead would only cost its instructions.
 const MANY_FLOWS: usize = 4096;

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Observer, Qdisc, Reason};
-use cwnd_link::Slots;
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rate, Serialiser, Time};
+
+use crate::slots::Slots;
 
 /// What a line must know of a packet besides what its queue must: few words, which name the rest where it waits.
 pub trait Packet: cwnd_aqm::Packet + Copy {
