@@ -1,8 +1,12 @@
 //! What a link does to packets, whatever they are: the simulator's links and the router's are these.
 #![forbid(unsafe_code)]
 
+mod counters;
+mod faults;
 mod line;
 mod slots;
 
-pub use line::{Counters, Line, Pace, Packet, Verdict};
+pub use counters::Counters;
+pub use faults::{Fate, Faults, Losses};
+pub use line::{Line, Pace, Packet, Verdict};
 pub use slots::{SLOT_BYTES, Slots};

@@ -6,6 +6,7 @@ use cwnd_aqm::{AnyQdisc, Backlog, Observer, Qdisc, Reason};
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rate, Serialiser, Time};
 
+use crate::counters::Counters;
 use crate::slots::Slots;
 
 /// What a line must know of a packet besides what its queue must: few words, which name the rest where it waits.
@@ -59,27 +60,6 @@ pub enum Pace {
         /// Bytes of the packet on the line that have not been sent.
         left: u32,
     },
-}
-
-/// What a link counted; everything only grows, so differences count a part of the run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counters {
-    /// Packets that came.
-    pub arrived: u64,
-    /// Packets that left.
-    pub delivered: u64,
-    /// Those of them with payload.
-    pub delivered_data: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// Packets dropped, by [`Reason`].
-    pub drops: [u64; Reason::ALL.len()],
-    /// Packets marked, by [`Reason`].
-    pub marks: [u64; Reason::ALL.len()],
-    /// Packets waiting, integrated over time, packet·ns.
-    pub packet_time: u128,
-    /// Bytes waiting, integrated over time, B·ns.
-    pub byte_time: u128,
 }
 
 /// Counts what the queue decides, keeps it if it is asked to, and tells who has the packets.
@@ -173,7 +153,7 @@ impl<P: Packet> Line<P> {
         }
         let sent = self.on_line.take();
         if let Some(packet) = sent {
-            self.count_delivery(packet);
+            self.counters.leaves(&packet);
         }
         self.count_backlog(now);
         self.begin_next(now, told);
@@ -264,17 +244,10 @@ impl<P: Packet> Line<P> {
             }
             sent = self.on_line.take();
             if let Some(packet) = sent {
-                self.count_delivery(packet);
+                self.counters.leaves(&packet);
             }
         }
         sent
-    }
-
-    #[inline]
-    fn count_delivery(&mut self, packet: P) {
-        self.counters.delivered += 1;
-        self.counters.delivered_data += u64::from(packet.has_payload());
-        self.counters.delivered_bytes += u64::from(packet.wire_bytes());
     }
 
     /// Brings the integrals of the backlog up to `now`; called before the backlog changes.

@@ -3,7 +3,7 @@
 use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
-use cwnd_link::{Line, Pace, Slots};
+use cwnd_link::{Faults, Line, Pace, Slots};
 use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
@@ -121,7 +121,7 @@ impl Network {
             if !faultless {
                 let late = self.add_pipe(Pipe::new(link.delay + link.impairments.reorder_delay));
                 let rng = random.named(&format!("link.{}.faults", link.name));
-                pipe = pipe.with_faults(&link.impairments, late, rng);
+                pipe = pipe.with_faults(Faults::new(&link.impairments, rng), late);
             }
             self.add_pipe(pipe)
         });
@@ -424,7 +424,7 @@ impl Network {
             under_way += line.held();
         }
         for pipe in &self.pipes {
-            accounted += pipe.counters().lost + pipe.held();
+            accounted += pipe.counters().lost.packets + pipe.held();
             under_way += pipe.held();
         }
         if accounted != self.injected {

@@ -1,8 +1,7 @@
 use std::collections::VecDeque;
 
-use cwnd_link::Packet as _;
-use cwnd_scenario::Impairments;
-use cwnd_units::{Duration, Rng, Time};
+use cwnd_link::{Fate, Faults, Losses, Packet as _};
+use cwnd_units::{Duration, Time};
 
 use crate::packet::Packet;
 
@@ -17,7 +16,7 @@ use crate::packet::Packet;
 pub struct Pipe {
     delay: Duration,
     ring: VecDeque<(Time, Packet)>,
-    faults: Option<Box<Faults>>,
+    faulty: Option<Box<Faulty>>,
     /// Packets that came in.
     entered: u64,
     /// Those of them with payload.
@@ -26,35 +25,12 @@ pub struct Pipe {
 
 const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line");
 
+/// What goes wrong in a pipe, and where packets go that are held back.
 #[derive(Debug)]
-struct Faults {
-    loss: f64,
-    /// How many packets pass from one loss to the next, that one included.
-    loss_every: Option<u32>,
-    since_loss: u32,
-    jitter: Duration,
-    reorder: f64,
+struct Faulty {
+    faults: Faults,
     /// The pipe for packets that are held back.
     late: u32,
-    rng: Rng,
-    /// Packets that were lost.
-    lost: u64,
-    /// Those of them with payload.
-    lost_data: u64,
-}
-
-impl Faults {
-    /// Counts a packet; whether it is one in so many.
-    #[inline]
-    fn turn_to_be_lost(&mut self) -> bool {
-        let Some(every) = self.loss_every else { return false };
-        self.since_loss += 1;
-        let lost = self.since_loss == every;
-        if lost {
-            self.since_loss = 0;
-        }
-        lost
-    }
 }
 
 /// What a pipe counted, over the whole run.
@@ -64,10 +40,8 @@ pub struct PipeCounters {
     pub entered: u64,
     /// Those of them with payload.
     pub entered_data: u64,
-    /// Packets that were lost.
-    pub lost: u64,
-    /// Those of them with payload.
-    pub lost_data: u64,
+    /// What was lost.
+    pub lost: Losses,
 }
 
 /// What becomes of a packet that enters.
@@ -86,45 +60,27 @@ pub enum Entry {
 impl Pipe {
     /// A pipe that loses nothing.
     pub fn new(delay: Duration) -> Self {
-        Self { delay, ring: VecDeque::new(), faults: None, entered: 0, entered_data: 0 }
+        Self { delay, ring: VecDeque::new(), faulty: None, entered: 0, entered_data: 0 }
     }
 
     /// Adds a link's faults; `late` is the pipe for packets that are held back.
-    pub fn with_faults(mut self, impairments: &Impairments, late: u32, rng: Rng) -> Self {
-        self.faults = Some(Box::new(Faults {
-            loss: impairments.loss,
-            loss_every: impairments.loss_every,
-            since_loss: 0,
-            jitter: impairments.jitter,
-            reorder: impairments.reorder,
-            late,
-            rng,
-            lost: 0,
-            lost_data: 0,
-        }));
-        self
+    pub fn with_faults(self, faults: Faults, late: u32) -> Self {
+        Self { faulty: Some(Box::new(Faulty { faults, late })), ..self }
     }
 
     /// A packet enters.
     #[inline]
     pub fn enter(&mut self, now: Time, packet: Packet) -> Entry {
-        let data = u64::from(packet.has_payload());
+        let data = packet.has_payload();
         self.entered += 1;
-        self.entered_data += data;
+        self.entered_data += u64::from(data);
         let mut exit = now + self.delay;
-        if let Some(faults) = &mut self.faults {
-            // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
-            let (lost, late) = (faults.rng.chance(faults.loss), faults.rng.chance(faults.reorder));
-            let jitter = faults.rng.duration_up_to(faults.jitter);
-            if lost || faults.turn_to_be_lost() {
-                faults.lost += 1;
-                faults.lost_data += data;
-                return Entry::Lost;
+        if let Some(Faulty { faults, late }) = self.faulty.as_deref_mut() {
+            match faults.strike(data) {
+                Fate::Lost => return Entry::Lost,
+                Fate::Late(_) => return Entry::Late(*late, packet),
+                Fate::Delayed(jitter) => exit += jitter,
             }
-            if late {
-                return Entry::Late(faults.late, packet);
-            }
-            exit += jitter;
             if let Some(&(last, _)) = self.ring.back() {
                 exit = exit.max(last);
             }
@@ -165,8 +121,8 @@ impl Pipe {
 
     /// What it counted.
     pub fn counters(&self) -> PipeCounters {
-        let (lost, lost_data) = self.faults.as_ref().map_or((0, 0), |f| (f.lost, f.lost_data));
-        PipeCounters { entered: self.entered, entered_data: self.entered_data, lost, lost_data }
+        let lost = self.faulty.as_ref().map(|f| f.faults.lost()).unwrap_or_default();
+        PipeCounters { entered: self.entered, entered_data: self.entered_data, lost }
     }
 
     /// Gives the pipe to another flow with another delay.
@@ -177,13 +133,16 @@ impl Pipe {
 
 #[cfg(test)]
 mod tests {
+    use cwnd_scenario::Impairments;
+    use cwnd_units::Rng;
+
     use super::*;
 
     const DELAY: Duration = Duration::from_millis(10);
     const LATE: u32 = 7;
 
     fn faulty(impairments: Impairments) -> Pipe {
-        Pipe::new(DELAY).with_faults(&impairments, LATE, Rng::named(3, "test"))
+        Pipe::new(DELAY).with_faults(Faults::new(&impairments, Rng::named(3, "test")), LATE)
     }
 
     #[test]
@@ -261,38 +220,7 @@ mod tests {
         assert!(within(lost, loss), "{lost} lost");
         // A lost packet is not late, too.
         assert!(within(late, reorder * (1.0 - loss)), "{late} late");
-        assert_eq!(pipe.counters().lost, lost);
+        assert_eq!(pipe.counters().lost, Losses { packets: lost, data: lost });
         assert_eq!(pipe.held() + lost + late, n);
-    }
-
-    #[test]
-    fn one_packet_in_so_many_is_lost() {
-        let mut pipe = faulty(Impairments { loss_every: Some(4), ..Impairments::default() });
-        let lost: Vec<u64> = (1..=13)
-            .filter(|&i| {
-                matches!(pipe.enter(Time(i), Packet::numbered(i as u32, 100)), Entry::Lost)
-            })
-            .collect();
-        assert_eq!(lost, [4, 8, 12]);
-        assert_eq!((pipe.counters().lost, pipe.held()), (3, 10));
-    }
-
-    #[test]
-    fn one_faults_setting_leaves_the_draws_of_the_others_as_they_were() {
-        let lost = |jitter: u64, reorder: f64| -> Vec<u64> {
-            let mut pipe = faulty(Impairments {
-                loss: 0.1,
-                loss_every: None,
-                jitter: Duration(jitter),
-                reorder,
-                reorder_delay: Duration(1),
-            });
-            (0..1000)
-                .filter(|&i| {
-                    matches!(pipe.enter(Time(i), Packet::numbered(i as u32, 100)), Entry::Lost)
-                })
-                .collect()
-        };
-        assert_eq!(lost(0, 0.0), lost(5_000_000, 0.5));
     }
 }

@@ -308,7 +308,7 @@ impl Totals {
 /// What a link's queue, line and pipe counted, together.
 fn link_counters(parts: LinkParts, now: Time, network: &mut Network) -> Counters {
     let pipe = parts.pipe.map(|i| network.pipe(i).counters()).unwrap_or_default();
-    let mut counters = match parts.line {
+    let counters = match parts.line {
         Some(line) => network.line_mut(line).counters(now),
         None => Counters {
             arrived: pipe.entered,
@@ -317,10 +317,7 @@ fn link_counters(parts: LinkParts, now: Time, network: &mut Network) -> Counters
             ..Counters::default()
         },
     };
-    counters.delivered -= pipe.lost;
-    counters.delivered_data -= pipe.lost_data;
-    counters.drops[Reason::LinkLoss as usize] += pipe.lost;
-    counters
+    counters.without(pipe.lost)
 }
 
 fn link_row(
