@@ -4,9 +4,13 @@
 mod counters;
 mod faults;
 mod line;
+mod results;
+mod settings;
 mod slots;
 
 pub use counters::Counters;
 pub use faults::{Fate, Faults, Losses};
 pub use line::{Line, Pace, Packet, Verdict};
+pub use results::{Summary, sample};
+pub use settings::Settings;
 pub use slots::{SLOT_BYTES, Slots};

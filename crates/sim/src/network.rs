@@ -3,8 +3,8 @@
 use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
-use cwnd_link::{Faults, Line, Pace, Slots};
-use cwnd_scenario::{FlowGroup, Impairments, Link, LinkRate, Scenario};
+use cwnd_link::{Line, Pace, Settings};
+use cwnd_scenario::{FlowGroup, Link, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
@@ -97,31 +97,14 @@ impl Network {
     }
 
     fn add_link(&mut self, link: &Link, random: &Streams) -> LinkParts {
-        let rng = random.named(&format!("link.{}.queue", link.name));
-        let line = match &link.rate {
-            LinkRate::Unlimited => None,
-            LinkRate::Steps { initial, changes } => {
-                let facts = LinkFacts { rate: *initial, bdp_rtt: link.bdp_rtt };
-                let queue = link.queue.build(&facts, rng);
-                let line = Line::new(queue, Pace::Rate(Serialiser::new(*initial)));
-                let line = line.with_changes(changes).with_device_queue(link.device_queue);
-                Some(self.add_line(line))
-            }
-            LinkRate::Trace(at_ms) => {
-                let slots = Slots::new(at_ms.clone());
-                let rate = Rate((slots.mean_bit_s() as u64).max(1));
-                let queue = link.queue.build(&LinkFacts { rate, bdp_rtt: link.bdp_rtt }, rng);
-                let line = Line::new(queue, Pace::Slots { slots, left: 0 });
-                Some(self.add_line(line.with_device_queue(link.device_queue)))
-            }
-        };
-        let faultless = link.impairments == Impairments::default();
-        let pipe = (line.is_none() || link.delay > Duration::ZERO || !faultless).then(|| {
+        let settings = Settings::from(link);
+        let line = settings.line(random).map(|line| self.add_line(line));
+        let faults = settings.faults(random);
+        let pipe = (line.is_none() || link.delay > Duration::ZERO || faults.is_some()).then(|| {
             let mut pipe = Pipe::new(link.delay);
-            if !faultless {
+            if let Some(faults) = faults {
                 let late = self.add_pipe(Pipe::new(link.delay + link.impairments.reorder_delay));
-                let rng = random.named(&format!("link.{}.faults", link.name));
-                pipe = pipe.with_faults(Faults::new(&link.impairments, rng), late);
+                pipe = pipe.with_faults(faults, late);
             }
             self.add_pipe(pipe)
         });

@@ -1,13 +1,12 @@
 //! From what the components counted to the tables of a run.
 
-use cwnd_aqm::Reason;
 use cwnd_cc::Phase;
-use cwnd_link::{Counters, Slots};
-use cwnd_scenario::{FlowGroup, LinkRate, Scenario, Workload};
+use cwnd_link::{Counters, Line, Summary};
+use cwnd_scenario::{FlowGroup, Scenario, Workload};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 use cwnd_trace::{
-    Digest, FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
-    Name, QueueDelayRow, QueueDelays, Table,
+    Digest, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkSamples, Links, Name,
+    QueueDelays, Table,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
@@ -211,20 +210,7 @@ impl Recorder {
             let parts = network.links()[link];
             let counters = link_counters(parts, now, network);
             let line = parts.line.map(|i| &*network.line_mut(i));
-            let backlog = line.map(|l| l.backlog()).unwrap_or_default();
-            self.link_samples.push(LinkSampleRow {
-                time_s,
-                link_id: link as u32,
-                link: Name(link as u32),
-                qlen_pkts: backlog.packets,
-                qlen_bytes: backlog.bytes,
-                sojourn_us: line.and_then(|l| l.last_sojourn()).map(micros),
-                enq: counters.arrived,
-                deq: counters.delivered,
-                drop: counters.drops.iter().sum(),
-                mark: counters.marks.iter().sum(),
-                aqm_prob: line.and_then(|l| l.probability()),
-            });
+            self.link_samples.push(cwnd_link::sample(link as u32, now, &counters, line));
         }
     }
 
@@ -243,6 +229,7 @@ impl Recorder {
     pub fn finish(self, end: Time, scenario: &Scenario, network: &mut Network) -> Records {
         let mut links = Links::default();
         let mut qdelay = QueueDelays::default();
+        let no_delays = Histogram::default();
         let warmup = Time(scenario.run.warmup.0);
         let (mut drops, mut marks) = (0, 0);
         for (i, link) in scenario.links.iter().enumerate() {
@@ -251,26 +238,19 @@ impl Recorder {
             drops += total.drops.iter().sum::<u64>();
             marks += total.marks.iter().sum::<u64>();
             let before = self.before.get(i).copied().unwrap_or_default();
-            let mean_rate = mean_rate(&link.rate, warmup, end);
-            let mut row = link_row(i as u32, &before, &total, mean_rate, end.since(warmup));
-            if let Some(line) = parts.line.map(|l| &*network.line_mut(l)) {
-                row.queued_pkts = line.held();
-                let h = line.qdelay();
-                row.qdelay_mean_us = h.mean().map(micros);
-                row.qdelay_p50_us = h.quantile(0.5).map(micros);
-                row.qdelay_p90_us = h.quantile(0.9).map(micros);
-                row.qdelay_p99_us = h.quantile(0.99).map(micros);
-                row.qdelay_max_us = h.max().map(micros);
-                for (low, packets) in h.buckets() {
-                    qdelay.push(QueueDelayRow {
-                        link_id: i as u32,
-                        link: Name(i as u32),
-                        qdelay_us: micros(low),
-                        packets,
-                    });
-                }
-            }
-            links.push(row);
+            let line = parts.line.map(|l| &*network.line_mut(l));
+            let summary = Summary {
+                id: i as u32,
+                rate: &link.rate,
+                from: warmup,
+                to: end,
+                before,
+                total,
+                qdelay: line.map_or(&no_delays, Line::qdelay),
+                queued: line.map_or(0, Line::held),
+            };
+            links.push(summary.row());
+            summary.qdelay_rows().for_each(|row| qdelay.push(row));
         }
         let names = |column: &str| labels(scenario, column);
         Records {
@@ -318,74 +298,6 @@ fn link_counters(parts: LinkParts, now: Time, network: &mut Network) -> Counters
         },
     };
     counters.without(pipe.lost)
-}
-
-fn link_row(
-    id: u32,
-    before: &Counters,
-    total: &Counters,
-    rate_bit_s: Option<f64>,
-    window: Duration,
-) -> LinkRow {
-    let seconds = window.as_secs_f64();
-    let nanos = window.0.max(1) as f64;
-    let drops = |r: Reason| total.drops[r as usize] - before.drops[r as usize];
-    let marks = |r: Reason| total.marks[r as usize] - before.marks[r as usize];
-    let dropped_pkts = Reason::ALL.into_iter().map(drops).sum();
-    let marked_pkts = Reason::ALL.into_iter().map(marks).sum();
-    let arrived_pkts = total.arrived - before.arrived;
-    let sent_bits = (total.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
-    LinkRow {
-        link_id: id,
-        link: Name(id),
-        rate_bit_s,
-        utilisation: rate_bit_s.filter(|&r| r > 0.0).map(|rate| sent_bits / (rate * seconds)),
-        qlen_mean_pkts: (total.packet_time - before.packet_time) as f64 / nanos,
-        qlen_mean_bytes: (total.byte_time - before.byte_time) as f64 / nanos,
-        arrived_pkts,
-        delivered_pkts: total.delivered - before.delivered,
-        delivered_data_pkts: total.delivered_data - before.delivered_data,
-        dropped_pkts,
-        marked_pkts,
-        drop_ratio: ratio(dropped_pkts, arrived_pkts),
-        mark_ratio: ratio(marked_pkts, arrived_pkts),
-        drops_overlimit: drops(Reason::Overlimit),
-        drops_red_early: drops(Reason::RedEarly),
-        drops_red_forced: drops(Reason::RedForced),
-        drops_codel: drops(Reason::CoDel),
-        drops_pie: drops(Reason::Pie),
-        drops_link_loss: drops(Reason::LinkLoss),
-        marks_red_early: marks(Reason::RedEarly),
-        marks_red_forced: marks(Reason::RedForced),
-        marks_codel: marks(Reason::CoDel),
-        marks_pie: marks(Reason::Pie),
-        arrived_total_pkts: total.arrived,
-        delivered_total_pkts: total.delivered,
-        dropped_total_pkts: total.drops.iter().sum(),
-        marked_total_pkts: total.marks.iter().sum(),
-        ..LinkRow::default()
-    }
-}
-
-/// Mean rate of a link from `from` to `to`, in bits per second; `None` when unlimited.
-fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
-    match rate {
-        LinkRate::Unlimited => None,
-        LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_bit_s_between(from, to),
-        LinkRate::Steps { initial, changes } => {
-            let mut bits = 0.0;
-            let (mut since, mut current) = (from, *initial);
-            for &(at, next) in changes {
-                let at = at.min(to);
-                bits += current.0 as f64 * at.since(since).as_secs_f64();
-                since = since.max(at);
-                current = next;
-            }
-            bits += current.0 as f64 * to.since(since).as_secs_f64();
-            let seconds = to.since(from).as_secs_f64();
-            (seconds > 0.0).then(|| bits / seconds)
-        }
-    }
 }
 
 /// The names behind a name column.

@@ -1,0 +1,211 @@
+//! What results say of a link.
+
+use cwnd_aqm::Reason;
+use cwnd_scenario::LinkRate;
+use cwnd_trace::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
+use cwnd_units::{Duration, Time};
+
+use crate::counters::Counters;
+use crate::line::{Line, Packet};
+use crate::slots::Slots;
+
+/// A link at the end of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary<'a> {
+    /// Its number.
+    pub id: u32,
+    /// Its rate.
+    pub rate: &'a LinkRate,
+    /// When counting began.
+    pub from: Time,
+    /// When it ended.
+    pub to: Time,
+    /// What had been counted when it began.
+    pub before: Counters,
+    /// What was counted in the whole run.
+    pub total: Counters,
+    /// Queueing delay meanwhile.
+    pub qdelay: &'a Histogram,
+    /// Packets in the queue, in the device and on the line at the end.
+    pub queued: u64,
+}
+
+impl Summary<'_> {
+    /// Its row.
+    #[must_use]
+    pub fn row(&self) -> LinkRow {
+        let Self { id, total, before, qdelay, .. } = self;
+        let window = self.to.since(self.from);
+        let seconds = window.as_secs_f64();
+        let nanos = window.0.max(1) as f64;
+        let rate_bit_s = mean_rate(self.rate, self.from, self.to);
+        let drops = |r: Reason| total.drops[r as usize] - before.drops[r as usize];
+        let marks = |r: Reason| total.marks[r as usize] - before.marks[r as usize];
+        let dropped_pkts = Reason::ALL.into_iter().map(drops).sum();
+        let marked_pkts = Reason::ALL.into_iter().map(marks).sum();
+        let arrived_pkts = total.arrived - before.arrived;
+        let sent_bits = (total.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
+        let quantile = |q| qdelay.quantile(q).map(micros);
+        LinkRow {
+            link_id: *id,
+            link: Name(*id),
+            rate_bit_s,
+            utilisation: rate_bit_s.filter(|&r| r > 0.0).map(|rate| sent_bits / (rate * seconds)),
+            qdelay_mean_us: qdelay.mean().map(micros),
+            qdelay_p50_us: quantile(0.5),
+            qdelay_p90_us: quantile(0.9),
+            qdelay_p99_us: quantile(0.99),
+            qdelay_max_us: qdelay.max().map(micros),
+            qlen_mean_pkts: (total.packet_time - before.packet_time) as f64 / nanos,
+            qlen_mean_bytes: (total.byte_time - before.byte_time) as f64 / nanos,
+            arrived_pkts,
+            delivered_pkts: total.delivered - before.delivered,
+            delivered_data_pkts: total.delivered_data - before.delivered_data,
+            dropped_pkts,
+            marked_pkts,
+            queued_pkts: self.queued,
+            drop_ratio: ratio(dropped_pkts, arrived_pkts),
+            mark_ratio: ratio(marked_pkts, arrived_pkts),
+            drops_overlimit: drops(Reason::Overlimit),
+            drops_red_early: drops(Reason::RedEarly),
+            drops_red_forced: drops(Reason::RedForced),
+            drops_codel: drops(Reason::CoDel),
+            drops_pie: drops(Reason::Pie),
+            drops_link_loss: drops(Reason::LinkLoss),
+            marks_red_early: marks(Reason::RedEarly),
+            marks_red_forced: marks(Reason::RedForced),
+            marks_codel: marks(Reason::CoDel),
+            marks_pie: marks(Reason::Pie),
+            arrived_total_pkts: total.arrived,
+            delivered_total_pkts: total.delivered,
+            dropped_total_pkts: total.drops.iter().sum(),
+            marked_total_pkts: total.marks.iter().sum(),
+        }
+    }
+
+    /// The distribution of its queueing delay.
+    pub fn qdelay_rows(&self) -> impl Iterator<Item = QueueDelayRow> {
+        let link_id = self.id;
+        self.qdelay.buckets().map(move |(low, packets)| QueueDelayRow {
+            link_id,
+            link: Name(link_id),
+            qdelay_us: micros(low),
+            packets,
+        })
+    }
+}
+
+/// A link at one instant, of which this has been counted; without a line where the rate is unlimited.
+pub fn sample<P: Packet>(
+    id: u32,
+    now: Time,
+    counters: &Counters,
+    line: Option<&Line<P>>,
+) -> LinkSampleRow {
+    let backlog = line.map(Line::backlog).unwrap_or_default();
+    LinkSampleRow {
+        time_s: now.as_secs_f64(),
+        link_id: id,
+        link: Name(id),
+        qlen_pkts: backlog.packets,
+        qlen_bytes: backlog.bytes,
+        sojourn_us: line.and_then(Line::last_sojourn).map(micros),
+        enq: counters.arrived,
+        deq: counters.delivered,
+        drop: counters.drops.iter().sum(),
+        mark: counters.marks.iter().sum(),
+        aqm_prob: line.and_then(Line::probability),
+    }
+}
+
+/// Mean rate from one instant to another, in bits per second; `None` when unlimited.
+fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
+    match rate {
+        LinkRate::Unlimited => None,
+        LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_bit_s_between(from, to),
+        LinkRate::Steps { initial, changes } => {
+            let mut bits = 0.0;
+            let (mut since, mut current) = (from, *initial);
+            for &(at, next) in changes {
+                let at = at.min(to);
+                bits += current.0 as f64 * at.since(since).as_secs_f64();
+                since = since.max(at);
+                current = next;
+            }
+            bits += current.0 as f64 * to.since(since).as_secs_f64();
+            let seconds = to.since(from).as_secs_f64();
+            (seconds > 0.0).then(|| bits / seconds)
+        }
+    }
+}
+
+fn micros(d: Duration) -> f64 {
+    d.0 as f64 / 1000.0
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_units::Rate;
+
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_row_counts_what_came_after_the_warm_up() {
+        // 8 kbit/s for the first of three seconds that count, 4 kbit/s for the other two: 16 kbit could have passed.
+        let rate =
+            LinkRate::Steps { initial: Rate(8000), changes: vec![(Time(2 * S), Rate(4000))] };
+        let before =
+            Counters { arrived: 10, delivered: 9, delivered_bytes: 9000, ..Counters::default() };
+        let mut total = Counters {
+            arrived: 14,
+            delivered: 10,
+            delivered_bytes: 10_000,
+            packet_time: u128::from(6 * S),
+            ..before
+        };
+        total.drops[Reason::Overlimit as usize] = 1;
+        let mut qdelay = Histogram::default();
+        qdelay.add(Duration(5000));
+        let summary = Summary {
+            id: 3,
+            rate: &rate,
+            from: Time(S),
+            to: Time(4 * S),
+            before,
+            total,
+            qdelay: &qdelay,
+            queued: 2,
+        };
+        let row = summary.row();
+        assert_eq!((row.link_id, row.arrived_pkts, row.arrived_total_pkts), (3, 4, 14));
+        assert_eq!((row.delivered_pkts, row.delivered_total_pkts, row.queued_pkts), (1, 10, 2));
+        assert_eq!((row.dropped_pkts, row.drops_overlimit, row.drop_ratio), (1, 1, 0.25));
+        assert_eq!((row.rate_bit_s, row.utilisation), (Some(16_000.0 / 3.0), Some(0.5)));
+        assert_eq!((row.qlen_mean_pkts, row.qdelay_max_us), (2.0, Some(5.0)));
+        let buckets: Vec<_> = summary.qdelay_rows().map(|r| (r.link_id, r.packets)).collect();
+        assert_eq!(buckets, [(3, 1)]);
+    }
+
+    #[test]
+    fn a_link_without_a_rate_is_used_to_no_share() {
+        let summary = Summary {
+            id: 0,
+            rate: &LinkRate::Unlimited,
+            from: Time::ZERO,
+            to: Time::ZERO,
+            before: Counters::default(),
+            total: Counters::default(),
+            qdelay: &Histogram::default(),
+            queued: 0,
+        };
+        let row = summary.row();
+        assert_eq!((row.rate_bit_s, row.utilisation, row.qdelay_p50_us), (None, None, None));
+        assert_eq!((row.drop_ratio, row.qlen_mean_bytes), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,67 @@
+use cwnd_aqm::QueueParams;
+use cwnd_scenario::{Impairments, Link, LinkRate};
+use cwnd_units::{Duration, LinkFacts, Rate, Serialiser, Streams};
+
+use crate::faults::Faults;
+use crate::line::{Line, Pace, Packet};
+use crate::slots::Slots;
+
+/// What decides what a link does, its propagation apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Its name, which names its random streams, too.
+    pub name: &'a str,
+    /// How fast it sends.
+    pub rate: &'a LinkRate,
+    /// What waits before it; of no effect where the rate is unlimited.
+    pub queue: &'a QueueParams,
+    /// Packets that the device below the queue holds besides the one it sends.
+    pub device_queue: u32,
+    /// The round-trip time that sizes in BDP refer to.
+    pub bdp_rtt: Duration,
+    /// What goes wrong on it.
+    pub impairments: &'a Impairments,
+}
+
+impl<'a> From<&'a Link> for Settings<'a> {
+    fn from(link: &'a Link) -> Self {
+        Self {
+            name: &link.name,
+            rate: &link.rate,
+            queue: &link.queue,
+            device_queue: link.device_queue,
+            bdp_rtt: link.bdp_rtt,
+            impairments: &link.impairments,
+        }
+    }
+}
+
+impl Settings<'_> {
+    /// Its line, idle; `None` where the rate is unlimited.
+    #[must_use]
+    pub fn line<P: Packet>(&self, random: &Streams) -> Option<Line<P>> {
+        let rng = random.named(&format!("link.{}.queue", self.name));
+        let (rate, pace, changes) = match self.rate {
+            LinkRate::Unlimited => return None,
+            LinkRate::Steps { initial, changes } => {
+                (*initial, Pace::Rate(Serialiser::new(*initial)), &changes[..])
+            }
+            LinkRate::Trace(at_ms) => {
+                let slots = Slots::new(at_ms.clone());
+                let rate = Rate((slots.mean_bit_s() as u64).max(1));
+                (rate, Pace::Slots { slots, left: 0 }, &[][..])
+            }
+        };
+        let queue = self.queue.build(&LinkFacts { rate, bdp_rtt: self.bdp_rtt }, rng);
+        let line = Line::new(queue, pace);
+        Some(line.with_changes(changes).with_device_queue(self.device_queue))
+    }
+
+    /// Its faults; `None` if it has none.
+    #[must_use]
+    pub fn faults(&self, random: &Streams) -> Option<Faults> {
+        (*self.impairments != Impairments::default()).then(|| {
+            Faults::new(self.impairments, random.named(&format!("link.{}.faults", self.name)))
+        })
+    }
+}
