@@ -293,12 +293,12 @@ fn summary_of<'py>(
     let dict = PyDict::new(py);
     let total = &direction.total;
     let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-    dict.set_item("arrived_pkts", total.arrived)?;
+    dict.set_item("arrived_pkts", total.link.arrived)?;
     dict.set_item("delivered_pkts", total.delivered)?;
     dict.set_item("delivered_bytes", total.delivered_bytes)?;
-    dict.set_item("sent_bit_s", total.sent_bytes as f64 * 8.0 / seconds)?;
-    dict.set_item("drops", by_reason(py, &total.drops)?)?;
-    dict.set_item("marks", by_reason(py, &total.marks)?)?;
+    dict.set_item("sent_bit_s", total.link.delivered_bytes as f64 * 8.0 / seconds)?;
+    dict.set_item("drops", by_reason(py, &total.link.drops)?)?;
+    dict.set_item("marks", by_reason(py, &total.link.marks)?)?;
     dict.set_item("malformed_pkts", total.malformed)?;
     dict.set_item("largest_bytes", total.largest)?;
     dict.set_item("lost_before_pkts", direction.lost_before)?;

@@ -4,6 +4,7 @@
 mod counters;
 mod faults;
 mod line;
+mod next;
 mod results;
 mod settings;
 mod slots;

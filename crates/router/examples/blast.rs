@@ -83,10 +83,10 @@ mod linux {
              \"late_p99_us\": {:.1}, \"late_max_us\": {:.0}, \"qdelay_p50_us\": {:.0}, \"idle\": {:.3}, \"cpu\": {:.3}, \
              \"scheduling\": \"{}\", \"valid\": {}, \"flaws\": {:?}}}",
             received as f64 * 8e-6 / took.as_secs_f64(),
-            there.total.sent_bytes as f64 * 8e-6 / report.elapsed.as_secs_f64(),
-            there.total.sent,
+            there.total.link.delivered_bytes as f64 * 8e-6 / report.elapsed.as_secs_f64(),
+            there.total.link.delivered,
             there.total.largest,
-            there.total.drops.iter().sum::<u64>(),
+            there.total.link.drops.iter().sum::<u64>(),
             there.lost_before.unwrap_or_default(),
             micros(0.5),
             micros(0.99),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::QueueParams;
+use cwnd_link::Settings;
 use cwnd_scenario::{Impairments, Link, LinkRate};
 use cwnd_units::{Duration, Rate};
 
@@ -121,6 +122,19 @@ impl Direction {
             delay: link.delay,
             flow_delays: BTreeMap::new(),
             impairments: link.impairments.clone(),
+        }
+    }
+}
+
+impl<'a> From<&'a Direction> for Settings<'a> {
+    fn from(of: &'a Direction) -> Self {
+        Self {
+            name: &of.name,
+            rate: &of.rate,
+            queue: &of.queue,
+            device_queue: of.device_queue,
+            bdp_rtt: of.bdp_rtt,
+            impairments: &of.impairments,
         }
     }
 }

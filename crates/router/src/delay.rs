@@ -1,13 +1,14 @@
-//! Propagation: what enters leaves a delay later; and the random faults of a link, as the simulator's pipes have them.
+//! Propagation: what enters leaves a delay later; and what the faults of a link do to it.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use cwnd_scenario::Impairments;
-use cwnd_units::{Duration, Rng, Streams, Time};
+use cwnd_link::{Fate, Faults, Losses, Packet as _, Settings};
+use cwnd_units::{Duration, Streams, Time};
 
 use crate::config::Direction;
 use crate::packet::{Endpoint, Parsed, parse};
+use crate::pool::Packet;
 
 /// Packets under way, each with the time at which it arrives.
 #[derive(Debug)]
@@ -22,33 +23,8 @@ pub struct Delay {
     faults: Option<Box<Faults>>,
 }
 
-#[derive(Debug)]
-struct Faults {
-    settings: Impairments,
-    since_loss: u32,
-    rng: Rng,
-}
-
-impl Faults {
-    /// Counts a packet; whether it is one in so many.
-    fn turn_to_be_lost(&mut self) -> bool {
-        let Some(every) = self.settings.loss_every else { return false };
-        self.since_loss += 1;
-        let lost = self.since_loss >= every;
-        if lost {
-            self.since_loss = 0;
-        }
-        lost
-    }
-}
-
 impl Delay {
     pub fn new(of: &Direction, random: &Streams) -> Self {
-        let faultless = of.impairments == Impairments::default();
-        let faults = (!faultless).then(|| {
-            let rng = random.named(&format!("link.{}.faults", of.name));
-            Box::new(Faults { settings: of.impairments.clone(), since_loss: 0, rng })
-        });
         Self {
             delay: of.delay,
             flow_delays: of.flow_delays.clone(),
@@ -56,26 +32,24 @@ impl Delay {
             entered: 0,
             last_exit: Time::ZERO,
             last_late_exit: Time::ZERO,
-            faults,
+            faults: Settings::from(of).faults(random).map(Box::new),
         }
     }
 
-    /// A packet enters; whether it is under way. One that isn't is lost.
+    /// A packet enters, with these bytes; whether it is under way. One that isn't is lost.
     #[inline]
-    pub fn enter(&mut self, now: Time, buffer: u32, bytes: &[u8]) -> bool {
+    pub fn enter(&mut self, now: Time, packet: Packet, bytes: &[u8]) -> bool {
         let mut exit = now + self.delay;
         let mut late = false;
         if let Some(faults) = &mut self.faults {
-            let set = &faults.settings;
-            // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
-            let lost = faults.rng.chance(set.loss);
-            late = faults.rng.chance(set.reorder);
-            let jitter = faults.rng.duration_up_to(set.jitter);
-            let held_back = set.reorder_delay;
-            if lost || faults.turn_to_be_lost() {
-                return false;
+            match faults.strike(packet.has_payload()) {
+                Fate::Lost => return false,
+                Fate::Late(by) => {
+                    late = true;
+                    exit += by;
+                }
+                Fate::Delayed(by) => exit += by,
             }
-            exit += if late { held_back } else { jitter };
         }
         // Order is kept, but for the packets that are held back.
         let last = if late { &mut self.last_late_exit } else { &mut self.last_exit };
@@ -84,7 +58,7 @@ impl Delay {
         if !self.flow_delays.is_empty() {
             exit += self.of_flow(bytes);
         }
-        self.under_way.push(Reverse((exit, self.entered, buffer)));
+        self.under_way.push(Reverse((exit, self.entered, packet.buffer)));
         self.entered += 1;
         true
     }
@@ -119,6 +93,11 @@ impl Delay {
             return None;
         }
         self.under_way.pop().map(|Reverse((exit, _, buffer))| (exit, buffer))
+    }
+
+    /// What was lost.
+    pub fn lost(&self) -> Losses {
+        self.faults.as_ref().map(|faults| faults.lost()).unwrap_or_default()
     }
 
     /// Packets under way.

@@ -49,7 +49,8 @@ impl Engine {
 
     /// The same router; what passes or ends is written to `capture`.
     #[must_use]
-    pub fn with_capture(self, capture: Capture) -> Self {
+    pub fn with_capture(mut self, capture: Capture) -> Self {
+        self.lanes.iter_mut().for_each(Lane::keep_verdicts);
         Self { capture: Some(capture), ..self }
     }
 

@@ -1,14 +1,14 @@
 //! One direction of a router: queue, line, propagation, and what was counted there.
 
 use cwnd_aqm::{QueueParams, Reason};
+use cwnd_link::{Line, Settings};
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Histogram, LinkSampleRow, LinkSamples, Name};
+use cwnd_trace::{Histogram, LinkSamples};
 use cwnd_units::{Duration, Streams, Time};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
 use crate::delay::Delay;
-use crate::line::{Around, Line};
 use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
 use crate::report::Counters;
@@ -17,9 +17,11 @@ use crate::report::Counters;
 #[derive(Debug)]
 pub struct Lane {
     index: usize,
-    line: Option<Line>,
+    /// `None` where the rate is unlimited.
+    line: Option<Line<Packet>>,
     delay: Delay,
     pool: Pool,
+    /// What only a router counts; and of the link what no line and no fault does.
     counters: Counters,
     /// What was counted before the end of the warm-up.
     before: Option<Counters>,
@@ -37,7 +39,7 @@ impl Lane {
         let random = Streams::new(config.seed);
         Self {
             index,
-            line: Line::new(of, &random),
+            line: Settings::from(of).line(&random),
             delay: Delay::new(of, &random),
             pool: Pool::default(),
             counters: Counters::default(),
@@ -58,21 +60,19 @@ impl Lane {
             self.counters.malformed += 1;
             return;
         };
-        self.counters.arrived += 1;
         self.counters.largest = self.counters.largest.max(packet.length as u32);
         let hash = if self.needs_flows { flow_hash(&packet) } else { 0 };
         let bytes = &bytes[..packet.length];
-        let packet = self.pool.put(bytes, packet.ecn, hash);
+        let packet = self.pool.put(bytes, &packet, hash);
         match &mut self.line {
-            None => self.sent(now, packet, capture),
+            None => {
+                self.counters.link.arrived += 1;
+                self.counters.link.leaves(&packet);
+                self.sent(now, packet, capture);
+            }
             Some(line) => {
-                let mut around = Around {
-                    counters: &mut self.counters,
-                    pool: &mut self.pool,
-                    capture,
-                    lane: self.index,
-                };
-                line.arrive(now, packet, &mut around);
+                line.arrive(now, packet, &mut self.pool);
+                self.tell(now, capture);
             }
         }
     }
@@ -92,19 +92,15 @@ impl Lane {
                 continue;
             }
             let Some(line) = &mut self.line else { return };
-            let mut around = Around {
-                counters: &mut self.counters,
-                pool: &mut self.pool,
-                capture: capture.as_deref_mut(),
-                lane: self.index,
-            };
             if idle_ticks > MOST_TICKS {
                 // The queue's clock ticks faster than anything happens: it catches up in one call, or as far as it will.
                 line.set_clock(now);
                 idle_ticks = 0;
                 continue;
             }
-            match line.advance(at, &mut around) {
+            let sent = line.advance(at, &mut self.pool);
+            self.tell(at, capture.as_deref_mut());
+            match sent {
                 Some(packet) => {
                     idle_ticks = 0;
                     self.sent(at, packet, capture.as_deref_mut());
@@ -114,13 +110,27 @@ impl Lane {
         }
     }
 
+    /// From now on drops are captured.
+    pub fn keep_verdicts(&mut self) {
+        self.line.iter_mut().for_each(Line::keep_verdicts);
+    }
+
+    /// Tells the capture what the queue dropped.
+    #[inline]
+    fn tell(&mut self, now: Time, capture: Option<&mut Capture>) {
+        let (Some(line), Some(capture)) = (&mut self.line, capture) else { return };
+        for verdict in line.verdicts().iter().filter(|v| !v.marked) {
+            let bytes = self.pool.bytes(verdict.packet.buffer);
+            capture.dropped(self.index, now, bytes, verdict.reason);
+        }
+        line.forget_verdicts();
+    }
+
     /// The last byte of a packet has left the line.
     #[inline]
     fn sent(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
         let bytes = self.pool.bytes(packet.buffer);
-        self.counters.sent_bytes += bytes.len() as u64;
-        let under_way = self.delay.enter(now, packet.buffer, bytes);
-        let has_payload = parse(bytes).is_some_and(|p| p.has_payload);
+        let under_way = self.delay.enter(now, packet, bytes);
         if let Some(capture) = capture {
             if under_way {
                 capture.passed(self.index, now, bytes, self.pool.marked(packet.buffer));
@@ -128,11 +138,7 @@ impl Lane {
                 capture.dropped(self.index, now, bytes, Reason::LinkLoss);
             }
         }
-        if under_way {
-            self.counters.sent += 1;
-            self.counters.sent_data += u64::from(has_payload);
-        } else {
-            self.counters.drops[Reason::LinkLoss as usize] += 1;
+        if !under_way {
             self.pool.remove(packet.buffer);
         }
     }
@@ -166,28 +172,13 @@ impl Lane {
     #[cold]
     fn take_note(&mut self, at: Time) {
         if self.before.is_none() && self.warmup <= at {
-            if let Some(line) = &mut self.line {
-                line.count_backlog(at, &mut self.counters);
-                line.begin_counting();
-            }
-            self.before = Some(self.counters);
+            self.before = Some(self.counted(at));
+            self.line.iter_mut().for_each(Line::begin_counting);
             return;
         }
-        let line = self.line.as_ref();
-        let backlog = line.map(Line::backlog).unwrap_or_default();
-        self.samples.push(LinkSampleRow {
-            time_s: at.as_secs_f64(),
-            link_id: self.index as u32,
-            link: Name(self.index as u32),
-            qlen_pkts: backlog.packets,
-            qlen_bytes: backlog.bytes,
-            sojourn_us: line.and_then(Line::last_sojourn).map(|d| d.0 as f64 / 1000.0),
-            enq: self.counters.arrived,
-            deq: self.counters.sent,
-            drop: self.counters.drops.iter().sum(),
-            mark: self.counters.marks.iter().sum(),
-            aqm_prob: line.and_then(Line::probability),
-        });
+        let counters = self.counted(at).link;
+        let row = cwnd_link::sample(self.index as u32, at, &counters, self.line.as_ref());
+        self.samples.push(row);
         self.next_sample = self.sample.map_or(Time::NEVER, |interval| at + interval);
     }
 
@@ -204,10 +195,15 @@ impl Lane {
 
     /// What was counted until now, and until the end of the warm-up.
     pub fn counters(&mut self, now: Time) -> (Counters, Counters) {
-        if let Some(line) = &mut self.line {
-            line.count_backlog(now, &mut self.counters);
-        }
-        (self.counters, self.before.unwrap_or_default())
+        (self.counted(now), self.before.unwrap_or_default())
+    }
+
+    fn counted(&mut self, now: Time) -> Counters {
+        let link = match &mut self.line {
+            Some(line) => line.counters(now),
+            None => self.counters.link,
+        };
+        Counters { link: link.without(self.delay.lost()), ..self.counters }
     }
 
     /// Distribution of the queueing delay after the warm-up.

@@ -8,7 +8,6 @@ mod config;
 mod delay;
 mod engine;
 mod lane;
-mod line;
 mod packet;
 mod pool;
 mod report;

@@ -1,8 +1,9 @@
 //! Where the bytes are of packets that wait.
 
-use cwnd_aqm::Reason;
+use cwnd_aqm::{Observer, Reason};
+use cwnd_units::{Ecn, Time};
 
-use cwnd_units::Ecn;
+use crate::packet::Parsed;
 
 /// Buffers that are used again, so that a router at work allocates nothing.
 #[derive(Debug, Default)]
@@ -25,13 +26,14 @@ pub struct Packet {
     pub buffer: u32,
     wire_bytes: u32,
     ecn: Ecn,
+    has_payload: bool,
     flow_hash: u64,
 }
 
 impl Pool {
-    /// Takes the bytes of a packet in.
+    /// Takes the bytes of a packet in, of which `parsed` is known.
     #[inline]
-    pub fn put(&mut self, bytes: &[u8], ecn: Ecn, flow_hash: u64) -> Packet {
+    pub fn put(&mut self, bytes: &[u8], parsed: &Parsed, flow_hash: u64) -> Packet {
         let buffer = match self.free.pop() {
             Some(buffer) => {
                 let place = &mut self.buffers[buffer as usize];
@@ -42,7 +44,8 @@ impl Pool {
             }
             None => self.put_behind(bytes),
         };
-        Packet { buffer, wire_bytes: bytes.len() as u32, ecn, flow_hash }
+        let Parsed { ecn, has_payload, .. } = *parsed;
+        Packet { buffer, wire_bytes: bytes.len() as u32, ecn, has_payload, flow_hash }
     }
 
     #[cold]
@@ -59,21 +62,13 @@ impl Pool {
         &self.buffers[buffer as usize].bytes
     }
 
-    /// A queue marked the packet in this buffer.
-    #[inline]
-    pub fn mark(&mut self, buffer: u32, reason: Reason) {
-        let place = &mut self.buffers[buffer as usize];
-        crate::packet::set_ce(&mut place.bytes);
-        place.marked = Some(reason);
-    }
-
     /// Why the packet in this buffer was marked, if it was.
     #[inline]
     pub fn marked(&self, buffer: u32) -> Option<Reason> {
         self.buffers[buffer as usize].marked
     }
 
-    /// The packet in this buffer has left or is lost.
+    /// The packet in this buffer has left or is lost; its bytes stay until the next is put in.
     #[inline]
     pub fn remove(&mut self, buffer: u32) {
         self.free.push(buffer);
@@ -83,6 +78,28 @@ impl Pool {
     #[must_use]
     pub const fn held(&self) -> u64 {
         (self.buffers.len() - self.free.len()) as u64
+    }
+}
+
+/// What a queue decides about a packet happens to its bytes.
+impl Observer<Packet> for Pool {
+    #[inline]
+    fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
+        self.remove(packet.buffer);
+    }
+
+    #[inline]
+    fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason) {
+        let place = &mut self.buffers[packet.buffer as usize];
+        crate::packet::set_ce(&mut place.bytes);
+        place.marked = Some(reason);
+    }
+}
+
+impl cwnd_link::Packet for Packet {
+    #[inline]
+    fn has_payload(&self) -> bool {
+        self.has_payload
     }
 }
 

@@ -1,10 +1,9 @@
 //! What a router says of a run: what happened to packets, and whether it kept up.
 
 use cwnd_aqm::Reason;
-use cwnd_link::Slots;
+use cwnd_link::Summary;
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Histogram, LinkSamples, QueueDelayRow, QueueDelays, Table};
-use cwnd_trace::{LinkRow, Links, Name};
+use cwnd_trace::{Histogram, LinkSamples, Links, QueueDelays, Table};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Limits;
@@ -12,28 +11,14 @@ use crate::config::Limits;
 /// What a direction counted; everything only grows, so differences count a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that came.
-    pub arrived: u64,
+    /// What came to the link, and what became of it there.
+    pub link: cwnd_link::Counters,
     /// What came and was no packet that may be forwarded.
     pub malformed: u64,
-    /// Packets that left the line and were not lost there.
-    pub sent: u64,
-    /// Those of them with payload.
-    pub sent_data: u64,
-    /// Bytes that the line sent, those of lost packets included.
-    pub sent_bytes: u64,
     /// Packets that arrived at the other side.
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Packets dropped, by [`Reason`].
-    pub drops: [u64; Reason::ALL.len()],
-    /// Packets marked, by [`Reason`].
-    pub marks: [u64; Reason::ALL.len()],
-    /// Packets waiting, integrated over time, packet·ns.
-    pub packet_time: u128,
-    /// Bytes waiting, integrated over time, B·ns.
-    pub byte_time: u128,
     /// The largest packet that came, in bytes.
     pub largest: u32,
 }
@@ -155,10 +140,7 @@ impl Report {
     #[must_use]
     pub fn links(&self) -> Table {
         let mut links = Links::default();
-        for (i, direction) in self.directions.iter().enumerate() {
-            let end = Time(self.elapsed.0);
-            links.push(direction.row(i as u32, self.window, self.warmup, end));
-        }
+        self.summaries().for_each(|summary| links.push(summary.row()));
         links.into_table(|column| labels(&self.names(), column))
     }
 
@@ -166,13 +148,13 @@ impl Report {
     #[must_use]
     pub fn qdelay(&self) -> Table {
         let mut rows = QueueDelays::default();
-        for (i, direction) in self.directions.iter().enumerate() {
-            for (low, packets) in direction.qdelay.buckets() {
-                let (link_id, link) = (i as u32, Name(i as u32));
-                rows.push(QueueDelayRow { link_id, link, qdelay_us: micros(low), packets });
-            }
-        }
+        self.summaries().for_each(|summary| summary.qdelay_rows().for_each(|row| rows.push(row)));
         rows.into_table(|column| labels(&self.names(), column))
+    }
+
+    fn summaries(&self) -> impl Iterator<Item = Summary<'_>> {
+        let end = Time(self.elapsed.0);
+        (0..).zip(&self.directions).map(move |(id, of)| of.summary(id, self.warmup, end))
     }
 
     fn names(&self) -> [String; 2] {
@@ -184,59 +166,26 @@ impl DirectionReport {
     /// Packets dropped after the warm-up for this reason.
     #[must_use]
     pub const fn drops(&self, reason: Reason) -> u64 {
-        self.total.drops[reason as usize] - self.before.drops[reason as usize]
+        self.total.link.drops[reason as usize] - self.before.link.drops[reason as usize]
     }
 
     /// Packets marked after the warm-up for this reason.
     #[must_use]
     pub const fn marks(&self, reason: Reason) -> u64 {
-        self.total.marks[reason as usize] - self.before.marks[reason as usize]
+        self.total.link.marks[reason as usize] - self.before.link.marks[reason as usize]
     }
 
-    fn row(&self, id: u32, window: Duration, warmup: Time, end: Time) -> LinkRow {
-        let (total, before) = (&self.total, &self.before);
-        let seconds = window.as_secs_f64();
-        let nanos = window.0.max(1) as f64;
-        let rate_bit_s = mean_rate(&self.rate, warmup, end);
-        let sent_bits = (total.sent_bytes - before.sent_bytes) as f64 * 8.0;
-        let dropped_pkts = Reason::ALL.into_iter().map(|r| self.drops(r)).sum();
-        let marked_pkts = Reason::ALL.into_iter().map(|r| self.marks(r)).sum();
-        let arrived_pkts = total.arrived - before.arrived;
-        let quantile = |q| self.qdelay.quantile(q).map(micros);
-        LinkRow {
-            link_id: id,
-            link: Name(id),
-            rate_bit_s,
-            utilisation: rate_bit_s.filter(|&r| r > 0.0).map(|rate| sent_bits / (rate * seconds)),
-            qdelay_mean_us: self.qdelay.mean().map(micros),
-            qdelay_p50_us: quantile(0.5),
-            qdelay_p90_us: quantile(0.9),
-            qdelay_p99_us: quantile(0.99),
-            qdelay_max_us: self.qdelay.max().map(micros),
-            qlen_mean_pkts: (total.packet_time - before.packet_time) as f64 / nanos,
-            qlen_mean_bytes: (total.byte_time - before.byte_time) as f64 / nanos,
-            arrived_pkts,
-            delivered_pkts: total.sent - before.sent,
-            delivered_data_pkts: total.sent_data - before.sent_data,
-            dropped_pkts,
-            marked_pkts,
-            queued_pkts: self.queued,
-            drop_ratio: ratio(dropped_pkts, arrived_pkts),
-            mark_ratio: ratio(marked_pkts, arrived_pkts),
-            drops_overlimit: self.drops(Reason::Overlimit),
-            drops_red_early: self.drops(Reason::RedEarly),
-            drops_red_forced: self.drops(Reason::RedForced),
-            drops_codel: self.drops(Reason::CoDel),
-            drops_pie: self.drops(Reason::Pie),
-            drops_link_loss: self.drops(Reason::LinkLoss),
-            marks_red_early: self.marks(Reason::RedEarly),
-            marks_red_forced: self.marks(Reason::RedForced),
-            marks_codel: self.marks(Reason::CoDel),
-            marks_pie: self.marks(Reason::Pie),
-            arrived_total_pkts: total.arrived,
-            delivered_total_pkts: total.sent,
-            dropped_total_pkts: total.drops.iter().sum(),
-            marked_total_pkts: total.marks.iter().sum(),
+    /// This direction as a link, which is counted until `end`.
+    fn summary(&self, id: u32, warmup: Time, end: Time) -> Summary<'_> {
+        Summary {
+            id,
+            rate: &self.rate,
+            from: warmup,
+            to: end,
+            before: self.before.link,
+            total: self.total.link,
+            qdelay: &self.qdelay,
+            queued: self.queued,
         }
     }
 }
@@ -270,34 +219,10 @@ fn flaws(directions: &[DirectionReport; 2], idle: f64, limits: Limits) -> Vec<St
     flaws
 }
 
-/// Mean rate from one instant to another, in bits per second; `None` when unlimited.
-fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
-    match rate {
-        LinkRate::Unlimited => None,
-        LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_bit_s_between(from, to),
-        LinkRate::Steps { initial, changes } => {
-            let seconds = to.since(from).as_secs_f64();
-            let mut bits = 0.0;
-            let (mut since, mut current) = (from, *initial);
-            for &(at, next) in changes {
-                bits += current.0 as f64 * at.min(to).since(since).as_secs_f64();
-                since = since.max(at.min(to));
-                current = next;
-            }
-            bits += current.0 as f64 * to.since(since).as_secs_f64();
-            (seconds > 0.0).then(|| bits / seconds)
-        }
-    }
-}
-
 fn labels(names: &[String; 2], column: &str) -> Vec<String> {
     if column == "link" { names.to_vec() } else { Vec::new() }
 }
 
 fn micros(d: Duration) -> f64 {
     d.0 as f64 / 1000.0
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

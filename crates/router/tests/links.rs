@@ -182,7 +182,7 @@ fn a_resolver_on_loopback_answers_behind_the_link_and_over_it() {
         assert_eq!(connected, expected[..2]);
     });
     let report = world.end();
-    assert!(report.directions[0].total.arrived > 100, "queries took the link");
+    assert!(report.directions[0].total.link.arrived > 100, "queries took the link");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn nothing_crosses_a_link_that_nobody_sends() {
         // Reports of groups come within 1 s (RFC 9777 § 9.11), searches for routers as well (RFC 4861 § 10).
         thread::sleep(Wall::from_millis(2500));
         let report = world.end();
-        let came = report.directions.each_ref().map(|d| (d.total.arrived, d.total.malformed));
+        let came = report.directions.each_ref().map(|d| (d.total.link.arrived, d.total.malformed));
         assert_eq!(came, [(0, 0); 2], "where forwarding is {forwards}");
     }
 }

@@ -95,8 +95,8 @@ fn a_transfer_takes_what_its_bytes_take_at_the_rate() {
     assert_eq!(there.total.largest, 1500, "offloads are off");
     assert_eq!(there.total.malformed, 0);
     assert_eq!(
-        there.total.arrived,
-        there.total.delivered + there.total.drops.iter().sum::<u64>() + there.held
+        there.total.link.arrived,
+        there.total.delivered + there.total.link.drops.iter().sum::<u64>() + there.held
     );
 }
 

@@ -56,8 +56,8 @@ pub fn records(
     let directions = &report.directions;
     let activity = vec![
         ("flows", counted.len() as u64),
-        ("queue_drops", directions.iter().flat_map(|d| d.total.drops).sum()),
-        ("queue_marks", directions.iter().flat_map(|d| d.total.marks).sum()),
+        ("queue_drops", directions.iter().flat_map(|d| d.total.link.drops).sum()),
+        ("queue_marks", directions.iter().flat_map(|d| d.total.link.marks).sum()),
         (
             "ce_received",
             total(|s| s.received.values().filter_map(|r| r.info.received_ce).map(u64::from).sum()),
@@ -83,7 +83,7 @@ pub fn records(
         qdelay: report.qdelay(),
         activity,
         events: 0,
-        delivered_data_packets: directions.iter().map(|d| d.total.sent_data).sum(),
+        delivered_data_packets: directions.iter().map(|d| d.total.link.delivered_data).sum(),
     }
 }
 

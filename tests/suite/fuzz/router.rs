@@ -178,9 +178,9 @@ pub fn run(data: &[u8]) {
     let report = engine.finish(now, Work::default()).expect("nothing is written");
     for (i, direction) in report.directions.iter().enumerate() {
         let total = &direction.total;
-        let dropped: u64 = total.drops.iter().sum();
-        assert_eq!((total.arrived, total.malformed), (came[i], malformed[i]));
-        assert_eq!(total.arrived, total.delivered + dropped + direction.held);
+        let dropped: u64 = total.link.drops.iter().sum();
+        assert_eq!((total.link.arrived, total.malformed), (came[i], malformed[i]));
+        assert_eq!(total.link.arrived, total.delivered + dropped + direction.held);
         assert_eq!(total.delivered, left[i]);
         assert!(direction.queued <= direction.held);
     }
