@@ -1,0 +1,209 @@
+//! A line with packets that are a number and a size: when each leaves, and what is counted.
+
+use cwnd_aqm::{AnyQdisc, Backlog, Observer, QueueParams, Reason, fifo};
+use cwnd_link::{Line, Pace, Packet, Slots};
+use cwnd_units::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
+
+/// A data packet of this number and size.
+#[derive(Clone, Copy, Debug)]
+struct Numbered(u32, u16);
+
+impl cwnd_aqm::Packet for Numbered {
+    fn wire_bytes(&self) -> u32 {
+        u32::from(self.1)
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    fn set_ce(&mut self) {}
+
+    fn flow_hash(&self) -> u64 {
+        0
+    }
+}
+
+impl Packet for Numbered {
+    fn has_payload(&self) -> bool {
+        true
+    }
+}
+
+/// Notes which packets it was told of.
+#[derive(Default)]
+struct Told(Vec<u32>);
+
+impl Observer<Numbered> for Told {
+    fn dropped(&mut self, _now: Time, packet: &Numbered, _reason: Reason) {
+        self.0.push(packet.0);
+    }
+
+    fn marked(&mut self, _now: Time, _packet: &Numbered, _reason: Reason) {}
+}
+
+fn fifo(packets: u64) -> AnyQdisc<Numbered> {
+    let facts = LinkFacts { rate: Rate::from_mbit(1), bdp_rtt: Duration::ZERO };
+    QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(packets) })
+        .build(&facts, Rng::named(0, "test"))
+}
+
+fn line(rate: Rate) -> Line<Numbered> {
+    Line::new(fifo(u64::MAX), Pace::Rate(Serialiser::new(rate)))
+}
+
+fn slots(at_ms: &[u64]) -> Line<Numbered> {
+    Line::new(fifo(u64::MAX), Pace::Slots { slots: Slots::new(at_ms.to_vec()), left: 0 })
+}
+
+fn arrive(line: &mut Line<Numbered>, now: Time, packet: Numbered) -> Option<Time> {
+    line.arrive(now, packet, &mut Told::default())
+}
+
+/// Calls the line whenever it wants, and notes what it sends: number and time in ns.
+fn drain(line: &mut Line<Numbered>, first: Option<Time>) -> Vec<(u32, u64)> {
+    let mut sent = Vec::new();
+    let mut next = first;
+    while let Some(now) = next {
+        sent.extend(line.on_free(now, &mut Told::default()).map(|p| (p.0, now.0)));
+        next = line.wanted();
+    }
+    sent
+}
+
+#[test]
+fn a_packet_on_the_line_goes_on_at_the_new_rate() {
+    // 1000 B at 8 kbit/s take 1 s. After a quarter of it: the rest at twice the rate, or at a quarter of it.
+    const S: u64 = 1_000_000_000;
+    for (rate, expected) in [(16_000, S / 4 + 3 * S / 8), (2_000, S / 4 + 3 * S)] {
+        let mut line = line(Rate(8_000)).with_changes(&[(Time(S / 4), Rate(rate))]);
+        let old = arrive(&mut line, Time::ZERO, Numbered(0, 1000)).unwrap();
+        assert_eq!(old, Time(S));
+        arrive(&mut line, Time::ZERO, Numbered(1, 1000));
+        let new = line.on_change(Time(S / 4)).unwrap();
+        assert_eq!(new, Time(expected));
+        if old < new {
+            assert!(
+                line.on_free(old, &mut Told::default()).is_none(),
+                "the old appointment is void"
+            );
+        }
+        let whole = 8000 * S / rate;
+        assert_eq!(drain(&mut line, Some(new)), [(0, expected), (1, expected + whole)]);
+    }
+}
+
+#[test]
+fn a_rate_that_changes_while_nothing_is_sent_holds_for_the_next_packet() {
+    let mut line = line(Rate(8_000)).with_changes(&[(Time(5), Rate(8_000_000))]);
+    assert_eq!(line.next_change(), Some(Time(5)));
+    assert_eq!(line.on_change(Time(5)), None);
+    assert_eq!(line.next_change(), None);
+    assert_eq!(arrive(&mut line, Time(10), Numbered(0, 1000)), Some(Time(1_000_010)));
+}
+
+#[test]
+fn queueing_delay_ends_where_transmission_begins() {
+    let mut line = line(Rate::from_mbit(8));
+    let first = arrive(&mut line, Time::ZERO, Numbered(0, 1000));
+    arrive(&mut line, Time(400_000), Numbered(1, 1000));
+    assert_eq!(line.backlog(), Backlog { packets: 1, bytes: 1000 });
+    assert_eq!(line.held(), 2);
+    drain(&mut line, first);
+    assert_eq!(line.last_sojourn(), Some(Duration(600_000)));
+    assert_eq!(line.qdelay().max(), Some(Duration(600_000)));
+    let counters = line.counters(Time(9_000_000));
+    assert_eq!((counters.packet_time, counters.byte_time), (600_000, 600_000_000));
+}
+
+#[test]
+fn a_device_queue_takes_packets_that_the_discipline_then_neither_holds_nor_delays() {
+    let mut line = line(Rate::from_mbit(8)).with_device_queue(1);
+    let mut first = None;
+    for i in 0..3 {
+        first = first.or(arrive(&mut line, Time::ZERO, Numbered(i, 1000)));
+    }
+    assert_eq!((line.backlog().packets, line.held()), (1, 3));
+    assert_eq!(line.last_sojourn(), Some(Duration::ZERO));
+    let sent = drain(&mut line, first);
+    assert_eq!(sent, [(0, 1_000_000), (1, 2_000_000), (2, 3_000_000)]);
+    // The third went into the device when the second left it for the line.
+    assert_eq!(line.last_sojourn(), Some(Duration(1_000_000)));
+    assert_eq!(line.held(), 0);
+}
+
+#[test]
+fn a_slot_of_a_trace_carries_1500_bytes_of_whatever_waits() {
+    let ms = |n: u64| n * 1_000_000;
+    let mut line = slots(&[1, 2, 2, 5]);
+    // 700 + 700 + 100 B fill the slot at 1 ms; of 3200 B, 1500 pass in each of the two at 2 ms, 200 at 5 ms, where
+    // 1200 B follow; the rest of that slot is lost.
+    let mut first = None;
+    for (i, wire) in [700, 700, 100, 3200, 1200].into_iter().enumerate() {
+        first = first.or(arrive(&mut line, Time(3), Numbered(i as u32, wire)));
+    }
+    let sent = drain(&mut line, first);
+    assert_eq!(sent, [(0, ms(1)), (1, ms(1)), (2, ms(1)), (3, ms(5)), (4, ms(5))]);
+    // The next comes when the trace has begun again.
+    let next = arrive(&mut line, Time(ms(5) + 1), Numbered(9, 1));
+    assert_eq!(next, Some(Time(ms(6))));
+}
+
+#[test]
+fn a_full_slot_leaves_the_next_packet_to_the_next_slot() {
+    let ms = |n: u64| n * 1_000_000;
+    let mut line = slots(&[3]);
+    let mut first = None;
+    for i in 0..3 {
+        first = first.or(arrive(&mut line, Time::ZERO, Numbered(i, 1500)));
+    }
+    assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
+}
+
+#[test]
+fn a_verdict_can_be_read_by_several_until_it_is_forgotten() {
+    let mut line = Line::new(fifo(1), Pace::Rate(Serialiser::new(Rate::from_mbit(8))));
+    let mut told = Told::default();
+    let mut come = |line: &mut Line<Numbered>, numbers: core::ops::Range<u32>| {
+        numbers.for_each(|n| {
+            line.arrive(Time::ZERO, Numbered(n, 1000), &mut told);
+        });
+    };
+    // One goes, one waits, one is too many before anybody asks for verdicts.
+    come(&mut line, 0..3);
+    assert!(line.verdicts().is_empty());
+    line.keep_verdicts();
+    come(&mut line, 3..5);
+    for _reader in 0..2 {
+        let read: Vec<_> =
+            line.verdicts().iter().map(|v| (v.packet.0, v.marked, v.reason)).collect();
+        assert_eq!(read, [(3, false, Reason::Overlimit), (4, false, Reason::Overlimit)]);
+    }
+    line.forget_verdicts();
+    assert!(line.verdicts().is_empty());
+    assert_eq!(line.counters(Time::ZERO).drops[Reason::Overlimit as usize], 3);
+    assert_eq!(told.0, [2, 3, 4]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_busy_line_sends_in_order_and_in_exactly_its_time(
+        rate in 10_000u64..400_000_000_000, sizes in proptest::collection::vec(1u16..=9000, 1..60)
+    ) {
+        let mut line = line(Rate(rate));
+        let mut first = None;
+        for (i, &wire) in sizes.iter().enumerate() {
+            first = first.or(arrive(&mut line, Time(77), Numbered(i as u32, wire)));
+        }
+        let sent = drain(&mut line, first);
+        let mut bits = 0_u128;
+        for (i, &wire) in sizes.iter().enumerate() {
+            bits += u128::from(wire) * 8;
+            let expected = 77 + (bits * 1_000_000_000 / u128::from(rate)) as u64;
+            proptest::prop_assert_eq!(sent[i], (i as u32, expected));
+        }
+        let counters = line.counters(Time::NEVER);
+        proptest::prop_assert_eq!(u128::from(counters.delivered_bytes) * 8, bits);
+        proptest::prop_assert_eq!(counters.delivered_data, sizes.len() as u64);
+    }
+}
