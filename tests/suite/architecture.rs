@@ -19,7 +19,7 @@ const DOORS: [(&str, &[&str]); 15] = [
     ("router", &["units", "aqm", "trace", "wire", "scenario", "link"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
-    ("testbed", &["units", "cc", "aqm", "tcp", "trace", "scenario", "sim", "router"]),
+    ("testbed", &["units", "cc", "aqm", "tcp", "trace", "scenario", "router"]),
     (
         "bindings",
         &[
@@ -30,9 +30,11 @@ const DOORS: [(&str, &[&str]); 15] = [
 ];
 
 /// What a crate's own tests may look at besides.
-const WITNESSES: [(&str, &[&str]); 1] = [
+const WITNESSES: [(&str, &[&str]); 2] = [
     // Both let the same packets go at the same nanosecond.
     ("router", &["sim"]),
+    // Both begin the same flows.
+    ("testbed", &["sim"]),
 ];
 
 /// Crates without clock, thread, file or environment.

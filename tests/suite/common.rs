@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cwnd_scenario::{Document, Scenario};
-use cwnd_sim::{Records, World};
-use cwnd_trace::{ColumnData, Table};
+use cwnd_sim::World;
+use cwnd_trace::{ColumnData, Records, Table};
 
 /// The one cell of a scenario that is given as text.
 pub fn scenario(text: &str) -> Arc<Scenario> {

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cwnd_scenario::Document;
-use cwnd_sim::{Records, World};
+use cwnd_sim::World;
+use cwnd_trace::Records;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{TestCaseResult, TestRunner};

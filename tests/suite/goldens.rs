@@ -1,6 +1,6 @@
 //! Tables of the main scenarios, one phenomenon each, to be read as much as compared.
 
-use cwnd_sim::Records;
+use cwnd_trace::Records;
 
 use crate::common::{BOTTLENECK, activity, assert_golden, at, run};
 

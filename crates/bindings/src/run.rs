@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cwnd_sim::{Checked, Records};
-use cwnd_trace::{Column, ColumnData};
+use cwnd_sim::Checked;
+use cwnd_trace::{Column, ColumnData, Records};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

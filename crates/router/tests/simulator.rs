@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use cwnd_router::{Capture, Config, Direction, Engine, Report, Side, Work};
 use cwnd_scenario::{Document, Scenario};
-use cwnd_sim::{Records, World};
-use cwnd_trace::{ColumnData, Table};
+use cwnd_sim::World;
+use cwnd_trace::{ColumnData, Records, Table};
 use cwnd_units::Time;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};

@@ -4,10 +4,10 @@ use core::fmt;
 use std::sync::Arc;
 
 use cwnd_scenario::Scenario;
+use cwnd_trace::Records;
 use cwnd_units::{Draw, DrawLog, Streams, Time};
 
 use crate::event::Event;
-use crate::record::Records;
 use crate::world::{EVENTS_BETWEEN_LOOKS, World};
 
 /// A run that tells of each of its steps: when, what, which random numbers were drawn.

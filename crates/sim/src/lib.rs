@@ -22,7 +22,6 @@ mod stack;
 mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
-pub use record::Records;
 pub use world::{Cancelled, World};
 
 /// What orders events, for who tries it alone.

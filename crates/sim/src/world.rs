@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use cwnd_scenario::{Scenario, Workload};
+use cwnd_trace::Records;
 use cwnd_units::{Duration, Streams, Time};
 
 use crate::capture::Output;
@@ -13,7 +14,7 @@ use crate::fairness::{Fairness, bulk_delivered};
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::packet::{LAST_NOTED, Packet};
-use crate::record::{Recorder, Records};
+use crate::record::Recorder;
 use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
 
 mod ahead;

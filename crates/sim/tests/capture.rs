@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use cwnd_scenario::{Document, Scenario};
-use cwnd_sim::{Records, World};
-use cwnd_trace::{ColumnData, Table};
+use cwnd_sim::World;
+use cwnd_trace::{ColumnData, Records, Table};
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};

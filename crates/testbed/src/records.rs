@@ -2,8 +2,7 @@
 
 use cwnd_router::Report;
 use cwnd_scenario::Scenario;
-use cwnd_sim::Records;
-use cwnd_trace::{ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Table};
+use cwnd_trace::{ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Table};
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::host::{Received, Seen, Sent};

@@ -9,7 +9,7 @@ use cwnd_router::linux::netlink::Netlink;
 use cwnd_router::linux::{monotonic, realtime};
 use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
-use cwnd_sim::Records;
+use cwnd_trace::Records;
 use cwnd_units::{Duration, Time};
 use serde_json::Value;
 

@@ -4,10 +4,12 @@
 mod append;
 mod histogram;
 mod record;
+mod records;
 mod rows;
 mod table;
 
 pub use histogram::Histogram;
+pub use records::Records;
 pub use rows::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
     QueueDelayRow, QueueDelays,
