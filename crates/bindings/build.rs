@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides what a run gives.
-const ENGINE: [&str; 8] = ["units", "cc", "aqm", "tcp", "trace", "scenario", "link", "sim"];
+const ENGINE: [&str; 9] = ["units", "cc", "aqm", "apps", "tcp", "trace", "scenario", "link", "sim"];
 /// The crates whose code decides what a run on Linux gives, besides the kernel.
-const TESTBED: [&str; 7] = ["units", "aqm", "trace", "scenario", "link", "router", "testbed"];
+const TESTBED: [&str; 8] =
+    ["units", "aqm", "apps", "trace", "scenario", "link", "router", "testbed"];
 /// Hexadecimal digits of the hash that tell two builds apart.
 const DIGITS: usize = 12;
 

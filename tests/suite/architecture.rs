@@ -4,22 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 15] = [
+const DOORS: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("memory", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
+    ("apps", &["units"]),
     ("trace", &["units", "memory"]),
     ("wire", &["units"]),
     ("picture", &[]),
     ("tcp", &["units", "memory", "cc"]),
-    ("scenario", &["units", "cc", "aqm", "tcp"]),
+    ("scenario", &["units", "cc", "aqm", "apps", "tcp"]),
     ("link", &["units", "aqm", "trace", "scenario"]),
-    ("sim", &["units", "memory", "cc", "aqm", "tcp", "trace", "wire", "scenario", "link"]),
+    ("sim", &["units", "memory", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link"]),
     ("router", &["units", "aqm", "trace", "wire", "scenario", "link"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
-    ("testbed", &["units", "cc", "aqm", "tcp", "trace", "scenario", "router"]),
+    ("testbed", &["units", "cc", "aqm", "apps", "tcp", "trace", "scenario", "router"]),
     (
         "bindings",
         &[
@@ -38,8 +39,8 @@ const WITNESSES: [(&str, &[&str]); 2] = [
 ];
 
 /// Crates without clock, thread, file or environment.
-const PURE: [&str; 10] =
-    ["units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "link", "sim", "picture"];
+const PURE: [&str; 11] =
+    ["units", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link", "sim", "picture"];
 
 /// What a pure crate does not mention.
 const IMPURE: [&str; 10] = [

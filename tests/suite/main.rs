@@ -1,5 +1,6 @@
 //! What crosses the crates' borders: a scenario goes in, tables come out.
 
+mod applications;
 mod architecture;
 mod check;
 mod closed_forms;

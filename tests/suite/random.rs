@@ -1,5 +1,7 @@
 //! Scenarios drawn at random: any network, any queue, any controller, and paths that treat packets badly.
 
+use cwnd_apps::{Transport, WorkloadParams};
+use cwnd_units::{Field, Kind, ParamsChoice as _};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -147,7 +149,43 @@ fn workload() -> impl Strategy<Value = String> {
     let poisson = (size(), 10..200u32).prop_map(|(s, gap)| {
         format!("workload = {{ kind = \"poisson\", interval = \"{gap} ms\", size = \"{s}\" }}")
     });
-    prop_oneof![3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => Just(String::new()), 1 => datagrams()]
+    let all: Vec<_> = WorkloadParams::KINDS.iter().map(|kind| of_kind(kind.name).boxed()).collect();
+    let any = (0..all.len()).prop_flat_map(move |kind| all[kind].clone());
+    prop_oneof![
+        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => Just(String::new()), 1 => datagrams(), 2 => any
+    ]
+}
+
+/// A workload of this registered kind, with some value for each parameter that it must be given.
+pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
+    let params = WorkloadParams::of_kind(kind).expect("it is registered");
+    let required: Vec<Field> =
+        params.params().fields().iter().copied().filter(|field| field.required).collect();
+    proptest::collection::vec(1..100u32, required.len()).prop_map(move |drawn| {
+        let given: Vec<String> = required
+            .iter()
+            .zip(drawn)
+            .map(|(field, n)| {
+                let value = match field.kind {
+                    Kind::Bool => "true".to_owned(),
+                    Kind::Integer => n.to_string(),
+                    Kind::Number | Kind::OptionalNumber => format!("{}", f64::from(n) / 100.0),
+                    Kind::Duration | Kind::OptionalDuration => format!("\"{} ms\"", n + 10),
+                    Kind::DurationDist | Kind::OptionalDurationDist => {
+                        format!("\"exponential({n} ms)\"")
+                    }
+                    Kind::Rate => format!("\"{} kbit/s\"", n * 10),
+                    Kind::Bytes | Kind::OptionalBytes => format!("\"{} B\"", n + 100),
+                    Kind::SizeDist => format!("\"exponential({n} kB)\""),
+                    Kind::QueueSize => format!("\"{n} packets\""),
+                    Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
+                    Kind::Text => format!("\"{n}\""),
+                };
+                format!(", {} = {value}", field.name)
+            })
+            .collect();
+        format!("workload = {{ kind = \"{kind}\"{} }}", given.concat())
+    })
 }
 
 /// A source of datagrams, which may well be faster than any line.
@@ -179,10 +217,11 @@ fn rtt() -> impl Strategy<Value = String> {
 
 /// Datagrams have no connection that could be set.
 fn connection(controller: &str, endpoint: &str, workload: &str) -> String {
-    if workload.contains("udp") {
-        return String::new();
+    let kind = workload.split("kind = \"").nth(1).and_then(|rest| rest.split('"').next());
+    match WorkloadParams::of_kind(kind.unwrap_or("bulk")).expect("a kind").facts().transport {
+        Transport::Datagrams { .. } => String::new(),
+        Transport::Connection => format!("controller = {controller}\nendpoint = {endpoint}\n"),
     }
-    format!("controller = {controller}\nendpoint = {endpoint}\n")
 }
 
 fn dumbbell(
@@ -214,6 +253,16 @@ fn dumbbell(
     )
 }
 
+/// How a group of a graph travels.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Shortest,
+    /// There and back, around the ring in this sense.
+    Given([bool; 2]),
+    /// Between several nodes.
+    Several(&'static str),
+}
+
 /// Four nodes in a ring of duplex links, so that there are routes of one to three links.
 fn graph(
     workload: BoxedStrategy<String>,
@@ -223,7 +272,12 @@ fn graph(
     const NODES: [&str; 4] = ["a", "b", "c", "d"];
     let rates = prop_oneof![3 => rate(), 1 => Just("\"none\"".to_owned())];
     let link = (rates, 1..40u32, queue(), faults);
-    let way = prop_oneof![2 => Just(None), 1 => any::<[bool; 2]>().prop_map(Some)];
+    // Between two nodes, there and back as it comes or as it is told; or between several.
+    let way = prop_oneof![
+        4 => Just(Way::Shortest),
+        2 => any::<[bool; 2]>().prop_map(Way::Given),
+        1 => select(vec!["random", "round-robin"]).prop_map(Way::Several),
+    ];
     let group = (0..4usize, 1..4usize, 1..3u32, controller(), endpoint(timer), workload, way);
     (proptest::collection::vec(link, 4), proptest::collection::vec(group, 1..4)).prop_map(
         |(links, groups)| {
@@ -240,12 +294,21 @@ fn graph(
                 groups.into_iter().enumerate()
             {
                 text += &format!(
-                    "[flow.g{i}]\nfrom = \"{}\"\nto = \"{}\"\ncount = {count}\n{}{workload}\n{}",
-                    NODES[from],
-                    NODES[(from + hops) % 4],
+                    "[flow.g{i}]\ncount = {count}\n{}{workload}\n",
                     connection(&controller, &endpoint, &workload),
-                    way.map(|way| routes(from, hops, way)).unwrap_or_default()
                 );
+                let (a, b) = (NODES[from], NODES[(from + hops) % 4]);
+                text += &match way {
+                    Way::Shortest => format!("from = \"{a}\"\nto = \"{b}\"\n"),
+                    Way::Given(senses) => {
+                        format!("from = \"{a}\"\nto = \"{b}\"\n{}", routes(from, hops, senses))
+                    }
+                    Way::Several(ends) => {
+                        let c = NODES[(from + hops + 1) % 4];
+                        format!("from = [\"{a}\", \"{c}\"]\nto = {NODES:?}\nends = \"{ends}\"\n")
+                            .replace(&format!("[\"{a}\", \"{a}\"]"), &format!("[\"{a}\"]"))
+                    }
+                };
             }
             text
         },

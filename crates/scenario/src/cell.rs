@@ -1,11 +1,12 @@
 //! From the tree of one cell to a scenario with nothing left to decide.
 
+use cwnd_apps::Transport;
 use cwnd_units::{Duration, Kind, ParamsChoice, Value};
 
 use crate::diagnostics::Span;
 use crate::flows::{self, MOST_FLOWS};
 use crate::links::{self, Topology};
-use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Workload};
+use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Way};
 use crate::reader::{At, Context, Section};
 use crate::sections::{RUN, SCHEMA, TOP};
 use crate::tree::{Entry, Node, Table};
@@ -164,19 +165,20 @@ fn links_with_bdp(
 ) -> Option<Vec<Link>> {
     let drafts: Vec<links::DraftLink> = drafts.into_iter().collect::<Option<_>>()?;
     let groups: Vec<&FlowGroup> = groups.iter().map(Option::as_ref).collect::<Option<_>>()?;
-    let delay = |route: &[usize]| {
-        route.iter().fold(Duration::ZERO, |sum, &link| sum + drafts[link].link.delay)
-    };
-    let base_rtts: Vec<Duration> =
-        groups.iter().map(|g| g.edge_rtt.mean() + delay(&g.route) + delay(&g.reverse)).collect();
+    let delay =
+        |way: &Way| way.links().fold(Duration::ZERO, |sum, link| sum + drafts[link].link.delay);
+    let mut longest: Vec<Option<Duration>> = vec![None; drafts.len()];
+    for group in groups {
+        for way in &group.ways {
+            let rtt = group.edge_rtt.mean() + delay(way);
+            for link in way.links() {
+                longest[link] = longest[link].max(Some(rtt));
+            }
+        }
+    }
     let mut links = Vec::with_capacity(drafts.len());
     for (i, draft) in drafts.iter().enumerate() {
-        let through = groups
-            .iter()
-            .zip(&base_rtts)
-            .filter(|(g, _)| g.route.contains(&i) || g.reverse.contains(&i))
-            .map(|(_, rtt)| *rtt)
-            .max();
+        let through = longest[i];
         let bdp_rtt = draft.bdp_rtt.or(through).unwrap_or_default();
         let link = Link { bdp_rtt, ..draft.link.clone() };
         if bdp_rtt == Duration::ZERO && through.is_some() && link.rate != LinkRate::Unlimited {
@@ -232,18 +234,20 @@ fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
 /// Time must pass on the way round of what answers to acknowledgements, or the run never ends; and something should
 /// limit its rate.
 fn takes_time(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
-    let way = || group.route.iter().chain(&group.reverse).map(|&i| &links[i]);
-    let unresponsive = matches!(group.workload, Workload::Udp { .. });
-    if unresponsive
-        || group.edge_rate.is_some()
-        || way().any(|link| link.rate != LinkRate::Unlimited)
-    {
+    match group.workload.facts().transport {
+        Transport::Datagrams { .. } => return,
+        Transport::Connection if group.edge_rate.is_some() => return,
+        Transport::Connection => {}
+    }
+    let limited = |way: &&Way| way.links().any(|i| links[i].rate != LinkRate::Unlimited);
+    let delayed = |way: &Way| way.links().any(|i| links[i].delay > Duration::ZERO);
+    let mut free = group.ways.iter().filter(|way| !limited(way)).peekable();
+    if free.peek().is_none() {
         return;
     }
-    let delayed = way().any(|link| link.delay > Duration::ZERO);
     let span = locate(root, &["flow", &group.name]);
     let path = format!("flow.{}", group.name);
-    if delayed || group.edge_rtt.mean() > Duration::ZERO {
+    if group.edge_rtt.mean() > Duration::ZERO || free.all(delayed) {
         let message =
             "nothing but the receive window limits these flows: no link on their way has a rate";
         cx.sink
@@ -274,8 +278,8 @@ fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut 
 }
 
 fn arrivals(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
-    let Workload::Poisson { interval, .. } = group.workload else { return };
-    let expected = u128::from(duration.0 / interval.0) * u128::from(group.count);
+    let Some(arrivals) = group.workload.facts().arrivals else { return };
+    let expected = u128::from(duration.0 / arrivals.mean.0) * u128::from(group.count);
     if expected > u128::from(MOST_FLOWS) {
         let span = locate(root, &["flow", &group.name, "workload", "interval"]);
         let message = format!(
@@ -296,9 +300,12 @@ fn ecn(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
         }
         return;
     }
+    let mut seen = vec![false; links.len()];
     let queues: Vec<&Link> = group
-        .route
+        .ways
         .iter()
+        .flat_map(|way| &way.route)
+        .filter(|&&i| !core::mem::replace(&mut seen[i], true))
         .map(|&i| &links[i])
         .filter(|link| link.rate != LinkRate::Unlimited)
         .collect();

@@ -7,7 +7,6 @@
 
 mod cell;
 mod diagnostics;
-pub mod dist;
 mod document;
 mod flows;
 mod lines;
@@ -26,13 +25,13 @@ mod sections;
 mod suggest;
 mod sweep;
 mod tree;
+mod ways;
 
+pub use cwnd_apps::WorkloadParams;
+pub use cwnd_units::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
-pub use dist::{DurationDist, SizeDist};
 pub use document::{AxisValue, Cell, Document, Files, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES, Plan};
-pub use model::{
-    Arrivals, Cycle, Datagrams, FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Workload,
-};
+pub use model::{Ends, FlowGroup, Impairments, Link, LinkRate, Run, Scenario, Way};
 pub use outline::{Axis, Outline, Refusal};
 pub use plain::{Toml, read_toml};
 pub use reference::reference_markdown;

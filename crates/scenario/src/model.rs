@@ -1,10 +1,9 @@
 //! One run, with nothing left to decide: what a world is built from.
 
+use cwnd_apps::WorkloadParams;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Bytes, Duration, Rate, Time};
-
-use crate::dist::{DurationDist, SizeDist};
+use cwnd_units::{Duration, DurationDist, Rate, Rng, Time};
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,14 +119,15 @@ pub struct FlowGroup {
     pub name: String,
     /// How many flows (for Poisson arrivals: how many independent arrival processes).
     pub count: u32,
-    /// Node where the senders are.
-    pub from: usize,
-    /// Node where the receivers are.
-    pub to: usize,
-    /// Links that data crosses, in order.
-    pub route: Vec<usize>,
-    /// Links that ACKs cross, in order.
-    pub reverse: Vec<usize>,
+    /// Nodes where the senders are.
+    pub from: Vec<usize>,
+    /// Nodes where the receivers are.
+    pub to: Vec<usize>,
+    /// How a flow comes to its way, where there are several.
+    pub ends: Ends,
+    /// The ways between them, never none: to the first receiver from each sender, to the second, and so on; without those
+    /// that end where they begin.
+    pub ways: Vec<Way>,
     /// Round-trip propagation between the hosts and the graph, drawn per flow; half before the receiver, half after it.
     pub edge_rtt: DurationDist,
     /// Rate of each host's own interface; `None` is unlimited.
@@ -139,71 +139,53 @@ pub struct FlowGroup {
     /// When bulk flows and datagrams stop; `None` is the end of the run.
     pub stop: Option<Time>,
     /// What they send.
-    pub workload: Workload,
+    pub workload: WorkloadParams,
     /// Their congestion controller; of no effect on datagrams.
     pub controller: ControllerParams,
     /// The rest of their TCP; of no effect on datagrams.
     pub endpoint: cwnd_tcp::Params,
 }
 
-/// What a flow sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Workload {
-    /// As much as it can for as long as it may.
-    Bulk,
-    /// One transfer, then it closes.
-    Bytes {
-        /// How much.
-        size: SizeDist,
-    },
-    /// Transfers on one connection with pauses between them.
-    OnOff {
-        /// How much in each transfer.
-        size: SizeDist,
-        /// Pause from the acknowledgement of one transfer to the start of the next.
-        off: DurationDist,
-    },
-    /// New connections arrive at random, each with one transfer.
-    Poisson {
-        /// Mean time between arrivals.
-        interval: Duration,
-        /// How much each transfers.
-        size: SizeDist,
-    },
-    /// Datagrams without a connection: nothing answers them, and nothing slows them down.
-    Udp(Datagrams),
+/// Where a flow's packets go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Node where the sender is.
+    pub from: usize,
+    /// Node where the receiver is.
+    pub to: usize,
+    /// Links that data crosses, in order.
+    pub route: Vec<usize>,
+    /// Links that ACKs cross, in order.
+    pub reverse: Vec<usize>,
 }
 
-/// A stream of datagrams.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Datagrams {
-    /// Bits on the wire per second while it sends, headers included.
-    pub rate: Rate,
-    /// Each datagram on the wire, headers included.
-    pub size: Bytes,
-    /// How much of that is headers.
-    pub header: Bytes,
-    /// How they follow each other.
-    pub arrivals: Arrivals,
-    /// How long it sends and pauses in turn; `None` sends all the time.
-    pub cycle: Option<Cycle>,
-}
-
-/// Times of sending and pauses, drawn anew each time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cycle {
-    /// How long it sends.
-    pub on: DurationDist,
-    /// How long it pauses.
-    pub off: DurationDist,
+impl Way {
+    /// All links of the round, in order.
+    pub fn links(&self) -> impl Iterator<Item = usize> + Clone + use<'_> {
+        self.route.iter().chain(&self.reverse).copied()
+    }
 }
 
 cwnd_units::param_enum! {
-    /// How datagrams follow each other.
-    pub enum Arrivals {
-        /// Independent of each other: exponential gaps.
-        Poisson = "poisson",
-        /// At equal distances.
-        Constant = "constant",
+    /// How the flows of a group come to their ends.
+    pub enum Ends {
+        /// Each draws one of the ways, all with the same chance.
+        Random = "random",
+        /// One way after the other, and again from the first.
+        RoundRobin = "round-robin",
+    }
+}
+
+impl FlowGroup {
+    /// The way of one of its flows, the `nth` of them; `stream` gives the random stream of that flow's own for it. Where
+    /// there is one way nothing is drawn.
+    pub fn choose_way(&self, nth: u64, stream: impl FnOnce() -> Rng) -> usize {
+        let ways = self.ways.len() as u64;
+        let way = match self.ends {
+            _ if ways == 1 => 0,
+            Ends::Random => stream().below(ways),
+            Ends::RoundRobin => nth % ways,
+        };
+        way as usize
     }
 }

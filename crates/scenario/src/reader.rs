@@ -240,10 +240,12 @@ pub(crate) fn choice<T: ParamsChoice>(
     let kinds: Vec<&str> = T::KINDS.iter().map(|k| k.name).collect();
     let Some(table) = at.node.table() else {
         let chosen = at.node.text().and_then(T::of_kind);
-        if chosen.is_none() {
+        let Some(chosen) = chosen else {
             unknown_name(at, what, &kinds, cx);
-        }
-        return chosen;
+            return None;
+        };
+        let title = format!("the {what} `{}`", chosen.kind());
+        return tell_missing(chosen.params(), None, &title, at, cx).then_some(chosen);
     };
     let kind_path = format!("{}.kind", at.path);
     let chosen = match table.get("kind") {
@@ -351,12 +353,44 @@ fn parameters(
             good = false;
         }
     }
+    good &= tell_missing(params, Some(table), &format!("the {title}"), at, cx);
     if good && let Err(invalid) = params.check() {
         let span = table.get(invalid.key).map_or(at.node.span, |e| e.node.span);
         cx.sink.error(span, path_of(invalid.key), invalid.message);
         good = false;
     }
     good
+}
+
+/// Tells of parameters that must be given and are not; true if there are none. One that was misspelt is there.
+fn tell_missing(
+    params: &dyn Params,
+    table: Option<&Table>,
+    title: &str,
+    at: At<'_>,
+    cx: &mut Context<'_>,
+) -> bool {
+    let names: Vec<&str> = params.fields().iter().map(|f| f.name).collect();
+    let meant = |name: &str| {
+        let written = table.into_iter().flat_map(Table::keys);
+        let unknown = written.filter(|key| !names.contains(key));
+        unknown.into_iter().any(|key| closest(key, names.iter().copied()) == Some(name))
+    };
+    let absent = |name: &str| table.is_none_or(|table| table.get(name).is_none());
+    let mut complete = true;
+    for field in params.fields().iter().filter(|field| field.required && absent(field.name)) {
+        complete = false;
+        if meant(field.name) {
+            continue;
+        }
+        let (name, value) = (field.name, example_value(field.kind));
+        let message = format!("{title} lacks the key `{name}`");
+        let path = format!("{}.{name}", at.path);
+        let problem = cx.sink.missing(at.node.span, path, message);
+        let doc = field.doc.trim().trim_end_matches('.');
+        problem.help(format!("{doc}, such as `{name} = {value}`"));
+    }
+    complete
 }
 
 /// A rate or `"none"`.
@@ -390,7 +424,28 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
         Kind::OptionalDuration => "a time such as \"100 ms\", or \"none\"",
         Kind::OptionalBytes => "a size such as \"64 kB\", or \"none\"",
         Kind::OptionalNumber => "a number, or \"none\"",
-        _ => "a text in quotes",
+        Kind::DurationDist => "a time, or a distribution over times",
+        Kind::SizeDist => "a size, or a distribution over sizes",
+        Kind::OptionalDurationDist => "a time, a distribution over times, or \"none\"",
+        Kind::Choice(_) | Kind::Text => "a text in quotes",
+    }
+}
+
+/// A value of this kind, as it may be written.
+const fn example_value(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bool => "true",
+        Kind::Integer => "1",
+        Kind::Number | Kind::OptionalNumber => "0.5",
+        Kind::Rate => "\"10 Mbit/s\"",
+        Kind::Duration
+        | Kind::OptionalDuration
+        | Kind::DurationDist
+        | Kind::OptionalDurationDist => "\"100 ms\"",
+        Kind::Bytes | Kind::OptionalBytes => "\"1000 B\"",
+        Kind::SizeDist => "\"30 kB\"",
+        Kind::QueueSize => "\"100 packets\"",
+        Kind::Choice(_) | Kind::Text => "\"...\"",
     }
 }
 
@@ -400,13 +455,20 @@ fn example(key: &Key) -> (String, String) {
     let value = match key.form {
         Form::Section => return (format!("the section [{name}]"), format!("[{name}]")),
         Form::Named => return (format!("a section [{name}.NAME]"), format!("[{name}.main]")),
-        Form::LinkRate | Form::OptionalRate | Form::Plain(Kind::Rate) => "\"10 Mbit/s\"",
-        Form::DurationDist | Form::Plain(Kind::Duration) => "\"100 ms\"",
-        Form::SizeDist => "\"30 kB\"",
-        Form::Plain(Kind::Bytes) => "\"1000 B\"",
+        Form::LinkRate | Form::OptionalRate => "\"10 Mbit/s\"",
+        Form::Plain(kind) => example_value(kind),
         Form::Paths => "\"flow.main.rtt\"",
         Form::Values => "[\"100 ms\", \"200 ms\"]",
-        _ => "\"...\"",
+        Form::Nodes
+        | Form::Route
+        | Form::Labels
+        | Form::TraceFile
+        | Form::TraceTimes
+        | Form::Steps
+        | Form::Queue
+        | Form::Controller
+        | Form::Endpoint
+        | Form::Workload => "\"...\"",
     };
     (format!("the key `{name}`"), format!("`{name} = {value}`"))
 }

@@ -2,6 +2,7 @@
 
 use core::fmt::Write as _;
 
+use cwnd_apps::WorkloadParams;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Kind, Param as _, Params, ParamsChoice, Value};
@@ -9,7 +10,7 @@ use cwnd_units::{Kind, Param as _, Params, ParamsChoice, Value};
 use crate::reader::phrase;
 use crate::sections::{
     AXIS, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN,
-    STEP, SWEEP, TOP, WORKLOADS,
+    STEP, SWEEP, TOP,
 };
 
 /// The reference documentation of the scenario file, as Markdown.
@@ -25,14 +26,10 @@ pub fn reference_markdown() -> String {
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
     page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
+    page.text(ENDS_TEXT);
     page.heading(2, "Workloads");
-    page.text("`workload = \"bulk\"`, or a table with `kind` and the keys of that kind.");
-    for kind in WORKLOADS {
-        page.heading(3, &format!("`{}`", kind.name));
-        page.text(kind.doc);
-        // After the table of what they all have, which is `kind`.
-        page.keys(&kind.keys[1..]);
-    }
+    page.text(WORKLOAD_TEXT);
+    page.choice::<WorkloadParams>();
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
     page.choice::<ControllerParams>();
@@ -100,14 +97,12 @@ impl Page {
                 Fallback::Toml(text) => format!("`{text}`"),
                 Fallback::Derived(text) => text.to_owned(),
             };
-            let source = key.source.strip_prefix("none").unwrap_or(key.source);
-            let source = source.strip_prefix(": ").unwrap_or(source);
             self.row(&[
                 format!("`{}`", key.name),
                 takes(key.form),
                 default,
                 key.doc.trim().to_owned(),
-                source.to_owned(),
+                source(key.source),
             ]);
         }
     }
@@ -126,15 +121,21 @@ impl Page {
     }
 
     fn parameters(&mut self, params: &dyn Params) {
+        if params.fields().is_empty() {
+            return;
+        }
         self.table(&["Parameter", "Takes", "Default", "Meaning", "Source of the default"]);
         for field in params.fields() {
-            let default = params.get(field.name).map_or_else(String::new, |v| written(&v));
+            let default = match params.get(field.name).filter(|_| !field.required) {
+                Some(value) => written(&value),
+                None => "**required**".to_owned(),
+            };
             self.row(&[
                 format!("`{}`", field.name),
                 of_kind(field.kind),
                 default,
                 field.doc.trim().to_owned(),
-                field.source.to_owned(),
+                source(field.source),
             ]);
         }
     }
@@ -231,12 +232,19 @@ fn of_kind(kind: Kind) -> String {
     }
 }
 
+/// Who says what the default is, or why there is none.
+fn source(text: &str) -> String {
+    if text == "none" {
+        String::new()
+    } else {
+        text.strip_prefix("none: ").unwrap_or(text).to_owned()
+    }
+}
+
 fn takes(form: Form) -> String {
     let text = match form {
         Form::Plain(kind) => return of_kind(kind),
         Form::OptionalRate => return format!("{}, or \"none\"", phrase(cwnd_units::Rate::KIND)),
-        Form::DurationDist => "a time, or a distribution over times",
-        Form::SizeDist => "a size, or a distribution over sizes",
         Form::LinkRate => "a [rate](#rates)",
         Form::TraceFile => "the name of a file, seen from the scenario's folder",
         Form::TraceTimes => "a list of whole numbers that do not decrease",
@@ -245,6 +253,7 @@ fn takes(form: Form) -> String {
         Form::Controller => "a [controller](#controllers)",
         Form::Endpoint => "an [endpoint](#endpoints)",
         Form::Workload => "a [workload](#workloads)",
+        Form::Nodes => "the name of a node, or a list of names",
         Form::Route => "a list of names of links",
         Form::Paths => "a path, or a list of paths",
         Form::Values => "a list",
@@ -293,6 +302,25 @@ after the last.";
 
 const FLOW_TEXT: &str = "\
 A group of flows that are alike. The order of the groups in the file is the order of the flows in the results.";
+
+const ENDS_TEXT: &str = "
+Where `from` or `to` is a list, each flow of the group has its own two ends and the shortest route between them:
+
+```toml
+[flow.mice]
+from = [\"a\", \"b\"]
+to = [\"c\", \"d\", \"e\"]
+ends = \"round-robin\"
+count = 6
+```
+The pairs are a node of `from` and another of `to`, in this order: a–c, b–c, a–d, b–d, a–e, b–e; a node that is in both lists sends
+nothing to itself. With `ends = \"random\"` each flow draws its pair, all with the same chance, from a random stream of its own,
+so other groups and other flows draw what they drew before; with `\"round-robin\"` the flows take one pair after the other, those of
+arrival processes in the order in which they arrive. To hear what each pair got, write a group for each.";
+
+const WORKLOAD_TEXT: &str = "\
+`workload = \"bulk\"`, or a table with `kind` and the keys of that kind: `workload = { kind = \"bytes\", size = \"1 MB\" }`. Without
+`kind` it is `bulk`.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

@@ -2,11 +2,11 @@
 
 use core::fmt::Write as _;
 
-use cwnd_units::{Duration, Param, Params, ParamsChoice, Value};
+use cwnd_apps::Transport;
+use cwnd_units::dist::Shape;
+use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
-use crate::dist::{DurationDist, Shape};
-use crate::flows::{workload_keys, workload_name};
-use crate::model::{FlowGroup, Impairments, Link, LinkRate, Scenario, Workload};
+use crate::model::{FlowGroup, Impairments, Link, LinkRate, Scenario};
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMA;
 
@@ -122,33 +122,46 @@ impl Writer {
         self.section(&["flow", name]);
         self.key("count", &group.count.write());
         if dumbbell {
-            let forward = group.from == 0;
+            let forward = group.from == [0];
             let rtt = longer(group.edge_rtt, scenario.links[0].delay * 2);
             self.key("rtt", &rtt.write());
             let direction = if forward { "forward" } else { "reverse" };
             self.key("direction", &direction.to_owned().write());
         } else {
-            self.key("from", &scenario.nodes[group.from].write());
-            self.key("to", &scenario.nodes[group.to].write());
-            self.route("route", &group.route, scenario);
-            self.route("reverse_route", &group.reverse, scenario);
+            self.nodes("from", &group.from, scenario);
+            self.nodes("to", &group.to, scenario);
+            match (group.ways.as_slice(), group.from.len() + group.to.len()) {
+                ([way], 2) => {
+                    self.route("route", &way.route, scenario);
+                    self.route("reverse_route", &way.reverse, scenario);
+                }
+                // The routes between several nodes are the shortest, and found again.
+                _ => self.key("ends", &group.ends.write()),
+            }
             self.key("edge_rtt", &group.edge_rtt.write());
             self.key("edge_rate", &OptionalRate(group.edge_rate).write());
         }
         self.key("start", &group.start.write());
         self.key("spacing", &group.spacing.write());
         self.key("stop", &group.stop.map(|t| Duration(t.0)).write());
-        self.section(&["flow", name, "workload"]);
-        self.key("kind", &workload_name(&group.workload).to_owned().write());
-        for (key, value) in workload_keys(&group.workload) {
-            self.key(key, &value);
+        self.choice(&["flow", name, "workload"], &group.workload);
+        match group.workload.facts().transport {
+            Transport::Datagrams { .. } => {}
+            Transport::Connection => {
+                self.choice(&["flow", name, "controller"], &group.controller);
+                self.section(&["flow", name, "endpoint"]);
+                self.params(&group.endpoint);
+            }
         }
-        if let Workload::Udp(_) = group.workload {
-            return;
+    }
+
+    fn nodes(&mut self, key: &str, nodes: &[usize], scenario: &Scenario) {
+        let names: Vec<String> =
+            nodes.iter().map(|&node| toml(&scenario.nodes[node].write())).collect();
+        match names.as_slice() {
+            [one] => self.line(format_args!("{key} = {one}")),
+            several => self.line(format_args!("{key} = [{}]", several.join(", "))),
         }
-        self.choice(&["flow", name, "controller"], &group.controller);
-        self.section(&["flow", name, "endpoint"]);
-        self.params(&group.endpoint);
     }
 
     fn route(&mut self, key: &str, route: &[usize], scenario: &Scenario) {

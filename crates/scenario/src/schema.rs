@@ -1,5 +1,6 @@
 //! The JSON Schema of a scenario file, made from the same tables that read it.
 
+use cwnd_apps::WorkloadParams;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Field, Kind, Params, ParamsChoice, Preset, Value};
@@ -8,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::reader::phrase;
 use crate::sections::{
     AXIS, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS, FLOW,
-    FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP, WORKLOADS,
+    FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP,
 };
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -56,7 +57,7 @@ pub fn json_schema() -> Json {
         "queue": choice::<QueueParams>(DEFAULT_QUEUE),
         "controller": choice::<ControllerParams>(DEFAULT_CONTROLLER),
         "endpoint": endpoint(),
-        "workload": workload(),
+        "workload": choice::<WorkloadParams>(DEFAULT_WORKLOAD),
     });
     root
 }
@@ -104,8 +105,6 @@ fn form(key: &Key) -> Json {
         Form::Plain(_) if key.name == "schema" => json!({ "const": crate::sections::SCHEMA }),
         Form::Plain(kind) => value(kind),
         Form::OptionalRate => any_of(&[reference("rate"), none()]),
-        Form::DurationDist => reference("duration-distribution"),
-        Form::SizeDist => reference("size-distribution"),
         Form::LinkRate => reference("link-rate"),
         Form::TraceFile => json!({ "type": "string" }),
         Form::TraceTimes => {
@@ -117,7 +116,7 @@ fn form(key: &Key) -> Json {
         Form::Endpoint => reference("endpoint"),
         Form::Workload => reference("workload"),
         Form::Route | Form::Labels => json!({ "type": "array", "items": { "type": "string" } }),
-        Form::Paths => any_of(&[
+        Form::Paths | Form::Nodes => any_of(&[
             json!({ "type": "string" }),
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         ]),
@@ -144,7 +143,10 @@ fn value(kind: Kind) -> Json {
         Kind::OptionalDuration => any_of(&[reference("duration"), none()]),
         Kind::OptionalBytes => any_of(&[reference("bytes"), none()]),
         Kind::OptionalNumber => any_of(&[json!({ "type": "number" }), none()]),
-        _ => json!({ "type": "string" }),
+        Kind::DurationDist => reference("duration-distribution"),
+        Kind::SizeDist => reference("size-distribution"),
+        Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),
+        Kind::Text => json!({ "type": "string" }),
     }
 }
 
@@ -161,7 +163,7 @@ fn quantity(what: &str, example: &str) -> Json {
 fn distribution(constant: &str, example: &str) -> Json {
     let drawn = json!({
         "type": "string",
-        "description": crate::dist::FORMS,
+        "description": cwnd_units::dist::FORMS,
         "pattern": r"^\s*(uniform|exponential|pareto|lognormal)\s*\(.*\)\s*$",
         "examples": [example],
     });
@@ -170,7 +172,10 @@ fn distribution(constant: &str, example: &str) -> Json {
 
 /// A kind by its name, or a table of its parameters.
 fn choice<T: ParamsChoice>(default_kind: &str) -> Json {
-    let names: Vec<&str> = T::KINDS.iter().map(|k| k.name).collect();
+    let complete = |name| {
+        T::of_kind(name).is_some_and(|c| c.params().fields().iter().all(|field| !field.required))
+    };
+    let names: Vec<&str> = T::KINDS.iter().map(|k| k.name).filter(|name| complete(name)).collect();
     let mut forms = vec![json!({ "enum": names })];
     for kind in T::KINDS {
         if let Some(chosen) = T::of_kind(kind.name) {
@@ -212,6 +217,10 @@ fn presets(params: &dyn Params) -> Json {
 
 fn parameter(field: &Field, params: &dyn Params) -> Json {
     let mut schema = value(field.kind);
+    if field.required {
+        schema["description"] = json!(described(field.doc, true));
+        return schema;
+    }
     schema["description"] = json!(format!("{} ({})", field.doc.trim(), field.source));
     schema["default"] = match params.get(field.name) {
         Some(Value::Text(t)) => json!(t),
@@ -231,18 +240,4 @@ fn endpoint() -> Json {
         presets(&params),
         json!({ "type": "object", "properties": properties, "additionalProperties": false }),
     ])
-}
-
-fn workload() -> Json {
-    let mut forms = vec![json!({ "enum": [DEFAULT_WORKLOAD] })];
-    for kind in WORKLOADS {
-        let mut schema = object(kind.keys);
-        schema["properties"]["kind"] = json!({ "const": kind.name });
-        schema["description"] = json!(kind.doc);
-        if kind.name != DEFAULT_WORKLOAD {
-            schema["required"] = json!(["kind"]);
-        }
-        forms.push(schema);
-    }
-    any_of(&forms)
 }

@@ -20,10 +20,6 @@ pub(crate) enum Form {
     Plain(Kind),
     /// A rate or `"none"`.
     OptionalRate,
-    /// A time or a distribution over times.
-    DurationDist,
-    /// A size or a distribution over sizes.
-    SizeDist,
     /// A link's rate: constant, in steps, from a trace, or none.
     LinkRate,
     /// The name of a mahimahi trace file.
@@ -40,6 +36,8 @@ pub(crate) enum Form {
     Endpoint,
     /// A workload: its kind, or a table.
     Workload,
+    /// The name of a node, or a list of names.
+    Nodes,
     /// A list of names of links.
     Route,
     /// A path or a list of paths.
@@ -83,8 +81,7 @@ macro_rules! keys {
 use Fallback::{Derived, Required, Toml};
 use Form::Plain;
 
-const WORKLOAD_NAMES: Kind = Kind::Choice(&["bulk", "bytes", "on-off", "poisson", "udp"]);
-const ARRIVALS: Kind = Kind::Choice(crate::model::Arrivals::NAMES);
+const ENDS: Kind = Kind::Choice(crate::model::Ends::NAMES);
 const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 
 keys! {
@@ -258,11 +255,11 @@ keys! {
         endpoint: Form::Endpoint => Toml("\"rfc\""),
         /// When the first flow starts, drawn for each flow.
         #[source("cwnd: at once")]
-        start: Form::DurationDist => Toml("\"0 s\""),
+        start: Plain(Kind::DurationDist) => Toml("\"0 s\""),
         /// Added to the start of flow i: i times this.
         #[source("cwnd: all together")]
         spacing: Plain(Kind::Duration) => Toml("\"0 s\""),
-        /// When bulk flows and datagrams stop; `"none"` is the end of the run.
+        /// When flows without an end of their own stop, bulk flows and datagrams; `"none"` is the end of the run.
         #[source("cwnd: never")]
         stop: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// What the flows send: a kind, or a table with `kind` and its keys.
@@ -274,7 +271,7 @@ keys! {
     FLOW_DUMBBELL {
         /// Base round-trip time of the whole path, drawn for each flow.
         #[source("none: the RTT is what a scenario is about")]
-        rtt: Form::DurationDist => Required,
+        rtt: Plain(Kind::DurationDist) => Required,
         /// Whether data goes from left to right or back.
         #[source("cwnd: through the bottleneck's queue")]
         direction: Plain(DIRECTIONS) => Toml("\"forward\""),
@@ -282,80 +279,27 @@ keys! {
 
     /// `[flow.NAME]`, in a graph only.
     FLOW_GRAPH {
-        /// Node where the senders are.
+        /// Node where the senders are, or a list of nodes.
         #[source("none")]
-        from: Plain(Kind::Text) => Required,
-        /// Node where the receivers are.
+        from: Form::Nodes => Required,
+        /// Node where the receivers are, or a list of nodes.
         #[source("none")]
-        to: Plain(Kind::Text) => Required,
-        /// Links that data crosses, in order.
+        to: Form::Nodes => Required,
+        /// How each flow comes to its ends, where there are several.
+        #[source("cwnd: flows of many hosts know nothing of each other")]
+        ends: Plain(ENDS) => Toml("\"random\""),
+        /// Links that data crosses, in order; only between two nodes.
         #[source("cwnd: least delay, then fewest links, then the links that come first in the file")]
         route: Form::Route => Derived("the shortest path"),
-        /// Links that ACKs cross, in order.
+        /// Links that ACKs cross, in order; only between two nodes.
         #[source("cwnd: least delay, then fewest links, then the links that come first in the file")]
         reverse_route: Form::Route => Derived("the shortest path back"),
         /// Round-trip propagation between the hosts and the graph, drawn for each flow.
         #[source("cwnd: the graph has all the delay")]
-        edge_rtt: Form::DurationDist => Toml("\"0 ms\""),
+        edge_rtt: Plain(Kind::DurationDist) => Toml("\"0 ms\""),
         /// Rate of each host's own interface.
         #[source("cwnd: the links are the only bottlenecks")]
         edge_rate: Form::OptionalRate => Toml("\"none\""),
-    }
-
-    /// What every table of a workload has.
-    WORKLOAD {
-        /// Which workload.
-        #[source("cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
-        kind: Plain(WORKLOAD_NAMES) => Toml("\"bulk\""),
-    }
-
-    /// A workload `bytes`: one transfer, then the connection closes.
-    BYTES {
-        /// How much.
-        #[source("none")]
-        size: Form::SizeDist => Required,
-    }
-
-    /// A workload `on-off`: transfers on one connection with pauses between them.
-    ON_OFF {
-        /// How much in each transfer.
-        #[source("none")]
-        size: Form::SizeDist => Required,
-        /// Pause from the acknowledgement of one transfer to the start of the next.
-        #[source("none")]
-        off: Form::DurationDist => Required,
-    }
-
-    /// A workload `poisson`: new connections arrive at random, each with one transfer.
-    POISSON {
-        /// Mean time between arrivals.
-        #[source("none")]
-        interval: Plain(Kind::Duration) => Required,
-        /// How much each transfers.
-        #[source("none")]
-        size: Form::SizeDist => Required,
-    }
-
-    /// A workload `udp`: datagrams without a connection.
-    UDP {
-        /// Bits on the wire per second, headers included; with `on` and `off`, while it sends.
-        #[source("none")]
-        rate: Plain(Kind::Rate) => Required,
-        /// Each datagram on the wire, headers included.
-        #[source("none")]
-        size: Plain(Kind::Bytes) => Required,
-        /// How much of `size` is headers; the rest counts as goodput.
-        #[source("RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
-        header: Plain(Kind::Bytes) => Toml("\"28 B\""),
-        /// Gaps between datagrams: equal, or exponential with the same mean.
-        #[source("cwnd: traffic of a constant bit rate is the usual meaning of a rate")]
-        arrivals: Plain(ARRIVALS) => Toml("\"constant\""),
-        /// How long it sends before a pause, drawn each time; `off` goes with it.
-        #[source("none")]
-        on: Form::DurationDist => Derived("all the time"),
-        /// How long it pauses, drawn each time; `on` goes with it.
-        #[source("none")]
-        off: Form::DurationDist => Derived("never"),
     }
 
     /// `[sweep]`.
@@ -382,43 +326,6 @@ keys! {
         labels: Form::Labels => Derived("the values as they are written"),
     }
 }
-
-/// A kind of workload.
-pub(crate) struct WorkloadKind {
-    pub name: &'static str,
-    pub doc: &'static str,
-    /// Its keys, after `kind`.
-    pub keys: &'static [&'static [Key]],
-}
-
-/// The workloads there are.
-pub(crate) const WORKLOADS: &[WorkloadKind] = &[
-    WorkloadKind {
-        name: "bulk",
-        doc: "As much as it can for as long as it may.",
-        keys: &[WORKLOAD],
-    },
-    WorkloadKind {
-        name: "bytes",
-        doc: "One transfer, then the connection closes.",
-        keys: &[WORKLOAD, BYTES],
-    },
-    WorkloadKind {
-        name: "on-off",
-        doc: "Transfers on one connection with pauses between them.",
-        keys: &[WORKLOAD, ON_OFF],
-    },
-    WorkloadKind {
-        name: "poisson",
-        doc: "New connections arrive at random, each with one transfer.",
-        keys: &[WORKLOAD, POISSON],
-    },
-    WorkloadKind {
-        name: "udp",
-        doc: "Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way back, no ECN.",
-        keys: &[WORKLOAD, UDP],
-    },
-];
 
 /// Keys whose plain value is short for a table with that value under the second name: `queue = "codel"` is
 /// `queue = { kind = "codel" }`.

@@ -1,6 +1,6 @@
 //! From a file's text to cells.
 
-use cwnd_scenario::{Cell, Document, LinkRate, Plan, Workload};
+use cwnd_scenario::{Cell, Document, LinkRate, Plan};
 use cwnd_units::{Duration, ParamsChoice, Rate, Time, Value};
 
 const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
@@ -35,11 +35,11 @@ fn three_keys_make_a_scenario() {
         LinkRate::Steps { initial: Rate::from_mbit(10), changes: vec![] }
     );
     assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(100));
-    assert_eq!(scenario.flows[0].route, [0]);
-    assert_eq!(scenario.flows[0].reverse, [1]);
+    assert_eq!(scenario.flows[0].ways[0].route, [0]);
+    assert_eq!(scenario.flows[0].ways[0].reverse, [1]);
     assert_eq!(scenario.flows[0].edge_rtt.mean(), Duration::from_millis(100));
     assert_eq!(scenario.flows[0].controller.kind(), "newreno");
-    assert_eq!(scenario.flows[0].workload, Workload::Bulk);
+    assert_eq!(scenario.flows[0].workload.kind(), "bulk");
 }
 
 #[test]
@@ -344,9 +344,9 @@ to = "a"
     let names: Vec<&str> = scenario.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names, ["ab", "ab.reverse", "bc", "bc.reverse"]);
     assert_eq!(scenario.links[3].rate, LinkRate::Unlimited);
-    assert_eq!(scenario.flows[0].route, [0, 2]);
-    assert_eq!(scenario.flows[0].reverse, [3, 1]);
-    assert_eq!(scenario.flows[1].route, [1]);
+    assert_eq!(scenario.flows[0].ways[0].route, [0, 2]);
+    assert_eq!(scenario.flows[0].ways[0].reverse, [3, 1]);
+    assert_eq!(scenario.flows[1].ways[0].route, [1]);
     assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(64));
 }
 

@@ -88,7 +88,7 @@ impl Capture {
                 description: &format!("simulated link from {from} to {to}"),
                 bit_s: match &settings.rate {
                     LinkRate::Steps { initial, changes } if changes.is_empty() => Some(initial.0),
-                    _ => None,
+                    LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => None,
                 },
             })?;
             self.links[link].places.push((self.files.len(), interface));
@@ -98,8 +98,8 @@ impl Capture {
     }
 
     /// A flow begins, maybe in the place of another.
-    pub fn begin_flow(&mut self, id: FlowId, number: u32, group: u32) {
-        self.flows.insert(id.bits(), Connection::new(number, group));
+    pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
+        self.flows.insert(id.bits(), of);
     }
 
     /// A host sends: notes in the segment what its header says and the simulation does not need.

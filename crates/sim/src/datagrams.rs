@@ -1,8 +1,9 @@
 //! Datagrams without a connection: a source that sends at its own pace, and a sink that counts.
 
-use cwnd_scenario::{Arrivals, Cycle, Datagrams};
+use cwnd_apps::udp::LARGEST_DATAGRAM;
+use cwnd_apps::{AnyApplication, Do, Session, Then};
 use cwnd_tcp::{Body, Flags, Segment};
-use cwnd_units::{Duration, Ecn, Rng, Serialiser, Time};
+use cwnd_units::{Bytes, Duration, Ecn, Rng, Time};
 
 use crate::event::FlowId;
 use crate::flow::Identity;
@@ -17,13 +18,15 @@ pub struct Stream {
     pub number: u32,
     /// Index of its group.
     pub group: u32,
+    /// Which of its group's ways it goes.
+    pub way: u32,
     /// Where its packets enter the network.
     pub route: Route,
     /// Propagation round-trip time, were there a way back.
     pub base_rtt: Duration,
     /// When it began; `Time::NEVER` before.
     pub started: Time,
-    /// When it sends no more.
+    /// From when on it sends nothing more.
     pub stop: Time,
     /// When the last datagram arrived.
     pub last_arrival: Time,
@@ -31,12 +34,10 @@ pub struct Stream {
     pub counters: Counters,
     /// What had been counted when the warm-up ended.
     pub before: Counters,
-    what: Datagrams,
-    /// Keeps constant gaps exact: what rounding leaves of one is in the next.
-    gaps: Serialiser,
-    /// Until when it sends before the next pause.
-    on_until: Time,
-    rng: Rng,
+    /// Its application.
+    pub session: Session,
+    /// How much of each datagram is headers.
+    header: Bytes,
 }
 
 /// What a source and its sink count; everything only grows.
@@ -52,86 +53,58 @@ pub struct Counters {
     pub received_wire_bytes: u64,
 }
 
-/// What a source does at an instant.
-#[derive(Debug)]
-pub struct Turn {
-    /// The datagram it sends, if it does.
-    pub datagram: Option<Segment>,
-    /// When its next turn is; `None` is never.
-    pub next: Option<Time>,
-}
-
 impl Stream {
-    /// A source that has not begun.
-    pub fn new(identity: Identity, what: &Datagrams, rng: Rng) -> Self {
-        let Identity { id, number, group, route, base_rtt } = identity;
+    /// A source that has not begun, whose datagrams have this much of headers.
+    pub fn new(identity: Identity, header: Bytes, app: AnyApplication, rng: Rng) -> Self {
+        let Identity { id, number, group, way, route, base_rtt, stop } = identity;
         Self {
             id,
             number,
             group,
+            way,
             route,
             base_rtt,
             started: Time::NEVER,
-            stop: Time::NEVER,
+            stop,
             last_arrival: Time::ZERO,
             counters: Counters::default(),
             before: Counters::default(),
-            gaps: Serialiser::new(what.rate),
-            what: what.clone(),
-            on_until: Time::ZERO,
-            rng,
+            session: Session::new(app, rng),
+            header,
         }
     }
 
-    /// Its turn has come: at its start, and whenever it said.
-    pub fn turn(&mut self, now: Time) -> Turn {
+    /// Its turn has come: at its start, and whenever it wanted.
+    pub fn turn(&mut self, now: Time) -> Option<Do> {
         if now >= self.stop {
-            return Turn { datagram: None, next: None };
+            return None;
         }
-        let begins = self.started == Time::NEVER;
-        if begins {
-            self.started = now;
+        if self.started != Time::NEVER {
+            return self.session.timer(now);
         }
-        if begins || now >= self.on_until {
-            self.on_until = match &self.what.cycle {
-                None => Time::NEVER,
-                Some(Cycle { on, .. }) => now + on.sample(&mut self.rng).max(Duration(1)),
-            };
-            self.gaps.idle();
-            // A Poisson process has no event at the instant at which one begins to look.
-            if self.what.arrivals == Arrivals::Poisson {
-                return Turn { datagram: None, next: Some(self.after_gap(now)) };
-            }
-        }
-        self.counters.sent += 1;
-        Turn { datagram: Some(self.datagram(now)), next: Some(self.after_gap(now)) }
+        self.started = now;
+        Some(self.session.start(now))
     }
 
-    /// When the next datagram is due, or the end of the pause that comes before it.
-    fn after_gap(&mut self, now: Time) -> Time {
-        let wire = self.what.size.0 as u32;
-        let gap = match self.what.arrivals {
-            Arrivals::Constant => self.gaps.next(wire),
-            Arrivals::Poisson => {
-                let mean = f64::from(wire) * 8.0 / self.what.rate.0 as f64;
-                Duration::from_secs_f64(self.rng.exponential(mean))
-            }
-        };
-        match &self.what.cycle {
-            Some(Cycle { off, .. }) if now + gap >= self.on_until => {
-                self.on_until += off.sample(&mut self.rng);
-                self.on_until
-            }
-            _ => now + gap,
+    /// What the application sends with this, if it does; its timer is for others.
+    pub fn carry_out(&mut self, now: Time, what: Do) -> Option<Segment> {
+        match what.then {
+            Then::More | Then::Last => {}
+            Then::Stop => self.stop = self.stop.min(now),
         }
+        (what.write > 0).then(|| {
+            self.counters.sent += 1;
+            self.datagram(now, what.write)
+        })
     }
 
-    fn datagram(&self, now: Time) -> Segment {
+    fn datagram(&self, now: Time, payload: u64) -> Segment {
+        let wire = LARGEST_DATAGRAM.0.min(payload.saturating_add(self.header.0));
         Segment {
             seq: self.counters.sent,
             ts: now,
-            len: (self.what.size.0 - self.what.header.0) as u32,
-            wire: self.what.size.0 as u16,
+            len: wire.saturating_sub(self.header.0) as u32,
+            wire: wire as u16,
             flags: Flags::default(),
             ecn: Ecn::NotEct,
             body: Body::DATA,
@@ -144,6 +117,16 @@ impl Stream {
         self.counters.received += 1;
         self.counters.received_bytes += u64::from(datagram.len);
         self.counters.received_wire_bytes += u64::from(datagram.wire);
+    }
+
+    /// Whether so much has arrived that somebody wants to hear of it.
+    pub fn is_of_interest(&self) -> bool {
+        self.session.is_of_interest(self.counters.received_bytes)
+    }
+
+    /// Tells the application of it.
+    pub fn hear_delivered(&mut self, now: Time) -> Do {
+        self.session.delivered(now, self.counters.received_bytes).what
     }
 
     /// Counting begins.

@@ -78,7 +78,10 @@ impl Event {
             10 => Self::Arrival(whom),
             11 => Self::Sample,
             12 => Self::WarmupEnd,
-            _ => Self::Fairness,
+            last => {
+                debug_assert!(last == 13, "an event without a place here");
+                Self::Fairness
+            }
         }
     }
 }
@@ -195,7 +198,17 @@ impl EventQueue {
         let entry = u128::from(at.0) << TIME_SHIFT | u128::from(below);
         match event {
             Event::LineFree(_) | Event::PipeHead(_) => self.busy.push(entry),
-            _ => self.timers.push(entry),
+            Event::QueueTimer(_)
+            | Event::RateChange(_)
+            | Event::SenderTimer(_)
+            | Event::ReceiverTimer(_)
+            | Event::AppWake(_)
+            | Event::AppStop(_)
+            | Event::Datagram(_)
+            | Event::Arrival(_)
+            | Event::Sample
+            | Event::WarmupEnd
+            | Event::Fairness => self.timers.push(entry),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Whether flows have come to share alike: what ends a run that lasts until they do.
 
-use cwnd_scenario::{FlowGroup, Workload};
+use cwnd_scenario::FlowGroup;
 use cwnd_units::{Duration, Time};
 
 use crate::flow::Flow;
@@ -35,12 +35,12 @@ impl Fairness {
     }
 }
 
-/// What each long-lived flow has delivered; `None` for one that has not started.
-pub fn bulk_delivered(flows: &[Flow], groups: &[FlowGroup]) -> impl Iterator<Item = Option<u64>> {
-    let bulk = |flow: &&Flow| matches!(groups[flow.group as usize].workload, Workload::Bulk);
+/// What each of the flows that are to share alike has delivered; `None` for one that has not started.
+pub fn shares_delivered(flows: &[Flow], groups: &[FlowGroup]) -> impl Iterator<Item = Option<u64>> {
+    let shares: Vec<bool> = groups.iter().map(|group| group.workload.facts().shares).collect();
     flows
         .iter()
-        .filter(bulk)
+        .filter(move |flow| shares[flow.group as usize])
         .map(|flow| (flow.started != Time::NEVER).then(|| flow.receiver.counters().delivered_bytes))
 }
 

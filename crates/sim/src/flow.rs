@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_scenario::Workload;
+use cwnd_apps::{AnyApplication, Do, Session, Then};
 use cwnd_tcp::{Config, Receiver, ReceiverCounters, Sender, SenderCounters};
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rng, Time};
@@ -19,10 +19,14 @@ pub struct Identity {
     pub number: u32,
     /// Index of its group.
     pub group: u32,
+    /// Which of its group's ways it goes.
+    pub way: u32,
     /// Where its packets enter the network.
     pub route: Route,
     /// Propagation round-trip time.
     pub base_rtt: Duration,
+    /// When it is told to stop; `Time::NEVER` if it is not.
+    pub stop: Time,
 }
 
 /// A flow: sender, receiver, what the application wants, and what was measured.
@@ -34,6 +38,8 @@ pub struct Flow {
     pub number: u32,
     /// Index of its group.
     pub group: u32,
+    /// Which of its group's ways it goes.
+    pub way: u32,
     /// Where its packets enter the network.
     pub route: Route,
     /// Propagation round-trip time.
@@ -48,33 +54,29 @@ pub struct Flow {
     pub receiver_timer: Time,
     /// When it opened; `Time::NEVER` before.
     pub started: Time,
-    /// Bytes its transfer has; `u64::MAX` when without end.
-    pub size: u64,
-    /// Whether its application pauses between transfers.
-    pub pausing: bool,
+    /// From when on its application sends nothing more; `Time::NEVER` if it goes on.
+    pub stop: Time,
+    /// Its application.
+    pub session: Session,
     /// When the last byte of the transfer was delivered; `Time::NEVER` before, and without end.
     pub finished: Time,
     /// When all that it had sent was acknowledged, after its application was told to stop; `Time::NEVER` before.
     pub stopped: Time,
-    /// Draws of its sizes and pauses.
-    pub rng: Rng,
     /// RTTs measured after the warm-up.
     pub rtt: Histogram,
     /// What had been counted when the warm-up ended.
     pub before: Option<Box<(SenderCounters, ReceiverCounters)>>,
 }
 
-/// What a bulk sender writes at once: more than a run can carry.
-const ENDLESS: u64 = 1 << 62;
-
 impl Flow {
     /// A flow that has not started.
-    pub fn new(identity: Identity, config: &Arc<Config>, rng: Rng) -> Self {
-        let Identity { id, number, group, route, base_rtt } = identity;
+    pub fn new(identity: Identity, config: &Arc<Config>, app: AnyApplication, rng: Rng) -> Self {
+        let Identity { id, number, group, way, route, base_rtt, stop } = identity;
         Self {
             id,
             number,
             group,
+            way,
             route,
             base_rtt,
             sender: Sender::new(Arc::clone(config)),
@@ -82,11 +84,10 @@ impl Flow {
             sender_timer: Time::NEVER,
             receiver_timer: Time::NEVER,
             started: Time::NEVER,
-            size: u64::MAX,
-            pausing: false,
+            stop,
+            session: Session::new(app, rng),
             finished: Time::NEVER,
             stopped: Time::NEVER,
-            rng,
             rtt: Histogram::default(),
             before: None,
         }
@@ -98,7 +99,7 @@ impl Flow {
         if data {
             cwnd_memory::soon(&self.receiver);
             cwnd_memory::soon(&self.receiver_timer);
-            cwnd_memory::soon(&self.size);
+            cwnd_memory::soon(self.session.interest());
             cwnd_memory::soon(&self.id);
         } else {
             cwnd_memory::soon(&self.sender);
@@ -126,41 +127,52 @@ impl Flow {
         }
     }
 
-    /// The application starts the flow, or writes the next transfer on it.
-    pub fn wake(&mut self, now: Time, workload: &Workload) {
-        self.pausing = false;
-        if self.started == Time::NEVER {
-            self.started = now;
-            self.sender.open();
+    /// The application starts the flow, or is woken as it wanted; nothing if it did not want to be.
+    pub fn wake(&mut self, now: Time) -> Option<Do> {
+        if self.started != Time::NEVER {
+            return self.session.timer(now);
         }
-        match workload {
-            Workload::Bulk => self.sender.write(ENDLESS),
-            Workload::Bytes { size } | Workload::Poisson { size, .. } => {
-                self.size = size.sample(&mut self.rng).0;
-                self.sender.write(self.size);
-            }
-            Workload::OnOff { size, .. } => {
-                let bytes = size.sample(&mut self.rng).0;
-                self.sender.write(bytes);
-            }
-            // Datagrams are no flow of this kind: they have a `Stream`.
-            Workload::Udp(_) => {}
-        }
+        self.started = now;
+        self.sender.open();
+        Some(self.session.start(now))
     }
 
-    /// Notes the delivery of the transfer's last byte.
-    #[inline]
-    pub fn note_delivery(&mut self, now: Time) {
-        if self.receiver.counters().delivered_bytes >= self.size && self.finished == Time::NEVER {
-            self.finished = now;
+    /// Does what the application says, its timer apart; true if there may be something to send.
+    pub fn carry_out(&mut self, now: Time, what: Do) -> bool {
+        self.sender.write(what.write);
+        match what.then {
+            Then::More | Then::Last => {}
+            Then::Stop => self.stop_sending(now),
         }
+        what.write > 0 || what.then == Then::Stop
+    }
+
+    /// What was not sent yet never will be.
+    pub fn stop_sending(&mut self, now: Time) {
+        self.stop = self.stop.min(now);
+        self.sender.stop_writing();
+    }
+
+    /// Whether so much has arrived that somebody wants to hear of it.
+    #[inline]
+    pub fn is_of_interest(&self) -> bool {
+        self.session.is_of_interest(self.receiver.counters().delivered_bytes)
+    }
+
+    /// Tells the application of it, and notes the delivery of the transfer's last byte.
+    #[cold]
+    pub fn hear_delivered(&mut self, now: Time) -> Do {
+        let heard = self.session.delivered(now, self.receiver.counters().delivered_bytes);
+        if heard.finished {
+            self.finished = self.finished.min(now);
+        }
+        heard.what
     }
 
     /// Whether the transfer, if it has an end, is over for both ends, or was given up.
     #[inline]
     pub fn is_over(&self) -> bool {
-        (self.size != u64::MAX && self.sender.is_drained() && self.finished != Time::NEVER)
-            || self.sender.has_failed()
+        (self.finished != Time::NEVER && self.sender.is_drained()) || self.sender.has_failed()
     }
 
     /// Counting begins.

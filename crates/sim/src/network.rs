@@ -4,7 +4,7 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_link::{Line, Pace, Settings};
-use cwnd_scenario::{FlowGroup, Link, Scenario};
+use cwnd_scenario::{FlowGroup, Link, Scenario, Way};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
@@ -13,6 +13,7 @@ use crate::event::{Event, EventQueue, FlowId};
 use crate::packet::Packet;
 use crate::pipe::{Entry, Pipe};
 use crate::segments::Segments;
+use crate::stack::Connection;
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug)]
@@ -121,9 +122,9 @@ impl Network {
         self.pipes.len() as u32 - 1
     }
 
-    /// A route for flows of `group` whose hosts are `edge` of round-trip time away from the graph: half of it before the
+    /// A route for flows of `group` that go this way and whose hosts are `edge` of round-trip time away from the graph: half of it before the
     /// receiver, half after it.
-    pub fn add_route(&mut self, group: &FlowGroup, edge: Duration) -> Route {
+    pub fn add_route(&mut self, group: &FlowGroup, way: &Way, edge: Duration) -> Route {
         let to_receiver = edge / 2;
         let from_receiver = edge - to_receiver;
         let edge_pipes = (edge > Duration::ZERO || group.edge_rtt.varies())
@@ -132,8 +133,8 @@ impl Network {
             Some(pipes) => pipes.map(|i| Some(Hop::Pipe(i))),
             None => [None; 2],
         };
-        let forward = self.add_hops(group.edge_rate, None, &group.route, into_receiver);
-        let reverse = self.add_hops(group.edge_rate, out_of_receiver, &group.reverse, None);
+        let forward = self.add_hops(group.edge_rate, None, &way.route, into_receiver);
+        let reverse = self.add_hops(group.edge_rate, out_of_receiver, &way.reverse, None);
         Route { forward, reverse, edge_pipes }
     }
 
@@ -347,9 +348,9 @@ impl Network {
     }
 
     /// A flow begins: what captures must know of it.
-    pub fn begin_flow(&mut self, id: FlowId, number: u32, group: u32) {
+    pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
         if let Some(capture) = &mut self.capture {
-            capture.begin_flow(id, number, group);
+            capture.begin_flow(id, of);
         }
     }
 
@@ -425,9 +426,6 @@ impl Network {
 }
 
 /// Propagation round-trip time of a route without the hosts' own share.
-pub fn base_rtt(scenario: &Scenario, group: &FlowGroup) -> Duration {
-    let one_way = |links: &[usize]| {
-        links.iter().fold(Duration::ZERO, |sum, &i| sum + scenario.links[i].delay)
-    };
-    one_way(&group.route) + one_way(&group.reverse)
+pub fn base_rtt(scenario: &Scenario, way: &Way) -> Duration {
+    way.links().fold(Duration::ZERO, |sum, i| sum + scenario.links[i].delay)
 }

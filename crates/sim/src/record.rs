@@ -1,8 +1,9 @@
 //! From what the components counted to the tables of a run.
 
+use cwnd_apps::Transport;
 use cwnd_cc::Phase;
 use cwnd_link::{Counters, Line, Summary};
-use cwnd_scenario::{FlowGroup, Scenario, Workload};
+use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 use cwnd_trace::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkSamples, Links, Name, QueueDelays,
@@ -95,7 +96,7 @@ impl Recorder {
             cwnd_reductions_loss: sender.reductions_loss - s0.reductions_loss,
             cwnd_reductions_ecn: sender.reductions_ecn - s0.reductions_ecn,
             cwnd_reductions_rto: rto_count,
-            size_bytes: (flow.size != u64::MAX).then_some(flow.size),
+            size_bytes: flow.session.size(),
             fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
         });
     }
@@ -275,9 +276,9 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
 
 /// The name of a group's controller.
 fn controller_label(group: &FlowGroup) -> String {
-    match group.workload {
-        Workload::Udp(_) => "none".to_owned(),
-        _ => group.controller.kind().to_owned(),
+    match group.workload.facts().transport {
+        Transport::Datagrams { .. } => "none".to_owned(),
+        Transport::Connection => group.controller.kind().to_owned(),
     }
 }
 

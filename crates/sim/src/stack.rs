@@ -1,6 +1,6 @@
 //! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
 
-use cwnd_scenario::{FlowGroup, Workload};
+use cwnd_scenario::FlowGroup;
 use cwnd_tcp::{Body, Flags, Recovery, SackBlocks, Segment};
 use cwnd_units::Time;
 use cwnd_wire::{Endpoints, Headers, Options, Tcp, Udp, window_scale};
@@ -9,8 +9,8 @@ use cwnd_wire::{Endpoints, Headers, Options, Tcp, Udp, window_scale};
 #[derive(Debug)]
 pub struct Stack {
     transport: Transport,
-    /// Nodes of senders and receivers.
-    nodes: [usize; 2],
+    /// Nodes of sender and receiver, by way.
+    nodes: Vec<[usize; 2]>,
     /// Whether each flow has hosts of its own, rather than all of a node one.
     own_hosts: bool,
 }
@@ -33,14 +33,16 @@ enum Transport {
 pub struct Connection {
     number: u32,
     group: u32,
+    /// Which of its group's ways it goes.
+    way: u32,
     /// The newest TSval that its sender heard (RFC 7323 § 4.3, TS.Recent).
     ts_recent: Option<u32>,
 }
 
 impl Connection {
     /// A flow with this number in results.
-    pub const fn new(number: u32, group: u32) -> Self {
-        Self { number, group, ts_recent: None }
+    pub const fn new(number: u32, group: u32, way: u32) -> Self {
+        Self { number, group, way, ts_recent: None }
     }
 
     /// Index of its group.
@@ -61,9 +63,9 @@ impl Stack {
     /// The hosts of a group.
     pub fn new(group: &FlowGroup) -> Self {
         let endpoint = &group.endpoint;
-        let transport = match group.workload {
-            Workload::Udp(_) => Transport::Udp,
-            _ => Transport::Tcp {
+        let transport = match group.workload.facts().transport {
+            cwnd_apps::Transport::Datagrams { .. } => Transport::Udp,
+            cwnd_apps::Transport::Connection => Transport::Tcp {
                 tick: endpoint.timestamps.then_some(endpoint.clock.0.max(FINEST_TICK)),
                 // RFC 6691 § 2: the option counts payload as if segments carried no options.
                 mss: u16::try_from(
@@ -77,7 +79,7 @@ impl Stack {
         };
         Self {
             transport,
-            nodes: [group.from, group.to],
+            nodes: group.ways.iter().map(|way| [way.from, way.to]).collect(),
             own_hosts: group.edge_rtt.varies() || group.edge_rate.is_some(),
         }
     }
@@ -88,13 +90,13 @@ impl Stack {
             Transport::Tcp { tick: Some(tick), .. } if segment.is_ack() => ticks(now, tick),
             // RFC 7323 § 3.2: zero before anything was heard.
             Transport::Tcp { tick: Some(_), .. } => flow.ts_recent.unwrap_or(0),
-            _ => 0,
+            Transport::Tcp { tick: None, .. } | Transport::Udp => 0,
         }
     }
 
     /// The headers of a packet with this note.
     pub fn headers(&self, flow: &Connection, segment: &Segment, note: u32) -> Headers {
-        let forward = self.endpoints(flow.number);
+        let forward = self.endpoints(flow.number, flow.way);
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
         let (mss, sack, ecn_capable, window, tick) = match self.transport {
             Transport::Udp => {
@@ -152,11 +154,11 @@ impl Stack {
     }
 
     /// Addresses by host, ports by flow.
-    fn endpoints(&self, flow: u32) -> Endpoints {
+    fn endpoints(&self, flow: u32, way: u32) -> Endpoints {
         let [source, destination] = if self.own_hosts {
             [address(SENDERS, flow), address(RECEIVERS, flow)]
         } else {
-            self.nodes.map(|node| address(NODES, node as u32))
+            self.nodes[way as usize].map(|node| address(NODES, node as u32))
         };
         Endpoints {
             source,
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_echoed_clock_only_goes_forward_and_goes_round() {
-        let mut flow = Connection::new(0, 0);
+        let mut flow = Connection::new(0, 0, 0);
         let mut heard = Vec::new();
         for ts_val in [u32::MAX - 9, u32::MAX - 20, 3, u32::MAX, 4] {
             flow.heard(ts_val);
@@ -214,12 +216,13 @@ mod tests {
 
     #[test]
     fn hosts_of_one_flow_have_addresses_of_their_own_and_flows_ports_of_their_own() {
-        let stack = |own_hosts| Stack { transport: Transport::Udp, nodes: [0, 300], own_hosts };
-        let shared = stack(false).endpoints(PORTS + 2);
+        let stack =
+            |own_hosts| Stack { transport: Transport::Udp, nodes: vec![[0, 300]], own_hosts };
+        let shared = stack(false).endpoints(PORTS + 2, 0);
         assert_eq!(shared.source, [10, 0, 0, 1]);
         assert_eq!(shared.destination, [10, 0, 1, 45]);
         assert_eq!((shared.source_port, shared.destination_port), (49_154, 49_153));
-        let own = stack(true).endpoints(257);
+        let own = stack(true).endpoints(257, 0);
         assert_eq!((own.source, own.destination), ([10, 64, 1, 2], [10, 128, 1, 2]));
     }
 
@@ -233,14 +236,14 @@ mod tests {
                 ecn: false,
                 window: 1 << 30,
             },
-            nodes: [0, 1],
+            nodes: vec![[0, 1]],
             own_hosts: false,
         };
         let mut segment = crate::packet::data_segment(0, 0);
         // 5 GB into the transfer, on day 50 of a clock of milliseconds.
         segment.seq = 5_000_000_000;
         segment.ts = Time(50 * 86_400 * 1_000_000_000);
-        let bytes = stack.headers(&Connection::new(0, 0), &segment, 7).bytes;
+        let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, 7).bytes;
         let word = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
         assert_eq!(word(24), (1_000_000_001 + 5_000_000_000) % (1 << 32));
         // Behind 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.

@@ -3,18 +3,20 @@
 use std::io;
 use std::sync::Arc;
 
-use cwnd_scenario::{Scenario, Workload};
+use cwnd_apps::{AnyApplication, Application, Do};
+use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
 use cwnd_units::{Duration, Streams, Time};
 
 use crate::capture::Output;
 use crate::datagrams::Stream;
 use crate::event::{Event, EventQueue, FlowId};
-use crate::fairness::{Fairness, bulk_delivered};
+use crate::fairness::{Fairness, shares_delivered};
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::packet::{LAST_NOTED, Packet};
 use crate::record::Recorder;
+use crate::stack::Connection;
 use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
 
 mod ahead;
@@ -114,12 +116,35 @@ impl World {
         }
         self.network.capture(&self.scenario, links, to)?;
         for flow in &self.flows {
-            self.network.begin_flow(flow.id, flow.number, flow.group);
+            let of = Connection::new(flow.number, flow.group, flow.way);
+            self.network.begin_flow(flow.id, of);
         }
         for stream in &self.streams {
-            self.network.begin_flow(stream.id, stream.number, stream.group);
+            let of = Connection::new(stream.number, stream.group, stream.way);
+            self.network.begin_flow(stream.id, of);
         }
         Ok(())
+    }
+
+    /// Gives the flows of a group applications that no kind of workload has, before the run; false if there is no such
+    /// group. What its workload states of itself stays: what carries the flows, and how they come.
+    pub fn replace_applications(
+        &mut self,
+        group: &str,
+        make: impl Fn() -> Box<dyn Application> + Send + 'static,
+    ) -> bool {
+        let Some(g) = self.scenario.flows.iter().position(|of| of.name == group) else {
+            return false;
+        };
+        let own = || AnyApplication::Own(make());
+        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
+            flow.session.replace(own());
+        }
+        for stream in self.streams.iter_mut().filter(|stream| stream.group as usize == g) {
+            stream.session.replace(own());
+        }
+        self.groups[g].make = Box::new(move || AnyApplication::Own(make()));
+        true
     }
 
     /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.
@@ -175,10 +200,7 @@ impl World {
             Event::SenderTimer(id) => self.on_sender_timer(id),
             Event::ReceiverTimer(id) => self.on_receiver_timer(id),
             Event::AppWake(id) => self.on_app_wake(id),
-            Event::AppStop(id) => {
-                self.flows[id.slot()].sender.stop_writing();
-                self.drive_sender(id);
-            }
+            Event::AppStop(id) => self.on_app_stop(id),
             Event::Datagram(index) => self.on_datagram(index),
             Event::Arrival(process) => self.on_arrival(process),
             Event::Sample => self.on_sample(),
@@ -213,12 +235,20 @@ impl World {
             return;
         }
         let reply = flow.receiver.on_segment(now, segment);
-        flow.note_delivery(now);
         self.data_delivered += u64::from(segment.len > 0);
+        if flow.is_of_interest() {
+            return self.on_delivered(packet, reply);
+        }
         self.network.taken(packet);
+        self.reply(packet.flow(), reply);
+    }
+
+    /// A receiver answers, now or later.
+    #[inline(always)]
+    fn reply(&mut self, id: FlowId, reply: Option<cwnd_tcp::Segment>) {
         match reply {
-            Some(ack) => self.send_ack(packet.flow(), ack),
-            None => self.arm_receiver(packet.flow()),
+            Some(ack) => self.send_ack(id, ack),
+            None => self.arm_receiver(id),
         }
     }
 
@@ -228,19 +258,29 @@ impl World {
         if let Some(stream) = self.streams.get_mut(packet.flow().datagrams_index()) {
             stream.receive(self.now, self.network.segment(packet));
             self.data_delivered += 1;
+            if stream.is_of_interest() {
+                let what = stream.hear_delivered(self.now);
+                self.carry_out_datagram(packet.flow().datagrams_index() as u32, what);
+            }
         }
         self.network.taken(packet);
     }
 
     fn on_datagram(&mut self, index: u32) {
+        let turn = self.streams[index as usize].turn(self.now);
+        turn.into_iter().for_each(|what| self.carry_out_datagram(index, what));
+    }
+
+    // Apart, so that the loop over events keeps its registers.
+    #[inline(never)]
+    fn carry_out_datagram(&mut self, index: u32, what: Do) {
         let stream = &mut self.streams[index as usize];
-        let turn = stream.turn(self.now);
         let (flow, hop) = (stream.id, stream.route.forward);
-        if let Some(segment) = turn.datagram {
+        if let Some(segment) = stream.carry_out(self.now, what) {
             self.network.inject(self.now, flow, hop, segment, &mut self.events);
         }
-        if let Some(at) = turn.next {
-            self.events.push(at, Event::Datagram(index));
+        if let Some(at) = what.wake {
+            self.events.push(at.max(self.now), Event::Datagram(index));
         }
     }
 
@@ -303,24 +343,42 @@ impl World {
         }
     }
 
-    /// All that was written is acknowledged: the application pauses, or the connection is over.
+    /// All that was written is acknowledged: the connection is over, or its application wants to hear of it.
     #[cold]
     fn on_drained(&mut self, id: FlowId) {
-        let scenario = Arc::clone(&self.scenario);
         let flow = &mut self.flows[id.slot()];
-        let group = &scenario.flows[flow.group as usize];
-        match &group.workload {
-            Workload::Poisson { .. } if flow.is_over() => self.retire(id),
-            _ if group.stop.is_some_and(|stop| stop <= self.now) => {
-                flow.stopped = flow.stopped.min(self.now);
-            }
-            Workload::OnOff { off, .. } if !flow.pausing && !flow.sender.has_failed() => {
-                flow.pausing = true;
-                let pause = off.sample(&mut flow.rng);
-                self.events.push(self.now + pause.max(Duration(1)), Event::AppWake(id));
-            }
-            _ => {}
+        if flow.is_over() && self.groups[flow.group as usize].gives_slots_away {
+            self.retire(id);
+        } else if flow.stop <= self.now {
+            flow.stopped = flow.stopped.min(self.now);
+        } else if !flow.sender.has_failed()
+            && let Some(what) = flow.session.acked(self.now)
+            && self.carry_out(id, what)
+        {
+            self.drive_sender(id);
         }
+    }
+
+    /// With this packet as much arrived as the application wants to hear of, or all of its transfer.
+    #[cold]
+    #[inline(never)]
+    fn on_delivered(&mut self, packet: Packet, reply: Option<cwnd_tcp::Segment>) {
+        let id = packet.flow();
+        self.network.taken(packet);
+        self.reply(id, reply);
+        let flow = &mut self.flows[id.slot()];
+        let what = flow.hear_delivered(self.now);
+        if flow.stop > self.now && self.carry_out(id, what) {
+            self.drive_sender(id);
+        }
+    }
+
+    /// Does what the application says; true if there may be something to send.
+    fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
+        if let Some(at) = what.wake {
+            self.events.push(at.max(self.now), Event::AppWake(id));
+        }
+        self.flows[id.slot()].carry_out(self.now, what)
     }
 
     /// Records a flow of an arrival process and gives its slot away.
@@ -335,17 +393,20 @@ impl World {
         // Events and packets still on their way to this flow no longer find it.
         flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
         flow.started = Time::NEVER;
-        self.groups[flow.group as usize].free_slots.push(id.slot() as u32);
+        let way = flow.way as usize;
+        self.groups[flow.group as usize].ways[way].free_slots.push(id.slot() as u32);
     }
 
     fn on_app_wake(&mut self, id: FlowId) {
-        let (now, scenario) = (self.now, Arc::clone(&self.scenario));
-        let Some(flow) = self.flow(id) else { return };
-        let group = &scenario.flows[flow.group as usize];
-        if group.stop.is_some_and(|stop| stop <= now) {
-            return;
-        }
-        flow.wake(now, &group.workload);
+        let now = self.now;
+        let Some(flow) = self.flow(id).filter(|flow| flow.stop > now) else { return };
+        let Some(what) = flow.wake(now) else { return };
+        self.carry_out(id, what);
+        self.drive_sender(id);
+    }
+
+    fn on_app_stop(&mut self, id: FlowId) {
+        self.flows[id.slot()].stop_sending(self.now);
         self.drive_sender(id);
     }
 
@@ -357,7 +418,7 @@ impl World {
 
     fn on_fairness(&mut self) {
         let Some(fairness) = &mut self.fairness else { return };
-        if fairness.reached(bulk_delivered(&self.flows, &self.scenario.flows)) {
+        if fairness.reached(shares_delivered(&self.flows, &self.scenario.flows)) {
             self.end = self.now;
         } else {
             self.events.push(self.now + Fairness::INTERVAL, Event::Fairness);

@@ -6,10 +6,10 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
+use cwnd_apps::{Do, Then};
 use cwnd_router::linux::netlink::Netlink;
-use cwnd_scenario::Workload;
 use cwnd_trace::Histogram;
-use cwnd_units::{Duration, Time};
+use cwnd_units::Time;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
@@ -82,8 +82,8 @@ pub struct Seen {
 enum Alarm {
     /// The application starts the flow.
     Start(usize),
-    /// It writes the next transfer.
-    Resume(usize),
+    /// It wanted to be woken.
+    Wake(usize),
     /// It ends it.
     Stop(usize),
 }
@@ -108,7 +108,7 @@ impl<'w> Hosts<'w> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut listeners = BTreeMap::new();
         for (g, group) in world.scenario.flows.iter().enumerate() {
-            if Side::of_node(group.to) == side {
+            if Side::of_node(group.ways[0].to) == side {
                 let socket = bind_listener(SocketAddrV4::new(side.address(g), PORT))?;
                 epoll::add(&poll, &socket, token(LISTENER, g), epoll::EventFlags::IN)?;
                 listeners.insert(g, socket);
@@ -203,31 +203,45 @@ impl<'w> Hosts<'w> {
             self.alarms.pop();
             match alarm {
                 Alarm::Start(flow) => self.start(flow)?,
-                Alarm::Resume(flow) => {
-                    if let Some(sender) = self.senders.get_mut(&flow) {
-                        sender.next_transfer(
-                            &self.world.scenario.flows[self.world.flows[flow].group],
-                        );
-                    }
-                    self.write(flow)?;
+                Alarm::Wake(flow) => {
+                    let what = self.senders.get_mut(&flow).and_then(|s| s.session.timer(at));
+                    what.map_or(Ok(()), |what| self.carry_out(flow, what))?;
                 }
-                Alarm::Stop(flow) => {
-                    if let Some(sender) = self.senders.remove(&flow) {
-                        self.ask(flow, &sender)?;
-                        self.seen.sent.entry(flow).or_default().stopped = Some(now);
-                    }
-                }
+                Alarm::Stop(flow) => self.stop(flow)?,
             }
         }
         Ok(())
     }
 
     fn start(&mut self, flow: usize) -> io::Result<()> {
-        let sender = Sender::connect(self.world, flow)?;
+        let (mut sender, now) = (Sender::connect(self.world, flow)?, self.clock.now());
+        let what = sender.session.start(now);
         let flags = epoll::EventFlags::OUT | epoll::EventFlags::RDHUP;
         epoll::add(&self.poll, &sender.socket, token(SENDER, flow), flags)?;
         self.seen.sent.insert(flow, Sent::default());
         self.senders.insert(flow, sender);
+        self.carry_out(flow, what)
+    }
+
+    /// Does what the application of a flow says.
+    fn carry_out(&mut self, flow: usize, what: Do) -> io::Result<()> {
+        let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
+        sender.take(what);
+        if let Some(at) = what.wake {
+            self.alarms.push(Reverse((at, Alarm::Wake(flow))));
+        }
+        match what.then {
+            Then::More | Then::Last => self.write(flow),
+            Then::Stop => self.stop(flow),
+        }
+    }
+
+    /// The application of a flow ends it.
+    fn stop(&mut self, flow: usize) -> io::Result<()> {
+        if let Some(sender) = self.senders.remove(&flow) {
+            self.ask(flow, &sender)?;
+            self.seen.sent.entry(flow).or_default().stopped = Some(self.clock.now());
+        }
         Ok(())
     }
 
@@ -334,21 +348,28 @@ impl<'w> Hosts<'w> {
             })
             .map(|(&flow, _)| flow)
             .collect();
-        drained.into_iter().for_each(|flow| self.drained(flow));
-        Ok(())
+        drained.into_iter().try_for_each(|flow| self.drained(flow))?;
+        let told = self.senders.iter_mut().filter_map(|(&flow, sender)| {
+            let total = self.world.delivered(flow);
+            let wants = sender.session.is_of_interest(total);
+            wants.then(|| (flow, sender.session.delivered(at, total).what))
+        });
+        let told = told.filter(|(_, what)| *what != Do::NOTHING);
+        let told: Vec<(usize, Do)> = told.collect();
+        told.into_iter().try_for_each(|(flow, what)| self.carry_out(flow, what))
     }
 
-    /// All that was written is acknowledged: the application pauses, or the connection is over.
-    fn drained(&mut self, flow: usize) {
-        let Some(sender) = self.senders.get_mut(&flow) else { return };
-        let group = &self.world.scenario.flows[self.world.flows[flow].group];
-        if let Workload::OnOff { off, .. } = &group.workload {
-            let pause = sender.pause(off);
-            let at = self.clock.now() + pause.max(Duration(1));
-            self.alarms.push(Reverse((at, Alarm::Resume(flow))));
-        } else {
-            sender.close();
+    /// All that was written is acknowledged: the connection is over, or its application wants to hear of it.
+    fn drained(&mut self, flow: usize) -> io::Result<()> {
+        let now = self.clock.now();
+        let Some(sender) = self.senders.get_mut(&flow) else { return Ok(()) };
+        sender.state = State::Waiting;
+        match sender.session.acked(now) {
+            Some(what) => return self.carry_out(flow, what),
+            None if sender.session.size().is_some() => sender.close(),
+            None => {}
         }
+        Ok(())
     }
 
     fn ask(&mut self, flow: usize, sender: &Sender) -> io::Result<Option<TcpInfo>> {

@@ -1,7 +1,8 @@
 //! Which flows there will be: drawn from the same streams as in the simulator, so that both worlds have the same starts,
 //! sizes and round-trip times.
 
-use cwnd_scenario::{FlowGroup, Scenario, Workload};
+use cwnd_apps::Session;
+use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_units::{Duration, Rng, Streams, Time};
 
 /// A flow that will start.
@@ -15,7 +16,7 @@ pub struct FlowPlan {
     pub edge_rtt: Duration,
     /// Bytes of its transfer; `None` when without end, or of several transfers.
     pub size: Option<u64>,
-    /// Draws of its further sizes and pauses.
+    /// Draws of its application.
     pub rng: Rng,
 }
 
@@ -29,20 +30,20 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
         for i in 0..group.count {
             let mut rng = random.named(&format!("flow.{}.{i}", group.name));
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
-            match &group.workload {
-                Workload::Poisson { interval, .. } => {
-                    let mut at = start;
-                    for arrived in 0_u64.. {
-                        at += Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
-                        if at >= end {
-                            break;
-                        }
-                        let name = format!("flow.{}.{i}.{arrived}", group.name);
-                        arrivals.push(flow(g, group, at, random.named(&name)));
-                    }
+            let Some(process) = group.workload.facts().arrivals else {
+                if start < end {
+                    flows.push(flow(g, group, start, rng));
                 }
-                _ if start < end => flows.push(flow(g, group, start, rng)),
-                _ => {}
+                continue;
+            };
+            let mut at = start;
+            for arrived in 0_u64.. {
+                at += process.gap(&mut rng);
+                if at >= end {
+                    break;
+                }
+                let name = format!("flow.{}.{i}.{arrived}", group.name);
+                arrivals.push(flow(g, group, at, random.named(&name)));
             }
         }
     }
@@ -54,11 +55,10 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
 
 fn flow(group: usize, of: &FlowGroup, start: Time, mut rng: Rng) -> FlowPlan {
     let edge_rtt = of.edge_rtt.sample(&mut rng);
-    let size = match &of.workload {
-        Workload::Bytes { size } | Workload::Poisson { size, .. } => Some(size.sample(&mut rng).0),
-        _ => None,
-    };
-    FlowPlan { group, start, edge_rtt, size, rng }
+    // What it will do first is seen in one that does the same with the same draws.
+    let mut session = Session::new(of.workload.maker()(), rng.clone());
+    let _ = session.start(start);
+    FlowPlan { group, start, edge_rtt, size: session.size(), rng }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
+use cwnd_apps::Transport;
 use cwnd_cc::{Backoff, ControllerParams};
-use cwnd_scenario::{FlowGroup, LinkRate, Refusal, Scenario, Workload};
+use cwnd_scenario::{FlowGroup, LinkRate, Refusal, Scenario};
 use cwnd_units::{Bytes, Params, ParamsChoice as _, Value};
 
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
@@ -66,10 +67,21 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
 }
 
 fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
-    if let Workload::Udp(_) = group.workload {
-        let message = "datagrams are not sent on Linux yet";
-        found.push(of(group, &["workload"], message, Some("run it in the simulator")));
-        return;
+    match group.workload.facts().transport {
+        Transport::Datagrams { .. } => {
+            let message = "datagrams are not sent on Linux yet";
+            found.push(of(group, &["workload"], message, Some("run it in the simulator")));
+            return;
+        }
+        Transport::Connection => {}
+    }
+    for (key, nodes) in [("from", &group.from), ("to", &group.to)] {
+        if nodes.len() > 1 {
+            let message =
+                "on Linux a group has its senders on one side and its receivers on the other";
+            let help = "write a group for each direction, or run it in the simulator";
+            found.push(of(group, &[key], message, Some(help)));
+        }
     }
     if group.count as usize > MOST_FLOWS_OF_GROUP {
         let message = format!("a group has ports for {MOST_FLOWS_OF_GROUP} flows on Linux");

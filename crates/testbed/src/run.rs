@@ -259,7 +259,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
         let route = RouteTo {
             destination: other.address(g),
             source: side.address(g),
-            ecn: endpoint.ecn && Side::of_node(group.from) == side,
+            ecn: endpoint.ecn && Side::of_node(group.ways[0].from) == side,
             initial_window: (endpoint.initial_window != kernels.initial_window)
                 .then_some(endpoint.initial_window),
             rto_min_ms: (endpoint.rto_min != kernels.rto_min)

@@ -4,8 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
-use cwnd_scenario::{DurationDist, FlowGroup, Workload};
-use cwnd_units::{Duration, Rng};
+use cwnd_apps::{Do, Session};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, bind, connect, listen, send,
@@ -21,8 +20,8 @@ pub enum State {
     Writing,
     /// All is written and not yet acknowledged.
     Draining,
-    /// It pauses between transfers.
-    Pausing,
+    /// It has nothing to write for now.
+    Waiting,
     /// It has told its peer that this was all.
     Closing,
 }
@@ -34,10 +33,10 @@ pub struct Sender {
     pub socket: OwnedFd,
     /// What it is about.
     pub state: State,
-    /// Bytes still to be written; `None` is without end.
-    left: Option<u64>,
-    /// Draws of sizes and pauses.
-    rng: Rng,
+    /// The application.
+    pub session: Session,
+    /// Bytes still to be written.
+    left: u64,
 }
 
 impl Sender {
@@ -45,6 +44,7 @@ impl Sender {
     pub fn connect(world: &World, flow: usize) -> io::Result<Self> {
         let plan = &world.flows[flow];
         let group = &world.scenario.flows[plan.group];
+        let session = Session::new(group.workload.maker()(), plan.rng.clone());
         let socket = open()?;
         sockopt::set_tcp_congestion(&socket, &world.controllers[plan.group]).map_err(|error| {
             let name = &world.controllers[plan.group];
@@ -55,22 +55,17 @@ impl Sender {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut sender =
-            Self { socket, state: State::Writing, left: plan.size, rng: plan.rng.clone() };
-        if let Workload::OnOff { .. } = group.workload {
-            sender.next_transfer(group);
-        }
-        Ok(sender)
+        Ok(Self { socket, state: State::Waiting, session, left: 0 })
     }
 
     /// Writes as much as the socket takes.
     pub fn write(&mut self, zeros: &[u8]) -> io::Result<()> {
         while self.state == State::Writing {
-            let most = self.left.map_or(zeros.len(), |left| left.min(zeros.len() as u64) as usize);
+            let most = self.left.min(zeros.len() as u64) as usize;
             match send(&self.socket, &zeros[..most], SendFlags::NOSIGNAL) {
                 Ok(bytes) => {
-                    self.left = self.left.map(|left| left - bytes as u64);
-                    if self.left == Some(0) {
+                    self.left -= bytes as u64;
+                    if self.left == 0 {
                         self.state = State::Draining;
                     }
                 }
@@ -82,18 +77,12 @@ impl Sender {
         Ok(())
     }
 
-    /// Draws the size of the next transfer.
-    pub fn next_transfer(&mut self, group: &FlowGroup) {
-        if let Workload::OnOff { size, .. } = &group.workload {
-            self.left = Some(size.sample(&mut self.rng).0);
+    /// The application writes.
+    pub fn take(&mut self, what: Do) {
+        self.left = self.left.saturating_add(what.write);
+        if what.write > 0 {
             self.state = State::Writing;
         }
-    }
-
-    /// Draws the pause before it.
-    pub fn pause(&mut self, off: &DurationDist) -> Duration {
-        self.state = State::Pausing;
-        off.sample(&mut self.rng)
     }
 
     /// Tells the peer that this was all.

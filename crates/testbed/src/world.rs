@@ -92,7 +92,7 @@ impl World {
 
     /// Where a flow's sender is.
     pub fn sender_side(&self, flow: usize) -> Side {
-        Side::of_node(self.scenario.flows[self.flows[flow].group].from)
+        Side::of_node(self.scenario.flows[self.flows[flow].group].ways[0].from)
     }
 
     /// A flow's own end: sender's address and port.

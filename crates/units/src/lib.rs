@@ -4,6 +4,7 @@
 //! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
 #![forbid(unsafe_code)]
 
+pub mod dist;
 mod divisor;
 mod ecn;
 mod header;
@@ -15,6 +16,7 @@ mod rng;
 mod streams;
 mod time;
 
+pub use dist::{DurationDist, SizeDist};
 pub use divisor::Divisor;
 pub use ecn::Ecn;
 pub use header::{Echo, Header};

@@ -1,6 +1,7 @@
 //! Parameters that describe themselves: one definition gives the struct, its defaults with their sources, reading and
 //! printing, the reference documentation and the schema.
 
+use crate::dist::DurationDist;
 use crate::parse::{ParseError, parse_bytes, parse_duration, parse_rate};
 use crate::queue_size::QueueSize;
 use crate::rate::{Bytes, Rate};
@@ -21,7 +22,6 @@ pub enum Value {
 
 /// What kind of value a parameter takes: drives the schema and the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Kind {
     /// `true` or `false`.
     Bool,
@@ -45,6 +45,12 @@ pub enum Kind {
     OptionalBytes,
     /// A number or `"none"`.
     OptionalNumber,
+    /// A duration, or a distribution over durations such as `"uniform(20 ms, 200 ms)"`.
+    DurationDist,
+    /// A size, or a distribution over sizes such as `"pareto(1.2, 30 kB)"`.
+    SizeDist,
+    /// A duration, a distribution over durations, or `"none"`.
+    OptionalDurationDist,
     /// Free text.
     Text,
 }
@@ -60,6 +66,8 @@ pub struct Field {
     pub doc: &'static str,
     /// Where the default comes from.
     pub source: &'static str,
+    /// Whether it must be given, because no default would be right.
+    pub required: bool,
 }
 
 /// A named set of values for several parameters at once.
@@ -238,6 +246,7 @@ optional_param!(Duration, Kind::OptionalDuration);
 optional_param!(Bytes, Kind::OptionalBytes);
 optional_param!(u32, Kind::OptionalNumber);
 optional_param!(f64, Kind::OptionalNumber);
+optional_param!(DurationDist, Kind::OptionalDurationDist);
 
 /// An enum whose variants are written as names in a scenario.
 ///
@@ -297,6 +306,7 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
 }
 
 /// Defines a struct of parameters: fields with documentation, default and source; presets; a check of the whole.
+/// A field without a default must be given in a scenario; until then it is what its type has by `Default`.
 ///
 /// ```
 /// use cwnd_units::Duration;
@@ -320,10 +330,14 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
 /// ```
 #[macro_export]
 macro_rules! params {
+    (@default $default:expr) => { $default };
+    (@default) => { ::core::default::Default::default() };
+    (@required $default:expr) => { false };
+    (@required) => { true };
     (
         $(#[doc = $sdoc:literal])*
         pub struct $name:ident {
-            $( $(#[doc = $doc:literal])+ #[source($source:literal)] pub $field:ident : $ty:ty = $default:expr, )*
+            $( $(#[doc = $doc:literal])+ #[source($source:literal)] pub $field:ident : $ty:ty $(= $default:expr)?, )*
         }
         $( presets { $( $(#[doc = $pdoc:literal])+ $pname:literal => |$p:ident| $body:block )* } )?
         $( check |$c:ident| $check:block )?
@@ -334,7 +348,7 @@ macro_rules! params {
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $( $field: $default, )* }
+                Self { $( $field: $crate::params!(@default $($default)?), )* }
             }
         }
 
@@ -345,15 +359,18 @@ macro_rules! params {
                     kind: <$ty as $crate::Param>::KIND,
                     doc: concat!($($doc),+),
                     source: $source,
+                    required: $crate::params!(@required $($default)?),
                 }, )*];
                 FIELDS
             }
             fn set(&mut self, name: &str, value: &$crate::Value) -> ::core::result::Result<(), $crate::ParseError> {
-                match name {
-                    $( stringify!($field) => self.$field = <$ty as $crate::Param>::read(value)?, )*
-                    other => return Err($crate::ParseError(format!("there is no parameter `{other}`"))),
-                }
-                Ok(())
+                $( if name == stringify!($field) {
+                    self.$field = <$ty as $crate::Param>::read(value)?;
+                    return Ok(());
+                } )*
+                // Where there are no parameters at all, nothing reads it.
+                let _ = value;
+                Err($crate::ParseError(format!("there is no parameter `{name}`")))
             }
             fn get(&self, name: &str) -> Option<$crate::Value> {
                 match name {

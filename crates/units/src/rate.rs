@@ -12,6 +12,13 @@ pub struct Bytes(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
 
+impl Default for Rate {
+    /// The slowest there is, 1 bit/s.
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
 const NS_PER_S: u64 = 1_000_000_000;
 const BITS_PER_BYTE: u64 = 8;
 

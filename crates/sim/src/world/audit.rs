@@ -50,16 +50,17 @@ fn audit_flow(flow: &Flow) -> Result<(), String> {
     let (cwnd, mss) = (sender.window().cwnd, sender.mss());
     let (acked, delivered) = (sender.acknowledged(), receiver.counters().delivered_bytes);
     let timer = sender.next_timer();
+    let size = flow.session.size().unwrap_or(u64::MAX);
     // What is written is on its way, or will be: the windows always have room for one segment.
     let idle = sender.is_drained() || sender.has_failed();
     if cwnd < mss {
         Err(format!("the window is {cwnd} B, a segment {mss} B"))
     } else if acked > delivered {
         Err(format!("{acked} B are acknowledged, {delivered} B were delivered"))
-    } else if delivered > flow.size {
-        Err(format!("{delivered} B were delivered of a transfer of {} B", flow.size))
-    } else if flow.finished != Time::NEVER && delivered != flow.size {
-        Err(format!("it finished with {delivered} of {} B", flow.size))
+    } else if delivered > size {
+        Err(format!("{delivered} B were delivered of a transfer of {size} B"))
+    } else if flow.finished != Time::NEVER && delivered != size {
+        Err(format!("it finished with {delivered} of {size} B"))
     } else if !idle && timer == Time::NEVER {
         Err(format!("there is data to send beyond {acked} B, and no timer"))
     } else if flow.sender_timer > timer || flow.receiver_timer > receiver.next_timer() {

@@ -1,20 +1,41 @@
 //! How flows come into being: with the run, or one after the other while it goes on.
 
+use core::fmt;
 use std::sync::Arc;
 
-use cwnd_scenario::{FlowGroup, Workload};
+use cwnd_apps::{Facts, Maker, PoissonArrivals, Transport};
+use cwnd_scenario::FlowGroup;
 use cwnd_tcp::Config;
-use cwnd_units::{Duration, Rng, Time};
+use cwnd_units::{Bytes, Duration, Rng, Time};
 
 use super::World;
 use crate::datagrams::Stream;
 use crate::event::{Event, FlowId};
 use crate::flow::{Flow, Identity};
 use crate::network::{Route, base_rtt};
+use crate::stack::Connection;
 
-#[derive(Debug)]
 pub(super) struct Group {
     config: Arc<Config>,
+    /// Makes the applications of its flows.
+    pub(super) make: Maker,
+    /// Whether its flows are recorded when they are over, and others come in their places.
+    pub(super) gives_slots_away: bool,
+    /// As in the scenario.
+    pub(super) ways: Vec<GroupWay>,
+    /// Flows that came to a way by turns.
+    turns: u64,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("ways", &self.ways).finish_non_exhaustive()
+    }
+}
+
+/// One of the ways that flows of a group go.
+#[derive(Debug)]
+pub(super) struct GroupWay {
     base_rtt: Duration,
     /// The route of all its flows, unless each has its own.
     shared_route: Option<Route>,
@@ -27,15 +48,16 @@ pub(super) struct ArrivalProcess {
     group: u32,
     /// Which of its group's processes.
     index: u32,
+    gaps: PoissonArrivals,
     rng: Rng,
     arrived: u64,
 }
 
 /// How many connections of a group are there from the beginning to the end.
-pub(super) const fn lasting_flows(group: &FlowGroup) -> usize {
-    match group.workload {
-        Workload::Poisson { .. } | Workload::Udp(_) => 0,
-        _ => group.count as usize,
+pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
+    match group.workload.facts() {
+        Facts { transport: Transport::Connection, arrivals: None, .. } => group.count as usize,
+        Facts { arrivals: Some(_), .. } | Facts { transport: Transport::Datagrams { .. }, .. } => 0,
     }
 }
 
@@ -44,72 +66,112 @@ impl World {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let own_routes = group.edge_rtt.varies() || group.edge_rate.is_some();
-        self.groups.push(Group {
-            config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
-            base_rtt: base_rtt(&scenario, group),
+        let facts = group.workload.facts();
+        let ways = group.ways.iter().map(|way| GroupWay {
+            base_rtt: base_rtt(&scenario, way),
             shared_route: (!own_routes)
-                .then(|| self.network.add_route(group, group.edge_rtt.mean())),
+                .then(|| self.network.add_route(group, way, group.edge_rtt.mean())),
             free_slots: Vec::new(),
         });
+        let ways = ways.collect();
+        self.groups.push(Group {
+            config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
+            make: group.workload.maker(),
+            gives_slots_away: facts.arrivals.is_some(),
+            ways,
+            turns: 0,
+        });
         for i in 0..group.count {
-            let mut rng = self.random.named(&format!("flow.{}.{i}", group.name));
+            let name = format!("flow.{}.{i}", group.name);
+            let mut rng = self.random.named(&name);
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
-            if let Workload::Poisson { interval, .. } = &group.workload {
+            if let Some(gaps) = facts.arrivals {
                 let process = self.arrivals.len() as u32;
-                let first =
-                    start + Duration::from_secs_f64(rng.exponential(interval.as_secs_f64()));
-                self.arrivals.push(ArrivalProcess { group: g as u32, index: i, rng, arrived: 0 });
+                let first = start + gaps.gap(&mut rng);
+                let of = ArrivalProcess { group: g as u32, index: i, gaps, rng, arrived: 0 };
+                self.arrivals.push(of);
                 self.events.push(first, Event::Arrival(process));
-            } else if let Workload::Udp(what) = &group.workload {
-                let index = self.streams.len() as u32;
-                let edge = group.edge_rtt.sample(&mut rng);
-                let shared = self.groups[g].shared_route;
-                let route = shared.unwrap_or_else(|| self.network.add_route(group, edge));
-                let identity = Identity {
-                    id: FlowId::datagrams(index),
-                    number: self.flows_created,
-                    group: g as u32,
-                    route,
-                    base_rtt: self.groups[g].base_rtt + edge,
-                };
-                let mut stream = Stream::new(identity, what, rng);
-                stream.stop = group.stop.unwrap_or(Time::NEVER);
-                self.flows_created += 1;
-                self.streams.push(stream);
-                self.events.push(start, Event::Datagram(index));
-            } else {
-                let id = self.add_flow(g, rng);
-                self.events.push(start, Event::AppWake(id));
-                if let Some(stop) = group.stop {
-                    self.events.push(stop, Event::AppStop(id));
+                continue;
+            }
+            match facts.transport {
+                Transport::Connection => {
+                    let id = self.add_flow(g, &name, rng);
+                    self.events.push(start, Event::AppWake(id));
+                    if let Some(stop) = group.stop {
+                        self.events.push(stop, Event::AppStop(id));
+                    }
+                }
+                Transport::Datagrams { header } => {
+                    let index = self.add_stream(g, &name, header, rng);
+                    self.events.push(start, Event::Datagram(index));
                 }
             }
         }
     }
 
-    fn add_flow(&mut self, g: usize, mut rng: Rng) -> FlowId {
+    /// The way of the next flow of a group; it is called `name`.
+    fn choose_way(&mut self, g: usize, name: &str) -> usize {
+        let turn = self.groups[g].turns;
+        self.groups[g].turns += 1;
+        let random = &self.random;
+        self.scenario.flows[g].choose_way(turn, || random.named(&format!("{name}.ends")))
+    }
+
+    fn add_stream(&mut self, g: usize, name: &str, header: Bytes, mut rng: Rng) -> u32 {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
+        let index = self.streams.len() as u32;
+        let way = self.choose_way(g, name);
+        let edge = group.edge_rtt.sample(&mut rng);
+        let shared = self.groups[g].ways[way].shared_route;
+        let route = shared.unwrap_or_else(|| self.network.add_route(group, &group.ways[way], edge));
+        let identity = Identity {
+            id: FlowId::datagrams(index),
+            number: self.flows_created,
+            group: g as u32,
+            way: way as u32,
+            route,
+            base_rtt: self.groups[g].ways[way].base_rtt + edge,
+            stop: group.stop.unwrap_or(Time::NEVER),
+        };
+        self.flows_created += 1;
+        let app = (self.groups[g].make)();
+        self.streams.push(Stream::new(identity, header, app, rng));
+        index
+    }
+
+    fn add_flow(&mut self, g: usize, name: &str, mut rng: Rng) -> FlowId {
+        let scenario = Arc::clone(&self.scenario);
+        let group = &scenario.flows[g];
+        let way = self.choose_way(g, name);
         let edge = group.edge_rtt.sample(&mut rng);
         let number = self.flows_created;
         self.flows_created += 1;
-        let reused = self.take_free_slot(g).map(|slot| {
+        let reused = self.take_free_slot(g, way).map(|slot| {
             let old = &self.flows[slot as usize];
             (slot, old.id.generation().wrapping_add(1), old.route)
         });
         let (slot, generation) = reused.map_or((self.flows.len() as u32, 0), |r| (r.0, r.1));
-        let route = match (self.groups[g].shared_route, reused) {
+        let route = match (self.groups[g].ways[way].shared_route, reused) {
             (Some(shared), _) => shared,
             (None, Some((_, _, own))) => {
                 self.network.set_edge(own, edge);
                 own
             }
-            (None, None) => self.network.add_route(group, edge),
+            (None, None) => self.network.add_route(group, &group.ways[way], edge),
         };
         let id = FlowId::new(slot, generation);
-        let base_rtt = self.groups[g].base_rtt + edge;
-        let identity = Identity { id, number, group: g as u32, route, base_rtt };
-        let flow = Flow::new(identity, &self.groups[g].config, rng);
+        let identity = Identity {
+            id,
+            number,
+            group: g as u32,
+            way: way as u32,
+            route,
+            base_rtt: self.groups[g].ways[way].base_rtt + edge,
+            stop: group.stop.unwrap_or(Time::NEVER),
+        };
+        let app = (self.groups[g].make)();
+        let flow = Flow::new(identity, &self.groups[g].config, app, rng);
         match self.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => {
@@ -117,18 +179,18 @@ impl World {
                 self.flows.push(flow);
             }
         }
-        self.network.begin_flow(id, number, g as u32);
+        self.network.begin_flow(id, Connection::new(number, g as u32, way as u32));
         id
     }
 
-    /// The slot of a flow of this group that is over. If its route is its own, not while packets are still on their way to
-    /// its hosts: they would hold up those of the next.
-    fn take_free_slot(&mut self, g: usize) -> Option<u32> {
-        let group = &mut self.groups[g];
-        let slot = *group.free_slots.last()?;
-        let free = group.shared_route.is_some()
+    /// The slot of a flow that went this way and is over. If its route is its own, not while packets are still on their way
+    /// to its hosts: they would hold up those of the next.
+    fn take_free_slot(&mut self, g: usize, way: usize) -> Option<u32> {
+        let way = &mut self.groups[g].ways[way];
+        let slot = *way.free_slots.last()?;
+        let free = way.shared_route.is_some()
             || self.network.edge_is_empty(self.flows[slot as usize].route);
-        free.then(|| group.free_slots.pop()).flatten()
+        free.then(|| way.free_slots.pop()).flatten()
     }
 
     pub(super) fn on_arrival(&mut self, process: u32) {
@@ -136,15 +198,14 @@ impl World {
         let arrivals = &mut self.arrivals[process as usize];
         let g = arrivals.group as usize;
         let group = &scenario.flows[g];
-        let Workload::Poisson { interval, .. } = &group.workload else { return };
         if group.stop.is_some_and(|stop| stop <= self.now) {
             return;
         }
-        let gap = arrivals.rng.exponential(interval.as_secs_f64());
+        let gap = arrivals.gaps.gap(&mut arrivals.rng);
         let name = format!("flow.{}.{}.{}", group.name, arrivals.index, arrivals.arrived);
         arrivals.arrived += 1;
-        self.events.push(self.now + Duration::from_secs_f64(gap), Event::Arrival(process));
-        let id = self.add_flow(g, self.random.named(&name));
+        self.events.push(self.now + gap, Event::Arrival(process));
+        let id = self.add_flow(g, &name, self.random.named(&name));
         self.on_app_wake(id);
     }
 }

@@ -2,9 +2,11 @@
 
 use core::fmt;
 
-use cwnd_units::{
-    Bytes, Duration, Kind, Param, ParseError, Rng, Value, parse_bytes, parse_duration,
-};
+use crate::params::{Kind, Param, Value};
+use crate::parse::{ParseError, parse_bytes, parse_duration};
+use crate::rate::Bytes;
+use crate::rng::Rng;
+use crate::time::Duration;
 
 /// The shape of a distribution over a quantity measured in its integer unit (nanoseconds or bytes).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,9 +80,23 @@ impl DurationDist {
     }
 }
 
+impl Default for DurationDist {
+    /// Always no time at all.
+    fn default() -> Self {
+        Self::constant(Duration::ZERO)
+    }
+}
+
 /// A distribution over sizes; a draw is at least one byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeDist(pub Shape);
+
+impl Default for SizeDist {
+    /// Always one byte.
+    fn default() -> Self {
+        Self(Shape::Constant(1))
+    }
+}
 
 impl SizeDist {
     /// A draw, at least one byte.
@@ -96,7 +112,7 @@ impl SizeDist {
 }
 
 impl Param for DurationDist {
-    const KIND: Kind = Kind::Text;
+    const KIND: Kind = Kind::DurationDist;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
             Value::Text(text) => {
@@ -111,7 +127,7 @@ impl Param for DurationDist {
 }
 
 impl Param for SizeDist {
-    const KIND: Kind = Kind::Text;
+    const KIND: Kind = Kind::SizeDist;
     fn read(value: &Value) -> Result<Self, ParseError> {
         let shape = match value {
             Value::Text(text) => parse(text, |t| parse_bytes(t).map(|b| b.0), "\"30 kB\"")?,
@@ -130,7 +146,7 @@ impl Param for SizeDist {
 }
 
 /// The distributions there are, as they are written.
-pub(crate) const FORMS: &str =
+pub const FORMS: &str =
     "uniform(low, high), exponential(mean), pareto(shape, mean), lognormal(median, sigma)";
 
 /// Reads a constant or a distribution; `quantity` reads its quantities.

@@ -1,0 +1,165 @@
+use core::fmt;
+use std::sync::Arc;
+
+use cwnd_units::{Bytes, Duration, Params, Rng, Time};
+
+/// What decides when a flow sends and how much.
+///
+/// A call is made only for what was asked for: nothing is called for a packet. On a connection `total` counts the bytes of
+/// its stream. What is decided on hearing of a delivery is done at the sender at once, as if both ends knew the same.
+pub trait Application: fmt::Debug + Send {
+    /// The flow starts; its connection opens.
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Do;
+
+    /// As many bytes have been delivered as it wanted to hear of; `total` may be more.
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        let _ = (now, total, rng);
+        Do::NOTHING
+    }
+
+    /// All that was written is acknowledged. Datagrams have no acknowledgements.
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        let _ = (now, total, rng);
+        Do::NOTHING
+    }
+
+    /// The time has come that it wanted to be woken at.
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+        let _ = (now, rng);
+        Do::NOTHING
+    }
+}
+
+/// What an application does, and what it wants to hear of next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Do {
+    /// Payload to send, in bytes: more of a connection's stream, or one datagram.
+    pub write: u64,
+    /// What follows after that.
+    pub then: Then,
+    /// When to call [`Application::on_timer`]; it takes the place of an earlier time that is still to come.
+    pub wake: Option<Time>,
+    /// With how many bytes in all to call [`Application::on_delivered`]; it takes the place of an earlier number.
+    pub delivered: Option<u64>,
+    /// Whether to call [`Application::on_acked`] when all that was written is acknowledged.
+    pub acked: bool,
+}
+
+/// What follows after what an application wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It may write more.
+    More,
+    /// It was the last: the flow is a transfer, which is finished when all of it is delivered.
+    Last,
+    /// It stops: what has not been sent yet never will be.
+    Stop,
+}
+
+impl Do {
+    /// Nothing.
+    pub const NOTHING: Self =
+        Self { write: 0, then: Then::More, wake: None, delivered: None, acked: false };
+
+    /// Sends so many bytes.
+    pub const fn write(bytes: u64) -> Self {
+        Self { write: bytes, ..Self::NOTHING }
+    }
+
+    /// Sends nothing more.
+    pub const fn stop() -> Self {
+        Self { then: Then::Stop, ..Self::NOTHING }
+    }
+
+    /// Waits until then.
+    pub const fn wake(at: Time) -> Self {
+        Self { wake: Some(at), ..Self::NOTHING }
+    }
+
+    /// And it was the last.
+    pub const fn and_finish(self) -> Self {
+        Self { then: Then::Last, ..self }
+    }
+
+    /// And wants to be woken.
+    pub const fn and_wake(self, at: Time) -> Self {
+        Self { wake: Some(at), ..self }
+    }
+
+    /// And wants to hear when so many bytes of the flow are delivered.
+    pub const fn and_hear_delivered(self, total: u64) -> Self {
+        Self { delivered: Some(total), ..self }
+    }
+
+    /// And wants to hear when everything is acknowledged.
+    pub const fn and_hear_acked(self) -> Self {
+        Self { acked: true, ..self }
+    }
+}
+
+/// A kind of workload: its parameters, what it states of itself, and the applications that it makes.
+pub trait Workload: Params {
+    /// What each of its flows has.
+    type App: Application;
+
+    /// What others must know of it.
+    fn facts(&self) -> Facts;
+
+    /// The application of one more flow; all of a group have the same parameters.
+    fn application(shared: &Arc<Self>) -> Self::App;
+}
+
+/// What is to be known of a kind of workload where it is of no interest which it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// What carries it.
+    pub transport: Transport,
+    /// How its flows come while the run goes on; `None` are there from the beginning.
+    pub arrivals: Option<PoissonArrivals>,
+    /// Whether its flows go on until they are told to stop, rather than end with their transfers.
+    pub can_be_stopped: bool,
+    /// Whether its flows are long-lived ones that are to share alike: what ends a run that lasts until they do.
+    pub shares: bool,
+}
+
+/// What carries a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP connection.
+    Connection,
+    /// Datagrams, which nothing answers: there is no controller and no endpoint.
+    Datagrams {
+        /// How much of each on the wire is headers.
+        header: Bytes,
+    },
+}
+
+/// Flows that arrive independently of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoissonArrivals {
+    /// Mean time between them.
+    pub mean: Duration,
+}
+
+impl PoissonArrivals {
+    /// The time from one to the next.
+    pub fn gap(self, rng: &mut Rng) -> Duration {
+        Duration::from_secs_f64(rng.exponential(self.mean.as_secs_f64()))
+    }
+}
+
+impl<A: Application + ?Sized> Application for Box<A> {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+        (**self).start(now, rng)
+    }
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        (**self).on_delivered(now, total, rng)
+    }
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        (**self).on_acked(now, total, rng)
+    }
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+        (**self).on_timer(now, rng)
+    }
+}

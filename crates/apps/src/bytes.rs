@@ -1,0 +1,43 @@
+//! One transfer of a given size.
+
+use std::sync::Arc;
+
+use cwnd_units::{Rng, SizeDist, Time, params};
+
+use crate::application::{Application, Do, Facts, Transport, Workload};
+
+params! {
+    /// A transfer.
+    pub struct Params {
+        /// How much.
+        #[source("none")]
+        pub size: SizeDist,
+    }
+}
+
+/// It writes the whole transfer at its start.
+#[derive(Debug)]
+pub struct Transfer(Arc<Params>);
+
+impl Workload for Params {
+    type App = Transfer;
+
+    fn facts(&self) -> Facts {
+        Facts {
+            transport: Transport::Connection,
+            arrivals: None,
+            can_be_stopped: false,
+            shares: false,
+        }
+    }
+
+    fn application(shared: &Arc<Self>) -> Transfer {
+        Transfer(Arc::clone(shared))
+    }
+}
+
+impl Application for Transfer {
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
+        Do::write(self.0.size.sample(rng).0).and_finish()
+    }
+}

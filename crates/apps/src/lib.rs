@@ -1,0 +1,20 @@
+//! What applications send: when they write, how much, and what they wait for.
+//!
+//! An application is asked at its start, when it wanted to hear of bytes that were delivered or acknowledged, and when its
+//! timer is due; each time it says what to [`Do`]. It has no clock and no socket: the simulator and the hosts of the testbed
+//! ask the same ones. A kind of workload is one file and one line of the registry; what else is to be known of it, it states
+//! as [`Facts`].
+#![forbid(unsafe_code)]
+
+mod application;
+mod bulk;
+mod bytes;
+mod on_off;
+mod poisson;
+mod registry;
+mod session;
+pub mod udp;
+
+pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Workload};
+pub use registry::{AnyApplication, Maker, WorkloadParams};
+pub use session::{Heard, Session};

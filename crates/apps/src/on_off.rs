@@ -1,0 +1,61 @@
+//! Transfers on one connection, with pauses between them.
+
+use std::sync::Arc;
+
+use cwnd_units::{Duration, DurationDist, Rng, SizeDist, Time, params};
+
+use crate::application::{Application, Do, Facts, Transport, Workload};
+
+params! {
+    /// Transfers and pauses in turn.
+    pub struct Params {
+        /// How much in each transfer.
+        #[source("none")]
+        pub size: SizeDist,
+        /// Pause from the acknowledgement of one transfer to the start of the next.
+        #[source("none")]
+        pub off: DurationDist,
+    }
+}
+
+/// It writes a transfer, waits until all of it is acknowledged, pauses, and begins again.
+#[derive(Debug)]
+pub struct OnOff(Arc<Params>);
+
+impl Workload for Params {
+    type App = OnOff;
+
+    fn facts(&self) -> Facts {
+        Facts {
+            transport: Transport::Connection,
+            arrivals: None,
+            can_be_stopped: false,
+            shares: false,
+        }
+    }
+
+    fn application(shared: &Arc<Self>) -> OnOff {
+        OnOff(Arc::clone(shared))
+    }
+}
+
+impl OnOff {
+    fn next_transfer(&self, rng: &mut Rng) -> Do {
+        Do::write(self.0.size.sample(rng).0).and_hear_acked()
+    }
+}
+
+impl Application for OnOff {
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
+        self.next_transfer(rng)
+    }
+
+    fn on_acked(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Do {
+        // Time passes in every pause.
+        Do::wake(now + self.0.off.sample(rng).max(Duration(1)))
+    }
+
+    fn on_timer(&mut self, _now: Time, rng: &mut Rng) -> Do {
+        self.next_transfer(rng)
+    }
+}

@@ -1,0 +1,52 @@
+//! Connections that arrive at random, each with one transfer: traffic of many users who know nothing of each other.
+
+use std::sync::Arc;
+
+use cwnd_units::{Duration, Invalid, Rng, SizeDist, Time, params};
+
+use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Workload};
+
+params! {
+    /// Transfers that arrive.
+    pub struct Params {
+        /// Mean time between arrivals.
+        #[source("none")]
+        pub interval: Duration,
+        /// How much each transfers.
+        #[source("none")]
+        pub size: SizeDist,
+    }
+    check |p| {
+        if p.interval == Duration::ZERO {
+            let message = "arrivals with no time between them would have no end".to_owned();
+            return Err(Invalid { key: "interval", message });
+        }
+    }
+}
+
+/// One that has arrived: it writes the whole transfer at its start.
+#[derive(Debug)]
+pub struct Arrival(Arc<Params>);
+
+impl Workload for Params {
+    type App = Arrival;
+
+    fn facts(&self) -> Facts {
+        Facts {
+            transport: Transport::Connection,
+            arrivals: Some(PoissonArrivals { mean: self.interval }),
+            can_be_stopped: false,
+            shares: false,
+        }
+    }
+
+    fn application(shared: &Arc<Self>) -> Arrival {
+        Arrival(Arc::clone(shared))
+    }
+}
+
+impl Application for Arrival {
+    fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
+        Do::write(self.0.size.sample(rng).0).and_finish()
+    }
+}

@@ -1,0 +1,82 @@
+use std::sync::Arc;
+
+use cwnd_units::{Rng, Time, params_choice};
+
+use crate::application::{Application, Do, Facts, Workload};
+use crate::{bulk, bytes, on_off, poisson, udp};
+
+/// Makes the applications of a group's flows, one by one.
+pub type Maker = Box<dyn Fn() -> AnyApplication + Send>;
+
+/// The registry: a kind is one line of it.
+macro_rules! workloads {
+    ($( $(#[doc = $doc:literal])+ $kind:ident($module:ident) = $text:literal, )+) => {
+        params_choice! {
+            /// Which workload, with its parameters.
+            pub enum WorkloadParams { $( $(#[doc = $doc])+ $kind($module::Params) = $text, )+ }
+        }
+
+        /// The application of a flow of any kind, told apart by a branch instead of a pointer.
+        #[derive(Debug)]
+        pub enum AnyApplication {
+            $( $(#[doc = $doc])+ $kind(<$module::Params as Workload>::App), )+
+            /// One that is not among the kinds.
+            Own(Box<dyn Application>),
+        }
+
+        impl WorkloadParams {
+            /// What is to be known of it where it is of no interest which it is.
+            #[must_use]
+            pub fn facts(&self) -> Facts {
+                match self { $( Self::$kind(params) => params.facts(), )+ }
+            }
+
+            /// Makes the applications of a group.
+            #[must_use]
+            pub fn maker(&self) -> Maker {
+                match self { $( Self::$kind(params) => {
+                    let shared = Arc::new(params.clone());
+                    Box::new(move || AnyApplication::$kind(Workload::application(&shared)))
+                } )+ }
+            }
+        }
+
+        /// Calls a method of whichever application it is.
+        macro_rules! each {
+            ($self:expr, $app:ident => $call:expr) => {
+                match $self { $( AnyApplication::$kind($app) => $call, )+ AnyApplication::Own($app) => $call }
+            };
+        }
+    };
+}
+
+workloads! {
+    /// As much as it can for as long as it may.
+    Bulk(bulk) = "bulk",
+    /// One transfer, then the connection closes.
+    Bytes(bytes) = "bytes",
+    /// Transfers on one connection with pauses between them.
+    OnOff(on_off) = "on-off",
+    /// New connections arrive at random, each with one transfer.
+    Poisson(poisson) = "poisson",
+    /// Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way back, no ECN.
+    Udp(udp) = "udp",
+}
+
+impl Application for AnyApplication {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+        each!(self, app => app.start(now, rng))
+    }
+
+    fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        each!(self, app => app.on_delivered(now, total, rng))
+    }
+
+    fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        each!(self, app => app.on_acked(now, total, rng))
+    }
+
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+        each!(self, app => app.on_timer(now, rng))
+    }
+}

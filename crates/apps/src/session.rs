@@ -1,0 +1,208 @@
+use cwnd_units::{Rng, Time};
+
+use crate::application::{Application as _, Do, Then};
+use crate::registry::AnyApplication;
+
+/// An application at work on a flow: what it has written and what it wants to hear of.
+///
+/// Whoever carries the flow calls these and does what they say. What is asked for every packet is one comparison.
+#[derive(Debug)]
+pub struct Session {
+    /// Deliveries below this many bytes are of no interest: the least of the two that follow.
+    interest: u64,
+    /// What the application wants to hear of.
+    wanted: u64,
+    /// Bytes written; of datagrams their payload.
+    written: u64,
+    /// Bytes that the transfer has; `u64::MAX` without end.
+    size: u64,
+    /// When it wants to be woken.
+    alarm: Time,
+    wants_acked: bool,
+    rng: Rng,
+    app: AnyApplication,
+}
+
+/// What bytes that arrived mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// These were the last of the transfer.
+    pub finished: bool,
+    /// What the application does about it.
+    pub what: Do,
+}
+
+impl Session {
+    /// An application that has not started; it draws from `rng`.
+    #[must_use]
+    pub const fn new(app: AnyApplication, rng: Rng) -> Self {
+        Self {
+            interest: u64::MAX,
+            wanted: u64::MAX,
+            written: 0,
+            size: u64::MAX,
+            alarm: Time::NEVER,
+            wants_acked: false,
+            rng,
+            app,
+        }
+    }
+
+    /// Another application in its place, before the start.
+    pub fn replace(&mut self, app: AnyApplication) {
+        self.app = app;
+    }
+
+    /// Bytes that the transfer has, if it has an end.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        (self.size != u64::MAX).then_some(self.size)
+    }
+
+    /// Whether anybody wants to hear that so many bytes are delivered.
+    #[inline]
+    #[must_use]
+    pub const fn is_of_interest(&self, total: u64) -> bool {
+        total >= self.interest
+    }
+
+    /// What [`Session::is_of_interest`] reads, to be fetched early.
+    #[inline]
+    #[must_use]
+    pub const fn interest(&self) -> &u64 {
+        &self.interest
+    }
+
+    /// The flow starts.
+    pub fn start(&mut self, now: Time) -> Do {
+        let what = self.app.start(now, &mut self.rng);
+        self.note(what)
+    }
+
+    /// Time has passed; nothing if the application does not want to be woken yet, or any more.
+    pub fn timer(&mut self, now: Time) -> Option<Do> {
+        if now < self.alarm || self.alarm == Time::NEVER {
+            return None;
+        }
+        self.alarm = Time::NEVER;
+        let what = self.app.on_timer(now, &mut self.rng);
+        Some(self.note(what))
+    }
+
+    /// All that was written is acknowledged; nothing if the application does not want to know.
+    pub fn acked(&mut self, now: Time) -> Option<Do> {
+        if !self.wants_acked {
+            return None;
+        }
+        self.wants_acked = false;
+        let what = self.app.on_acked(now, self.written, &mut self.rng);
+        Some(self.note(what))
+    }
+
+    /// `total` bytes are delivered, which is [of interest](Self::is_of_interest).
+    #[cold]
+    pub fn delivered(&mut self, now: Time, total: u64) -> Heard {
+        let finished = total >= self.size;
+        let wanted = total >= self.wanted;
+        // Each is told once.
+        self.interest = if finished { u64::MAX } else { self.size };
+        if !wanted {
+            self.interest = self.interest.min(self.wanted);
+            return Heard { finished, what: Do::NOTHING };
+        }
+        self.wanted = u64::MAX;
+        let what = self.app.on_delivered(now, total, &mut self.rng);
+        Heard { finished, what: self.note(what) }
+    }
+
+    fn note(&mut self, mut what: Do) -> Do {
+        if self.size != u64::MAX {
+            // Nothing comes after the last.
+            what.write = 0;
+        }
+        self.written = self.written.saturating_add(what.write);
+        match what.then {
+            Then::More => {}
+            Then::Last => {
+                self.size = self.written;
+                self.interest = self.interest.min(self.size);
+            }
+            Then::Stop => self.alarm = Time::NEVER,
+        }
+        if let Some(at) = what.wake {
+            self.alarm = at;
+        }
+        if let Some(total) = what.delivered {
+            self.wanted = total;
+            self.interest = self.interest.min(total);
+        }
+        self.wants_acked |= what.acked;
+        what
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::Application;
+
+    /// It does what it is given, one thing after the other.
+    #[derive(Debug)]
+    struct Script(Vec<Do>);
+
+    impl Application for Script {
+        fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+            self.0.remove(0)
+        }
+        fn on_delivered(&mut self, _now: Time, _total: u64, _rng: &mut Rng) -> Do {
+            self.0.remove(0)
+        }
+        fn on_acked(&mut self, _now: Time, _total: u64, _rng: &mut Rng) -> Do {
+            self.0.remove(0)
+        }
+        fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+            self.0.remove(0)
+        }
+    }
+
+    fn started(script: &[Do]) -> Session {
+        let app = AnyApplication::Own(Box::new(Script(script.to_vec())));
+        let mut session = Session::new(app, Rng::named(1, "script"));
+        let _ = session.start(Time(0));
+        session
+    }
+
+    #[test]
+    fn an_application_hears_only_what_it_asked_for_and_once() {
+        let mut session = started(&[Do::write(10).and_hear_delivered(4), Do::NOTHING]);
+        assert!(!session.is_of_interest(3));
+        assert!(session.is_of_interest(4));
+        assert!(!session.delivered(Time(1), 5).finished);
+        assert!(!session.is_of_interest(10), "it is not a transfer with an end");
+        assert_eq!(session.acked(Time(2)), None);
+        assert_eq!(session.timer(Time(3)), None);
+    }
+
+    #[test]
+    fn a_later_alarm_takes_the_place_of_an_earlier_one() {
+        let script = [Do::wake(Time(5)).and_hear_acked(), Do::wake(Time(9)), Do::write(1)];
+        let mut session = started(&script);
+        assert_eq!(session.acked(Time(1)), Some(Do::wake(Time(9))));
+        assert_eq!(session.timer(Time(5)), None, "what it wanted before");
+        assert_eq!(session.timer(Time(9)), Some(Do::write(1)));
+        assert_eq!(session.timer(Time(9)), None, "it was woken");
+    }
+
+    #[test]
+    fn a_transfer_ends_with_its_last_byte_and_nothing_comes_after_it() {
+        let last = Do::write(6).and_finish().and_hear_delivered(20);
+        let mut session = started(&[Do::write(4).and_hear_delivered(4), last, Do::write(1)]);
+        assert_eq!(session.size(), None);
+        let _ = session.delivered(Time(1), 4);
+        assert_eq!(session.size(), Some(10));
+        assert!(!session.is_of_interest(9));
+        let heard = session.delivered(Time(2), 10);
+        assert!(heard.finished && heard.what == Do::NOTHING);
+        assert_eq!(session.delivered(Time(3), 20).what.write, 0);
+    }
+}

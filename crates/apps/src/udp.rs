@@ -1,0 +1,145 @@
+//! Datagrams at a pace of their own, all the time or on and off.
+
+use std::sync::Arc;
+
+use cwnd_units::{
+    Bytes, Duration, DurationDist, Invalid, Rate, Rng, Serialiser, Time, param_enum, params,
+};
+
+use crate::application::{Application, Do, Facts, Transport, Workload};
+
+params! {
+    /// A stream of datagrams.
+    pub struct Params {
+        /// Bits on the wire per second, headers included; with `on` and `off`, while it sends.
+        #[source("none")]
+        pub rate: Rate,
+        /// Each datagram on the wire, headers included.
+        #[source("none")]
+        pub size: Bytes,
+        /// How much of `size` is headers; the rest counts as goodput.
+        #[source("RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
+        pub header: Bytes = Bytes(28),
+        /// Gaps between datagrams: equal, or exponential with the same mean.
+        #[source("cwnd: traffic of a constant bit rate is the usual meaning of a rate")]
+        pub arrivals: Arrivals = Arrivals::Constant,
+        /// How long it sends before a pause, drawn each time; `off` goes with it.
+        #[source("cwnd: it sends all the time")]
+        pub on: Option<DurationDist> = None,
+        /// How long it pauses, drawn each time; `on` goes with it.
+        #[source("cwnd: it never pauses")]
+        pub off: Option<DurationDist> = None,
+    }
+    check |p| {
+        let refuse = |key, message: String| Err(Invalid { key, message });
+        match (p.on, p.off) {
+            (Some(on), Some(_)) if on == DurationDist::constant(Duration::ZERO) => {
+                return refuse("on", "datagrams that are on for no time send nothing".to_owned());
+            }
+            (Some(_), None) => return refuse("on", "`on` needs `off`, the pause after it".to_owned()),
+            (None, Some(_)) => return refuse("off", "`off` needs `on`, the time before it".to_owned()),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        if p.size > LARGEST_DATAGRAM {
+            return refuse("size", format!("an IP packet has at most {LARGEST_DATAGRAM}"));
+        }
+        if p.size <= p.header {
+            return refuse("size", format!("{} with headers of {} carries nothing", p.size, p.header));
+        }
+    }
+}
+
+/// RFC 791 § 3.1: Total Length has 16 bits.
+pub const LARGEST_DATAGRAM: Bytes = Bytes(65_535);
+
+param_enum! {
+    /// How datagrams follow each other.
+    pub enum Arrivals {
+        /// Independent of each other: exponential gaps.
+        Poisson = "poisson",
+        /// At equal distances.
+        Constant = "constant",
+    }
+}
+
+/// A source: it sends a datagram whenever it is woken, apart from the beginnings of a Poisson process.
+#[derive(Debug)]
+pub struct Source {
+    params: Arc<Params>,
+    /// Keeps constant gaps exact: what rounding leaves of one is in the next.
+    gaps: Serialiser,
+    /// Until when it sends before the next pause.
+    on_until: Time,
+}
+
+impl Workload for Params {
+    // Larger than the others, and rare: they need not make room for it.
+    type App = Box<Source>;
+
+    fn facts(&self) -> Facts {
+        Facts {
+            transport: Transport::Datagrams { header: self.header },
+            arrivals: None,
+            can_be_stopped: true,
+            shares: false,
+        }
+    }
+
+    fn application(shared: &Arc<Self>) -> Box<Source> {
+        Box::new(Source {
+            gaps: Serialiser::new(shared.rate),
+            on_until: Time::ZERO,
+            params: Arc::clone(shared),
+        })
+    }
+}
+
+impl Application for Source {
+    fn start(&mut self, now: Time, rng: &mut Rng) -> Do {
+        self.begin(now, rng)
+    }
+
+    fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
+        if now >= self.on_until { self.begin(now, rng) } else { self.send(now, rng) }
+    }
+}
+
+impl Source {
+    /// The first turn, or that after a pause.
+    fn begin(&mut self, now: Time, rng: &mut Rng) -> Do {
+        self.on_until = match self.params.on {
+            None => Time::NEVER,
+            Some(on) => now + on.sample(rng).max(Duration(1)),
+        };
+        self.gaps.idle();
+        match self.params.arrivals {
+            // A Poisson process has no event at the instant at which one begins to look.
+            Arrivals::Poisson => Do::wake(self.after_gap(now, rng)),
+            Arrivals::Constant => self.send(now, rng),
+        }
+    }
+
+    fn send(&mut self, now: Time, rng: &mut Rng) -> Do {
+        let payload = self.params.size.0 - self.params.header.0;
+        Do::write(payload).and_wake(self.after_gap(now, rng))
+    }
+
+    /// When the next datagram is due, or the end of the pause that comes before it.
+    fn after_gap(&mut self, now: Time, rng: &mut Rng) -> Time {
+        let wire = self.params.size.0 as u32;
+        let gap = match self.params.arrivals {
+            Arrivals::Constant => self.gaps.next(wire),
+            Arrivals::Poisson => {
+                let mean = f64::from(wire) * 8.0 / self.params.rate.0 as f64;
+                Duration::from_secs_f64(rng.exponential(mean))
+            }
+        };
+        match self.params.off {
+            Some(off) if now + gap >= self.on_until => {
+                self.on_until += off.sample(rng);
+                self.on_until
+            }
+            Some(_) | None => now + gap,
+        }
+    }
+}

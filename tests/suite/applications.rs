@@ -1,0 +1,186 @@
+//! Applications: a kind of one's own in one file, every registered kind in a run, and flows between several nodes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cwnd_apps::{Application, Do, Transport, WorkloadParams};
+use cwnd_sim::World;
+use cwnd_units::{Duration, ParamsChoice as _, Rng, Time};
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
+
+use crate::common::{at, column, run, scenario};
+use crate::random::of_kind;
+
+/// Objects on one connection: the next is written when one has arrived, after a pause; the last one ends it.
+#[derive(Debug)]
+struct Objects {
+    left: u64,
+    written: u64,
+    heard: Arc<AtomicU64>,
+}
+
+const OBJECT: u64 = 20_000;
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Objects {
+    fn next(&mut self) -> Do {
+        self.left -= 1;
+        self.written += OBJECT;
+        let what = Do::write(OBJECT);
+        if self.left == 0 { what.and_finish() } else { what.and_hear_delivered(self.written) }
+    }
+}
+
+impl Application for Objects {
+    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+        self.next()
+    }
+    fn on_delivered(&mut self, now: Time, total: u64, _rng: &mut Rng) -> Do {
+        assert_eq!(total, self.written, "it hears of whole objects");
+        self.heard.fetch_add(1, Ordering::Relaxed);
+        Do::wake(now + PAUSE)
+    }
+    fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+        self.next()
+    }
+}
+
+/// Takes as much as it can and stops at a number of bytes.
+#[derive(Debug)]
+struct Enough(u64);
+
+impl Application for Enough {
+    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
+        Do::write(1 << 40).and_hear_delivered(self.0)
+    }
+    fn on_delivered(&mut self, _now: Time, _total: u64, _rng: &mut Rng) -> Do {
+        Do::stop()
+    }
+}
+
+fn audited(mut world: World) -> cwnd_trace::Records {
+    let mut events = 0_u64;
+    while world.step() {
+        events += 1;
+        if events < 300 || events.is_multiple_of(7) {
+            assert_eq!(world.audit(), Ok(()));
+        }
+    }
+    world.finish()
+}
+
+const ALONE: &str = r#"
+    [run]
+    duration = "20 s"
+    [dumbbell]
+    rate = "10 Mbit/s"
+    [flow.own]
+    rtt = "50 ms"
+"#;
+
+#[test]
+fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_arrived() {
+    let heard = Arc::new(AtomicU64::new(0));
+    let mut world = World::new(scenario(ALONE));
+    let hears = Arc::clone(&heard);
+    assert!(world.replace_applications("own", move || {
+        Box::new(Objects { left: 5, written: 0, heard: Arc::clone(&hears) })
+    }));
+    assert!(!world.replace_applications("nobody", || Box::new(Enough(1))));
+    let records = audited(world);
+    assert_eq!(heard.load(Ordering::Relaxed), 4, "of all but the last");
+    assert_eq!(at(&records.flows, 0, "size_bytes"), 5.0 * OBJECT as f64);
+    assert_eq!(at(&records.flows, 0, "bytes_received"), 5.0 * OBJECT as f64);
+    // Handshake, four pauses, at least half a round trip for each object.
+    let fct = at(&records.flows, 0, "fct_s");
+    assert!((0.05 + 0.4 + 5.0 * 0.025..2.0).contains(&fct), "{fct}");
+}
+
+#[test]
+fn an_application_that_stops_sends_nothing_more() {
+    let mut world = World::new(scenario(ALONE));
+    assert!(world.replace_applications("own", || Box::new(Enough(1_000_000))));
+    let records = audited(world);
+    let received = at(&records.flows, 0, "bytes_received");
+    // What was on its way then still arrives: a round trip and a full queue of 1 BDP, twice over.
+    assert!((1e6..1e6 + 4.0 * 62_500.0).contains(&received), "{received}");
+    assert!(at(&records.flows, 0, "duration_s") < 3.0);
+}
+
+#[test]
+fn every_registered_kind_sends_and_keeps_the_books() {
+    for kind in WorkloadParams::KINDS {
+        let mut runner = TestRunner::default();
+        let workload = of_kind(kind.name).new_tree(&mut runner).expect("a workload").current();
+        let text = format!("{ALONE}{workload}\n");
+        let records = audited(World::new(scenario(&text)));
+        assert!(column(&records.flows, "bytes_received").iter().sum::<f64>() > 0.0, "{workload}");
+        // The same again, to the byte.
+        assert_eq!(run(&text).digest(), records.digest(), "{workload}");
+        let facts = WorkloadParams::of_kind(kind.name).expect("it is registered").facts();
+        let has_size = !at(&records.flows, 0, "size_bytes").is_nan();
+        let datagrams = matches!(facts.transport, Transport::Datagrams { .. });
+        assert!(
+            !(has_size && (datagrams || facts.can_be_stopped)),
+            "{}: it ends by itself",
+            kind.name
+        );
+    }
+}
+
+/// Six links into one, whose delays tell which sender a flow has.
+fn star(ends: &str, flow: &str) -> String {
+    let mut text = "[run]\nduration = \"30 s\"\nsample = \"none\"\n".to_owned();
+    for (i, node) in ["a", "b", "c"].iter().enumerate() {
+        let delay = 10 * (i + 1);
+        text += &format!(
+            "[link.{node}-r]\nfrom = \"{node}\"\nto = \"r\"\nrate = \"20 Mbit/s\"\ndelay = \"{delay} ms\"\nduplex = true\n"
+        );
+    }
+    text + &format!(
+        "[flow.main]\nfrom = [\"a\", \"b\", \"c\"]\nto = [\"r\", \"a\"]\n{ends}{flow}\n"
+    )
+}
+
+/// How many flows have each base RTT, in ms.
+fn by_rtt(text: &str) -> std::collections::BTreeMap<u64, usize> {
+    let records = audited(World::new(scenario(text)));
+    let mut found = std::collections::BTreeMap::new();
+    for us in column(&records.flows, "rtt_base_us") {
+        *found.entry((us / 1000.0) as u64).or_default() += 1;
+    }
+    found
+}
+
+#[test]
+fn flows_take_the_pairs_by_turns_or_draw_them() {
+    // a–r, b–r, c–r and b–a, c–a: nothing from a to itself.
+    let turns = by_rtt(&star("ends = \"round-robin\"\n", "count = 10"));
+    assert_eq!(turns.into_iter().collect::<Vec<_>>(), [(20, 2), (40, 2), (60, 4), (80, 2)]);
+    let drawn = by_rtt(&star("", "count = 500\nworkload = { kind = \"bytes\", size = \"1 kB\" }"));
+    // Binomial with p = 1/5, at 60 ms 2/5: deviation below 11.
+    for (rtt, mean) in [(20, 100.0), (40, 100.0), (60, 200.0), (80, 100.0)] {
+        let flows = drawn[&rtt] as f64;
+        assert!((flows - mean).abs() < 44.0, "{flows} flows of {rtt} ms");
+    }
+}
+
+#[test]
+fn flows_that_arrive_have_ends_of_their_own_and_places_keep_their_way() {
+    for edge in ["edge_rtt = \"0 ms\"", "edge_rtt = \"uniform(0 us, 1 us)\""] {
+        let web = format!(
+            "workload = {{ kind = \"poisson\", size = \"2 kB\", interval = \"10 ms\" }}\n{edge}"
+        );
+        let found = by_rtt(&star("", &web));
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found.values().all(|&flows| flows > 400), "{found:?}");
+    }
+}
+
+#[test]
+fn which_pair_is_drawn_changes_no_other_draw() {
+    let start = "count = 20\nstart = \"uniform(0 s, 1 s)\"";
+    let starts = |ends: &str| column(&run(&star(ends, start)).flows, "start_s");
+    assert_eq!(starts("ends = \"random\"\n"), starts("ends = \"round-robin\"\n"));
+}
