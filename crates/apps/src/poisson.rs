@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, Invalid, Rng, SizeDist, Time, params};
+use cwnd_units::{Duration, Rng, SizeDist, Time, params};
 
 use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Workload};
 
@@ -11,16 +11,11 @@ params! {
     pub struct Params {
         /// Mean time between arrivals.
         #[source("none")]
+        #[bounds(above Duration::ZERO; "arrivals with no time between them would have no end")]
         pub interval: Duration,
         /// How much each transfers.
         #[source("none")]
         pub size: SizeDist,
-    }
-    check |p| {
-        if p.interval == Duration::ZERO {
-            let message = "arrivals with no time between them would have no end".to_owned();
-            return Err(Invalid { key: "interval", message });
-        }
     }
 }
 

@@ -16,6 +16,7 @@ params! {
         pub rate: Rate,
         /// Each datagram on the wire, headers included.
         #[source("none")]
+        #[bounds(from Bytes(1), up_to LARGEST_DATAGRAM)]
         pub size: Bytes,
         /// How much of `size` is headers; the rest counts as goodput.
         #[source("RFC 791 § 3.1: IPv4 20 B; RFC 768: UDP 8 B")]
@@ -39,9 +40,6 @@ params! {
             (Some(_), None) => return refuse("on", "`on` needs `off`, the pause after it".to_owned()),
             (None, Some(_)) => return refuse("off", "`off` needs `on`, the time before it".to_owned()),
             (None, None) | (Some(_), Some(_)) => {}
-        }
-        if p.size > LARGEST_DATAGRAM {
-            return refuse("size", format!("an IP packet has at most {LARGEST_DATAGRAM}"));
         }
         if p.size <= p.header {
             return refuse("size", format!("{} with headers of {} carries nothing", p.size, p.header));

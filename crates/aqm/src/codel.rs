@@ -15,6 +15,7 @@ params! {
         pub target: Duration = Duration::from_millis(5),
         /// How long the sojourn time must stay above the target; of the order of a worst-case round-trip time.
         #[source("RFC 8289 § 4.3: 100 ms")]
+        #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
         pub interval: Duration = Duration::from_millis(100),
         /// How much may wait.
         #[source("Linux sch_codel: 1000 packets")]
@@ -33,13 +34,6 @@ params! {
 
 /// Whether target and interval make a CoDel.
 pub(crate) fn check_delays(target: Duration, interval: Duration) -> Result<(), Invalid> {
-    if interval == Duration::ZERO {
-        return Err(Invalid {
-            key: "interval",
-            message: "an interval of zero leaves no time to observe the delay; write 100 ms"
-                .to_owned(),
-        });
-    }
     if target >= interval {
         return Err(Invalid {
             key: "target",

@@ -1,7 +1,7 @@
 //! FQ-CoDel (RFC 8290): flows hashed to queues, served in deficit round robin with priority for new ones, each under
 //! its own CoDel.
 
-use cwnd_units::{Bytes, Duration, Invalid, Limit, LinkFacts, QueueSize, Rng, Time, params};
+use cwnd_units::{Bytes, Duration, Limit, LinkFacts, QueueSize, Rng, Time, params};
 
 use crate::codel::{CoDel, Law, check_delays};
 use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
@@ -12,9 +12,11 @@ params! {
     pub struct Params {
         /// Number of queues that flows are hashed to.
         #[source("RFC 8290 § 5.2.5: 1024")]
+        #[bounds(from 1, up_to MAX_FLOWS)]
         pub flows: u32 = 1024,
         /// Bytes that a queue may send in its turn.
         #[source("RFC 8290 § 5.2.4: 1514 B, a full Ethernet frame")]
+        #[bounds(from Bytes(1), up_to Bytes(MAX_QUANTUM); "with no turn the scheduler never sends, with a larger one it does not share")]
         pub quantum: Bytes = Bytes(1514),
         /// How much may wait in all queues together.
         #[source("RFC 8290 § 5.2.3: 10240 packets")]
@@ -24,6 +26,7 @@ params! {
         pub target: Duration = Duration::from_millis(5),
         /// How long the sojourn time must stay above the target.
         #[source("RFC 8290 § 5.2.1: 100 ms")]
+        #[bounds(above Duration::ZERO; "no time is left to observe the delay, write 100 ms")]
         pub interval: Duration = Duration::from_millis(100),
         /// A queue up to this long never counts as standing; the largest packet seen, if that is larger.
         #[source("RFC 8289 § 5.3 MAXPACKET: the interface MTU, here that of Ethernet")]
@@ -34,21 +37,6 @@ params! {
     }
     check |p| {
         check_delays(p.target, p.interval)?;
-        if p.flows == 0 || p.flows > MAX_FLOWS {
-            return Err(Invalid {
-                key: "flows",
-                message: format!("from 1 to {MAX_FLOWS} queues are possible, {} were asked for", p.flows),
-            });
-        }
-        if p.quantum.0 == 0 || p.quantum.0 > MAX_QUANTUM {
-            return Err(Invalid {
-                key: "quantum",
-                message: format!(
-                    "a turn is from 1 B to {}: with none the scheduler would never send, with more it would not share",
-                    Bytes(MAX_QUANTUM)
-                ),
-            });
-        }
     }
 }
 

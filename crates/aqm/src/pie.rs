@@ -1,7 +1,7 @@
 //! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a probability that a timer
 //! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
 
-use cwnd_units::{Bytes, Duration, Invalid, LinkFacts, QueueSize, Rng, Time, param_enum, params};
+use cwnd_units::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time, param_enum, params};
 
 use crate::departure::DepartureRate;
 use crate::mark::congested;
@@ -33,15 +33,19 @@ params! {
     pub struct Params {
         /// The delay to hold (QDELAY_REF).
         #[source("RFC 8033 § 4.2: 15 ms")]
+        #[bounds(above Duration::ZERO; "a target of zero marks whenever anything waits, write 15 ms")]
         pub target: Duration = Duration::from_millis(15),
         /// How often the probability is computed anew.
         #[source("RFC 8033 § 4.2: 15 ms")]
+        #[bounds(above Duration::ZERO; "time would never pass, write 15 ms")]
         pub t_update: Duration = Duration::from_millis(15),
         /// Weight of the distance from the target, per second.
         #[source("RFC 8033 § 4.2: 0.125")]
+        #[bounds(from 0.0; "a negative gain would drop less the more waits")]
         pub alpha: f64 = 0.125,
         /// Weight of the trend of the delay, per second.
         #[source("RFC 8033 § 4.2: 1.25")]
+        #[bounds(from 0.0; "a negative gain would drop less the more waits")]
         pub beta: f64 = 1.25,
         /// A burst up to this long passes untouched after a time without congestion.
         #[source("RFC 8033 § 4.4: 150 ms")]
@@ -51,15 +55,18 @@ params! {
         pub limit: QueueSize = QueueSize::Packets(1000),
         /// Size of a typical packet: a queue of no more than two is left alone; byte mode scales by it.
         #[source("RFC 8033 § 4.1 leaves it open; Linux takes the MTU, here that of Ethernet")]
+        #[bounds(from Bytes(1))]
         pub mean_packet: Bytes = Bytes(1500),
         /// How the delay is known.
         #[source("RFC 8033 § 4.3 allows both; timestamps as in Linux since 5.5")]
         pub estimator: Estimator = Estimator::Timestamp,
         /// Bytes to count in one measurement of the departure rate, and the backlog below which none begins.
         #[source("RFC 8033 § 5.2: 2^14 B")]
+        #[bounds(from Bytes(1))]
         pub dq_threshold: Bytes = Bytes(1 << 14),
         /// Weight of a new measurement in the average departure rate.
         #[source("Linux sch_pie: 1/8")]
+        #[bounds(above 0.0, up_to 1.0)]
         pub dq_weight: f64 = 0.125,
         /// How steps are scaled down at small probabilities.
         #[source("RFC 8033 § 4.2")]
@@ -81,66 +88,31 @@ params! {
         pub ecn: bool = true,
         /// Above this probability ECN-capable packets are dropped too; none always marks.
         #[source("RFC 8033 § 5.1 mark_ecnth: 0.1")]
+        #[bounds(from 0.0, up_to 1.0; "it is a probability")]
         pub mark_ecnth: Option<f64> = Some(0.1),
     }
     presets {
         /// Linux 3.14 to 4.5 (sch_pie): target 20 ms every 30 ms, burst 100 ms, delay from the departure rate, coarse tuning.
-        "linux-3.17" => |p| { linux_3_17(p); }
+        "linux-3.17" => Self::linux_3_17(),
         /// The routers of the ABE paper (§ IV-A): Linux 3.17 that marks at any probability.
-        "abe" => |p| {
-            linux_3_17(p);
-            p.mark_ecnth = None;
-        }
-    }
-    check |p| {
-        let invalid = |key, message: String| Err(Invalid { key, message });
-        if p.t_update == Duration::ZERO {
-            return invalid("t_update", "an update period of zero would never let time pass; write 15 ms".to_owned());
-        }
-        if p.target == Duration::ZERO {
-            return invalid("target", "a target of zero marks whenever anything waits; write 15 ms".to_owned());
-        }
-        for (key, value) in [("alpha", p.alpha), ("beta", p.beta)] {
-            if value < 0.0 {
-                return invalid(key, format!("a gain must not be negative, {value} would drop less the more waits"));
-            }
-        }
-        if !(p.dq_weight > 0.0 && p.dq_weight <= 1.0) {
-            return invalid("dq_weight", format!("a weight above 0 and up to 1 is needed, not {}", p.dq_weight));
-        }
-        if p.mean_packet.0 == 0 {
-            return invalid("mean_packet", "a packet has at least one byte; write 1500 B".to_owned());
-        }
-        if p.dq_threshold.0 == 0 {
-            return invalid("dq_threshold", "a rate is measured over at least one byte; write 16384 B".to_owned());
-        }
-        if p.mark_ecnth.is_some_and(|m| !(0.0..=1.0).contains(&m)) {
-            return invalid("mark_ecnth", "a probability from 0 to 1, or \"none\", is needed".to_owned());
-        }
+        "abe" => Self { mark_ecnth: None, ..Self::linux_3_17() },
     }
 }
 
-/// What sch_pie.c has in Linux 3.14 to 4.5.
-fn linux_3_17(p: &mut Params) {
-    *p = Params {
-        target: Duration::from_millis(20),
-        t_update: Duration::from_millis(30),
-        alpha: 0.125,
-        beta: 1.25,
-        max_burst: Duration::from_millis(100),
-        limit: QueueSize::Packets(1000),
-        mean_packet: Bytes(1500),
-        estimator: Estimator::DepartureRate,
-        dq_threshold: Bytes(10_000),
-        dq_weight: 0.125,
-        tuning: Tuning::Coarse,
-        cap_adjustment: true,
-        surge_above: Some(Duration::from_millis(250)),
-        derandomise: false,
-        byte_mode: false,
-        ecn: true,
-        mark_ecnth: Some(0.1),
-    };
+impl Params {
+    /// What sch_pie.c has in Linux 3.14 to 4.5.
+    fn linux_3_17() -> Self {
+        Self {
+            target: Duration::from_millis(20),
+            t_update: Duration::from_millis(30),
+            max_burst: Duration::from_millis(100),
+            estimator: Estimator::DepartureRate,
+            dq_threshold: Bytes(10_000),
+            tuning: Tuning::Coarse,
+            surge_above: Some(Duration::from_millis(250)),
+            ..Self::default()
+        }
+    }
 }
 
 /// PIE's variables: the controller, apart from its queue.

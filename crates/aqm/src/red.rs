@@ -49,15 +49,18 @@ params! {
         pub max_th: QueueSize = QueueSize::Packets(15),
         /// Probability at the upper threshold.
         #[source("Floyd 1997, Discussions of setting parameters: 0.1 (the paper of 1993 had 0.02)")]
+        #[bounds(above 0.0, up_to 1.0; "it is a probability")]
         pub max_p: f64 = 0.1,
         /// Weight of a new sample in the average.
         #[source("Floyd & Jacobson 1993 § 8: 0.002")]
+        #[bounds(above 0.0, up_to 1.0; "it is a weight")]
         pub w_q: f64 = 0.002,
         /// How much may wait.
         #[source("Linux default for other disciplines: 1000 packets; far above the thresholds")]
         pub limit: QueueSize = QueueSize::Packets(1000),
         /// Size of a typical packet: converts thresholds, ages the average over idle time, scales by size in byte mode.
         #[source("a full packet on Ethernet; ns-2 has 500 B")]
+        #[bounds(from Bytes(1))]
         pub mean_packet: Bytes = Bytes(1500),
         /// Whether queue and probability go by packets or bytes.
         #[source("ns-2 bytes_ and queue_in_bytes_; packets as in Linux and ns-3")]
@@ -85,41 +88,43 @@ params! {
         pub forced: Forced = Forced::Drop,
         /// From this probability (before spacing) on, ECN-capable packets are dropped too.
         #[source("none in the papers; ns-2 mark_p_ 0.1 with use_mark_p_")]
+        #[bounds(from 0.0, up_to 1.0; "it is a probability")]
         pub mark_p: Option<f64> = None,
     }
     presets {
         /// The defaults of ns-2.35 where they differ, with marking.
-        "ns-2" => |p| {
-            p.mode = Mode::Bytes;
-            p.mean_packet = Bytes(500);
-            p.wait = true;
-            p.spare_short = true;
-            p.spare_first = true;
-            p.idle = Idle::Unanswered;
-            p.gentle = true;
-            p.mark_p = Some(0.1);
-            p.forced = Forced::Drop;
-        }
+        "ns-2" => Self {
+            mode: Mode::Bytes,
+            mean_packet: Bytes(500),
+            wait: true,
+            spare_short: true,
+            spare_first: true,
+            idle: Idle::Unanswered,
+            gentle: true,
+            mark_p: Some(0.1),
+            forced: Forced::Drop,
+            ..Self::default()
+        },
         /// The setting of the BECN paper: byte mode, thresholds 15 and 45 KB, buffer 90 KB, max_p 0.1, w_q 0.002, on ns-2.
-        "becn" => |p| {
-            p.min_th = QueueSize::Bytes(Bytes(15_000));
-            p.max_th = QueueSize::Bytes(Bytes(45_000));
-            p.limit = QueueSize::Bytes(Bytes(90_000));
-            p.max_p = 0.1;
-            p.w_q = 0.002;
-            p.mode = Mode::Bytes;
-            p.mean_packet = Bytes(1000);
-            p.gentle = false;
-            p.wait = true;
-            p.spare_short = true;
-            p.spare_first = true;
-            p.idle = Idle::Unanswered;
-            p.forced = Forced::Drop;
-            p.mark_p = None;
-        }
+        "becn" => Self {
+            min_th: QueueSize::Bytes(Bytes(15_000)),
+            max_th: QueueSize::Bytes(Bytes(45_000)),
+            limit: QueueSize::Bytes(Bytes(90_000)),
+            max_p: 0.1,
+            w_q: 0.002,
+            mode: Mode::Bytes,
+            mean_packet: Bytes(1000),
+            gentle: false,
+            wait: true,
+            spare_short: true,
+            spare_first: true,
+            idle: Idle::Unanswered,
+            forced: Forced::Drop,
+            mark_p: None,
+            ..Self::default()
+        },
     }
     check |p| {
-        let invalid = |key, message: String| Err(Invalid { key, message });
         let ordered = match (p.min_th, p.max_th) {
             (QueueSize::Packets(a), QueueSize::Packets(b)) | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a < b,
             (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a < b,
@@ -128,19 +133,8 @@ params! {
             _ => true,
         };
         if !ordered {
-            return invalid("max_th", format!("the upper threshold ({}) must be above min_th ({})", p.max_th, p.min_th));
-        }
-        if !(p.max_p > 0.0 && p.max_p <= 1.0) {
-            return invalid("max_p", format!("a probability above 0 and up to 1 is needed, not {}", p.max_p));
-        }
-        if !(p.w_q > 0.0 && p.w_q <= 1.0) {
-            return invalid("w_q", format!("a weight above 0 and up to 1 is needed, not {}", p.w_q));
-        }
-        if p.mean_packet.0 == 0 {
-            return invalid("mean_packet", "a packet has at least one byte; write 1500 B".to_owned());
-        }
-        if p.mark_p.is_some_and(|m| !(0.0..=1.0).contains(&m)) {
-            return invalid("mark_p", "a probability from 0 to 1, or \"none\", is needed".to_owned());
+            let message = format!("the upper threshold ({}) must be above min_th ({})", p.max_th, p.min_th);
+            return Err(Invalid { key: "max_th", message });
         }
     }
 }

@@ -56,21 +56,21 @@ impl Cubic {
         Self {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
-            slow_start: SlowStartState::new(params.slow_start),
+            slow_start: SlowStartState::new(params.growing.slow_start),
             avoidance: match Counted::new(params) {
                 Some(counted) => Avoidance::Counted(counted),
                 None => Avoidance::Fluid(Fluid::new(params)),
             },
             initial_window: start.initial_cwnd(),
             max_window: start.max_window(),
-            decrease: Decrease::new(&params.rule()),
+            decrease: Decrease::new(&params.rule),
             credit: match params.growth {
                 Growth::Linux2622 => Credit::Ack,
                 Growth::Fluid | Growth::Linux | Growth::Linux317 | Growth::Ns3 => {
-                    Credit::Bytes { limit: params.abc_limit }
+                    Credit::Bytes { limit: params.growing.abc_limit }
                 }
             },
-            grow_in_cwr: params.grow_in_cwr,
+            grow_in_cwr: params.growing.grow_in_cwr,
             ecn_new_stage: params.ecn_new_stage,
             threshold: match params.growth {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,

@@ -1,6 +1,6 @@
 //! What NewReno and CUBIC share about decrease and about when not to grow: β for loss, β for ECN, and of what.
 
-use cwnd_units::{Invalid, param_enum};
+use cwnd_units::{param_enum, params};
 
 use crate::controller::{AckSample, Path, Phase};
 
@@ -54,35 +54,31 @@ pub(crate) enum Stage {
     Avoidance,
 }
 
-/// A reading of the decrease rule: the parameters by which the readings of ABE differ.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rule {
-    pub(crate) beta: f64,
-    pub(crate) beta_ecn: Option<f64>,
-    pub(crate) beta_initial: Option<f64>,
-    pub(crate) base: Base,
-    pub(crate) ecn_in_slow_start: EcnInSlowStart,
-    pub(crate) rounding: Rounding,
-}
-
-impl Rule {
-    /// Looks at the factors.
-    pub(crate) fn check(&self) -> Result<(), Invalid> {
-        for (key, beta) in [
-            ("beta", Some(self.beta)),
-            ("beta_ecn", self.beta_ecn),
-            ("beta_initial", self.beta_initial),
-        ] {
-            if let Some(b) = beta
-                && !(b > 0.0 && b < 1.0)
-            {
-                let message = format!(
-                    "`{key}` is the part of the window that stays: between 0 and 1, not {b}"
-                );
-                return Err(Invalid { key, message });
-            }
-        }
-        Ok(())
+params! {
+    /// A reading of the decrease rule: the parameters by which the readings of ABE differ.
+    pub struct Rule {
+        /// Part of the window that stays after a loss.
+        #[source("RFC 5681 § 3.1 eq. 4")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta: f64 = 0.5,
+        /// Part of the window that stays after an ECN-echo; none is `beta`.
+        #[source("RFC 3168 § 6.1.2: as for a loss")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta_ecn: Option<f64> = None,
+        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
+        /// at any other.
+        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta_initial: Option<f64> = None,
+        /// What the factors multiply: what is in flight, or the window.
+        #[source("RFC 5681 § 3.1 eq. 4")]
+        pub base: Base = Base::FlightSize,
+        /// Which factor answers an ECN-echo that ends slow start.
+        #[source("RFC 8511, abstract: in congestion avoidance")]
+        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
+        /// To what a reduced window is rounded down.
+        #[source("RFC 5681 counts bytes")]
+        pub rounding: Rounding = Rounding::Bytes,
     }
 }
 

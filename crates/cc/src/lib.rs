@@ -18,7 +18,7 @@ mod rto;
 mod slow_start;
 
 pub use controller::{AckSample, Controller, Path, Phase, Signal, Start, Window};
-pub use decrease::{Base, EcnInSlowStart, Rounding};
+pub use decrease::{Base, EcnInSlowStart, Rounding, Rule};
 pub use registry::{AnyController, ControllerParams};
 pub use rto::{Backoff, RtoPolicy};
-pub use slow_start::SlowStart;
+pub use slow_start::{Growing, SlowStart};

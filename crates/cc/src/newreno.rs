@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Invalid, param_enum, params};
+use cwnd_units::{param_enum, params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
 use crate::decrease::{
     Base, Cause, Decrease, EcnInSlowStart, Rounding, Rule, may_grow, min_ssthresh,
 };
-use crate::slow_start::{Credit, SlowStart, SlowStartState};
+use crate::slow_start::{Credit, Growing, SlowStartState};
 
 param_enum! {
     /// What growth counts.
@@ -26,139 +26,83 @@ param_enum! {
 params! {
     /// NewReno.
     pub struct Params {
-        /// Part of the window that stays after a loss.
-        #[source("RFC 5681 § 3.1 eq. 4")]
-        pub beta: f64 = 0.5,
-        /// Part of the window that stays after an ECN-echo; none is `beta`.
-        #[source("RFC 3168 § 6.1.2: as for a loss")]
-        pub beta_ecn: Option<f64> = None,
-        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
-        /// at any other.
-        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
-        pub beta_initial: Option<f64> = None,
-        /// What the factors multiply: what is in flight, or the window.
-        #[source("RFC 5681 § 3.1 eq. 4")]
-        pub base: Base = Base::FlightSize,
-        /// Which factor answers an ECN-echo that ends slow start.
-        #[source("RFC 8511, abstract: in congestion avoidance")]
-        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
-        /// To what a reduced window is rounded down.
-        #[source("RFC 5681 counts bytes")]
-        pub rounding: Rounding = Rounding::Bytes,
+        /// How much a reduction leaves.
+        #[flatten()]
+        pub rule: Rule = Rule::default(),
         /// Least window that a reduction leaves, in segments; the threshold is never below two (RFC 5681 eq. 4).
         #[source("RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
+        #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window: u32 = 2,
         /// What growth counts: bytes or ACKs.
         #[source("RFC 5681 § 3.1 recommends RFC 3465")]
         pub increase: Increase = Increase::Abc,
-        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
-        /// with HyStart++ 8.
-        #[source("RFC 3465 § 2.3")]
-        pub abc_limit: Option<u32> = Some(ABC_LIMIT),
-        /// How the first slow start ends.
-        #[source("RFC 5681 § 3.1")]
-        pub slow_start: SlowStart = SlowStart::Standard,
-        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux and FreeBSD freeze it.
-        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
-        pub grow_in_cwr: bool = true,
+        /// How it grows in slow start, and after an ECN-echo.
+        #[flatten()]
+        pub growing: Growing = Growing::default(),
     }
     presets {
         /// RFC 5681 and RFC 3168: ECN as loss; the default.
-        "rfc" => |p| { p.set_rule(RFC); }
+        "rfc" => Self::default(),
         /// ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.
-        "abe" => |p| { p.set_rule(Rule { beta_ecn: Some(0.8), ..RFC }); }
+        "abe" => Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() }),
         /// ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow start.
-        "paper" => |p| {
-            p.set_rule(Rule {
-                beta_ecn: Some(0.8),
-                base: Base::Cwnd,
-                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                ..RFC
-            });
-        }
+        "paper" => Self::reading(Rule {
+            beta_ecn: Some(0.8),
+            base: Base::Cwnd,
+            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+            ..Rule::default()
+        }),
         /// FreeBSD with ABE on (cc_newreno.c): 0.8 of the window in every phase, in whole segments; the window rests in the
         /// round trip after it.
-        "freebsd" => |p| {
-            p.set_rule(Rule {
+        "freebsd" => Self {
+            rule: Rule {
                 beta_ecn: Some(0.8),
                 base: Base::Cwnd,
                 ecn_in_slow_start: EcnInSlowStart::BetaEcn,
                 rounding: Rounding::Segments,
-                ..RFC
-            });
+                ..Rule::default()
+            },
             // newreno_ack_received: only `!IN_RECOVERY`, which TF_CONGRECOVERY is, too.
-            p.grow_in_cwr = false;
-        }
+            growing: Growing { grow_in_cwr: false, ..Growing::default() },
+            ..Self::default()
+        },
         /// ns-3's TcpNewReno with UseAbe: 0.7 of what is in flight in every phase.
-        "ns-3" => |p| {
-            p.set_rule(Rule {
-                beta_ecn: Some(0.7),
-                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                ..RFC
-            });
-        }
+        "ns-3" => Self::reading(Rule {
+            beta_ecn: Some(0.7),
+            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+            ..Rule::default()
+        }),
         /// ns-3's TcpLinuxReno with UseAbe: 0.7 of the window in every phase.
-        "ns-3-linux-reno" => |p| {
-            p.set_rule(Rule {
-                beta_ecn: Some(0.7),
-                base: Base::Cwnd,
-                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                ..RFC
-            });
-        }
+        "ns-3-linux-reno" => Self::reading(Rule {
+            beta_ecn: Some(0.7),
+            base: Base::Cwnd,
+            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+            ..Rule::default()
+        }),
         /// Linux 6.18 (tcp_cong.c), which has no ABE: half of the window in whole segments, every segment counts, and
         /// nothing grows while an ECN-echo is answered.
-        "linux" => |p| {
-            p.set_rule(Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..RFC });
-            p.abc_limit = None;
-            p.grow_in_cwr = false;
-        }
+        "linux" => Self {
+            rule: Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..Rule::default() },
+            growing: Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() },
+            ..Self::default()
+        },
         /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
-        "neqo" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
+        "neqo" => Self::reading(Rule { base: Base::Cwnd, ..Rule::default() }),
         /// quicly's Reno (cc-pico.c): half of the window; its ABE is for CUBIC and its own controllers only.
-        "quicly" => |p| { p.set_rule(Rule { base: Base::Cwnd, ..RFC }); }
+        "quicly" => Self::reading(Rule { base: Base::Cwnd, ..Rule::default() }),
         /// PyTCP's Reno (tcp__cwnd.py): 0.85 of what is in flight in every phase.
-        "pytcp" => |p| {
-            p.set_rule(Rule {
-                beta_ecn: Some(0.85),
-                ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                ..RFC
-            });
-        }
-    }
-    check |p| {
-        p.rule().check()?;
-        if p.least_window == 0 {
-            return Err(Invalid { key: "least_window", message: "a window of no segment never sends again; 1 is the least".to_owned() });
-        }
-        if p.abc_limit == Some(0) {
-            return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
-        }
+        "pytcp" => Self::reading(Rule {
+            beta_ecn: Some(0.85),
+            ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+            ..Rule::default()
+        }),
     }
 }
 
 impl Params {
-    const fn rule(&self) -> Rule {
-        Rule {
-            beta: self.beta,
-            beta_ecn: self.beta_ecn,
-            beta_initial: self.beta_initial,
-            base: self.base,
-            ecn_in_slow_start: self.ecn_in_slow_start,
-            rounding: self.rounding,
-        }
-    }
-
-    const fn set_rule(&mut self, rule: Rule) {
-        let Rule { beta, beta_ecn, beta_initial, base, ecn_in_slow_start, rounding } = rule;
-        self.beta = beta;
-        self.beta_ecn = beta_ecn;
-        self.beta_initial = beta_initial;
-        self.base = base;
-        self.ecn_in_slow_start = ecn_in_slow_start;
-        self.rounding = rounding;
-        self.abc_limit = Some(ABC_LIMIT);
-        self.grow_in_cwr = true;
+    /// The RFCs' NewReno with another rule of decrease.
+    fn reading(rule: Rule) -> Self {
+        Self { rule, ..Self::default() }
     }
 }
 
@@ -194,16 +138,16 @@ impl NewReno {
             cwnd: start.initial_cwnd(),
             ssthresh: start.initial_ssthresh(),
             carry: 0,
-            slow_start: SlowStartState::new(params.slow_start),
+            slow_start: SlowStartState::new(params.growing.slow_start),
             law: Arc::new(Law {
                 initial_window: start.initial_cwnd(),
                 max_window: start.max_window(),
-                decrease: Decrease::new(&params.rule()),
+                decrease: Decrease::new(&params.rule),
                 credit: match params.increase {
-                    Increase::Abc => Credit::Bytes { limit: params.abc_limit },
+                    Increase::Abc => Credit::Bytes { limit: params.growing.abc_limit },
                     Increase::PerAck | Increase::PerAckWholeBytes => Credit::Ack,
                 },
-                grow_in_cwr: params.grow_in_cwr,
+                grow_in_cwr: params.growing.grow_in_cwr,
                 whole_bytes: params.increase == Increase::PerAckWholeBytes,
                 least_window: u64::from(params.least_window) * u64::from(start.mss),
             }),
@@ -311,15 +255,3 @@ impl Controller for NewReno {
         Window { cwnd: self.cwnd, ssthresh: self.ssthresh }
     }
 }
-
-/// RFC 3465 § 2.3.
-const ABC_LIMIT: u32 = 2;
-/// The rule of RFC 5681 § 3.1 and RFC 3168 § 6.1.2.
-const RFC: Rule = Rule {
-    beta: 0.5,
-    beta_ecn: None,
-    beta_initial: None,
-    base: Base::FlightSize,
-    ecn_in_slow_start: EcnInSlowStart::Beta,
-    rounding: Rounding::Bytes,
-};

@@ -41,8 +41,8 @@ impl ControllerParams {
     pub fn needs_ecn(&self) -> bool {
         let differs = |beta: f64, beta_ecn: Option<f64>| beta_ecn.is_some_and(|b| b != beta);
         match self {
-            Self::NewReno(p) => differs(p.beta, p.beta_ecn),
-            Self::Cubic(p) => differs(p.beta, p.beta_ecn),
+            Self::NewReno(p) => differs(p.rule.beta, p.rule.beta_ecn),
+            Self::Cubic(p) => differs(p.rule.beta, p.rule.beta_ecn),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Slow start as a choice of its own, used by every controller that has one.
 
-use cwnd_units::param_enum;
+use cwnd_units::{param_enum, params};
 
 use crate::controller::{AckSample, Path};
 use crate::decrease::Stage;
@@ -18,6 +18,23 @@ param_enum! {
         Classic = "hystart",
         /// The same as it was in Linux 3.17, which knew milliseconds and took a sixteenth of the RTT for a rise.
         Classic317 = "hystart-3.17",
+    }
+}
+
+params! {
+    /// What a controller's growth may do: in slow start, and after an ECN-echo.
+    pub struct Growing {
+        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
+        /// with HyStart++ 8.
+        #[source("RFC 3465 § 2.3")]
+        #[bounds(from 1; "with a limit of 0 slow start never grows")]
+        pub abc_limit: Option<u32> = Some(2),
+        /// How the first slow start ends.
+        #[source("RFC 5681 § 3.1")]
+        pub slow_start: SlowStart = SlowStart::Standard,
+        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux, and FreeBSD's NewReno, freeze it.
+        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
+        pub grow_in_cwr: bool = true,
     }
 }
 

@@ -4,10 +4,11 @@ use cwnd_apps::Transport;
 use cwnd_units::{Duration, Kind, ParamsChoice, Value};
 
 use crate::diagnostics::Span;
-use crate::flows::{self, MOST_FLOWS};
+use crate::flows;
 use crate::links::{self, Topology};
 use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Way};
 use crate::reader::{At, Context, Section};
+use crate::sections::MOST_FLOWS;
 use crate::sections::{RUN, SCHEMA, TOP};
 use crate::tree::{Entry, Node, Table};
 
@@ -123,13 +124,6 @@ fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
         problem.help("write `sample = \"none\"` for no time series");
     }
     let until_fair = section.plain::<Option<f64>>("until_fair", cx);
-    if let Some(Some(index)) = until_fair
-        && !(index > 0.0 && index <= 1.0)
-    {
-        let message = format!("Jain's index is above 0 and at most 1, not {index}");
-        let problem = cx.sink.error(section.span_of("until_fair"), "run.until_fair", message);
-        problem.help("write 0.95, or \"none\" for a run of its full length");
-    }
     let until_fair = until_fair?;
     Some(Run { duration: duration?, warmup: warmup?, seed: seed?, sample: sample?, until_fair })
 }

@@ -12,9 +12,6 @@ use crate::sections::{DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL,
 use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
 
-/// The most flows of a scenario.
-pub(crate) const MOST_FLOWS: u64 = 10_000_000;
-
 /// What results write in the place of a group's name where they count all flows.
 const ALL_FLOWS: &str = "*";
 
@@ -53,7 +50,7 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
         problem.help("give the group another name, as in [flow.main]");
     }
     let section = Section::with_hint(table, keys, path, entry.key_span, &elsewhere, cx);
-    let count = count(&section, cx);
+    let count = section.plain::<u32>("count", cx);
     let way = topology.and_then(|topology| match &topology.dumbbell {
         Some(dumbbell) => across(&section, dumbbell, cx),
         None => through(&section, topology, cx),
@@ -117,15 +114,4 @@ pub(crate) fn earliest(dist: &DurationDist) -> Duration {
         Shape::Constant(v) | Shape::Uniform(v, _) => Duration(v),
         Shape::Exponential(_) | Shape::Pareto(..) | Shape::LogNormal(..) => Duration::ZERO,
     }
-}
-
-fn count(section: &Section<'_>, cx: &mut Context<'_>) -> Option<u32> {
-    let count = section.plain::<u64>("count", cx)?;
-    let message = match count {
-        0 => "a group of no flows does nothing".to_owned(),
-        1..=MOST_FLOWS => return u32::try_from(count).ok(),
-        _ => format!("{count} flows are too many: at most {MOST_FLOWS} can be simulated"),
-    };
-    cx.sink.error(section.span_of("count"), section.path_of("count"), message);
-    None
 }

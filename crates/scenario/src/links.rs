@@ -229,15 +229,10 @@ fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate
 }
 
 fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairments> {
-    let loss = probability("loss", section, cx);
+    let loss = section.plain::<f64>("loss", cx);
     let loss_every = section.plain::<Option<u32>>("loss_every", cx);
-    if loss_every == Some(Some(0)) {
-        let message =
-            "one packet in none can't be lost: write \"none\" for a line that loses nothing";
-        cx.sink.error(section.span_of("loss_every"), section.path_of("loss_every"), message);
-    }
     let jitter = section.plain::<Duration>("jitter", cx);
-    let reorder = probability("reorder", section, cx);
+    let reorder = section.plain::<f64>("reorder", cx);
     let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
     if reorder.is_some_and(|p| p > 0.0) && reorder_delay == Some(Duration::ZERO) {
         let message = "packets that are held back for no time are not reordered";
@@ -252,14 +247,4 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         reorder: reorder?,
         reorder_delay: reorder_delay?,
     })
-}
-
-fn probability(key: &str, section: &Section<'_>, cx: &mut Context<'_>) -> Option<f64> {
-    let p = section.plain::<f64>(key, cx)?;
-    if !(0.0..=1.0).contains(&p) {
-        let message = format!("{p} is not a probability: it must be from 0 to 1");
-        cx.sink.error(section.span_of(key), section.path_of(key), message);
-        return None;
-    }
-    Some(p)
 }

@@ -139,7 +139,7 @@ impl<'t> Section<'t> {
         if let Some(entry) = self.table.get(name) {
             return read(At { node: &entry.node, path: &path }, cx);
         }
-        let key = self.keys.iter().flat_map(|keys| keys.iter()).find(|key| key.name == name)?;
+        let key = self.key(name)?;
         match key.fallback {
             Fallback::Toml(text) => {
                 let mut node = parse_value(self.at.source, 0, text, &mut cx.sink)?;
@@ -159,9 +159,21 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The value of a key that reads itself.
+    /// The value of a key that reads itself, and lies within its bounds.
     pub fn plain<T: Param>(&self, name: &str, cx: &mut Context<'_>) -> Option<T> {
-        self.read(name, cx, |at, cx| at.plain(cx))
+        let key = self.key(name)?;
+        self.read(name, cx, |at, cx| {
+            let value: T = at.plain(cx)?;
+            if let Some(message) = value.quantity().and_then(|q| key.bounds.refusal(q)) {
+                cx.sink.error(at.node.span, at.path, message);
+                return None;
+            }
+            Some(value)
+        })
+    }
+
+    fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().flat_map(|keys| keys.iter()).find(|key| key.name == name)
     }
 
     /// The value of a key whose absence means something: `Some(None)`.
@@ -398,6 +410,7 @@ pub(crate) struct OptionalRate(pub Option<Rate>);
 
 impl Param for OptionalRate {
     const KIND: Kind = Kind::Rate;
+    type Bound = Self;
     fn read(value: &Value) -> Result<Self, cwnd_units::ParseError> {
         match value {
             Value::Text(t) if t == "none" => Ok(Self(None)),
@@ -423,6 +436,7 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
         }
         Kind::OptionalDuration => "a time such as \"100 ms\", or \"none\"",
         Kind::OptionalBytes => "a size such as \"64 kB\", or \"none\"",
+        Kind::OptionalInteger => "a whole number, or \"none\"",
         Kind::OptionalNumber => "a number, or \"none\"",
         Kind::DurationDist => "a time, or a distribution over times",
         Kind::SizeDist => "a size, or a distribution over sizes",
@@ -435,7 +449,7 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
 const fn example_value(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "true",
-        Kind::Integer => "1",
+        Kind::Integer | Kind::OptionalInteger => "1",
         Kind::Number | Kind::OptionalNumber => "0.5",
         Kind::Rate => "\"10 Mbit/s\"",
         Kind::Duration

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use cwnd_apps::WorkloadParams;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Kind, Param as _, Params, ParamsChoice, Value};
+use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::reader::phrase;
 use crate::sections::{
@@ -99,7 +99,7 @@ impl Page {
             };
             self.row(&[
                 format!("`{}`", key.name),
-                takes(key.form),
+                takes(key),
                 default,
                 key.doc.trim().to_owned(),
                 source(key.source),
@@ -132,7 +132,7 @@ impl Page {
             };
             self.row(&[
                 format!("`{}`", field.name),
-                of_kind(field.kind),
+                of_kind(field.kind, &field.bounds),
                 default,
                 field.doc.trim().to_owned(),
                 source(field.source),
@@ -222,7 +222,14 @@ fn written(value: &Value) -> String {
     }
 }
 
-fn of_kind(kind: Kind) -> String {
+fn of_kind(kind: Kind, bounds: &Bounds) -> String {
+    let range = bounds.to_string();
+    if !range.is_empty() {
+        return match phrase(kind).strip_suffix(", or \"none\"") {
+            Some(phrase) => format!("{phrase}, {range}; or \"none\""),
+            None => format!("{}, {range}", phrase(kind)),
+        };
+    }
     match kind {
         Kind::Choice(names) => {
             let names: Vec<String> = names.iter().map(|n| format!("`\"{n}\"`")).collect();
@@ -241,9 +248,9 @@ fn source(text: &str) -> String {
     }
 }
 
-fn takes(form: Form) -> String {
-    let text = match form {
-        Form::Plain(kind) => return of_kind(kind),
+fn takes(key: &Key) -> String {
+    let text = match key.form {
+        Form::Plain(kind) => return of_kind(kind, &key.bounds),
         Form::OptionalRate => return format!("{}, or \"none\"", phrase(cwnd_units::Rate::KIND)),
         Form::LinkRate => "a [rate](#rates)",
         Form::TraceFile => "the name of a file, seen from the scenario's folder",

@@ -3,7 +3,7 @@
 use cwnd_apps::WorkloadParams;
 use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Field, Kind, Params, ParamsChoice, Preset, Value};
+use cwnd_units::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, Value};
 use serde_json::{Map, Value as Json, json};
 
 use crate::reader::phrase;
@@ -103,7 +103,7 @@ fn default(text: &str) -> Option<Json> {
 fn form(key: &Key) -> Json {
     match key.form {
         Form::Plain(_) if key.name == "schema" => json!({ "const": crate::sections::SCHEMA }),
-        Form::Plain(kind) => value(kind),
+        Form::Plain(kind) => bounded(kind, &key.bounds),
         Form::OptionalRate => any_of(&[reference("rate"), none()]),
         Form::LinkRate => reference("link-rate"),
         Form::TraceFile => json!({ "type": "string" }),
@@ -142,11 +142,49 @@ fn value(kind: Kind) -> Json {
         Kind::Choice(names) => json!({ "enum": names }),
         Kind::OptionalDuration => any_of(&[reference("duration"), none()]),
         Kind::OptionalBytes => any_of(&[reference("bytes"), none()]),
-        Kind::OptionalNumber => any_of(&[json!({ "type": "number" }), none()]),
+        Kind::OptionalInteger => any_of(&[value(Kind::Integer), none()]),
+        Kind::OptionalNumber => any_of(&[value(Kind::Number), none()]),
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
         Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),
         Kind::Text => json!({ "type": "string" }),
+    }
+}
+
+/// As [`value`], within bounds. What a pattern can't say of a quantity is left to the reader.
+fn bounded(kind: Kind, bounds: &Bounds) -> Json {
+    let mut schema = value(kind);
+    // What is optional is its kind or "none".
+    let inner = match schema.get_mut("anyOf").and_then(|forms| forms.get_mut(0)) {
+        Some(first) => first,
+        None => &mut schema,
+    };
+    for (edge, including, excluding) in [
+        (bounds.least, "minimum", "exclusiveMinimum"),
+        (bounds.most, "maximum", "exclusiveMaximum"),
+    ] {
+        let Some(Edge { at, included }) = edge else { continue };
+        let key = if included { including } else { excluding };
+        match at {
+            Quantity::Count(n) => inner[key] = json!(n),
+            Quantity::Number(x) => inner[key] = json!(x),
+            Quantity::Size(_) | Quantity::Span(_) => {}
+        }
+    }
+    if bounds.least.is_some_and(excludes_only_zero) {
+        inner["pattern"] = json!("[1-9]");
+    }
+    schema
+}
+
+/// Whether what lies below a lower bound of a quantity is nothing but zero.
+fn excludes_only_zero(least: Edge) -> bool {
+    match (least.at, least.included) {
+        (Quantity::Size(b), true) => b.0 == 1,
+        (Quantity::Size(b), false) => b.0 == 0,
+        (Quantity::Span(d), true) => d.0 == 1,
+        (Quantity::Span(d), false) => d.0 == 0,
+        (Quantity::Count(_) | Quantity::Number(_), _) => false,
     }
 }
 
@@ -216,7 +254,7 @@ fn presets(params: &dyn Params) -> Json {
 }
 
 fn parameter(field: &Field, params: &dyn Params) -> Json {
-    let mut schema = value(field.kind);
+    let mut schema = bounded(field.kind, &field.bounds);
     if field.required {
         schema["description"] = json!(described(field.doc, true));
         return schema;

@@ -1,7 +1,8 @@
 //! Every key of a scenario file that is not a parameter of an algorithm: what it takes, its default, and who says so.
 //! The reader, the reference and the schema all come from these tables.
 
-use cwnd_units::Kind;
+use cwnd_units::Quantity::{Count, Number};
+use cwnd_units::{Bounds, Kind};
 
 /// One key of a section.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +12,8 @@ pub(crate) struct Key {
     pub fallback: Fallback,
     pub doc: &'static str,
     pub source: &'static str,
+    /// From where to where the values of a [`Form::Plain`] go.
+    pub bounds: Bounds,
 }
 
 /// What a key takes.
@@ -65,7 +68,12 @@ pub(crate) enum Fallback {
 
 macro_rules! keys {
     ($( $(#[doc = $sdoc:literal])+ $name:ident {
-        $( $(#[doc = $doc:literal])+ #[source($source:literal)] $key:ident: $form:expr => $fallback:expr, )*
+        $(
+            $(#[doc = $doc:literal])+
+            #[source($source:literal)]
+            $(#[bounds($($edge:ident $at:expr),+ $(; $why:literal)?)])?
+            $key:ident: $form:expr => $fallback:expr,
+        )*
     } )+) => {$(
         $(#[doc = $sdoc])+
         pub(crate) const $name: &[Key] = &[$( Key {
@@ -74,6 +82,7 @@ macro_rules! keys {
             fallback: $fallback,
             doc: concat!($($doc),+),
             source: $source,
+            bounds: Bounds::NONE $( $( .$edge($at) )+ $( .because($why) )? )?,
         }, )*];
     )+};
 }
@@ -130,6 +139,7 @@ keys! {
         /// Ends the run early, when Jain's index of what its bulk flows delivered since the last of them started
         /// reaches this; looked at every 10 ms.
         #[source("cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
+        #[bounds(above Number(0.0), up_to Number(1.0); "Jain's index is: write 0.95, or \"none\" for a run of its full length")]
         until_fair: Plain(Kind::OptionalNumber) => Toml("\"none\""),
     }
 
@@ -150,6 +160,7 @@ keys! {
         /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
         /// counts nor delays them.
         #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
+        #[bounds(up_to Bounds::WORD)]
         device_queue: Plain(Kind::Integer) => Toml("0"),
         /// Rate of the way back.
         #[source("cwnd: a symmetric line")]
@@ -188,6 +199,7 @@ keys! {
         /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
         /// counts nor delays them.
         #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
+        #[bounds(up_to Bounds::WORD)]
         device_queue: Plain(Kind::Integer) => Toml("0"),
         /// Whether there is a second link back, called `NAME.reverse`, with the same settings.
         #[source("cwnd: links are directed")]
@@ -201,15 +213,18 @@ keys! {
     FAULTS {
         /// Probability that a packet is lost at random, after the queue.
         #[source("cwnd: a line without faults")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
         loss: Plain(Kind::Number) => Toml("0.0"),
         /// One packet in so many is lost, at equal distances: the periodic loss of many closed forms.
         #[source("cwnd: a line without faults")]
-        loss_every: Plain(Kind::OptionalNumber) => Toml("\"none\""),
+        #[bounds(from Count(1), up_to Bounds::WORD; "write \"none\" for a line that loses nothing")]
+        loss_every: Plain(Kind::OptionalInteger) => Toml("\"none\""),
         /// Extra delay, uniform between zero and this; order is kept.
         #[source("cwnd: a line without faults")]
         jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
         /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
         #[source("cwnd: a line without faults")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
         reorder: Plain(Kind::Number) => Toml("0.0"),
         /// How long a reordered packet is held back.
         #[source("cwnd: a line without faults")]
@@ -246,6 +261,7 @@ keys! {
     FLOW {
         /// How many flows; for Poisson arrivals, how many independent arrival processes.
         #[source("cwnd: one flow shows the mechanism")]
+        #[bounds(from Count(1), up_to Count(MOST_FLOWS); "a group of no flows does nothing, more can't be simulated")]
         count: Plain(Kind::Integer) => Toml("1"),
         /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
         #[source("RFC 5681: the standard's own controller")]
@@ -306,6 +322,7 @@ keys! {
     SWEEP {
         /// Runs of each combination, with seeds `seed`, `seed + 1`, …
         #[source("cwnd: one")]
+        #[bounds(from Count(1), up_to Count(MOST_CELLS); "no repeats are no runs, more fit no plan")]
         repeat: Plain(Kind::Integer) => Toml("1"),
         /// Axes, by name; every combination of their values is run.
         #[source("none")]
@@ -339,6 +356,10 @@ pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
     ("reverse_rate", "initial"),
 ];
 
+/// Runs that fit a plan.
+pub(crate) const MOST_CELLS: u64 = 1_000_000;
+/// Flows that can be simulated at a time.
+pub(crate) const MOST_FLOWS: u64 = 10_000_000;
 /// The controller of a table without `kind`.
 pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
 /// The queue of a table without `kind`.

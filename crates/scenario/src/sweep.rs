@@ -8,11 +8,8 @@ use crate::diagnostics::Sink;
 use crate::document::AxisValue;
 use crate::paths::{KeyPath, Varied, set};
 use crate::reader::{At, Context, Section};
-use crate::sections::{AXIS, SWEEP};
+use crate::sections::{AXIS, MOST_CELLS, SWEEP};
 use crate::tree::{Entry, Item, Node, Table};
-
-/// The most runs of a plan.
-const MOST_CELLS: u64 = 1_000_000;
 
 /// What is varied.
 #[derive(Debug)]
@@ -52,9 +49,6 @@ impl Sweep {
         };
         let section = Section::new(table, &[SWEEP], "sweep", entry.key_span, cx);
         let repeat = section.plain::<u64>("repeat", cx);
-        if repeat == Some(0) {
-            cx.sink.error(section.span_of("repeat"), "sweep.repeat", "no repeats are no runs");
-        }
         let axes = section.optional("axis", cx, axes)?.unwrap_or_default();
         let sweep = Self { repeat: repeat?, axes };
         sweep.check(&section, cx).then_some(sweep)

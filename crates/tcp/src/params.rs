@@ -70,24 +70,30 @@ params! {
     pub struct Params {
         /// Payload of a full segment.
         #[source("1500 B Ethernet − 20 B IPv4 − 20 B TCP − 12 B timestamps")]
+        #[bounds(from Bytes(1), up_to Bytes(65_535); "a segment carries some payload")]
         pub mss: Bytes = Bytes(1448),
         /// Headers added to each data segment on the wire.
         #[source("IPv4 20 B + TCP 20 B + timestamps 12 B")]
+        #[bounds(up_to Bytes(1_000))]
         pub header: Bytes = Bytes(52),
         /// Wire size of a segment without payload.
         #[source("IPv4 20 B + TCP 20 B + timestamps 12 B")]
+        #[bounds(from Bytes(1), up_to Bytes(65_535))]
         pub ack_size: Bytes = Bytes(52),
         /// First congestion window, in segments.
         #[source("RFC 6928 § 2")]
+        #[bounds(from 1; "with a window of 0 segments nothing is ever sent")]
         pub initial_window: u32 = 10,
         /// Slow-start threshold at the start; none is as large as can be.
         #[source("RFC 5681 § 3.1: arbitrarily high")]
         pub initial_ssthresh: Option<Bytes> = None,
         /// The congestion window never grows past this; none is no bound.
         #[source("none in the RFCs; ns-2's window_")]
+        #[bounds(from Bytes(1))]
         pub max_window: Option<Bytes> = None,
         /// Receive window that the receiver advertises.
         #[source("large enough not to limit (RFC 7323 allows 1 GiB)")]
+        #[bounds(from Bytes(1), up_to Bytes(0xffff_ffff))]
         pub receive_window: Bytes = Bytes(1 << 30),
         /// Whether a connection begins with SYN and SYN-ACK; off, data flows at once.
         #[source("RFC 9293 § 3.5")]
@@ -113,6 +119,7 @@ params! {
         pub flight_size: FlightSize = FlightSize::Outstanding,
         /// Duplicate ACKs that mean a loss.
         #[source("RFC 5681 § 3.2, RFC 6675 § 2 DupThresh")]
+        #[bounds(from 1; "at least one duplicate ACK means a loss")]
         pub dup_thresh: u32 = 3,
         /// What `dup_thresh` counts where SACK tells of losses.
         #[source("RFC 6675 § 4, IsLost; Linux has RACK")]
@@ -135,6 +142,7 @@ params! {
         pub clock: Duration = Duration::from_millis(1),
         /// Send an ACK for every so many full segments; 1 acknowledges each.
         #[source("RFC 5681 § 4.2: at least every second")]
+        #[bounds(from 1; "0 would acknowledge no segment")]
         pub ack_every: u32 = 2,
         /// An ACK waits no longer than this.
         #[source("RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms")]
@@ -188,81 +196,56 @@ params! {
     }
     presets {
         /// What the current RFCs say; the default.
-        "rfc" => |p| { *p = Self::default(); }
+        "rfc" => Self::default(),
         /// ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 ms clock, no SACK.
-        "ns2" => |p| {
-            *p = Self {
-                mss: Bytes(1000),
-                header: Bytes(0),
-                ack_size: Bytes(40),
-                initial_window: 2,
-                handshake: false,
-                recovery: Recovery::NewReno,
-                timestamps: false,
-                clock: Duration::from_millis(100),
-                ack_every: 1,
-                ecn_retransmissions: true,
-                ecn_in_loss: true,
-                ecn_at_one: EchoAtOne::BacksOff,
-                rto_min: Duration::from_millis(200),
-                rto_initial: Duration::from_secs(3),
-                rto_granularity: Duration::from_millis(100),
-                rtt_arithmetic: RttArithmetic::Ticks,
-                idle_restart: false,
-                ..Self::default()
-            };
-        }
+        "ns2" => Self {
+            mss: Bytes(1000),
+            header: Bytes(0),
+            ack_size: Bytes(40),
+            initial_window: 2,
+            handshake: false,
+            recovery: Recovery::NewReno,
+            timestamps: false,
+            clock: Duration::from_millis(100),
+            ack_every: 1,
+            ecn_retransmissions: true,
+            ecn_in_loss: true,
+            ecn_at_one: EchoAtOne::BacksOff,
+            rto_min: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(3),
+            rto_granularity: Duration::from_millis(100),
+            rtt_arithmetic: RttArithmetic::Ticks,
+            idle_restart: false,
+            ..Self::default()
+        },
         /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its tail loss probe and pacing are not here.)
-        "linux" => |p| {
-            *p = Self {
-                prr: true,
-                prr_rule: PrrRule::Linux,
-                prr_on_ecn: true,
-                ecn_at_one: EchoAtOne::Sends,
-                clock: Duration::from_micros(1),
-                ack_delay: Duration::from_millis(40),
-                ack_policy: AckPolicy::Linux,
-                push_bursts: true,
-                loss_rule: LossRule::Rack,
-                lost_retransmissions: true,
-                rto_min: Duration::from_millis(200),
-                rto_variation_min: Duration::from_millis(200),
-                rto_max: Duration::from_secs(120),
-                ..Self::default()
-            };
-        }
+        "linux" => Self {
+            prr: true,
+            prr_rule: PrrRule::Linux,
+            prr_on_ecn: true,
+            ecn_at_one: EchoAtOne::Sends,
+            clock: Duration::from_micros(1),
+            ack_delay: Duration::from_millis(40),
+            ack_policy: AckPolicy::Linux,
+            push_bursts: true,
+            loss_rule: LossRule::Rack,
+            lost_retransmissions: true,
+            rto_min: Duration::from_millis(200),
+            rto_variation_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(120),
+            ..Self::default()
+        },
     }
     check |p| {
         let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
-        if p.mss.0 == 0 || p.mss.0 > 65_535 {
-            return invalid("mss", "a segment holds from 1 to 65535 bytes of payload");
-        }
-        if p.header.0 > 1_000 {
-            return invalid("header", "headers take at most 1000 bytes");
-        }
         if p.header.0 + p.mss.0 > 65_535 {
             return invalid("mss", "a packet takes at most 65535 bytes on the wire: `mss` + `header` is more");
-        }
-        if p.ack_size.0 == 0 || p.ack_size.0 > 65_535 {
-            return invalid("ack_size", "an ACK takes from 1 to 65535 bytes on the wire");
-        }
-        if p.initial_window == 0 {
-            return invalid("initial_window", "an initial window of 0 segments never sends anything");
         }
         if p.receive_window.0 < p.mss.0 {
             return invalid("receive_window", "the receive window must hold at least one segment (`mss`)");
         }
-        if p.receive_window.0 > u64::from(u32::MAX) {
-            return invalid("receive_window", "the receive window is at most 4 GiB");
-        }
         if p.max_window.is_some_and(|w| w.0 < p.mss.0) {
             return invalid("max_window", "the largest window must hold at least one segment (`mss`)");
-        }
-        if p.ack_every == 0 {
-            return invalid("ack_every", "1 acknowledges every segment; 0 would acknowledge none");
-        }
-        if p.dup_thresh == 0 {
-            return invalid("dup_thresh", "at least one duplicate ACK is needed to mean a loss");
         }
         if p.prr && p.recovery != Recovery::Sack {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");

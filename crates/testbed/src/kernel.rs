@@ -43,12 +43,12 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 pub fn of_our_own(controller: &ControllerParams) -> Option<Vec<String>> {
     let (algorithm, beta_ecn, always) = match controller {
         ControllerParams::NewReno(p) => {
-            let always = p.ecn_in_slow_start == EcnInSlowStart::BetaEcn;
-            ("abe_reno", p.beta_ecn.filter(|&b| b != p.beta)?, always)
+            let always = p.rule.ecn_in_slow_start == EcnInSlowStart::BetaEcn;
+            ("abe_reno", p.rule.beta_ecn.filter(|&b| b != p.rule.beta)?, always)
         }
         ControllerParams::Cubic(p) => {
-            let always = p.ecn_in_slow_start == EcnInSlowStart::BetaEcn;
-            ("abe_cubic", p.beta_ecn.filter(|&b| b != p.beta)?, always)
+            let always = p.rule.ecn_in_slow_start == EcnInSlowStart::BetaEcn;
+            ("abe_cubic", p.rule.beta_ecn.filter(|&b| b != p.rule.beta)?, always)
         }
     };
     let mode = if always { "always" } else { "avoidance" };

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::param_kinds::optional_param;
 use crate::params::{Kind, Param, Value};
 use crate::parse::{ParseError, parse_bytes, parse_duration};
 use crate::rate::Bytes;
@@ -113,6 +114,7 @@ impl SizeDist {
 
 impl Param for DurationDist {
     const KIND: Kind = Kind::DurationDist;
+    type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
             Value::Text(text) => {
@@ -128,6 +130,7 @@ impl Param for DurationDist {
 
 impl Param for SizeDist {
     const KIND: Kind = Kind::SizeDist;
+    type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         let shape = match value {
             Value::Text(text) => parse(text, |t| parse_bytes(t).map(|b| b.0), "\"30 kB\"")?,
@@ -144,6 +147,8 @@ impl Param for SizeDist {
         Value::Text(self.to_string())
     }
 }
+
+optional_param!(DurationDist, Kind::OptionalDurationDist);
 
 /// The distributions there are, as they are written.
 pub const FORMS: &str =

@@ -4,10 +4,13 @@
 //! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
 #![forbid(unsafe_code)]
 
+mod bounds;
+mod describe;
 pub mod dist;
 mod divisor;
 mod ecn;
 mod header;
+mod param_kinds;
 mod params;
 mod parse;
 mod queue_size;
@@ -16,6 +19,8 @@ mod rng;
 mod streams;
 mod time;
 
+pub use bounds::{Bounds, Edge, Quantity, Typed};
+pub use describe::{joined, resourced, total, within};
 pub use dist::{DurationDist, SizeDist};
 pub use divisor::Divisor;
 pub use ecn::Ecn;

@@ -78,7 +78,7 @@ impl Counted {
             Growth::Linux317 => Stack::Linux317,
             Growth::Ns3 => Stack::Ns3,
         };
-        let reno_scale = reno_scale(stack, params.beta);
+        let reno_scale = reno_scale(stack, params.rule.beta);
         Some(Self {
             stack,
             counted: 0,
@@ -94,7 +94,7 @@ impl Counted {
             reno_scale,
             reno_scale_loss: reno_scale,
             reno_scale_ecn: params.alpha_ecn.map_or(reno_scale, |alpha| (8.0 / alpha) as u64),
-            beta: params.beta,
+            beta: params.rule.beta,
             c: params.c,
             fast_convergence: params.fast_convergence.then_some(params.fast_convergence_point),
             reno_friendly: params.reno_friendly,

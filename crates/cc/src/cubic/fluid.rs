@@ -43,7 +43,7 @@ struct Epoch {
 
 impl Fluid {
     pub(super) fn new(params: &Params) -> Self {
-        let alpha_loss = 3.0 * (1.0 - params.beta) / (1.0 + params.beta);
+        let alpha_loss = 3.0 * (1.0 - params.rule.beta) / (1.0 + params.rule.beta);
         Self {
             w_max: 0.0,
             cwnd_prior: 0.0,
@@ -51,7 +51,7 @@ impl Fluid {
             alpha: alpha_loss,
             alpha_loss,
             alpha_ecn: params.alpha_ecn.unwrap_or(alpha_loss),
-            beta: params.beta,
+            beta: params.rule.beta,
             c: params.c,
             fast_convergence: params.fast_convergence.then_some(params.fast_convergence_point),
             reno_friendly: params.reno_friendly,

@@ -1,9 +1,9 @@
 //! The parameters of CUBIC, and what the presets set.
 
-use cwnd_units::{Invalid, param_enum, params};
+use cwnd_units::{param_enum, params};
 
 use crate::decrease::{Base, EcnInSlowStart, Rounding, Rule};
-use crate::slow_start::SlowStart;
+use crate::slow_start::{Growing, SlowStart};
 
 param_enum! {
     /// To where fast convergence lowers the maximum.
@@ -37,27 +37,17 @@ param_enum! {
 params! {
     /// CUBIC.
     pub struct Params {
-        /// Part of the window that stays after a loss.
-        #[source("RFC 9438 § 4.6")]
-        pub beta: f64 = 0.7,
-        /// Part of the window that stays after an ECN-echo; none is `beta`.
-        #[source("RFC 9438 § 4.6: as for a loss")]
-        pub beta_ecn: Option<f64> = None,
-        /// Part of the window that stays at the signal, loss or ECN-echo, that ends the first slow start; none is as
-        /// at any other.
-        #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
-        pub beta_initial: Option<f64> = None,
-        /// What the factors multiply: what is in flight, or the window.
-        #[source("RFC 9438 § 4.6")]
-        pub base: Base = Base::FlightSize,
-        /// Which factor answers an ECN-echo that ends slow start.
-        #[source("RFC 8511, abstract: in congestion avoidance")]
-        pub ecn_in_slow_start: EcnInSlowStart = EcnInSlowStart::Beta,
-        /// To what a reduced window is rounded down.
-        #[source("RFC 9438 does not round")]
-        pub rounding: Rounding = Rounding::Bytes,
+        /// How much a reduction leaves.
+        #[flatten(
+            beta: "RFC 9438 § 4.6",
+            beta_ecn: "RFC 9438 § 4.6: as for a loss",
+            base: "RFC 9438 § 4.6",
+            rounding: "RFC 9438 does not round",
+        )]
+        pub rule: Rule = rfc(),
         /// C: how steep the cubic function is, in segments per second cubed.
         #[source("RFC 9438 § 5.1")]
+        #[bounds(above 0.0; "it scales the growth")]
         pub c: f64 = 0.4,
         /// Whether a flow that is reduced below its last maximum gives up some of it for newcomers.
         #[source("RFC 9438 § 4.7")]
@@ -74,6 +64,7 @@ params! {
         /// α: what Reno's window is taken to gain each round trip after an ECN reduction, in segments; none is
         /// 3 (1 − β) / (1 + β), as after a loss.
         #[source("RFC 9438 § 4.3 knows one β")]
+        #[bounds(above 0.0; "it is a gain")]
         pub alpha_ecn: Option<f64> = None,
         /// Whether an ECN reduction begins a new stage of the curve; without, W_max, t and Reno's window go on as if
         /// nothing had been reduced, and bring the window back.
@@ -82,234 +73,95 @@ params! {
         /// How growth is counted in congestion avoidance.
         #[source("RFC 9438 § 4.2 to 4.5")]
         pub growth: Growth = Growth::Fluid,
-        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
-        /// with HyStart++ 8.
-        #[source("RFC 3465 § 2.3")]
-        pub abc_limit: Option<u32> = Some(2),
-        /// How the first slow start ends.
-        #[source("RFC 9438 § 4.10 leaves it open")]
-        pub slow_start: SlowStart = SlowStart::Standard,
-        /// Whether the window grows in the round trip after an ECN reduction, on ACKs without ECE; Linux freezes it.
-        #[source("RFC 3168 § 6.1.2 excludes only ACKs with ECE")]
-        pub grow_in_cwr: bool = true,
+        /// How it grows in slow start, and after an ECN-echo.
+        #[flatten(slow_start: "RFC 9438 § 4.10 leaves it open")]
+        pub growing: Growing = Growing::default(),
     }
     presets {
         /// RFC 9438: ECN as loss; the default.
-        "rfc" => |p| { p.set_reading(Reading::RFC); }
+        "rfc" => Self::default(),
         /// ABE as RFC 8511 says: 0.85 of what is in flight, in congestion avoidance only.
-        "abe" => |p| {
-            p.set_reading(Reading { rule: Rule { beta_ecn: Some(0.85), ..RFC }, ..Reading::RFC });
-        }
+        "abe" => Self::reading(Rule { beta_ecn: Some(0.85), ..rfc() }),
         /// ABE as its paper evaluates it: 0.85 of the window, also where an ECN-echo ends slow start; no fast
         /// convergence.
-        "paper" => |p| {
-            p.set_reading(Reading {
-                rule: Rule {
-                    beta_ecn: Some(0.85),
-                    base: Base::Cwnd,
-                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                    ..RFC
-                },
-                fast_convergence: false,
-                ..Reading::RFC
-            });
-        }
+        "paper" => Self { fast_convergence: false, ..Self::reading(abe_in_every_phase()) },
         /// FreeBSD (cc_cubic.c), which has no ABE for CUBIC: 0.7 of the window, half at the end of the first slow start.
-        "freebsd" => |p| {
-            p.set_reading(Reading {
-                rule: Rule { base: Base::Cwnd, beta_initial: Some(0.5), ..RFC },
-                ..Reading::RFC
-            });
-        }
+        "freebsd" => Self::reading(Rule { base: Base::Cwnd, beta_initial: Some(0.5), ..rfc() }),
         /// ns-3's TcpCubic with UseAbe: 0.85 of the window in every phase, in whole segments; growth as it counts.
-        "ns-3" => |p| {
-            p.set_reading(Reading {
-                rule: Rule {
-                    beta_ecn: Some(0.85),
-                    base: Base::Cwnd,
-                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                    rounding: Rounding::Segments,
-                    ..RFC
-                },
-                growth: Growth::Ns3,
-                ..Reading::KERNEL
-            });
-        }
+        "ns-3" => Self {
+            rule: Rule { rounding: Rounding::Segments, ..abe_in_every_phase() },
+            growth: Growth::Ns3,
+            ..Self::kernel(0.7)
+        },
         /// Linux 6.18 (tcp_cubic.c), which has no ABE: 717/1024 of the window in whole segments; growth as it counts; HyStart.
-        "linux" => |p| {
-            p.set_reading(Reading {
-                rule: Rule { beta: 717.0 / 1024.0, ..KERNEL },
-                growth: Growth::Linux,
-                slow_start: SlowStart::Classic,
-                ..Reading::KERNEL
-            });
-        }
+        "linux" => Self {
+            growing: Growing { slow_start: SlowStart::Classic, ..frozen() },
+            ..Self::kernel(717.0 / 1024.0)
+        },
         /// Linux 3.17, on which ABE was evaluated: as `linux`, but growth as it counted then, and the HyStart of that time.
-        "linux-3.17" => |p| {
-            p.set_reading(Reading {
-                rule: Rule { beta: 717.0 / 1024.0, ..KERNEL },
-                growth: Growth::Linux317,
-                slow_start: SlowStart::Classic317,
-                ..Reading::KERNEL
-            });
-        }
+        "linux-3.17" => Self {
+            growth: Growth::Linux317,
+            growing: Growing { slow_start: SlowStart::Classic317, ..frozen() },
+            ..Self::kernel(717.0 / 1024.0)
+        },
         /// Linux 2.6.22, the CUBIC of ns-2.35: 819/1024 of the window in whole segments; growth as it counts.
-        "linux-2.6.22" => |p| {
-            p.set_reading(Reading {
-                rule: Rule { beta: 819.0 / 1024.0, ..KERNEL },
-                growth: Growth::Linux2622,
-                ..Reading::KERNEL
-            });
-        }
+        "linux-2.6.22" => Self { growth: Growth::Linux2622, ..Self::kernel(819.0 / 1024.0) },
         /// neqo (cubic.rs): 0.85 of the window in every phase.
-        "neqo" => |p| {
-            p.set_reading(Reading {
-                rule: Rule {
-                    beta_ecn: Some(0.85),
-                    base: Base::Cwnd,
-                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                    ..RFC
-                },
-                ..Reading::RFC
-            });
-        }
+        "neqo" => Self::reading(abe_in_every_phase()),
         /// quicly (cc-pico.c): 0.85 of the window, half at the end of the first slow start; α and fast convergence
         /// follow the factor that was used.
-        "quicly" => |p| {
-            p.set_reading(Reading {
-                rule: Rule {
-                    beta_ecn: Some(0.85),
-                    beta_initial: Some(0.5),
-                    base: Base::Cwnd,
-                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                    ..RFC
-                },
-                fast_convergence_point: FastConvergencePoint::Midpoint,
-                alpha_ecn: Some(QUICLY_ALPHA_ECN),
-                ..Reading::RFC
-            });
-        }
+        "quicly" => Self {
+            fast_convergence_point: FastConvergencePoint::Midpoint,
+            alpha_ecn: Some(QUICLY_ALPHA_ECN),
+            ..Self::reading(Rule { beta_initial: Some(0.5), ..abe_in_every_phase() })
+        },
         /// PyTCP (tcp__session.py): 0.85 of what is in flight in every phase; the curve goes on as if nothing had
         /// been reduced.
-        "pytcp" => |p| {
-            p.set_reading(Reading {
-                rule: Rule {
-                    beta_ecn: Some(0.85),
-                    ecn_in_slow_start: EcnInSlowStart::BetaEcn,
-                    ..RFC
-                },
-                ecn_new_stage: false,
-                ..Reading::RFC
-            });
-        }
+        "pytcp" => Self {
+            ecn_new_stage: false,
+            ..Self::reading(Rule { base: Base::FlightSize, ..abe_in_every_phase() })
+        },
     }
-    check |p| {
-        p.rule().check()?;
-        if p.abc_limit == Some(0) {
-            return Err(Invalid { key: "abc_limit", message: "with a limit of 0 slow start never grows; 1 is the least".to_owned() });
-        }
-        if p.alpha_ecn.is_some_and(|a| a <= 0.0) {
-            return Err(Invalid { key: "alpha_ecn", message: "`alpha_ecn` is a gain and is above 0".to_owned() });
-        }
-        if p.c <= 0.0 {
-            return Err(Invalid { key: "c", message: format!("`c` scales the growth and is above 0, not {}", p.c) });
-        }
-    }
-}
-
-/// What the presets set.
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    rule: Rule,
-    fast_convergence: bool,
-    fast_convergence_point: FastConvergencePoint,
-    reno_catches_up: bool,
-    alpha_ecn: Option<f64>,
-    ecn_new_stage: bool,
-    growth: Growth,
-    abc_limit: Option<u32>,
-    slow_start: SlowStart,
-    grow_in_cwr: bool,
-}
-
-impl Reading {
-    const RFC: Self = Self {
-        rule: RFC,
-        fast_convergence: true,
-        fast_convergence_point: FastConvergencePoint::Beta,
-        reno_catches_up: true,
-        alpha_ecn: None,
-        ecn_new_stage: true,
-        growth: Growth::Fluid,
-        abc_limit: Some(2),
-        slow_start: SlowStart::Standard,
-        grow_in_cwr: true,
-    };
-    /// What Linux and ns-3 have in common.
-    const KERNEL: Self = Self {
-        rule: KERNEL,
-        reno_catches_up: false,
-        growth: Growth::Linux,
-        abc_limit: None,
-        grow_in_cwr: false,
-        ..Self::RFC
-    };
 }
 
 impl Params {
-    pub(super) const fn rule(&self) -> Rule {
-        Rule {
-            beta: self.beta,
-            beta_ecn: self.beta_ecn,
-            beta_initial: self.beta_initial,
-            base: self.base,
-            ecn_in_slow_start: self.ecn_in_slow_start,
-            rounding: self.rounding,
-        }
+    /// The RFC's CUBIC with another rule of decrease.
+    fn reading(rule: Rule) -> Self {
+        Self { rule, ..Self::default() }
     }
 
-    const fn set_reading(&mut self, reading: Reading) {
-        let Reading {
-            rule,
-            fast_convergence,
-            fast_convergence_point,
-            reno_catches_up,
-            alpha_ecn,
-            ecn_new_stage,
-            growth,
-            abc_limit,
-            slow_start,
-            grow_in_cwr,
-        } = reading;
-        self.fast_convergence = fast_convergence;
-        self.fast_convergence_point = fast_convergence_point;
-        self.reno_catches_up = reno_catches_up;
-        self.alpha_ecn = alpha_ecn;
-        self.ecn_new_stage = ecn_new_stage;
-        self.growth = growth;
-        self.abc_limit = abc_limit;
-        self.slow_start = slow_start;
-        self.grow_in_cwr = grow_in_cwr;
-        let Rule { beta, beta_ecn, beta_initial, base, ecn_in_slow_start, rounding } = rule;
-        self.beta = beta;
-        self.beta_ecn = beta_ecn;
-        self.beta_initial = beta_initial;
-        self.base = base;
-        self.ecn_in_slow_start = ecn_in_slow_start;
-        self.rounding = rounding;
+    /// What Linux and ns-3 have in common: whole segments of the window itself, counted growth, none while an ECN-echo is
+    /// answered.
+    fn kernel(beta: f64) -> Self {
+        Self {
+            rule: Rule { beta, base: Base::Cwnd, rounding: Rounding::Segments, ..rfc() },
+            reno_catches_up: false,
+            growth: Growth::Linux,
+            growing: frozen(),
+            ..Self::default()
+        }
     }
+}
+
+/// The rule of RFC 9438 § 4.6.
+fn rfc() -> Rule {
+    Rule { beta: 0.7, ..Rule::default() }
+}
+
+/// ABE of the window, wherever an ECN-echo comes.
+fn abe_in_every_phase() -> Rule {
+    Rule {
+        beta_ecn: Some(0.85),
+        base: Base::Cwnd,
+        ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+        ..rfc()
+    }
+}
+
+/// Growth as kernels have it: every segment counts, and an ECN-echo stops it for a round trip.
+fn frozen() -> Growing {
+    Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() }
 }
 
 /// quicly's α after an ECN reduction: equal to a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) / ((1 − 0.8)(1 + 0.85)).
 const QUICLY_ALPHA_ECN: f64 = (1.0 + 0.8) * (1.0 - 0.85) / ((1.0 - 0.8) * (1.0 + 0.85));
-/// The rule of RFC 9438 § 4.6.
-const RFC: Rule = Rule {
-    beta: 0.7,
-    beta_ecn: None,
-    beta_initial: None,
-    base: Base::FlightSize,
-    ecn_in_slow_start: EcnInSlowStart::Beta,
-    rounding: Rounding::Bytes,
-};
-/// The window itself, in whole segments.
-const KERNEL: Rule = Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..RFC };

@@ -1,0 +1,213 @@
+//! From where to where the values of a parameter go: stated once, beside the parameter, and read by the reader, the
+//! schema and the reference.
+
+use core::fmt;
+
+use crate::rate::Bytes;
+use crate::time::Duration;
+
+/// What a bound is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantity {
+    /// A whole number.
+    Count(u64),
+    /// A plain number.
+    Number(f64),
+    /// A size.
+    Size(Bytes),
+    /// A span of time.
+    Span(Duration),
+}
+
+impl Quantity {
+    /// Whether this is below `other`; false if they are of two kinds.
+    fn is_below(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Count(a), Self::Count(b)) => a < b,
+            (Self::Number(a), Self::Number(b)) => a < b,
+            (Self::Size(a), Self::Size(b)) => a < b,
+            (Self::Span(a), Self::Span(b)) => a < b,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(n) => n.fmt(f),
+            Self::Number(x) => x.fmt(f),
+            Self::Size(b) => b.fmt(f),
+            Self::Span(d) => d.fmt(f),
+        }
+    }
+}
+
+/// One end of a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edge {
+    /// Where it is.
+    pub at: Quantity,
+    /// Whether this value itself is in the range.
+    pub included: bool,
+}
+
+/// A range, open where an end is absent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The lower end.
+    pub least: Option<Edge>,
+    /// The upper end.
+    pub most: Option<Edge>,
+    /// What goes wrong outside, as a clause; may be empty.
+    pub why: &'static str,
+}
+
+impl Bounds {
+    /// Anything goes.
+    pub const NONE: Self = Self { least: None, most: None, why: "" };
+
+    /// The most that 32 bits hold: the end of a range that is only the type's, and so is no news to anyone.
+    pub const WORD: Quantity = Quantity::Count(0xffff_ffff);
+
+    /// From this value on.
+    #[must_use]
+    pub const fn from(self, at: Quantity) -> Self {
+        Self { least: Some(Edge { at, included: true }), ..self }
+    }
+
+    /// Above this value.
+    #[must_use]
+    pub const fn above(self, at: Quantity) -> Self {
+        Self { least: Some(Edge { at, included: false }), ..self }
+    }
+
+    /// Up to this value.
+    #[must_use]
+    pub const fn up_to(self, at: Quantity) -> Self {
+        Self { most: Some(Edge { at, included: true }), ..self }
+    }
+
+    /// Below this value.
+    #[must_use]
+    pub const fn below(self, at: Quantity) -> Self {
+        Self { most: Some(Edge { at, included: false }), ..self }
+    }
+
+    /// What goes wrong outside.
+    #[must_use]
+    pub const fn because(self, why: &'static str) -> Self {
+        Self { why, ..self }
+    }
+
+    /// Whether the value lies within.
+    #[must_use]
+    pub fn hold(&self, value: Quantity) -> bool {
+        let above = self
+            .least
+            .is_none_or(|edge| edge.at.is_below(value) || (edge.included && edge.at == value));
+        let below = self
+            .most
+            .is_none_or(|edge| value.is_below(edge.at) || (edge.included && edge.at == value));
+        above && below
+    }
+
+    /// A sentence for the user about a value that lies outside; `None` for one that lies within.
+    #[must_use]
+    pub fn refusal(&self, value: Quantity) -> Option<String> {
+        if self.hold(value) {
+            return None;
+        }
+        let why = if self.why.is_empty() { String::new() } else { format!("; {}", self.why) };
+        Some(format!("{value} is out of range: it must be {self}{why}"))
+    }
+}
+
+/// The range in words: "from 1 to 65536", "above 0 and below 1"; nothing if anything goes.
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.least, self.most.filter(|most| most.at != Self::WORD)) {
+            (None, None) => Ok(()),
+            (Some(Edge { at, included: true }), None) => write!(f, "at least {at}"),
+            (Some(Edge { at, included: false }), None) => write!(f, "above {at}"),
+            (None, Some(Edge { at, included: true })) => write!(f, "at most {at}"),
+            (None, Some(Edge { at, included: false })) => write!(f, "below {at}"),
+            (Some(low), Some(high)) => {
+                match (low.included, high.included) {
+                    (true, true) => return write!(f, "from {} to {}", low.at, high.at),
+                    (true, false) => write!(f, "at least {}", low.at)?,
+                    (false, _) => write!(f, "above {}", low.at)?,
+                }
+                let up = if high.included { "up to" } else { "below" };
+                write!(f, " and {up} {}", high.at)
+            }
+        }
+    }
+}
+
+/// A value of the type that a parameter's bounds have, so that those of another can't be written.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Typed<T>(pub T);
+
+macro_rules! typed {
+    ($($ty:ty, |$value:ident| $quantity:expr;)+) => {$(
+        impl Typed<$ty> {
+            /// The same without its type.
+            #[doc(hidden)]
+            #[must_use]
+            pub const fn quantity(self) -> Quantity {
+                let $value = self.0;
+                $quantity
+            }
+        }
+    )+};
+}
+typed! {
+    u32, |n| Quantity::Count(n as u64);
+    u64, |n| Quantity::Count(n);
+    f64, |x| Quantity::Number(x);
+    Bytes, |b| Quantity::Size(b);
+    Duration, |d| Quantity::Span(d);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_its_included_ends_and_no_others() {
+        use Quantity::Number;
+        let part = Bounds::NONE.above(Number(0.0)).up_to(Number(1.0));
+        for (value, within) in
+            [(-0.1, false), (0.0, false), (1e-300, true), (1.0, true), (1.1, false)]
+        {
+            assert_eq!(part.hold(Number(value)), within, "{value}");
+        }
+        let open = Bounds::NONE.from(Number(0.0)).below(Number(1.0));
+        assert!(open.hold(Number(0.0)) && !open.hold(Number(1.0)));
+        assert!(!part.hold(Number(f64::NAN)));
+    }
+
+    #[test]
+    fn a_range_is_said_in_words_with_units() {
+        use Quantity::{Count, Number, Size};
+        let none = Bounds::NONE;
+        for (bounds, text) in [
+            (none, ""),
+            (none.from(Count(1)), "at least 1"),
+            (none.from(Count(1)).up_to(Bounds::WORD), "at least 1"),
+            (none.above(Number(0.0)), "above 0"),
+            (none.up_to(Number(0.5)), "at most 0.5"),
+            (none.above(Number(0.0)).below(Number(1.0)), "above 0 and below 1"),
+            (none.above(Number(0.0)).up_to(Number(1.0)), "above 0 and up to 1"),
+            (none.from(Number(0.0)).below(Number(1.0)), "at least 0 and below 1"),
+            (none.from(Size(Bytes(1))).up_to(Size(Bytes(2000))), "from 1 B to 2 kB"),
+        ] {
+            assert_eq!(bounds.to_string(), text);
+        }
+        let why = none.from(Count(1)).because("nothing would be sent").refusal(Count(0)).unwrap();
+        assert_eq!(why, "0 is out of range: it must be at least 1; nothing would be sent");
+        assert!(none.from(Count(1)).refusal(Count(1)).is_none());
+    }
+}

@@ -1,0 +1,146 @@
+//! The types that can be parameters.
+
+use crate::bounds::{Bounds, Quantity};
+use crate::params::{Kind, Param, Value, wrong};
+use crate::parse::{ParseError, parse_bytes, parse_duration, parse_rate};
+use crate::queue_size::QueueSize;
+use crate::rate::{Bytes, Rate};
+use crate::time::Duration;
+
+impl Param for bool {
+    const KIND: Kind = Kind::Bool;
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Bool(b) => Ok(*b),
+            other => Err(wrong(other, "`true` or `false`")),
+        }
+    }
+    fn write(&self) -> Value {
+        Value::Bool(*self)
+    }
+}
+
+macro_rules! integer_param {
+    ($($ty:ty, $bounds:expr);*) => {$(
+        impl Param for $ty {
+            const KIND: Kind = Kind::Integer;
+            const BOUNDS: Bounds = $bounds;
+            type Bound = Self;
+            fn quantity(&self) -> Option<Quantity> {
+                Some(Quantity::Count(u64::from(*self)))
+            }
+            fn read(value: &Value) -> Result<Self, ParseError> {
+                match value {
+                    Value::Integer(i) => <$ty>::try_from(*i).map_err(|_| {
+                        ParseError(format!("{i} is out of range: a whole number from 0 to {} is expected", <$ty>::MAX))
+                    }),
+                    other => Err(wrong(other, "a whole number")),
+                }
+            }
+            fn write(&self) -> Value {
+                // What was read from an i64 fits one.
+                Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+            }
+        }
+    )*};
+}
+// A scenario's whole numbers have 63 bits: all that are not negative fit 64.
+integer_param!(u32, Bounds::NONE.up_to(Bounds::WORD); u64, Bounds::NONE);
+
+impl Param for f64 {
+    const KIND: Kind = Kind::Number;
+    type Bound = Self;
+    fn quantity(&self) -> Option<Quantity> {
+        Some(Quantity::Number(*self))
+    }
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Float(x) if x.is_finite() => Ok(*x),
+            Value::Integer(i) => Ok(*i as Self),
+            other => Err(wrong(other, "a finite number without a unit")),
+        }
+    }
+    fn write(&self) -> Value {
+        Value::Float(*self)
+    }
+}
+
+impl Param for String {
+    const KIND: Kind = Kind::Text;
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        value.text("a text in quotes").map(str::to_owned)
+    }
+    fn write(&self) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+macro_rules! text_param {
+    ($ty:ty, $kind:expr, $parse:expr, $wanted:literal $(, $quantity:expr)?) => {
+        impl Param for $ty {
+            const KIND: Kind = $kind;
+            type Bound = Self;
+            $( fn quantity(&self) -> Option<Quantity> {
+                Some($quantity(*self))
+            } )?
+            fn read(value: &Value) -> Result<Self, ParseError> {
+                $parse(value.text($wanted)?)
+            }
+            fn write(&self) -> Value {
+                Value::Text(self.to_string())
+            }
+        }
+    };
+}
+text_param!(
+    Duration,
+    Kind::Duration,
+    parse_duration,
+    "a time with its unit, such as \"100 ms\"",
+    Quantity::Span
+);
+text_param!(Rate, Kind::Rate, parse_rate, "a rate with its unit, such as \"10 Mbit/s\"");
+text_param!(
+    Bytes,
+    Kind::Bytes,
+    parse_bytes,
+    "a size with its unit, such as \"64 kB\"",
+    Quantity::Size
+);
+text_param!(
+    QueueSize,
+    Kind::QueueSize,
+    str::parse,
+    "a queue size with its unit, such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
+);
+
+/// A type's values or "none", which says that there is no such value.
+macro_rules! optional_param {
+    ($ty:ty, $kind:expr) => {
+        impl $crate::Param for Option<$ty> {
+            const KIND: $crate::Kind = $kind;
+            const BOUNDS: $crate::Bounds = <$ty as $crate::Param>::BOUNDS;
+            type Bound = $ty;
+            fn quantity(&self) -> Option<$crate::Quantity> {
+                self.as_ref().and_then($crate::Param::quantity)
+            }
+            fn read(value: &$crate::Value) -> Result<Self, $crate::ParseError> {
+                match value {
+                    $crate::Value::Text(t) if t == "none" => Ok(None),
+                    other => <$ty as $crate::Param>::read(other).map(Some),
+                }
+            }
+            fn write(&self) -> $crate::Value {
+                self.as_ref()
+                    .map_or_else(|| $crate::Value::Text("none".to_owned()), $crate::Param::write)
+            }
+        }
+    };
+}
+pub(crate) use optional_param;
+optional_param!(Duration, Kind::OptionalDuration);
+optional_param!(Bytes, Kind::OptionalBytes);
+optional_param!(u32, Kind::OptionalInteger);
+optional_param!(f64, Kind::OptionalNumber);

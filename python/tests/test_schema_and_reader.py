@@ -1,0 +1,214 @@
+"""The JSON Schema and the reader of scenarios accept and refuse the same values of every key."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cwnd
+from cwnd import _core
+
+SCHEMA: dict[str, Any] = json.loads(cwnd.json_schema())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+#: What a table of each kind must be given, and what goes with a key so that it means something.
+GIVEN = {
+    "bytes": {"size": "1 MB"},
+    "on-off": {"size": "1 MB", "off": "1 s"},
+    "poisson": {"size": "1 MB", "interval": "1 s"},
+    "udp": {"size": "1 kB", "rate": "1 Mbit/s"},
+}
+COMPANIONS = {
+    "udp.on": {"off": "1 s"},
+    "udp.off": {"on": "1 s"},
+    "dumbbell.reorder": {"reorder_delay": "1 ms"},
+}
+#: Where the plain keys of a section stand in a file.
+SECTIONS = {
+    "run": ["run"],
+    "dumbbell": ["dumbbell"],
+    "flow-dumbbell": ["flow", "main"],
+    "sweep": ["sweep"],
+}
+#: Values of every type, at the ends of what integers, floats and quantities hold.
+VALUES: list[Any] = [
+    *(True, False, "none", "nonsense", "", [1], {}),
+    *(-(2**63), -1, 0, 1, 2, 3, 10_000_000, 10_000_001, 2**31, 2**32 - 1, 2**32, 2**53, 2**63 - 1),
+    *(-1.0, -0.5, 5e-324, 0.5, 1.5, 2.5, 1e-300),
+    *("0 s", "1 ns", "100 ms", "5", "-1 ms", "1 ms 2", "0 B", "1 B", "1 kB", "64 KiB", "5 TB"),
+    *("1 bit/s", "10 Mbit/s", "10 packets", "1 BDP", "uniform(1 ms, 2 ms)", "pareto(2, 30 kB)"),
+]
+
+
+def resolve(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema in place of a reference to it."""
+    reference = schema.get("$ref")
+    return SCHEMA["$defs"][reference.removeprefix("#/$defs/")] if reference else schema
+
+
+def leaves(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All forms that a value may have, each by itself."""
+    found = {**resolve(schema), **{k: v for k, v in schema.items() if k != "$ref"}}
+    for form in found.get("anyOf", []):
+        yield from leaves(form)
+    if "anyOf" not in found:
+        yield found
+
+
+def is_plain(schema: dict[str, Any]) -> bool:
+    """Whether all that it takes is a value, not a table or a list of something."""
+    return all(
+        leaf.get("type") not in ("object", "array", None) or "enum" in leaf or "const" in leaf
+        for leaf in leaves(schema)
+    )
+
+
+def places() -> Iterator[tuple[str, list[str], dict[str, Any], str, dict[str, Any]]]:
+    """A name, where the table stands, what it holds besides, the key and its schema."""
+    homes = {
+        "queue": ["dumbbell", "queue"],
+        "controller": ["flow", "main", "controller"],
+        "workload": ["flow", "main", "workload"],
+        "endpoint": ["flow", "main", "endpoint"],
+    }
+    for name, home in homes.items():
+        for table in SCHEMA["$defs"][name]["anyOf"]:
+            properties = table.get("properties", {})
+            kind = properties.get("kind", {}).get("const")
+            besides = {"kind": kind, **GIVEN.get(kind, {})} if kind else {}
+            for key, schema in properties.items():
+                if key not in ("kind", "preset"):
+                    yield f"{kind or name}.{key}", home, besides, key, schema
+    for name, home in SECTIONS.items():
+        for key, schema in SCHEMA["$defs"][name]["properties"].items():
+            # A trace is a file.
+            if is_plain(schema) and key != "trace":
+                yield f"{name}.{key}", home, {}, key, schema
+
+
+PLACES = list(places())
+
+
+def document(home: list[str], besides: dict[str, Any], key: str, *value: object) -> dict[str, Any]:
+    """A scenario with this value, or without it."""
+    root: dict[str, Any] = {
+        "run": {"duration": "10 s", "sample": "none"},
+        "dumbbell": {"rate": "10 Mbit/s"},
+        "flow": {"main": {"rtt": "100 ms"}},
+    }
+    table = root
+    for part in home:
+        table = table.setdefault(part, {})
+    table.update(besides)
+    table.update(COMPANIONS.get(f"{besides.get('kind', home[-1])}.{key}", {}))
+    if besides.get("kind") == "udp" and value in ((), ("none",)):
+        table.pop("on" if key == "off" else "off", None)
+    table.pop(key, None)
+    if value:
+        table[key] = value[0]
+    elif key in besides or key in ("duration", "rate", "rtt"):
+        table[key] = besides.get(key, {"duration": "10 s", "rtt": "100 ms"}.get(key, "10 Mbit/s"))
+    return root
+
+
+def toml(value: object) -> str:
+    """A value in one line of TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(v)}" for key, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def read(root: dict[str, Any]) -> str:
+    """What the reader says against a scenario: nothing, or its errors."""
+    text = "\n".join(f"{key} = {toml(value)}" for key, value in root.items())
+    assert tomllib.loads(text) == root
+    try:
+        _core.parse(text, name="a.toml")
+    except _core.ScenarioError as error:
+        return str(error)
+    return ""
+
+
+def is_a_quantity(value: object) -> bool:
+    """A number with a unit, or a distribution: of its size the schema knows little."""
+    return (isinstance(value, str) and value[:1].isdigit()) or str(value).endswith(")")
+
+
+def agree(home: list[str], besides: dict[str, Any], key: str, value: object) -> None:
+    root = document(home, besides, key, value)
+    valid, told = VALIDATOR.is_valid(root), read(root)
+    if valid and told and is_a_quantity(value):
+        return
+    assert valid == (not told), f"{key} = {value!r}: the schema says {valid}, the reader {told!r}"
+
+
+@pytest.mark.parametrize(
+    ("home", "besides", "key", "schema"), [p[1:] for p in PLACES], ids=[p[0] for p in PLACES]
+)
+def test_schema_and_reader_accept_and_refuse_the_same(
+    home: list[str], besides: dict[str, Any], key: str, schema: dict[str, Any]
+):
+    edges = []
+    for leaf in leaves(schema):
+        for edge in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
+            if (at := leaf.get(edge)) is not None:
+                one = 1 if leaf["type"] == "integer" else 0.25
+                near = (
+                    ()
+                    if leaf["type"] == "integer"
+                    else (math.nextafter(at, -9), math.nextafter(at, 9))
+                )
+                edges += [at, at - one, at + one, *near]
+        edges += leaf.get("enum", [])
+    for value in [*VALUES, *edges]:
+        agree(home, besides, key, value)
+    absent = document(home, besides, key)
+    assert VALIDATOR.is_valid(absent)
+    assert not read(absent), "what is absent has its default, or was given"
+
+
+NUMBERS = [
+    p for p in PLACES if any(leaf.get("type") in ("integer", "number") for leaf in leaves(p[4]))
+]
+
+
+@given(
+    st.sampled_from(NUMBERS),
+    st.integers(-(2**63), 2**63 - 1)
+    | st.integers(-3, 3)
+    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: not x.is_integer())
+    | st.floats(-0.5, 1.5).filter(lambda x: not x.is_integer()),
+)
+def test_schema_and_reader_agree_on_any_number(place: Any, value: float):
+    _, home, besides, key, _ = place
+    agree(home, besides, key, value)
+
+
+def test_every_kind_of_parameter_is_looked_at():
+    names = {name for name, *_ in PLACES}
+    assert {
+        "newreno.abc_limit",
+        "cubic.c",
+        "red.max_p",
+        "udp.size",
+        "endpoint.ack_every",
+        "run.until_fair",
+        "sweep.repeat",
+    } <= names
+    assert len(names) > 100
+    assert len(NUMBERS) > 20
+    bounded = [
+        name
+        for name, *_, schema in PLACES
+        if any("exclusiveMinimum" in leaf for leaf in leaves(schema))
+    ]
+    assert "cubic.beta_ecn" in bounded
