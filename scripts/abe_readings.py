@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cwnd
-from cwnd.metrics import groups
 from cwnd.plots import style
-from cwnd.stats import Estimate
+from cwnd.results import Estimate, groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

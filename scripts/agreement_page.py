@@ -23,14 +23,14 @@ from cwnd.agreement import (
     TOLERANCE,
     agree,
 )
-from cwnd.progress import bar
 from cwnd.reproduce import reproduce_on_linux
+from cwnd.running import bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from cwnd.runner import OnProgress
+    from cwnd.running import OnProgress
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = ROOT / "scenarios" / "agree"

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 import cwnd
 from cwnd import models
 from cwnd.plots import style
-from cwnd.stats import Estimate
+from cwnd.results import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

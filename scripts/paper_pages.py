@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from cwnd import reproduce
-from cwnd.progress import bar
 from cwnd.reproduce.page import markdown
+from cwnd.running import bar
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -29,8 +29,8 @@ def _settle() -> None:
     """What runs as root on behalf of somebody gives up what it can before it does anything else."""
     if os.geteuid() != 0:
         return
-    from cwnd import rights
     from cwnd.errors import CwndError, MachineError, explain
+    from cwnd.link import rights
 
     try:
         rights.settle(sys.argv[1:])

@@ -15,10 +15,10 @@ from conftest import SHORT
 import cwnd
 from cwnd import _core
 from cwnd.agreement import GOODPUT, REPEATED, Agreement, Row, agree, compare, table, unclear, write
+from cwnd.agreement import figure as agreement
 from cwnd.errors import InputError
-from cwnd.plots import agreement
-from cwnd.stats import Estimate
-from cwnd.worlds import Simulator, summary
+from cwnd.results.stats import Estimate
+from cwnd.running.worlds import Simulator, summary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,9 @@ import pytest
 from conftest import ROOT
 
 import cwnd
-from cwnd import _core, checksums, runner
+from cwnd import _core
+from cwnd.files import checksums
+from cwnd.running import runner
 
 if TYPE_CHECKING:
     from conftest import Cli

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import SHORT
 
-from cwnd import checksums
+from cwnd.files import checksums
 
 if TYPE_CHECKING:
     from conftest import Cli

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from conftest import SHORT, SWEEP
 
-from cwnd import checksums
+from cwnd.files import checksums
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cwnd
-from cwnd.compare import compare
 from cwnd.errors import InputError
+from cwnd.results.comparing import compare
 
 if TYPE_CHECKING:
     from conftest import Cli

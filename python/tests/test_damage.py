@@ -17,11 +17,13 @@ import pytest
 from conftest import Cli
 
 import cwnd
-from cwnd import checksums, compare, plots, report, store
-from cwnd.dataset import query
-from cwnd.dataset.status import status
+from cwnd import plots, report
 from cwnd.errors import DamageError, InputError, UncheckedWarning
-from cwnd.verification import verify
+from cwnd.files import checksums
+from cwnd.results import compare
+from cwnd.results.layout import TABLES
+from cwnd.sweeps import asking, verify
+from cwnd.sweeps.watching import status
 
 #: Loads of each kind of result.
 LOADS = 250
@@ -29,40 +31,40 @@ LOADS = 250
 
 def everything(path: Path) -> object:
     """All numbers that a result gives, however it is asked for them."""
-    run = store.load(path)
+    run = cwnd.load(path)
     return numbers(run)
 
 
 def numbers(run: cwnd.Run) -> object:
-    tables = [getattr(run, name).write_json() for name in store.TABLES]
+    tables = [getattr(run, name).write_json() for name in TABLES]
     return [run.manifest, run.source, list(run.resolved), *tables]
 
 
 def loaded_from_disk(path: Path) -> object:
-    return numbers(store.load(path, samples_on_disk=True))
+    return numbers(cwnd.load(path, samples_on_disk=True))
 
 
 def reported(path: Path) -> object:
-    return report.html([store.load(path, samples_on_disk=True)])
+    return report.html([cwnd.load(path, samples_on_disk=True)])
 
 
 def plotted(path: Path) -> object:
-    run = store.load(path, samples_on_disk=True)
+    run = cwnd.load(path, samples_on_disk=True)
     return [repr(plots.describe(run, kind)) for kind in plots.default_kinds(run)]
 
 
 def compared(path: Path) -> object:
-    runs = [store.load(path, samples_on_disk=True) for _ in range(2)]
-    return compare.compare(runs[0], runs[1]).to_json()
+    runs = [cwnd.load(path, samples_on_disk=True) for _ in range(2)]
+    return compare(runs[0], runs[1]).to_json()
 
 
 def asked(path: Path) -> object:
     order = "select * from {} order by all"
-    return [query.query(path, order.format(name)).write_json() for name in store.TABLES]
+    return [asking.query(path, order.format(name)).write_json() for name in TABLES]
 
 
 def summed(path: Path) -> object:
-    return query.query(path, "select sum(goodput_bit_s), count(*) from Flows").rows()
+    return asking.query(path, "select sum(goodput_bit_s), count(*) from Flows").rows()
 
 
 READERS = (everything, loaded_from_disk, reported, plotted, compared, asked, summed)
@@ -230,7 +232,7 @@ def test_a_file_that_may_not_be_read_is_named(result: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(DamageError, match=r"flows.*: cannot be read \(permission denied\)"):
-        store.load(result)
+        cwnd.load(result)
 
 
 def test_two_marks_that_changed_places_are_noticed(small: dict[str, Path], tmp_path: Path):
@@ -299,16 +301,16 @@ def test_a_result_that_has_no_checksums_yet_is_read_with_a_note(
     run = Path(shutil.copytree(small["run"], tmp_path / "run"))
     (run / checksums.SUMS).unlink()
     with pytest.raises(DamageError, match="SHA256SUMS: missing"):
-        store.load(run)
+        cwnd.load(run)
     manifest = json.loads((run / "manifest.json").read_text())
     del manifest["checksums"]
     (run / "manifest.json").write_text(json.dumps(manifest))
 
     with pytest.warns(UncheckedWarning, match="written before results had checksums") as notes:
-        again = [store.load(run) for _ in range(2)]
+        again = [cwnd.load(run) for _ in range(2)]
 
     assert len(notes) == 1
-    assert again[0].flows.height == store.load(small["run"]).flows.height
+    assert again[0].flows.height == cwnd.load(small["run"]).flows.height
     answer = cli("verify", run)
     assert answer.code == 1
     assert "SHA256SUMS: missing" in answer.out
@@ -337,7 +339,7 @@ def test_a_file_is_hashed_once_in_a_process(
     small: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(checksums, "_RACY_NS", 0)
-    store.load(small["run"])
+    cwnd.load(small["run"])
     sizes: list[int] = []
     original = os.read
 
@@ -346,7 +348,7 @@ def test_a_file_is_hashed_once_in_a_process(
         return original(descriptor, size)
 
     monkeypatch.setattr(os, "read", read)
-    store.load(small["run"])
+    cwnd.load(small["run"])
     assert sizes
     assert checksums._CHUNK not in sizes
 

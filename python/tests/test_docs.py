@@ -19,7 +19,7 @@ import tomli_w
 from conftest import CWND, ROOT
 
 import cwnd
-from cwnd import runner
+from cwnd.running import plans
 
 BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page)]
 RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
@@ -168,7 +168,7 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             del table["rate"]
         file.write_text(tomli_w.dumps(document), encoding="utf-8")
         try:
-            runner.plan(file)
+            plans.plan(file)
         except cwnd.ScenarioError:
             continue
         return True

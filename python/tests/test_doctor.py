@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd import doctor
+from cwnd.machine import doctor
 
 if TYPE_CHECKING:
     from pathlib import Path

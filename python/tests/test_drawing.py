@@ -11,11 +11,14 @@ from conftest import Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import _core, drawing, link, link_picture, plots, report, reproduce, store
+from cwnd import _core, plots, report, reproduce
 from cwnd.agreement import Agreement, write
+from cwnd.agreement import figure as agreement
 from cwnd.cli import main
 from cwnd.errors import FigureWarning
-from cwnd.plots import agreement
+from cwnd.link import Direction, Finished, Settings, command
+from cwnd.link import picture as link_picture
+from cwnd.plots import kinds
 from cwnd.report import page
 
 #: What a figure of cwnd once died of.
@@ -40,7 +43,7 @@ def type_in(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 @pytest.fixture
 def broken_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("windows", "timeseries"):
-        monkeypatch.setitem(plots.KINDS, kind, broken)
+        monkeypatch.setitem(kinds.KINDS, kind, broken)
 
 
 @pytest.mark.parametrize(("command", "scenario"), [("run", "short"), ("sweep", "sweep")])
@@ -64,7 +67,7 @@ def test_a_figure_that_fails_costs_no_simulation(
     ]
     assert f"plots/{kind}" not in out
     assert "plots/qdelay.svg" in out
-    assert store.load(Path("out") / scenario).series.height > 0
+    assert cwnd.load(Path("out") / scenario).series.height > 0
     assert not list(Path("out").glob(".*"))
 
 
@@ -73,7 +76,7 @@ def test_saving_from_python_warns_and_saves(short: cwnd.Run, tmp_path: Path):
     with pytest.warns(FigureWarning, match="figure `timeseries` could not be drawn"):
         short.save(tmp_path / "result")
 
-    assert_frame_equal(store.load(tmp_path / "result").series, short.series)
+    assert_frame_equal(cwnd.load(tmp_path / "result").series, short.series)
     assert {file.stem for file in (tmp_path / "result" / "plots").iterdir()} == {"qdelay"}
 
 
@@ -84,7 +87,7 @@ def test_what_is_no_bug_is_not_called_one(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(plots, "default_kinds", fail)
+    monkeypatch.setattr(kinds, "default_kinds", fail)
     with pytest.warns(FigureWarning, match="the figures could not be drawn") as told:
         short.save(tmp_path / "result")
 
@@ -102,7 +105,7 @@ def test_a_panic_of_the_extension_is_a_warning_too(
 
     monkeypatch.setattr(_core, "draw_svg", panic)
     with pytest.warns(FigureWarning, match="PanicException: index out of bounds"):
-        drawing.draw(short, short.save(tmp_path / "result", plots=False), quick=True)
+        plots.draw_result(short, short.save(tmp_path / "result", plots=False), quick=True)
 
 
 def test_ctrl_c_while_figures_are_drawn_leaves_the_result(
@@ -111,11 +114,11 @@ def test_ctrl_c_while_figures_are_drawn_leaves_the_result(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(plots.KINDS, "qdelay", interrupt)
+    monkeypatch.setitem(kinds.KINDS, "qdelay", interrupt)
     with pytest.raises(KeyboardInterrupt):
         short.save(tmp_path / "result")
 
-    assert store.load(tmp_path / "result").manifest == short.manifest
+    assert cwnd.load(tmp_path / "result").manifest == short.manifest
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
 
 
@@ -157,9 +160,9 @@ def test_the_records_of_a_link_are_there_without_their_picture(
     report = SimpleNamespace(
         summary=dict, links=short.links, link_series=short.link_series, qdelay=short.qdelay
     )
-    finished = link.Finished(0, report, link.Settings(link.Direction("1 Mbit/s")).scenario(), [])  # type: ignore[arg-type]
+    finished = Finished(0, report, Settings(Direction("1 Mbit/s")).scenario(), [])  # type: ignore[arg-type]
     with pytest.warns(FigureWarning, match=r"figure `link\.svg` could not be drawn"):
-        link.Records(tmp_path).save(finished)
+        command.Records(tmp_path).save(finished)
 
     assert (tmp_path / "link.json").exists()
     assert (tmp_path / "link_series.parquet").exists()

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 import cwnd
 from cwnd.errors import InputError
-from cwnd.metrics import METRICS
+from cwnd.results.metrics import METRICS
 
 if TYPE_CHECKING:
     from conftest import Cli

@@ -16,9 +16,9 @@ from conftest import HALF, ROOT
 
 import cwnd
 from cwnd import plots, report
-from cwnd.compare import compare
 from cwnd.errors import InputError
 from cwnd.plots import look
+from cwnd.results.comparing import compare
 
 if TYPE_CHECKING:
     from conftest import Cli

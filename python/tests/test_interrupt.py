@@ -76,7 +76,7 @@ def test_sigterm_stops_a_run_as_ctrl_c_does(cli: Cli):
 KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
-from cwnd.atomic import atomic_directory
+from cwnd.files.atomic import atomic_directory
 with atomic_directory(Path(sys.argv[1])) as place:
     (place / "manifest.json").write_text("half of a manif")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -12,9 +12,10 @@ import pytest
 from conftest import SHORT, Cli
 
 import cwnd
-from cwnd import atomic, checksums, keep, store
 from cwnd.errors import DamageError
-from cwnd.verification import verify
+from cwnd.files import atomic, checksums
+from cwnd.results import keep
+from cwnd.sweeps import verify
 
 
 def hidden(folder: Path) -> list[str]:
@@ -39,7 +40,7 @@ def test_notes_stay_when_a_result_is_replaced(cli: Cli):
     answer = cli("run", "short.toml", "--seed", 2)
 
     assert answer.code == 0, answer.err
-    assert store.load(out).manifest.seeds == [2]
+    assert cwnd.load(out).manifest.seeds == [2]
     assert (out / "notes.md").read_text() == "mine"
     assert (out / "notes.md").stat().st_ino == inode
     assert (out / "talk" / "figures" / "one.tex").read_text() == "mine too"
@@ -75,7 +76,7 @@ def test_a_damaged_result_is_replaced_by_the_remedy(cli: Cli):
     for damaged in ("manifest.json", checksums.SUMS, "flows.parquet"):
         (out / damaged).write_bytes(b"{")
         with pytest.raises(DamageError, match="run its scenario again"):
-            store.load(out)
+            cwnd.load(out)
         assert cli("run", "short.toml", "--no-plots").code == 0
         assert verify(out).sound
         assert (out / "notes.md").read_text() == "mine"
@@ -105,7 +106,7 @@ def test_the_result_of_another_scenario_is_not_replaced_unasked(cli: Cli):
     assert "a: holds the result of scenario `short`; --force replaces it, -o puts" in answer.err
     assert (cli.directory / "a" / "manifest.json").read_bytes() == before
     assert cli("run", "other.toml", "-o", "a", "--no-plots", "--force").code == 0
-    assert store.load(cli.directory / "a").name == "other"
+    assert cwnd.load(cli.directory / "a").name == "other"
 
 
 def test_another_file_of_the_same_name_is_another_scenario_unless_it_says_the_same(cli: Cli):
@@ -162,7 +163,8 @@ def test_what_comes_while_the_new_result_takes_its_place_stays(tmp_path: Path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from cwnd import atomic, checksums, keep
+from cwnd.files import atomic, checksums
+from cwnd.results import keep
 
 folder, exchanges = Path(sys.argv[1]), sys.argv[2] == "exchange"
 if not exchanges:
@@ -228,7 +230,7 @@ def test_a_kill_at_any_step_leaves_a_result_the_notes_and_nothing_hidden(tmp_pat
 WRITER = """
 import sys
 from pathlib import Path
-from cwnd import atomic
+from cwnd.files import atomic
 with atomic.scratch_directory(Path(sys.argv[1])) as place:
     (place / "half").touch()
     print(place, flush=True)

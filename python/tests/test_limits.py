@@ -14,7 +14,7 @@ from conftest import SHORT
 import cwnd
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.manifest import Manifest
+from cwnd.results.manifest import Manifest
 
 if TYPE_CHECKING:
     from conftest import Cli

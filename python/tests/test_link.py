@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from conftest import Cli
 
-    from cwnd.scenario import Scenario
+    from cwnd.running.scenario import Scenario
 
 
 def _lacking() -> str | None:

@@ -13,7 +13,7 @@ from conftest import SHORT
 
 import cwnd
 from cwnd.errors import InputError
-from cwnd.metrics import METRICS, main_link, metric, summarise
+from cwnd.results.metrics import METRICS, main_link, metric, summarise
 
 #: Quantile of Student's t at 97.5 % for two degrees of freedom, from any table.
 T_975_2 = 4.302653

@@ -19,9 +19,9 @@ from matplotlib.colors import to_rgb
 import cwnd
 from cwnd import _core, plots
 from cwnd.errors import InputError
-from cwnd.manifest import Axis
 from cwnd.plots import style
 from cwnd.plots.layout import Layout, human
+from cwnd.results.manifest import Axis
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -213,7 +213,8 @@ def test_a_command_that_simulates_does_not_import_matplotlib(scenarios: Path, tm
 
 def test_figures_of_a_run_that_fills_memory_are_drawn_from_disk(scenarios: Path, tmp_path: Path):
     code = (
-        "import sys; from cwnd import frames; from cwnd.cli import main; frames._BATCH_ROWS = 100;"
+        "import sys; from cwnd.running import frames; from cwnd.cli import main;"
+        " frames._BATCH_ROWS = 100;"
         " main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", code, "run", str(scenarios / "sweep.toml"), "-o", "out", "-q"]

@@ -12,8 +12,8 @@ from conftest import SWEEP, Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import store
 from cwnd.errors import InputError
+from cwnd.results.layout import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def result(request: pytest.FixtureRequest, dataset: Path, sweep: cwnd.Run, tmp_p
     return dataset if request.param == "sweep" else sweep.save(tmp_path / "a[b]", plots=False)
 
 
-@pytest.mark.parametrize("table", store.TABLES)
+@pytest.mark.parametrize("table", TABLES)
 def test_a_view_is_the_frame(result: Path, sweep: cwnd.Run, table: str):
     expected: pl.DataFrame = getattr(sweep, table)
 

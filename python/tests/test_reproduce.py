@@ -9,7 +9,7 @@ import pytest
 import cwnd
 from cwnd import InputError, ScenarioError, reproduce
 from cwnd.models import utilisation
-from cwnd.reproduce.abe import FIGURES
+from cwnd.papers.abe.figures import FIGURES
 from cwnd.reproduce.claims import Check, read
 from cwnd.reproduce.measures import MEASURES, convergence_s, measure, sides
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from cwnd.stats import Estimate, paired_difference, t_quantile, welch_difference
+from cwnd.results.stats import Estimate, paired_difference, t_quantile, welch_difference
 
 values = st.lists(
     st.floats(min_value=-1e9, max_value=1e9, allow_subnormal=False), min_size=2, max_size=30

@@ -10,8 +10,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import atomic, checksums, frames, runner, store
 from cwnd.errors import CwndError, DamageError, InputError
+from cwnd.files import atomic, checksums
+from cwnd.results.layout import TABLES
+from cwnd.running import frames, plans, runner
 
 
 def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
@@ -19,7 +21,7 @@ def test_what_is_saved_is_loaded(sweep: cwnd.Run, tmp_path: Path):
 
     again = cwnd.Run.load(tmp_path / "result")
 
-    for name in store.TABLES:
+    for name in TABLES:
         assert_frame_equal(getattr(again, name), getattr(sweep, name))
     assert again.manifest == sweep.manifest
     assert again.source == sweep.source
@@ -39,7 +41,7 @@ def test_parquet_is_compressed_with_zstd(short: cwnd.Run, tmp_path: Path):
     parquet = pytest.importorskip("pyarrow.parquet")
     short.save(tmp_path / "result", plots=False)
 
-    for name in store.TABLES:
+    for name in TABLES:
         metadata = parquet.ParquetFile(tmp_path / "result" / f"{name}.parquet").metadata
         if metadata.num_rows:
             assert metadata.row_group(0).column(0).compression == "ZSTD"
@@ -150,13 +152,13 @@ def test_records_that_do_not_fit_in_memory_are_the_same_on_disk(
     scenarios: Path, sweep: cwnd.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # Three of the eighteen runs fill a batch.
-    rows = sum(getattr(sweep, name).height for name in store.TABLES if name != "runs")
+    rows = sum(getattr(sweep, name).height for name in TABLES if name != "runs")
     monkeypatch.setattr(frames, "_BATCH_ROWS", rows // 6)
     saved = []
     for threads in (1, 2):
         spool = tmp_path / f"spool-{threads}"
         spool.mkdir()
-        planned = runner.plan(scenarios / "sweep.toml")
+        planned = plans.plan(scenarios / "sweep.toml")
         run = runner.execute(planned, threads=threads, spool=spool)
         assert len(list((spool / "parts").glob("series-*"))) > 3
         saved.append(files(run.save(tmp_path / f"result-{threads}", plots=False)))
@@ -165,7 +167,7 @@ def test_records_that_do_not_fit_in_memory_are_the_same_on_disk(
 
     assert saved[0] == saved[1]
     again = cwnd.Run.load(tmp_path / "result-1")
-    for name in store.TABLES:
+    for name in TABLES:
         assert_frame_equal(getattr(again, name), getattr(sweep, name))
     assert again.manifest.records_sha256 == sweep.manifest.records_sha256
 
@@ -173,12 +175,12 @@ def test_records_that_do_not_fit_in_memory_are_the_same_on_disk(
 def test_samples_on_disk_are_read_when_they_are_asked_for(sweep: cwnd.Run, tmp_path: Path):
     directory = sweep.save(tmp_path / "result", plots=False)
 
-    again = store.load(directory, samples_on_disk=True)
+    again = cwnd.load(directory, samples_on_disk=True)
     assert_frame_equal(again.qdelay, sweep.qdelay)
 
     (directory / "series.parquet").write_bytes(b"no table")
     with pytest.raises(DamageError, match=r"series\.parquet: damaged"):
-        _ = store.load(directory, samples_on_disk=True).series
+        _ = cwnd.load(directory, samples_on_disk=True).series
 
 
 def test_nothing_is_left_of_a_directory_that_was_made_for_nothing(tmp_path: Path):

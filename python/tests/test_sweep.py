@@ -14,12 +14,14 @@ from conftest import SHORT, SWEEP, Cli
 from polars.testing import assert_frame_equal
 
 import cwnd
-from cwnd import _core, runner, store
+from cwnd import _core
 from cwnd import cli as command_line
-from cwnd.dataset import activity, cells, fill, status
-from cwnd.dataset.layout import Dataset, Planned
-from cwnd.dataset.shard import Shard
 from cwnd.errors import CwndError, InputError
+from cwnd.results.layout import TABLES
+from cwnd.running import plans
+from cwnd.sweeps import activity, cells, filling, watching
+from cwnd.sweeps.layout import Dataset, Planned
+from cwnd.sweeps.shard import Shard
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -63,7 +65,7 @@ class Counted:
 def test_a_sweep_gives_what_a_run_gives(dataset: Path, sweep: cwnd.Run):
     found = cwnd.load(dataset)
 
-    for name in store.TABLES:
+    for name in TABLES:
         assert_frame_equal(getattr(found, name), getattr(sweep, name))
     assert list(found.resolved) == list(sweep.resolved)
     assert found.source == sweep.source
@@ -117,7 +119,7 @@ def test_a_longer_axis_computes_only_what_is_new(
 
     assert len(counted.seeds) == 2 * 3
     assert found.runs.height == 24
-    for name in store.TABLES:
+    for name in TABLES:
         assert_frame_equal(getattr(found, name), getattr(cwnd.run(longer), name))
 
 
@@ -160,7 +162,7 @@ def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: p
     found = cwnd.sweep(twice, tmp_path / "sweep")
 
     assert len(counted.seeds) == 9
-    for name in store.TABLES:
+    for name in TABLES:
         assert_frame_equal(getattr(found, name), getattr(expected, name))
 
 
@@ -172,7 +174,7 @@ def test_axes_that_have_the_names_of_columns_are_told_apart(tmp_path: Path):
 
     expected = cwnd.run(scenario)
     assert found.axis_columns == expected.axis_columns
-    for name in store.TABLES:
+    for name in TABLES:
         assert_frame_equal(getattr(found, name), getattr(expected, name))
 
 
@@ -226,7 +228,7 @@ def test_the_exit_code_says_that_a_cell_failed(
 
 
 def test_shards_are_disjoint_and_together_complete(scenarios: Path):
-    names = Planned.of(runner.plan(scenarios / "sweep.toml")).cells().keys()
+    names = Planned.of(plans.plan(scenarios / "sweep.toml")).cells().keys()
     parts = [Shard(number, 5).mine(names) for number in range(1, 6)]
 
     assert sorted(cell for part in parts for cell in part) == sorted(names)
@@ -321,7 +323,7 @@ def test_shards_write_side_by_side_but_not_one_twice(cli: Cli):
     second = cli.start("sweep", "long.toml", "--shard", "2/2")
     try:
         wait_for(cli.directory / "out" / "long" / "dataset.json")
-        wait_until(lambda: len(status.status(cli.directory / "out" / "long").writers) == 2)
+        wait_until(lambda: len(watching.status(cli.directory / "out" / "long").writers) == 2)
         again = cli("sweep", "long.toml", "--shard", "1/2")
         alone = cli("sweep", "long.toml")
     finally:
@@ -352,9 +354,9 @@ def test_status_tells_rate_and_time_left(dataset: Path, monkeypatch: pytest.Monk
     ]
     for older, rate, eta in ((False, 1.5, 20.0), (True, 2.0, 20.0)):
         past = activity.Past("a", start, progress, older, None, live=True)
-        monkeypatch.setattr(status, "sessions", lambda _root, past=past: [past])
+        monkeypatch.setattr(watching, "sessions", lambda _root, past=past: [past])
 
-        (writer,) = status.status(dataset, now=1020.0).writers
+        (writer,) = watching.status(dataset, now=1020.0).writers
 
         assert writer.cells_per_s == rate
         assert writer.eta_s == pytest.approx(eta)
@@ -369,18 +371,18 @@ def test_outcomes_do_not_wait_for_a_slow_cell(scenarios: Path, tmp_path: Path):
         + 'path = "run.duration"\nvalues = ["2000000 s", "1 s", "2 s"]\n'
         + '[sweep.axis.sample]\npath = "run.sample"\nvalues = ["none"]\n'
     )
-    planned = runner.plan(slow)
+    planned = plans.plan(slow)
     # Without the long runs but the last.
     some = _Some(planned.scenario, 99)
-    plan = runner.Plan(planned.source, some, [], None)  # type: ignore[arg-type]
+    plan = plans.Plan(planned.source, some, [], None)  # type: ignore[arg-type]
     begin = time.monotonic()
 
-    def enough(now: fill.Progress) -> None:
+    def enough(now: filling.Progress) -> None:
         if now.done == 200 or time.monotonic() > begin + 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fill.fill(plan, tmp_path / "sweep", threads=2, on_cells=enough)
+        filling.fill(plan, tmp_path / "sweep", threads=2, on_cells=enough)
     assert len(Dataset.open(tmp_path / "sweep").done()) == 200
 
 

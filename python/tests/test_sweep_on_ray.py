@@ -11,12 +11,13 @@ from conftest import SHORT, SWEEP
 from test_sweep import files
 
 import cwnd
-from cwnd import _core, runner
-from cwnd.dataset import on_ray
-from cwnd.dataset.cells import cell_id, content
-from cwnd.dataset.fill import Todo
-from cwnd.dataset.on_ray import Ray
+from cwnd import _core
 from cwnd.errors import InputError, MachineError
+from cwnd.running import plans
+from cwnd.sweeps import on_ray
+from cwnd.sweeps.cells import cell_id, content
+from cwnd.sweeps.filling import Todo
+from cwnd.sweeps.on_ray import Ray
 
 #: Cells of 20 ms or so: enough of them that a machine is lost in the midst.
 MANY = SWEEP.replace("repeat = 3", "repeat = 10").replace('"2 s"', '"400 s"')
@@ -137,7 +138,7 @@ class Slow:
 def test_batches_take_a_second(tmp_path: Path, cell_s: float, size: int):
     scenario = tmp_path / "many.toml"
     scenario.write_text(SWEEP.replace("repeat = 3", "repeat = 700"))
-    planned = runner.plan(scenario).scenario
+    planned = plans.plan(scenario).scenario
     todo = Todo(planned, list(range(planned.runs)))
     slow = Slow(cores=4, cell_s=cell_s)
     batches = on_ray._Batches(slow, todo)

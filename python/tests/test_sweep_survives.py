@@ -15,13 +15,13 @@ from conftest import CWND, SHORT, SWEEP, Cli
 from test_sweep import files
 
 import cwnd
-from cwnd import checksums
-from cwnd.dataset import cells, writer
-from cwnd.dataset.cells import FILES, Mark
-from cwnd.dataset.layout import Dataset
-from cwnd.dataset.verify import verify
-from cwnd.dataset.writer import Writer
 from cwnd.errors import CwndError, DamageError, InputError
+from cwnd.files import checksums
+from cwnd.sweeps import cells, writer
+from cwnd.sweeps.cells import FILES, Mark
+from cwnd.sweeps.layout import Dataset
+from cwnd.sweeps.verifying import verify
+from cwnd.sweeps.writer import Writer
 
 #: So many cells that a kill comes in the middle of them.
 MANY = SWEEP.replace("repeat = 3", "repeat = 50").replace('"2 s"', '"20 s"')

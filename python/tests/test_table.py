@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from cwnd.table import Sheet
+from cwnd.results.table import Sheet
 
 CELLS = ["0", "12.5", "9.31 ±0.25", "1234567"]
 

@@ -20,8 +20,8 @@ import reachable
 from conftest import ROOT
 
 import cwnd
-from cwnd import runner
-from cwnd.worlds import Linux, kernel_helper
+from cwnd.running import plans
+from cwnd.running.worlds import Linux, kernel_helper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,14 +161,14 @@ def test_a_remedy_keeps_abe_and_the_scenario_then_runs_on_linux(tmp_path: Path) 
     file.write_text(text.replace(f"controller = {ours}", remedy), encoding="utf-8")
     # Whatever this machine lacks: of the scenario nothing is refused any more.
     with contextlib.suppress(cwnd.MachineError):
-        Linux().check(runner.plan(file).scenario)
+        Linux().check(plans.plan(file).scenario)
 
 
 @real
 def test_without_what_loads_abe_nothing_runs_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cwnd.worlds.kernel_helper", lambda: None)
+    monkeypatch.setattr("cwnd.running.worlds.kernel_helper", lambda: None)
     with pytest.raises(cwnd.MachineError, match="make kernel"):
         cwnd.run(_readme(tmp_path), on="linux")
 
@@ -234,7 +234,7 @@ def test_ctrl_c_leaves_the_runs_that_are_finished(tmp_path: Path) -> None:
 
 @real
 def test_calibration_measures_what_was_set() -> None:
-    from cwnd.testbed import calibrate
+    from cwnd.running.testbed import calibrate
 
     rows = {row["what"]: row for row in calibrate("20 Mbit/s", "60 ms")}
     assert rows["bottleneck: rate"]["measured"] == pytest.approx(20, rel=0.01)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from cwnd import workers
-from cwnd.workers import Workers
+from cwnd.running import workers
+from cwnd.running.workers import Workers
 
 
 def nothing() -> None:

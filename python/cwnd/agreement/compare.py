@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from cwnd.agreement.verdict import BESIDES, GOODPUT, TOLERANCE, Agreement, Gain, Row
-from cwnd.metrics import ALL, groups, known_group, values_of
-from cwnd.stats import Estimate, welch, welch_difference
+from cwnd.results import ALL, Estimate, groups, known_group, values_of, welch, welch_difference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

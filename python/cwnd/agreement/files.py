@@ -8,13 +8,13 @@ import json
 from typing import TYPE_CHECKING
 
 from cwnd.agreement.verdict import GAIN_TOLERANCE
-from cwnd.atomic import write_atomically
-from cwnd.drawing import attempt
-from cwnd.metrics import METRICS
+from cwnd.files import write_atomically
+from cwnd.plots import attempt
+from cwnd.results import METRICS
 
 if TYPE_CHECKING:
     from cwnd.agreement.verdict import Agreement
-    from cwnd.stats import Estimate
+    from cwnd.results import Estimate
 
 #: What it leaves besides them.
 TABLE, DOCUMENT, FIGURE = "agreement.csv", "agreement.json", "agreement"
@@ -36,7 +36,8 @@ def write(found: Agreement) -> None:
         " running anything twice"
     )
     with attempt(f"figure `{FIGURE}`", then):
-        from cwnd.plots import agreement, write
+        from cwnd.agreement import figure as agreement
+        from cwnd.plots import write
 
         write(agreement.figure(found), found.directory, FIGURE)
 

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd import _core, runner
+from cwnd import _core
 from cwnd.agreement.compare import COMPARED, compare, unclear
 from cwnd.agreement.files import write
-from cwnd.dataset.fill import Progress, failures, fill, world_of
-from cwnd.dataset.load import load
 from cwnd.errors import CwndError, InputError
-from cwnd.metrics import ALL
-from cwnd.worlds import LINUX, Linux
+from cwnd.results import ALL
+from cwnd.running import LINUX, Linux, plans
+from cwnd.sweeps import Progress, failures, fill, load, world_of
 
 if TYPE_CHECKING:
     import os
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
     from cwnd.agreement.verdict import Agreement
     from cwnd.results import Run
-    from cwnd.runner import OnProgress, Plan
-    from cwnd.scenario import ScenarioLike
+    from cwnd.running import OnProgress, Plan, ScenarioLike
 
     #: Shows the progress of one world, given its name.
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
@@ -68,14 +66,14 @@ def agree(
         MachineError: This machine cannot run the testbed.
     """
     place = Path(directory)
-    plan = runner.plan(scenario)
+    plan = plans.plan(scenario)
     Linux().check(plan.scenario)
     _know(plan, (group, relative_to))
     own = plan.scenario.repeat
     if up_to is not None and up_to < own:
         raise InputError(f"--up-to {up_to}: the scenario has {own} runs of each point already")
     if up_to is not None and up_to > own:
-        plan = runner.plan(scenario, overrides={"sweep.repeat": up_to})
+        plan = plans.plan(scenario, overrides={"sweep.repeat": up_to})
     worlds = _Worlds(plan, place, threads, progress)
     first = [run for run in range(plan.runs) if run % plan.scenario.repeat < own]
     simulated, real = worlds.run(first)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cwnd.metrics import ALL
+from cwnd.results import ALL
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cwnd.stats import Estimate
+    from cwnd.results import Estimate
 
 #: The metric that decides, and by which part of the simulator's value Linux may differ.
 GOODPUT, TOLERANCE = "goodput_bit_s", 0.10

@@ -27,7 +27,7 @@ _show_warning = warnings.showwarning
 
 
 def _version() -> str:
-    from cwnd import __version__
+    from cwnd._core import __version__
 
     return f"cwnd {__version__}"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cwnd.agreement import Agreement, Gain, Row
-    from cwnd.runner import OnProgress
+    from cwnd.running import OnProgress
 
 #: What does not agree is no error of the program.
 DISAGREE = 1
@@ -55,17 +55,18 @@ def agree(
         quiet: No progress and no table.
         json: Machine-readable output.
     """
-    from cwnd import metrics, runner
     from cwnd.agreement import COMPARED
     from cwnd.agreement import agree as compare_worlds
+    from cwnd.results import metrics
+    from cwnd.running import plans
 
-    plan = runner.plan(file)
+    plan = plans.plan(file)
     target = output_dir or Path("out") / "agree" / plan.scenario.name
     output.left = "what was finished is safe, and the same command goes on"
     chosen = tuple(metrics.metric(name).column for name in metric) or COMPARED
 
     def bars(name: str) -> AbstractContextManager[OnProgress]:
-        from cwnd.progress import bar
+        from cwnd.running import bar
 
         return bar(f"{plan.scenario.name}, {name}", output.stderr())
 
@@ -119,7 +120,7 @@ def _wins(found: Agreement) -> str:
 
 
 def _point(row: Row | Gain, *, grouped: bool) -> list[str]:
-    from cwnd.metrics import ALL
+    from cwnd.results import ALL
 
     group = "all flows" if row.group == ALL else row.group
     return [*row.point.values(), *([group] if grouped else [])]
@@ -129,8 +130,7 @@ def _rows(found: Agreement) -> Table:
     from rich import box
     from rich.table import Table
 
-    from cwnd.metrics import METRICS
-    from cwnd.table import Shown
+    from cwnd.results import METRICS, Shown
 
     grouped = found.grouped
     axes = [*(found.rows[0].point if found.rows else []), *(["group"] if grouped else [])]

@@ -29,8 +29,8 @@ def check(
         set_: Replaces a value: PATH=VALUE, as in "flow.main.rtt=200 ms"; may be given again.
         json: Machine-readable output.
     """
-    from cwnd import runner
     from cwnd._core import ScenarioError
+    from cwnd.running import plans
 
     if not files:
         raise InputError("which scenario? give a file, as in `cwnd check my.toml`")
@@ -40,7 +40,7 @@ def check(
         found |= {"diagnostics": [], "total": 0}
         documents.append(found)
         try:
-            plan = runner.plan(file, seed=seed, overrides=set_)
+            plan = plans.plan(file, seed=seed, overrides=set_)
         except ScenarioError as error:
             found.update(ok=False, diagnostics=error.diagnostics, total=error.total)
             if not json:

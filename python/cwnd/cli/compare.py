@@ -12,8 +12,7 @@ from cwnd.cli import output
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.compare import Comparison, Difference
-    from cwnd.table import Shown
+    from cwnd.results import Comparison, Difference, Shown
 
 
 def compare(
@@ -42,13 +41,13 @@ def compare(
         relative_to: Group that goodput_ratio compares with; the first that both have if not given.
         json: Machine-readable output.
     """
-    from cwnd import metrics, store
-    from cwnd.compare import compare as compare_results
-    from cwnd.table import COLUMNS
+    from cwnd.results import COLUMNS, metrics
+    from cwnd.results import compare as compare_results
+    from cwnd.sweeps import load
 
     chosen = [metrics.metric(name).column for name in metric]
     default = tuple(metrics.METRICS) if json else (*COLUMNS, "goodput_share", "goodput_ratio")
-    old, new = (store.load(each, samples_on_disk=True) for each in (before, after))
+    old, new = (load(each, samples_on_disk=True) for each in (before, after))
     found = compare_results(old, new, chosen or default, link, group, relative_to=relative_to)
     if json:
         output.document(found.to_json())
@@ -59,8 +58,7 @@ def compare(
 
 
 def _show(found: Comparison, names: tuple[str, str]) -> None:
-    from cwnd.metrics import METRICS
-    from cwnd.table import Shown
+    from cwnd.results import METRICS, Shown
 
     if found.changes:
         output.show(_changes(found, names))
@@ -109,7 +107,7 @@ def _differences(found: Comparison, names: tuple[str, str], shown: dict[str, Sho
     from rich import box
     from rich.table import Table
 
-    from cwnd.metrics import ALL
+    from cwnd.results import ALL
 
     axes = list(found.differences[0].point) if found.differences else []
     paired = all(difference.paired for difference in found.differences)

@@ -13,7 +13,7 @@ from cwnd.errors import MachineError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cwnd.doctor import Check
+    from cwnd.machine import Check
 
 Purpose = Literal["simulator", "testbed", "kernel", "capture"]
 
@@ -32,7 +32,7 @@ def doctor(
             the kernel, or reading of packet captures; may be given again.
         json: Machine-readable output.
     """
-    from cwnd.doctor import PURPOSES, examine, missing
+    from cwnd.machine import PURPOSES, examine, missing
 
     checks = examine()
     able = {purpose: not missing(checks, purpose) for purpose in PURPOSES}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 from cyclopts import App, Parameter
@@ -16,8 +14,6 @@ kernel = App(
     name="kernel",
     help="Put Reno or CUBIC with ABE into this machine's Linux kernel. docs/kernel.md has more.",
 )
-
-_PROGRAM = "cwnd-kernel"
 
 
 @kernel.command
@@ -79,27 +75,16 @@ def unload(name: str, /) -> NoReturn:
     _hand_over(["unload", name])
 
 
-def program() -> Path | None:
-    """Where `cwnd-kernel` is: beside the interpreter, in the package, on the path."""
-    import cwnd
-
-    beside = [Path(sys.executable).parent / _PROGRAM, Path(cwnd.__file__).parent / _PROGRAM]
-    for path in beside:
-        if os.access(path, os.X_OK):
-            return path
-    found = shutil.which(_PROGRAM)
-    return Path(found) if found else None
-
-
 def _hand_over(arguments: list[str]) -> NoReturn:
     from cwnd.errors import MachineError
+    from cwnd.machine import KERNEL_HELPER, kernel_helper
 
-    path = program()
+    path = kernel_helper()
     if path is None:
         raise MachineError(
-            f"{_PROGRAM} is not installed; in the repository `make kernel` builds it,"
+            f"{KERNEL_HELPER} is not installed; in the repository `make kernel` builds it,"
             " which needs Rust, libelf-dev and zlib1g-dev"
         )
     sys.stdout.flush()
     # Signals and the exit code are the program's own from here on.
-    os.execv(path, [str(path), *arguments])  # noqa: S606 - a path that was found, no shell
+    os.execv(path, [path, *arguments])  # noqa: S606 - a path that was found, no shell

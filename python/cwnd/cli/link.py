@@ -147,11 +147,11 @@ def _has_way_out6() -> bool:
 
 
 def _show(finished: Finished, place: Path | None) -> None:
-    from cwnd.link_table import table
+    from cwnd.link import table
 
     console = output.stderr()
     summary = finished.summary
-    console.print(table(finished))
+    console.print(table.table(finished))
     if summary["valid"]:
         console.print(
             f"valid: the router waited {summary['idle']:.0%} of the time", highlight=False

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from cwnd._core import Scenario, ScenarioError
-    from cwnd.table import Sheet
+    from cwnd.results import Sheet
 
 #: `--json`: whether stdout carries one JSON document and nothing else.
 Json: TypeAlias = Annotated[

@@ -50,14 +50,15 @@ def plot(
         json: Machine-readable output.
     """
     lean.import_matplotlib()
-    from cwnd import plots, store
-    from cwnd.metrics import known_group
-    from cwnd.plots.parts import by_flow_or_group
+    from cwnd import plots
+    from cwnd.plots import parts
+    from cwnd.results import PLOTS, known_group
+    from cwnd.sweeps import load
 
-    run = store.load(directory, samples_on_disk=True)
+    run = load(directory, samples_on_disk=True)
     known_group(run, group)
     # Lines over time are of flows or groups.
-    apart = by_flow_or_group(run, lines)
+    apart = parts.by_flow_or_group(run, lines)
     point = _point(run, at)
     options: dict[str, dict[str, Any]] = {
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},
@@ -78,7 +79,7 @@ def plot(
             kinds = ["timeseries"]
     if not kinds:
         raise InputError(f"{directory}: there is nothing to draw: no sweep, no samples, no packets")
-    place = output_dir or directory / store.PLOTS
+    place = output_dir or directory / PLOTS
     files = []
     for each in kinds:
         name = "-".join([each, *metric]) if each == "sweep" else each

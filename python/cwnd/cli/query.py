@@ -38,7 +38,7 @@ def query(
         parquet: Write the answer to this file.
         json: Machine-readable output.
     """
-    from cwnd.dataset import query as asking
+    from cwnd.sweeps import asking
 
     if csv + json + (parquet is not None) > 1:
         raise InputError("one form of output at a time: --csv, --json or --parquet FILE")

@@ -13,7 +13,7 @@ def reference(*, json: output.Json = False) -> int:
     Args:
         json: The Markdown as the member `markdown` of a JSON document.
     """
-    from cwnd import reference_markdown
+    from cwnd._core import reference_markdown
 
     text = reference_markdown()
     if json:

@@ -32,10 +32,10 @@ def report(
     """
     if output_file is None and len(directories) > 1:
         raise InputError("several results on one page: say where it goes, with -o FILE")
-    from cwnd import store
     from cwnd.report import write
+    from cwnd.sweeps import load
 
-    runs = [store.load(directory, samples_on_disk=True) for directory in directories]
+    runs = [load(directory, samples_on_disk=True) for directory in directories]
     file = write(runs, output_file or directories[0] / _REPORT)
     if json:
         output.document({"report": str(file)})

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from cwnd.reproduce import Reproduction
-    from cwnd.reproduce.linux import Figure
-    from cwnd.runner import OnProgress
+    from cwnd.reproduce import Figure, Reproduction
+    from cwnd.running import OnProgress
 
 
 def reproduce(
@@ -47,7 +46,7 @@ def reproduce(
         json: Machine-readable output.
     """
     from cwnd import reproduce as engine
-    from cwnd import worlds
+    from cwnd.running import worlds
 
     if paper is None:
         known = [engine.paper(name) for name in engine.papers()]
@@ -61,7 +60,7 @@ def reproduce(
         raise InputError(f"runs need at least one thread, not {threads}")
 
     def bars(name: str) -> AbstractContextManager[OnProgress]:
-        from cwnd.progress import bar
+        from cwnd.running import bar
 
         return bar(name, output.stderr())
 

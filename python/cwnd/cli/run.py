@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.results import Run
-    from cwnd.runner import OnProgress, Plan
+    from cwnd.running import OnProgress, Plan
 
 #: Where results go that have no `-o`.
 OUT = Path("out")
@@ -64,15 +64,17 @@ def run(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd import atomic, drawing, runner, store, worlds
-    from cwnd.manifest import sha256
-    from cwnd.pcap import captures
+    from cwnd.files import atomic
+    from cwnd.plots import draw_result
+    from cwnd.results import PCAP, sha256, store
+    from cwnd.running import captures, runner, worlds
+    from cwnd.running import plans as planning
 
     if not files:
         raise InputError(
             "which scenario? give a file, as in `cwnd run scenarios/abe-codel-pie.toml`"
         )
-    plans = [runner.plan(file, seed=seed, overrides=set_) for file in files]
+    plans = [planning.plan(file, seed=seed, overrides=set_) for file in files]
     world = worlds.world_named(on)
     targets = _targets(plans, output_dir, on)
     froms = [os.path.relpath(f.resolve(), t.resolve()) for f, t in zip(files, targets, strict=True)]
@@ -95,7 +97,7 @@ def run(
     for plan, target, from_ in zip(plans, targets, froms, strict=True):
         output.warnings(plan.scenario)
         with atomic.scratch_directory(target) as scratch:
-            place = scratch / store.PCAP if pcap else None
+            place = scratch / PCAP if pcap else None
             captured = captures(pcap, plan.points, place) if place else None
             with nullcontext() if quiet or json else _bar(plan) as on_progress:
                 result = runner.execute(
@@ -112,7 +114,7 @@ def run(
             store.save(result, target, pcap=place)
             # Samples of long runs are read from the scratch directory.
             if plots:
-                drawing.draw(result, target, quick=True)
+                draw_result(result, target, quick=True)
             if json:
                 documents.append(_document(result, target))
             else:
@@ -126,7 +128,7 @@ def run(
 
 
 def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
-    from cwnd.progress import bar
+    from cwnd.running import bar
 
     return bar(plan.scenario.name, output.stderr())
 
@@ -168,7 +170,7 @@ def _show(result: Run, target: Path, *, quiet: bool) -> None:
 
 def show_tables(result: Run) -> None:
     """Prints the numbers of a result."""
-    from cwnd.table import group_sheet, result_sheet
+    from cwnd.results import group_sheet, result_sheet
 
     output.show_fitting(lambda intervals: result_sheet(result, intervals=intervals))
     output.show_fitting(lambda intervals: group_sheet(result, intervals=intervals))
@@ -176,19 +178,19 @@ def show_tables(result: Run) -> None:
 
 def plot_files(target: Path) -> list[Path]:
     """The figures of a result."""
-    from cwnd.store import PLOTS
+    from cwnd.results import PLOTS
 
     return sorted((target / PLOTS).glob("*"))
 
 
 def _pcap_files(target: Path) -> list[Path]:
-    from cwnd.store import PCAP
+    from cwnd.results import PCAP
 
     return sorted((target / PCAP).glob("*/*"))
 
 
 def _document(result: Run, target: Path) -> dict[str, Any]:
-    from cwnd.metrics import main_link
+    from cwnd.results import main_link
 
     return {
         "name": result.name,

@@ -14,7 +14,7 @@ def schema(*, json: output.Json = False) -> int:
         json: Changes nothing: the schema is JSON.
     """
     del json
-    from cwnd import json_schema
+    from cwnd._core import json_schema
 
     text = json_schema()
     sys.stdout.write(text if text.endswith("\n") else text + "\n")

@@ -14,7 +14,7 @@ def status(directory: Path, /, *, json: output.Json = False) -> int:
         directory: Where `cwnd sweep` writes.
         json: Machine-readable output.
     """
-    from cwnd.dataset.status import status as look
+    from cwnd.sweeps import status as look
 
     found = look(directory)
     if json:

@@ -13,8 +13,8 @@ from cwnd.cli import verify as verifying
 from cwnd.cli.run import OUT, plot_files, show_tables
 
 if TYPE_CHECKING:
-    from cwnd.dataset.fill import Filled
     from cwnd.results import Run
+    from cwnd.sweeps import Filled
 
 sweep = App(name="sweep", default_parameter=Parameter(show_default=False), help_format="plaintext")
 
@@ -58,13 +58,12 @@ def fill(
         quiet: No progress and no table: only warnings, and where the result is.
         json: Machine-readable output.
     """
-    from cwnd import drawing, runner, store
-    from cwnd.dataset import fill as filling
-    from cwnd.dataset.shard import Shard
-    from cwnd.progress import cells_bar
+    from cwnd.plots import draw_result
+    from cwnd.running import plans
+    from cwnd.sweeps import Shard, cells_bar, filling, load
 
     part = Shard.parse(shard) if shard is not None else None
-    plan = runner.plan(file, seed=seed, overrides=set_)
+    plan = plans.plan(file, seed=seed, overrides=set_)
     target = output_dir or OUT / plan.scenario.name
     filling.check_target(target)
     output.warnings(plan.scenario)
@@ -83,9 +82,9 @@ def fill(
         )
     result = filled.run
     if result is None and filled.missing < filled.dataset.info.cells:
-        result = store.load(target)
+        result = load(target)
     if result is not None and plots and part is None:
-        drawing.draw(result, target, quick=True)
+        draw_result(result, target, quick=True)
     if json:
         output.document(_document(filled, result, target))
     else:
@@ -121,7 +120,7 @@ def verify(
             again.
         json: Machine-readable output.
     """
-    from cwnd.dataset.verify import verify as verify_dataset
+    from cwnd.sweeps import verify as verify_dataset
 
     found = verify_dataset(directory, sample=sample, seed=seed, threads=threads, mend=mend)
     if json:

@@ -35,13 +35,12 @@ def calibrate(
         rtt: Round-trip time, as in "100 ms".
         json: Machine-readable output.
     """
-    from cwnd.testbed import SETTINGS
-    from cwnd.testbed import calibrate as measure
+    from cwnd.running import testbed as beside
 
-    chosen: Sequence[tuple[str, str]] = SETTINGS
+    chosen: Sequence[tuple[str, str]] = beside.SETTINGS
     if rate is not None or rtt is not None:
         chosen = ((rate or "10 Mbit/s", rtt or "100 ms"),)
-    found = [(f"{rate}, {rtt}", measure(rate, rtt)) for rate, rtt in chosen]
+    found = [(f"{rate}, {rtt}", beside.calibrate(rate, rtt)) for rate, rtt in chosen]
     if json:
         output.document({"calibration": dict(found)})
     else:
@@ -59,9 +58,9 @@ def clean(*, json: output.Json = False) -> int:
     Args:
         json: Machine-readable output.
     """
-    from cwnd.testbed import clean as remove
+    from cwnd.running import testbed as beside
 
-    removed = remove()
+    removed = beside.clean()
     if json:
         output.document({"removed": removed})
     else:

@@ -11,7 +11,7 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from cwnd.dataset.verify import Verified
+    from cwnd.sweeps import Verified
 
 
 def verify(
@@ -38,8 +38,8 @@ def verify(
             computes them again.
         json: Machine-readable output.
     """
-    from cwnd.dataset.layout import Dataset
-    from cwnd.verification import verify as verify_result
+    from cwnd.sweeps import Dataset
+    from cwnd.sweeps import verify as verify_result
 
     if not directories:
         raise InputError("which result? give its directory, as in `cwnd verify out/first`")

@@ -2,115 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cwnd import _core
-from cwnd.atomic import write_atomically
-from cwnd.errors import InputError
-from cwnd.plots.qdelay import qdelay_cdf
-from cwnd.plots.sweep import available as sweep_available
-from cwnd.plots.sweep import sweep
-from cwnd.plots.timeseries import overview, timeseries
+from cwnd.lazy import offers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
-
-    from cwnd.plots.picture import Picture
-    from cwnd.results import Run
-
-__all__ = ["describe", "draw", "write", "write_all", "write_kind", "write_quick"]
-
-#: The kinds of figure, by the name that `cwnd plot --kind` and `Run.plot` take.
-KINDS: dict[str, Callable[..., Picture]] = {
-    "timeseries": timeseries,
-    "windows": overview,
-    "qdelay": qdelay_cdf,
-    "sweep": sweep,
-}
-
-
-def describe(run: Run, kind: str | None = None, **options: Any) -> Picture:
-    """What a figure shows; without a kind the sweep if there is one, else the time series."""
-    if kind is None:
-        kinds = default_kinds(run)
-        if not kinds:
-            raise InputError("this result has nothing to draw: no sweep, no samples, no packets")
-        kind = kinds[0]
-    if kind not in KINDS:
-        raise InputError(f"there is no figure `{kind}`; there are {', '.join(KINDS)}")
-    return KINDS[kind](run, **options)
-
-
-def draw(run: Run, kind: str | None = None, **options: Any) -> Figure:
-    """Draws one figure; without a kind the sweep if there is one, else the time series."""
-    from cwnd.plots import paint
-
-    return paint.figure(describe(run, kind, **options))
-
-
-def swept(run: Run) -> bool:
-    """Whether there are points of a sweep to compare."""
-    return any(len(axis.labels) > 1 for axis in run.axes)
-
-
-def default_kinds(run: Run) -> list[str]:
-    """The figures that this result can fill."""
-    kinds = []
-    if swept(run) and sweep_available(run):
-        kinds.append("sweep")
-    if _filled(run, "series"):
-        kinds.append("windows" if swept(run) else "timeseries")
-    if _filled(run, "qdelay"):
-        kinds.append("qdelay")
-    return kinds
-
-
-def _filled(run: Run, name: str) -> bool:
-    """Whether a table of samples has rows; most often the first run tells."""
-    first = run.samples_of(name, run.runs["run_id"].head(1).to_list())
-    return not first.head(1).collect().is_empty() or not (
-        run.samples[name].head(1).collect().is_empty()
+    from cwnd.plots.drawing import attempt, draw_result
+    from cwnd.plots.kinds import (
+        default_kinds,
+        describe,
+        draw,
+        swept,
+        write,
+        write_all,
+        write_kind,
+        write_quick,
     )
+    from cwnd.plots.picture import Line, Panel, Picture
 
+__all__ = [
+    "Line",
+    "Panel",
+    "Picture",
+    "attempt",
+    "default_kinds",
+    "describe",
+    "draw",
+    "draw_result",
+    "swept",
+    "write",
+    "write_all",
+    "write_kind",
+    "write_quick",
+]
 
-def write_all(run: Run, directory: Path) -> list[Path]:
-    """Writes every figure that this result can fill, for papers: as PNG and as SVG."""
-    return [
-        file
-        for kind in default_kinds(run)
-        for file in write_kind(run, kind, directory, quick=False)
-    ]
-
-
-def write_quick(run: Run, directory: Path) -> list[Path]:
-    """Writes the same figures for a first look, as SVG and in a tenth of the time."""
-    return [
-        file for kind in default_kinds(run) for file in write_kind(run, kind, directory, quick=True)
-    ]
-
-
-def write_kind(run: Run, kind: str, directory: Path, *, quick: bool) -> list[Path]:
-    """Writes one of these figures, for papers or quickly."""
-    if not quick:
-        return write(draw(run, kind), directory, kind)
-    content = _core.draw_svg(describe(run, kind)).encode()
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / f"{kind}.svg"
-    write_atomically(file, content)
-    return [file]
-
-
-def write(figure: Figure, directory: Path, name: str) -> list[Path]:
-    """Writes a figure as PNG and as SVG."""
-    from cwnd.plots import style
-
-    directory.mkdir(parents=True, exist_ok=True)
-    files = []
-    for kind, content in style.render(figure, "png", "svg").items():
-        file = directory / f"{name}.{kind}"
-        write_atomically(file, content)
-        files.append(file)
-    return files
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "drawing": "attempt draw_result",
+        "kinds": "default_kinds describe draw swept write write_all write_kind write_quick",
+        "picture": "Line Panel Picture",
+    },
+)

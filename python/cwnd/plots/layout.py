@@ -14,7 +14,7 @@ from cwnd.plots.look import Look
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cwnd.manifest import Axis
+    from cwnd.results import Axis
 
 #: More lines than this in a panel are not told apart.
 MAX_LINES = 7

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.manifest import Axis
-from cwnd.metrics import ALL, known_group
 from cwnd.plots.layout import MAX_LINES, Layout
 from cwnd.plots.look import Look
+from cwnd.results import ALL, Axis, known_group
 
 if TYPE_CHECKING:
-    from cwnd.metrics import By
-    from cwnd.results import Run
+    from cwnd.results import By, Run
 
 #: As many flows look different: by colour and dashes in one group, by dashes and marker in several.
 MAX_FLOWS = 28

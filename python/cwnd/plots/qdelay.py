@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.metrics import main_link
 from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, points_of, title
 from cwnd.plots.picture import Line, Panel, Picture
+from cwnd.results import main_link
 
 if TYPE_CHECKING:
     from cwnd.results import Run

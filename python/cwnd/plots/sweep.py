@@ -6,22 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
-from cwnd.metrics import known_group, metric, summarise
 from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, human, points_of, title
 from cwnd.plots.look import Look
 from cwnd.plots.parts import TOGETHER, TOGETHER_LOOK, Parts
 from cwnd.plots.picture import Line, Panel, Picture
+from cwnd.results import known_group, metric, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from cwnd.manifest import Axis
-    from cwnd.metrics import By, Metric
     from cwnd.plots.picture import Limits
-    from cwnd.results import Run
+    from cwnd.results import Axis, By, Metric, Run
 
 #: What is drawn when nothing is asked for.
 DEFAULT_METRICS = ("goodput_bit_s", "qdelay_p50_us", "qdelay_p90_us")

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.metrics import known_group, main_link
 from cwnd.plots import look
 from cwnd.plots.layout import Layout, at, points_of, title
 from cwnd.plots.look import Look
 from cwnd.plots.parts import TOGETHER_LOOK, Parts, by_flow_or_group
 from cwnd.plots.picture import Line, Panel, Picture
+from cwnd.results import known_group, main_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.manifest import Axis
-    from cwnd.metrics import By
-    from cwnd.results import Run
+    from cwnd.results import Axis, By, Run
 
 #: Up to so many flows are drawn one by one; more as their median and the band of the middle 80 %.
 _MAX_FLOWS = 6

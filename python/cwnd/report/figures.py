@@ -9,7 +9,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
-from cwnd.metrics import METRICS
 from cwnd.plots import look
 from cwnd.plots.layout import at, human, points_of, title
 from cwnd.plots.look import Look
@@ -28,18 +27,17 @@ from cwnd.plots.sweep import (
 )
 from cwnd.report.names import broken, marks
 from cwnd.report.thin import steps
-from cwnd.table import Shown
+from cwnd.results import METRICS, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from cwnd.metrics import Metric
     from cwnd.plots.layout import Layout
     from cwnd.plots.parts import Parts
     from cwnd.plots.sweep import Content, Row
-    from cwnd.results import Run
+    from cwnd.results import Metric, Run
 
 #: The dashes of `cwnd.plots.look.DASHES`, in pixels, in its order.
 DASHES = ("solid", "8px,3px", "2px,2px", "8px,3px,2px,3px")

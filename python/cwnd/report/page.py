@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cwnd.drawing import attempt
-from cwnd.errors import CwndError
-from cwnd.metrics import main_link
-from cwnd.plots import look
+from cwnd.errors import CwndError, InputError
+from cwnd.files import write_atomically
+from cwnd.plots import attempt, look
 from cwnd.report import scenario, series, tables
 from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
-from cwnd.table import group_sheet, result_sheet
+from cwnd.results import group_sheet, main_link, result_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from cwnd.results import Run
-    from cwnd.table import Sheet
+    from cwnd.results import Run, Sheet
 
 #: The colours of the lines on a dark page, in the order of `cwnd.plots.look.COLOURS`: the same
 #: hues, light enough to be seen.
@@ -68,6 +67,16 @@ _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "timeseries": series.runs_figure,
     "qdelay": qdelay_figure,
 }
+
+
+def write(runs: Sequence[Run], file: Path) -> Path:
+    """Writes the page of these results, whole or not at all."""
+    if file.is_dir():
+        raise InputError(f"{file}: a directory is in the way; name a file with -o")
+    content = html(runs).encode()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, content)
+    return file
 
 
 def html(runs: Sequence[Run]) -> str:

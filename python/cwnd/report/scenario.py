@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from cwnd import _core
-from cwnd.store import SCENARIO
-from cwnd.table import Sheet
+from cwnd.results import SCENARIO, Sheet
 
 if TYPE_CHECKING:
-    from cwnd.manifest import Axis
-    from cwnd.results import Run
+    from cwnd.results import Axis, Run
 
 #: What a key that a label does not have is shown as.
 _ABSENT = "–"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd.metrics import ALL, main_link
 from cwnd.plots.layout import at, points_of, title
 from cwnd.plots.look import Look
 from cwnd.plots.parts import MAX_FLOWS, views
@@ -26,12 +25,12 @@ from cwnd.plots.timeseries import (
 )
 from cwnd.report.figures import DASHES, VIEWS, Choice, Figure, Panel, axis, colour, dash, line
 from cwnd.report.thin import envelope, points_per_line
+from cwnd.results import ALL, main_link
 
 if TYPE_CHECKING:
-    from cwnd.metrics import By
     from cwnd.plots.parts import Parts
     from cwnd.plots.timeseries import OneRun, Windows
-    from cwnd.results import Run
+    from cwnd.results import By, Run
 
 #: Points of one figure, over all of its lines: what keeps a page below a few megabytes.
 _BUDGET = 90_000

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.metrics import METRICS, Metric, groups, summarise
-from cwnd.table import Sheet, Shown, number, sheet_of
+from cwnd.results import METRICS, Metric, Sheet, Shown, groups, number, sheet_of, summarise
 
 if TYPE_CHECKING:
     from cwnd.results import Run

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.scenario import read_text
-from cwnd.stats import Estimate
+from cwnd.results import Estimate
+from cwnd.running import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

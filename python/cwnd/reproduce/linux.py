@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cwnd import store
 from cwnd.agreement import SIMULATOR, agree
-from cwnd.drawing import attempt
 from cwnd.errors import InputError
-from cwnd.reproduce.run import FIGURES, PAPERS, paper
-from cwnd.worlds import LINUX
+from cwnd.plots import attempt
+from cwnd.reproduce.run import FIGURES
+from cwnd.reproduce.shelf import PAPERS, drawings, paper
+from cwnd.running import LINUX
+from cwnd.sweeps import load
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cwnd.agreement import Agreement
     from cwnd.results import Run
-    from cwnd.runner import OnProgress
+    from cwnd.running import OnProgress
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ def _figure(
 ) -> Figure:
     scenario = PAPERS / name / LINUX / f"{figure}.toml"
     found = agree(scenario, place / figure, threads=threads, progress=progress)
-    worlds = {world: store.load(place / figure / world) for world in (SIMULATOR, LINUX)}
+    worlds = {world: load(place / figure / world) for world in (SIMULATOR, LINUX)}
     return Figure(figure, found, tuple(_draw(name, figure, worlds, place / FIGURES)))
 
 
 def _draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
     from cwnd.plots import style, write
 
-    drawing: Mapping[str, Callable[[Run], Any]] = import_module(f"cwnd.reproduce.{name}").FIGURES
+    drawing = drawings(name)
     files = []
     for world, run in worlds.items():
         then = f"its numbers are complete in {place.parent / figure / world}"

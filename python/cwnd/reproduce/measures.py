@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.metrics import metric as find_metric
 from cwnd.models import smallest_full_buffer
 from cwnd.models import utilisation as sawtooth
+from cwnd.results import metric as find_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

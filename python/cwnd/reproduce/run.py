@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cwnd import _core, runner
-from cwnd.atomic import write_atomically
-from cwnd.dataset.fill import sweep
-from cwnd.drawing import attempt
-from cwnd.errors import CwndError, InputError
-from cwnd.reproduce import claims
+from cwnd import _core
+from cwnd.errors import CwndError
+from cwnd.files import write_atomically
+from cwnd.plots import attempt
 from cwnd.reproduce.measures import measure, sides
+from cwnd.reproduce.shelf import drawings, paper
+from cwnd.running import plans
+from cwnd.sweeps import sweep
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from cwnd.reproduce.claims import Claim, Outcome, Paper
+    from cwnd.reproduce.claims import Check, Claim, Outcome, Paper
     from cwnd.results import Run
-    from cwnd.runner import OnProgress
+    from cwnd.running import OnProgress
 
     #: Shows the progress of one experiment, given its name.
     Bars: TypeAlias = Callable[[str], AbstractContextManager[OnProgress]]
 
-#: The papers that come with cwnd, a folder for each.
-PAPERS = Path(__file__).resolve().parents[1] / "papers"
 #: What a reproduction leaves in its directory.
 RUNS, FIGURES, CLAIMS = "runs", "figures", "claims.json"
 
@@ -66,18 +64,6 @@ class Reproduction:
                 if claim.id in self.outcomes
             ],
         }
-
-
-def papers() -> list[str]:
-    """The papers that can be reproduced."""
-    return sorted(file.parent.name for file in PAPERS.glob("*/claims.toml"))
-
-
-def paper(name: str) -> Paper:
-    """The claims of a paper; `InputError` if there is no such paper."""
-    if name not in papers():
-        raise InputError(f"there is no paper `{name}`; there are {', '.join(papers())}")
-    return claims.read(PAPERS / name)
 
 
 def reproduce(
@@ -123,7 +109,7 @@ def reproduce(
 
 def _result(scenario: Path, runs: Path, threads: int | None, progress: Bars | None) -> Run:
     # Figures that are drawn from the same runs have scenarios of one name.
-    name = runner.plan(scenario).scenario.name
+    name = plans.plan(scenario).scenario.name
     if progress is None:
         return sweep(scenario, runs / name, threads=threads, replan=True)
     with progress(name) as on_progress:
@@ -131,7 +117,7 @@ def _result(scenario: Path, runs: Path, threads: int | None, progress: Bars | No
 
 
 def _judge(claim: Claim, results: Mapping[str, Run]) -> tuple[Outcome, ...]:
-    def judge(check: claims.Check) -> Outcome:
+    def judge(check: Check) -> Outcome:
         arguments = {"figure": claim.figures[0], **check.arguments}
         if check.limit is not None:
             name, of = check.limit
@@ -150,7 +136,7 @@ def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
     )
     from cwnd.plots import style, write
 
-    drawing: Mapping[str, Callable[[Run], Any]] = import_module(f"cwnd.reproduce.{of.name}").FIGURES
+    drawing = drawings(of.name)
     files = []
     for figure, run in results.items():
         with attempt(f"figure `{figure}`", then), style.styled():

@@ -1,0 +1,39 @@
+"""Files that are there whole or not at all, and that are what was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import offers
+
+if TYPE_CHECKING:
+    from cwnd.files.atomic import (
+        PARTIAL,
+        atomic_directory,
+        scratch_directory,
+        sync_all,
+        sync_file_system,
+        write_atomically,
+    )
+    from cwnd.files.checksums import SUMS, Sums
+
+__all__ = [
+    "PARTIAL",
+    "SUMS",
+    "Sums",
+    "atomic_directory",
+    "scratch_directory",
+    "sync_all",
+    "sync_file_system",
+    "write_atomically",
+]
+
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "atomic": (
+            "PARTIAL atomic_directory scratch_directory sync_all sync_file_system write_atomically"
+        ),
+        "checksums": "SUMS Sums",
+    },
+)

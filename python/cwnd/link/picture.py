@@ -1,0 +1,47 @@
+"""What happened on a link, as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.plots import Line, Panel, Picture, look
+
+if TYPE_CHECKING:
+    from cwnd.link.finished import Finished
+
+_DIRECTIONS = ("downlink", "uplink")
+#: A panel's height in inches.
+_PANEL = 1.5
+
+
+def picture(finished: Finished) -> Picture | None:
+    """Queueing delay, backlog, and drops and marks so far; `None` if there is nothing to draw."""
+    samples = pl.DataFrame(finished.report.link_series)
+    if samples.is_empty() or samples["deq"].max() == 0:
+        return None
+    hits = pl.col("drop") + pl.col("mark")
+    panels = [
+        _panel(samples, "Queueing delay (ms)", pl.col("sojourn_us") / 1e3),
+        _panel(samples, "Waiting (packets)", pl.col("qlen_pkts")),
+        _panel(samples, "Drops and marks so far", hits),
+    ]
+    return Picture(panels, height=_PANEL * len(panels) + 0.5, x_label="Time (s)", shared_y="row")
+
+
+def _panel(samples: pl.DataFrame, label: str, value: pl.Expr) -> Panel:
+    lines = []
+    for index, name in enumerate(_DIRECTIONS):
+        mine = samples.filter(pl.col("link") == name).select("time_s", value.alias("value"))
+        lines.append(
+            Line(
+                mine["time_s"].to_list(),
+                mine["value"].cast(pl.Float64).to_list(),
+                colour=look.colour(index),
+                dashes=look.dashes(index),
+                steps=True,
+                label=name,
+            )
+        )
+    return Panel(lines, y_label=label, x_tight=True, y_limits=(0, None))

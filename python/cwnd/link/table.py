@@ -1,0 +1,74 @@
+"""What happened on a link, as a table."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from cwnd.results import Sheet, number
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cwnd.link.finished import Finished
+
+#: Units of rates, the largest that leaves digits before the point.
+_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+#: Characters of a command that say which it is.
+_TITLE = 80
+_HEADINGS = [
+    "direction",
+    "rate",
+    "carried",
+    "packets",
+    "dropped",
+    "marked",
+    "qdelay\np50",
+    "qdelay\np99",
+    "late\np50",
+    "late\np99",
+]
+
+
+def table(finished: Finished) -> Table:
+    """A row for each direction."""
+    summary = finished.summary
+    rows = [_row(row, summary["directions"][row["link"]]) for row in finished.links()]
+    about = [
+        f"{summary['elapsed_s']:.1f} s",
+        "qdelay, late: ms",
+        "late: from when a packet was due to when the router sent it",
+    ]
+    title = textwrap.shorten(shlex.join(finished.command), _TITLE, placeholder=" …")
+    return Sheet(title, about, 1, _HEADINGS, rows).rich()
+
+
+def _row(link: dict[str, Any], direction: dict[str, Any]) -> tuple[str, ...]:
+    used = link["utilisation"]
+    return (
+        link["link"],
+        "none" if link["rate_bit_s"] is None else _rate(link["rate_bit_s"]),
+        _rate(direction["sent_bit_s"]) + ("" if used is None else f" ({used:.1%})"),
+        str(link["arrived_total_pkts"]),
+        _counts(direction["drops"]),
+        _counts(direction["marks"]),
+        *(_ms(link[f"qdelay_{q}_us"]) for q in ("p50", "p99")),
+        *(_ms(direction[f"late_{q}_us"]) for q in ("p50", "p99")),
+    )
+
+
+def _counts(by_reason: dict[str, int]) -> str:
+    if len(by_reason) <= 1:
+        return "".join(f"{count} ({reason})" for reason, count in by_reason.items()) or "0"
+    each = ", ".join(f"{reason} {count}" for reason, count in by_reason.items())
+    return f"{sum(by_reason.values())} ({each})"
+
+
+def _rate(bit_s: float) -> str:
+    scale, unit = next((found for found in _RATES if bit_s >= found[0]), _RATES[-1])
+    return f"{number(round(bit_s / scale, 3))} {unit}"
+
+
+def _ms(us: float | None) -> str:
+    return "" if us is None else f"{us / 1000:.2f}"

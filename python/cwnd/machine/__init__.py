@@ -1,0 +1,32 @@
+"""This machine: what it is, what it lacks, and where the program that loads controllers is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import offers
+
+if TYPE_CHECKING:
+    from cwnd.machine.doctor import PURPOSES, Check, examine, missing
+    from cwnd.machine.facts import machine, usable_cores
+    from cwnd.machine.kernel import KERNEL_HELPER, kernel_helper
+
+__all__ = [
+    "KERNEL_HELPER",
+    "PURPOSES",
+    "Check",
+    "examine",
+    "kernel_helper",
+    "machine",
+    "missing",
+    "usable_cores",
+]
+
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "doctor": "Check PURPOSES examine missing",
+        "facts": "machine usable_cores",
+        "kernel": "KERNEL_HELPER kernel_helper",
+    },
+)

@@ -1,0 +1,233 @@
+"""What this machine can do, and what to install so that it can do more."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cwnd.machine.facts import cpu_model, memory_bytes, usable_cores
+from cwnd.machine.kernel import KERNEL_HELPER, kernel_helper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Status = Literal["ok", "missing"]
+
+#: What needs a check to pass; the simulator is what `cwnd run` uses.
+PURPOSES = ("simulator", "testbed", "kernel", "capture")
+
+#: A tool that does not answer in this time does not work.
+_TOOL_TIMEOUT_S = 10
+_CAP_NET_ADMIN = 12
+_CAP_SYS_ADMIN = 21
+_CAP_BPF = 39
+_MIN_PYTHON = (3, 11)
+#: Below this a run with many flows may not fit.
+_MIN_MEMORY = 1 << 30
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    #: What was found.
+    found: str
+    #: What cannot be done without it; one of `PURPOSES`.
+    needed_for: str
+    #: How to get it; empty if it is there.
+    fix: str = ""
+
+
+def examine() -> list[Check]:
+    """Looks at everything; it changes nothing and needs no rights."""
+    return [look() for look in _CHECKS]
+
+
+def missing(checks: list[Check], purpose: str) -> list[Check]:
+    """What a purpose still lacks."""
+    return [check for check in checks if check.needed_for == purpose and check.status != "ok"]
+
+
+def _check(name: str, needed_for: str, found: str | None, absent: str, fix: str) -> Check:
+    if found is not None:
+        return Check(name, "ok", found, needed_for)
+    return Check(name, "missing", absent, needed_for, fix)
+
+
+def _python() -> Check:
+    found = f"{platform.python_implementation()} {platform.python_version()}"
+    enough = sys.version_info >= _MIN_PYTHON
+    fix = "install Python 3.11 or newer, for example with `uv python install 3.13`"
+    return _check("Python", "simulator", found if enough else None, found, fix)
+
+
+def _extension() -> Check:
+    found, reason = None, ""
+    try:
+        found = f"cwnd {import_module('cwnd._core').__version__}"
+    except ImportError as error:
+        reason = str(error)
+    fix = "build it with `make build`, or install cwnd again with `pip install .`"
+    return _check("Rust extension", "simulator", found, reason, fix)
+
+
+def _libraries() -> Check:
+    versions, lacking = [], []
+    for name in ("polars", "matplotlib", "rich"):
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            lacking.append(name)
+    fix = f"pip install {' '.join(lacking)}"
+    found = None if lacking else ", ".join(versions)
+    return _check("Python libraries", "simulator", found, f"no {', '.join(lacking)}", fix)
+
+
+def _processor() -> Check:
+    cores = usable_cores()
+    return Check("Processor", "ok", f"{cores} × {cpu_model()}", "simulator")
+
+
+def _memory() -> Check:
+    total = memory_bytes()
+    if total is None:
+        return Check("Memory", "ok", "unknown", "simulator")
+    found = f"{total / (1 << 30):.1f} GiB"
+    fix = "scenarios with many flows need more; run fewer at a time with --threads"
+    return _check("Memory", "simulator", found if total >= _MIN_MEMORY else None, found, fix)
+
+
+def _linux() -> Check:
+    found = f"Linux {platform.release()}" if sys.platform == "linux" else None
+    fix = "run the testbed on Linux, in a virtual machine if need be; the simulator runs here"
+    return _check("Linux", "testbed", found, platform.system(), fix)
+
+
+def _root() -> Check:
+    rights = _capabilities()
+    enough = {_CAP_NET_ADMIN, _CAP_SYS_ADMIN} <= rights
+    found = "root" if os.geteuid() == 0 else "capabilities"
+    fix = 'run as root, as in `sudo "$(command -v cwnd)" …`; namespaces and TUN devices need it'
+    return _check(
+        "Rights",
+        "testbed",
+        found if enough else None,
+        f"user id {os.geteuid()} without rights",
+        fix,
+    )
+
+
+def _tun() -> Check:
+    device = Path("/dev/net/tun")
+    fix = "load it with `modprobe tun`; in a container pass `--device /dev/net/tun`"
+    if not device.exists():
+        return _check("TUN", "testbed", None, f"no {device}", fix)
+    usable = os.access(device, os.R_OK | os.W_OK)
+    return _check("TUN", "testbed", str(device) if usable else None, f"{device} not writable", fix)
+
+
+def _network_namespaces() -> Check:
+    exists = Path("/proc/self/ns/net").exists()
+    fix = "use a kernel with CONFIG_NET_NS"
+    return _check(
+        "Network namespaces", "testbed", "yes" if exists else None, "not in this kernel", fix
+    )
+
+
+def _ip() -> Check:
+    return _tool("ip", "testbed", "-V", "apt install iproute2")
+
+
+def _congestion_controls() -> Check:
+    file = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    with contextlib.suppress(OSError):
+        names = file.read_text(encoding="ascii").split()
+        have = {"reno", "cubic"} <= set(names)
+        fix = "load the others with `modprobe tcp_cubic`"
+        found = ", ".join(names)
+        return _check("Kernel controllers", "testbed", found if have else None, found, fix)
+    return _check("Kernel controllers", "testbed", None, f"no {file}", "use Linux")
+
+
+def _bpf() -> Check:
+    rights = _capabilities()
+    enough = _CAP_BPF in rights or _CAP_SYS_ADMIN in rights
+    fix = 'run as root, as in `sudo "$(command -v cwnd)" …`'
+    return _check("eBPF rights", "kernel", "yes" if enough else None, "no CAP_BPF", fix)
+
+
+def _btf() -> Check:
+    file = Path("/sys/kernel/btf/vmlinux")
+    fix = "use a kernel with CONFIG_DEBUG_INFO_BTF (Debian, Ubuntu and Fedora have it)"
+    return _check("BTF", "kernel", str(file) if file.exists() else None, f"no {file}", fix)
+
+
+def _kernel_program() -> Check:
+    # It holds the compiled controllers, so clang is not needed.
+    path = kernel_helper()
+    fix = "build it with `make kernel`, after `apt install libelf-dev zlib1g-dev`"
+    return _check(KERNEL_HELPER, "kernel", path, "not found", fix)
+
+
+def _tshark() -> Check:
+    # `cwnd run --pcap` writes captures without it; it reads them, and the tests compare with it.
+    return _tool("tshark", "capture", "--version", "apt install tshark")
+
+
+_CHECKS: tuple[Callable[[], Check], ...] = (
+    _python,
+    _extension,
+    _libraries,
+    _processor,
+    _memory,
+    _linux,
+    _root,
+    _tun,
+    _network_namespaces,
+    _ip,
+    _congestion_controls,
+    _bpf,
+    _btf,
+    _kernel_program,
+    _tshark,
+)
+
+
+def _tool(name: str, needed_for: str, version_option: str, fix: str) -> Check:
+    path = shutil.which(name)
+    if path is None:
+        return _check(name, needed_for, None, "not on the path", fix)
+    try:
+        answer = subprocess.run(  # noqa: S603 - a path that `which` found, a constant option
+            [path, version_option],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TOOL_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return _check(name, needed_for, None, f"{path} does not work: {error}", fix)
+    lines = (answer.stdout or answer.stderr).strip().splitlines()
+    return _check(name, needed_for, lines[0].strip() if lines else path, "", fix)
+
+
+def _capabilities() -> set[int]:
+    """The effective capabilities of this process (capabilities(7))."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("CapEff:"):
+                mask = int(line.split()[1], 16)
+                return {bit for bit in range(mask.bit_length()) if mask >> bit & 1}
+    return set()

@@ -1,0 +1,1 @@
+"""The papers that come with cwnd, a folder for each."""

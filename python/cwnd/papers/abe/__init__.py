@@ -1,0 +1,1 @@
+"""Alternative Backoff, Khademi et al. 2017: experiments, claims, figures."""

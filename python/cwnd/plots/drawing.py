@@ -1,0 +1,63 @@
+"""Figures of a result that is safe already: one that cannot be drawn is a warning."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+import warnings
+from typing import TYPE_CHECKING
+
+from cwnd.errors import REPORT, CwndError, FigureWarning, explain
+from cwnd.results import PLOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cwnd.results import Run
+
+
+@contextlib.contextmanager
+def attempt(
+    figure: str, then: str, *, passing: tuple[type[BaseException], ...] = ()
+) -> Iterator[None]:
+    """Draws a figure in its block; what is raised there becomes one `FigureWarning`.
+
+    `then` says what there is without the figure, and what draws it once more. What is `passing` is
+    raised all the same, as a Ctrl-C is.
+    """
+    try:
+        yield
+    except BaseException as error:  # a panic of the extension is no Exception
+        if isinstance(error, (KeyboardInterrupt, SystemExit, *passing)):
+            raise
+        if os.environ.get("CWND_DEBUG"):
+            traceback.print_exception(error)
+        text = f"{figure} could not be drawn ({_reason(error)}); {then}"
+        if not isinstance(error, (CwndError, OSError, MemoryError)):
+            text += f"; {REPORT}"
+        warnings.warn(text, FigureWarning, stacklevel=3)
+
+
+def draw_result(run: Run, result: Path, *, quick: bool) -> None:
+    """Draws all figures of a result beside its tables; `quick` ones are SVG and for a first look.
+
+    Each file is there whole or not at all.
+    """
+    then = f"the result is complete in {result}, and `cwnd plot {result}` tries again"
+    with attempt("the figures", then):
+        from cwnd.plots import kinds
+
+        for kind in kinds.default_kinds(run):
+            with attempt(f"figure `{kind}`", then):
+                kinds.write_kind(run, kind, result / PLOTS, quick=quick)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return explain(error)
+    first = (str(error).splitlines() or [""])[0]
+    if isinstance(error, CwndError):
+        return first
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,63 @@
+"""A result as a notebook shows it: a table and a picture."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from typing import TYPE_CHECKING
+
+from cwnd.plots import style
+from cwnd.results import group_sheet, result_sheet
+
+if TYPE_CHECKING:
+    from cwnd.results import Run, Sheet
+
+#: More rows of a table are left to `summary()`.
+_MAX_ROWS = 200
+#: Styles are written into each element: notebooks have rules of their own for tables, each another
+#: one, and some leave out what a `style` element says.
+_TABLE = (
+    "border-collapse: collapse; table-layout: auto; margin: 0; font-variant-numeric: tabular-nums"
+)
+_CELL = "padding: 0.15em 0.8em 0.15em 0; vertical-align: bottom; border: none"
+_LINE = "border-top: 1px solid currentColor"
+
+
+def html(run: Run) -> str:
+    """The tables of results, the notes and the overview figure."""
+    sheets = [result_sheet(run), group_sheet(run)]
+    tables = "".join(_table(sheet.cut(_MAX_ROWS)) for sheet in sheets if sheet is not None)
+    notes = "".join(f"<p><b>Note:</b> {escape(note)}</p>" for note in run.notes)
+    figure = run.plot()
+    picture = base64.b64encode(style.png(figure)).decode()
+    return (
+        f'{tables}{notes}<img alt="{escape(run.name)}" width="{style.notebook_width(figure)}" '
+        f'src="data:image/png;base64,{picture}"/>'
+    )
+
+
+def _table(sheet: Sheet) -> str:
+    """A table of the page itself, so that its columns line up in any font."""
+    # Lines of a heading stay lines.
+    headings = [escape(heading).replace("\n", "<br/>") for heading in sheet.headings]
+    rows = [_row(sheet, "th", headings)]
+    for index, cells in enumerate(sheet.rows):
+        line = index == 0 or sheet.starts_block(index)
+        rows.append(_row(sheet, "td", [escape(cell) for cell in cells], line=line))
+    caption = f'<p style="margin: 0.3em 0; opacity: 0.7">{escape(sheet.caption)}</p>'
+    return (
+        f'<p style="margin: 0.3em 0"><b>{escape(sheet.title)}</b></p>'
+        f'<div style="overflow-x: auto"><table style="{_TABLE}">'
+        f"<thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table></div>"
+        f"{caption if sheet.about else ''}"
+    )
+
+
+def _row(sheet: Sheet, element: str, cells: list[str], *, line: bool = False) -> str:
+    """A row; what says which row it is stands left, numbers right."""
+    written = []
+    for index, cell in enumerate(cells):
+        align = "left" if index < sheet.keys else "right"
+        look = f"{_CELL}; text-align: {align}; white-space: nowrap{f'; {_LINE}' if line else ''}"
+        written.append(f'<{element} style="{look}">{cell}</{element}>')
+    return f"<tr>{''.join(written)}</tr>"

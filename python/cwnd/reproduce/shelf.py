@@ -1,0 +1,39 @@
+"""The papers that come with cwnd: a folder for each, with all that is its own."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cwnd.errors import InputError
+from cwnd.reproduce import claims
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cwnd.reproduce.claims import Paper
+    from cwnd.results import Run
+
+    #: What draws each figure, by the name of its scenario.
+    Drawings: TypeAlias = Mapping[str, Callable[[Run], Any]]
+
+PAPERS = Path(__file__).resolve().parents[1] / "papers"
+
+
+def papers() -> list[str]:
+    """The papers that can be reproduced."""
+    return sorted(file.parent.name for file in PAPERS.glob("*/claims.toml"))
+
+
+def paper(name: str) -> Paper:
+    """The claims of a paper; `InputError` if there is no such paper."""
+    if name not in papers():
+        raise InputError(f"there is no paper `{name}`; there are {', '.join(papers())}")
+    return claims.read(PAPERS / name)
+
+
+def drawings(name: str) -> Drawings:
+    """What draws a paper's figures: `FIGURES` of the `figures.py` in its folder."""
+    figures: Drawings = import_module(f"cwnd.papers.{name}.figures").FIGURES
+    return figures

@@ -1,0 +1,98 @@
+"""What runs came to: their tables, the numbers of them, their files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import offers
+
+if TYPE_CHECKING:
+    from cwnd.results.comparing import Comparison, Difference, compare
+    from cwnd.results.data import OnDisk, Resolved
+    from cwnd.results.layout import DATASET, MANIFEST, PCAP, PLOTS, ROWS, SCENARIO, SUMMARY, TABLES
+    from cwnd.results.manifest import Axis, Manifest, described, sha256
+    from cwnd.results.metrics import (
+        ALL,
+        METRICS,
+        RESERVED,
+        By,
+        Metric,
+        groups,
+        known_group,
+        main_link,
+        metric,
+        summarise,
+        values_of,
+    )
+    from cwnd.results.run import Run
+    from cwnd.results.stats import Estimate, welch, welch_difference
+    from cwnd.results.store import Spool
+    from cwnd.results.table import (
+        COLUMNS,
+        Sheet,
+        Shown,
+        group_sheet,
+        number,
+        result_sheet,
+        sheet_of,
+    )
+
+__all__ = [
+    "ALL",
+    "COLUMNS",
+    "DATASET",
+    "MANIFEST",
+    "METRICS",
+    "PCAP",
+    "PLOTS",
+    "RESERVED",
+    "ROWS",
+    "SCENARIO",
+    "SUMMARY",
+    "TABLES",
+    "Axis",
+    "By",
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "Manifest",
+    "Metric",
+    "OnDisk",
+    "Resolved",
+    "Run",
+    "Sheet",
+    "Shown",
+    "Spool",
+    "compare",
+    "described",
+    "group_sheet",
+    "groups",
+    "known_group",
+    "main_link",
+    "metric",
+    "number",
+    "result_sheet",
+    "sha256",
+    "sheet_of",
+    "summarise",
+    "values_of",
+    "welch",
+    "welch_difference",
+]
+
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "comparing": "Comparison Difference compare",
+        "data": "OnDisk Resolved",
+        "layout": "DATASET MANIFEST PCAP PLOTS ROWS SCENARIO SUMMARY TABLES",
+        "manifest": "Axis Manifest described sha256",
+        "metrics": (
+            "ALL By METRICS Metric RESERVED groups known_group main_link metric summarise values_of"
+        ),
+        "run": "Run",
+        "stats": "Estimate welch welch_difference",
+        "store": "Spool",
+        "table": "COLUMNS Sheet Shown group_sheet number result_sheet sheet_of",
+    },
+)

@@ -1,0 +1,232 @@
+"""Two results side by side: what differs in what was asked, and in what came out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from cwnd import _core
+from cwnd.errors import InputError
+from cwnd.results.metrics import ALL, METRICS, groups, known_group
+from cwnd.results.stats import Estimate, paired_difference, welch_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.results.run import Run
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric at one point of the sweep."""
+
+    #: Labels of the axes that both results have.
+    point: dict[str, str]
+    #: The group of flows; `*` for all flows together.
+    group: str
+    metric: str
+    before: Estimate
+    after: Estimate
+    #: after − before; seed by seed where all seeds are the same, else by Welch's method.
+    difference: Estimate
+    paired: bool
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the difference leaves zero out; never so with one seed."""
+        half = self.difference.half_width
+        return half is not None and abs(self.difference.mean) > half
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        return {**asdict(self), "clear": self.clear}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting that differs between the two scenarios."""
+
+    path: str
+    before: object
+    after: object
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `cwnd compare` shows."""
+
+    before: str
+    after: str
+    changes: list[Change]
+    differences: list[Difference]
+    #: Points of the sweep that only one of them has.
+    only_before: list[dict[str, str]]
+    only_after: list[dict[str, str]]
+    #: Groups of flows that only one of them has, where there are several.
+    groups_only_before: list[str]
+    groups_only_after: list[str]
+    #: The group that `goodput_ratio` compares with.
+    relative_to: str | None
+    #: The records of both are the same, byte for byte.
+    identical: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """As data."""
+        data = asdict(self)
+        data["differences"] = [difference.to_json() for difference in self.differences]
+        return data
+
+
+def compare(
+    before: Run,
+    after: Run,
+    metrics: Sequence[str] = tuple(METRICS),
+    link: str | None = None,
+    group: str | None = None,
+    *,
+    relative_to: str | None = None,
+) -> Comparison:
+    """Compares two results at the points of the sweep that they share.
+
+    All flows together and, where one of the results has several groups of flows, each group that
+    both have.
+
+    Args:
+        before: A result.
+        after: What is compared with it.
+        metrics: Columns.
+        link: Whose queue; the busiest if not given.
+        group: Only this group of flows; `*` for all flows together.
+        relative_to: The group that `goodput_ratio` compares with; the first that both have if not
+            given.
+
+    Raises:
+        InputError: They share no point, or there is no such link or group in one of them.
+    """
+    names = [axis.name for axis in before.axes if axis.name in {a.name for a in after.axes}]
+    several = len(before.groups) > 1 or len(after.groups) > 1
+    both = [name for name in before.groups if name in after.groups]
+    for run in (before, after):
+        for asked in (group, relative_to):
+            known_group(run, asked)
+    shown = [ALL, *(both if several else [])] if group is None else [group]
+    compared = relative_to if relative_to is not None else next(iter(both), None)
+    old, new = (_points(run, names, link, compared) for run in (before, after))
+    shared = [point for point in old if point in new]
+    if not shared:
+        raise InputError(
+            "the two results share no point of a sweep, so there is nothing to compare"
+        )
+    differences = [
+        difference
+        for point in shared
+        for part in shown
+        for name in metrics
+        if (
+            difference := _difference(
+                dict(point), part, name, old[point].of(part), new[point].of(part)
+            )
+        )
+        is not None
+    ]
+    changes = {
+        change.path: change
+        for point in shared
+        for change in _changes(before.resolved[old[point].row], after.resolved[new[point].row])
+    }
+    return Comparison(
+        before=before.name,
+        after=after.name,
+        changes=list(changes.values()),
+        differences=differences,
+        only_before=[dict(point) for point in old if point not in new],
+        only_after=[dict(point) for point in new if point not in old],
+        groups_only_before=[name for name in before.groups if several and name not in both],
+        groups_only_after=[name for name in after.groups if several and name not in both],
+        relative_to=compared,
+        identical=before.manifest.records_sha256 == after.manifest.records_sha256,
+    )
+
+
+_Point = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a result has at a point: a row for each run."""
+
+    #: Of the first of its runs.
+    row: int
+    together: pl.DataFrame
+    apart: pl.DataFrame
+
+    def of(self, group: str) -> pl.DataFrame:
+        """The rows of a group, or of all flows."""
+        return self.together if group == ALL else self.apart.filter(pl.col("group") == group)
+
+
+def _points(
+    run: Run, names: list[str], link: str | None, relative_to: str | None
+) -> dict[_Point, _Rows]:
+    columns = {axis.name: axis.column for axis in run.axes}
+    by = [columns[name] for name in names]
+    together = run.per_run(link).with_row_index("row")
+    apart = run.per_run(link, by="group", relative_to=relative_to)
+    points: dict[_Point, _Rows] = {}
+    of_groups = {tuple(key.values()): part for key, part in groups(apart, by)}
+    for key, part in groups(together, by):
+        if part["seed"].n_unique() != part.height:
+            raise InputError(
+                f"{run.name}: an axis that the other result does not have varies within a point;"
+                " compare results whose sweeps have the same axes"
+            )
+        labels = [str(label) for label in key.values()]
+        here = of_groups[tuple(key.values())]
+        points[tuple(zip(names, labels, strict=True))] = _Rows(int(part["row"][0]), part, here)
+    return points
+
+
+def _difference(
+    point: dict[str, str], group: str, name: str, before: pl.DataFrame, after: pl.DataFrame
+) -> Difference | None:
+    both = [
+        part.select("seed", pl.col(name).cast(pl.Float64)).drop_nulls() for part in (before, after)
+    ]
+    old, new = (part[name].to_list() for part in both)
+    first, second = Estimate.of(old), Estimate.of(new)
+    if first is None or second is None:
+        return None
+    joined = both[0].join(both[1], on="seed", maintain_order="left")
+    paired = joined.height == both[0].height == both[1].height
+    if paired:
+        difference = paired_difference(joined[name].to_list(), joined[f"{name}_right"].to_list())
+    else:
+        difference = welch_difference(old, new)
+    assert difference is not None
+    return Difference(point, group, name, first, second, difference, paired)
+
+
+def _changes(before: str, after: str) -> list[Change]:
+    old = _flat(_core.read_toml(before, name="before"))
+    new = _flat(_core.read_toml(after, name="after"))
+    # These name the run and do not decide it.
+    for path in ("name", "description", "run.seed"):
+        old.pop(path, None)
+        new.pop(path, None)
+    return [
+        Change(path, old.get(path), new.get(path))
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

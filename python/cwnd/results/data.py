@@ -1,0 +1,144 @@
+"""What runs gave: their tables, side by side, and what the rows belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from cwnd.results.manifest import Axis, Manifest
+
+
+class Resolved(Sequence[str]):
+    """Each run as a scenario of its own; made, or read, when it is asked for."""
+
+    def __init__(self, count: int, one: Callable[[int], str]) -> None:
+        self._count = count
+        self._one = one
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._one(range(len(self))[index])
+
+
+class OnDisk(Mapping[str, "pl.LazyFrame"]):
+    """Tables that are looked at when they are asked for."""
+
+    def __init__(self, names: Sequence[str], one: Callable[[str], pl.LazyFrame]) -> None:
+        self._names = names
+        self._one = one
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._one(name)
+
+
+@dataclass(repr=False)
+class Data:
+    """Data frames over all runs of a scenario, its sweep and its seeds.
+
+    Every frame starts with `run_id`, `scenario`, `seed` and the axes of the sweep.
+    """
+
+    manifest: Manifest
+    #: The scenario as given.
+    source: str
+    #: One row per run: what varies, what it cost, how often each mechanism acted.
+    runs: pl.DataFrame
+    #: One row per flow.
+    flows: pl.DataFrame
+    #: One row per link.
+    links: pl.DataFrame
+    #: What grows with time, in memory or on disk: `series`, `link_series` and `qdelay`.
+    samples: Mapping[str, pl.LazyFrame]
+    #: Reads the samples of some runs, where that is cheaper than to leave out the others.
+    pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
+    #: Each run as a scenario of its own, all defaults written out.
+    resolved: Sequence[str] = ()
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """Samples of the flows over time."""
+        return self.samples["series"].collect()
+
+    @cached_property
+    def link_series(self) -> pl.DataFrame:
+        """Samples of the links over time."""
+        return self.samples["link_series"].collect()
+
+    @cached_property
+    def qdelay(self) -> pl.DataFrame:
+        """Histogram of the queueing delay of each link."""
+        return self.samples["qdelay"].collect()
+
+    def samples_of(self, name: str, run_ids: list[str]) -> pl.LazyFrame:
+        """The samples of some runs."""
+        if self.pick is not None:
+            return self.pick(name, run_ids)
+        import polars as pl
+
+        return self.samples[name].filter(pl.col("run_id").is_in(run_ids))
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return self.manifest.name
+
+    @property
+    def axes(self) -> list[Axis]:
+        """The axes of the sweep."""
+        return self.manifest.axes
+
+    @property
+    def axis_columns(self) -> list[str]:
+        """The columns that hold the labels of the axes."""
+        return [axis.column for axis in self.axes]
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns that say which run a row belongs to."""
+        values = [axis.value_column for axis in self.axes if axis.value_column is not None]
+        return ["scenario", "seed", *self.axis_columns, *values]
+
+    @property
+    def activity(self) -> dict[str, int]:
+        """How often each mechanism acted, over all runs."""
+        return self.manifest.activity
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The groups of flows, in the order of the scenario."""
+        import polars as pl
+
+        flows = self.flows.select("run_id", "group")
+        found = flows["group"].unique(maintain_order=True)
+        if len(found) > 1:
+            # Of a group whose flows arrive at random a run may have none: the run with the most
+            # groups tells their order.
+            first = flows.group_by("run_id", maintain_order=True).agg(
+                pl.col("group").unique(maintain_order=True)
+            )
+            most = first.sort(pl.col("group").list.len(), descending=True, maintain_order=True)
+            found = pl.concat([most["group"][0], found]).unique(maintain_order=True)
+        return [str(group) for group in found]

@@ -1,0 +1,139 @@
+"""What a result says about its own making."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import MISSING, asdict, dataclass, fields
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+#: Marks a directory as a result of cwnd.
+FORMAT = "cwnd-result"
+#: Version of the layout of the directory; a reader refuses a newer one.
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a sweep, and the columns that hold it."""
+
+    name: str
+    #: Column with the labels.
+    column: str
+    #: Column with the values in SI base units; `None` where they are no numbers.
+    value_column: str | None
+    #: SI base unit of the values.
+    unit: str | None
+    #: Labels in the order of the scenario.
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything about a result that its tables do not hold."""
+
+    name: str
+    description: str
+    cwnd_version: str
+    #: SHA-256 of the scenario file as given.
+    scenario_sha256: str
+    #: What `--set` changed, as given.
+    overrides: list[str]
+    #: What `--seed` changed; `None` if nothing.
+    seed_override: int | None
+    seeds: list[int]
+    runs: int
+    axes: list[Axis]
+    warnings: list[dict[str, Any]]
+    #: How often each mechanism acted, over all runs.
+    activity: dict[str, int]
+    #: SHA-256 over the digests of all records, in order of the runs.
+    records_sha256: str
+    started_at: str
+    wall_s: float
+    #: User and system time of the threads that simulated.
+    cpu_s: float
+    threads: int
+    machine: dict[str, Any]
+    #: Of a checked result: for each run the hash of all its steps (time, event, random draws).
+    steps_hashes: list[str] | None = None
+    #: Of a sweep that is not complete: the runs that are not there.
+    missing: int = 0
+    #: The scenario file as seen from the directory of the result; `None` if it was none.
+    scenario_file: str | None = None
+    #: Of runs on Linux: kernel, settings, calibration, how late routers were, what was invalid.
+    world: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The manifest as it is written."""
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Manifest:
+        """Reads a manifest back; what it does not know it leaves out."""
+        return described(cls, data, where, FORMAT, FORMAT_VERSION)
+
+
+Described = TypeVar("Described", bound="DataclassInstance")
+
+
+def described(
+    kind: type[Described], data: object, where: str, form: str, version: int
+) -> Described:
+    """Reads what a directory says about itself; `InputError` if it is damaged, or newer than we."""
+    if not isinstance(data, dict) or data.get("format") != form:
+        raise InputError(f"{where}: not the description of a {form}")
+    written = data.get("format_version")
+    if not isinstance(written, int) or written > version:
+        raise InputError(
+            f"{where}: written by a newer cwnd ({data.get('cwnd_version')}); update cwnd to read it"
+        )
+    try:
+        # What has a default came later: what is read may be older than it.
+        known = {
+            field.name: data[field.name]
+            for field in fields(kind)
+            if field.name in data or field.default is MISSING
+        }
+        known["axes"] = [Axis(**axis) for axis in known["axes"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{where}: damaged ({error})") from error
+    found = kind(**known)
+    for part in (found, *known["axes"]):
+        _check_types(part, where)
+    return found
+
+
+def _check_types(described: DataclassInstance, where: str) -> None:
+    hints = get_type_hints(type(described))
+    for field in fields(described):
+        value = getattr(described, field.name)
+        if not _is_a(value, hints[field.name]):
+            raise InputError(f"{where}: damaged (`{field.name}` is {value!r:.80})")
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    """Whether a value that was JSON is of a type, as far as fields of descriptions have types."""
+    if hint is Any:
+        return True
+    if hint in (int, float):
+        # JSON writes 2.0 as 2 at times.
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return any(_is_a(value, each) for each in arguments)
+    if origin is list:
+        return isinstance(value, list) and all(_is_a(each, arguments[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_is_a(each, arguments[1]) for each in value.values())
+    return isinstance(value, hint)
+
+
+def sha256(parts: list[str]) -> str:
+    """SHA-256 over lines of text."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,367 @@
+"""The numbers of runs that are compared: a row per run, group or flow, a column per metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.results.stats import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.results.data import Data
+
+
+#: What stands in the place of a group's name where all flows are counted; no group is named so.
+ALL = "*"
+#: What has a row of its own: all flows together, each group, or each flow.
+By: TypeAlias = Literal["all", "group", "flow"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its column, and how people read it."""
+
+    column: str
+    label: str
+    #: Unit that people read it in; empty for a count.
+    unit: str = ""
+    #: From the column's unit to that one.
+    scale: float = 1.0
+    #: What it is a number of: flows (a group, or all), a link, or a group or flow beside others.
+    of: Literal["flows", "link", "part"] = "flows"
+
+    @property
+    def axis_label(self) -> str:
+        """Its name with its unit, for the axis of a plot."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+#: All metrics of a run, by column.
+METRICS: dict[str, Metric] = {
+    metric.column: metric
+    for metric in (
+        Metric("goodput_bit_s", "Goodput", "Mbit/s", 1e-6),
+        Metric("throughput_bit_s", "Throughput", "Mbit/s", 1e-6),
+        Metric("utilisation", "Utilisation", "%", 100.0, of="link"),
+        Metric("qdelay_mean_us", "Queueing delay, mean", "ms", 1e-3, of="link"),
+        Metric("qdelay_p50_us", "Queueing delay, median", "ms", 1e-3, of="link"),
+        Metric("qdelay_p90_us", "Queueing delay, 90th percentile", "ms", 1e-3, of="link"),
+        Metric("qdelay_p99_us", "Queueing delay, 99th percentile", "ms", 1e-3, of="link"),
+        Metric("drop_ratio", "Packets dropped", "%", 100.0, of="link"),
+        Metric("mark_ratio", "Packets marked", "%", 100.0, of="link"),
+        Metric("drops", "Drops", of="link"),
+        Metric("marks", "Marks", of="link"),
+        Metric("rtt_p50_us", "RTT, median", "ms", 1e-3),
+        Metric("rtt_p95_us", "RTT, 95th percentile", "ms", 1e-3),
+        Metric("retrans", "Retransmissions"),
+        Metric("rto_count", "Timeouts"),
+        Metric("reductions_loss", "Reductions by loss"),
+        Metric("reductions_ecn", "Reductions by ECN"),
+        Metric("reductions_rto", "Reductions by timeout"),
+        Metric("bytes_received", "Received", "MB", 1e-6),
+        Metric("fct_s", "Completion time, mean", "s"),
+        Metric("jain", "Jain's fairness index"),
+        Metric("goodput_share", "Share of goodput", "%", 100.0, of="part"),
+        Metric("goodput_ratio", "Goodput per flow, relative", of="part"),
+    )
+}
+
+
+#: Columns that no axis of a sweep has, so that its tables of metrics can hold both.
+RESERVED = frozenset(
+    {"point", "n", "group", "flow_id", *METRICS, *(f"{column}_ci95" for column in METRICS)}
+)
+#: Columns of the links that are metrics.
+_OF_LINK = tuple(
+    pl.col({"drops": "dropped_pkts", "marks": "marked_pkts"}.get(column, column)).alias(column)
+    for column, metric in METRICS.items()
+    if metric.of == "link"
+)
+
+
+def _sum(values: pl.Expr) -> pl.Expr:
+    """The sum; null where a summand is, which is one that Linux does not tell."""
+    return pl.when(values.null_count() == 0).then(values.sum())
+
+
+# Fairness is between flows that share for as long as they run; transfers that end do not, nor do
+# datagrams, which give way to nobody.
+_FAIR = pl.col("goodput_bit_s").filter(
+    pl.col("size_bytes").is_null() & (pl.col("controller") != "none")
+)
+#: What flows come to; the first two, in bits, become rates.
+_RATES = ("goodput_bit_s", "throughput_bit_s")
+_OF_FLOWS = (
+    (pl.col("delivered_bytes").sum() * 8).alias("goodput_bit_s"),
+    _sum(pl.col("throughput_bit_s") * pl.col("duration_s")),
+    pl.col("rtt_p50_us").mean(),
+    pl.col("rtt_p95_us").mean(),
+    _sum(pl.col("retrans")),
+    _sum(pl.col("rto_count")),
+    _sum(pl.col("cwnd_reductions_loss")).alias("reductions_loss"),
+    _sum(pl.col("cwnd_reductions_ecn")).alias("reductions_ecn"),
+    _sum(pl.col("cwnd_reductions_rto")).alias("reductions_rto"),
+    pl.col("bytes_received").sum(),
+    pl.col("fct_s").mean(),
+    # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²); one flow is trivially fair, so it says nothing.
+    pl.when(_FAIR.len() > 1)
+    .then(_FAIR.sum() ** 2 / (_FAIR.len() * (_FAIR**2).sum()))
+    .otherwise(None)
+    .fill_nan(None)
+    .alias("jain"),
+)
+#: Ends of columns that are units.
+_UNIT_ENDS = ("_bit_s", "_us", "_s")
+
+
+def metric(name: str) -> Metric:
+    """Finds a metric by its column, with or without its unit, or by an unambiguous beginning.
+
+    Raises:
+        InputError: There is none, or several; the message names them.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    for end in _UNIT_ENDS:
+        if name + end in METRICS:
+            return METRICS[name + end]
+    matches = [metric for column, metric in METRICS.items() if column.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    choice = ", ".join(m.column for m in matches) if matches else ", ".join(METRICS)
+    problem = "is not a metric" if not matches else "begins several metrics"
+    raise InputError(f"`{name}` {problem}; there are {choice}")
+
+
+def main_link(run: Data) -> str | None:
+    """The link that the tables show: the busiest of those with a rate, the first among equals."""
+    rated = run.links.filter(pl.col("utilisation").is_not_null())
+    if rated.is_empty():
+        return None
+    busiest = (
+        rated.group_by("link", maintain_order=True)
+        .agg(pl.col("utilisation").mean())
+        .sort("utilisation", descending=True, maintain_order=True)
+    )
+    return str(busiest["link"][0])
+
+
+def per_run(
+    run: Data,
+    link: str | None = None,
+    group: str | None = None,
+    *,
+    by: By | None = None,
+    relative_to: str | None = None,
+) -> pl.DataFrame:
+    """One row per run, or per run and group or flow: its axes, its seed and every metric.
+
+    What a metric does not tell is null: those of a link belong to all flows together, shares and
+    ratios to groups and flows. Shares and ratios are of each run, so that the mean of a summary is
+    the mean of the seeds' ratios and not the ratio of their means. Where nothing was delivered
+    there is no share, and where nothing reached the group that others are compared with there is no
+    ratio.
+
+    Args:
+        run: The result.
+        link: Whose utilisation, queueing delay, drops and marks; the busiest if not given.
+        group: Count only this group of flows; all if not given.
+        by: "all": all flows of a run in one row. "group": a row for each group, named in the column
+            `group`. "flow": a row for each flow, named in `group` and `flow_id`, whose goodput and
+            throughput are those of `flows`: over the time that the flow was there. "group" if a
+            group is given, else "all".
+        relative_to: The group that `goodput_ratio` compares with; the scenario's first if not
+            given. It has none itself.
+
+    Raises:
+        InputError: There is no such link or group; the message names those there are.
+    """
+    chosen = known_group(run, group)
+    by = by or ("all" if chosen is None else "group")
+    if by == "all" and chosen is not None:
+        raise InputError(f'a row of all flows is not one of group `{chosen}`; by="group" is')
+    link = _known_link(run, link)
+    keys = ["run_id", *run.key_columns]
+    runs = run.runs.select(keys)
+    if by == "all":
+        of_link = run.links.filter(pl.col("link") == link).select("run_id", *_OF_LINK)
+        rows = runs.join(_together(run), on="run_id", how="left", maintain_order="left")
+        rows = rows.join(of_link, on="run_id", how="left", maintain_order="left")
+        return _filled(rows, keys)
+    apart = ["group"] if by == "group" else ["group", "flow_id"]
+    parts = _apart(run, apart, _reference(run, relative_to))
+    if by == "group":
+        # A group without a flow in one of the runs has a row there, too.
+        names = pl.DataFrame({"group": run.groups}, schema={"group": pl.String})
+        rows = runs.join(names, how="cross", maintain_order="left_right")
+        rows = rows.join(parts, on=["run_id", "group"], how="left", maintain_order="left")
+    else:
+        rows = runs.join(parts, on="run_id", maintain_order="left_right")
+    rows = rows if chosen is None else rows.filter(pl.col("group") == chosen)
+    return _filled(rows, [*keys, *apart])
+
+
+def known_group(run: Data, group: str | None) -> str | None:
+    """The group, or `None` for all flows; `InputError` with the groups there are if it is none."""
+    if group is None or group == ALL:
+        return None
+    if group not in run.groups:
+        known = ", ".join(run.groups)
+        raise InputError(f"there is no group `{group}` in this result; there are {known}")
+    return group
+
+
+def _known_link(run: Data, link: str | None) -> str | None:
+    link = link if link is not None else main_link(run)
+    links = run.links["link"].unique(maintain_order=True).to_list()
+    if link is not None and link not in links:
+        raise InputError(f"there is no link `{link}` in this result; there are {', '.join(links)}")
+    return link
+
+
+def _reference(run: Data, relative_to: str | None) -> str | None:
+    chosen = known_group(run, relative_to)
+    return chosen if chosen is not None else next(iter(run.groups), None)
+
+
+def _together(run: Data) -> pl.DataFrame:
+    """What all flows of each run come to."""
+    return _rates(run, run.flows.group_by("run_id").agg(*_OF_FLOWS))
+
+
+def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
+    """What each group, or each flow, of each run comes to, by itself and beside the others."""
+    delivered, rate = pl.col("delivered_bytes"), pl.col("goodput_bit_s")
+    parts = (
+        run.flows.with_columns(pl.col("group").cast(pl.String))
+        .group_by("run_id", *apart, maintain_order=True)
+        .agg(
+            *_OF_FLOWS,
+            delivered.sum().alias("delivered"),
+            rate.mean().alias("rate"),
+            rate.sum().alias("rates"),
+            rate.count().alias("rated"),
+            pl.col("throughput_bit_s").mean().alias("wire_rate"),
+        )
+    )
+    everything = pl.col("delivered").sum().over("run_id")
+    theirs = pl.col("group") == reference
+    total, count = (pl.col(c).filter(theirs).sum().over("run_id") for c in ("rates", "rated"))
+    own = pl.col("rate").alias("goodput_bit_s"), pl.col("wire_rate").alias("throughput_bit_s")
+    parts = parts.with_columns(
+        pl.when(everything > 0).then(pl.col("delivered") / everything).alias("goodput_share"),
+        pl.when(~theirs & (total > 0))
+        .then(pl.col("rate") / (total / count))
+        .alias("goodput_ratio"),
+    )
+    parts = parts.with_columns(own) if "flow_id" in apart else _rates(run, parts)
+    return parts.drop("delivered", "rate", "rates", "rated", "wire_rate")
+
+
+def _rates(run: Data, sums: pl.DataFrame) -> pl.DataFrame:
+    """Goodput and throughput over the time that was measured, from bits."""
+    measured = pl.col("duration_s") - pl.col("warmup_s")
+    seconds = run.runs.select("run_id", measured.alias("measured"))
+    return (
+        sums.join(seconds, on="run_id", maintain_order="left")
+        .with_columns(pl.col(_RATES) / pl.col("measured"))
+        .drop("measured")
+    )
+
+
+def _filled(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """The columns of a table of metrics; those that its rows do not have are null."""
+    missing = [pl.lit(None, pl.Float64).alias(name) for name in METRICS if name not in rows.columns]
+    return rows.with_columns(missing).select(*keys, *METRICS)
+
+
+def values_of(rows: pl.DataFrame, column: str) -> list[float]:
+    """The values of a metric that exist."""
+    return [float(value) for value in rows[column].drop_nulls()]
+
+
+def summarise(
+    rows: pl.DataFrame, by: Sequence[str], metrics: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Aggregates runs over seeds: n, and of each metric the mean and the half-width of its CI."""
+    columns = list(METRICS) if metrics is None else list(metrics)
+    # One pass over all points: a sweep may have tens of thousands.
+    values = [pl.col(column).cast(pl.Float64).drop_nulls() for column in columns]
+    count = pl.len().cast(pl.Int64).alias("n")
+    if by:
+        points = rows.group_by(list(by), maintain_order=True).agg(count, *values)
+    else:
+        points = rows.select(count, *(each.implode() for each in values)).filter(pl.col("n") > 0)
+    summary = points.select(*by, "n").to_dict()
+    for column in columns:
+        estimates = [Estimate.of(each) for each in points[column].to_list()]
+        means = [None if each is None else each.mean for each in estimates]
+        widths = [None if each is None else each.half_width for each in estimates]
+        summary[column] = pl.Series(means, dtype=pl.Float64)
+        summary[f"{column}_ci95"] = pl.Series(widths, dtype=pl.Float64)
+    return pl.DataFrame(summary)
+
+
+def summary(
+    run: Data,
+    metrics: Sequence[str] | None = None,
+    *,
+    link: str | None = None,
+    group: str | None = None,
+    by: By | None = None,
+    relative_to: str | None = None,
+) -> pl.DataFrame:
+    """A row per point of the sweep of all flows, and one of each group where there are several.
+
+    The columns are the axes, `group`, of flows `flow_id`, `n`, and of each metric the mean over the
+    seeds and the half-width of its 95 % interval. Rows of all flows have `*` as their group.
+
+    Args:
+        run: The result.
+        metrics: Which, as `metric` finds them; all if not given.
+        link: Whose utilisation, queueing delay, drops and marks; the busiest if not given.
+        group: Only this group; `*` for all flows together.
+        by: Only rows of all flows, of groups, or of flows.
+        relative_to: The group that `goodput_ratio` compares with; the first if not given.
+
+    Raises:
+        InputError: There is no such metric, link or group.
+    """
+    columns = None if metrics is None else [metric(name).column for name in metrics]
+    known_group(run, relative_to)
+    axes = run.axis_columns
+    if by is None and group is None and len(run.groups) > 1:
+        together = per_run(run, link, by="all").with_columns(pl.lit(ALL).alias("group"))
+        apart = per_run(run, link, by="group", relative_to=relative_to)
+        found = summarise(
+            pl.concat([together, apart], how="diagonal_relaxed"), [*axes, "group"], columns
+        )
+        if not axes:
+            return found
+        points = found.select(axes).unique(maintain_order=True).with_row_index("point")
+        return (
+            found.join(points, on=axes, maintain_order="left")
+            .sort("point", maintain_order=True)
+            .drop("point")
+        )
+    rows = per_run(run, link, group, by=by, relative_to=relative_to)
+    if "group" in rows.columns:
+        flow = ["flow_id"] if "flow_id" in rows.columns else []
+        return summarise(rows, [*axes, "group", *flow], columns)
+    found = summarise(rows, axes, columns)
+    return found.insert_column(len(axes), pl.repeat(ALL, found.height, eager=True).alias("group"))
+
+
+def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:
+    """The rows apart by what they have in common, in order of first appearance."""
+    if not by:
+        return [({}, rows)] if rows.height else []
+    return [
+        (dict(zip(by, key, strict=True)), part)
+        for key, part in rows.group_by(list(by), maintain_order=True)
+    ]

@@ -1,0 +1,149 @@
+"""Mechanisms that were asked for and never acted: a comparison that rests on them says nothing."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from cwnd import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.results.data import Data
+
+#: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
+_MECHANISMS = re.compile(r"^(?:\[.+\]|(?:kind|ecn|beta|beta_ecn) = .*)$", re.MULTILINE)
+#: How many points of a sweep are named before the rest is counted.
+_NAMED = 3
+
+
+def missing_runs(run: Data) -> list[str]:
+    """A sentence if this is a part of a sweep."""
+    missing, there = run.manifest.missing, run.manifest.runs
+    if not missing:
+        return []
+    return [f"{missing} of {missing + there} runs are missing: the sweep is not complete"]
+
+
+def invalid_runs(run: Data) -> list[str]:
+    """A sentence if runs on Linux were not what was asked for."""
+    world = run.manifest.world or {}
+    invalid = world.get("invalid_runs", 0)
+    if not invalid:
+        return []
+    first, *more = world["flaws"]
+    others = f" (and {len(more)} more reasons)" if more else ""
+    return [f"{invalid} of {run.manifest.runs} runs are not valid: {first}{others}"]
+
+
+def silent_mechanisms(run: Data) -> list[str]:
+    """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
+    points: dict[tuple[str, ...], list[int]] = {}
+    for index, row in enumerate(run.runs.iter_rows(named=True)):
+        points.setdefault(tuple(row[column] for column in run.axis_columns), []).append(index)
+    silent: dict[str, list[tuple[str, ...]]] = {}
+    run_ids = run.runs["run_id"].to_list()
+    # Linux does not tell why a window was reduced, but which segments came with a mark.
+    told = run.flows["cwnd_reductions_ecn"].null_count() == 0
+    acted = "cwnd_reductions_ecn" if told else "ce_received"
+    reductions = _sums(run.flows, ["group"], acted)
+    # A queue that only ACKs go through is not what is studied.
+    with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
+    verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
+    for point, indices in points.items():
+        scenario = _asked_for(run.resolved[indices[0]])
+        ids = [run_ids[i] for i in indices]
+        for sentence in (
+            *_silent_ecn(scenario, ids, reductions),
+            *_silent_queues(scenario, ids, verdicts),
+        ):
+            silent.setdefault(sentence, []).append(point)
+    return [f"{sentence} {_where(run, found, len(points))}" for sentence, found in silent.items()]
+
+
+def idle_seeds(run: Data) -> list[str]:
+    """A sentence if another seed changes nothing: then confidence intervals say nothing either."""
+    if len(run.manifest.seeds) < 2:  # noqa: PLR2004 - nothing to compare
+        return []
+    points = pl.struct(run.axis_columns) if run.axis_columns else pl.lit(0)
+    spread = run.runs.group_by(points.alias("point")).agg(pl.col("digest").n_unique())
+    if spread["digest"].max() != 1:
+        return []
+    return [
+        "all seeds gave the same records: nothing in this scenario is random;"
+        ' give flows a random start, as in start = "uniform(0 s, 1 s)", or leave out repeat'
+    ]
+
+
+def _asked_for(resolved: str) -> dict[str, Any]:
+    """The mechanisms of a resolved scenario."""
+    return _read("\n".join(_MECHANISMS.findall(resolved)))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> dict[str, Any]:
+    return _core.read_toml(text, name="resolved")
+
+
+def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
+    total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
+    sums = frame.group_by("run_id", *by).agg(total.alias("total"))
+    return {(run_id, name): int(count) for run_id, name, count in sums.iter_rows()}
+
+
+def _silent_ecn(
+    scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int]
+) -> Iterable[str]:
+    for name, flow in scenario.get("flow", {}).items():
+        endpoint, controller = flow.get("endpoint", {}), flow.get("controller", {})
+        if not isinstance(endpoint, dict) or not endpoint.get("ecn"):
+            continue
+        if any(reductions.get((run_id, name), 0) for run_id in ids):
+            continue
+        beta_ecn = controller.get("beta_ecn") if isinstance(controller, dict) else None
+        if beta_ecn not in (None, "none", controller.get("beta")):
+            yield f"ABE never acted: no window of `{name}` was reduced by ECN"
+        else:
+            yield f"ECN never acted: no window of `{name}` was reduced by it"
+
+
+def _silent_queues(
+    scenario: dict[str, Any], ids: list[str], verdicts: dict[tuple[str, str], int]
+) -> Iterable[str]:
+    queues = {name: link.get("queue") for name, link in scenario.get("link", {}).items()}
+    dumbbell = scenario.get("dumbbell", {})
+    queues["bottleneck"] = dumbbell.get("queue")
+    queues["reverse"] = dumbbell.get("reverse_queue")
+    for name, queue in queues.items():
+        kind = queue.get("kind") if isinstance(queue, dict) else queue
+        # A FIFO that drops nothing is long enough; an AQM that does nothing was not tested.
+        if kind in (None, "fifo"):
+            continue
+        counts = [verdicts[run_id, name] for run_id in ids if (run_id, name) in verdicts]
+        if counts and not any(counts):
+            yield f"{kind} never acted: it dropped and marked nothing on `{name}`"
+
+
+def _where(run: Data, found: list[tuple[str, ...]], points: int) -> str:
+    if len(found) == points:
+        return "(in all runs)" if run.manifest.runs > 1 else "(in this run)"
+    labels = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
+    if len(list(product(*labels))) == len(found):
+        # They fill a block of the sweep: only the axes that bound it are named.
+        bounds = [
+            f"{axis.name} {' or '.join(some)}"
+            for axis, some in zip(run.axes, labels, strict=True)
+            if len(some) < len(axis.labels)
+        ]
+        return f"(at {', '.join(bounds)})"
+    named = [
+        ", ".join(f"{axis.name} {label}" for axis, label in zip(run.axes, point, strict=True))
+        for point in found[:_NAMED]
+    ]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"(at {'; '.join(named)}{more})"

@@ -1,0 +1,96 @@
+"""Reads results back; every file is compared with its hash."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.errors import InputError, UncheckedWarning
+from cwnd.files import Sums
+from cwnd.results.data import OnDisk
+from cwnd.results.layout import CELLS, MANIFEST, ROWS, SAMPLES, SCENARIO
+from cwnd.results.manifest import Manifest
+from cwnd.results.run import Run
+from cwnd.results.store import SUMS_KEY
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import polars as pl
+
+#: Results without checksums that were told of.
+_told: set[Path] = set()
+
+
+def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
+    """Reads a result of `cwnd run`; `InputError` if it is none.
+
+    Every file is compared with its checksum when it is read: `DamageError` names one that is not
+    what was written. Of a result from before there were checksums, `UncheckedWarning` says so.
+
+    `samples_on_disk` leaves the samples where they are until they are asked for: it takes less
+    memory, but the files must stay what they are.
+    """
+    path = Path(directory)
+    manifest, files = opened(path)
+    tables = {name: _scan(files, name).collect() for name in ROWS}
+    samples: Mapping[str, pl.LazyFrame] = OnDisk(SAMPLES, lambda name: _scan(files, name))
+    if not samples_on_disk:
+        samples = {name: _scan(files, name).collect().lazy() for name in SAMPLES}
+    return Run(
+        manifest=manifest,
+        source=files.text(SCENARIO),
+        resolved=[files.text(f"{CELLS}/{run_id}.toml") for run_id in tables["runs"]["run_id"]],
+        samples=samples,
+        runs=tables["runs"],
+        flows=tables["flows"],
+        links=tables["links"],
+    )
+
+
+def opened(path: Path) -> tuple[Manifest, Sums]:
+    """The manifest of a result, and its files with their hashes."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
+    if not path.is_dir():
+        raise InputError(f"{path}: not a directory; give the directory that `cwnd run` wrote")
+    file = path / MANIFEST
+    files = Sums.at(path)
+    if files.of is None and not file.exists():
+        raise InputError(f"{path}: not a cwnd result (it has no {MANIFEST})")
+    try:
+        data = json.loads(files.data(MANIFEST))
+    except ValueError as error:
+        raise InputError(f"{file}: damaged manifest ({error})") from error
+    manifest = Manifest.from_json(data, str(file))
+    if files.of is None:
+        if data.get(SUMS_KEY):
+            raise files.lacking()
+        if path not in _told:
+            _told.add(path)
+            warnings.warn(
+                f"{path}: written before results had checksums, so nobody can tell whether its"
+                " numbers are what was written; run its scenario again to have them",
+                UncheckedWarning,
+                stacklevel=2,
+            )
+    return manifest, files
+
+
+def _scan(files: Sums, name: str) -> pl.LazyFrame:
+    """A table of a result, compared with its hash."""
+    import polars as pl
+
+    file = files.file(f"{name}.parquet")
+    try:
+        table = pl.scan_parquet(file, glob=False)
+        table.collect_schema()
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{file}: unreadable by polars {pl.__version__} ({reason}); run its scenario again"
+        ) from error
+    return table

@@ -1,0 +1,78 @@
+"""A result: the data of all runs of a scenario, and what can be asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cwnd.lazy import door
+from cwnd.results import metrics, notes, store
+from cwnd.results.data import Data
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+
+@dataclass(repr=False)
+class Run(Data):
+    """What `cwnd.run` returns: data frames over all runs of a scenario, its sweep and its seeds.
+
+    Every frame starts with `run_id`, `scenario`, `seed` and the axes of the sweep.
+    """
+
+    per_run = metrics.per_run
+    summary = metrics.summary
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers should know, such as a mechanism that never acted."""
+        return [
+            *notes.missing_runs(self),
+            *notes.invalid_runs(self),
+            *notes.silent_mechanisms(self),
+            *notes.idle_seeds(self),
+        ]
+
+    def plot(self, kind: str | None = None, **options: Any) -> Figure:
+        """Draws one figure; `kind` is "timeseries", "windows", "qdelay" or "sweep".
+
+        Without a kind: the sweep if there is one, else the time series. The options are those of
+        the functions in `cwnd.plots`: `lines="group"` and `lines="flow"` draw groups or flows
+        apart, `group=` only one group, `"*"` all flows together.
+
+        Raises:
+            InputError: There is nothing of the kind to draw.
+        """
+        figure: Figure = door("draw a figure")(self, kind, **options)
+        return figure
+
+    def save(
+        self, directory: str | os.PathLike[str], *, plots: bool = True, pcap: Path | None = None
+    ) -> Path:
+        """Writes everything to a directory, at once or not at all; then its figures.
+
+        A figure that cannot be drawn is a `FigureWarning`: the result is there all the same.
+        `pcap` is a directory of capture files on the same disk, which moves into the result.
+        """
+        place = store.save(self, directory, pcap=pcap)
+        if plots:
+            door("draw a result")(self, place, quick=False)
+        return place
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Run:
+        """Reads a result back, of `cwnd run` or `cwnd sweep`."""
+        run: Run = door("load a result")(directory)
+        return run
+
+    def __repr__(self) -> str:
+        axes = ", ".join(axis.name for axis in self.axes) or "none"
+        count = self.manifest.runs
+        return f"<cwnd.Run {self.name!r}: {count} run{'s' * (count != 1)}, axes: {axes}>"
+
+    def _repr_html_(self) -> str:
+        text: str = door("show in a notebook")(self)
+        return text

@@ -1,0 +1,186 @@
+"""Writes results: a directory that is complete, or not there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+
+from cwnd.errors import CwndError, InputError, explain
+from cwnd.files import atomic_directory, checksums
+from cwnd.results.keep import keep
+from cwnd.results.layout import (
+    CELLS,
+    DATASET,
+    MANIFEST,
+    PCAP,
+    ROWS,
+    SAMPLES,
+    SCENARIO,
+    SUMMARY,
+    TABLES,
+)
+from cwnd.results.manifest import FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from cwnd.results.data import Data
+
+#: Key of the manifest that says where the checksums are.
+SUMS_KEY = "checksums"
+
+
+def save(
+    run: Data,
+    directory: str | os.PathLike[str],
+    *,
+    pcap: Path | None = None,
+) -> Path:
+    """Writes a result; one that is there is replaced when the new one is complete.
+
+    What cwnd did not write stays (`cwnd.results.keep`). Figures come after it, in `cwnd.plots`: a
+    result is not lost to one that fails. `pcap` is a directory of capture files beside it, which
+    moves into the result.
+    """
+    target = Path(directory)
+    try:
+        with atomic_directory(target, check=check_target, keep=keep) as place:
+            if pcap is not None:
+                pcap.rename(place / PCAP)
+            _write(run, place)
+    except OSError as error:
+        raise CwndError(f"the result could not be written: {explain(error)}") from error
+    return target
+
+
+class Spool:
+    """Where tables that do not fit in memory wait, in parts."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "parts"
+        self._counts = dict.fromkeys(TABLES, 0)
+
+    def put(self, name: str, part: pl.DataFrame) -> pl.LazyFrame:
+        """Writes the next part of a table; returns it as it will be read."""
+        import polars as pl
+
+        self._directory.mkdir(exist_ok=True)
+        file = self._directory / f"{name}-{self._counts[name]:06d}.parquet"
+        self._counts[name] += 1
+        _write_table(part.lazy(), file)
+        return pl.scan_parquet(file, glob=False)
+
+
+def check_target(directory: Path) -> None:
+    """Refuses to replace what is not a result of cwnd."""
+    if not directory.exists():
+        if directory.is_symlink():
+            raise InputError(f"{directory}: a symbolic link that leads nowhere; remove it first")
+        return
+    if not directory.is_dir():
+        raise InputError(f"{directory}: a file is in the way; give another directory with -o")
+    if not any(directory.iterdir()):
+        return
+    # What lists its files is ours even if its manifest is damaged; a sweep lists some, too.
+    ours = checksums.is_listed(directory) and not (directory / DATASET).exists()
+    if not ours and _written(directory).get("format") != FORMAT:
+        raise InputError(
+            f"{directory}: holds other files and is not a cwnd result, so it is not replaced;"
+            " give another directory with -o"
+        )
+
+
+def check_same(directory: Path, manifest: Mapping[str, object]) -> None:
+    """Refuses to replace the result of another scenario: of another name, or from another file.
+
+    A file that was edited, moved or copied stays the same scenario.
+    """
+    old = _written(directory)
+    if old.get("format") != FORMAT:
+        return
+    what = None
+    if old.get("name") != manifest["name"]:
+        what = f"scenario `{old.get('name')}`"
+    elif old.get("scenario_file") not in (None, manifest["scenario_file"]) and (
+        old.get("scenario_sha256") != manifest["scenario_sha256"]
+    ):
+        what = f"another scenario of that name, {old['scenario_file']} seen from there"
+    if what is not None:
+        raise InputError(
+            f"{directory}: holds the result of {what}; --force replaces it, -o puts this one"
+            " elsewhere"
+        )
+
+
+def _written(directory: Path) -> dict[str, Any]:
+    """What the manifest of a directory says; nothing if it is none, or damaged."""
+    try:
+        data = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _write(run: Data, place: Path) -> None:
+    # Who only looks at a target does not wait for data frames.
+    from cwnd.results.metrics import summary
+
+    known = {}
+
+    def put(name: str, text: str) -> None:
+        data = text.encode()
+        known[name] = checksums.sha256(data)
+        (place / name).write_bytes(data)
+
+    put(SCENARIO, run.source)
+    (place / CELLS).mkdir()
+    for run_id, resolved in zip(run.runs["run_id"], run.resolved, strict=True):
+        put(f"{CELLS}/{run_id}.toml", resolved)
+    for name in ROWS:
+        frame: pl.DataFrame = getattr(run, name)
+        _write_table(frame.lazy(), place / f"{name}.parquet")
+    for name in SAMPLES:
+        _write_table(run.samples[name], place / f"{name}.parquet")
+    put(SUMMARY, summary(run).write_csv())
+    # A reader of the manifest misses the list of files when it is lost.
+    manifest = {**run.manifest.to_json(), SUMS_KEY: checksums.SUMS}
+    put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    checksums.write(place, known)
+
+
+class _Output(io.BufferedIOBase):
+    """A file that remembers why it could not be written: the format's writer hides it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+
+def _write_table(table: pl.LazyFrame, file: Path) -> None:
+    import polars as pl
+
+    with file.open("wb") as out:
+        output = _Output(out)
+        try:
+            table.sink_parquet(cast("IO[bytes]", output), compression="zstd")
+        except pl.exceptions.PolarsError as error:
+            if output.error is None:
+                raise
+            # A full disk is an error of the system and not one of the format.
+            number = output.error.errno or 0
+            raise OSError(number, os.strerror(number), str(file)) from error

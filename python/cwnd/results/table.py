@@ -1,0 +1,341 @@
+"""Results as tables for people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+from rich import box
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from cwnd.results.metrics import METRICS, Metric, main_link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cwnd.results.run import Run
+
+#: What the table of results shows, in its order.
+COLUMNS = (
+    "goodput_bit_s",
+    "utilisation",
+    "qdelay_p50_us",
+    "qdelay_p90_us",
+    "drops",
+    "marks",
+    "reductions_loss",
+    "reductions_ecn",
+    "rto_count",
+)
+#: Shown as well when there is something to show.
+OPTIONAL = ("jain", "fct_s")
+#: Short headings; the metric's label is the long one.
+_HEADINGS = {
+    "goodput_bit_s": "goodput",
+    "utilisation": "utilis.",
+    "qdelay_p50_us": "qdelay\np50",
+    "qdelay_p90_us": "qdelay\np90",
+    "drops": "drops",
+    "marks": "marks",
+    "reductions_loss": "reduct.\nby loss",
+    "reductions_ecn": "reduct.\nby ECN",
+    "rto_count": "time-\nouts",
+    "jain": "Jain's\nindex",
+    "fct_s": "FCT\nmean",
+    "rtt_p50_us": "RTT\np50",
+    "retrans": "retrans",
+    "goodput_share": "share",
+    "goodput_ratio": "ratio\nper flow",
+}
+#: What the table of groups shows.
+_GROUP_COLUMNS = (
+    "goodput_bit_s",
+    "goodput_share",
+    "goodput_ratio",
+    "rtt_p50_us",
+    "retrans",
+    "reductions_loss",
+    "reductions_ecn",
+    "rto_count",
+    "jain",
+    "fct_s",
+)
+#: Rates are shown in the unit that leaves the largest mean with digits before the point.
+_RATE_UNITS = (("kbit/s", 1e-3), ("Mbit/s", 1e-6), ("Gbit/s", 1e-9))
+#: Significant digits of a value without an interval.
+_DIGITS = 3
+#: And of one with an interval, at most.
+_DIGITS_WITH_INTERVAL = 4
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A metric in the unit that a table shows it in."""
+
+    metric: Metric
+    unit: str
+    scale: float
+
+    @classmethod
+    def of(cls, metric: Metric, means: Sequence[float | None]) -> Shown:
+        """Chooses the unit from what is to be shown."""
+        largest = max((abs(mean) for mean in means if mean is not None), default=0.0)
+        if metric.unit != "Mbit/s" or largest == 0:
+            return cls(metric, metric.unit, metric.scale)
+        fitting = [(u, s) for u, s in _RATE_UNITS if largest * s >= 1]
+        unit, scale = fitting[-1] if fitting else _RATE_UNITS[0]
+        return cls(metric, unit, scale)
+
+    @property
+    def heading(self) -> str:
+        """The heading of its column."""
+        name = _HEADINGS.get(self.metric.column, self.metric.label)
+        return f"{name}\n{self.unit}" if self.unit else name
+
+    def text(self, mean: float | None, half_width: float | None) -> str:
+        """The mean, with its interval if it has one."""
+        if mean is None:
+            return "–"
+        mean *= self.scale
+        if half_width is None:
+            return number(mean)
+        half_width *= self.scale
+        places = 0 if mean == int(mean) else _default_places(mean, _DIGITS_WITH_INTERVAL)
+        if half_width > 0:
+            places = _default_places(mean, _DIGITS_WITH_INTERVAL)
+            # Two digits of the interval say how many of the mean are worth reading.
+            places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
+        return f"{mean:.{places}f} ±{half_width:.{places}f}"
+
+
+def number(value: float) -> str:
+    """A number with three significant digits, whole numbers whole."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == int(value):
+        return f"{int(value)}"
+    return f"{value:.{_default_places(value, _DIGITS)}f}"
+
+
+def _default_places(value: float, digits: int) -> int:
+    if value == 0:
+        return 0
+    return min(4, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+
+
+#: Letters between two columns of a terminal's table.
+_PAD = 3
+#: Columns that say which row it is are never narrower, if there is room at all.
+_LEAST_KEY = 8
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table before it is drawn: on a terminal, or on a page."""
+
+    title: str
+    #: What its caption says.
+    about: list[str]
+    #: How many columns, from the left, say which row it is.
+    keys: int
+    headings: list[str]
+    rows: list[tuple[str, ...]]
+
+    @property
+    def caption(self) -> str:
+        """What a reader should know about it."""
+        return "; ".join(self.about)
+
+    def starts_block(self, index: int) -> bool:
+        """Whether the outermost of several keys changes at this row."""
+        return self.keys > 1 and index > 0 and self.rows[index][0] != self.rows[index - 1][0]
+
+    def cut(self, most: int) -> Sheet:
+        """The same with its first rows only, and a caption that says so."""
+        if len(self.rows) <= most:
+            return self
+        about = [f"the first {most} of {len(self.rows)} rows", *self.about]
+        return replace(self, about=about, rows=self.rows[:most])
+
+    @property
+    def width(self) -> int:
+        """Letters that a terminal needs to show each row in one line."""
+        return sum(map(self._natural, range(len(self.headings)))) + _PAD * len(self.headings)
+
+    def fitting(self, width: int) -> list[Table]:
+        """The table for a terminal of this width.
+
+        What says which row it is is broken into lines; metrics that have no room beside each other
+        continue in a table below. No number is cut.
+        """
+        every = range(self.keys, len(self.headings))
+        if self.width <= width:
+            return [self._drawn(every, {}, first=True, last=True)]
+        widths = self._key_widths(width, max(map(self._natural, every), default=0))
+        room = width - sum(each + _PAD for each in widths.values())
+        parts: list[list[int]] = []
+        left = 0
+        for column in every:
+            needed = self._natural(column) + _PAD
+            if needed > left:
+                parts.append([])
+                left = room
+            parts[-1].append(column)
+            left -= needed
+        return [
+            self._drawn(part, widths, first=part is parts[0], last=part is parts[-1])
+            for part in parts or [[]]
+        ]
+
+    def rich(self) -> Table:
+        """The table for a terminal that is wide enough."""
+        return self._drawn(range(self.keys, len(self.headings)), {}, first=True, last=True)
+
+    def _natural(self, column: int) -> int:
+        cells = [*self.headings[column].split("\n"), *(row[column] for row in self.rows)]
+        return max(map(cell_len, cells))
+
+    def _key_widths(self, width: int, metric: int) -> dict[int, int]:
+        """Widths of the keys: at most half of the width, or what one metric leaves them."""
+        natural = {column: self._natural(column) for column in range(self.keys)}
+        room = max(width // 2, width - metric - _PAD) - _PAD * self.keys
+        if sum(natural.values()) <= width // 2:
+            return natural
+        room = min(room, max(width // 2, _LEAST_KEY * self.keys))
+        found: dict[int, int] = {}
+        # The short ones first: what they leave is shared by the others.
+        for left, column in enumerate(sorted(natural, key=lambda each: natural[each])):
+            share = (room - sum(found.values())) // (self.keys - left)
+            found[column] = max(1, min(natural[column], share))
+        return found
+
+    def _drawn(
+        self, metrics: Iterable[int], widths: Mapping[int, int], *, first: bool, last: bool
+    ) -> Table:
+        table = Table(
+            title=Text(self.title) if first else None,
+            caption=Text(self.caption) if last else None,
+            box=box.SIMPLE_HEAD,
+            header_style="bold",
+            title_style="bold",
+            caption_style="dim",
+            pad_edge=False,
+        )
+        metrics = list(metrics)
+        for index in range(self.keys):
+            width = widths.get(index)
+            # Without a width of its own rich would take it away before it breaks a line.
+            table.add_column(Text(self.headings[index]), width=width, overflow="fold")
+        for index in metrics:
+            table.add_column(Text(self.headings[index]), justify="right", no_wrap=True)
+        for index, row in enumerate(self.rows):
+            # A line between the blocks of the outermost axis makes a long table readable.
+            if self.starts_block(index):
+                table.add_section()
+            # A label is no markup.
+            table.add_row(*(Text(row[each]) for each in (*range(self.keys), *metrics)))
+        return table
+
+
+def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -> Sheet:
+    """One row per point of the sweep, each metric with the half-width of its 95 % interval.
+
+    Without `intervals` it is narrower: means only.
+    """
+    link = link if link is not None else main_link(run)
+    summary = run.summary(link=link, by="all")
+    seeds = max(summary["n"].to_list(), default=0)
+    about = [f"link {link}, after the warm-up"] if link is not None else []
+    if seeds > 1:
+        about.append(f"mean {'± 95 % confidence ' if intervals else ''}of {seeds} seeds")
+        about += [] if intervals else ["intervals in summary.csv"]
+    columns = [*COLUMNS, *(c for c in OPTIONAL if not _empty(summary, c))]
+    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    metrics = [METRICS[column] for column in columns]
+    return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
+
+
+def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
+    """One row per point of the sweep and group of flows; `None` if there is one group only."""
+    if len(run.groups) < 2:  # noqa: PLR2004
+        return None
+    rows = run.summary(_GROUP_COLUMNS, by="group")
+    counts = run.flows.group_by("run_id", "group").len().group_by("group").agg(pl.col("len").mean())
+    flows = {str(group): float(count) for group, count in counts.iter_rows()}
+    keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
+    keys["group (flows)"] = [f"{group} ({number(flows.get(group, 0))})" for group in rows["group"]]
+    about = [
+        "goodput of all flows of a group together",
+        f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
+    ]
+    metrics = [METRICS[column] for column in _GROUP_COLUMNS]
+    return sheet_of("by group of flows", about, keys, rows, metrics, intervals=intervals)
+
+
+def sheet_of(
+    title: str,
+    about: list[str],
+    keys: dict[str, list[str]],
+    rows: pl.DataFrame,
+    metrics: Sequence[Metric],
+    *,
+    intervals: bool = True,
+) -> Sheet:
+    """A table of summaries; what is zero everywhere is said in the caption instead of shown.
+
+    Args:
+        title: Its title.
+        about: What its caption says.
+        keys: Heading → texts of the columns that say which row it is.
+        rows: Of each metric the mean in its column, and its half-width in `…_ci95`.
+        metrics: What is shown.
+        intervals: Whether half-widths are shown.
+    """
+    silent = [metric for metric in metrics if _silent(rows, metric)]
+    shown = [
+        Shown.of(metric, rows[metric.column].to_list())
+        for metric in metrics
+        if metric not in silent and not _empty(rows, metric.column)
+    ]
+    about = list(about)
+    if silent:
+        labels = [metric.label for metric in silent]
+        about.append(f"no {', '.join(label[0].lower() + label[1:] for label in labels)}")
+    cells = (
+        tuple(
+            each.text(
+                row[each.metric.column],
+                row[f"{each.metric.column}_ci95"] if intervals else None,
+            )
+            for each in shown
+        )
+        for row in rows.iter_rows(named=True)
+    )
+    return Sheet(
+        title=title,
+        about=about,
+        keys=len(keys),
+        headings=[*keys, *(each.heading for each in shown)],
+        rows=[
+            (*point, *values)
+            for point, values in zip(_transposed(keys, rows.height), cells, strict=True)
+        ],
+    )
+
+
+def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]]:
+    return list(zip(*keys.values(), strict=True)) if keys else [()] * height
+
+
+def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
+    """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
+    counts = metric.unit == "" and metric.column not in ("jain", "goodput_ratio")
+    return counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
+
+
+def _empty(summary: pl.DataFrame, column: str) -> bool:
+    return summary[column].null_count() == summary.height

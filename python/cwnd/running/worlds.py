@@ -1,0 +1,175 @@
+"""Where runs happen: in the simulator, or on this machine's Linux, in real time."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cwnd import _core
+from cwnd.errors import CwndError, InputError, MachineError
+from cwnd.machine import KERNEL_HELPER, kernel_helper, usable_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: What `--on` takes for Linux.
+LINUX = "linux"
+#: Real-time runs are begun together while the rates of their links stay below this, for each core:
+#: a run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half of it stays free.
+_BIT_S_PER_CORE = 160e6
+#: However slow their links, no more than so many for each core.
+_MOST_PER_CORE = 16
+
+
+class World(Protocol):
+    """What gives a run's tables from its scenario."""
+
+    @property
+    def engine(self) -> str:
+        """What decides what a run gives, besides its scenario: it names cells of sweeps."""
+
+    def check(self, scenario: _core.Scenario) -> None:
+        """Raises what keeps it from providing what a scenario asks for."""
+
+    def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
+        """How many runs at a time."""
+
+    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
+        """Runs a cell."""
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The simulator."""
+
+    engine: str = _core.engine
+
+    def check(self, scenario: _core.Scenario) -> None:
+        """It provides all that a scenario can ask for."""
+
+    def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
+        """All cores if not given."""
+        del scenario
+        return usable_cores() if wanted is None else at_least_one(wanted)
+
+    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
+        """Simulates a cell."""
+        return cell.run(control)
+
+
+@dataclass(frozen=True)
+class Linux:
+    """Real endpoints on this machine."""
+
+    #: Whether each run's router is measured before it.
+    calibrate: bool = True
+    #: How often a run is tried until it is valid; the last one counts.
+    tries: int = 3
+
+    @property
+    def engine(self) -> str:
+        """The kernel, and the testbed's own version."""
+        return f"linux {platform.release()}, testbed {_core.testbed}"
+
+    def check(self, scenario: _core.Scenario) -> None:
+        """Raises what Linux can't provide, with its place, or what the machine lacks."""
+        try:
+            needs_helper = scenario.check_linux()
+        except _core.Unavailable as lack:
+            raise MachineError(str(lack)) from lack
+        if needs_helper and kernel_helper() is None:
+            raise MachineError(
+                f"ABE in the kernel needs {KERNEL_HELPER}, which is not here; `make kernel` builds"
+                " it, or CWND_KERNEL names it"
+            )
+
+    def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
+        """As many as the machine can route for at once, if not given."""
+        if wanted is not None:
+            return at_least_one(wanted)
+        rates = [scenario.cell(i).rate_bit_s for i in range(0, scenario.runs, scenario.repeat)]
+        fastest = max((rate for rate in rates if rate is not None), default=0.0)
+        cores = usable_cores()
+        fitting = int(cores * _BIT_S_PER_CORE / fastest) if fastest > 0 else 1
+        return max(1, min(fitting, cores * _MOST_PER_CORE))
+
+    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
+        """Runs a cell in real time; again, if it was not valid."""
+        try:
+            for _ in range(self.tries):
+                result = cell.run_on_linux(
+                    control, kernel=kernel_helper(), calibrate=self.calibrate
+                )
+                if json.loads(result.facts or "{}").get("valid"):
+                    break
+        except _core.Unavailable as lack:
+            raise MachineError(str(lack)) from lack
+        except RuntimeError as error:
+            raise CwndError(f"run {cell.id}: {error}") from error
+        return result
+
+
+SIMULATOR: Simulator = Simulator()
+
+
+def world_named(on: str | None) -> World:
+    """The world of this name; the simulator if not given."""
+    if on is None:
+        return SIMULATOR
+    if on == LINUX:
+        return Linux()
+    raise InputError(f"--on takes {LINUX}, not {on!r}")
+
+
+def at_least_one(threads: int) -> int:
+    """Refuses a number of threads that would do nothing."""
+    if threads < 1:
+        raise InputError(f"runs need at least one thread, not {threads}")
+    return threads
+
+
+def summary(facts: Iterable[str]) -> dict[str, Any] | None:
+    """What a manifest says of runs on Linux; `None` if there are none."""
+    told = [json.loads(each) for each in facts]
+    if not told:
+        return None
+    flaws = [flaw for each in told for flaw in each["flaws"]]
+    settings = [each["sysctls"] for each in told]
+    return {
+        "name": LINUX,
+        "kernel": sorted({each["kernel"] for each in told}),
+        "invalid_runs": sum(not each["valid"] for each in told),
+        "flaws": list(dict.fromkeys(flaws)),
+        "controllers": sorted({kernel_name(each) for run in told for each in run["controllers"]}),
+        # They are what every run set and found; a run that found others says so in its own facts.
+        "sysctls": settings[0],
+        "sysctls_differ": any(each != settings[0] for each in settings),
+        "calibration": _worst([each["calibration"] for each in told if each["calibration"]]),
+        "lateness_p99_us": max(
+            (
+                direction["lateness_us"]["p99"] or 0.0
+                for each in told
+                for direction in each["router"]["directions"]
+            ),
+            default=None,
+        ),
+        "idle_least": min(each["router"]["idle"] for each in told),
+    }
+
+
+def kernel_name(controller: str) -> str:
+    """A controller's name without what keeps concurrent runs apart."""
+    return "of cwnd-kernel" if controller.startswith("cw") else controller
+
+
+def _worst(tables: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Of each quantity that was set the row whose measurement is farthest from it."""
+    worst: dict[tuple[str, float], dict[str, Any]] = {}
+    for row in (row for table in tables for row in table):
+        key = (row["what"], row["set"])
+        off = abs(row["measured"] - row["set"])
+        if key not in worst or off > abs(worst[key]["measured"] - worst[key]["set"]):
+            worst[key] = row
+    return list(worst.values())

@@ -1,0 +1,55 @@
+"""Sweeps on disk: cells named by what they simulate, each in files that are whole or not there.
+
+`docs/sweeps.md` describes the directory. `sweep` fills it, `status` watches, `verify` checks,
+`query` asks, `load` reads it as a result, as it reads what `cwnd run` wrote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import offers
+
+if TYPE_CHECKING:
+    from cwnd.sweeps.asking import query
+    from cwnd.sweeps.filling import Filled, backend_of, failures, fill, sweep, world_of
+    from cwnd.sweeps.layout import Dataset
+    from cwnd.sweeps.progress import OnCells, Progress, cells_bar
+    from cwnd.sweeps.reading import load
+    from cwnd.sweeps.shard import Shard
+    from cwnd.sweeps.verifying import Verified, verify
+    from cwnd.sweeps.watching import Status, status
+
+__all__ = [
+    "Dataset",
+    "Filled",
+    "OnCells",
+    "Progress",
+    "Shard",
+    "Status",
+    "Verified",
+    "backend_of",
+    "cells_bar",
+    "failures",
+    "fill",
+    "load",
+    "query",
+    "status",
+    "sweep",
+    "verify",
+    "world_of",
+]
+
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "asking": "query",
+        "filling": "Filled backend_of failures fill sweep world_of",
+        "layout": "Dataset",
+        "progress": "OnCells Progress cells_bar",
+        "reading": "load",
+        "shard": "Shard",
+        "verifying": "Verified verify",
+        "watching": "Status status",
+    },
+)

@@ -1,0 +1,206 @@
+"""Who writes into a sweep, and how far: a log for each writer, which is no part of the result."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import secrets
+import shutil
+import time
+import warnings
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING, Any
+
+from cwnd.errors import InputError, UncheckedWarning
+from cwnd.files import checksums
+from cwnd.machine import machine
+from cwnd.sweeps.layout import ACTIVITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cwnd.sweeps.shard import Shard
+
+#: Held by the writer of all cells, shared by those of shards.
+_LOCK = "lock"
+_LOG_SUFFIX = ".jsonl"
+#: Where a writer's files wait until they are whole.
+_PARTIAL = "partial-"
+#: How often a writer says how far it is.
+_EVERY_S = 1.0
+#: What is remembered of how far a writer was, for the rate that `cwnd status` shows.
+RECENT_S = 60.0
+
+
+@dataclass
+class Session:
+    """One writer, as long as it writes."""
+
+    id: str
+    partial: Path
+    log: IO[str]
+    started: float
+    _told: float = field(default=0.0)
+
+    def tell(self, *, done: int, failed: int, fraction: float, force: bool = False) -> None:
+        """Says how far it is, at most once a second."""
+        now = time.time()
+        if force or now >= self._told + _EVERY_S:
+            self._told = now
+            self.write("progress", now, done=done, failed=failed, fraction=round(fraction, 6))
+
+    def end(self, *, wall_s: float, cpu_s: float, how: str) -> None:
+        """Says that it is over."""
+        self.write("end", time.time(), how=how, wall_s=round(wall_s, 6), cpu_s=round(cpu_s, 6))
+
+    def write(self, event: str, now: float, **what: object) -> None:
+        """Adds a line to its log."""
+        # A disk that is full takes no log; what matters fails elsewhere.
+        with contextlib.suppress(OSError):
+            said = {"event": event, "time": _utc(now), "unix_s": round(now, 3), **what}
+            line = f"{json.dumps(said)[:-1]}, {checksums.UNSIGNED}}}"
+            self.log.write(checksums.signed(line.encode()).decode() + "\n")
+            self.log.flush()
+
+
+@contextlib.contextmanager
+def session(root: Path, shard: Shard | None, **about: object) -> Iterator[Session]:
+    """Becomes a writer; `InputError` while there is another whose cells are the same."""
+    place = root / ACTIVITY
+    place.mkdir(parents=True, exist_ok=True)
+    now = time.time()
+    name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}-{secrets.token_hex(2)}"
+    with contextlib.ExitStack() as stack:
+        locks = [(_LOCK, fcntl.LOCK_EX if shard is None else fcntl.LOCK_SH)]
+        if shard is not None:
+            locks.append((f"{_LOCK}-{shard.number}-of-{shard.count}", fcntl.LOCK_EX))
+        for lock, kind in locks:
+            held = stack.enter_context((place / lock).open("a"))
+            _take(held, kind, root)
+        _remove_abandoned(place)
+        log = stack.enter_context((place / f"{name}{_LOG_SUFFIX}").open("a", encoding="utf-8"))
+        fcntl.flock(log, fcntl.LOCK_EX)
+        partial = place / f"{_PARTIAL}{name}"
+        partial.mkdir()
+        stack.callback(shutil.rmtree, partial, ignore_errors=True)
+        made = Session(name, partial, log, now)
+        made.write(
+            "start",
+            now,
+            host=platform.node(),
+            pid=os.getpid(),
+            shard=None if shard is None else str(shard),
+            machine=machine(),
+            **about,
+        )
+        yield made
+
+
+def _take(lock: IO[str], kind: int, root: Path) -> None:
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        writers = [past for past in sessions(root) if past.live]
+        who = f" ({', '.join(past.who for past in writers)})" if writers else ""
+        raise InputError(
+            f"{root}: another sweep is writing there{who}; `cwnd status {root}` shows it,"
+            " and `--shard I/N` divides the cells between several"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a writer said about itself."""
+
+    id: str
+    start: dict[str, Any]
+    #: How far it was, oldest first; the last `RECENT_S`.
+    progress: list[dict[str, Any]]
+    #: Whether it said something before that.
+    older: bool
+    end: dict[str, Any] | None
+    #: Whether it still writes.
+    live: bool
+
+    @property
+    def who(self) -> str:
+        """The writer in words."""
+        shard = f", shard {self.start['shard']}" if self.start.get("shard") else ""
+        return f"{self.start.get('host')}, process {self.start.get('pid')}{shard}"
+
+    @property
+    def last_s(self) -> float:
+        """When it was last heard of."""
+        last = self.end or (self.progress[-1] if self.progress else self.start)
+        return float(last.get("unix_s", 0.0))
+
+
+def sessions(root: Path) -> list[Past]:
+    """All writers that there were, oldest first."""
+    found = [_read(file) for file in sorted((root / ACTIVITY).glob(f"*{_LOG_SUFFIX}"))]
+    return [each for each in found if each.start]
+
+
+def _read(file: Path) -> Past:
+    start: dict[str, Any] = {}
+    progress: list[dict[str, Any]] = []
+    end = None
+    with contextlib.suppress(OSError):
+        *lines, last = file.read_bytes().split(b"\n")
+        # A writer that is killed may leave half a line.
+        for line in [*lines, last] if _is_whole(last) else lines:
+            if not _is_whole(line):
+                warnings.warn(
+                    f"{file}: damaged: who wrote when and for how long is not all that is told;"
+                    " the numbers of the sweep do not depend on it, and the file may be removed",
+                    UncheckedWarning,
+                    stacklevel=2,
+                )
+                continue
+            said = json.loads(line)
+            event = said.get("event") if isinstance(said, dict) else None
+            if event == "start":
+                start = said
+            elif event == "progress":
+                progress.append(said)
+            elif event == "end":
+                end = said
+    since = progress[-1].get("unix_s", 0.0) - RECENT_S if progress else 0.0
+    recent = [said for said in progress if said.get("unix_s", 0.0) >= since]
+    live = end is None and _held(file)
+    return Past(file.stem, start, recent, len(recent) < len(progress), end, live)
+
+
+def _is_whole(line: bytes) -> bool:
+    holds = checksums.signature_holds(line)
+    if holds is None:  # as older versions wrote
+        with contextlib.suppress(ValueError):
+            return isinstance(json.loads(line), dict)
+    return bool(holds)
+
+
+def _held(file: Path) -> bool:
+    try:
+        with file.open() as log:
+            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _remove_abandoned(place: Path) -> None:
+    """What writers that were killed had not finished."""
+    for partial in place.glob(f"{_PARTIAL}*"):
+        if not _held(place / f"{partial.name.removeprefix(_PARTIAL)}{_LOG_SUFFIX}"):
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _utc(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")

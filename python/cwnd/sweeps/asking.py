@@ -1,0 +1,150 @@
+"""SQL over a result: its tables as views, each row with the parameters of its run."""
+
+from __future__ import annotations
+
+import glob
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.results import TABLES, read
+from cwnd.sweeps.cells import CELL_ID, MARK
+from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
+from cwnd.sweeps.reading import Tables
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from duckdb import DuckDBPyConnection
+
+
+def query(directory: str | os.PathLike[str], sql: str) -> pl.DataFrame:
+    """Answers a question about a result of `cwnd run` or `cwnd sweep`.
+
+    The views are `runs`, `flows`, `links`, `series`, `link_series` and `qdelay`; each row has the
+    axes of the sweep as columns, with their labels as text and their values as numbers.
+
+    Args:
+        directory: The result.
+        sql: One statement in DuckDB's SQL, such as
+            `"select rtt, avg(goodput_bit_s) from flows group by rtt"`.
+    """
+    with _views(Path(directory), sql) as connection:
+        # The relation must be gone before its connection is.
+        return _answer(connection, sql)
+
+
+def write_parquet(directory: str | os.PathLike[str], sql: str, file: Path) -> None:
+    """Writes an answer as Parquet, which may be larger than memory."""
+    with _views(Path(directory), sql) as connection, _explained():
+        relation = connection.sql(sql)
+        if relation is None:
+            raise InputError(_NOTHING)
+        relation.write_parquet(str(file))
+        del relation
+
+
+_NOTHING = "the statement gives no table; it should be a select"
+
+
+def _answer(connection: DuckDBPyConnection, sql: str) -> pl.DataFrame:
+    with _explained():
+        relation = connection.sql(sql)
+        if relation is None:
+            raise InputError(_NOTHING)
+        return pl.DataFrame(relation)
+
+
+@contextmanager
+def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    try:
+        asked = _asked(connection, sql)
+        sweep = Dataset.open(path) if Dataset.is_at(path) else None
+        views = _of_run(path, asked) if sweep is None else _of_sweep(sweep, asked)
+        with _explained():
+            for name, select in views.items():
+                connection.execute(f"create view {name} as {select}")
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InputError(f"SQL: {str(error).strip()}") from error
+
+
+def _asked(connection: DuckDBPyConnection, sql: str) -> set[str]:
+    """The views that a statement reads: only their files have to be what was written."""
+    import duckdb
+
+    try:
+        names = {name.strip('"').lower() for name in connection.get_table_names(sql)}
+    except duckdb.Error:  # no select: `describe flows`, or nonsense
+        return set(TABLES)
+    return names & set(TABLES) or set(TABLES)
+
+
+def _of_run(path: Path, asked: set[str]) -> dict[str, str]:
+    _, files = read.opened(path)
+    tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
+    return {name: f"select * from {table}" for name, table in tables.items()}  # noqa: S608
+
+
+def _of_sweep(dataset: Dataset, asked: set[str]) -> dict[str, str]:
+    plan = dataset.plan()
+    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, here)
+    cells = here[CELL_ID].unique(maintain_order=True).to_list()
+    # A mark is that of its cell if the records beside it are.
+    for name in {MARK, _LEAST, *asked}:
+        tables.whole.check(name, cells)
+    keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
+    planned = _read([dataset.path / PLAN])
+    marks = _cells(dataset, MARK, cells)
+    views = {}
+    for name in asked:
+        own = [f"t.{_name(column)}" for column in tables.own(name)]
+        if name == MARK:
+            own = [f"p.{CELL}", f"p.{CELL_SHA}", *own]
+        views[name] = (
+            f"select {', '.join([*keys, *own])}"  # noqa: S608 - no one else's words
+            f" from {_cells(dataset, name, cells)} t"
+            f" join {planned} p on p.{CELL_ID} = t.{CELL_ID}"
+            # What a writer that was killed left of a cell is none.
+            f" where t.{CELL_ID} in (select {CELL_ID} from {marks})"
+        )
+    return views
+
+
+#: The records of a cell that are least to read.
+_LEAST = "links"
+
+
+def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
+    """Reads a table of these cells, and no file of what is none."""
+    if set(cells_in(dataset.path, name)) == set(cells):
+        return _read([dataset.path / name], "/*/*.parquet")
+    return _read([dataset.file(name, cell) for cell in cells])
+
+
+def _read(files: list[Path], pattern: str = "") -> str:
+    """Reads files, or what a pattern matches in a folder."""
+    names = (glob.escape(str(file)).replace("'", "''") + pattern for file in files)
+    return "read_parquet([" + ", ".join(f"'{name}'" for name in names) + "])"
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'

@@ -1,0 +1,248 @@
+"""What lies where in the directory of a sweep, and what it says about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from cwnd import _core
+from cwnd.errors import DamageError, InputError
+from cwnd.files import checksums
+from cwnd.results import DATASET, SCENARIO, SUMMARY, Axis, described, sha256
+from cwnd.running import KEYS, axes_of, run_id
+from cwnd.sweeps.cells import CELL_ID, MARK, cell_id, content, heading
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from cwnd.running import Plan
+
+#: Marks a directory as a sweep of cwnd.
+FORMAT = "cwnd-dataset"
+#: Version of the layout; a reader refuses a newer one.
+FORMAT_VERSION = 1
+
+INFO, PLAN = DATASET, "plan.parquet"
+#: What a complete sweep lists with its hashes; its cells have theirs in their marks.
+SUMMED = (INFO, PLAN, SCENARIO, SUMMARY)
+#: Cells that failed: why, and the scenario.
+ERRORS = "errors"
+#: Who wrote when; not part of the result.
+ACTIVITY = "activity"
+
+#: What the next call writes again.
+REWRITTEN = "`cwnd sweep SCENARIO -o {}` writes it again"
+#: How the description ends.
+CLOSING = "\n}"
+
+#: Digits of a cell's name that are the name of its folder.
+_FOLDER_DIGITS = 2
+#: Column of the plan that numbers the runs.
+CELL = "cell"
+#: And the one that has the hash of their scenarios, names included.
+CELL_SHA = "cell_sha"
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a sweep says about itself; nothing in it depends on when or where it was made."""
+
+    name: str
+    description: str
+    #: Both as a resolved scenario has them.
+    heading: str
+    cwnd_version: str
+    #: The simulator that made the cells; part of their names.
+    engine: str
+    #: SHA-256 of the scenario file as given.
+    scenario_sha256: str
+    overrides: list[str]
+    seed_override: int | None
+    #: Runs of the plan, and different cells among them.
+    runs: int
+    cells: int
+    #: SHA-256 of the plan's file.
+    plan_sha256: str
+    #: The axes, and the columns of the plan that hold them.
+    axes: list[Axis]
+    warnings: list[dict[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Info:
+        """Reads it back; what it does not know it leaves out."""
+        return described(cls, data, where, FORMAT, FORMAT_VERSION)
+
+
+class Dataset:
+    """The directory of a sweep."""
+
+    def __init__(self, path: Path, info: Info) -> None:
+        self.path = path
+        self.info = info
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> Dataset:
+        """Finds a sweep; `InputError` if there is none."""
+        path = Path(directory)
+        if not path.exists():
+            raise InputError(f"{path}: there is no such directory; `cwnd sweep` makes one")
+        file = path / INFO
+        if not file.exists():
+            raise InputError(f"{path}: not a cwnd sweep (it has no {INFO})")
+        remedy = REWRITTEN.format(path)
+        written = checksums.read(file, None, remedy)
+        # Older sweeps have no hash of this file, only of all others.
+        if checksums.signature_holds(written) is False:
+            raise DamageError(file, checksums.DAMAGED, remedy)
+        try:
+            data = json.loads(written)
+        except ValueError as error:
+            raise DamageError(file, checksums.DAMAGED, remedy) from error
+        return cls(path, Info.from_json(data, str(file)))
+
+    @staticmethod
+    def is_at(path: Path) -> bool:
+        """Whether a directory is a sweep."""
+        return (path / INFO).is_file()
+
+    def plan(self) -> pl.DataFrame:
+        """One row for each run: its cell and where it stands in the sweep."""
+        remedy = REWRITTEN.format(self.path)
+        data = checksums.read(self.path / PLAN, self.info.plan_sha256, remedy)
+        return pl.read_parquet(io.BytesIO(data))
+
+    def source(self) -> str:
+        """The scenario as given."""
+        remedy = REWRITTEN.format(self.path)
+        return checksums.read(self.path / SCENARIO, self.info.scenario_sha256, remedy).decode()
+
+    def file(self, table: str, cell: str) -> Path:
+        """Where a table of a cell is."""
+        return cell_file(self.path, table, cell)
+
+    def files(self, table: str, cells: Iterable[str]) -> list[str]:
+        """Where a table of many cells is, as text: paths as objects would take longer to make."""
+        root = self.path / table
+        return [f"{root}/{cell[:_FOLDER_DIGITS]}/{cell}.parquet" for cell in cells]
+
+    def error_file(self, cell: str, kind: str) -> Path:
+        """Where it says why a cell failed (`json`), and which scenario it is (`toml`)."""
+        return self.path / ERRORS / f"{cell}.{kind}"
+
+    def done(self) -> set[str]:
+        """The cells that are complete, of this plan or another."""
+        return set(cells_in(self.path, MARK))
+
+    def failed(self) -> set[str]:
+        """The cells that failed when they were last tried."""
+        return {file.stem for file in (self.path / ERRORS).glob("[0-9a-f]*.json")}
+
+    def failure(self, cell: str) -> dict[str, str]:
+        """Why a cell failed."""
+        try:
+            said = json.loads(self.error_file(cell, "json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {"error": "unknown", "message": "what it said cannot be read"}
+        return {key: str(said.get(key, "")) for key in ("error", "message")}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A sweep as it is to be on disk."""
+
+    info: Info
+    frame: pl.DataFrame
+    #: The scenario as given.
+    source: str
+    #: The frame as a file.
+    parquet: bytes
+
+    @classmethod
+    def of(cls, plan: Plan, engine: str = _core.engine) -> Planned:
+        """Names all cells of a plan, as they are when this engine makes them."""
+        scenario = plan.scenario
+        axes = axes_of(scenario, {*KEYS, CELL, CELL_SHA, CELL_ID})
+        rows = []
+        for index in range(scenario.runs):
+            cell = scenario.cell(index)
+            labels, values = cell.axes, cell.axis_values
+            row: dict[str, object] = {
+                CELL_ID: cell_id(content(cell.resolved), engine),
+                "run_id": run_id(cell),
+                "scenario": scenario.name,
+                "seed": cell.seed,
+                CELL: index,
+                CELL_SHA: cell.id,
+            }
+            for axis in axes:
+                row[axis.column] = labels[axis.name]
+                if axis.value_column is not None:
+                    row[axis.value_column] = values[axis.name]
+            rows.append(row)
+        types: dict[str, Any] = {"seed": pl.UInt64}
+        types.update({a.value_column: pl.Float64 for a in axes if a.value_column is not None})
+        frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+        parquet = io.BytesIO()
+        frame.write_parquet(parquet, compression="zstd", statistics=False)
+        info = Info(
+            name=scenario.name,
+            description=scenario.description,
+            heading=heading(scenario.cell(0).resolved),
+            cwnd_version=_core.__version__,
+            engine=engine,
+            scenario_sha256=sha256([plan.source.text]),
+            overrides=plan.overrides,
+            seed_override=plan.seed,
+            runs=frame.height,
+            cells=frame[CELL_ID].n_unique(),
+            plan_sha256=hashlib.sha256(parquet.getvalue()).hexdigest(),
+            axes=axes,
+            warnings=[dict(warning) for warning in scenario.warnings],
+        )
+        return cls(info, frame, plan.source.text, parquet.getvalue())
+
+    def cells(self) -> dict[str, int]:
+        """Each cell with the first of the runs that it is."""
+        first = self.frame.unique(CELL_ID, keep="first", maintain_order=True)
+        return dict(zip(first[CELL_ID].to_list(), first[CELL].to_list(), strict=True))
+
+    def of_runs(self, numbers: Collection[int]) -> set[str]:
+        """The cells that these runs are."""
+        return set(self.frame.filter(pl.col(CELL).is_in(list(numbers)))[CELL_ID])
+
+    def files(self) -> dict[str, bytes]:
+        """What describes it; the description last, as it makes a sweep of a directory."""
+        described = json.dumps(self.info.to_json(), indent=2, ensure_ascii=False)
+        described = f"{described.removesuffix(CLOSING)},\n  {checksums.UNSIGNED}{CLOSING}\n"
+        info = checksums.signed(described.encode())
+        return {SCENARIO: self.source.encode(), PLAN: self.parquet, INFO: info}
+
+
+def cell_file(root: Path, table: str, cell: str) -> Path:
+    """Where a table of a cell is."""
+    return root / table / cell[:_FOLDER_DIGITS] / f"{cell}.parquet"
+
+
+def cells_in(root: Path, table: str) -> Iterator[str]:
+    """The cells that have a file in a table."""
+    try:
+        folders = [entry.path for entry in os.scandir(root / table) if entry.is_dir()]
+    except FileNotFoundError:
+        return
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name, dot, suffix = entry.name.partition(".")
+                if dot and suffix == "parquet":
+                    yield name

@@ -1,0 +1,235 @@
+"""Results on disk: of a sweep the same frames that `cwnd run` gives."""
+
+from __future__ import annotations
+
+import contextlib
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import DamageError, InputError
+from cwnd.results import RESERVED, ROWS, Manifest, OnDisk, Resolved, Run, read, sha256
+from cwnd.running import KEYS, RUN_COLUMNS, name_axes, worlds
+from cwnd.sweeps.activity import sessions
+from cwnd.sweeps.cells import CELL_ID, FACTS, FILES, MARK, RECORDS, RESOLVED, named
+from cwnd.sweeps.layout import CELL, CELL_SHA, INFO, Dataset
+from cwnd.sweeps.whole import Whole
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from cwnd.results import Axis
+
+_ACTIVITY = "activity_"
+#: What tables are joined by: no axis has this name.
+_KEY, _TEXT = "cell id", "cell text"
+#: Files that are read at a time: what is known of each stays in memory until the last is read.
+_FILES = 2048
+
+
+def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) -> Run:
+    """Reads a result of `cwnd run` or `cwnd sweep`; `InputError` if it is none.
+
+    Every file is compared with its checksum when it is read: `DamageError` names one that is not
+    what was written. Of a result from before there were checksums, `UncheckedWarning` says so.
+
+    Of a sweep it reads the runs that are there. Its samples stay on disk until they are asked for;
+    `samples_on_disk` leaves those of a run there, too: it takes less memory, but the files must
+    stay what they are.
+    """
+    path = Path(directory)
+    if (path / INFO).exists():
+        return _sweep(Dataset.open(path))
+    return read.load(path, samples_on_disk=samples_on_disk)
+
+
+def _sweep(dataset: Dataset) -> Run:
+    plan = dataset.plan()
+    here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
+    tables = Tables(dataset, here)
+    found = tables.runs()
+    activity = [column for column in found.columns if column.startswith(_ACTIVITY)]
+    told = [column for column in RUN_COLUMNS if column in found.columns]
+    runs = found.select(*tables.keys, *told, *activity)
+    rows = {name: tables.rows(name) for name in ROWS if name != MARK}
+    # The files of samples are compared with their hashes when they are asked for.
+    samples = OnDisk([name for name in RECORDS if name not in ROWS], tables.table)
+
+    texts: list[pl.Series] = []
+
+    def resolved(index: int) -> str:
+        if not texts:
+            texts.append(tables.resolved())
+        return named(texts[0][index], dataset.info.heading)
+
+    def pick(name: str, run_ids: list[str]) -> pl.LazyFrame:
+        return tables.of(run_ids).table(name)
+
+    return Run(
+        manifest=_manifest(dataset, tables.axes, runs, activity, plan.height - here.height),
+        source=dataset.source(),
+        runs=runs,
+        samples=samples,
+        pick=pick,
+        resolved=Resolved(runs.height, resolved),
+        **rows,
+    )
+
+
+def _renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
+    shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
+    return name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, "run"})
+
+
+class Tables:
+    """The tables of all cells, each below the other in the order of the runs."""
+
+    def __init__(self, dataset: Dataset, here: pl.DataFrame) -> None:
+        if here.is_empty():
+            raise InputError(f"{dataset.path}: no run of this sweep is complete yet")
+        self._dataset = dataset
+        self.whole = Whole(dataset)
+        self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
+        #: Whether some runs are the same cell, so that its rows are there for each of them.
+        self._shared = len(self._cells) < here.height
+        self._schemas = {name: self._schema(name) for name in FILES}
+        planned = dataset.info.axes
+        taken = {column for name in FILES for column in self.own(name)}
+        self.axes = _renamed(planned, taken)
+        pairs = list(zip(planned, self.axes, strict=True))
+        #: The columns that say which run a row belongs to, and what the plan calls them.
+        self.keys = {key: key for key in KEYS}
+        self.keys |= {new.column: old.column for old, new in pairs}
+        self.keys |= {
+            new.value_column: old.value_column
+            for old, new in pairs
+            if old.value_column is not None and new.value_column is not None
+        }
+        self._plan = here.select(
+            pl.col(CELL_ID).alias(_KEY),
+            *(pl.col(old).alias(new) for new, old in self.keys.items()),
+            CELL,
+            CELL_SHA,
+        )
+
+    def of(self, run_ids: list[str]) -> Tables:
+        """The same of some runs: the files of others are not opened."""
+        some = copy(self)
+        some.choose(self._plan.filter(pl.col("run_id").is_in(run_ids)))
+        return some
+
+    def choose(self, plan: pl.DataFrame) -> None:
+        """Keeps these rows of the plan, and their cells."""
+        self._plan = plan
+        self._cells = plan[_KEY].unique(maintain_order=True).to_list()
+
+    def own(self, name: str) -> list[str]:
+        """The columns of a table that are not its key."""
+        left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
+        return [column for column in self._schemas[name] if column not in left_out]
+
+    def runs(self) -> pl.DataFrame:
+        """All that is known of each run, but its scenario."""
+        marks = self._read(MARK, [CELL_ID, *self.own(MARK)])
+        return self._collect(self._joined(marks.lazy()))
+
+    def resolved(self) -> pl.Series:
+        """The scenario of each run."""
+        texts = self._read(MARK, [CELL_ID, RESOLVED]).rename({RESOLVED: _TEXT})
+        return self._collect(self._joined(texts.lazy()))[_TEXT]
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """A table in memory."""
+        return self._collect(self._keyed(name, self._read(name).lazy()))
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table on disk, with the columns that say what a row belongs to."""
+        return self._keyed(name, self._scan(name, self._cells))
+
+    def _keyed(self, name: str, rows: pl.LazyFrame) -> pl.LazyFrame:
+        # Names are text on disk; in memory they take four bytes.
+        columns = [
+            pl.col(column).cast(pl.Categorical) if kind == pl.String else pl.col(column)
+            for column, kind in self._schemas[name].items()
+            if column != CELL_ID
+        ]
+        return self._joined(rows).select(*self.keys, *columns)
+
+    def _joined(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        keyed = rows.rename({CELL_ID: _KEY}).join(
+            self._plan.lazy(), on=_KEY, how="inner", maintain_order="left"
+        )
+        return keyed.sort(CELL, maintain_order=True) if self._shared else keyed
+
+    def _scan(self, name: str, cells: list[str]) -> pl.LazyFrame:
+        self.whole.check(name, cells)
+        return pl.scan_parquet(self._dataset.files(name, cells), glob=False)
+
+    def _read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        parts = []
+        for first in range(0, len(self._cells), _FILES):
+            part = self._scan(name, self._cells[first : first + _FILES])
+            part = part if columns is None else part.select(columns)
+            parts.append(self._collect(part).rechunk())
+        table = pl.concat(parts)
+        if name == MARK:
+            self._at_home(table[CELL_ID].to_list())
+        return table
+
+    def _at_home(self, found: list[str]) -> None:
+        """Refuses a mark that is whole, but that of another cell."""
+        for cell, there in zip(self._cells, found, strict=True):
+            if cell != there:
+                file = self._dataset.file(MARK, cell)
+                raise DamageError(file, f"holds another cell, {there}", self.whole.remedy)
+
+    def _schema(self, name: str) -> pl.Schema:
+        with self._damages():
+            return self._scan(name, self._cells[:1]).collect_schema()
+
+    def _collect(self, table: pl.LazyFrame) -> pl.DataFrame:
+        with self._damages():
+            return table.collect()
+
+    @contextlib.contextmanager
+    def _damages(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as error:
+            path = self._dataset.path
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(
+                f"{path}: a file is missing or damaged ({reason});"
+                f" `cwnd sweep verify {path}` says which"
+            ) from error
+
+
+def _manifest(
+    dataset: Dataset, axes: list[Axis], runs: pl.DataFrame, activity: list[str], missing: int
+) -> Manifest:
+    info, past = dataset.info, sessions(dataset.path)
+    ends = [each.end for each in past if each.end is not None]
+    return Manifest(
+        name=info.name,
+        description=info.description,
+        cwnd_version=info.cwnd_version,
+        scenario_sha256=info.scenario_sha256,
+        overrides=info.overrides,
+        seed_override=info.seed_override,
+        seeds=runs["seed"].unique(maintain_order=True).to_list(),
+        runs=runs.height,
+        axes=axes,
+        warnings=info.warnings,
+        activity={column.removeprefix(_ACTIVITY): int(runs[column].sum()) for column in activity},
+        records_sha256=sha256(runs["digest"].to_list()),
+        started_at=str(past[0].start.get("time")) if past else "",
+        wall_s=float(sum(end.get("wall_s", 0.0) for end in ends)),
+        cpu_s=float(sum(end.get("cpu_s", 0.0) for end in ends)),
+        threads=max((int(each.start.get("threads", 1)) for each in past), default=1),
+        machine=past[-1].start.get("machine", {}) if past else {},
+        missing=missing,
+        world=worlds.summary(runs[FACTS]) if FACTS in runs.columns else None,
+    )

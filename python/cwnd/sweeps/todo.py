@@ -1,0 +1,48 @@
+"""What cells there are to compute, and what computes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from cwnd.running import SIMULATOR
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from cwnd import _core
+    from cwnd.running import OnProgress, World
+    from cwnd.sweeps.cells import Outcome
+    from cwnd.sweeps.writer import Writer
+
+
+class Backend(Protocol):
+    """Computes cells somewhere, in any order, and has those that succeed written."""
+
+    def __call__(
+        self, todo: Todo, writer: Writer, threads: int, on_progress: OnProgress
+    ) -> Generator[Outcome, None, None]:
+        """Yields what came of each."""
+
+
+class Todo:
+    """The cells to compute, made when they are asked for."""
+
+    def __init__(
+        self, scenario: _core.Scenario, indices: list[int], world: World = SIMULATOR
+    ) -> None:
+        self._scenario = scenario
+        self._indices = indices
+        self.world = world
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return len(self._indices)
+
+    def cell(self, index: int, /) -> _core.Cell:
+        """Makes one."""
+        return self._scenario.cell(self._indices[index])
+
+    def duration_s(self, index: int, /) -> float:
+        """How long it is."""
+        return self._scenario.duration_s(self._indices[index])

@@ -1,0 +1,107 @@
+"""How far a sweep is, seen from outside."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from cwnd.sweeps.activity import sessions
+from cwnd.sweeps.cells import CELL_ID
+from cwnd.sweeps.layout import Dataset
+
+if TYPE_CHECKING:
+    import os
+
+    from cwnd.sweeps.activity import Past
+
+#: A rate over less than this is none.
+_LEAST_S = 0.5
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Someone who writes into the sweep now."""
+
+    who: str
+    started: str
+    threads: int
+    #: Since it started.
+    done: int
+    failed: int
+    #: Part of its own cells that is done.
+    fraction: float
+    #: Over the last minute; `None` while there is nothing to tell it from.
+    cells_per_s: float | None
+    eta_s: float | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep is."""
+
+    name: str
+    directory: str
+    cells: int
+    done: int
+    #: Cells that failed when they were last tried.
+    failed: int
+    left: int
+    writers: list[Worker]
+    #: All writers together.
+    cells_per_s: float | None
+    #: Until the last of them is ready; cells that no writer has are not in it.
+    eta_s: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As a document."""
+        return asdict(self)
+
+
+def status(directory: str | os.PathLike[str], now: float | None = None) -> Status:
+    """Looks how far a sweep is; it disturbs nobody."""
+    dataset = Dataset.open(directory)
+    cells = set(dataset.plan()[CELL_ID])
+    done = dataset.done() & cells
+    failed = (dataset.failed() & cells) - done
+    clock = time.time() if now is None else now
+    writers = [_worker(past, clock) for past in sessions(dataset.path) if past.live]
+    rates = [each.cells_per_s for each in writers if each.cells_per_s is not None]
+    times = [each.eta_s for each in writers if each.eta_s is not None]
+    return Status(
+        name=dataset.info.name,
+        directory=str(dataset.path),
+        cells=len(cells),
+        done=len(done),
+        failed=len(failed),
+        left=len(cells) - len(done) - len(failed),
+        writers=writers,
+        cells_per_s=sum(rates) if rates else None,
+        eta_s=max(times) if times else None,
+    )
+
+
+def _worker(past: Past, now: float) -> Worker:
+    begin = {"unix_s": past.start.get("unix_s", now), "done": 0, "failed": 0, "fraction": 0.0}
+    last = past.progress[-1] if past.progress else begin
+    # What it was before the last minute is not in the list: then the first that is counts.
+    first = past.progress[0] if past.older else begin
+    elapsed = float(last["unix_s"]) - float(first["unix_s"])
+    rate = speed = None
+    if elapsed >= _LEAST_S:
+        rate = (int(last["done"]) - int(first["done"])) / elapsed
+        speed = (float(last["fraction"]) - float(first["fraction"])) / elapsed
+    fraction = float(last["fraction"])
+    eta = None
+    if speed:
+        eta = max(0.0, (1.0 - fraction) / speed - (now - float(last["unix_s"])))
+    return Worker(
+        who=past.who,
+        started=str(past.start.get("time", "")),
+        threads=int(past.start.get("threads", 1)),
+        done=int(last["done"]),
+        failed=int(last["failed"]),
+        fraction=fraction,
+        cells_per_s=rate,
+        eta_s=eta,
+    )

@@ -1,0 +1,138 @@
+"""The house in Python: which room may need which."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import cwnd
+
+PACKAGE = Path(cwnd.__file__).parent
+
+#: Rooms of the package, from the ground up: each needs only what is named before it.
+ROOMS = (
+    "_core",
+    "lazy",
+    "errors",
+    "files",
+    "machine",
+    "models",
+    "results",
+    "running",
+    "sweeps",
+    "plots",
+    "report",
+    "link",
+    "agreement",
+    "reproduce",
+    "papers",
+    "cli",
+    # What `import cwnd` and `python -m cwnd` are.
+    "__init__",
+    "__main__",
+)
+#: Rooms whose files others may reach into: a report draws the curves of the plots.
+INSIDE = {("report", "plots")}
+
+
+def parts(file: Path) -> tuple[str, ...]:
+    """A file's name as a module, without the package."""
+    found = file.relative_to(PACKAGE).with_suffix("").parts
+    return found[:-1] if found[-1] == "__init__" and len(found) > 1 else found
+
+
+FILES = {parts(file): file for file in PACKAGE.rglob("*.py")}
+MODULES = {*FILES, ("_core",)}
+
+
+#: Rooms that offer names.
+OFFERING = sorted(
+    module[0]
+    for module, file in FILES.items()
+    if file.name == "__init__.py" and "offers(" in file.read_text(encoding="utf-8")
+)
+
+
+def imports(text: str) -> Iterator[tuple[int, tuple[str, ...], str | None]]:
+    """What a file imports of the package, be it in a function or for types only.
+
+    The line, the module, and the name that is taken from it where that is no module.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                top, *rest = each.name.split(".")
+                if top == "cwnd":
+                    yield node.lineno, tuple(rest) or ("__init__",), None
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are written out"
+            top, *rest = (node.module or "").split(".")
+            if top != "cwnd":
+                continue
+            for each in node.names:
+                if (*rest, each.name) in MODULES:
+                    yield node.lineno, (*rest, each.name), None
+                else:
+                    yield node.lineno, tuple(rest) or ("__init__",), each.name
+
+
+def test_every_room_needs_only_those_below_it():
+    wrong, doors = [], 0
+    for module, file in FILES.items():
+        room = module[0]
+        if room not in ROOMS:
+            wrong.append(f"{room} has no place in the list of rooms")
+            continue
+        for line, needed, _ in imports(file.read_text(encoding="utf-8")):
+            doors += needed[0] != room
+            if ROOMS.index(needed[0]) > ROOMS.index(room):
+                wrong.append(f"{file.relative_to(PACKAGE)}:{line}: {room} → {needed[0]}")
+    assert not wrong, "imports that lead up:\n" + "\n".join(wrong)
+    assert doors > 200, f"the search found {doors} imports between rooms"
+
+
+def test_no_files_need_each_other_in_a_circle():
+    needs = {
+        module: {needed for _, needed, _ in imports(file.read_text(encoding="utf-8"))} - {module}
+        for module, file in FILES.items()
+    }
+    left = dict(needs)
+    while True:
+        free = [module for module, needed in left.items() if not needed & left.keys()]
+        if not free:
+            break
+        for module in free:
+            del left[module]
+    assert not left, "in circles, or above one: " + ", ".join(map(".".join, left))
+
+
+def test_rooms_are_entered_by_what_they_offer():
+    wrong = []
+    for module, file in FILES.items():
+        for line, needed, name in imports(file.read_text(encoding="utf-8")):
+            inside = needed[0] != module[0] and len(needed) > 1 and name is not None
+            if inside and (module[0], needed[0]) not in INSIDE:
+                wrong.append(f"{file.relative_to(PACKAGE)}:{line}: {'.'.join(needed)}.{name}")
+    assert not wrong, "taken from inside a room:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("room", OFFERING)
+def test_what_a_room_offers_is_there(room: str):
+    package = import_module("cwnd" if room == "__init__" else f"cwnd.{room}")
+    assert sorted(package.__all__) == sorted(dir(package))
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        # A module that is imported would take the place of what is offered under its name.
+        assert (*(() if room == "__init__" else (room,)), name) not in MODULES
+
+
+def test_the_table_of_rooms_tells_their_order():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `python/cwnd/(\w+)", text, flags=re.MULTILINE)
+    assert told == [room for room in ROOMS if room not in ("_core", "lazy", "__init__", "__main__")]
