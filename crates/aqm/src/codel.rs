@@ -1,7 +1,9 @@
 //! CoDel, controlled delay (RFC 8289): drops or marks at the head when the least sojourn time of an interval stays
 //! above the target, at intervals that shrink with the square root of the count.
 
-use cwnd_units::{Bytes, Duration, Invalid, LinkFacts, QueueSize, Time, params};
+use cwnd_units::{
+    Ability, Bytes, Contract, Declares, Duration, Invalid, LinkFacts, QueueSize, Time, params,
+};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
@@ -29,6 +31,12 @@ params! {
     }
     check |p| {
         check_delays(p.target, p.interval)?;
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
 }
 

@@ -1,6 +1,6 @@
 //! First in, first out, with a hard limit: the queue without an opinion (drop-tail).
 
-use cwnd_units::{LinkFacts, QueueSize, Time, params};
+use cwnd_units::{Contract, Declares, LinkFacts, QueueSize, Time, params};
 
 use crate::qdisc::{Backlog, Observer, Packet, Qdisc};
 use crate::store::Store;
@@ -11,6 +11,12 @@ params! {
         /// How much may wait; a limit in bytes, time or BDP is counted in bytes on the wire, one in packets in packets.
         #[source("rule of thumb: one bandwidth-delay product (Villamizar & Song 1994)")]
         pub limit: QueueSize = QueueSize::MilliBdp(1000),
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
     }
 }
 

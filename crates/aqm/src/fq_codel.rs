@@ -1,7 +1,9 @@
 //! FQ-CoDel (RFC 8290): flows hashed to queues, served in deficit round robin with priority for new ones, each under
 //! its own CoDel.
 
-use cwnd_units::{Bytes, Duration, Limit, LinkFacts, QueueSize, Rng, Time, params};
+use cwnd_units::{
+    Ability, Bytes, Contract, Declares, Duration, Limit, LinkFacts, QueueSize, Rng, Time, params,
+};
 
 use crate::codel::{CoDel, Law, check_delays};
 use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
@@ -37,6 +39,12 @@ params! {
     }
     check |p| {
         check_delays(p.target, p.interval)?;
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
 }
 

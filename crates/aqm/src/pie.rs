@@ -1,7 +1,10 @@
 //! PIE, proportional integral controller enhanced (RFC 8033): marks or drops on arrival with a probability that a timer
 //! steers so that the queueing delay stays near a reference. Also as Linux had it from 3.14 to 4.5, before the RFC.
 
-use cwnd_units::{Bytes, Duration, LinkFacts, QueueSize, Rng, Time, param_enum, params};
+use cwnd_units::{
+    Ability, Bytes, Contract, Declares, Duration, LinkFacts, QueueSize, Rng, Time, param_enum,
+    params,
+};
 
 use crate::departure::DepartureRate;
 use crate::mark::congested;
@@ -96,6 +99,12 @@ params! {
         "linux-3.17" => Self::linux_3_17(),
         /// The routers of the ABE paper (§ IV-A): Linux 3.17 that marks at any probability.
         "abe" => Self { mark_ecnth: None, ..Self::linux_3_17() },
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
 }
 

@@ -1,7 +1,10 @@
 //! RED, random early detection (Floyd & Jacobson, IEEE/ACM Trans. Networking 1(4), 1993): marks or drops on arrival
 //! with a probability that grows with a weighted average of the queue length.
 
-use cwnd_units::{Bytes, Invalid, Limit, LinkFacts, QueueSize, Rng, Time, param_enum, params};
+use cwnd_units::{
+    Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rng, Time,
+    param_enum, params,
+};
 
 use crate::mark::congested;
 use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
@@ -136,6 +139,12 @@ params! {
             let message = format!("the upper threshold ({}) must be above min_th ({})", p.max_th, p.min_th);
             return Err(Invalid { key: "max_th", message });
         }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new().when(self.ecn, |c| c.provides(Ability::Marks))
     }
 }
 

@@ -1,4 +1,4 @@
-use cwnd_units::{LinkFacts, Rng, Time, params_choice};
+use cwnd_units::{Contract, Declares, LinkFacts, Rng, Time, params_choice};
 
 use crate::codel::{self, CoDelQueue};
 use crate::fifo::{self, Fifo};
@@ -36,6 +36,18 @@ pub enum AnyQdisc<P> {
     Pie(Pie<P>),
     /// FQ-CoDel.
     FqCoDel(FqCoDel<P>),
+}
+
+impl Declares for QueueParams {
+    fn contract(&self) -> Contract {
+        match self {
+            Self::Fifo(p) => p.contract(),
+            Self::Red(p) => p.contract(),
+            Self::CoDel(p) => p.contract(),
+            Self::Pie(p) => p.contract(),
+            Self::FqCoDel(p) => p.contract(),
+        }
+    }
 }
 
 impl QueueParams {

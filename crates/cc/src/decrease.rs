@@ -1,6 +1,6 @@
 //! What NewReno and CUBIC share about decrease and about when not to grow: β for loss, β for ECN, and of what.
 
-use cwnd_units::{param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, param_enum, params};
 
 use crate::controller::{AckSample, Path, Phase};
 
@@ -79,6 +79,15 @@ params! {
         /// To what a reduced window is rounded down.
         #[source("RFC 5681 counts bytes")]
         pub rounding: Rounding = Rounding::Bytes,
+    }
+}
+
+impl Declares for Rule {
+    /// A factor of its own for ECN asks for ECN.
+    fn contract(&self) -> Contract {
+        let own = self.beta_ecn.is_some_and(|beta_ecn| beta_ecn != self.beta);
+        let why = "`beta_ecn` differs from `beta` and never acts";
+        Contract::new().when(own, |c| c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{param_enum, params};
+use cwnd_units::{Contract, Declares, param_enum, params};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
 use crate::decrease::{
@@ -96,6 +96,12 @@ params! {
             ecn_in_slow_start: EcnInSlowStart::BetaEcn,
             ..Rule::default()
         }),
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        self.rule.contract()
     }
 }
 

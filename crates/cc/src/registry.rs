@@ -1,4 +1,4 @@
-use cwnd_units::{Rate, params_choice};
+use cwnd_units::{Contract, Declares, Rate, params_choice};
 
 use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
 use crate::cubic::{self, Cubic};
@@ -35,14 +35,13 @@ impl ControllerParams {
             Self::Cubic(p) => AnyController::Cubic(Box::new(Cubic::new(p, start))),
         }
     }
+}
 
-    /// Whether it means nothing without ECN: it answers an ECN-echo otherwise than a loss.
-    #[must_use]
-    pub fn needs_ecn(&self) -> bool {
-        let differs = |beta: f64, beta_ecn: Option<f64>| beta_ecn.is_some_and(|b| b != beta);
+impl Declares for ControllerParams {
+    fn contract(&self) -> Contract {
         match self {
-            Self::NewReno(p) => differs(p.rule.beta, p.rule.beta_ecn),
-            Self::Cubic(p) => differs(p.rule.beta, p.rule.beta_ecn),
+            Self::NewReno(p) => p.contract(),
+            Self::Cubic(p) => p.contract(),
         }
     }
 }

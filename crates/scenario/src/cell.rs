@@ -7,6 +7,7 @@ use crate::diagnostics::Span;
 use crate::flows;
 use crate::links::{self, Topology};
 use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Way};
+use crate::needs::{self, Parts};
 use crate::reader::{At, Context, Section};
 use crate::sections::MOST_FLOWS;
 use crate::sections::{RUN, SCHEMA, TOP};
@@ -219,8 +220,8 @@ fn whole(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
             problem.help("sample less often, or write `sample = \"none\"`");
         }
     }
+    agree(scenario, root, cx);
     for group in &scenario.flows {
-        ecn(group, &scenario.links, root, cx);
         takes_time(group, &scenario.links, root, cx);
     }
 }
@@ -283,36 +284,19 @@ fn arrivals(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Contex
     }
 }
 
-/// ECN that is asked for and can't act.
-fn ecn(group: &FlowGroup, links: &[Link], root: &Table, cx: &mut Context<'_>) {
-    if !group.endpoint.ecn {
-        if group.controller.needs_ecn() {
-            let span = locate(root, &["flow", &group.name, "controller"]);
-            let message = "ABE never acts without ECN: `beta_ecn` differs from `beta`, but the endpoint has `ecn = false`";
-            let path = format!("flow.{}.controller", group.name);
-            cx.sink.warning(span, path, message).help("set `ecn = true` in the group's `endpoint`");
-        }
-        return;
+/// What parts of a path ask of each other and do not get.
+fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
+    for unmet in needs::unmet(scenario, &Parts::of(scenario)) {
+        let path = needs::key(scenario, &unmet, root.get("dumbbell").is_some());
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        let span = locate(root, &parts);
+        let problem = if unmet.ask.needed {
+            cx.sink.error(span, path.join("."), unmet.message)
+        } else {
+            cx.sink.warning(span, path.join("."), unmet.message)
+        };
+        problem.help(unmet.ask.ability.fix());
     }
-    let mut seen = vec![false; links.len()];
-    let queues: Vec<&Link> = group
-        .ways
-        .iter()
-        .flat_map(|way| &way.route)
-        .filter(|&&i| !core::mem::replace(&mut seen[i], true))
-        .map(|&i| &links[i])
-        .filter(|link| link.rate != LinkRate::Unlimited)
-        .collect();
-    if queues.iter().any(|link| link.queue.params().get("ecn") == Some(Value::Bool(true))) {
-        return;
-    }
-    let kinds: Vec<&str> = queues.iter().map(|link| link.queue.kind()).collect();
-    let on_the_way = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
-    let span = locate(root, &["flow", &group.name, "endpoint"]);
-    let message =
-        format!("ECN never acts: no queue on the way of the data marks packets ({on_the_way})");
-    let path = format!("flow.{}.endpoint", group.name);
-    cx.sink.warning(span, path, message).help("queues that have `ecn = true` mark packets");
 }
 
 /// Where a key stands, or the innermost section that it would stand in.

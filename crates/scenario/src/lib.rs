@@ -12,6 +12,7 @@ mod flows;
 mod lines;
 mod links;
 mod model;
+pub mod needs;
 mod outline;
 mod paths;
 mod plain;

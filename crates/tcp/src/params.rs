@@ -1,5 +1,5 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{Bytes, Duration, Invalid, param_enum, params};
+use cwnd_units::{Ability, Bytes, Contract, Declares, Duration, Invalid, param_enum, params};
 
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
@@ -256,6 +256,18 @@ params! {
         if p.rto_min == Duration::ZERO && p.rto_granularity == Duration::ZERO {
             return invalid("rto_min", "a timeout of zero expires for ever; give `rto_min` or `rto_granularity`");
         }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::Pacing)
+            .when(self.timestamps, |c| c.provides(Ability::Timestamps))
+            .when(self.ecn, |c| {
+                let c = c.provides(Ability::Ect).provides(Ability::ObeysEce);
+                c.wants(Ability::Marks, "ECN never acts")
+            })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use cwnd_apps::Transport;
 use cwnd_cc::{Backoff, ControllerParams};
-use cwnd_scenario::{FlowGroup, LinkRate, Refusal, Scenario};
-use cwnd_units::{Bytes, Params, ParamsChoice as _, Value};
+use cwnd_scenario::{FlowGroup, LinkRate, Refusal, Scenario, needs};
+use cwnd_units::{Ability, Bytes, Params, ParamsChoice as _, Value};
 
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 
@@ -22,6 +22,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         let message = format!("Linux runs have addresses for {MOST_GROUPS} groups");
         found.push(refusal(&["flow"], &message, None));
     }
+    found.extend(needs::beyond(scenario, &needs::Parts::of(scenario), "Linux", &CAN));
     topology(scenario, &mut found);
     let mut mtus = Vec::new();
     for group in &scenario.flows {
@@ -190,6 +191,15 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
     }
 }
 
+/// What Linux's TCP and our router between its hosts can give each other.
+const CAN: [Ability; 6] = [
+    Ability::Ect,
+    Ability::ObeysEce,
+    Ability::Timestamps,
+    Ability::Pacing,
+    Ability::EchoesEce,
+    Ability::Marks,
+];
 /// The presets of controllers and endpoints that say what Linux does.
 pub const PRESET: &str = "linux";
 /// More parameters than these are told of in one sentence.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod contract;
 mod describe;
 pub mod dist;
 mod divisor;
@@ -20,6 +21,7 @@ mod streams;
 mod time;
 
 pub use bounds::{Bounds, Edge, Quantity, Typed};
+pub use contract::{Ability, Ask, Contract, Declares, Place};
 pub use describe::{joined, resourced, total, within};
 pub use dist::{DurationDist, SizeDist};
 pub use divisor::Divisor;

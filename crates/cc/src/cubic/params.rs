@@ -1,6 +1,6 @@
 //! The parameters of CUBIC, and what the presets set.
 
-use cwnd_units::{param_enum, params};
+use cwnd_units::{Contract, Declares, param_enum, params};
 
 use crate::decrease::{Base, EcnInSlowStart, Rounding, Rule};
 use crate::slow_start::{Growing, SlowStart};
@@ -121,6 +121,12 @@ params! {
             ecn_new_stage: false,
             ..Self::reading(Rule { base: Base::FlightSize, ..abe_in_every_phase() })
         },
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        self.rule.contract()
     }
 }
 

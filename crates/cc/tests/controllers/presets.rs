@@ -1,7 +1,7 @@
 //! The readings of ABE, as a table: what is left of a window, for each signal, in each stage.
 
-use cwnd_cc::Signal;
-use cwnd_units::{Duration, Value};
+use cwnd_cc::{ControllerParams, Signal};
+use cwnd_units::{Ability, Declares as _, Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
 
@@ -104,10 +104,14 @@ fn a_preset_undoes_another() {
     }
 }
 
+fn asks_for_ecn(params: &ControllerParams) -> bool {
+    params.contract().asks.iter().any(|ask| ask.ability == Ability::Ect)
+}
+
 #[test]
-fn only_a_factor_of_its_own_for_ecn_needs_ecn() {
+fn only_a_factor_of_its_own_for_ecn_asks_for_ecn() {
     for (kind, preset, _) in TABLE {
-        let needs = params(kind, &[("preset", text(preset))]).needs_ecn();
+        let needs = asks_for_ecn(&params(kind, &[("preset", text(preset))]));
         let differs = !matches!(
             (*kind, *preset),
             (_, "rfc")
@@ -116,5 +120,6 @@ fn only_a_factor_of_its_own_for_ecn_needs_ecn() {
         );
         assert_eq!(needs, differs, "{kind}, {preset}");
     }
-    assert!(!params("newreno", &[("beta_ecn", Value::Float(0.5))]).needs_ecn());
+    assert!(!asks_for_ecn(&params("newreno", &[("beta_ecn", Value::Float(0.5))])));
+    assert!(asks_for_ecn(&params("newreno", &[("beta_ecn", Value::Float(0.6))])));
 }

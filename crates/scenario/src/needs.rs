@@ -1,0 +1,219 @@
+//! Whether each part of each path gets what it asks of the others.
+
+use cwnd_apps::Transport;
+use cwnd_units::{Ability, Ask, Contract, Declares as _, ParamsChoice as _, Place};
+
+use crate::model::{FlowGroup, Link, LinkRate, Scenario};
+use crate::outline::Refusal;
+
+/// A part of a path that says what it needs and what it provides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its kind: "cubic", "codel".
+    pub name: String,
+    /// The key that it is written at, below its group's or its link's.
+    pub key: &'static str,
+    /// What it says.
+    pub contract: Contract,
+}
+
+impl Part {
+    /// A part of this kind, written at this key.
+    #[must_use]
+    pub fn new(name: &str, key: &'static str, contract: Contract) -> Self {
+        Self { name: name.to_owned(), key, contract }
+    }
+}
+
+/// All parts of a scenario; who replaces a part by one of his own replaces it here, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// What sends, by group of flows: controller and endpoint.
+    pub senders: Vec<Vec<Part>>,
+    /// What receives, by group of flows.
+    pub receivers: Vec<Vec<Part>>,
+    /// What packets pass, by link; none at a link without a rate.
+    pub links: Vec<Vec<Part>>,
+}
+
+impl Parts {
+    /// Those that the scenario names.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Self {
+        Self {
+            senders: scenario.flows.iter().map(sender).collect(),
+            receivers: scenario.flows.iter().map(|_| Vec::new()).collect(),
+            links: scenario.links.iter().map(link).collect(),
+        }
+    }
+}
+
+fn sender(group: &FlowGroup) -> Vec<Part> {
+    match group.workload.facts().transport {
+        Transport::Datagrams { .. } => Vec::new(),
+        Transport::Connection => vec![
+            Part::new(group.controller.kind(), "controller", group.controller.contract()),
+            Part::new("endpoint", "endpoint", group.endpoint.contract()),
+        ],
+    }
+}
+
+fn link(link: &Link) -> Vec<Part> {
+    match link.rate {
+        LinkRate::Unlimited => Vec::new(),
+        LinkRate::Steps { .. } | LinkRate::Trace(_) => {
+            vec![Part::new(link.queue.kind(), "queue", link.queue.contract())]
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A part of this group of flows.
+    Group(usize),
+    /// A part of this link.
+    Link(usize),
+}
+
+/// Something that a part asks for and does not get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmet {
+    /// Who asks.
+    pub asker: Asker,
+    /// The key that the part is written at, below its group's or its link's.
+    pub key: &'static str,
+    /// What it asks.
+    pub ask: Ask,
+    /// What is missing, where, and why it matters.
+    pub message: String,
+}
+
+/// What parts ask for and do not get; what is needed stands before what is only wanted.
+#[must_use]
+pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
+    let mut found = Vec::new();
+    let paths: Vec<Path<'_>> = (0..scenario.flows.len())
+        .map(|group| Path { scenario, parts, group, links: links(scenario, group) })
+        .collect();
+    for path in &paths {
+        let asker = Asker::Group(path.group);
+        for part in parts.senders[path.group].iter().chain(&parts.receivers[path.group]) {
+            for ask in &part.contract.asks {
+                found.extend(
+                    path.lacks(ask.ability).map(|lack| Unmet::new(asker, part, ask, &lack)),
+                );
+            }
+        }
+    }
+    for (i, here) in parts.links.iter().enumerate() {
+        for part in here {
+            for ask in &part.contract.asks {
+                let crossing = paths.iter().filter(|path| path.links.contains(&i));
+                let mut connections = crossing.filter(|path| !parts.senders[path.group].is_empty());
+                let Some(first) = connections.next() else { continue };
+                // Others may share the link: it has what it asks for if one of them provides it.
+                if let Some(lack) = first.lacks(ask.ability)
+                    && connections.all(|path| path.lacks(ask.ability).is_some())
+                {
+                    found.push(Unmet::new(Asker::Link(i), part, ask, &lack));
+                }
+            }
+        }
+    }
+    found.sort_by_key(|unmet| !unmet.ask.needed);
+    // What comes to the same is told once: a sender without ECT has no echo to obey either.
+    found.dedup_by(|next, first| {
+        (next.asker, next.key, next.ask.why) == (first.asker, first.key, first.ask.why)
+    });
+    found
+}
+
+/// The links that the data of a group crosses on any of its ways, each once.
+fn links(scenario: &Scenario, group: usize) -> Vec<usize> {
+    let mut seen = vec![false; scenario.links.len()];
+    let crossed = scenario.flows[group].ways.iter().flat_map(|way| &way.route).copied();
+    crossed.filter(|&link| !core::mem::replace(&mut seen[link], true)).collect()
+}
+
+/// What the packets of a group meet.
+struct Path<'a> {
+    scenario: &'a Scenario,
+    parts: &'a Parts,
+    group: usize,
+    links: Vec<usize>,
+}
+
+impl Path<'_> {
+    /// What is missing of this, in words; `None` if it is there.
+    fn lacks(&self, ability: Ability) -> Option<String> {
+        let provide = |parts: &[Part]| parts.iter().any(|p| p.contract.provides.contains(&ability));
+        let of_links = || self.links.iter().filter(|&&i| !self.parts.links[i].is_empty());
+        let said = ability.said();
+        match ability.place() {
+            Place::Sender => (!provide(&self.parts.senders[self.group])).then(|| said.to_owned()),
+            Place::Receiver => {
+                (!provide(&self.parts.receivers[self.group])).then(|| said.to_owned())
+            }
+            Place::SomeLink => (!of_links().any(|&i| provide(&self.parts.links[i]))).then(|| {
+                let there: Vec<&str> = of_links().flat_map(|&i| self.kinds(i)).collect();
+                let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+                format!("no queue on the way of the data {said} ({there})")
+            }),
+            Place::EveryLink => of_links().find(|&&i| !provide(&self.parts.links[i])).map(|&i| {
+                let there: Vec<&str> = self.kinds(i).collect();
+                let name = &self.scenario.links[i].name;
+                format!("link `{name}` does not {said} ({})", there.join(", "))
+            }),
+        }
+    }
+
+    fn kinds(&self, link: usize) -> impl Iterator<Item = &str> {
+        self.parts.links[link].iter().map(|part| part.name.as_str())
+    }
+}
+
+impl Unmet {
+    fn new(asker: Asker, part: &Part, ask: &Ask, lack: &str) -> Self {
+        let (name, why) = (&part.name, ask.why);
+        let message =
+            if ask.needed { format!("`{name}` {why}: {lack}") } else { format!("{why}: {lack}") };
+        Self { asker, key: part.key, ask: *ask, message }
+    }
+}
+
+/// What parts need that a world can't give, whoever would provide it in the simulator.
+#[must_use]
+pub fn beyond(scenario: &Scenario, parts: &Parts, world: &str, can: &[Ability]) -> Vec<Refusal> {
+    let groups = parts.senders.iter().zip(&parts.receivers).enumerate();
+    let of_groups = groups.flat_map(|(i, (senders, receivers))| {
+        senders.iter().chain(receivers).map(move |part| (Asker::Group(i), part))
+    });
+    let links = parts.links.iter().enumerate();
+    let of_links = links.flat_map(|(i, here)| here.iter().map(move |part| (Asker::Link(i), part)));
+    let mut found = Vec::new();
+    for (asker, part) in of_groups.chain(of_links) {
+        let cannot = |ask: &&Ask| ask.needed && !can.contains(&ask.ability);
+        if let Some(ask) = part.contract.asks.iter().find(cannot) {
+            let unmet = Unmet::new(asker, part, ask, &format!("{world} has nothing like it"));
+            found.push(Refusal {
+                key: key(scenario, &unmet, false),
+                message: unmet.message,
+                help: Some("run it in the simulator".to_owned()),
+            });
+        }
+    }
+    found
+}
+
+/// Where what asked is written, part by part.
+#[must_use]
+pub fn key(scenario: &Scenario, unmet: &Unmet, dumbbell: bool) -> Vec<String> {
+    let mut path: Vec<&str> = match unmet.asker {
+        Asker::Group(i) => vec!["flow", &scenario.flows[i].name],
+        Asker::Link(_) if dumbbell => vec!["dumbbell"],
+        Asker::Link(i) => vec!["link", &scenario.links[i].name],
+    };
+    path.push(unmet.key);
+    path.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,154 @@
+//! What parts of a path ask of each other: parts of nobody's, put beside those of a scenario.
+
+use cwnd_scenario::needs::{Asker, Part, Parts, beyond, key, unmet};
+use cwnd_scenario::{Document, Scenario};
+use cwnd_units::{Ability, Contract, Place};
+
+/// Two links with a rate and one without in a row; one group crosses all of them, one the last with a rate.
+const ROW: &str = r#"
+    schema = 1
+    [run]
+    duration = "1 s"
+    [link.first]
+    from = "a"
+    to = "b"
+    rate = "10 Mbit/s"
+    duplex = true
+    [link.wire]
+    from = "b"
+    to = "c"
+    rate = "none"
+    delay = "5 ms"
+    duplex = true
+    [link.last]
+    from = "c"
+    to = "d"
+    rate = "10 Mbit/s"
+    queue = "codel"
+    duplex = true
+    [flow.far]
+    from = "a"
+    to = "d"
+    [flow.near]
+    from = "c"
+    to = "d"
+"#;
+
+fn row() -> Scenario {
+    let files = |name: &str| Err(format!("there is no {name}"));
+    let document = Document::parse("row.toml", ROW, &files).expect("it is TOML");
+    document.cells().expect("it can be run").remove(0).scenario
+}
+
+fn named(scenario: &Scenario, link: &str) -> usize {
+    scenario.links.iter().position(|l| l.name == link).expect("it is there")
+}
+
+#[test]
+fn each_ability_is_missed_where_it_is_not_and_found_where_it_may_be() {
+    let scenario = row();
+    for ability in Ability::all() {
+        let mut parts = Parts::of(&scenario);
+        for of_all in [&mut parts.senders, &mut parts.receivers, &mut parts.links] {
+            for part in of_all.iter_mut().flatten() {
+                part.contract = Contract::new();
+            }
+        }
+        parts.senders[0].push(Part::new(
+            "toy",
+            "controller",
+            Contract::new().needs(ability, "waits for ever"),
+        ));
+        let found = unmet(&scenario, &parts);
+        assert_eq!(found.len(), 1, "{ability:?}");
+        assert_eq!(found[0].asker, Asker::Group(0));
+        assert!(found[0].message.starts_with("`toy` waits for ever: "), "{}", found[0].message);
+        assert!(found[0].message.contains(ability.said()));
+        assert_eq!(key(&scenario, &found[0], false), ["flow", "far", "controller"]);
+        let giver = || Part::new("giver", "queue", Contract::new().provides(ability));
+        let (first, wire, last) =
+            (named(&scenario, "first"), named(&scenario, "wire"), named(&scenario, "last"));
+        let with = |change: &dyn Fn(&mut Parts)| {
+            let mut parts = parts.clone();
+            change(&mut parts);
+            unmet(&scenario, &parts).is_empty()
+        };
+        assert!(parts.links[wire].is_empty(), "what is not queued is not asked");
+        // The other group's are not theirs.
+        assert!(!with(&|p| p.senders[1].push(giver())));
+        assert!(!with(&|p| p.receivers[1].push(giver())));
+        let place = ability.place();
+        assert_eq!(with(&|p| p.senders[0].push(giver())), place == Place::Sender);
+        assert_eq!(with(&|p| p.receivers[0].push(giver())), place == Place::Receiver);
+        assert_eq!(with(&|p| p.links[last].push(giver())), place == Place::SomeLink);
+        let both = |p: &mut Parts| [first, last].map(|link| p.links[link].push(giver()));
+        assert_eq!(
+            with(&|p| {
+                both(p);
+            }),
+            matches!(place, Place::SomeLink | Place::EveryLink)
+        );
+    }
+}
+
+#[test]
+fn a_link_has_what_it_asks_for_if_one_of_those_who_cross_it_provides_it() {
+    let scenario = row();
+    let last = named(&scenario, "last");
+    let mut parts = Parts::of(&scenario);
+    let meter = Contract::new().needs(Ability::SendsXcp, "has nothing to fill");
+    parts.links[last].push(Part::new("meter", "queue", meter));
+    let found = unmet(&scenario, &parts);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].message, "`meter` has nothing to fill: data has no XCP header");
+    assert_eq!(key(&scenario, &found[0], false), ["link", "last", "queue"]);
+    assert_eq!(key(&scenario, &found[0], true), ["dumbbell", "queue"]);
+    let sender = || Part::new("xcp", "controller", Contract::new().provides(Ability::SendsXcp));
+    for group in 0..2 {
+        let mut parts = parts.clone();
+        parts.senders[group].push(sender());
+        assert_eq!(unmet(&scenario, &parts), []);
+    }
+    // Nobody crosses the way back with data.
+    let mut parts = Parts::of(&scenario);
+    let back = scenario.links.iter().position(|l| l.from == scenario.links[last].to);
+    let meter = Contract::new().needs(Ability::SendsXcp, "has nothing to fill");
+    parts.links[back.expect("it is duplex")].push(Part::new("meter", "queue", meter));
+    assert_eq!(unmet(&scenario, &parts), []);
+}
+
+#[test]
+fn what_is_needed_stands_first_and_one_reason_is_told_once() {
+    let scenario = row();
+    let mut parts = Parts::of(&scenario);
+    let contract = Contract::new()
+        .wants(Ability::Ect, "it never acts")
+        .wants(Ability::ObeysEce, "it never acts")
+        .needs(Ability::Quenches, "waits for quenches");
+    parts.senders[1] = vec![Part::new("toy", "controller", contract)];
+    let messages: Vec<String> =
+        unmet(&scenario, &parts).into_iter().map(|unmet| unmet.message).collect();
+    assert_eq!(
+        messages,
+        [
+            "`toy` waits for quenches: no queue on the way of the data sends source quenches (codel)",
+            "it never acts: the packets are not ECN-capable",
+        ]
+    );
+}
+
+#[test]
+fn a_world_that_cannot_give_what_is_needed_is_refused() {
+    let scenario = row();
+    let mut parts = Parts::of(&scenario);
+    let contract = Contract::new()
+        .wants(Ability::ObeysEce, "it never acts")
+        .needs(Ability::Ect, "is told by marks")
+        .needs(Ability::WritesXcp, "waits for feedback");
+    parts.senders[1] = vec![Part::new("toy", "controller", contract)];
+    assert_eq!(beyond(&scenario, &parts, "Linux", &[Ability::Ect, Ability::WritesXcp]), []);
+    let refused = beyond(&scenario, &parts, "Linux", &[Ability::Ect]);
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].message, "`toy` waits for feedback: Linux has nothing like it");
+    assert_eq!(refused[0].key, ["flow", "near", "controller"]);
+}
