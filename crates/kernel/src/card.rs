@@ -8,9 +8,8 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::name::NAME_BYTES;
 
-/// The room for a name, with the zero that ends it (`TCP_CA_NAME_MAX`).
-pub const NAME_BYTES: usize = 16;
 /// The map that holds a card (bpf/abe.h).
 pub const MAP: &str = "cwnd_card";
 /// The layout below; another one is not read.

@@ -1,5 +1,7 @@
 //! What can go wrong, each with what to do about it and the exit code that the `cwnd` command has for it.
 
+use crate::name::NAME_BYTES;
+
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -74,7 +76,7 @@ impl Error {
             Self::NoBpffs(_) => "mount it: `mount -t bpf bpf /sys/fs/bpf`".to_owned(),
             Self::NameTaken(_) => "give another one with --name, or unload that one".to_owned(),
             Self::Name(_) => {
-                format!("1 to {} letters, digits, `_`, `-` or `.`", crate::card::NAME_BYTES - 1)
+                format!("1 to {} letters, digits, `_`, `-` or `.`", NAME_BYTES - 1)
             }
             Self::Factor(_) => "RFC 8511 has 0.8 for Reno, its paper 0.85 for CUBIC".to_owned(),
             Self::Unknown(_) => "`status` shows what is loaded".to_owned(),

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 
-use crate::card::{self, Card, Counters, NAME_BYTES, Settings};
+use crate::card::{self, Card, Counters, Settings};
 use crate::error::Error;
 use crate::machine::{self, Kernel};
+use crate::name::NAME_BYTES;
 
 /// A controller of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -4,6 +4,7 @@ mod card;
 mod error;
 mod load;
 mod machine;
+mod name;
 mod wait;
 
 use std::io::{IsTerminal as _, Write as _};

@@ -1,7 +1,7 @@
 use cwnd_aqm::Reason;
 
 use crate::faults::Losses;
-use crate::line::Packet;
+use crate::packet::Packet;
 
 /// What a link counted; everything only grows, so differences count a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

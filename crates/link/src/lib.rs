@@ -5,13 +5,15 @@ mod counters;
 mod faults;
 mod line;
 mod next;
+mod packet;
 mod results;
 mod settings;
 mod slots;
 
 pub use counters::Counters;
 pub use faults::{Fate, Faults, Losses};
-pub use line::{Line, Pace, Packet, Verdict};
+pub use line::{Line, Pace, Verdict};
+pub use packet::Packet;
 pub use results::{Summary, sample};
 pub use settings::Settings;
 pub use slots::{SLOT_BYTES, Slots};

@@ -7,13 +7,8 @@ use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rate, Serialiser, Time};
 
 use crate::counters::Counters;
+use crate::packet::Packet;
 use crate::slots::Slots;
-
-/// What a line must know of a packet besides what its queue must: few words, which name the rest where it waits.
-pub trait Packet: cwnd_aqm::Packet + Copy {
-    /// Whether it carries payload.
-    fn has_payload(&self) -> bool;
-}
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use cwnd_aqm::Observer;
 use cwnd_units::Time;
 
-use crate::line::{Line, Packet};
+use crate::line::Line;
+use crate::packet::Packet;
 
 impl<P: Packet> Line<P> {
     /// When it has something to do: a packet has been sent, the queue's clock ticks, the rate changes.

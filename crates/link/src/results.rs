@@ -6,7 +6,8 @@ use cwnd_trace::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
 use cwnd_units::{Duration, Time};
 
 use crate::counters::Counters;
-use crate::line::{Line, Packet};
+use crate::line::Line;
+use crate::packet::Packet;
 use crate::slots::Slots;
 
 /// A link at the end of a run.

@@ -3,7 +3,8 @@ use cwnd_scenario::{Impairments, Link, LinkRate};
 use cwnd_units::{Duration, LinkFacts, Rate, Serialiser, Streams};
 
 use crate::faults::Faults;
-use crate::line::{Line, Pace, Packet};
+use crate::line::{Line, Pace};
+use crate::packet::Packet;
 use crate::slots::Slots;
 
 /// What decides what a link does, its propagation apart.

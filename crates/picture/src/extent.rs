@@ -1,6 +1,6 @@
 //! From where to where axes go, and where their marks are.
 
-use crate::{Panel, Picture, Shared};
+use crate::figure::{Panel, Picture, Shared};
 
 /// Part of an axis that is left free on either side of the data.
 const MARGIN: f64 = 0.05;

@@ -1,21 +1,12 @@
 //! Where the panels and all texts are. A figure becomes higher for what is written on it; its panels keep their size.
 
 use crate::extent::{Axes, Extent, along, axes, log_marks, marks};
+use crate::figure::{Panel, Picture, Shared};
 use crate::legend::{GAP_PT as KEY_GAP_PT, Legend, legend, names, row_width};
+use crate::sizes::{LINE_PT, MARK_LINE_PT, MARK_PT, MARK_TEXT_PT, TEXT_PT};
 use crate::text::{Text, width};
 use crate::ticks::{Mark, Marks, written};
-use crate::{Panel, Picture, Shared};
 
-/// Text sizes in points.
-pub const TEXT_PT: f64 = 8.0;
-/// Of what is written at marks.
-pub const MARK_TEXT_PT: f64 = 7.0;
-/// A line of text, with what separates it from the next.
-pub const LINE_PT: f64 = 11.0;
-/// The same of what is written at marks.
-pub const MARK_LINE_PT: f64 = 9.5;
-/// From an axis to what is written at its marks.
-pub const MARK_PT: f64 = 5.0;
 const MARGIN_PT: f64 = 4.0;
 /// Half of what is written at the last mark.
 const RIGHT_PT: f64 = 12.0;

@@ -1,7 +1,7 @@
 //! What lines are called, in as many columns as have room.
 
-use crate::Panel;
-use crate::layout::{LINE_PT, TEXT_PT};
+use crate::figure::Panel;
+use crate::sizes::{LINE_PT, TEXT_PT};
 use crate::text::{Text, width};
 
 /// Room for a dash or a marker.

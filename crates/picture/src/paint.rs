@@ -5,11 +5,12 @@ use plotters::prelude::*;
 use plotters::style::Color;
 
 use crate::extent::{Axes, along};
-use crate::layout::{LINE_PT, Layout, MARK_LINE_PT, MARK_PT, MARK_TEXT_PT, Place, TEXT_PT, layout};
+use crate::figure::{Line, Marker, Panel, Picture};
+use crate::layout::{Layout, Place, layout};
 use crate::legend::{KEY_PT, Legend};
+use crate::sizes::{LINE_PT, MARK_LINE_PT, MARK_PT, MARK_TEXT_PT, TEXT_PT};
 use crate::stroke::{Path, bands, clipped, dashed, length, pieces, thinned};
 use crate::words::{Anchor, Words};
-use crate::{Line, Marker, Panel, Picture};
 
 /// plotters draws in whole units: this many make a point, fine enough that no step is seen.
 const UNITS: f64 = 10.0;

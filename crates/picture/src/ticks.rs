@@ -1,6 +1,6 @@
 //! What is written at the marks along x: level, in lines, upright, or at some of the marks only.
 
-use crate::layout::{MARK_LINE_PT, MARK_TEXT_PT};
+use crate::sizes::{MARK_LINE_PT, MARK_TEXT_PT};
 use crate::text::Text;
 
 /// Between two texts.

@@ -9,8 +9,7 @@ use crate::links::{self, Topology};
 use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::reader::{At, Context, Section};
-use crate::sections::MOST_FLOWS;
-use crate::sections::{RUN, SCHEMA, TOP};
+use crate::sections::{MOST_FLOWS, RUN, SCHEMA, TOP};
 use crate::tree::{Entry, Node, Table};
 
 /// A scenario and the form in which it was written.

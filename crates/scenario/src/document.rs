@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::cell;
 use crate::diagnostics::{Diagnostics, Sink, Source, Span};
-use crate::model::Scenario;
 use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
-use crate::reader::Context;
+use crate::plan::{Cell, Plan};
+use crate::reader::{Context, Files};
 use crate::sweep::Sweep;
 use crate::tree::{self, Item, Node, Table};
-
-/// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
-///
-/// This crate touches no file system: whoever does passes this in, and resolves names against the scenario's folder.
-pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 
 /// The largest scenario file: whoever reads it refuses more, so that no file takes all memory. What is written out with
 /// its traces may be larger.
@@ -31,51 +26,6 @@ pub struct Document<'f> {
     /// What is wrong already before anything is known of scenarios, such as a number that is too large.
     told: Sink,
     pub(crate) files: Files<'f>,
-}
-
-/// Everything that a document asks to be run.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Short name of the scenario.
-    pub name: String,
-    /// What question it answers.
-    pub description: String,
-    /// Names of the sweep's axes, in order.
-    pub axes: Vec<String>,
-    /// One for each combination of the axes' values and each seed.
-    pub cells: Vec<Cell>,
-    /// What is probably not meant.
-    pub warnings: Diagnostics,
-}
-
-/// One run of a plan.
-#[derive(Clone, Debug)]
-pub struct Cell {
-    /// Position in the plan.
-    pub index: usize,
-    /// Where it stands on each axis.
-    pub axes: Vec<AxisValue>,
-    /// The seed of its random streams.
-    pub seed: u64,
-    /// What to run.
-    pub scenario: Scenario,
-    /// The same as a scenario file with every default written out; it reads back to an equal `scenario`.
-    pub resolved_toml: String,
-    /// Hash of `resolved_toml`, 32 hexadecimal digits.
-    pub id: String,
-}
-
-/// A cell's place on one axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AxisValue {
-    /// The axis.
-    pub axis: String,
-    /// The value, for people.
-    pub label: String,
-    /// The value in SI base units, where all of the axis's values are quantities of one unit.
-    pub value: Option<f64>,
-    /// The unit of `value`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for a plain number.
-    pub unit: Option<&'static str>,
 }
 
 impl<'f> Document<'f> {

@@ -6,8 +6,8 @@ use cwnd_units::Duration;
 
 use crate::cell;
 use crate::diagnostics::{Diagnostics, Sink, Span};
-use crate::document::Cell;
 use crate::model::Scenario;
+use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
@@ -25,30 +25,6 @@ pub struct Outline {
     /// What is probably not meant.
     pub warnings: Diagnostics,
     pub(crate) blueprint: Blueprint,
-}
-
-/// An axis of a sweep.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    /// Its name.
-    pub name: String,
-    /// Its values, for people.
-    pub labels: Vec<String>,
-    /// Its values in SI base units, where all of them are quantities of one unit.
-    pub values: Option<Vec<f64>>,
-    /// The unit of `values`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for plain numbers.
-    pub unit: Option<&'static str>,
-}
-
-/// A key that asks for what some world can't provide.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Path of the key, part by part: `["flow", "main", "endpoint", "prr"]`.
-    pub key: Vec<String>,
-    /// What can't be had.
-    pub message: String,
-    /// What to write instead.
-    pub help: Option<String>,
 }
 
 /// What cells are made from: a document that was found valid in each of its combinations.

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{Sink, Span};
-use crate::document::Files;
 use crate::sections::{Fallback, Form, Key};
 use crate::suggest::{closest, list};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
+
+/// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
+///
+/// This crate touches no file system: whoever does passes this in, and resolves names against the scenario's folder.
+pub type Files<'f> = &'f dyn Fn(&str) -> Result<String, String>;
 
 /// What goes along with every read.
 pub(crate) struct Context<'f> {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use cwnd_units::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
 
 use crate::diagnostics::Sink;
-use crate::document::AxisValue;
 use crate::paths::{KeyPath, Varied, set};
+use crate::plan::{self, AxisValue};
 use crate::reader::{At, Context, Section};
 use crate::sections::{AXIS, MOST_CELLS, SWEEP};
 use crate::tree::{Entry, Item, Node, Table};
@@ -105,8 +105,8 @@ impl Sweep {
     }
 
     /// What there is to know of the axes without their nodes.
-    pub fn outline(&self) -> Vec<crate::outline::Axis> {
-        let describe = |axis: &Axis| crate::outline::Axis {
+    pub fn outline(&self) -> Vec<plan::Axis> {
+        let describe = |axis: &Axis| plan::Axis {
             name: axis.name.clone(),
             labels: axis.points.iter().map(|point| point.label.clone()).collect(),
             values: axis.points.iter().map(|point| point.quantity.map(|q| q.0)).collect(),

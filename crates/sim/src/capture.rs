@@ -15,8 +15,8 @@ use cwnd_units::{Ecn, Time};
 use cwnd_wire::{Interface, Writer};
 
 use crate::event::FlowId;
-use crate::network::LinkParts;
 use crate::packet::{Packet, set_note, take_note};
+use crate::place::LinkParts;
 use crate::segments::Segments;
 use crate::stack::{Connection, Stack};
 

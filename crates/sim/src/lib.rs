@@ -15,6 +15,7 @@ mod heap;
 mod network;
 mod packet;
 mod pipe;
+mod place;
 mod queue;
 mod record;
 mod segments;

@@ -12,6 +12,7 @@ use crate::capture::{Capture, Output};
 use crate::event::{Event, EventQueue, FlowId};
 use crate::packet::Packet;
 use crate::pipe::{Entry, Pipe};
+use crate::place::LinkParts;
 use crate::segments::Segments;
 use crate::stack::Connection;
 
@@ -33,15 +34,6 @@ pub struct Route {
     pub reverse: u32,
     /// The pipes at the hosts, if the flow has its own.
     edge_pipes: Option<[u32; 2]>,
-}
-
-/// A link of the scenario, as the parts that make it.
-#[derive(Clone, Copy, Debug)]
-pub struct LinkParts {
-    /// Queue and transmitter; none when the rate is unlimited.
-    pub line: Option<u32>,
-    /// Propagation; none when a line has no delay behind it.
-    pub pipe: Option<u32>,
 }
 
 /// Everything between the hosts.

@@ -4,7 +4,7 @@ use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};
 
 use crate::event::FlowId;
-use crate::segments::Place;
+use crate::place::Place;
 
 /// What queues and pipes hand on of a segment. The segment itself stays in its [`Place`] from the host that sends it to
 /// the host that takes it, or to its loss.

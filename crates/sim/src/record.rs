@@ -13,7 +13,8 @@ use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::datagrams::Stream;
 use crate::flow::Flow;
-use crate::network::{LinkParts, Network};
+use crate::network::Network;
+use crate::place::LinkParts;
 
 /// Collects rows while the run goes on.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use cwnd_tcp::Segment;
 use cwnd_units::Time;
 
 use crate::packet::Packet;
+use crate::place::Place;
 
 /// The segments between hosts, each in a cache line of its own.
 ///
@@ -18,10 +19,6 @@ pub struct Segments {
     free: Vec<Place>,
 }
 
-/// Names a place in [`Segments`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
-
 #[derive(Debug)]
 #[repr(align(64))]
 struct CacheLine(Segment);
@@ -34,7 +31,7 @@ impl Segments {
     pub fn put(&mut self, segment: Segment) -> Place {
         match self.free.pop() {
             Some(place) => {
-                self.lines[place.0 as usize].0 = segment;
+                self.lines[place.number() as usize].0 = segment;
                 place
             }
             None => self.put_behind(segment),
@@ -45,25 +42,25 @@ impl Segments {
     fn put_behind(&mut self, segment: Segment) -> Place {
         cwnd_memory::make_room(&mut self.lines);
         self.lines.push(CacheLine(segment));
-        Place(self.lines.len() as u32 - 1)
+        Place::numbered(self.lines.len() as u32 - 1)
     }
 
     /// The segment in a place will be read soon.
     #[inline]
     pub fn soon(&self, place: Place) {
-        self.lines.get(place.0 as usize).into_iter().for_each(cwnd_memory::soon);
+        self.lines.get(place.number() as usize).into_iter().for_each(cwnd_memory::soon);
     }
 
     /// The segment in a place.
     #[inline]
     pub fn get(&self, place: Place) -> &Segment {
-        &self.lines[place.0 as usize].0
+        &self.lines[place.number() as usize].0
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, place: Place) -> &mut Segment {
-        &mut self.lines[place.0 as usize].0
+        &mut self.lines[place.number() as usize].0
     }
 
     /// The segment has arrived or is lost: its place is free.
@@ -88,20 +85,6 @@ impl Observer<Packet> for Segments {
     #[inline]
     fn marked(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
         self.get_mut(packet.place()).ecn = packet.ecn();
-    }
-}
-
-impl Place {
-    /// The place with this number.
-    #[inline]
-    pub const fn numbered(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    #[inline]
-    pub const fn number(self) -> u32 {
-        self.0
     }
 }
 

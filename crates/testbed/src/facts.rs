@@ -7,8 +7,16 @@ use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;
 use crate::host::Seen;
-use crate::run::SideFacts;
 use crate::world::World;
+
+/// What a side's namespace said.
+#[derive(Clone, Debug, Default)]
+pub struct SideFacts {
+    /// Settings that matter, as they were read back.
+    pub sysctls: Vec<(String, String)>,
+    /// What the kernel counted of TCP.
+    pub counters: Vec<(String, i64)>,
+}
 
 /// Everything, as one document.
 pub fn facts(

@@ -16,13 +16,14 @@ use serde_json::Value;
 use crate::calibrate::{self, Calibration, Probe};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::facts;
+use crate::facts::{self, SideFacts};
 use crate::host::{Hosts, Seen};
 use crate::kernel::{self, Loaded, Reductions};
 use crate::namespace::{self, RouteTo};
 use crate::plan;
 use crate::records::records;
 use crate::refuse::refusals;
+use crate::rights::lacks;
 use crate::world::{Side, World};
 
 /// How a run is done.
@@ -56,7 +57,7 @@ pub fn run(
     if !refused.is_empty() {
         return Err(Error::Refused(refused));
     }
-    crate::lacks()?;
+    lacks()?;
     let helper = options.kernel_helper.as_deref();
     let controllers = scenario
         .flows
@@ -79,15 +80,6 @@ struct Done {
     seen: [Seen; 2],
     sides: [SideFacts; 2],
     calibration: Option<Calibration>,
-}
-
-/// What a side's namespace said.
-#[derive(Clone, Debug, Default)]
-pub struct SideFacts {
-    /// Settings that matter, as they were read back.
-    pub sysctls: Vec<(String, String)>,
-    /// What the kernel counted of TCP.
-    pub counters: Vec<(String, i64)>,
 }
 
 /// A side that is ready.

@@ -1,7 +1,7 @@
 use core::fmt;
 
 use crate::divisor::Divisor;
-use crate::parse::format_scaled;
+use crate::print::format_scaled;
 use crate::time::Duration;
 
 /// A number of bytes.

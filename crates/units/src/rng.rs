@@ -4,7 +4,7 @@ use rand_core::Rng as _;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::streams::DrawLog;
+use crate::draws::DrawLog;
 use crate::time::Duration;
 
 /// A named stream of random numbers.

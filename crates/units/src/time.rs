@@ -1,7 +1,7 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-use crate::parse::format_scaled;
+use crate::print::format_scaled;
 
 /// An instant: nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
