@@ -22,7 +22,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// A digest of all tables and of the activity: equal for equal runs.
+    /// A digest of all tables and of what acted: equal for equal runs. What was counted and never happened is not in it, nor
+    /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
@@ -30,10 +31,50 @@ impl Records {
         {
             digest.table(table);
         }
-        for (name, count) in &self.activity {
+        let mut acted: Vec<_> = self.activity.iter().filter(|(_, count)| *count > 0).collect();
+        acted.sort_unstable();
+        for (name, count) in acted {
             digest.bytes(name.as_bytes());
             digest.bytes(&count.to_le_bytes());
         }
         digest.hex()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rows::{FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays};
+
+    use super::*;
+
+    fn records(activity: &[(&'static str, u64)]) -> Records {
+        let none = |_: &str| Vec::new();
+        let mut flows = Flows::default();
+        flows.push(FlowRow { segments_sent: 7, ..FlowRow::default() });
+        Records {
+            flows: flows.into_table(|_| vec!["main".to_owned()]),
+            links: Links::default().into_table(none),
+            flow_series: FlowSamples::default().into_table(none),
+            link_series: LinkSamples::default().into_table(none),
+            qdelay: QueueDelays::default().into_table(none),
+            activity: activity.to_vec(),
+            events: 0,
+            delivered_data_packets: 0,
+        }
+    }
+
+    #[test]
+    fn a_counter_that_is_zero_or_stands_elsewhere_changes_no_digest() {
+        let digest = records(&[("marks", 3), ("drops", 2)]).digest();
+        let more = [("quenches", 0), ("drops", 2), ("bursts", 0), ("marks", 3)];
+        assert_eq!(records(&more).digest(), digest);
+    }
+
+    #[test]
+    fn a_counter_that_counted_changes_the_digest_with_its_name_and_its_number() {
+        let digest = records(&[("marks", 3)]).digest();
+        for other in [&[("marks", 4)][..], &[("drops", 3)], &[], &[("marks", 3), ("drops", 1)]] {
+            assert_ne!(records(other).digest(), digest, "{other:?}");
+        }
     }
 }
