@@ -1,7 +1,7 @@
 //! A queue discipline of your own: last in, first out, so that an overload delays old packets and not new ones.
 //! Run with `cargo run -p cwnd-aqm --example custom_qdisc`.
 
-use cwnd_aqm::{Backlog, Observer, Packet, Qdisc, Reason};
+use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason};
 use cwnd_units::{Ecn, Time};
 
 /// The newest packet goes first; a full stack drops what arrives.
@@ -11,14 +11,14 @@ struct Lifo<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Lifo<P> {
-    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
         if self.stack.len() < self.limit {
             self.stack.push((packet, now));
         } else {
-            observer.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::Overlimit);
         }
     }
-    fn dequeue(&mut self, _now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+    fn dequeue(&mut self, _now: Time, _context: &mut impl Context<P>) -> Option<(P, Time)> {
         self.stack.pop()
     }
     fn backlog(&self) -> Backlog {
@@ -32,21 +32,21 @@ impl Packet for Numbered {
     fn wire_bytes(&self) -> u32 {
         1500
     }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn set_ce(&mut self) {}
     fn flow_hash(&self) -> u64 {
         0
     }
 }
 
 struct Print;
-impl Observer<Numbered> for Print {
+impl Context<Numbered> for Print {
+    fn ecn(&self, _: &Numbered) -> Ecn {
+        Ecn::NotEct
+    }
+    fn set_ecn(&mut self, _: &mut Numbered, _: Ecn) {}
     fn dropped(&mut self, now: Time, packet: &Numbered, reason: Reason) {
         println!("{now}: packet {} dropped ({})", packet.0, reason.name());
     }
-    fn marked(&mut self, _: Time, _: &Numbered, _: Reason) {}
+    fn marked(&mut self, _: Time, _: &Numbered, _: Reason, _: bool) {}
 }
 
 fn main() {

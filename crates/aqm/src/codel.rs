@@ -6,7 +6,7 @@ use cwnd_units::{
 };
 
 use crate::mark::congested;
-use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
 params! {
@@ -107,7 +107,7 @@ impl CoDel {
         now: Time,
         law: &Law,
         store: &mut Store<P>,
-        observer: &mut impl Observer<P>,
+        context: &mut impl Context<P>,
     ) -> Option<(P, Time)> {
         let Some(head) = self.head(now, law, store) else {
             self.dropping = false;
@@ -121,9 +121,9 @@ impl CoDel {
             if now < self.drop_next {
                 return Some((head.packet, head.entered));
             }
-            self.drop_due(now, law, store, observer, head)
+            self.drop_due(now, law, store, context, head)
         } else {
-            self.enter_dropping(now, law, store, observer, head)
+            self.enter_dropping(now, law, store, context, head)
         }
     }
 
@@ -154,11 +154,11 @@ impl CoDel {
         now: Time,
         law: &Law,
         store: &mut Store<P>,
-        observer: &mut impl Observer<P>,
+        context: &mut impl Context<P>,
         mut head: Head<P>,
     ) -> Option<(P, Time)> {
         while now >= self.drop_next {
-            if congested(now, &mut head.packet, law.ecn, Reason::CoDel, observer) {
+            if congested(now, &mut head.packet, law.ecn, Reason::CoDel, context) {
                 // The RFC speaks of drops only. A marked packet is sent, so one call marks one packet, as in Linux.
                 self.count = self.count.saturating_add(1);
                 self.drop_next = law.next(self.drop_next, self.count);
@@ -183,10 +183,10 @@ impl CoDel {
         now: Time,
         law: &Law,
         store: &mut Store<P>,
-        observer: &mut impl Observer<P>,
+        context: &mut impl Context<P>,
         mut head: Head<P>,
     ) -> Option<(P, Time)> {
-        let sent = if congested(now, &mut head.packet, law.ecn, Reason::CoDel, observer) {
+        let sent = if congested(now, &mut head.packet, law.ecn, Reason::CoDel, context) {
             Some(head)
         } else {
             self.head(now, law, store)
@@ -227,14 +227,14 @@ impl<P: Packet> CoDelQueue<P> {
 
 impl<P: Packet> Qdisc<P> for CoDelQueue<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
         self.law.saw(packet.wire_bytes());
-        self.store.offer(now, packet, observer);
+        self.store.offer(now, packet, context);
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)> {
-        self.codel.dequeue(now, &self.law, &mut self.store, observer)
+    fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
+        self.codel.dequeue(now, &self.law, &mut self.store, context)
     }
 
     #[inline]

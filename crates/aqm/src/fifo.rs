@@ -2,7 +2,7 @@
 
 use cwnd_units::{Contract, Declares, LinkFacts, QueueSize, Time, params};
 
-use crate::qdisc::{Backlog, Observer, Packet, Qdisc};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 use crate::store::Store;
 
 params! {
@@ -36,12 +36,12 @@ impl<P: Packet> Fifo<P> {
 
 impl<P: Packet> Qdisc<P> for Fifo<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
-        self.store.offer(now, packet, observer);
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
+        self.store.offer(now, packet, context);
     }
 
     #[inline]
-    fn dequeue(&mut self, _now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+    fn dequeue(&mut self, _now: Time, _context: &mut impl Context<P>) -> Option<(P, Time)> {
         self.store.pop()
     }
 

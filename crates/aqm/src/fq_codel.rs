@@ -6,7 +6,7 @@ use cwnd_units::{
 };
 
 use crate::codel::{CoDel, Law, check_delays};
-use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
 params! {
@@ -149,7 +149,7 @@ impl<P: Packet> FqCoDel<P> {
     /// Drops half of the packets of the queue with the most bytes, from its head (RFC 8290 § 4.1), so that one search
     /// over all queues serves many packets of an overload.
     #[cold]
-    fn drop_from_fattest(&mut self, now: Time, observer: &mut impl Observer<P>) {
+    fn drop_from_fattest(&mut self, now: Time, context: &mut impl Context<P>) {
         let Some(fattest) =
             self.flows.iter_mut().max_by_key(|f| (f.store.bytes(), f.store.backlog().packets))
         else {
@@ -160,14 +160,14 @@ impl<P: Packet> FqCoDel<P> {
             let Some((packet, _)) = fattest.store.pop() else { break };
             self.backlog.packets -= 1;
             self.backlog.bytes -= u64::from(packet.wire_bytes());
-            observer.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::Overlimit);
         }
     }
 }
 
 impl<P: Packet> Qdisc<P> for FqCoDel<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
         let size = packet.wire_bytes();
         self.law.saw(size);
         let index = self.bucket(packet.flow_hash());
@@ -182,12 +182,12 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
             self.new.push(&mut self.flows, index);
         }
         while self.backlog.packets > self.max.packets || self.backlog.bytes > self.max.bytes {
-            self.drop_from_fattest(now, observer);
+            self.drop_from_fattest(now, context);
         }
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+    fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
         // RFC 8290 § 4.2.
         loop {
             let from_new = self.new.head != NOBODY;
@@ -204,7 +204,7 @@ impl<P: Packet> Qdisc<P> for FqCoDel<P> {
                 continue;
             }
             let before = flow.store.backlog();
-            let sent = flow.codel.dequeue(now, &self.law, &mut flow.store, observer);
+            let sent = flow.codel.dequeue(now, &self.law, &mut flow.store, context);
             let after = flow.store.backlog();
             self.backlog.packets -= before.packets - after.packets;
             self.backlog.bytes -= before.bytes - after.bytes;

@@ -2,7 +2,7 @@
 //!
 //! One file each. A discipline is generic over its packet, so the same code serves structs in the simulator and
 //! bytes in a router; time and randomness are arguments; every drop and every mark is reported once, with its
-//! reason, to an [`Observer`].
+//! reason, to a [`Context`].
 #![forbid(unsafe_code)]
 
 pub mod codel;
@@ -17,5 +17,5 @@ mod registry;
 mod store;
 
 pub use mark::congested;
-pub use qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+pub use qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 pub use registry::{AnyQdisc, QueueParams};

@@ -1,6 +1,6 @@
-use cwnd_units::Time;
+use cwnd_units::{Ecn, Time};
 
-use crate::qdisc::{Observer, Packet, Reason};
+use crate::qdisc::{Context, Packet, Reason};
 
 /// The one place where "congested" becomes a mark or a drop (RFC 3168 § 5: a router that would drop an ECN-capable
 /// packet may set CE instead). Returns whether the packet survives; a packet that does not was reported as dropped.
@@ -10,14 +10,15 @@ pub fn congested<P: Packet>(
     packet: &mut P,
     ecn_enabled: bool,
     reason: Reason,
-    observer: &mut impl Observer<P>,
+    context: &mut impl Context<P>,
 ) -> bool {
-    if ecn_enabled && packet.ecn().is_ect() {
-        packet.set_ce();
-        observer.marked(now, packet, reason);
+    let before = context.ecn(packet);
+    if ecn_enabled && before.is_ect() {
+        context.set_ecn(packet, Ecn::Ce);
+        context.marked(now, packet, reason, before == Ecn::Ce);
         true
     } else {
-        observer.dropped(now, packet, reason);
+        context.dropped(now, packet, reason);
         false
     }
 }

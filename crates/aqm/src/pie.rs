@@ -8,7 +8,7 @@ use cwnd_units::{
 
 use crate::departure::DepartureRate;
 use crate::mark::congested;
-use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
 param_enum! {
@@ -290,18 +290,18 @@ impl<P: Packet> Pie<P> {
 
 impl<P: Packet> Qdisc<P> for Pie<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, mut packet: P, observer: &mut impl Observer<P>) {
+    fn enqueue(&mut self, now: Time, mut packet: P, context: &mut impl Context<P>) {
         let p = &self.params;
         let size = packet.wire_bytes();
         if !self.store.fits(size) {
             self.controller.gathered = 0.0;
-            observer.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::Overlimit);
             return;
         }
         if self.controller.hits(p, self.store.bytes(), size, &mut self.rng) {
             // RFC 8033 § 5.1: too high a probability means that marks are not answered.
             let ecn = p.ecn && p.mark_ecnth.is_none_or(|most| self.controller.probability <= most);
-            if !congested(now, &mut packet, ecn, Reason::Pie, observer) {
+            if !congested(now, &mut packet, ecn, Reason::Pie, context) {
                 return;
             }
         } else if p.estimator == Estimator::Timestamp && self.controller.is_calm(p) {
@@ -312,7 +312,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+    fn dequeue(&mut self, now: Time, _context: &mut impl Context<P>) -> Option<(P, Time)> {
         let (packet, entered) = self.store.pop()?;
         match self.params.estimator {
             Estimator::Timestamp => {

@@ -1,13 +1,9 @@
-use cwnd_units::{Ecn, Time};
+use cwnd_units::{Ecn, Header, Time};
 
-/// What a queue must know of a packet.
+/// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].
 pub trait Packet {
     /// Size on the wire in bytes.
     fn wire_bytes(&self) -> u32;
-    /// The IP ECN field.
-    fn ecn(&self) -> Ecn;
-    /// Sets the ECN field to CE.
-    fn set_ce(&mut self);
     /// Identifies the flow, for fair queueing: equal for the packets of one flow and direction.
     fn flow_hash(&self) -> u64;
 }
@@ -49,12 +45,42 @@ impl Reason {
     }
 }
 
-/// Is told of every drop and every mark, once each: metrics, captures and generators of router messages.
-pub trait Observer<P> {
+/// Whoever has the packets: gives and takes what routers read and write in them, and is told of every drop and every mark,
+/// once each.
+///
+/// What waits in a queue may be a few words that name the rest. The ECN field and the header are in the rest, so that each
+/// is in one place only; most packets pass without anybody asking for them.
+pub trait Context<P> {
+    /// The IP ECN field.
+    fn ecn(&self, packet: &P) -> Ecn;
+    /// Sets the IP ECN field, to any code point.
+    fn set_ecn(&mut self, packet: &mut P, ecn: Ecn);
+    /// What routers write in it; `None` of a packet that has no place for that, such as an ACK.
+    fn header<'a>(&'a mut self, _packet: &'a mut P) -> Option<&'a mut Header> {
+        None
+    }
     /// `packet` was discarded.
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
-    /// `packet` now carries CE and goes on.
-    fn marked(&mut self, now: Time, packet: &P, reason: Reason);
+    /// `packet` now carries CE and goes on; `already` if it did so when it came.
+    fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool);
+}
+
+impl<P, C: Context<P> + ?Sized> Context<P> for &mut C {
+    fn ecn(&self, packet: &P) -> Ecn {
+        (**self).ecn(packet)
+    }
+    fn set_ecn(&mut self, packet: &mut P, ecn: Ecn) {
+        (**self).set_ecn(packet, ecn);
+    }
+    fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
+        (**self).header(packet)
+    }
+    fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
+        (**self).dropped(now, packet, reason);
+    }
+    fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool) {
+        (**self).marked(now, packet, reason, already);
+    }
 }
 
 /// What is waiting.
@@ -72,10 +98,10 @@ pub struct Backlog {
 /// `on_timer` at `next_timer`, or later: a late call must be handled. Sojourn time is measured by the queue: `dequeue`
 /// returns the packet with the instant it entered.
 pub trait Qdisc<P: Packet> {
-    /// Takes a packet, or drops it (and says so to `observer`).
-    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>);
+    /// Takes a packet, or drops it (and says so to `context`).
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>);
     /// The next packet to send, with the time at which it was enqueued; `None` when nothing is left to send.
-    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)>;
+    fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)>;
     /// What is waiting now.
     fn backlog(&self) -> Backlog;
     /// When [`Qdisc::on_timer`] wants to be called; `None` if this discipline keeps no clock.

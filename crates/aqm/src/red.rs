@@ -7,7 +7,7 @@ use cwnd_units::{
 };
 
 use crate::mark::congested;
-use crate::qdisc::{Backlog, Observer, Packet, Qdisc, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
 param_enum! {
@@ -320,7 +320,7 @@ impl<P: Packet> Red<P> {
 
     /// What RED does to the packet; whether it survives.
     #[inline]
-    fn judge(&mut self, now: Time, packet: &mut P, observer: &mut impl Observer<P>) -> bool {
+    fn judge(&mut self, now: Time, packet: &mut P, context: &mut impl Context<P>) -> bool {
         // ns-2 asks for a length above 1, in packets or bytes.
         let spared = self.law.spare_short && self.length() <= 1;
         match if spared { Zone::Quiet } else { self.law.zone(self.average) } {
@@ -338,12 +338,12 @@ impl<P: Packet> Red<P> {
                 }
                 self.count = Some(0);
                 let ecn = self.law.ecn && p_b < self.law.mark_p;
-                congested(now, packet, ecn, Reason::RedEarly, observer)
+                congested(now, packet, ecn, Reason::RedEarly, context)
             }
             Zone::Forced => {
                 self.count = Some(0);
                 let ecn = self.law.ecn && self.law.forced == Forced::Mark && self.law.mark_p > 1.0;
-                congested(now, packet, ecn, Reason::RedForced, observer)
+                congested(now, packet, ecn, Reason::RedForced, context)
             }
         }
     }
@@ -351,14 +351,14 @@ impl<P: Packet> Red<P> {
 
 impl<P: Packet> Qdisc<P> for Red<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, mut packet: P, observer: &mut impl Observer<P>) {
+    fn enqueue(&mut self, now: Time, mut packet: P, context: &mut impl Context<P>) {
         let was_idle = self.idle_since.is_some();
         self.update_average(now);
         if !self.store.fits(packet.wire_bytes()) {
             // A full queue drops, whatever the packet's ECN field says; to RED this is a hit like any other.
             self.count = self.count.map(|_| 0);
-            observer.dropped(now, &packet, Reason::Overlimit);
-        } else if self.judge(now, &mut packet, observer) {
+            context.dropped(now, &packet, Reason::Overlimit);
+        } else if self.judge(now, &mut packet, context) {
             self.store.push(now, packet);
             return;
         }
@@ -369,7 +369,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, _observer: &mut impl Observer<P>) -> Option<(P, Time)> {
+    fn dequeue(&mut self, now: Time, _context: &mut impl Context<P>) -> Option<(P, Time)> {
         let sent = self.store.pop();
         let idle = match self.law.idle {
             Idle::Emptied => sent.is_some() && self.store.is_empty(),

@@ -4,7 +4,7 @@ use crate::codel::{self, CoDelQueue};
 use crate::fifo::{self, Fifo};
 use crate::fq_codel::{self, FqCoDel};
 use crate::pie::{self, Pie};
-use crate::qdisc::{Backlog, Observer, Packet, Qdisc};
+use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 use crate::red::{self, Red};
 
 params_choice! {
@@ -79,13 +79,13 @@ macro_rules! each {
 
 impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) {
-        each!(self, q => q.enqueue(now, packet, observer));
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
+        each!(self, q => q.enqueue(now, packet, context));
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, observer: &mut impl Observer<P>) -> Option<(P, Time)> {
-        each!(self, q => q.dequeue(now, observer))
+    fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
+        each!(self, q => q.dequeue(now, context))
     }
 
     #[inline]

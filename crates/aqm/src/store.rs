@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use cwnd_units::{Limit, Time};
 
-use crate::qdisc::{Backlog, Observer, Packet, Reason};
+use crate::qdisc::{Backlog, Context, Packet, Reason};
 
 /// The ring in which packets wait in order of arrival, its backlog and its hard limit: what every single queue shares.
 ///
@@ -40,12 +40,12 @@ impl<P: Packet> Store<P> {
 
     /// Takes the packet, or drops it if it would exceed the limit; says whether it was taken.
     #[inline]
-    pub(crate) fn offer(&mut self, now: Time, packet: P, observer: &mut impl Observer<P>) -> bool {
+    pub(crate) fn offer(&mut self, now: Time, packet: P, context: &mut impl Context<P>) -> bool {
         let fits = self.fits(packet.wire_bytes());
         if fits {
             self.push(now, packet);
         } else {
-            observer.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::Overlimit);
         }
         fits
     }

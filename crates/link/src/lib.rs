@@ -12,7 +12,7 @@ mod slots;
 
 pub use counters::Counters;
 pub use faults::{Fate, Faults, Losses};
-pub use line::{Line, Pace, Verdict};
+pub use line::{Line, Outcome, Pace, Verdict};
 pub use packet::Packet;
 pub use results::{Summary, sample};
 pub use settings::Settings;

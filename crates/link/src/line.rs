@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use cwnd_aqm::{AnyQdisc, Backlog, Observer, Qdisc, Reason};
+use cwnd_aqm::{AnyQdisc, Backlog, Context, Qdisc, Reason};
 use cwnd_trace::Histogram;
-use cwnd_units::{Duration, Rate, Serialiser, Time};
+use cwnd_units::{Duration, Ecn, Header, Rate, Serialiser, Time};
 
 use crate::counters::Counters;
 use crate::packet::Packet;
@@ -37,10 +37,22 @@ pub struct Line<P> {
 pub struct Verdict<P> {
     /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there.
     pub packet: P,
-    /// Whether it was marked; else it was dropped.
-    pub marked: bool,
+    /// What it was.
+    pub what: Outcome,
     /// Why.
     pub reason: Reason,
+}
+
+/// What becomes of a packet that meets congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was dropped.
+    Dropped,
+    /// It was marked and goes on.
+    Marked {
+        /// Whether it carried CE already when it came.
+        already: bool,
+    },
 }
 
 /// How the transmitter gets its time.
@@ -64,23 +76,38 @@ struct Watch<'a, P, O> {
     told: &'a mut O,
 }
 
-impl<P: Packet, O: Observer<P>> Observer<P> for Watch<'_, P, O> {
+impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
+    #[inline]
+    fn ecn(&self, packet: &P) -> Ecn {
+        self.told.ecn(packet)
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, packet: &mut P, ecn: Ecn) {
+        self.told.set_ecn(packet, ecn);
+    }
+
+    #[inline]
+    fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
+        self.told.header(packet)
+    }
+
     #[inline]
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         self.counters.drops[reason as usize] += 1;
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { packet: *packet, marked: false, reason });
+            verdicts.push(Verdict { packet: *packet, what: Outcome::Dropped, reason });
         }
         self.told.dropped(now, packet, reason);
     }
 
     #[inline]
-    fn marked(&mut self, now: Time, packet: &P, reason: Reason) {
+    fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool) {
         self.counters.marks[reason as usize] += 1;
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { packet: *packet, marked: true, reason });
+            verdicts.push(Verdict { packet: *packet, what: Outcome::Marked { already }, reason });
         }
-        self.told.marked(now, packet, reason);
+        self.told.marked(now, packet, reason, already);
     }
 }
 
@@ -115,7 +142,7 @@ impl<P: Packet> Line<P> {
 
     /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].
     #[inline]
-    pub fn arrive(&mut self, now: Time, packet: P, told: &mut impl Observer<P>) -> Option<Time> {
+    pub fn arrive(&mut self, now: Time, packet: P, told: &mut impl Context<P>) -> Option<Time> {
         self.counters.arrived += 1;
         self.count_backlog(now);
         let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, told };
@@ -139,7 +166,7 @@ impl<P: Packet> Line<P> {
 
     /// The line may be free: gives the packet that has been sent. An early call (the rate changed) gives nothing.
     #[inline]
-    pub fn on_free(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
+    pub fn on_free(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         if now != self.free_at {
             return None;
         }
@@ -168,7 +195,7 @@ impl<P: Packet> Line<P> {
     }
 
     #[inline]
-    fn begin_next(&mut self, now: Time, told: &mut impl Observer<P>) {
+    fn begin_next(&mut self, now: Time, told: &mut impl Context<P>) {
         self.free_at = match (self.next_packet(now, told), &mut self.pace) {
             (Some(packet), Pace::Rate(serialiser)) => {
                 let ends = now + serialiser.next(packet.wire_bytes());
@@ -181,7 +208,7 @@ impl<P: Packet> Line<P> {
 
     /// What the line sends next; the device takes another in its place.
     #[inline]
-    fn next_packet(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
+    fn next_packet(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         if self.device_room == 0 {
             return self.take_from_queue(now, told);
         }
@@ -191,7 +218,7 @@ impl<P: Packet> Line<P> {
     }
 
     #[inline]
-    fn fill_device(&mut self, now: Time, told: &mut impl Observer<P>) {
+    fn fill_device(&mut self, now: Time, told: &mut impl Context<P>) {
         while self.device.len() < self.device_room
             && let Some(packet) = self.take_from_queue(now, told)
         {
@@ -200,7 +227,7 @@ impl<P: Packet> Line<P> {
     }
 
     #[inline]
-    fn take_from_queue(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
+    fn take_from_queue(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         let mut watch = Watch { counters: &mut self.counters, verdicts: &mut self.verdicts, told };
         let (packet, since) = self.queue.dequeue(now, &mut watch)?;
         let sojourn = now.since(since);
@@ -211,7 +238,7 @@ impl<P: Packet> Line<P> {
 
     /// One slot of a trace: at most one packet leaves in a call; while bytes of the slot remain the line stays free at
     /// once, and what cannot be used is lost.
-    fn use_slot(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
+    fn use_slot(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         self.count_backlog(now);
         let mut sent = None;
         loop {

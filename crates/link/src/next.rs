@@ -1,6 +1,6 @@
 //! For those who keep no calendar of events: a line that is asked what is due next.
 
-use cwnd_aqm::Observer;
+use cwnd_aqm::Context;
 use cwnd_units::Time;
 
 use crate::line::Line;
@@ -15,7 +15,7 @@ impl<P: Packet> Line<P> {
 
     /// Does one thing that is due now, which is what [`Line::next`] said; gives the packet that has been sent, if one has.
     #[inline]
-    pub fn advance(&mut self, now: Time, told: &mut impl Observer<P>) -> Option<P> {
+    pub fn advance(&mut self, now: Time, told: &mut impl Context<P>) -> Option<P> {
         if self.free_at() <= now {
             return self.on_free(now, told);
         }

@@ -1,7 +1,7 @@
 //! A line with packets that are a number and a size: when each leaves, and what is counted.
 
-use cwnd_aqm::{AnyQdisc, Backlog, Observer, QueueParams, Reason, fifo};
-use cwnd_link::{Line, Pace, Packet, Slots};
+use cwnd_aqm::{AnyQdisc, Backlog, Context, QueueParams, Reason, fifo};
+use cwnd_link::{Line, Outcome, Pace, Packet, Slots};
 use cwnd_units::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
 /// A data packet of this number and size.
@@ -12,12 +12,6 @@ impl cwnd_aqm::Packet for Numbered {
     fn wire_bytes(&self) -> u32 {
         u32::from(self.1)
     }
-
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-
-    fn set_ce(&mut self) {}
 
     fn flow_hash(&self) -> u64 {
         0
@@ -34,12 +28,18 @@ impl Packet for Numbered {
 #[derive(Default)]
 struct Told(Vec<u32>);
 
-impl Observer<Numbered> for Told {
+impl Context<Numbered> for Told {
+    fn ecn(&self, _packet: &Numbered) -> Ecn {
+        Ecn::NotEct
+    }
+
+    fn set_ecn(&mut self, _packet: &mut Numbered, _ecn: Ecn) {}
+
     fn dropped(&mut self, _now: Time, packet: &Numbered, _reason: Reason) {
         self.0.push(packet.0);
     }
 
-    fn marked(&mut self, _now: Time, _packet: &Numbered, _reason: Reason) {}
+    fn marked(&mut self, _: Time, _: &Numbered, _: Reason, _: bool) {}
 }
 
 fn fifo(packets: u64) -> AnyQdisc<Numbered> {
@@ -175,9 +175,8 @@ fn a_verdict_can_be_read_by_several_until_it_is_forgotten() {
     line.keep_verdicts();
     come(&mut line, 3..5);
     for _reader in 0..2 {
-        let read: Vec<_> =
-            line.verdicts().iter().map(|v| (v.packet.0, v.marked, v.reason)).collect();
-        assert_eq!(read, [(3, false, Reason::Overlimit), (4, false, Reason::Overlimit)]);
+        let read: Vec<_> = line.verdicts().iter().map(|v| (v.packet.0, v.what, v.reason)).collect();
+        assert_eq!(read, [3, 4].map(|n| (n, Outcome::Dropped, Reason::Overlimit)));
     }
     line.forget_verdicts();
     assert!(line.verdicts().is_empty());

@@ -1,7 +1,7 @@
 //! One direction of a router: queue, line, propagation, and what was counted there.
 
 use cwnd_aqm::{QueueParams, Reason};
-use cwnd_link::{Line, Settings};
+use cwnd_link::{Line, Outcome, Settings};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Histogram, LinkSamples};
 use cwnd_units::{Duration, Streams, Time};
@@ -119,7 +119,7 @@ impl Lane {
     #[inline]
     fn tell(&mut self, now: Time, capture: Option<&mut Capture>) {
         let (Some(line), Some(capture)) = (&mut self.line, capture) else { return };
-        for verdict in line.verdicts().iter().filter(|v| !v.marked) {
+        for verdict in line.verdicts().iter().filter(|v| v.what == Outcome::Dropped) {
             let bytes = self.pool.bytes(verdict.packet.buffer);
             capture.dropped(self.index, now, bytes, verdict.reason);
         }

@@ -1,4 +1,4 @@
-//! An IP packet as bytes: what a queue must know of it, and the mark that a queue may put on it.
+//! An IP packet as bytes: what a queue must know of it, and its ECN field, which a router may read and set.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,6 +11,8 @@ pub struct Parsed {
     pub length: usize,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The identification of an IPv4 header; IPv6 has none.
+    pub identification: Option<u16>,
     /// Whether something follows the transport header.
     pub has_payload: bool,
     /// Where it comes from and where it goes.
@@ -67,7 +69,8 @@ fn parse_v4(bytes: &[u8]) -> Option<Parsed> {
     };
     Some(Parsed {
         length,
-        ecn: ecn_of(header[1]),
+        ecn: ecn(bytes),
+        identification: Some(u16::from_be_bytes([header[4], header[5]])),
         has_payload: transport.has_payload,
         source: Endpoint { address: address(12), port: transport.ports[0] },
         destination: Endpoint { address: address(16), port: transport.ports[1] },
@@ -90,7 +93,8 @@ fn parse_v6(bytes: &[u8]) -> Option<Parsed> {
     };
     Some(Parsed {
         length,
-        ecn: ecn_of(header[1] >> V6_ECN_SHIFT),
+        ecn: ecn(bytes),
+        identification: None,
         has_payload: transport.has_payload,
         source: Endpoint { address: address(8), port: transport.ports[0] },
         destination: Endpoint { address: address(24), port: transport.ports[1] },
@@ -119,8 +123,14 @@ fn transport(protocol: u8, content: &[u8], fragment: bool) -> Transport {
     }
 }
 
-const fn ecn_of(traffic_class: u8) -> Ecn {
-    match traffic_class & 0b11 {
+/// The ECN field of a packet that was parsed (RFC 3168 § 5).
+pub fn ecn(bytes: &[u8]) -> Ecn {
+    let traffic_class = match bytes {
+        [first, second, ..] if first >> 4 == 6 => second >> V6_ECN_SHIFT,
+        [_, second, ..] => *second,
+        _ => 0,
+    };
+    match traffic_class & ECN_BITS {
         0b00 => Ecn::NotEct,
         0b01 => Ecn::Ect1,
         0b10 => Ecn::Ect0,
@@ -128,19 +138,21 @@ const fn ecn_of(traffic_class: u8) -> Ecn {
     }
 }
 
-/// Sets the ECN field of a packet that was parsed to CE (RFC 3168 § 5), and its IPv4 header checksum right.
-pub fn set_ce(bytes: &mut [u8]) {
+/// Sets the ECN field of a packet that was parsed, and its IPv4 header checksum right.
+pub fn set_ecn(bytes: &mut [u8], ecn: Ecn) {
     match bytes.first().map(|first| first >> 4) {
         Some(4) if bytes.len() >= V4_HEADER => {
             let old = u16::from_be_bytes([bytes[0], bytes[1]]);
-            let new = old | Ecn::Ce as u16;
+            let new = old & !u16::from(ECN_BITS) | ecn as u16;
             let checksum = u16::from_be_bytes([bytes[10], bytes[11]]);
             // RFC 1624 § 3, equation 3: HC' = ~(~HC + ~m + m').
             let updated = !fold(u32::from(!checksum) + u32::from(!old) + u32::from(new));
             bytes[1] = new as u8;
             bytes[10..12].copy_from_slice(&updated.to_be_bytes());
         }
-        Some(6) if bytes.len() >= V6_HEADER => bytes[1] |= (Ecn::Ce as u8) << V6_ECN_SHIFT,
+        Some(6) if bytes.len() >= V6_HEADER => {
+            bytes[1] = bytes[1] & !(ECN_BITS << V6_ECN_SHIFT) | (ecn as u8) << V6_ECN_SHIFT;
+        }
         _ => {}
     }
 }
@@ -182,6 +194,8 @@ const fn fold(mut sum: u32) -> u16 {
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
+/// Of the traffic class, the lower two (RFC 3168 § 5).
+const ECN_BITS: u8 = 0b11;
 /// The traffic class starts in the middle of the first byte (RFC 8200 § 3).
 const V6_ECN_SHIFT: u32 = 4;
 /// The fragment offset in its 16-bit word (RFC 791 § 3.1).
@@ -255,6 +269,7 @@ mod tests {
         let packet = |from: [u8; 4], port: u16| Parsed {
             length: 40,
             ecn: Ecn::NotEct,
+            identification: None,
             has_payload: false,
             source: Endpoint { address: from.into(), port },
             destination: Endpoint { address: [10, 0, 0, 99].into(), port: 80 },
@@ -275,34 +290,43 @@ mod tests {
         assert!(chi < 103.4, "{chi}");
     }
 
+    /// By their value on the wire (RFC 3168 § 5).
+    const CODE_POINTS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
     proptest! {
         #[test]
         fn a_mark_leaves_the_checksum_right_whatever_the_header(
-            source: [u8; 4], destination: [u8; 4], identification: u16, ttl: u8, dscp in 0_u8..64, ecn in 0_u8..4,
+            source: [u8; 4], destination: [u8; 4], identification: u16, ttl: u8, dscp in 0_u8..64, before in 0_u8..4,
+            after in 0_usize..4,
         ) {
+            let after = CODE_POINTS[after];
             let mut header = Ipv4Header::new(0, ttl, IpNumber::TCP, source, destination).expect("it fits");
             header.identification = identification;
             header.dscp = dscp.try_into().expect("six bits");
-            header.ecn = IpEcn::try_new(ecn).expect("two bits");
+            header.ecn = IpEcn::try_new(before).expect("two bits");
             header.header_checksum = header.calc_header_checksum();
             let mut bytes = header.to_bytes().to_vec();
-            set_ce(&mut bytes);
+            prop_assert_eq!(ecn(&bytes), CODE_POINTS[before as usize]);
+            prop_assert_eq!(parse(&bytes).and_then(|p| p.identification), Some(identification));
+            set_ecn(&mut bytes, after);
             // Another library's reading, and its sum over the whole header.
             let (marked, _) = Ipv4Header::from_slice(&bytes).expect("it is a header");
-            prop_assert_eq!(marked.ecn, IpEcn::try_new(3).expect("two bits"));
+            prop_assert_eq!(marked.ecn, IpEcn::try_new(after as u8).expect("two bits"));
             prop_assert_eq!(marked.header_checksum, marked.calc_header_checksum());
             let expected = Ipv4Header { ecn: marked.ecn, header_checksum: marked.header_checksum, ..header };
             prop_assert_eq!(marked, expected);
         }
 
         #[test]
-        fn a_mark_on_ipv6_changes_two_bits(traffic_class: u8, label in 0_u32..1 << 20) {
+        fn a_mark_on_ipv6_changes_two_bits(traffic_class: u8, label in 0_u32..1 << 20, after in 0_usize..4) {
+            let after = CODE_POINTS[after];
             let mut header = Ipv6Header { traffic_class, ..Ipv6Header::default() };
             header.flow_label = label.try_into().expect("20 bits");
             let mut bytes = header.to_bytes().to_vec();
-            set_ce(&mut bytes);
+            prop_assert_eq!(ecn(&bytes), CODE_POINTS[usize::from(traffic_class & 0b11)]);
+            set_ecn(&mut bytes, after);
             let (marked, _) = Ipv6Header::from_slice(&bytes).expect("it is a header");
-            prop_assert_eq!(marked, Ipv6Header { traffic_class: traffic_class | 0b11, ..header });
+            prop_assert_eq!(marked, Ipv6Header { traffic_class: traffic_class & !0b11 | after as u8, ..header });
         }
     }
 }

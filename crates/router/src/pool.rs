@@ -1,7 +1,7 @@
 //! Where the bytes are of packets that wait.
 
-use cwnd_aqm::{Observer, Reason};
-use cwnd_units::{Ecn, Time};
+use cwnd_aqm::{Context, Reason};
+use cwnd_units::{Ecn, Header, Time};
 
 use crate::packet::Parsed;
 
@@ -17,6 +17,7 @@ pub struct Pool {
 struct Buffer {
     bytes: Vec<u8>,
     marked: Option<Reason>,
+    header: Header,
 }
 
 /// What queues hand on of a packet; its bytes stay in their buffer.
@@ -25,7 +26,6 @@ pub struct Packet {
     /// Names its buffer.
     pub buffer: u32,
     wire_bytes: u32,
-    ecn: Ecn,
     has_payload: bool,
     flow_hash: u64,
 }
@@ -34,25 +34,27 @@ impl Pool {
     /// Takes the bytes of a packet in, of which `parsed` is known.
     #[inline]
     pub fn put(&mut self, bytes: &[u8], parsed: &Parsed, flow_hash: u64) -> Packet {
+        let header = parsed.identification.map_or(Header::None, Header::Id);
         let buffer = match self.free.pop() {
             Some(buffer) => {
                 let place = &mut self.buffers[buffer as usize];
                 place.marked = None;
+                place.header = header;
                 place.bytes.clear();
                 place.bytes.extend_from_slice(bytes);
                 buffer
             }
-            None => self.put_behind(bytes),
+            None => self.put_behind(bytes, header),
         };
-        let Parsed { ecn, has_payload, .. } = *parsed;
-        Packet { buffer, wire_bytes: bytes.len() as u32, ecn, has_payload, flow_hash }
+        let has_payload = parsed.has_payload;
+        Packet { buffer, wire_bytes: bytes.len() as u32, has_payload, flow_hash }
     }
 
     #[cold]
-    fn put_behind(&mut self, bytes: &[u8]) -> u32 {
+    fn put_behind(&mut self, bytes: &[u8], header: Header) -> u32 {
         let mut copy = Vec::with_capacity(bytes.len().max(ROOM));
         copy.extend_from_slice(bytes);
-        self.buffers.push(Buffer { bytes: copy, marked: None });
+        self.buffers.push(Buffer { bytes: copy, marked: None, header });
         self.buffers.len() as u32 - 1
     }
 
@@ -81,18 +83,32 @@ impl Pool {
     }
 }
 
-/// What a queue decides about a packet happens to its bytes.
-impl Observer<Packet> for Pool {
+/// What routers read and write is in the bytes, and what they decide happens to them.
+impl Context<Packet> for Pool {
+    #[inline]
+    fn ecn(&self, packet: &Packet) -> Ecn {
+        crate::packet::ecn(self.bytes(packet.buffer))
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, packet: &mut Packet, ecn: Ecn) {
+        crate::packet::set_ecn(&mut self.buffers[packet.buffer as usize].bytes, ecn);
+    }
+
+    /// Of real packets' headers it is the identification that is known; what is written here stays in this router.
+    #[inline]
+    fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
+        Some(&mut self.buffers[packet.buffer as usize].header)
+    }
+
     #[inline]
     fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
         self.remove(packet.buffer);
     }
 
     #[inline]
-    fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason) {
-        let place = &mut self.buffers[packet.buffer as usize];
-        crate::packet::set_ce(&mut place.bytes);
-        place.marked = Some(reason);
+    fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason, _already: bool) {
+        self.buffers[packet.buffer as usize].marked = Some(reason);
     }
 }
 
@@ -107,16 +123,6 @@ impl cwnd_aqm::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
         self.wire_bytes
-    }
-
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    #[inline]
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
     }
 
     #[inline]

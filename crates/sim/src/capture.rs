@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use cwnd_aqm::Reason;
-use cwnd_link::{Line, Verdict};
+use cwnd_link::{Line, Outcome, Verdict};
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};
@@ -124,12 +124,13 @@ impl Capture {
     #[cold]
     pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line<Packet>, segments: &Segments) {
         let Some(link) = self.of_line.get(line as usize).copied().flatten() else { return };
-        for &Verdict { packet, marked, reason } in of.verdicts() {
+        for &Verdict { packet, what, reason } in of.verdicts() {
             let (flow, segment) = (packet.flow(), segments.get(packet.place()));
-            if marked {
-                self.links[link].marked.push_back((identity(flow, segment), reason));
-            } else {
-                self.write(now, link, flow, segment, Some(reason));
+            match what {
+                Outcome::Marked { .. } => {
+                    self.links[link].marked.push_back((identity(flow, segment), reason));
+                }
+                Outcome::Dropped => self.write(now, link, flow, segment, Some(reason)),
             }
         }
         of.forget_verdicts();

@@ -1,7 +1,7 @@
 use core::num::NonZeroU64;
 
 use cwnd_tcp::Segment;
-use cwnd_units::{Ecn, Time};
+use cwnd_units::Time;
 
 use crate::event::FlowId;
 use crate::place::Place;
@@ -23,10 +23,9 @@ pub struct Packet {
 const FLOW_SHIFT: u32 = 32;
 const HOP_SHIFT: u32 = 32;
 const WIRE_SHIFT: u32 = 16;
-const ECN_BITS: u64 = 0b11;
-const HAS_PAYLOAD: u64 = 1 << 2;
-const IS_ACK: u64 = 1 << 3;
-const IS_PACKET: NonZeroU64 = NonZeroU64::new(1 << 4).expect("it is not zero");
+const HAS_PAYLOAD: u64 = 1;
+const IS_ACK: u64 = 1 << 1;
+const IS_PACKET: NonZeroU64 = NonZeroU64::new(1 << 2).expect("it is not zero");
 
 impl Packet {
     /// The packet of this segment, which waits in `place`; `hop` is where it goes next, an index into the network's table
@@ -36,7 +35,7 @@ impl Packet {
         let payload = if segment.len > 0 { HAS_PAYLOAD } else { 0 };
         let ack = if segment.is_ack() { IS_ACK } else { 0 };
         let size = u64::from(segment.wire) << WIRE_SHIFT;
-        let what = u64::from(hop) << HOP_SHIFT | size | segment.ecn as u64 | payload | ack;
+        let what = u64::from(hop) << HOP_SHIFT | size | payload | ack;
         let who = u64::from(flow.bits()) << FLOW_SHIFT | u64::from(place.number());
         Self { who, what: IS_PACKET | what }
     }
@@ -72,21 +71,6 @@ impl cwnd_aqm::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
         u32::from((self.what.get() >> WIRE_SHIFT) as u16)
-    }
-
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        match self.what.get() & ECN_BITS {
-            0b00 => Ecn::NotEct,
-            0b01 => Ecn::Ect1,
-            0b10 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        }
-    }
-
-    #[inline]
-    fn set_ce(&mut self) {
-        self.what |= Ecn::Ce as u64;
     }
 
     #[inline]
@@ -142,7 +126,7 @@ pub(crate) fn data_segment(seq: u64, wire: u16) -> Segment {
         len: u32::from(wire),
         wire,
         flags: cwnd_tcp::Flags::default(),
-        ecn: Ecn::NotEct,
+        ecn: cwnd_units::Ecn::NotEct,
         body: cwnd_tcp::Body::DATA,
     }
 }
@@ -169,15 +153,10 @@ mod tests {
 
     #[test]
     fn a_packet_tells_what_its_segment_would() {
-        for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
-            for (len, body) in [(0, cwnd_tcp::Body::ack(9)), (1460, cwnd_tcp::Body::DATA)] {
-                let segment = Segment { ecn, len, body, ..data_segment(7, 1500) };
-                let mut packet = Packet::new(FlowId::new(5, 1), 2, Place::numbered(3), &segment);
-                assert_eq!((packet.ecn(), packet.wire_bytes()), (ecn, 1500));
-                assert_eq!(packet.has_payload(), len > 0);
-                packet.set_ce();
-                assert_eq!((packet.ecn(), packet.has_payload()), (Ecn::Ce, len > 0));
-            }
+        for (len, body) in [(0, cwnd_tcp::Body::ack(9)), (1460, cwnd_tcp::Body::DATA)] {
+            let segment = Segment { len, body, ..data_segment(7, 1500) };
+            let packet = Packet::new(FlowId::new(5, 1), 2, Place::numbered(3), &segment);
+            assert_eq!((packet.wire_bytes(), packet.has_payload()), (1500, len > 0));
         }
     }
 }

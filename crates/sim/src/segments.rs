@@ -1,8 +1,8 @@
 //! Where the segments are that are under way.
 
-use cwnd_aqm::{Observer, Packet as _, Reason};
-use cwnd_tcp::Segment;
-use cwnd_units::Time;
+use cwnd_aqm::{Context, Reason};
+use cwnd_tcp::{Body, Segment};
+use cwnd_units::{Ecn, Header, Time};
 
 use crate::packet::Packet;
 use crate::place::Place;
@@ -75,17 +75,33 @@ impl Segments {
     }
 }
 
-/// What a queue decides about a packet happens to its segment.
-impl Observer<Packet> for Segments {
+/// What routers read and write is in the segment, and what they decide happens to it.
+impl Context<Packet> for Segments {
+    #[inline]
+    fn ecn(&self, packet: &Packet) -> Ecn {
+        self.get(packet.place()).ecn
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, packet: &mut Packet, ecn: Ecn) {
+        self.get_mut(packet.place()).ecn = ecn;
+    }
+
+    #[inline]
+    fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
+        match &mut self.get_mut(packet.place()).body {
+            Body::Data { header, .. } => Some(header),
+            Body::Ack { .. } | Body::Quench { .. } => None,
+        }
+    }
+
     #[inline]
     fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
         self.remove(packet.place());
     }
 
     #[inline]
-    fn marked(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
-        self.get_mut(packet.place()).ecn = packet.ecn();
-    }
+    fn marked(&mut self, _: Time, _: &Packet, _: Reason, _: bool) {}
 }
 
 #[cfg(test)]
@@ -105,5 +121,22 @@ mod tests {
         let found: Vec<u64> = places.iter().map(|&p| segments.get(p).seq).collect();
         assert_eq!(found, [0, 7, 2, 8, 4]);
         assert_eq!(segments.held(), 5);
+    }
+
+    #[test]
+    fn routers_set_any_code_point_and_write_headers_of_data_alone() {
+        let mut segments = Segments::default();
+        let ack = Segment { body: Body::ack(1), ..data_segment(1, 40) };
+        let [mut data, mut ack] = [data_segment(0, 100), ack].map(|segment| {
+            Packet::new(crate::event::FlowId::new(0, 0), 0, segments.put(segment), &segment)
+        });
+        for ecn in [Ecn::Ce, Ecn::Ect1, Ecn::Ect0, Ecn::NotEct] {
+            segments.set_ecn(&mut data, ecn);
+            assert_eq!((segments.ecn(&data), segments.get(data.place()).ecn), (ecn, ecn));
+        }
+        *segments.header(&mut data).expect("data has one") = Header::Id(7);
+        let Body::Data { header, .. } = segments.get(data.place()).body else { panic!("data") };
+        assert_eq!(header, Header::Id(7));
+        assert_eq!(segments.header(&mut ack), None);
     }
 }

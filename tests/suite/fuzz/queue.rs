@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_aqm::{AnyQdisc, Backlog, Observer, Packet, Qdisc, QueueParams, Reason};
+use cwnd_aqm::{AnyQdisc, Backlog, Context, Packet, Qdisc, QueueParams, Reason};
 use cwnd_units::{Duration, Ecn, LinkFacts, ParamsChoice, Rate, Rng, Time, Value};
 
 use super::bytes::Bytes;
@@ -19,12 +19,6 @@ impl Packet for Pkt {
     fn wire_bytes(&self) -> u32 {
         self.size
     }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
     fn flow_hash(&self) -> u64 {
         self.flow.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -38,15 +32,23 @@ struct Books {
     last_of_flow: BTreeMap<u64, u64>,
 }
 
-impl Observer<Pkt> for Books {
+impl Context<Pkt> for Books {
+    fn ecn(&self, packet: &Pkt) -> Ecn {
+        packet.ecn
+    }
+
+    fn set_ecn(&mut self, packet: &mut Pkt, ecn: Ecn) {
+        packet.ecn = ecn;
+    }
+
     fn dropped(&mut self, _now: Time, packet: &Pkt, _reason: Reason) {
         assert!(self.inside.remove(&packet.id).is_some(), "{packet:?} was dropped from nowhere");
     }
 
-    fn marked(&mut self, _now: Time, packet: &Pkt, reason: Reason) {
+    fn marked(&mut self, _now: Time, packet: &Pkt, reason: Reason, already: bool) {
         let (before, _) = self.inside[&packet.id];
         assert!(before.ecn.is_ect(), "{packet:?} does not speak ECN");
-        assert_eq!(packet.ecn, Ecn::Ce);
+        assert_eq!((packet.ecn, already), (Ecn::Ce, before.ecn == Ecn::Ce));
         assert!(self.marked.insert(packet.id, reason).is_none(), "{packet:?} was marked twice");
     }
 }

@@ -1,6 +1,6 @@
-//! A packet, an observer that remembers, and a link to put queues before.
+//! A packet, a context that remembers, and a link to put queues before.
 
-use cwnd_aqm::{Observer, Packet, Qdisc, Reason};
+use cwnd_aqm::{Context, Packet, Qdisc, Reason};
 use cwnd_units::{Duration, Ecn, LinkFacts, Rate, Time};
 
 /// A packet of which only what queues look at is there, and a number to tell it by.
@@ -36,12 +36,6 @@ impl Packet for Pkt {
     fn wire_bytes(&self) -> u32 {
         self.size
     }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
     fn flow_hash(&self) -> u64 {
         self.flow
     }
@@ -52,15 +46,24 @@ impl Packet for Pkt {
 pub struct Log {
     pub drops: Vec<(Time, Pkt, Reason)>,
     pub marks: Vec<(Time, Pkt, Reason)>,
+    /// Marks of packets that were marked when they came.
+    pub marked_again: u64,
 }
 
-impl Observer<Pkt> for Log {
+impl Context<Pkt> for Log {
+    fn ecn(&self, packet: &Pkt) -> Ecn {
+        packet.ecn
+    }
+    fn set_ecn(&mut self, packet: &mut Pkt, ecn: Ecn) {
+        packet.ecn = ecn;
+    }
     fn dropped(&mut self, now: Time, packet: &Pkt, reason: Reason) {
         self.drops.push((now, *packet, reason));
     }
-    fn marked(&mut self, now: Time, packet: &Pkt, reason: Reason) {
+    fn marked(&mut self, now: Time, packet: &Pkt, reason: Reason, already: bool) {
         assert_eq!(packet.ecn, Ecn::Ce, "a marked packet carries CE");
         self.marks.push((now, *packet, reason));
+        self.marked_again += u64::from(already);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::red::{Forced, Idle, Mode, Params, Red};
 use cwnd_aqm::{Qdisc, Reason};
-use cwnd_units::{Bytes, Params as _, QueueSize, Rng, Time};
+use cwnd_units::{Bytes, Ecn, Params as _, QueueSize, Rng, Time};
 
 fn red(params: &Params) -> Red<Pkt> {
     Red::new(params, &link(), Rng::named(1, "red"))
@@ -263,6 +263,17 @@ fn between_the_thresholds_ecn_capable_packets_are_marked_up_to_the_bound_on_p() 
         let (_, log) = gaps_between_hits(&params, 10, 10_000, Pkt::ect);
         assert_eq!((log.drops.is_empty(), log.marks.is_empty()), (marked, !marked));
     }
+}
+
+#[test]
+fn a_mark_tells_whether_the_packet_was_marked_before() {
+    let params = Params { gentle: false, forced: Forced::Mark, ..Params::default() };
+    let (_, mut queue) = probability_at(&params, 15);
+    let mut log = Log::default();
+    for ecn in [Ecn::Ect0, Ecn::Ce, Ecn::Ect1, Ecn::Ce] {
+        queue.enqueue(ms(0), Pkt { ecn, ..Pkt::plain(0) }, &mut log);
+    }
+    assert_eq!((log.marks.len(), log.marked_again), (4, 2));
 }
 
 #[test]
