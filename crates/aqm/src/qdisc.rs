@@ -1,4 +1,4 @@
-use cwnd_units::{Ecn, Header, Time};
+use cwnd_units::{Ecn, Header, Rate, Time};
 
 /// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].
 pub trait Packet {
@@ -110,6 +110,8 @@ pub trait Qdisc<P: Packet> {
     }
     /// Periodic work that is due.
     fn on_timer(&mut self, _now: Time) {}
+    /// The link's rate is another from now on. What was sized by the first rate when the queue was made stays as it was.
+    fn on_rate(&mut self, _now: Time, _rate: Rate) {}
     /// Current drop or mark probability, for the time series; `None` where the discipline has none.
     fn probability(&self) -> Option<f64> {
         None

@@ -2,7 +2,7 @@
 //! with a probability that grows with a weighted average of the queue length.
 
 use cwnd_units::{
-    Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rng, Time,
+    Ability, Bytes, Contract, Declares, Invalid, Limit, LinkFacts, QueueSize, Rate, Rng, Time,
     param_enum, params,
 };
 
@@ -155,8 +155,10 @@ pub struct Red<P> {
     average: f64,
     /// Packets since the last mark or drop; `None` while the average is below the lower threshold (−1 in the paper).
     count: Option<u32>,
-    /// When the queue became empty, if it is.
+    /// When the queue became empty, if it is, or the rate changed since.
     idle_since: Option<Time>,
+    /// Typical packets that the link could have sent while the queue was idle before that.
+    idle_before: f64,
     rng: Rng,
     store: Store<P>,
 }
@@ -179,6 +181,8 @@ struct Law {
     mark_p: f64,
     /// Typical packets that the link sends in a nanosecond: what idle time is counted in.
     packets_per_ns: f64,
+    /// Mean packet size.
+    mean_packet: f64,
     /// 1 / mean packet size.
     per_mean_packet: f64,
 }
@@ -217,9 +221,16 @@ impl Law {
             forced: p.forced,
             // Never reached by a probability.
             mark_p: p.mark_p.unwrap_or(f64::INFINITY),
-            packets_per_ns: link.rate.bits_per_sec() as f64 / BITS_PER_BYTE / NS_PER_S / mean,
+            packets_per_ns: per_ns(link.rate, mean),
+            mean_packet: mean,
             per_mean_packet: 1.0 / mean,
         }
+    }
+
+    /// How many typical packets the link could have sent meanwhile.
+    #[inline]
+    fn fitting(&self, since: Time, now: Time) -> f64 {
+        now.since(since).as_nanos() as f64 * self.packets_per_ns
     }
 
     /// p_b, the probability before spacing (Floyd & Jacobson 1993 § 4; Floyd 2000 for the gentle part).
@@ -266,6 +277,7 @@ impl<P: Packet> Red<P> {
             average: 0.0,
             count: None,
             idle_since: Some(Time::ZERO),
+            idle_before: 0.0,
             rng,
             store: Store::new(params.limit.resolve(link)),
         }
@@ -282,7 +294,8 @@ impl<P: Packet> Red<P> {
     fn update_average(&mut self, now: Time) {
         if let Some(since) = self.idle_since.take() {
             // The average ages as if m typical packets had arrived at an empty queue in the idle time.
-            let fitting = now.since(since).as_nanos() as f64 * self.law.packets_per_ns;
+            let fitting = self.idle_before + self.law.fitting(since, now);
+            self.idle_before = 0.0;
             let m = match self.law.idle {
                 Idle::Emptied => fitting,
                 Idle::Unanswered => fitting.floor() + 1.0,
@@ -386,6 +399,14 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         self.store.backlog()
     }
 
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        if let Some(since) = &mut self.idle_since {
+            self.idle_before += self.law.fitting(*since, now);
+            *since = now;
+        }
+        self.law.packets_per_ns = per_ns(rate, self.law.mean_packet);
+    }
+
     fn probability(&self) -> Option<f64> {
         Some(match self.law.zone(self.average) {
             Zone::Quiet => 0.0,
@@ -393,6 +414,11 @@ impl<P: Packet> Qdisc<P> for Red<P> {
             Zone::Forced => 1.0,
         })
     }
+}
+
+/// Packets of this size that a link of this rate sends in a nanosecond.
+fn per_ns(rate: Rate, packet: f64) -> f64 {
+    rate.bits_per_sec() as f64 / BITS_PER_BYTE / NS_PER_S / packet
 }
 
 const BITS_PER_BYTE: f64 = 8.0;

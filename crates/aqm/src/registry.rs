@@ -1,4 +1,4 @@
-use cwnd_units::{Contract, Declares, LinkFacts, Rng, Time, params_choice};
+use cwnd_units::{Contract, Declares, LinkFacts, Rate, Rng, Time, params_choice};
 
 use crate::codel::{self, CoDelQueue};
 use crate::fifo::{self, Fifo};
@@ -101,6 +101,10 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
     #[inline]
     fn on_timer(&mut self, now: Time) {
         each!(self, q => q.on_timer(now));
+    }
+
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        each!(self, q => q.on_rate(now, rate));
     }
 
     #[inline]

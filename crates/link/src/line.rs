@@ -297,6 +297,7 @@ impl<P: Packet> Line<P> {
         let Pace::Rate(serialiser) = &mut self.pace else { return None };
         let old = serialiser.rate();
         *serialiser = Serialiser::new(rate);
+        self.queue.on_rate(now, rate);
         if self.free_at == Time::NEVER {
             return None;
         }

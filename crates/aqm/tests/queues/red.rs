@@ -3,7 +3,7 @@
 use crate::common::{Log, Pkt, fill, link, ms};
 use cwnd_aqm::red::{Forced, Idle, Mode, Params, Red};
 use cwnd_aqm::{Qdisc, Reason};
-use cwnd_units::{Bytes, Ecn, Params as _, QueueSize, Rng, Time};
+use cwnd_units::{Bytes, Ecn, Params as _, QueueSize, Rate, Rng, Time};
 
 fn red(params: &Params) -> Red<Pkt> {
     Red::new(params, &link(), Rng::named(1, "red"))
@@ -89,6 +89,31 @@ fn the_average_ages_over_idle_time_as_if_packets_had_come_to_an_empty_queue() {
     queue.enqueue(ms(1100), Pkt::plain(0), &mut log);
     let expected = before * (1.0f64 - 0.002).powi(500);
     assert!((queue.average() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_average_ages_at_the_rate_that_the_link_had_meanwhile() {
+    for (idle, more) in [(Idle::Emptied, 0), (Idle::Unanswered, 1)] {
+        let params = Params { w_q: 0.002, idle, ..quiet() };
+        let (mut queue, mut log) = (red(&params), Log::default());
+        fill(&mut queue, ms(0), &mut log, (0..1000).map(Pkt::plain));
+        let before = queue.average();
+        // Nothing is idle yet.
+        queue.on_rate(ms(100), Rate::from_mbit(30));
+        while queue.dequeue(ms(500), &mut log).is_some() {}
+        // 60 ms of 0.4 ms a packet, 600 ms of 1.2 ms, 120 ms of 0.12 ms: 150 + 500 + 1000.
+        queue.on_rate(ms(560), Rate::from_mbit(10));
+        queue.on_rate(ms(1160), Rate::from_mbit(100));
+        queue.enqueue(ms(1280), Pkt::plain(0), &mut log);
+        let expected = before * (1.0f64 - 0.002).powi(1650 + more);
+        assert!((queue.average() / expected - 1.0).abs() < 1e-9, "{}", queue.average() / expected);
+        // What was idle then is counted once.
+        assert!(queue.dequeue(ms(1280), &mut log).is_some());
+        assert!(queue.dequeue(ms(1280), &mut log).is_none());
+        queue.enqueue(ms(1292), Pkt::plain(0), &mut log);
+        let expected = expected * (1.0f64 - 0.002).powi(100 + more);
+        assert!((queue.average() / expected - 1.0).abs() < 1e-9);
+    }
 }
 
 #[test]
