@@ -12,5 +12,6 @@ mod fuzz;
 mod goldens;
 mod kernel;
 mod links;
+mod meters;
 mod random;
 mod workloads;

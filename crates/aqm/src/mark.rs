@@ -12,13 +12,27 @@ pub fn congested<P: Packet>(
     reason: Reason,
     context: &mut impl Context<P>,
 ) -> bool {
-    let before = context.ecn(packet);
-    if ecn_enabled && before.is_ect() {
-        context.set_ecn(packet, Ecn::Ce);
-        context.marked(now, packet, reason, before == Ecn::Ce);
+    if ecn_enabled && mark(now, packet, reason, context) {
         true
     } else {
         context.dropped(now, packet, reason);
         false
     }
+}
+
+/// Sets CE in a packet that is ECN-capable, and says so; returns whether it was. Other packets are left alone.
+#[inline]
+pub fn mark<P, C: Context<P> + ?Sized>(
+    now: Time,
+    packet: &mut P,
+    reason: Reason,
+    context: &mut C,
+) -> bool {
+    let before = context.ecn(packet);
+    let capable = before.is_ect();
+    if capable {
+        context.set_ecn(packet, Ecn::Ce);
+        context.marked(now, packet, reason, before == Ecn::Ce);
+    }
+    capable
 }

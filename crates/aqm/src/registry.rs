@@ -1,8 +1,12 @@
+use core::fmt;
+
 use cwnd_units::{Contract, Declares, LinkFacts, Rate, Rng, Time, params_choice};
 
 use crate::codel::{self, CoDelQueue};
 use crate::fifo::{self, Fifo};
 use crate::fq_codel::{self, FqCoDel};
+use crate::meter::{Meter, Metered};
+use crate::own::OwnQdisc;
 use crate::pie::{self, Pie};
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 use crate::red::{self, Red};
@@ -36,6 +40,24 @@ pub enum AnyQdisc<P> {
     Pie(Pie<P>),
     /// FQ-CoDel.
     FqCoDel(FqCoDel<P>),
+    /// One that is not among the kinds, or one of them with a meter.
+    Own(Box<dyn OwnQdisc<P>>),
+}
+
+impl<P: Packet + 'static> AnyQdisc<P> {
+    /// A discipline that is not among the kinds.
+    pub fn own(queue: impl OwnQdisc<P> + 'static) -> Self {
+        Self::Own(Box::new(queue))
+    }
+
+    /// The same discipline with a meter beside it; the meter has been told the rate.
+    #[must_use]
+    pub fn with_meter(self, meter: Box<dyn Meter<P>>) -> Self
+    where
+        P: fmt::Debug + Send,
+    {
+        Self::own(Metered { queue: self, meter })
+    }
 }
 
 impl Declares for QueueParams {
@@ -73,6 +95,7 @@ macro_rules! each {
             AnyQdisc::CoDel($q) => $call,
             AnyQdisc::Pie($q) => $call,
             AnyQdisc::FqCoDel($q) => $call,
+            AnyQdisc::Own($q) => $call,
         }
     };
 }

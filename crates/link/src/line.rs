@@ -1,8 +1,9 @@
 //! A queue and the transmitter behind it.
 
+use core::fmt;
 use std::collections::VecDeque;
 
-use cwnd_aqm::{AnyQdisc, Backlog, Context, Qdisc, Reason};
+use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Qdisc, Reason};
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Ecn, Header, Rate, Serialiser, Time};
 
@@ -138,6 +139,27 @@ impl<P: Packet> Line<P> {
     /// The same line that changes its rate at these instants, which are in order of time.
     pub fn with_changes(self, changes: &[(Time, Rate)]) -> Self {
         Self { changes: changes.iter().rev().copied().collect(), ..self }
+    }
+
+    /// The same line with a meter beside its queue, and beside the meters that it has; it arrives and leaves first.
+    #[must_use]
+    pub fn with_meter(self, mut meter: Box<dyn Meter<P>>) -> Self
+    where
+        P: fmt::Debug + Send + 'static,
+    {
+        let rate = match &self.pace {
+            Pace::Rate(serialiser) => serialiser.rate(),
+            Pace::Slots { slots, .. } => slots.mean_rate(),
+        };
+        meter.on_rate(Time::ZERO, rate);
+        Self { queue: self.queue.with_meter(meter), ..self }
+    }
+
+    /// The same line with another queue; nothing may wait yet.
+    #[must_use]
+    pub fn with_queue(self, queue: AnyQdisc<P>) -> Self {
+        debug_assert_eq!(self.held(), 0, "a queue is replaced before packets come");
+        Self { queue, ..self }
     }
 
     /// A packet comes. If the line was idle, returns when it wants [`Line::on_free`].

@@ -1,6 +1,6 @@
 use cwnd_aqm::QueueParams;
 use cwnd_scenario::{Impairments, Link, LinkRate};
-use cwnd_units::{Duration, LinkFacts, Rate, Serialiser, Streams};
+use cwnd_units::{Duration, LinkFacts, Rng, Serialiser, Streams};
 
 use crate::faults::Faults;
 use crate::line::{Line, Pace};
@@ -38,23 +38,32 @@ impl<'a> From<&'a Link> for Settings<'a> {
 }
 
 impl Settings<'_> {
+    /// What its queue must know of it, with the random stream of its queue; `None` where the rate is unlimited.
+    #[must_use]
+    pub fn facts(&self, random: &Streams) -> Option<(LinkFacts, Rng)> {
+        let rng = random.named(&format!("link.{}.queue", self.name));
+        let rate = match self.rate {
+            LinkRate::Unlimited => return None,
+            LinkRate::Steps { initial, .. } => *initial,
+            LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_rate(),
+        };
+        Some((LinkFacts { rate, bdp_rtt: self.bdp_rtt }, rng))
+    }
+
     /// Its line, idle; `None` where the rate is unlimited.
     #[must_use]
     pub fn line<P: Packet>(&self, random: &Streams) -> Option<Line<P>> {
-        let rng = random.named(&format!("link.{}.queue", self.name));
-        let (rate, pace, changes) = match self.rate {
+        let (facts, rng) = self.facts(random)?;
+        let (pace, changes) = match self.rate {
             LinkRate::Unlimited => return None,
             LinkRate::Steps { initial, changes } => {
-                (*initial, Pace::Rate(Serialiser::new(*initial)), &changes[..])
+                (Pace::Rate(Serialiser::new(*initial)), &changes[..])
             }
             LinkRate::Trace(at_ms) => {
-                let slots = Slots::new(at_ms.clone());
-                let rate = Rate((slots.mean_bit_s() as u64).max(1));
-                (rate, Pace::Slots { slots, left: 0 }, &[][..])
+                (Pace::Slots { slots: Slots::new(at_ms.clone()), left: 0 }, &[][..])
             }
         };
-        let queue = self.queue.build(&LinkFacts { rate, bdp_rtt: self.bdp_rtt }, rng);
-        let line = Line::new(queue, pace);
+        let line = Line::new(self.queue.build(&facts, rng), pace);
         Some(line.with_changes(changes).with_device_queue(self.device_queue))
     }
 

@@ -1,4 +1,4 @@
-use cwnd_units::Time;
+use cwnd_units::{Rate, Time};
 
 /// A mahimahi trace: at each listed millisecond 1500 bytes may pass; after the last one it repeats.
 #[derive(Clone, Debug)]
@@ -102,6 +102,11 @@ impl Slots {
     /// The mean rate of a whole period in bits per second.
     pub fn mean_bit_s(&self) -> f64 {
         self.at_ms.len() as f64 * f64::from(SLOT_BYTES) * 8.0 * 1000.0 / self.period_ms() as f64
+    }
+
+    /// The same as a rate.
+    pub fn mean_rate(&self) -> Rate {
+        Rate((self.mean_bit_s() as u64).max(1))
     }
 }
 

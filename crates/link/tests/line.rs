@@ -1,6 +1,8 @@
 //! A line with packets that are a number and a size: when each leaves, and what is counted.
 
-use cwnd_aqm::{AnyQdisc, Backlog, Context, QueueParams, Reason, fifo};
+use std::sync::{Arc, Mutex};
+
+use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, QueueParams, Reason, fifo};
 use cwnd_link::{Line, Outcome, Pace, Packet, Slots};
 use cwnd_units::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
@@ -158,6 +160,94 @@ fn a_full_slot_leaves_the_next_packet_to_the_next_slot() {
         first = first.or(arrive(&mut line, Time::ZERO, Numbered(i, 1500)));
     }
     assert_eq!(drain(&mut line, first), [(0, ms(3)), (1, ms(6)), (2, ms(9))]);
+}
+
+/// What a meter was told: what, packet, time in µs, packets waiting.
+type Heard = Arc<Mutex<Vec<(&'static str, u32, u64, u64)>>>;
+
+/// Notes all that it is told, and wants to be woken once.
+#[derive(Debug)]
+struct Notes(Heard, Option<Time>);
+
+impl Notes {
+    fn add(&self, what: &'static str, number: u32, now: Time, waiting: u64) {
+        let of = (what, number, now.0 / 1000, waiting);
+        self.0.lock().expect("nobody panicked with it").push(of);
+    }
+}
+
+impl Meter<Numbered> for Notes {
+    fn arrives(
+        &mut self,
+        now: Time,
+        of: &mut Numbered,
+        waiting: Backlog,
+        _: &mut dyn Context<Numbered>,
+    ) {
+        self.add("arrives", of.0, now, waiting.packets);
+    }
+    fn leaves(
+        &mut self,
+        now: Time,
+        of: &mut Numbered,
+        waiting: Backlog,
+        _: &mut dyn Context<Numbered>,
+    ) {
+        self.add("leaves", of.0, now, waiting.packets);
+    }
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        self.add("rate", (rate.0 / 1_000_000) as u32, now, 0);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        self.1
+    }
+    fn on_timer(&mut self, now: Time, waiting: Backlog) {
+        self.add("timer", 0, now, waiting.packets);
+        self.1 = None;
+    }
+}
+
+#[test]
+fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
+    let heard = Heard::default();
+    let meter = |at| Box::new(Notes(Arc::clone(&heard), at));
+    // 1000 B at 8 Mbit/s take 1 ms; the queue has room for two packets.
+    let mut line = Line::new(fifo(2), Pace::Rate(Serialiser::new(Rate::from_mbit(8))))
+        .with_changes(&[(Time(1_500_000), Rate::from_mbit(4))])
+        .with_meter(meter(Some(Time(300_000))));
+    for n in 0..4 {
+        arrive(&mut line, Time(100_000), Numbered(n, 1000));
+    }
+    while line.next() != Time::NEVER {
+        line.advance(line.next(), &mut Told::default());
+    }
+    let expected = [
+        ("rate", 8, 0, 0),
+        ("arrives", 0, 100, 0),
+        ("leaves", 0, 100, 0),
+        ("arrives", 1, 100, 0),
+        ("arrives", 2, 100, 1),
+        // It finds the queue full.
+        ("arrives", 3, 100, 2),
+        ("timer", 0, 300, 2),
+        ("leaves", 1, 1100, 1),
+        ("rate", 4, 1500, 0),
+        // 0.6 ms were left at the old rate.
+        ("leaves", 2, 2700, 0),
+    ];
+    assert_eq!(*heard.lock().expect("nobody panicked with it"), expected);
+    assert_eq!(line.counters(Time(9_000_000)).drops[Reason::Overlimit as usize], 1);
+    // What a device takes has left; a second meter stands before the first.
+    heard.lock().expect("nobody panicked with it").clear();
+    let mut line = slots(&[3]).with_device_queue(1);
+    line = line.with_meter(meter(None)).with_meter(meter(None));
+    arrive(&mut line, Time(0), Numbered(5, 700));
+    arrive(&mut line, Time(0), Numbered(6, 700));
+    let heard: Vec<_> = heard.lock().unwrap().iter().map(|of| (of.0, of.1, of.3)).collect();
+    let both = |of| [of, of];
+    let expected =
+        [("rate", 4, 0), ("arrives", 5, 0), ("arrives", 6, 1), ("leaves", 5, 1)].map(both);
+    assert_eq!(heard, expected.concat());
 }
 
 #[test]

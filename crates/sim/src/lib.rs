@@ -23,6 +23,7 @@ mod stack;
 mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
+pub use packet::Packet;
 pub use world::{Cancelled, World};
 
 /// What orders events, for who tries it alone.

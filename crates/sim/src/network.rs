@@ -307,10 +307,30 @@ impl Network {
     /// [`Event::QueueTimer`].
     pub fn on_queue_timer(&mut self, now: Time, i: u32, events: &mut EventQueue) {
         let line = &mut self.lines[i as usize];
+        if line.next_timer().is_none_or(|at| at > now) {
+            // The clock of a queue that was replaced.
+            return;
+        }
         line.on_timer(now);
         if let Some(at) = line.next_timer() {
             events.push(at, Event::QueueTimer(i));
         }
+    }
+
+    /// Makes another line of one, before anything is sent.
+    pub fn rebuild_line(
+        &mut self,
+        i: u32,
+        make: impl FnOnce(Line<Packet>) -> Line<Packet>,
+        events: &mut EventQueue,
+    ) {
+        let before = self.lines.remove(i as usize);
+        let awaited = before.next_timer();
+        let line = make(before);
+        if let Some(at) = line.next_timer().filter(|&at| awaited != Some(at)) {
+            events.push(at, Event::QueueTimer(i));
+        }
+        self.lines.insert(i as usize, line);
     }
 
     /// [`Event::RateChange`].
@@ -368,14 +388,16 @@ impl Network {
         &self.pipes[i as usize]
     }
 
-    /// Every line and every pipe that holds packets, with the event that takes the first of them on.
+    /// Every line and every pipe that holds packets, with the event that takes the first of them on; every clock of a queue.
     pub fn busy(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
         let held = |l: &&Line<Packet>| l.held() > 0;
         let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));
         let pipes = (0..).zip(&self.pipes).filter(|(_, p)| p.held() > 0);
+        let clocks = (0..).zip(&self.lines).filter_map(|(i, line)| Some((i, line.next_timer()?)));
         lines
             .map(|(i, line)| (line.wanted(), Event::LineFree(i)))
             .chain(pipes.map(|(i, pipe)| (pipe.next_exit(), Event::PipeHead(i))))
+            .chain(clocks.map(|(i, at)| (Some(at), Event::QueueTimer(i))))
     }
 
     /// Checks that every packet that was sent is somewhere, once.

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use cwnd_apps::{AnyApplication, Application, Do};
+use cwnd_apps::Do;
 use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
 use cwnd_units::{Duration, Streams, Time};
@@ -22,6 +22,7 @@ use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
 mod ahead;
 mod audit;
 mod creation;
+mod own;
 
 /// A run in progress.
 #[derive(Debug)]
@@ -124,27 +125,6 @@ impl World {
             self.network.begin_flow(stream.id, of);
         }
         Ok(())
-    }
-
-    /// Gives the flows of a group applications that no kind of workload has, before the run; false if there is no such
-    /// group. What its workload states of itself stays: what carries the flows, and how they come.
-    pub fn replace_applications(
-        &mut self,
-        group: &str,
-        make: impl Fn() -> Box<dyn Application> + Send + 'static,
-    ) -> bool {
-        let Some(g) = self.scenario.flows.iter().position(|of| of.name == group) else {
-            return false;
-        };
-        let own = || AnyApplication::Own(make());
-        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
-            flow.session.replace(own());
-        }
-        for stream in self.streams.iter_mut().filter(|stream| stream.group as usize == g) {
-            stream.session.replace(own());
-        }
-        self.groups[g].make = Box::new(move || AnyApplication::Own(make()));
-        true
     }
 
     /// Runs to the end. `go_on` is asked now and then, with the simulated time, whether to.

@@ -1,0 +1,88 @@
+//! Disciplines that are not among the kinds, behind a pointer.
+
+use core::fmt;
+
+use cwnd_units::{Rate, Time};
+
+use crate::qdisc::{Backlog, Context, Packet, Qdisc};
+
+/// A [`Qdisc`] of any type. Each discipline is one by itself.
+pub trait OwnQdisc<P>: fmt::Debug + Send {
+    /// As [`Qdisc::enqueue`].
+    fn enqueue_own(&mut self, now: Time, packet: P, context: &mut dyn Context<P>);
+    /// As [`Qdisc::dequeue`].
+    fn dequeue_own(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)>;
+    /// As [`Qdisc::backlog`].
+    fn backlog_own(&self) -> Backlog;
+    /// As [`Qdisc::next_timer`].
+    fn next_timer_own(&self) -> Option<Time>;
+    /// As [`Qdisc::on_timer`].
+    fn on_timer_own(&mut self, now: Time);
+    /// As [`Qdisc::on_rate`].
+    fn on_rate_own(&mut self, now: Time, rate: Rate);
+    /// As [`Qdisc::probability`].
+    fn probability_own(&self) -> Option<f64>;
+}
+
+impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
+    fn enqueue_own(&mut self, now: Time, packet: P, mut context: &mut dyn Context<P>) {
+        self.enqueue(now, packet, &mut context);
+    }
+    fn dequeue_own(&mut self, now: Time, mut context: &mut dyn Context<P>) -> Option<(P, Time)> {
+        self.dequeue(now, &mut context)
+    }
+    fn backlog_own(&self) -> Backlog {
+        self.backlog()
+    }
+    fn next_timer_own(&self) -> Option<Time> {
+        self.next_timer()
+    }
+    fn on_timer_own(&mut self, now: Time) {
+        self.on_timer(now);
+    }
+    fn on_rate_own(&mut self, now: Time, rate: Rate) {
+        self.on_rate(now, rate);
+    }
+    fn probability_own(&self) -> Option<f64> {
+        self.probability()
+    }
+}
+
+// Out of the way of the kinds, whose code stays close together.
+impl<P: Packet> Qdisc<P> for Box<dyn OwnQdisc<P>> {
+    #[cold]
+    #[inline(never)]
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
+        (**self).enqueue_own(now, packet, context);
+    }
+    #[cold]
+    #[inline(never)]
+    fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
+        (**self).dequeue_own(now, context)
+    }
+    #[cold]
+    #[inline(never)]
+    fn backlog(&self) -> Backlog {
+        (**self).backlog_own()
+    }
+    #[cold]
+    #[inline(never)]
+    fn next_timer(&self) -> Option<Time> {
+        (**self).next_timer_own()
+    }
+    #[cold]
+    #[inline(never)]
+    fn on_timer(&mut self, now: Time) {
+        (**self).on_timer_own(now);
+    }
+    #[cold]
+    #[inline(never)]
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        (**self).on_rate_own(now, rate);
+    }
+    #[cold]
+    #[inline(never)]
+    fn probability(&self) -> Option<f64> {
+        (**self).probability_own()
+    }
+}

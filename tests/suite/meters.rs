@@ -1,0 +1,284 @@
+//! Meters beside queues, and a queue of one's own, on links of a world that is built from a scenario.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, Reason, mark};
+use cwnd_sim::World;
+use cwnd_trace::Records;
+use cwnd_units::{Duration, Ecn, Header, Rate, Time};
+
+use crate::common::{BOTTLENECK, activity, at, run, scenario};
+
+/// What a meter saw, for the test.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    arrived: u64,
+    arrived_bytes: u64,
+    left: u64,
+    left_bytes: u64,
+    ticks: Vec<(Time, Backlog)>,
+    rates: Vec<(Time, Rate)>,
+}
+
+/// Counts, and looks at its clock every so often.
+#[derive(Debug)]
+struct Load {
+    seen: Arc<Mutex<Seen>>,
+    interval: Duration,
+    next: Time,
+}
+
+impl Load {
+    fn new(interval: Duration) -> (Self, Arc<Mutex<Seen>>) {
+        let seen = Arc::<Mutex<Seen>>::default();
+        (Self { seen: Arc::clone(&seen), interval, next: Time::ZERO + interval }, seen)
+    }
+
+    fn see(&self, what: impl FnOnce(&mut Seen)) {
+        what(&mut self.seen.lock().expect("nobody panicked with it"));
+    }
+}
+
+impl<P: Packet> Meter<P> for Load {
+    fn arrives(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
+        self.see(|seen| {
+            seen.arrived += 1;
+            seen.arrived_bytes += u64::from(packet.wire_bytes());
+        });
+    }
+    fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
+        self.see(|seen| {
+            seen.left += 1;
+            seen.left_bytes += u64::from(packet.wire_bytes());
+        });
+    }
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        self.see(|seen| seen.rates.push((now, rate)));
+    }
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next)
+    }
+    fn on_timer(&mut self, now: Time, backlog: Backlog) {
+        self.see(|seen| seen.ticks.push((now, backlog)));
+        self.next = now + self.interval;
+    }
+}
+
+fn audited(mut world: World) -> Records {
+    let mut events = 0_u64;
+    while world.step() {
+        events += 1;
+        if events < 300 || events.is_multiple_of(101) {
+            assert_eq!(world.audit(), Ok(()));
+        }
+    }
+    world.finish()
+}
+
+/// Runs a scenario with a meter of each of these links, and says what they saw.
+fn metered<const N: usize>(text: &str, links: [&str; N]) -> (Records, [Seen; N]) {
+    let mut world = World::new(scenario(text));
+    let seen = links.map(|link| {
+        let (meter, seen) = Load::new(Duration::from_millis(10));
+        assert!(world.add_meter(link, meter), "{link}");
+        seen
+    });
+    let records = audited(world);
+    (records, seen.map(|seen| seen.lock().expect("nobody panicked with it").clone()))
+}
+
+const KINDS: [&str; 5] = ["fifo", "red", "codel", "pie", "fq-codel"];
+
+fn bulk(rate: &str, queue: &str, ecn: bool) -> String {
+    format!(
+        r#"
+        [run]
+        duration = "20 s"
+        sample = "1 s"
+        [dumbbell]
+        rate = {rate}
+        queue = "{queue}"
+        [flow.main]
+        count = 3
+        rtt = "50 ms"
+        endpoint = {{ ecn = {ecn} }}
+        "#
+    )
+}
+
+#[test]
+fn what_a_meter_counts_is_rate_times_utilisation_beside_every_queue() {
+    for queue in KINDS {
+        let text = bulk("\"10 Mbit/s\"", queue, queue == "pie");
+        let (records, [seen]) = metered(&text, ["bottleneck"]);
+        let link = |name: &str| at(&records.links, BOTTLENECK, name);
+        let sent = link("utilisation") * 10e6 * 20.0 / 8.0;
+        let counted = seen.left_bytes as f64;
+        // It has left the queue when its first bit is sent: what is on the line at the end is one packet.
+        assert!((sent - 0.5..=sent + 1500.5).contains(&counted), "{queue}: {counted} B, {sent} B");
+        assert!(sent > 0.6 * 25e6, "{queue}: {sent}");
+        assert_eq!(seen.arrived as f64, link("arrived_total_pkts"), "{queue}");
+        let gone = link("dropped_total_pkts") + link("delivered_total_pkts");
+        assert_eq!(link("arrived_total_pkts"), gone + link("queued_pkts"), "{queue}");
+        let ticks: Vec<Time> = seen.ticks.iter().map(|&(at, _)| at).collect();
+        let due: Vec<Time> = (1..2000).map(|n| Time(n * 10_000_000)).collect();
+        assert_eq!(ticks, due, "{queue}");
+        let waited = seen.ticks.iter().map(|(_, b)| b.packets as f64).sum::<f64>() / 1999.0;
+        let mean = link("qlen_mean_pkts");
+        assert!((waited - mean).abs() < 0.1 * mean + 0.5, "{queue}: {waited}, {mean}");
+    }
+}
+
+#[test]
+fn a_meter_hears_of_every_rate() {
+    let steps = "{ initial = \"8 Mbit/s\", steps = [{ at = \"5 s\", rate = \"2 Mbit/s\" }, \
+                 { at = \"15 s\", rate = \"20 Mbit/s\" }] }";
+    let (records, [seen]) = metered(&bulk(steps, "red", false), ["bottleneck"]);
+    let s = |n: u64| Time(n * 1_000_000_000);
+    let [a, b, c] = [8, 2, 20].map(Rate::from_mbit);
+    assert_eq!(seen.rates, [(s(0), a), (s(5), b), (s(15), c)]);
+    // 8 · 5 + 2 · 10 + 20 · 5 Mbit in 20 s.
+    assert_eq!(at(&records.links, BOTTLENECK, "rate_bit_s"), 8e6);
+    let trace = bulk("{ trace_ms = [1, 3, 4] }", "fifo", false);
+    let (_, [seen]) = metered(&trace, ["bottleneck"]);
+    assert_eq!(seen.rates, [(s(0), Rate::from_mbit(9))], "the mean: 3 · 12,000 bits in 4 ms");
+}
+
+#[test]
+fn a_meter_that_writes_nothing_changes_nothing() {
+    for queue in KINDS {
+        for rate in ["\"6 Mbit/s\"", "{ trace_ms = [1, 2, 2, 7] }"] {
+            let text = bulk(rate, queue, true);
+            let (records, _) = metered(&text, ["bottleneck", "reverse"]);
+            assert_eq!(records.digest(), run(&text).digest(), "{queue} {rate}");
+        }
+    }
+}
+
+/// Writes how many data packets came so far, marks every fiftieth and declares the rest incapable of marks.
+#[derive(Debug)]
+struct Writer(u16);
+
+impl<P: Packet> Meter<P> for Writer {
+    fn arrives(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        let Some(header) = context.header(packet) else { return };
+        assert_eq!(*header, Header::None);
+        self.0 += 1;
+        *header = Header::Id(self.0);
+        let ecn = if self.0.is_multiple_of(50) { Ecn::Ect1 } else { Ecn::NotEct };
+        context.set_ecn(packet, ecn);
+        assert_eq!(mark(now, packet, Reason::RedEarly, context), ecn == Ecn::Ect1);
+    }
+}
+
+/// Reads that downstream, and whether packets are marked.
+#[derive(Debug)]
+struct Reader(Arc<Mutex<Vec<(u16, Ecn)>>>);
+
+impl<P: Packet> Meter<P> for Reader {
+    fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        let ecn = context.ecn(packet);
+        let Some(&mut Header::Id(id)) = context.header(packet) else { panic!("it was written") };
+        self.0.lock().expect("nobody panicked with it").push((id, ecn));
+    }
+}
+
+#[test]
+fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
+    let mut world = World::new(scenario(
+        r#"
+        [run]
+        duration = "20 s"
+        [link.first]
+        from = "a"
+        to = "b"
+        rate = "8 Mbit/s"
+        delay = "5 ms"
+        duplex = true
+        [link.second]
+        from = "b"
+        to = "c"
+        rate = "4 Mbit/s"
+        delay = "5 ms"
+        queue = { kind = "codel", limit = "20 packets" }
+        duplex = true
+        [link.pure-delay]
+        from = "c"
+        to = "a"
+        rate = "none"
+        delay = "1 ms"
+        [flow.main]
+        from = "a"
+        to = "c"
+        endpoint = { ecn = true }
+        "#,
+    ));
+    let read = Arc::<Mutex<Vec<_>>>::default();
+    assert!(world.add_meter("first", Writer(0)));
+    assert!(world.add_meter("second", Reader(Arc::clone(&read))));
+    assert!(!world.add_meter("third", Writer(0)), "there is none");
+    assert!(!world.add_meter("pure-delay", Writer(0)), "nothing waits there");
+    let records = audited(world);
+    let read = read.lock().expect("nobody panicked with it");
+    assert!(read.len() > 1000);
+    assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order");
+    assert!(read.iter().all(|&(id, ecn)| (ecn == Ecn::Ce) == (id % 50 == 0)));
+    // CoDel marked none of them, as the others are incapable: what the receiver had is what this meter marked.
+    let marked = at(&records.links, 0, "marked_total_pkts");
+    let came = read.iter().filter(|(_, ecn)| *ecn == Ecn::Ce).count() as f64;
+    assert!((came..=came + 30.0).contains(&marked), "{marked} marked, {came} came");
+    let told = activity(&records, "ce_received") as f64;
+    assert!((came - 5.0..=came).contains(&told), "{told} of {came} reached the receiver");
+    assert!(at(&records.flows, 0, "cwnd_reductions_ecn") > 10.0);
+}
+
+/// Drop-tail, written anew.
+#[derive(Debug)]
+struct Plain<P> {
+    waiting: VecDeque<(P, Time)>,
+    room: usize,
+}
+
+impl<P: Packet> Qdisc<P> for Plain<P> {
+    fn enqueue(&mut self, now: Time, packet: P, context: &mut impl Context<P>) {
+        if self.waiting.len() < self.room {
+            self.waiting.push_back((packet, now));
+        } else {
+            context.dropped(now, &packet, Reason::Overlimit);
+        }
+    }
+    fn dequeue(&mut self, _: Time, _: &mut impl Context<P>) -> Option<(P, Time)> {
+        self.waiting.pop_front()
+    }
+    fn backlog(&self) -> Backlog {
+        let bytes = self.waiting.iter().map(|(packet, _)| u64::from(packet.wire_bytes())).sum();
+        Backlog { packets: self.waiting.len() as u64, bytes }
+    }
+}
+
+#[test]
+fn a_queue_of_ones_own_takes_the_place_of_any_kind() {
+    let text = |queue: &str| {
+        let text = bulk("\"10 Mbit/s\"", "KIND", false);
+        text.replace("\"KIND\"", queue)
+    };
+    let expected = run(&text("{ kind = \"fifo\", limit = \"30 packets\" }"));
+    assert!(at(&expected.links, BOTTLENECK, "drops_overlimit") > 10.0);
+    // PIE's clock, which was set, ticks for nobody.
+    for kind in ["\"fifo\"", "\"pie\""] {
+        let mut world = World::new(scenario(&text(kind)));
+        assert!(world.replace_queue("bottleneck", |facts, _| {
+            assert_eq!(facts.rate, Rate::from_mbit(10));
+            Plain { waiting: VecDeque::new(), room: 30 }
+        }));
+        let (meter, seen) = Load::new(Duration::from_millis(7));
+        assert!(world.add_meter("bottleneck", meter));
+        assert_eq!(audited(world).digest(), expected.digest(), "{kind}");
+        assert_eq!(seen.lock().expect("nobody panicked with it").ticks.len(), 20_000 / 7);
+    }
+    assert!(
+        !World::new(scenario(&text("\"fifo\"")))
+            .replace_queue("none", |_, _| Plain { waiting: VecDeque::new(), room: 1 })
+    );
+}
