@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from conftest import ROOT
 
 import cwnd
+from cwnd import lazy
 
 PACKAGE = Path(cwnd.__file__).parent
 
@@ -95,6 +98,39 @@ def test_every_room_needs_only_those_below_it():
                 wrong.append(f"{file.relative_to(PACKAGE)}:{line}: {room} → {needed[0]}")
     assert not wrong, "imports that lead up:\n" + "\n".join(wrong)
     assert doors > 200, f"the search found {doors} imports between rooms"
+
+
+def test_what_is_imported_by_name_is_imported_in_few_places():
+    files = {
+        ".".join(module)
+        for module, file in FILES.items()
+        if re.search(r"import_module|__import__|runpy", file.read_text(encoding="utf-8"))
+    }
+    # Doors and offers; a paper's figures; whether the extension can be loaded.
+    assert files == {"lazy", "reproduce.shelf", "machine.doctor"}
+
+
+def test_every_door_leads_somewhere():
+    asked = {
+        name
+        for file in FILES.values()
+        for name in re.findall(r'\bdoor\("([^"]+)"\)', file.read_text(encoding="utf-8"))
+    }
+    assert asked == set(lazy._DOORS)
+    for name in asked:
+        assert callable(lazy.door(name))
+
+
+def test_rights_are_given_up_before_much_is_imported():
+    code = "import sys, cwnd.link.rights; print(*(m for m in sys.modules if m.startswith('cwnd')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True, cwd="/"
+    )
+    assert set(done.stdout.split()) == {
+        *("cwnd", "cwnd.lazy", "cwnd.errors", "cwnd._core", "cwnd.link", "cwnd.link.rights")
+    }
+    keeper = FILES["link", "keeper"].read_text(encoding="utf-8")
+    assert not list(imports(keeper)), "it has all rights, and the package is not its own"
 
 
 def test_no_files_need_each_other_in_a_circle():

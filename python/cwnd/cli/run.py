@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,7 +133,9 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
 
 
 def _import_plots() -> None:
-    import_module("cwnd.plots")
+    from cwnd.plots import kinds
+
+    del kinds
 
 
 def _targets(plans: list[Plan], output_dir: Path | None, on: str | None) -> list[Path]:

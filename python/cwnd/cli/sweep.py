@@ -101,33 +101,22 @@ def verify(
     directory: Path,
     /,
     *,
-    sample: int = 16,
-    seed: int = 0,
-    threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
-    mend: Annotated[bool, Parameter(negative="")] = False,
+    depth: verifying.Depth = verifying.DEPTH,
     json: output.Json = False,
 ) -> int:
-    """Compare all files of a sweep with their hashes, and compute some of its runs again.
+    """Compare all files of a sweep with their hashes, as `cwnd verify` does.
 
     Exit code 1 if a file is damaged or missing, or a run that is computed again gives other bytes.
 
     Args:
         directory: What `cwnd sweep` wrote.
-        sample: Runs that are computed again, 16 if not given.
-        seed: Chooses which.
-        threads: Runs at a time; all cores if not given.
-        mend: Take out the runs of which something is wrong, so that `cwnd sweep` computes them
-            again.
+        depth: How much is looked at.
         json: Machine-readable output.
     """
-    from cwnd.sweeps import verify as verify_dataset
-
-    found = verify_dataset(directory, sample=sample, seed=seed, threads=threads, mend=mend)
+    found = verifying.look(directory, depth, quiet=json)
     if json:
-        output.document(verifying.document(found))
-    else:
-        verifying.show(found, directory, sweep=True)
-    return 0 if found.sound else 1
+        output.document(found)
+    return 0 if found["sound"] else 1
 
 
 def _show(filled: Filled, result: Run | None, target: Path, *, quiet: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +15,30 @@ if TYPE_CHECKING:
     from cwnd.sweeps import Verified
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Depth:
+    """How much of a sweep is looked at, and what is done about it."""
+
+    sample: int = 16
+    """Runs of a sweep that are computed again, 16 if not given."""
+    seed: int = 0
+    """Chooses which."""
+    threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None
+    """Runs at a time; all cores if not given."""
+    mend: Annotated[bool, Parameter(negative="")] = False
+    """Take out the runs of a sweep that are damaged: `cwnd sweep` computes them again."""
+
+
+#: What is done when nothing else is asked for.
+DEPTH = Depth()
+
+
 def verify(
     directories: Annotated[list[Path], Parameter(negative=(), consume_multiple=True)],
     /,
     *,
-    sample: int = 16,
-    seed: int = 0,
-    threads: Annotated[int | None, Parameter(name=["--threads", "-j"])] = None,
-    mend: Annotated[bool, Parameter(negative="")] = False,
+    depth: Depth = DEPTH,
     json: output.Json = False,
 ) -> int:
     """Compare all files of results with their hashes, and compute some runs of sweeps again.
@@ -31,30 +48,29 @@ def verify(
 
     Args:
         directories: What `cwnd run` or `cwnd sweep` wrote.
-        sample: Runs of a sweep that are computed again, 16 if not given.
-        seed: Chooses which.
-        threads: Runs at a time; all cores if not given.
-        mend: Take out the runs of a sweep of which something is wrong, so that `cwnd sweep`
-            computes them again.
+        depth: How much is looked at.
         json: Machine-readable output.
     """
+    if not directories:
+        raise InputError("which result? give its directory, as in `cwnd verify out/first`")
+    found = [look(directory, depth, quiet=json) for directory in directories]
+    if json:
+        output.document({"results": found})
+    return 0 if all(each["sound"] for each in found) else 1
+
+
+def look(directory: Path, depth: Depth, *, quiet: bool) -> dict[str, Any]:
+    """Verifies one result and, if not quiet, says what was found; returns it for programs."""
     from cwnd.sweeps import Dataset
     from cwnd.sweeps import verify as verify_result
 
-    if not directories:
-        raise InputError("which result? give its directory, as in `cwnd verify out/first`")
-    documents = []
-    for directory in directories:
-        found = verify_result(directory, sample=sample, seed=seed, threads=threads, mend=mend)
-        documents.append({"directory": str(directory), **document(found)})
-        if not json:
-            show(found, directory, sweep=Dataset.is_at(directory))
-    if json:
-        output.document({"results": documents})
-    return 0 if all(each["sound"] for each in documents) else 1
+    found = verify_result(directory, **vars(depth))
+    if not quiet:
+        _show(found, directory, sweep=Dataset.is_at(directory))
+    return {"directory": str(directory), **_document(found)}
 
 
-def document(found: Verified) -> dict[str, Any]:
+def _document(found: Verified) -> dict[str, Any]:
     """What was found, for programs."""
     return {
         "sound": found.sound,
@@ -66,7 +82,7 @@ def document(found: Verified) -> dict[str, Any]:
     }
 
 
-def show(found: Verified, directory: Path, *, sweep: bool) -> None:
+def _show(found: Verified, directory: Path, *, sweep: bool) -> None:
     """What was found, for people."""
     for problem in found.problems:
         output.line(f"{problem.file}: {problem.what}")
