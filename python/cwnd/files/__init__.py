@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from cwnd.files.atomic import (
         PARTIAL,
         atomic_directory,
-        scratch_directory,
         sync_all,
         sync_file_system,
         write_atomically,
@@ -22,7 +21,6 @@ __all__ = [
     "SUMS",
     "Sums",
     "atomic_directory",
-    "scratch_directory",
     "sync_all",
     "sync_file_system",
     "write_atomically",
@@ -31,9 +29,7 @@ __all__ = [
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "atomic": (
-            "PARTIAL atomic_directory scratch_directory sync_all sync_file_system write_atomically"
-        ),
+        "atomic": ("PARTIAL atomic_directory sync_all sync_file_system write_atomically"),
         "checksums": "SUMS Sums",
     },
 )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cwnd.running.pcap import captures
     from cwnd.running.plans import Plan, check, plan
     from cwnd.running.progress import OnProgress, bar, shown
-    from cwnd.running.runner import execute, run, running, thread_count
+    from cwnd.running.runner import run
     from cwnd.running.scenario import Overrides, Scenario, ScenarioLike, read_text, run_id
     from cwnd.running.workers import Workers
     from cwnd.running.worlds import LINUX, SIMULATOR, Linux, World, world_named
@@ -33,15 +33,12 @@ __all__ = [
     "bar",
     "captures",
     "check",
-    "execute",
     "name_axes",
     "plan",
     "read_text",
     "run",
     "run_id",
-    "running",
     "shown",
-    "thread_count",
     "world_named",
 ]
 
@@ -52,7 +49,7 @@ __getattr__, __dir__ = offers(
         "pcap": "captures",
         "plans": "Plan check plan",
         "progress": "OnProgress bar shown",
-        "runner": "execute run running thread_count",
+        "runner": "run",
         "scenario": "Overrides Scenario ScenarioLike read_text run_id",
         "workers": "Workers",
         "worlds": "LINUX Linux SIMULATOR World world_named",

@@ -12,23 +12,20 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.sweeps.asking import query
-    from cwnd.sweeps.filling import Filled, backend_of, failures, fill, sweep, world_of
+    from cwnd.sweeps.filling import Filled, failures, fill, sweep, world_of
     from cwnd.sweeps.layout import Dataset
-    from cwnd.sweeps.progress import OnCells, Progress, cells_bar
+    from cwnd.sweeps.progress import Progress, cells_bar
     from cwnd.sweeps.reading import load
     from cwnd.sweeps.shard import Shard
     from cwnd.sweeps.verifying import Verified, verify
-    from cwnd.sweeps.watching import Status, status
+    from cwnd.sweeps.watching import status
 
 __all__ = [
     "Dataset",
     "Filled",
-    "OnCells",
     "Progress",
     "Shard",
-    "Status",
     "Verified",
-    "backend_of",
     "cells_bar",
     "failures",
     "fill",
@@ -44,12 +41,12 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "asking": "query",
-        "filling": "Filled backend_of failures fill sweep world_of",
+        "filling": "Filled failures fill sweep world_of",
         "layout": "Dataset",
-        "progress": "OnCells Progress cells_bar",
+        "progress": "Progress cells_bar",
         "reading": "load",
         "shard": "Shard",
         "verifying": "Verified verify",
-        "watching": "Status status",
+        "watching": "status",
     },
 )
