@@ -2,14 +2,16 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 import cwnd
-from cwnd import InputError, ScenarioError, reproduce
+from cwnd import InputError, ScenarioError, papers, reproduce
 from cwnd.models import utilisation
 from cwnd.papers.abe.figures import FIGURES
+from cwnd.reproduce import shelf
 from cwnd.reproduce.claims import Check, read
 from cwnd.reproduce.measures import MEASURES, convergence_s, measure, sides
 
@@ -268,3 +270,53 @@ def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
     assert [file.name for file in first.figures] == ["fig03.png", "fig03.svg"]
     assert all(file.stat().st_size > 1000 for file in first.figures)
     assert [len(outcomes) for outcomes in first.outcomes.values()] == [2]
+
+
+def test_a_paper_is_all_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "papers" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "fig01.toml").write_text(SCENARIO.to_toml())
+    (folder / "claims.toml").write_text("""
+name = "toy"
+title = "A toy"
+authors = "A. Author"
+venue = "Nowhere"
+
+[[claim]]
+id = "T1"
+figures = ["fig01"]
+text = "Larger factors carry more"
+
+[[claim.check]]
+what = "gain of 0.9 over 0.5 at 160 ms"
+kind = "order"
+unit = "%"
+
+[claim.check.measure]
+name = "gain"
+metric = "goodput"
+of = { rtt = "160 ms", beta_ecn = "0.9" }
+over = { rtt = "160 ms", beta_ecn = "0.5" }
+""")
+    (folder / "figures.py").write_text("""
+from cwnd.plots import style
+
+
+def fig01(run):
+    figure = style.figure(2.8, 4.5)
+    figure.subplots().plot(run.per_run()["goodput_bit_s"])
+    return figure
+
+
+FIGURES = {"fig01": fig01}
+""")
+    monkeypatch.setattr(shelf, "PAPERS", folder.parent)
+    monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
+
+    assert reproduce.papers() == ["toy"]
+    found = reproduce.reproduce("toy", directory=tmp_path / "out")
+
+    assert found.outcomes["T1"][0].check.what == "gain of 0.9 over 0.5 at 160 ms"
+    assert {file.name for file in found.figures} == {"fig01.png", "fig01.svg"}
+    assert "cwnd.papers.toy.figures" in sys.modules
+    del sys.modules["cwnd.papers.toy.figures"], sys.modules["cwnd.papers.toy"]
