@@ -2,31 +2,38 @@
 //!
 //! Run it: `cargo run -p cwnd-cc --example custom_controller`
 
-use cwnd_cc::{AckSample, Controller, Path, Phase, Signal, Window};
-use cwnd_units::{Duration, Time};
+use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Window};
 
 /// Grows by a hundredth of what is acknowledged and gives up an eighth of the window at a congestion signal.
-struct Scalable {
-    cwnd: f64,
-    ssthresh: f64,
+pub(crate) struct Scalable {
+    pub(crate) cwnd: f64,
+    pub(crate) ssthresh: f64,
 }
 
 impl Controller for Scalable {
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        // Only a window that is in use may grow, and never in fast recovery.
-        if path.cwnd_limited && path.phase != Phase::Recovery {
+    fn on_ack(&mut self, _: &Path, ack: &AckSample) -> Request {
+        if ack.grow == Grow::Yes {
             let share = if self.cwnd < self.ssthresh { 1.0 } else { 0.01 };
             self.cwnd += share * ack.acked_bytes as f64;
         }
+        Request::Nothing
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
+        let mss = f64::from(path.mss);
         match signal {
-            Signal::Loss | Signal::EcnEcho => self.cwnd *= 0.875,
-            Signal::Timeout { .. } => self.cwnd = f64::from(path.mss),
-            _ => return,
+            Signal::Reduce(_) => {
+                self.ssthresh = (self.cwnd * 0.875).max(2.0 * mss);
+                self.cwnd = self.cwnd.min(self.ssthresh);
+            }
+            // RFC 5681 § 3.1, eq. 4; what timed out before keeps the threshold.
+            Signal::Timeout { nth: 1 } => {
+                self.ssthresh = (path.flight_size as f64 / 2.0).max(2.0 * mss);
+                self.cwnd = mss;
+            }
+            Signal::Timeout { .. } => self.cwnd = mss,
+            _ => {}
         }
-        self.ssthresh = self.cwnd.max(2.0 * f64::from(path.mss));
     }
 
     fn window(&self) -> Window {
@@ -35,25 +42,18 @@ impl Controller for Scalable {
 }
 
 fn main() {
-    let (mss, rtt) = (1000, Duration::from_millis(100));
-    let mut path = Path {
-        now: Time::ZERO,
-        mss,
-        srtt: Some(rtt),
-        min_rtt: Some(rtt),
-        flight_size: 0,
-        delivered: 0,
-        phase: Phase::Open,
-        cwnd_limited: true,
-        round: 0,
-    };
+    let mut path = Path { mss: 1000, ..Path::default() };
     let mut c = Scalable { cwnd: 10_000.0, ssthresh: f64::INFINITY };
-    for round in 0..40 {
+    for round in 0..100 {
         path.flight_size = c.window().cwnd;
-        println!("{round:2} {:5.1} segments", c.cwnd / f64::from(mss));
-        if path.flight_size > 100_000 {
-            c.on_signal(&path, Signal::EcnEcho);
+        println!("{round:2} {:5.1} segments", c.cwnd / 1000.0);
+        match path.flight_size {
+            _ if round == 50 => c.on_signal(&path, Signal::Timeout { nth: 1 }),
+            100_001.. => c.on_signal(&path, Signal::Reduce(Cause::Ecn)),
+            acked_bytes => {
+                let ack = AckSample { acked_bytes, grow: Grow::Yes, ..AckSample::default() };
+                let _ = c.on_ack(&path, &ack);
+            }
         }
-        c.on_ack(&path, &AckSample { acked_bytes: path.flight_size, ..AckSample::default() });
     }
 }

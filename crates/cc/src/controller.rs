@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_units::{Duration, Echo, Header, Rate, Time};
 
 use crate::decrease::min_ssthresh;
 
@@ -17,7 +17,7 @@ pub enum Phase {
 }
 
 /// Facts that the transport knows, valid at the moment of the call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
     /// The current time.
     pub now: Time,
@@ -27,10 +27,14 @@ pub struct Path {
     pub srtt: Option<Duration>,
     /// Smallest RTT sample so far.
     pub min_rtt: Option<Duration>,
+    /// The newest RTT sample.
+    pub rtt: Option<Duration>,
     /// Payload bytes sent and not yet cumulatively acknowledged: RFC 5681's FlightSize, before this ACK took effect.
     pub flight_size: u64,
     /// Payload bytes cumulatively acknowledged since the start.
     pub delivered: u64,
+    /// Payload bytes sent since the start, each counted once.
+    pub sent: u64,
     /// The transport's state.
     pub phase: Phase,
     /// Whether the congestion window, and not the application or the receiver, limited what was sent (RFC 7661, RFC 9438 § 5.8).
@@ -42,22 +46,109 @@ pub struct Path {
 /// All that one ACK told.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
-    /// Payload bytes newly acknowledged cumulatively; above zero.
+    /// Payload bytes newly acknowledged cumulatively; zero for a duplicate.
     pub acked_bytes: u64,
+    /// Payload bytes newly reported by SACK.
+    pub newly_sacked: u64,
+    /// Payload bytes that were found lost since the ACK before this one.
+    pub newly_lost: u64,
     /// RTT measured by this ACK, if it gave a valid sample (Karn's rule).
     pub rtt: Option<Duration>,
     /// Whether the ACK carried ECE.
     pub ece: bool,
+    /// What the receiver echoes of what routers wrote.
+    pub echo: Echo,
+    /// Whether the window may grow for it.
+    pub grow: Grow,
+}
+
+/// What the transport lets a window do for an ACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grow {
+    /// Stay: nothing was newly acknowledged, the window was not what limited the sender (RFC 7661 § 4.3, RFC 9438 § 5.8),
+    /// a loss is being repaired, or the ACK carries ECE (RFC 3168 § 6.1.2).
+    #[default]
+    No,
+    /// Grow in the round trip after a reduction: RFC 3168 § 6.1.2 excludes only ACKs with ECE, Linux and FreeBSD all.
+    InCwr,
+    /// Grow.
+    Yes,
+}
+
+impl Grow {
+    /// What the window may do for an ACK that acknowledges something new.
+    #[inline]
+    #[must_use]
+    pub const fn of(path: &Path, ece: bool) -> Self {
+        match path.phase {
+            _ if !path.cwnd_limited => Self::No,
+            Phase::Open if !ece => Self::Yes,
+            Phase::Cwr if !ece => Self::InCwr,
+            Phase::Open | Phase::Cwr | Phase::Recovery => Self::No,
+            // Departs from RFC 3168 § 6.1.2, as Linux does: CWR rides on new data only, so while a timeout's losses are
+            // repaired the echo is old, and a window that obeyed it would stay at one segment until all are.
+            Phase::Loss => Self::Yes,
+        }
+    }
+}
+
+/// Why a window becomes smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A loss or a timeout.
+    Loss,
+    /// An ECN-echo.
+    Ecn,
+    /// Packets waited too long.
+    Delay,
+    /// A router's message to the sender.
+    Quench {
+        /// Whether the packet that it was about was marked; else it was dropped.
+        marked: bool,
+    },
+    /// Routers told of too high a load.
+    Load,
+}
+
+impl Cause {
+    /// How many are told apart in results.
+    pub const COUNT: usize = 6;
+    /// Their names, in the order of [`Cause::index`].
+    pub const NAMES: [&str; Self::COUNT] =
+        ["loss", "ecn", "delay", "quench_marked", "quench_dropped", "load"];
+
+    /// Its place among [`Cause::NAMES`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Loss => 0,
+            Self::Ecn => 1,
+            Self::Delay => 2,
+            Self::Quench { marked: true } => 3,
+            Self::Quench { marked: false } => 4,
+            Self::Load => 5,
+        }
+    }
+}
+
+/// What a controller asks of the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Request {
+    /// Nothing.
+    Nothing,
+    /// To reduce the window. If it was not reduced in this window of data yet, [`Signal::Reduce`] follows, with all that
+    /// belongs to a reduction: [`Phase::Cwr`], proportional rate reduction, CWR, counters.
+    Reduce(Cause),
 }
 
 /// What is rare: each reaches the controller at most once per window of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// Fast retransmit begins (RFC 5681 § 3.2).
-    Loss,
-    /// An ECN-echo asks for a reduction (RFC 3168 § 6.1.2).
-    EcnEcho,
+    /// The window is to become smaller: fast retransmit begins (RFC 5681 § 3.2), an ECN-echo came (RFC 3168 § 6.1.2), a router
+    /// asked for it, or the controller itself.
+    Reduce(Cause),
     /// The retransmission timer expired for the `nth` time in a row, counted from 1.
     Timeout {
         /// How many times in a row, counted from 1.
@@ -115,15 +206,20 @@ impl Start {
 
 /// A congestion controller.
 pub trait Controller {
-    /// New data was acknowledged. Called in every [`Phase`]; in `Recovery` the transport steers by the window that
-    /// [`Signal::Loss`] left, so a controller must not grow it there.
-    fn on_ack(&mut self, path: &Path, ack: &AckSample);
+    /// An ACK came: any, in every [`Phase`], duplicates too. [`AckSample::grow`] says whether the window may grow.
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request;
     /// Something rare happened.
     fn on_signal(&mut self, path: &Path, signal: Signal);
+    /// What it writes for routers into the data that goes out now.
+    fn stamp(&mut self, _path: &Path) -> Header {
+        Header::None
+    }
     /// The window it allows now.
     fn window(&self) -> Window;
     /// The rate it wants packets paced at; `None` sends as ACKs arrive.
     fn pacing(&self) -> Option<Rate> {
         None
     }
+    /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.
+    fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }

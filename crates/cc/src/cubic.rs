@@ -7,8 +7,8 @@ mod params;
 
 pub use params::{FastConvergencePoint, Growth, Params};
 
-use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
-use crate::decrease::{Cause, Decrease, may_grow, min_ssthresh};
+use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
+use crate::decrease::{Decrease, min_ssthresh};
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
 use fluid::Fluid;
@@ -126,9 +126,9 @@ impl Cubic {
         let stage = self.slow_start.stage(cwnd < self.ssthresh);
         let reduced = self.decrease.reduced(path, cwnd, stage, cause);
         let least = match (cause, &self.avoidance) {
-            (Cause::Ecn, Avoidance::Fluid(_)) => u64::from(path.mss),
-            // The window is the threshold in kernels, whatever the cause.
-            (Cause::Loss, _) | (Cause::Ecn, Avoidance::Counted(_)) => min_ssthresh(path.mss),
+            // In kernels the window is the threshold, whatever the cause.
+            (Cause::Loss, _) | (_, Avoidance::Counted(_)) => min_ssthresh(path.mss),
+            (_, Avoidance::Fluid(_)) => u64::from(path.mss),
         };
         // A window below the least is not raised to it.
         let after = self.cwnd.min(reduced.max(least) as f64);
@@ -153,7 +153,10 @@ impl Cubic {
 }
 
 impl Controller for Cubic {
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if ack.acked_bytes == 0 {
+            return Request::Nothing;
+        }
         match &mut self.avoidance {
             Avoidance::Fluid(fluid) => {
                 if !path.cwnd_limited {
@@ -162,13 +165,13 @@ impl Controller for Cubic {
             }
             Avoidance::Counted(counted) => counted.look(path, ack),
         }
-        if !may_grow(path, ack, self.grow_in_cwr) {
-            return;
+        if !ack.grow.allows(self.grow_in_cwr) {
+            return Request::Nothing;
         }
         let left = if self.in_slow_start() {
             let left = self.slow_start(path, ack);
             if left == 0 {
-                return;
+                return Request::Nothing;
             }
             left
         } else {
@@ -183,12 +186,12 @@ impl Controller for Cubic {
             }
         }
         self.bound();
+        Request::Nothing
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
-            Signal::Loss => self.reduce(path, Cause::Loss),
-            Signal::EcnEcho => self.reduce(path, Cause::Ecn),
+            Signal::Reduce(cause) => self.reduce(path, cause),
             Signal::Timeout { nth } => {
                 // § 4.8: as Reno, but with β; a segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
                 if nth <= 1 {

@@ -2,7 +2,7 @@
 
 use cwnd_units::{Ability, Contract, Declares, param_enum, params};
 
-use crate::controller::{AckSample, Path, Phase};
+use crate::controller::{Cause, Grow, Path};
 
 param_enum! {
     /// What β multiplies.
@@ -32,15 +32,6 @@ param_enum! {
         /// Whole segments, as in FreeBSD's `cc_newreno.c` and in stacks that count the window in segments.
         Segments = "segments",
     }
-}
-
-/// What called for a reduction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// A loss or a timeout.
-    Loss,
-    /// An ECN-echo.
-    Ecn,
 }
 
 /// Where the window stood when a signal came.
@@ -123,14 +114,18 @@ impl Decrease {
         };
         let beta = match (stage, cause, self.beta_initial) {
             (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
-            (_, Cause::Loss, _) => self.beta,
-            (Stage::Avoidance, Cause::Ecn, _) => self.beta_ecn,
-            (Stage::FirstSlowStart | Stage::SlowStart, Cause::Ecn, _) => {
-                match self.ecn_in_slow_start {
-                    EcnInSlowStart::Beta => self.beta,
-                    EcnInSlowStart::BetaEcn => self.beta_ecn,
-                }
+            (_, Cause::Loss | Cause::Delay | Cause::Quench { marked: false }, _) => self.beta,
+            (Stage::Avoidance, Cause::Ecn | Cause::Quench { marked: true } | Cause::Load, _) => {
+                self.beta_ecn
             }
+            (
+                Stage::FirstSlowStart | Stage::SlowStart,
+                Cause::Ecn | Cause::Quench { marked: true } | Cause::Load,
+                _,
+            ) => match self.ecn_in_slow_start {
+                EcnInSlowStart::Beta => self.beta,
+                EcnInSlowStart::BetaEcn => self.beta_ecn,
+            },
         };
         // β < 1, so the product is below `base` and fits again.
         let reduced = (u128::from(base) * u128::from(beta) / u128::from(PARTS)) as u64;
@@ -146,20 +141,16 @@ pub(crate) const fn min_ssthresh(mss: u32) -> u64 {
     2 * mss as u64
 }
 
-/// Whether this ACK may raise the window at all.
-#[inline]
-pub(crate) fn may_grow(path: &Path, ack: &AckSample, grow_in_cwr: bool) -> bool {
-    // Only a window that was the limit has been tried (RFC 7661 § 4.3, RFC 9438 § 5.8), and no ACK that carries
-    // ECE raises it (RFC 3168 § 6.1.2).
-    path.cwnd_limited
-        && match path.phase {
-            Phase::Open => !ack.ece,
-            Phase::Cwr => !ack.ece && grow_in_cwr,
-            Phase::Recovery => false,
-            // Departs from RFC 3168 § 6.1.2, as Linux does: CWR rides on new data only, so while a timeout's losses are
-            // repaired the echo is old, and a window that obeyed it would stay at one segment until all are.
-            Phase::Loss => true,
+impl Grow {
+    /// Whether the window grows, given whether it does in the round trip after a reduction.
+    #[inline]
+    pub(crate) const fn allows(self, in_cwr: bool) -> bool {
+        match self {
+            Self::No => false,
+            Self::InCwr => in_cwr,
+            Self::Yes => true,
         }
+    }
 }
 
 /// Denominator of the stored factors, so that 0.8 of a window is exact.

@@ -1,8 +1,9 @@
 //! Congestion controllers, slow starts and retransmission-timeout policies, one file each.
 //!
 //! **The transport owns facts, the controller owns policy, and its only outputs are cwnd, ssthresh and a pacing rate.**
-//! A transport calls [`Controller::on_ack`] for every ACK that acknowledges new data and [`Controller::on_signal`] for
-//! what is rare. Once-per-window de-duplication of congestion signals is the transport's work, done once for all.
+//! A transport calls [`Controller::on_ack`] for every ACK and [`Controller::on_signal`] for what is rare. Whether an ACK lets
+//! the window grow, and that it is reduced at most once a window of data whoever asks for it, is the transport's work, done
+//! once for all.
 #![forbid(unsafe_code)]
 
 mod controller;
@@ -17,8 +18,10 @@ mod registry;
 mod rto;
 mod slow_start;
 
-pub use controller::{AckSample, Controller, Path, Phase, Signal, Start, Window};
+pub use controller::{
+    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
+};
 pub use decrease::{Base, EcnInSlowStart, Rounding, Rule};
-pub use registry::{AnyController, ControllerParams};
+pub use registry::{AnyController, ControllerParams, Other};
 pub use rto::{Backoff, RtoPolicy};
 pub use slow_start::{Growing, SlowStart};

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use cwnd_units::{Contract, Declares, param_enum, params};
 
-use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
-use crate::decrease::{
-    Base, Cause, Decrease, EcnInSlowStart, Rounding, Rule, may_grow, min_ssthresh,
-};
+use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
+use crate::decrease::{Base, Decrease, EcnInSlowStart, Rounding, Rule, min_ssthresh};
 use crate::slow_start::{Credit, Growing, SlowStartState};
 
 param_enum! {
@@ -222,26 +220,26 @@ impl NewReno {
 
 impl Controller for NewReno {
     #[inline]
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        if !may_grow(path, ack, self.law.grow_in_cwr) {
-            return;
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if !ack.grow.allows(self.law.grow_in_cwr) {
+            return Request::Nothing;
         }
         let left = if self.cwnd < self.ssthresh {
             let left = self.slow_start(path, ack);
             if left == 0 {
-                return;
+                return Request::Nothing;
             }
             left
         } else {
             ack.acked_bytes
         };
         self.avoid(u64::from(path.mss), left);
+        Request::Nothing
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
-            Signal::Loss => self.reduce(path, Cause::Loss),
-            Signal::EcnEcho => self.reduce(path, Cause::Ecn),
+            Signal::Reduce(cause) => self.reduce(path, cause),
             Signal::Timeout { nth } => {
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
                 if nth <= 1 {

@@ -1,6 +1,8 @@
 //! A controller that writes down what it is told and what it answers, for comparisons with other implementations.
 
-use crate::controller::{AckSample, Controller, Path, Signal, Window};
+use cwnd_units::{Header, Rate};
+
+use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
 use crate::registry::AnyController;
 
 /// What a controller was told.
@@ -42,7 +44,7 @@ impl AnyController {
     pub fn record(&self) -> &[Entry] {
         match self {
             Self::Recorded(recorded) => &recorded.entries,
-            Self::NewReno(_) | Self::Cubic(_) => &[],
+            Self::NewReno(_) | Self::Cubic(_) | Self::Other(_) => &[],
         }
     }
 }
@@ -54,15 +56,25 @@ impl Recorded {
 }
 
 impl Controller for Recorded {
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        self.inner.on_ack(path, ack);
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        let request = self.inner.on_ack(path, ack);
         self.write(path, Told::Ack(*ack));
+        request
     }
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         self.inner.on_signal(path, signal);
         self.write(path, Told::Signal(signal));
     }
+    fn stamp(&mut self, path: &Path) -> Header {
+        self.inner.stamp(path)
+    }
     fn window(&self) -> Window {
         self.inner.window()
+    }
+    fn pacing(&self) -> Option<Rate> {
+        self.inner.pacing()
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.inner.count(each);
     }
 }

@@ -1,6 +1,8 @@
-use cwnd_units::{Contract, Declares, Rate, params_choice};
+use core::fmt;
 
-use crate::controller::{AckSample, Controller, Path, Signal, Start, Window};
+use cwnd_units::{Contract, Declares, Header, Rate, params_choice};
+
+use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
 use crate::cubic::{self, Cubic};
 use crate::newreno::{self, NewReno};
 
@@ -16,14 +18,36 @@ params_choice! {
 
 /// One of the controllers of this crate; a match and no allocation per ACK.
 #[derive(Clone, Debug)]
+// A tag of its own, in no niche of NewReno's: to read it takes one instruction in place of four.
+#[repr(u8)]
 pub enum AnyController {
     /// NewReno.
     NewReno(NewReno),
     /// CUBIC, which has more to remember: the other need not be as large.
     Cubic(Box<Cubic>),
+    /// One that this crate does not know: a study's own, a test's.
+    Other(Box<dyn Other>),
     /// One of these, and what it was told.
     #[cfg(feature = "record")]
     Recorded(Box<crate::record::Recorded>),
+}
+
+/// A controller of somebody's own, behind a pointer.
+pub trait Other: Controller + fmt::Debug + Send + Sync {
+    /// Another in the same state.
+    fn boxed_clone(&self) -> Box<dyn Other>;
+}
+
+impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> Other for T {
+    fn boxed_clone(&self) -> Box<dyn Other> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Other> {
+    fn clone(&self) -> Self {
+        self.as_ref().boxed_clone()
+    }
 }
 
 impl ControllerParams {
@@ -46,12 +70,53 @@ impl Declares for ControllerParams {
     }
 }
 
+// What the transport asks once, so that a controller costs nothing for what it does not use.
+impl AnyController {
+    /// [`Controller::on_ack`], of facts that are put together where they are used.
+    #[inline]
+    pub fn hear(&mut self, facts: impl FnOnce() -> (Path, AckSample)) -> Request {
+        match self {
+            Self::NewReno(c) => {
+                let (path, ack) = facts();
+                c.on_ack(&path, &ack)
+            }
+            Self::Cubic(c) => {
+                let (path, ack) = facts();
+                c.on_ack(&path, &ack)
+            }
+            Self::Other(c) => {
+                let (path, ack) = facts();
+                c.on_ack(&path, &ack)
+            }
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => {
+                let (path, ack) = facts();
+                c.on_ack(&path, &ack)
+            }
+        }
+    }
+
+    /// The controller, if it may use more than this crate's do: those make nothing of ACKs that acknowledge nothing new, write
+    /// no headers, and don't pace.
+    #[inline]
+    #[must_use]
+    pub fn beyond_window(&mut self) -> Option<&mut dyn Controller> {
+        match self {
+            Self::NewReno(_) | Self::Cubic(_) => None,
+            Self::Other(c) => Some(c.as_mut()),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => Some(c.as_mut()),
+        }
+    }
+}
+
 impl Controller for AnyController {
     #[inline]
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         match self {
             Self::NewReno(c) => c.on_ack(path, ack),
             Self::Cubic(c) => c.on_ack(path, ack),
+            Self::Other(c) => c.on_ack(path, ack),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.on_ack(path, ack),
         }
@@ -61,6 +126,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.on_signal(path, signal),
             Self::Cubic(c) => c.on_signal(path, signal),
+            Self::Other(c) => c.on_signal(path, signal),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.on_signal(path, signal),
         }
@@ -70,6 +136,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.window(),
             Self::Cubic(c) => c.window(),
+            Self::Other(c) => foreign_window(c.as_ref()),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.window(),
         }
@@ -79,8 +146,35 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.pacing(),
             Self::Cubic(c) => c.pacing(),
+            Self::Other(c) => c.pacing(),
             #[cfg(feature = "record")]
-            Self::Recorded(c) => c.inner.pacing(),
+            Self::Recorded(c) => c.pacing(),
         }
     }
+    #[inline]
+    fn stamp(&mut self, path: &Path) -> Header {
+        match self {
+            Self::NewReno(c) => c.stamp(path),
+            Self::Cubic(c) => c.stamp(path),
+            Self::Other(c) => c.stamp(path),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.stamp(path),
+        }
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        match self {
+            Self::NewReno(c) => c.count(each),
+            Self::Cubic(c) => c.count(each),
+            Self::Other(c) => c.count(each),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.count(each),
+        }
+    }
+}
+
+/// Apart, so that who asks has no copy of this call.
+#[cold]
+#[inline(never)]
+fn foreign_window(controller: &dyn Other) -> Window {
+    controller.window()
 }

@@ -115,7 +115,8 @@ impl SlowStartState {
             Exit::Nothing => {}
             Exit::PlusPlus(hystart) => return Self::on_ack_hystart(hystart, path, ack, credit),
             Exit::Classic(hystart) => {
-                if hystart.on_ack(path, ack) {
+                // Of copies: where there is no HyStart, nothing of these need be in memory.
+                if hystart.on_ack(&{ *path }, &{ *ack }) {
                     return Growth { bytes: ack.acked_bytes, exit: true };
                 }
             }

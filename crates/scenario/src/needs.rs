@@ -42,7 +42,7 @@ impl Parts {
     pub fn of(scenario: &Scenario) -> Self {
         Self {
             senders: scenario.flows.iter().map(sender).collect(),
-            receivers: scenario.flows.iter().map(|_| Vec::new()).collect(),
+            receivers: scenario.flows.iter().map(receiver).collect(),
             links: scenario.links.iter().map(link).collect(),
         }
     }
@@ -55,6 +55,15 @@ fn sender(group: &FlowGroup) -> Vec<Part> {
             Part::new(group.controller.kind(), "controller", group.controller.contract()),
             Part::new("endpoint", "endpoint", group.endpoint.contract()),
         ],
+    }
+}
+
+fn receiver(group: &FlowGroup) -> Vec<Part> {
+    match group.workload.facts().transport {
+        Transport::Datagrams { .. } => Vec::new(),
+        Transport::Connection => {
+            vec![Part::new("echo", "endpoint", group.endpoint.echo.contract())]
+        }
     }
 }
 

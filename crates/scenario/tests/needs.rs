@@ -152,3 +152,25 @@ fn a_world_that_cannot_give_what_is_needed_is_refused() {
     assert_eq!(refused[0].message, "`toy` waits for feedback: Linux has nothing like it");
     assert_eq!(refused[0].key, ["flow", "near", "controller"]);
 }
+
+#[test]
+fn ecn_is_seen_to_act_on_nothing_where_no_ack_echoes_a_mark() {
+    let told = |endpoint: &str| {
+        let text =
+            ROW.replace("[flow.near]", &format!("[flow.near]\n    endpoint = {{ {endpoint} }}"));
+        let text = text.replace("queue = \"codel\"", "queue = { kind = \"codel\", ecn = true }");
+        let files = |name: &str| Err(format!("there is no {name}"));
+        let document = Document::parse("row.toml", &text, &files).expect("it is TOML");
+        let scenario = document.cells().expect("it can be run").remove(0).scenario;
+        let found = unmet(&scenario, &Parts::of(&scenario));
+        found.into_iter().map(|unmet| unmet.message).collect::<Vec<_>>()
+    };
+    let none: [String; 0] = [];
+    assert_eq!(told("ecn = true"), none);
+    for echo in ["sum", "last", "changes", "ce-count"] {
+        let found = told(&format!("ecn = true, echo = \"{echo}\""));
+        assert_eq!(found, ["ECN never acts: ACKs do not echo marks by ECE"], "{echo}");
+        // Sending ECT and obeying ECE are two facts.
+        assert_eq!(told(&format!("ecn = true, obey_ece = false, echo = \"{echo}\"")), none);
+    }
+}

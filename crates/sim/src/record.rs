@@ -1,7 +1,7 @@
 //! From what the components counted to the tables of a run.
 
 use cwnd_apps::Transport;
-use cwnd_cc::Phase;
+use cwnd_cc::{Cause, Phase};
 use cwnd_link::{Counters, Line, Summary};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
@@ -94,8 +94,9 @@ impl Recorder {
             rto_nth_3: rto(2),
             rto_nth_4: rto(3),
             rto_nth_5_plus: rto(4),
-            cwnd_reductions_loss: sender.reductions_loss - s0.reductions_loss,
-            cwnd_reductions_ecn: sender.reductions_ecn - s0.reductions_ecn,
+            cwnd_reductions_loss: sender.reductions_for(Cause::Loss)
+                - s0.reductions_for(Cause::Loss),
+            cwnd_reductions_ecn: sender.reductions_for(Cause::Ecn) - s0.reductions_for(Cause::Ecn),
             cwnd_reductions_rto: rto_count,
             size_bytes: flow.session.size(),
             fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
@@ -130,8 +131,8 @@ impl Recorder {
     fn add_to_totals(&mut self, sender: &SenderCounters, receiver: &ReceiverCounters) {
         let t = &mut self.totals;
         t.flows += 1;
-        t.reductions_loss += sender.reductions_loss;
-        t.reductions_ecn += sender.reductions_ecn;
+        t.reductions_loss += sender.reductions_for(Cause::Loss);
+        t.reductions_ecn += sender.reductions_for(Cause::Ecn);
         t.losses_in_cwr += sender.losses_in_cwr;
         t.timeouts += sender.timeouts.iter().sum::<u64>();
         t.timeouts_in_a_row += sender.timeouts[1..].iter().sum::<u64>();

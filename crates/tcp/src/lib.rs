@@ -3,6 +3,7 @@
 
 mod compressed_acks;
 mod config;
+mod echo;
 mod params;
 mod prr;
 mod quick_ack;
@@ -17,6 +18,7 @@ mod sender;
 mod vectors;
 
 pub use config::Config;
+pub use echo::{EchoKind, EchoPolicy};
 pub use params::{EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;

@@ -1,6 +1,7 @@
 use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_units::{Ability, Bytes, Contract, Declares, Duration, Invalid, param_enum, params};
 
+use crate::echo::EchoKind;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
 
@@ -156,6 +157,16 @@ params! {
         /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
         #[source("RFC 3168 § 6.1; off in the RFC's default")]
         pub ecn: bool = false,
+        /// Whether an ECN-echo reduces the window and keeps it from growing; off, the sender is ECN-capable all the same: for
+        /// senders that learn of marks in another way.
+        #[source("RFC 3168 § 6.1.2")]
+        pub obey_ece: bool = true,
+        /// Whether a router's source quench reduces the window, at most once a round trip with all other causes.
+        #[source("RFC 6633 § 3: hosts ignore them")]
+        pub obey_quench: bool = false,
+        /// What ACKs tell of marks, and of what routers wrote.
+        #[source("RFC 3168 § 6.1.3")]
+        pub echo: EchoKind = EchoKind::Classic,
         /// Whether retransmissions are ECN-capable, and may carry CWR, as new data is and may.
         #[source("RFC 3168 § 6.1.5: never; ns-2 sets both (tcp.cc, SetCWRonRetransmit_)")]
         pub ecn_retransmissions: bool = false,
@@ -264,9 +275,12 @@ impl Declares for Params {
         Contract::new()
             .provides(Ability::Pacing)
             .when(self.timestamps, |c| c.provides(Ability::Timestamps))
-            .when(self.ecn, |c| {
-                let c = c.provides(Ability::Ect).provides(Ability::ObeysEce);
-                c.wants(Ability::Marks, "ECN never acts")
+            .when(self.obey_quench, |c| c.provides(Ability::ObeysQuench))
+            .when(self.ecn, |c| c.provides(Ability::Ect))
+            .when(self.ecn && self.obey_ece, |c| {
+                let why = "ECN never acts";
+                let c = c.provides(Ability::ObeysEce);
+                c.wants(Ability::Marks, why).wants(Ability::EchoesEce, why)
             })
     }
 }

@@ -4,6 +4,7 @@ use cwnd_units::{Echo, Ecn, Time};
 
 use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
+use crate::echo::{AnyEcho, EchoPolicy as _};
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
 use crate::ranges::Ranges;
@@ -30,11 +31,20 @@ pub struct Receiver {
     unacked_segments: u32,
     /// When a delayed ACK must go; `Time::NEVER` when none is held.
     ack_deadline: Time,
-    /// Linux's, if it acknowledges as Linux does.
-    quick: Option<Box<QuickAcks>>,
     /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
+    /// What most receivers do without.
+    habits: Option<Box<Habits>>,
     counters: ReceiverCounters,
+}
+
+/// By what a receiver differs from RFC 5681's and RFC 3168's.
+#[derive(Clone, Debug)]
+struct Habits {
+    /// Linux's, if it acknowledges as Linux does.
+    quick: Option<QuickAcks>,
+    /// What ACKs echo in place of ECE, if they do.
+    echo: Option<AnyEcho>,
 }
 
 /// What a receiver counted, over the whole run.
@@ -63,13 +73,31 @@ enum Arrival {
     Else,
 }
 
+impl Habits {
+    /// Data was taken in. Whether it is to be acknowledged at once.
+    fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
+        let quickly = self.quick.as_mut().is_some_and(|q| q.on_segment(now, segment, taken));
+        let told = self.echo.as_mut().is_some_and(|policy| policy.on_data(segment));
+        quickly || told
+    }
+
+    /// What the ACK that goes now echoes.
+    #[cold]
+    fn echoed(&mut self) -> Echo {
+        self.echo.as_mut().map_or(Echo::None, |policy| policy.take())
+    }
+}
+
 impl Receiver {
     /// A receiver that waits for the first segment.
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         let linux = config.params.ack_policy == AckPolicy::Linux;
+        let quick = linux.then(|| QuickAcks::new(config.mss));
+        let echo = AnyEcho::new(config.params.echo);
         Self {
-            quick: linux.then(|| Box::new(QuickAcks::new(config.mss))),
+            ece: false,
+            habits: (quick.is_some() || echo.is_some()).then(|| Box::new(Habits { quick, echo })),
             config,
             rcv_nxt: 0,
             last_ack_sent: 0,
@@ -78,7 +106,6 @@ impl Receiver {
             ts_recent: Time::ZERO,
             unacked_segments: 0,
             ack_deadline: Time::NEVER,
-            ece: false,
             counters: ReceiverCounters::default(),
         }
     }
@@ -106,43 +133,44 @@ impl Receiver {
     /// A data segment or SYN arrived; returns the ACK to send now, if any.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         if segment.flags.has(Flags::SYN) {
-            if let Some(quick) = &mut self.quick {
+            if let Some(quick) = self.quick() {
                 quick.on_syn(now);
             }
-            let mut reply = self.ack(segment.ts);
+            let mut reply = self.ack(segment.ts, Echo::None);
             reply.flags = Flags::SYN;
             return Some(reply);
         }
         self.counters.segments += 1;
         self.counters.wire_bytes += u64::from(segment.wire);
+        let in_window = segment.end() > self.rcv_nxt;
         if segment.flags.has(Flags::CWR) {
             self.ece = false;
         }
-        let in_window = segment.end() > self.rcv_nxt;
         let echoed = self.ece;
         if segment.ecn == Ecn::Ce {
             // After CWR was looked at: a segment with both begins a new episode (RFC 3168 § 6.1.3). Not for a
             // duplicate (§ 6.1.5).
-            self.ece |= in_window;
+            self.ece |= in_window && self.echoes_ece();
             self.counters.ce_segments += 1;
         }
         // RFC 7323 § 4.3 (2), § 5.3 R2: echo what will be acknowledged first; no duplicates, and never an older time.
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
-        let held = self.is_apart(segment).then(|| self.ack(self.ts_recent));
+        let held = self.is_apart(segment).then(|| self.ack(self.ts_recent, Echo::None));
         let arrival = self.accept(segment);
         let mut at_once = arrival != Arrival::InOrder;
-        if let Some(quick) = &mut self.quick {
+        if let Some(habits) = &mut self.habits {
             let taken = Taken {
                 rcv_nxt: self.rcv_nxt,
                 highest: self.out_of_order.highest().map_or(self.rcv_nxt, |range| range.end),
                 duplicate: !in_window,
                 first_mark: self.ece && !echoed,
             };
-            let quickly = quick.on_segment(now, segment, &taken);
-            at_once |= quickly;
-            if arrival == Arrival::BehindHole && !quickly && self.may_wait() {
+            let hasty = habits.on_segment(now, segment, &taken);
+            at_once |= hasty;
+            let waits = arrival == Arrival::BehindHole && !hasty && habits.quick.is_some();
+            if waits && self.may_wait() {
                 return self.behind_hole(now, held);
             }
         }
@@ -171,21 +199,37 @@ impl Receiver {
         if held.is_some() {
             self.note_ack();
         }
-        let quick = self.quick.as_mut()?;
+        let rcv_nxt = self.rcv_nxt;
+        let quick = self.quick()?;
         let first = !quick.compressed.is_waiting();
-        if quick.compressed.goes_at_once(self.rcv_nxt) {
+        if quick.compressed.goes_at_once(rcv_nxt) {
             return Some(self.ack_now());
         }
         if first {
-            self.ack_deadline = self.ack_deadline.min(now + quick.compression());
+            let compression = quick.compression();
+            self.ack_deadline = self.ack_deadline.min(now + compression);
         }
-        held
+        let mut held = held?;
+        if let (Some(habits), Body::Ack { echo, .. }) = (&mut self.habits, &mut held.body) {
+            *echo = habits.echoed();
+        }
+        Some(held)
+    }
+
+    fn quick(&mut self) -> Option<&mut QuickAcks> {
+        self.habits.as_mut()?.quick.as_mut()
+    }
+
+    /// Whether marks are echoed as RFC 3168 says.
+    fn echoes_ece(&self) -> bool {
+        self.habits.as_ref().is_none_or(|habits| habits.echo.is_none())
     }
 
     /// Whether ACKs wait and the blocks that they would tell first do not reach a segment: then they go before it is taken
     /// in. (Linux takes it in first if it lengthens a later block.)
     fn is_apart(&self, segment: &Segment) -> bool {
-        let waiting = self.quick.as_ref().is_some_and(|quick| quick.compressed.is_waiting());
+        let Some(habits) = &self.habits else { return false };
+        let waiting = habits.quick.as_ref().is_some_and(|quick| quick.compressed.is_waiting());
         if !waiting || segment.seq <= self.rcv_nxt {
             return false;
         }
@@ -247,12 +291,13 @@ impl Receiver {
 
     fn ack_now(&mut self) -> Segment {
         self.note_ack();
-        self.ack(self.ts_recent)
+        let echo = self.habits.as_mut().map_or(Echo::None, |habits| habits.echoed());
+        self.ack(self.ts_recent, echo)
     }
 
     fn note_ack(&mut self) {
         self.unacked_segments = 0;
-        if let Some(quick) = &mut self.quick {
+        if let Some(quick) = self.quick() {
             quick.on_ack_sent();
         }
         self.ack_deadline = Time::NEVER;
@@ -260,7 +305,7 @@ impl Receiver {
         self.counters.acks_sent += 1;
     }
 
-    fn ack(&self, echo: Time) -> Segment {
+    fn ack(&self, ts: Time, echo: Echo) -> Segment {
         let params = &self.config.params;
         let flags = if self.ece { Flags::ECE } else { Flags::default() };
         let sack = if params.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
@@ -270,12 +315,12 @@ impl Receiver {
         };
         Segment {
             seq: self.rcv_nxt,
-            ts: echo,
+            ts,
             len: 0,
             wire: self.config.ack_wire,
             flags,
             ecn: Ecn::NotEct,
-            body: Body::Ack { window: self.config.receive_window, echo: Echo::None, sack },
+            body: Body::Ack { window: self.config.receive_window, echo, sack },
         }
     }
 

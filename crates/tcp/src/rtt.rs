@@ -4,8 +4,9 @@ use cwnd_units::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
-    /// The smallest sample, once there is one.
+    /// The smallest sample, and the newest, once there is one.
     min: Duration,
+    last: Duration,
     ticks: Option<Box<Ticks>>,
 }
 
@@ -51,6 +52,12 @@ impl RttEstimator {
         self.estimate.is_some().then_some(self.min)
     }
 
+    /// The newest sample.
+    #[inline]
+    pub fn last(&self) -> Option<Duration> {
+        self.estimate.is_some().then_some(self.last)
+    }
+
     /// Takes a sample R.
     ///
     /// Departs from RFC 7323 § 4.2, which would have samples weigh less when a round trip gives many: with timestamps
@@ -58,6 +65,7 @@ impl RttEstimator {
     #[inline]
     pub fn sample(&mut self, r: Duration) {
         self.min = if self.estimate.is_some() { self.min.min(r) } else { r };
+        self.last = r;
         if let Some(ticks) = &mut self.ticks {
             self.estimate = Some(ticks.sample(r, self.estimate.is_none()));
             return;

@@ -17,6 +17,8 @@ pub struct Scoreboard {
     /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
     high_rxt: u64,
     sacked_below_rxt: u64,
+    /// Bytes found lost since somebody asked.
+    newly_lost: u64,
     /// The exception to that: retransmissions that were lost in turn, if they are looked for.
     resent: Option<Box<Resent>>,
 }
@@ -106,6 +108,17 @@ impl Scoreboard {
         self.resent.as_mut().is_some_and(|resent| resent.take_found())
     }
 
+    /// Bytes that were found lost since the last call, each once: what is lost again does not count again.
+    #[inline]
+    pub const fn take_newly_lost(&mut self) -> u64 {
+        core::mem::replace(&mut self.newly_lost, 0)
+    }
+
+    /// So many bytes are lost, as is known without SACK.
+    pub const fn note_lost(&mut self, bytes: u64) {
+        self.newly_lost += bytes;
+    }
+
     fn lose_below(&mut self, edge: u64, una: u64) -> bool {
         let holes = edge > self.lost_edge
             && self.sacked.covered(self.lost_edge, edge) < edge - self.lost_edge;
@@ -117,7 +130,9 @@ impl Scoreboard {
     /// Declares lost what is below `edge` and not SACKed.
     pub fn mark_lost_below(&mut self, edge: u64) {
         if edge > self.lost_edge {
-            self.sacked_below_lost += self.sacked.covered(self.lost_edge, edge);
+            let covered = self.sacked.covered(self.lost_edge, edge);
+            self.sacked_below_lost += covered;
+            self.newly_lost += edge - self.lost_edge - covered;
             self.lost_edge = edge;
         }
     }

@@ -120,6 +120,16 @@ impl Segment {
         matches!(self.body, Body::Data { again: true, .. })
     }
 
+    /// What data carries for routers; none for other packets.
+    #[inline]
+    #[must_use]
+    pub const fn header(&self) -> Option<Header> {
+        match self.body {
+            Body::Data { header, .. } => Some(header),
+            Body::Ack { .. } | Body::Quench { .. } => None,
+        }
+    }
+
     /// Its SACK blocks; of what is no ACK empty ones.
     #[inline]
     #[must_use]

@@ -4,8 +4,7 @@
 use cwnd_units::{Duration, Time};
 
 use super::params::{FastConvergencePoint, Growth, Params};
-use crate::controller::{AckSample, Path, Phase};
-use crate::decrease::Cause;
+use crate::controller::{AckSample, Cause, Path, Phase};
 
 /// What grows the window in congestion avoidance, counted in segments.
 #[derive(Clone, Debug)]
@@ -321,7 +320,7 @@ impl Counted {
         };
         self.reno_scale = match cause {
             Cause::Loss => self.reno_scale_loss,
-            Cause::Ecn => self.reno_scale_ecn,
+            _ => self.reno_scale_ecn,
         };
         self.epoch = None;
         if self.stack != Stack::Ns3 {

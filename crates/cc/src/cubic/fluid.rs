@@ -3,8 +3,7 @@
 use cwnd_units::{Duration, Time};
 
 use super::params::{FastConvergencePoint, Params};
-use crate::controller::Path;
-use crate::decrease::Cause;
+use crate::controller::{Cause, Path};
 
 /// What grows the window in congestion avoidance. Windows are bytes, held as floating point so that parts of a byte add
 /// up; IEEE basic operations and one portable cube root, so every machine computes the same.
@@ -131,7 +130,7 @@ impl Fluid {
         };
         self.alpha = match cause {
             Cause::Loss => self.alpha_loss,
-            Cause::Ecn => self.alpha_ecn,
+            _ => self.alpha_ecn,
         };
         self.epoch = None;
     }

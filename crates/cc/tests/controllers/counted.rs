@@ -1,6 +1,6 @@
 //! CUBIC as kernels count it, against their sources' arithmetic by hand.
 
-use cwnd_cc::{Phase, Signal};
+use cwnd_cc::{Cause, Phase, Signal};
 use cwnd_units::{Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, text};
@@ -10,7 +10,7 @@ fn reduced(preset: &str, segments: u64) -> Script {
     let p = params("cubic", &[("preset", text(preset))]);
     let mut s = Script::with_rtt(&p, &avoiding(segments), Duration::from_millis(20));
     s.ack(MSS);
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     s
 }
 
@@ -81,7 +81,7 @@ fn acks_for_a_segment(s: &mut Script) -> u32 {
 #[test]
 fn ns_3_keeps_what_it_counted_when_the_window_is_reduced() {
     let mut s = reduced_in_ns_3();
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     assert_eq!(acks_for_a_segment(&mut s), 23);
 
     let mut s = reduced_in_ns_3();
@@ -89,14 +89,14 @@ fn ns_3_keeps_what_it_counted_when_the_window_is_reduced() {
         s.ack(MSS);
     }
     assert_eq!(s.cwnd(), 100.0);
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     assert_eq!(acks_for_a_segment(&mut s), 23 - 19);
 }
 
 #[test]
 fn ns_3_counts_the_ack_that_ends_recovery() {
     let mut s = reduced_in_ns_3();
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     s.path.phase = Phase::Recovery;
     s.ack(3 * MSS);
     s.ack(10 * MSS);

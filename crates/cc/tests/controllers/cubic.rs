@@ -1,6 +1,6 @@
 //! CUBIC against the equations and tables of RFC 9438.
 
-use cwnd_cc::{Phase, Signal, Start};
+use cwnd_cc::{Cause, Phase, Signal, Start};
 use cwnd_units::{Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
@@ -35,7 +35,7 @@ fn the_window_follows_the_cubic_function_to_its_plateau_and_beyond() {
         let p = params("cubic", &[]);
         let rtt = Duration::from_millis(rtt_ms);
         let mut s = Script::with_rtt(&p, &avoiding(w_max as u64), rtt);
-        s.signal(Signal::Loss);
+        s.signal(Signal::Reduce(Cause::Loss));
         assert_eq!(s.cwnd(), 0.7 * w_max);
         // K = cbrt(0.3 W / 0.4): 9.1, 15.5 and 6.1 s.
         follows(&mut s, 25, w_max, 0.7 * w_max);
@@ -47,7 +47,7 @@ fn the_window_follows_the_cubic_function_to_its_plateau_and_beyond() {
 #[test]
 fn the_plateau_is_reached_after_k_seconds() {
     let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     let k = (0.3_f64 * 1000.0 / 0.4).cbrt();
     while s.path.now.as_secs_f64() < k - 0.2 {
         s.round();
@@ -63,7 +63,7 @@ fn the_plateau_is_reached_after_k_seconds() {
 fn delayed_acks_do_not_slow_the_growth() {
     let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
     s.ack_every = 2;
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     follows(&mut s, 20, 1000.0, 700.0);
 }
 
@@ -73,7 +73,7 @@ fn the_reno_friendly_window_gains_alpha_and_then_one() {
     // 100 segments at 2 ms: the cubic function takes K = 4.2 s, Reno's window 57 round trips, 0.11 s.
     let rtt = Duration::from_millis(2);
     let mut s = Script::with_rtt(&params("cubic", &[]), &avoiding(100), rtt);
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     let alpha = 3.0 * 0.3 / 1.7;
     let mut closed = 70.0;
     for round in 0..100 {
@@ -92,7 +92,7 @@ fn the_reno_friendly_window_gains_alpha_and_then_one() {
 fn the_reno_friendly_window_may_go_on_with_alpha() {
     let p = params("cubic", &[("reno_catches_up", Value::Bool(false))]);
     let mut s = Script::with_rtt(&p, &avoiding(100), Duration::from_millis(2));
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     for _ in 0..100 {
         s.round();
     }
@@ -104,7 +104,9 @@ fn the_reno_friendly_window_may_go_on_with_alpha() {
 /// quicly's reading: the gain follows the factor that was used, so that an ECN reduction has its own.
 #[test]
 fn the_gain_after_an_ecn_reduction_may_be_its_own() {
-    for (signal, gain) in [(Signal::EcnEcho, 0.73), (Signal::Loss, 3.0 * 0.3 / 1.7)] {
+    for (signal, gain) in
+        [(Signal::Reduce(Cause::Ecn), 0.73), (Signal::Reduce(Cause::Loss), 3.0 * 0.3 / 1.7)]
+    {
         let rtt = Duration::from_millis(2);
         let p = params("cubic", &[("alpha_ecn", Value::Float(0.73))]);
         let mut s = Script::with_rtt(&p, &avoiding(1000), rtt);
@@ -125,12 +127,12 @@ fn without_a_new_stage_an_ecn_reduction_is_undone_by_the_next_ack() {
     for (new_stage, goes_on) in [(false, true), (true, false)] {
         let p = params("cubic", &[("ecn_new_stage", Value::Bool(new_stage))]);
         let mut s = Script::with_rtt(&p, &avoiding(100), rtt);
-        s.signal(Signal::Loss);
+        s.signal(Signal::Reduce(Cause::Loss));
         for _ in 0..10 {
             s.round();
         }
         let before = s.cwnd();
-        s.signal(Signal::EcnEcho);
+        s.signal(Signal::Reduce(Cause::Ecn));
         assert!((s.cwnd() - 0.7 * before).abs() < 0.5);
         s.round();
         let gain = 3.0 * 0.3 / 1.7;
@@ -144,7 +146,7 @@ fn the_reno_friendly_region_can_be_switched_off() {
     let rtt = Duration::from_millis(2);
     let p = params("cubic", &[("reno_friendly", Value::Bool(false))]);
     let mut s = Script::with_rtt(&p, &avoiding(100), rtt);
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     follows(&mut s, 6, 100.0, 70.0);
 }
 
@@ -161,7 +163,7 @@ fn the_mean_window_under_regular_loss_is_that_of_the_response_function() {
         // would take hundreds of losses.
         let peak = closed * 4.0 / 3.7;
         let mut s = Script::with_rtt(&params("cubic", &off), &avoiding(peak as u64), rtt);
-        s.signal(Signal::Loss);
+        s.signal(Signal::Reduce(Cause::Loss));
         let mean = s.mean_window_at_loss_spacing(spacing, 6);
         assert!((mean / closed - 1.0).abs() < 0.02, "{rtt_ms} ms: {mean} against {closed}");
         let peak_now = s.cwnd() / 0.7;
@@ -191,8 +193,8 @@ fn fast_convergence_lowers_the_plateau() {
     for (on, w_max) in [(true, 0.85 * 700.0), (false, 700.0)] {
         let p = params("cubic", &[("fast_convergence", Value::Bool(on))]);
         let mut s = Script::new(&p, &avoiding(1000));
-        s.signal(Signal::Loss);
-        s.signal(Signal::Loss);
+        s.signal(Signal::Reduce(Cause::Loss));
+        s.signal(Signal::Reduce(Cause::Loss));
         assert_eq!(s.cwnd(), 490.0);
         follows(&mut s, 15, w_max, 490.0);
     }
@@ -212,9 +214,9 @@ fn fast_convergence_after_an_ecn_reduction_depends_on_its_reading() {
             ],
         );
         let mut s = Script::new(&p, &avoiding(1000));
-        s.signal(Signal::EcnEcho);
+        s.signal(Signal::Reduce(Cause::Ecn));
         assert_eq!(s.cwnd(), 850.0);
-        s.signal(Signal::EcnEcho);
+        s.signal(Signal::Reduce(Cause::Ecn));
         assert_eq!(s.cwnd(), 722.5);
         follows(&mut s, 12, w_max, 722.5);
     }
@@ -261,7 +263,7 @@ fn time_without_use_of_the_window_does_not_count() {
     let mut used = Script::new(&p, &avoiding(1000));
     let mut paused = Script::new(&p, &avoiding(1000));
     for s in [&mut used, &mut paused] {
-        s.signal(Signal::Loss);
+        s.signal(Signal::Reduce(Cause::Loss));
         for _ in 0..30 {
             s.round();
         }
@@ -286,7 +288,7 @@ fn time_without_use_of_the_window_does_not_count() {
 fn the_window_grows_by_at_most_half_in_a_round_trip() {
     let p = params("cubic", &[("c", Value::Float(1e9))]);
     let mut s = Script::new(&p, &avoiding(1000));
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     s.round();
     s.round();
     for _ in 0..10 {
@@ -302,7 +304,9 @@ fn the_window_grows_by_at_most_half_in_a_round_trip() {
 /// § 4.6: on an ECN-echo the window may fall to one segment, the threshold not below two; on a loss neither below two.
 #[test]
 fn an_ecn_echo_may_leave_a_single_segment() {
-    for (signal, first, second) in [(Signal::EcnEcho, 1.4, 1.0), (Signal::Loss, 2.0, 2.0)] {
+    for (signal, first, second) in
+        [(Signal::Reduce(Cause::Ecn), 1.4, 1.0), (Signal::Reduce(Cause::Loss), 2.0, 2.0)]
+    {
         let mut s = Script::new(&params("cubic", &[]), &avoiding(2));
         s.signal(signal);
         assert_eq!((s.cwnd(), s.ssthresh()), (first, 2.0));
@@ -314,7 +318,7 @@ fn an_ecn_echo_may_leave_a_single_segment() {
 #[test]
 fn nothing_grows_in_recovery_nor_on_an_echo() {
     let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     s.path.phase = Phase::Recovery;
     s.path.now += Duration::from_secs(5);
     s.ack(MSS);

@@ -1,6 +1,8 @@
 //! Whatever happens, in whatever order: what holds for every controller with every preset.
 
-use cwnd_cc::{AckSample, Controller, ControllerParams, Path, Phase, Signal, Start};
+use cwnd_cc::{
+    AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
+};
 use cwnd_units::{Duration, ParamsChoice, Time};
 use proptest::prelude::*;
 
@@ -17,8 +19,8 @@ fn event() -> impl Strategy<Value = Event> {
         12 => (1..80_u64, any::<bool>(), prop::bool::weighted(0.9), 100..2_000_000_u64).prop_map(
             |(segments_tenths, ece, limited, rtt_us)| Event::Ack { segments_tenths, ece, limited, rtt_us }
         ),
-        1 => Just(Event::Signal(Signal::Loss)),
-        1 => Just(Event::Signal(Signal::EcnEcho)),
+        1 => Just(Event::Signal(Signal::Reduce(Cause::Loss))),
+        1 => Just(Event::Signal(Signal::Reduce(Cause::Ecn))),
         1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth })),
         1 => Just(Event::Signal(Signal::Idle { idle: Duration::from_secs(2) })),
         2 => prop_oneof![Just(Phase::Open), Just(Phase::Cwr), Just(Phase::Recovery), Just(Phase::Loss)]
@@ -64,7 +66,7 @@ proptest! {
         for params in controllers() {
             let mut c = params.build(&start);
             let mut path = Path {
-                now: Time::ZERO, mss, srtt: None, min_rtt: None, flight_size: 0, delivered: 0,
+                now: Time::ZERO, mss, srtt: None, min_rtt: None, rtt: None, flight_size: 0, delivered: 0, sent: 0,
                 phase: Phase::Open, cwnd_limited: true, round: 0,
             };
             for event in &events {
@@ -79,7 +81,10 @@ proptest! {
                         path.round += u64::from(segments_tenths % 7 == 0);
                         let acked_bytes = (segments_tenths * size / 10).max(1);
                         path.delivered += acked_bytes;
-                        c.on_ack(&path, &AckSample { acked_bytes, rtt: Some(rtt), ece });
+                        let grow = Grow::of(&path, ece);
+                        let rtt = Some(rtt);
+                        let ack = AckSample { acked_bytes, rtt, ece, grow, ..AckSample::default() };
+                        prop_assert_eq!(c.on_ack(&path, &ack), Request::Nothing);
                         prop_assert!(c.window().cwnd >= before.cwnd, "an ACK lowered the window");
                         let echo_counts = ece && path.phase != Phase::Loss;
                         if echo_counts || !limited || path.phase == Phase::Recovery {

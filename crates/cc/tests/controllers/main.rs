@@ -13,4 +13,6 @@ mod presets;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
+mod teaching;
+#[cfg(test)]
 mod vectors;

@@ -1,6 +1,6 @@
 //! NewReno against RFC 5681, RFC 3465 and the closed forms of AIMD.
 
-use cwnd_cc::{Phase, Signal, Start, Window};
+use cwnd_cc::{Cause, Phase, Signal, Start, Window};
 use cwnd_units::{Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
@@ -83,9 +83,9 @@ fn the_mean_window_under_regular_loss_is_that_of_aimd() {
 #[test]
 fn a_loss_halves_what_is_in_flight_and_never_below_two_segments() {
     let mut s = Script::new(&params("newreno", &[]), &avoiding(40));
-    s.signal_in_flight(Signal::Loss, 30 * MSS);
+    s.signal_in_flight(Signal::Reduce(Cause::Loss), 30 * MSS);
     assert_eq!(s.window(), Window { cwnd: 15 * MSS, ssthresh: 15 * MSS });
-    s.signal_in_flight(Signal::Loss, MSS);
+    s.signal_in_flight(Signal::Reduce(Cause::Loss), MSS);
     assert_eq!(s.window(), Window { cwnd: 2 * MSS, ssthresh: 2 * MSS });
 }
 
@@ -156,7 +156,7 @@ fn growth_in_the_round_trip_of_a_reduction_is_a_choice() {
     for (grow, segments) in [(true, 11.0), (false, 10.0)] {
         let p = params("newreno", &[("grow_in_cwr", Value::Bool(grow))]);
         let mut s = Script::new(&p, &avoiding(20));
-        s.signal(Signal::EcnEcho);
+        s.signal(Signal::Reduce(Cause::Ecn));
         s.path.phase = Phase::Cwr;
         s.round();
         assert_eq!(s.cwnd(), segments);
@@ -169,7 +169,7 @@ fn an_idle_connection_restarts_from_its_initial_window() {
     let mut s = Script::new(&params("newreno", &[]), &start(10));
     s.round();
     s.round();
-    s.signal(Signal::Loss);
+    s.signal(Signal::Reduce(Cause::Loss));
     assert_eq!(s.window(), Window { cwnd: 20 * MSS, ssthresh: 20 * MSS });
     s.signal(Signal::Idle { idle: Duration::from_secs(5) });
     assert_eq!(s.window(), Window { cwnd: 10 * MSS, ssthresh: 20 * MSS });

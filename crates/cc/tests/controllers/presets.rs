@@ -1,6 +1,6 @@
 //! The readings of ABE, as a table: what is left of a window, for each signal, in each stage.
 
-use cwnd_cc::{ControllerParams, Signal};
+use cwnd_cc::{Cause, ControllerParams, Signal};
 use cwnd_units::{Ability, Declares as _, Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, start, text};
@@ -27,7 +27,7 @@ fn at(kind: &str, preset: &str, stage: Stage) -> Script {
             let mut s = Script::new(&p, &start(CWND));
             s.round();
             s.round();
-            s.signal(Signal::Loss);
+            s.signal(Signal::Reduce(Cause::Loss));
             s.signal(Signal::Idle { idle: Duration::from_secs(9) });
             assert!(s.ssthresh() > 200.0);
             s
@@ -76,8 +76,8 @@ fn every_preset_reduces_as_its_source_says() {
     for (kind, preset, expected) in TABLE {
         for (stage, row) in [Stage::First, Stage::Later, Stage::Avoidance].into_iter().zip(expected)
         {
-            let loss = threshold_after(kind, preset, stage, Signal::Loss);
-            let ecn = threshold_after(kind, preset, stage, Signal::EcnEcho);
+            let loss = threshold_after(kind, preset, stage, Signal::Reduce(Cause::Loss));
+            let ecn = threshold_after(kind, preset, stage, Signal::Reduce(Cause::Ecn));
             assert_eq!([loss, ecn], *row, "{kind}, {preset}, stage {}", stage as u8);
         }
     }

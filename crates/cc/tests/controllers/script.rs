@@ -1,7 +1,8 @@
 //! A path on which nothing happens but what the script says.
 
 use cwnd_cc::{
-    AckSample, AnyController, Controller, ControllerParams, Path, Phase, Signal, Start, Window,
+    AckSample, AnyController, Cause, Controller, ControllerParams, Grow, Path, Phase, Request,
+    Signal, Start, Window,
 };
 use cwnd_units::{Duration, ParamsChoice, Time, Value};
 
@@ -59,8 +60,10 @@ impl Script {
             mss: MSS as u32,
             srtt: Some(rtt),
             min_rtt: Some(rtt),
+            rtt: None,
             flight_size: 0,
             delivered: 0,
+            sent: 0,
             phase: Phase::Open,
             cwnd_limited: true,
             round: 0,
@@ -90,8 +93,10 @@ impl Script {
     pub fn ack_with(&mut self, bytes: u64, ece: bool) {
         self.path.flight_size = self.window().cwnd;
         self.path.delivered += bytes;
-        let ack = AckSample { acked_bytes: bytes, rtt: self.path.srtt, ece };
-        self.controller.on_ack(&self.path, &ack);
+        let grow = Grow::of(&self.path, ece);
+        let rtt = self.path.srtt;
+        let ack = AckSample { acked_bytes: bytes, rtt, ece, grow, ..AckSample::default() };
+        assert_eq!(self.controller.on_ack(&self.path, &ack), Request::Nothing);
     }
 
     /// A round trip: the window's whole segments are acknowledged, evenly spread over the RTT. Gives back how many.
@@ -137,7 +142,7 @@ impl Script {
                 self.ack(MSS);
             }
             sent = 0;
-            self.signal(Signal::Loss);
+            self.signal(Signal::Reduce(Cause::Loss));
         }
         area / time
     }

@@ -1,6 +1,9 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
-use cwnd_cc::{AckSample, Controller, ControllerParams, Path, Phase, Signal, Start, Window};
+use cwnd_cc::{
+    AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
+    Window,
+};
 use cwnd_units::{Duration, ParamsChoice, Time, Value};
 use serde_json::Value as Json;
 
@@ -25,7 +28,7 @@ fn run(case: &Json, kind: &str, near: f64) {
         let path = path(case, event, delivered);
         match signal(event) {
             Some(signal) => controller.on_signal(&path, signal),
-            None => controller.on_ack(&path, &ack(event)),
+            None => assert_eq!(controller.on_ack(&path, &ack(&path, event)), Request::Nothing),
         }
         let at = || format!("{}, event {number}: {event}", case["name"]);
         let Window { cwnd, ssthresh } = controller.window();
@@ -88,9 +91,11 @@ fn path(case: &Json, event: &Json, delivered: u64) -> Path {
         now: Time(event["now_ns"].as_u64().unwrap()),
         mss: u32::try_from(case["start"]["mss"].as_u64().unwrap()).unwrap(),
         srtt: Some(srtt),
+        rtt: None,
         min_rtt: Some(srtt),
         flight_size: event["flight"].as_u64().unwrap(),
         delivered,
+        sent: delivered,
         phase: match event["phase"].as_str() {
             None => Phase::Open,
             Some("cwr") => Phase::Cwr,
@@ -106,8 +111,8 @@ fn path(case: &Json, event: &Json, delivered: u64) -> Path {
 fn signal(event: &Json) -> Option<Signal> {
     Some(match event["event"].as_str().unwrap() {
         "ack" => return None,
-        "loss" => Signal::Loss,
-        "ecn" => Signal::EcnEcho,
+        "loss" => Signal::Reduce(Cause::Loss),
+        "ecn" => Signal::Reduce(Cause::Ecn),
         "timeout" => {
             Signal::Timeout { nth: u32::try_from(event["nth"].as_u64().unwrap_or(1)).unwrap() }
         }
@@ -116,11 +121,14 @@ fn signal(event: &Json) -> Option<Signal> {
     })
 }
 
-fn ack(event: &Json) -> AckSample {
+fn ack(path: &Path, event: &Json) -> AckSample {
+    let ece = event["ece"].as_bool().unwrap_or(false);
     AckSample {
         acked_bytes: event["acked"].as_u64().unwrap(),
         rtt: event["rtt_ns"].as_u64().map(Duration),
-        ece: event["ece"].as_bool().unwrap_or(false),
+        ece,
+        grow: Grow::of(path, ece),
+        ..AckSample::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
-use cwnd_cc::{AckSample, Controller as _, Path, Signal};
-use cwnd_units::{Duration, Time};
+use cwnd_cc::{AckSample, Cause, Controller as _, Grow, Path, Request, Signal};
+use cwnd_units::{Duration, Echo, Time};
 
 use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
@@ -13,9 +13,16 @@ impl Sender {
     /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for statistics (the
     /// estimator uses it as the configured clock sees it).
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
-        let Body::Ack { window, sack, .. } = &segment.body else { return None };
+        let (window, echo, sack) = match &segment.body {
+            Body::Ack { window, echo, sack } => (window, echo, sack),
+            Body::Quench { marked } => {
+                self.on_quench(now, segment.seq, *marked);
+                return None;
+            }
+            Body::Data { .. } => return None,
+        };
         match self.connection {
-            Connection::Established => self.on_ack(now, segment, *window, sack),
+            Connection::Established => self.on_ack(now, segment, *window, *echo, sack),
             Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
                 self.rwnd = u64::from(*window);
                 Some(self.on_syn_ack(now, segment, tries))
@@ -46,6 +53,7 @@ impl Sender {
         now: Time,
         segment: &Segment,
         window: u32,
+        echo: Echo,
         blocks: &SackBlocks,
     ) -> Option<Duration> {
         let ack = segment.seq;
@@ -62,14 +70,15 @@ impl Sender {
         let has_blocks = blocks[0].len > 0 && sack;
         let newly_sacked =
             if has_blocks { self.scoreboard.update(blocks, ack, self.high) } else { 0 };
-        let mut path = self.path(now);
+        // What was so before this ACK took effect.
+        let (flight_size, mut phase) = (self.flight_size(), self.phase());
         let acked = ack - self.una;
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
         let mut exact_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
         if ece {
-            self.on_echo(&path, ack);
+            self.on_echo(now, ack);
         }
 
         if acked > 0 {
@@ -85,23 +94,53 @@ impl Sender {
                 self.round += 1;
                 self.round_end = self.high;
             }
-            if self.cwr.is_some() && ack > self.ecn_recover {
+            if self.cwr.is_some() && ack > self.reduced_until {
                 self.cwr = None;
             }
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
             self.on_new_ack(now, acked);
             if self.config.params.grow_on_exit {
-                path.phase = self.phase();
+                phase = self.phase();
             }
-            path.srtt = self.rtt.srtt();
-            path.min_rtt = self.rtt.min();
-            path.delivered = ack;
-            path.round = self.round;
-            let sample = AckSample { acked_bytes: acked, rtt: measured, ece };
-            if !frozen {
-                self.cc.on_ack(&path, &sample);
-            } else if self.waits_at_one && self.in_flight() == 0 {
+            if frozen && self.waits_at_one && self.in_flight() == 0 {
                 self.wait_at_one(now);
+            }
+            let request = self.cc.hear(|| {
+                let path = Path {
+                    now,
+                    mss: self.config.mss as u32,
+                    srtt: self.rtt.srtt(),
+                    min_rtt: self.rtt.min(),
+                    rtt: self.rtt.last(),
+                    flight_size,
+                    delivered: ack,
+                    sent: self.high,
+                    phase,
+                    cwnd_limited: self.cwnd_limited,
+                    round: self.round,
+                };
+                let grow = if frozen {
+                    Grow::No
+                } else {
+                    Grow::of(&path, ece && self.config.params.obey_ece)
+                };
+                let newly_lost = self.scoreboard.take_newly_lost();
+                let rtt = measured;
+                (
+                    path,
+                    AckSample {
+                        acked_bytes: acked,
+                        newly_sacked,
+                        newly_lost,
+                        rtt,
+                        ece,
+                        echo,
+                        grow,
+                    },
+                )
+            });
+            if let Request::Reduce(cause) = request {
+                self.on_request(&Path { flight_size, phase, ..self.path(now) }, cause);
             }
         } else if !sack && self.high > self.una && !window_changed {
             self.on_duplicate(now);
@@ -126,47 +165,92 @@ impl Sender {
             lost |= self.scoreboard.take_lost_again();
             self.update_prr(delivered, acked > 0 && !lost);
         }
+        if acked == 0 && self.cc.beyond_window().is_some() {
+            let path = Path { flight_size, ..self.path(now) };
+            let sample = AckSample { newly_sacked, ece, echo, ..AckSample::default() };
+            self.tell_duplicate(&path, sample);
+        }
         exact_rtt
+    }
+
+    /// The controller hears of an ACK that acknowledges nothing new.
+    #[cold]
+    fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
+        sample.newly_lost = self.scoreboard.take_newly_lost();
+        let Some(cc) = self.cc.beyond_window() else { return };
+        if let Request::Reduce(cause) = cc.on_ack(path, &sample) {
+            self.on_request(path, cause);
+        }
+    }
+
+    /// The controller asks for a reduction: it gets one in a window of data, as every other cause does.
+    #[cold]
+    fn on_request(&mut self, path: &Path, cause: Cause) {
+        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
+        if matches!(self.recovery, State::Open) && self.una > reduced {
+            self.reduce(path, cause);
+        }
+    }
+
+    /// A router says that data met congestion there. What it quotes must be outstanding (RFC 5927 § 4.1): who does not see
+    /// the connection can't slow it down.
+    #[cold]
+    fn on_quench(&mut self, now: Time, seq: u64, marked: bool) {
+        if !self.is_established() || seq < self.una || seq >= self.high {
+            return;
+        }
+        self.counters.quenches += 1;
+        if self.config.params.obey_quench {
+            self.on_request(&self.path(now), Cause::Quench { marked });
+        }
+    }
+
+    /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round trip that answers it.
+    #[cold]
+    fn reduce(&mut self, path: &Path, cause: Cause) {
+        let params = &self.config.params;
+        let before = self.cc.window().cwnd;
+        self.cc.on_signal(path, Signal::Reduce(cause));
+        if params.prr && params.prr_on_ecn {
+            self.cwr = Some(Box::new(Prr::new(params.prr_rule, before, self.config.mss)));
+        }
+        self.counters.reductions[cause.index()] += 1;
+        self.reduced_until = self.high;
+        self.cwr_pending = params.ecn;
     }
 
     /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
     #[cold]
-    fn on_echo(&mut self, path: &Path, ack: u64) {
+    fn on_echo(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
         self.waits_at_one = false;
-        let reduced = self.ecn_recover.max(self.last_recover.unwrap_or(0));
+        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
         let answers = match self.recovery {
             State::Open => ack > reduced,
-            State::Loss { .. } => self.obeys_echo_in_loss() && ack > self.ecn_recover,
+            State::Loss { .. } => self.obeys_echo_in_loss() && ack > self.reduced_until,
             State::Recovery(_) => false,
         };
         let params = &self.config.params;
-        if !params.ecn || !answers {
+        if !params.ecn || !params.obey_ece || !answers {
             return;
         }
         let mss = self.config.mss;
         let before = self.cc.window().cwnd;
-        let mut path = *path;
+        let mut path = self.path(now);
         if params.flight_size == FlightSize::Pipe {
             path.flight_size = path.flight_size.saturating_sub(ack - self.una);
         }
-        self.cc.on_signal(&path, Signal::EcnEcho);
-        if params.prr && params.prr_on_ecn {
-            self.cwr = Some(Box::new(Prr::new(params.prr_rule, before, mss)));
-        }
-        self.counters.reductions_ecn += 1;
         if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
             self.waits_at_one = true;
             // Whether it is for the segment that the last one let go.
-            let in_a_row = ack <= self.ecn_recover + mss;
+            let in_a_row = ack <= self.reduced_until + mss;
             self.echoes_at_one = match before {
                 _ if before > mss => 0,
                 _ if in_a_row => self.echoes_at_one + 1,
                 _ => 1,
             };
         }
-        self.ecn_recover = self.high;
-        self.cwr_pending = true;
+        self.reduce(&path, Cause::Ecn);
     }
 
     /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
@@ -243,6 +327,7 @@ impl Sender {
                     if self.config.params.recovery == Recovery::NewReno {
                         // RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back one.
                         r.retransmit_now = true;
+                        self.scoreboard.note_lost(self.config.mss);
                         let mss = self.config.mss;
                         r.inflation -= acked as i64;
                         if acked >= mss {
@@ -293,13 +378,13 @@ impl Sender {
         }
         let path = self.path(now);
         let cwr = self.cwr.take();
-        let in_cwr = self.una < self.ecn_recover || cwr.is_some();
+        let in_cwr = self.una < self.reduced_until || cwr.is_some();
         let before = self.cc.window().cwnd;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
             self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
             self.cwr_pending = params.ecn;
-            self.counters.reductions_loss += 1;
+            self.counters.reductions[Cause::Loss.index()] += 1;
             self.begin_loss_state();
             self.rto_deadline = now + self.rto();
             return;
@@ -308,9 +393,9 @@ impl Sender {
             // One reaction a window: it was reduced for ECN already (RFC 3168 § 6.1.2).
             self.counters.losses_in_cwr += 1;
         } else {
-            self.cc.on_signal(&path, Signal::Loss);
+            self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
             self.cwr_pending = params.ecn;
-            self.counters.reductions_loss += 1;
+            self.counters.reductions[Cause::Loss.index()] += 1;
         }
         let sack = params.recovery == Recovery::Sack;
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
@@ -339,6 +424,8 @@ impl Sender {
             if !self.rack {
                 self.scoreboard.restart_retransmissions(self.una);
             }
+        } else {
+            self.scoreboard.note_lost(self.config.mss);
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();

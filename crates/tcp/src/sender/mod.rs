@@ -7,7 +7,7 @@ mod transmit;
 
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, Controller as _, Path, Phase, Signal, Window};
+use cwnd_cc::{AnyController, Cause, Controller as _, Other, Path, Phase, Signal, Window};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
@@ -52,10 +52,10 @@ pub struct Sender {
     limited_sent: u64,
     /// What was outstanding at the end of the last recovery, for RFC 6582's "covers more than recover".
     last_recover: Option<u64>,
-    /// Data below this was outstanding at the last ECN reduction; until it is acknowledged there is no other
-    /// (RFC 3168 § 6.1.2).
-    ecn_recover: u64,
-    /// Spreads an ECN reduction over the round trip until more than `ecn_recover` is acknowledged.
+    /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
+    /// no other (RFC 3168 § 6.1.2).
+    reduced_until: u64,
+    /// Spreads such a reduction over the round trip until more than that is acknowledged.
     cwr: Option<Box<Prr>>,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
@@ -139,16 +139,24 @@ pub struct SenderCounters {
     pub timeouts: [u64; TIMEOUT_RANKS],
     /// SYNs that timed out.
     pub syn_timeouts: u64,
-    /// Window reductions for a loss found by duplicate ACKs or SACK.
-    pub reductions_loss: u64,
-    /// Window reductions for an ECN-echo.
-    pub reductions_ecn: u64,
-    /// Losses found within a window that was already reduced for ECN, so that no other reduction followed.
+    /// Window reductions but those of timeouts, by [`Cause::index`].
+    pub reductions: [u64; Cause::COUNT],
+    /// Losses found within a window that was already reduced for another cause, so that no other reduction followed.
     pub losses_in_cwr: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
+    /// Source quenches about data that was outstanding.
+    pub quenches: u64,
     /// Probes of a closed receive window.
     pub window_probes: u64,
+}
+
+impl SenderCounters {
+    /// Window reductions for a cause; those of timeouts are no part of any.
+    #[must_use]
+    pub const fn reductions_for(&self, cause: Cause) -> u64 {
+        self.reductions[cause.index()]
+    }
 }
 
 impl Sender {
@@ -180,7 +188,7 @@ impl Sender {
             dupacks: 0,
             limited_sent: 0,
             last_recover: None,
-            ecn_recover: 0,
+            reduced_until: 0,
             cwr: None,
             cwr_pending: false,
             rtt,
@@ -199,6 +207,12 @@ impl Sender {
             round_end: 0,
             counters: SenderCounters::default(),
         }
+    }
+
+    /// The same with a controller of somebody's own, in place of the group's.
+    #[must_use]
+    pub fn with_controller(self, controller: Box<dyn Other>) -> Self {
+        Self { cc: AnyController::Other(controller), ..self }
     }
 
     /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.
@@ -290,6 +304,7 @@ impl Sender {
             self.scoreboard.mark_lost_below(self.high);
             self.scoreboard.restart_retransmissions(self.una);
         } else {
+            self.scoreboard.note_lost(self.high - self.una);
             self.nxt = self.una;
         }
     }
@@ -310,14 +325,22 @@ impl Sender {
             mss: self.config.mss as u32,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min(),
-            flight_size: match self.config.params.flight_size {
-                FlightSize::Outstanding => (self.high - self.una).saturating_sub(self.limited_sent),
-                FlightSize::Pipe => self.in_flight(),
-            },
+            rtt: self.rtt.last(),
+            flight_size: self.flight_size(),
             delivered: self.una,
+            sent: self.high,
             phase: self.phase(),
             cwnd_limited: self.cwnd_limited,
             round: self.round,
+        }
+    }
+
+    /// RFC 5681's FlightSize, or what stands for it.
+    #[inline]
+    fn flight_size(&self) -> u64 {
+        match self.config.params.flight_size {
+            FlightSize::Outstanding => (self.high - self.una).saturating_sub(self.limited_sent),
+            FlightSize::Pipe => self.in_flight(),
         }
     }
 
@@ -334,7 +357,7 @@ impl Sender {
         match self.recovery {
             State::Recovery(_) => Phase::Recovery,
             State::Loss { .. } => Phase::Loss,
-            State::Open if self.una < self.ecn_recover || self.cwr.is_some() => Phase::Cwr,
+            State::Open if self.una < self.reduced_until || self.cwr.is_some() => Phase::Cwr,
             State::Open => Phase::Open,
         }
     }

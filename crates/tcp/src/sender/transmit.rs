@@ -232,9 +232,8 @@ impl Sender {
         if self.rto_deadline == Time::NEVER || self.rack && again && seq == self.una {
             self.rto_deadline = now + self.rto();
         }
-        if let Some(rate) = self.cc.pacing() {
-            self.pace_until = now + rate.time_for(Bytes(u64::from(wire))).max(Duration(1));
-        }
+        let header =
+            if self.cc.beyond_window().is_some() { self.departs(now, wire) } else { Header::None };
         Segment {
             seq,
             ts: now,
@@ -242,8 +241,17 @@ impl Sender {
             wire,
             flags,
             ecn,
-            body: Body::Data { header: Header::None, again },
+            body: Body::Data { header, again },
         }
+    }
+
+    /// Data of so many bytes on the wire goes out: when the next may, and what the controller writes for routers.
+    #[cold]
+    fn departs(&mut self, now: Time, wire: u16) -> Header {
+        if let Some(rate) = self.cc.pacing() {
+            self.pace_until = now + rate.time_for(Bytes(u64::from(wire))).max(Duration(1));
+        }
+        self.cc.stamp(&self.path(now))
     }
 
     /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).

@@ -80,6 +80,7 @@ pub struct Hand {
     pub rtt: Duration,
     /// What the last ACK made it send.
     pub last: Vec<Segment>,
+    pub params: Params,
     window: u32,
     has_sack: bool,
 }
@@ -94,10 +95,11 @@ impl Hand {
     pub fn with(config: Arc<Config>, segments: u64) -> Self {
         let window = u32::try_from(config.params.receive_window.0).unwrap();
         let has_sack = config.params.recovery == Recovery::Sack;
+        let params = config.params.clone();
         let mut sender = Sender::new(config);
         sender.write(segments * MSS);
         sender.open();
-        Self { sender, now: at_ms(1000), rtt: ms(100), last: Vec::new(), window, has_sack }
+        Self { sender, now: at_ms(1000), rtt: ms(100), last: Vec::new(), params, window, has_sack }
     }
 
     /// The numbers of the segments that may go out now.

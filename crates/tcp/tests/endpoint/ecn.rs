@@ -1,6 +1,6 @@
 //! ECN: RFC 3168 § 6.1.
 
-use cwnd_cc::Phase;
+use cwnd_cc::{Cause, Phase};
 use cwnd_tcp::{Flags, Params, Receiver, Recovery, Segment};
 use cwnd_units::{Bytes, Ecn};
 
@@ -74,7 +74,7 @@ fn without_ecn_nothing_is_capable_and_an_echo_is_ignored() {
     assert!(h.last.iter().all(|s| s.ecn == Ecn::NotEct));
     h.ack_ece(1);
     assert_eq!(h.cwnd(), 10.0);
-    assert_eq!(h.sender.counters().reductions_ecn, 0);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Ecn), 0);
 }
 
 /// § 6.1.2: "once every window of data".
@@ -89,10 +89,10 @@ fn the_window_is_halved_once_a_window_of_data() {
         h.ack_ece(k);
         assert_eq!(h.cwnd(), 5.0, "the ACK of {k}");
     }
-    assert_eq!(h.sender.counters().reductions_ecn, 1);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Ecn), 1);
     assert_eq!(h.sender.phase(), Phase::Open);
     h.ack_ece(11);
-    assert_eq!(h.sender.counters().reductions_ecn, 2);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Ecn), 2);
     assert_eq!(h.cwnd(), 2.5);
     assert_eq!(h.sender.counters().ece_acks, 11);
 }
@@ -166,7 +166,10 @@ fn a_loss_in_a_window_that_was_reduced_for_a_mark_reduces_no_further() {
         assert_eq!(h.sender.phase(), Phase::Recovery);
         assert_eq!((h.cwnd(), h.ssthresh()), (5.0, 5.0), "{recovery:?}");
         let c = h.sender.counters();
-        assert_eq!((c.reductions_ecn, c.reductions_loss, c.losses_in_cwr), (1, 0, 1));
+        assert_eq!(
+            (c.reductions_for(Cause::Ecn), c.reductions_for(Cause::Loss), c.losses_in_cwr),
+            (1, 0, 1)
+        );
     }
 }
 
@@ -176,7 +179,7 @@ fn the_loss_of_the_segment_with_cwr_reduces_again() {
     let mut marked = World::segments(ecn(), 200, ms(100));
     marked.data_fate = marks(&[(15, 1)]);
     marked.run();
-    assert_eq!(marked.sender.counters().reductions_ecn, 1);
+    assert_eq!(marked.sender.counters().reductions_for(Cause::Ecn), 1);
     let with_cwr = marked.sent.iter().find(|s| cwr(&s.segment)).unwrap().k;
 
     let mut w = World::segments(ecn(), 200, ms(100));
@@ -187,7 +190,10 @@ fn the_loss_of_the_segment_with_cwr_reduces_again() {
     });
     w.run();
     let c = w.sender.counters();
-    assert_eq!((c.reductions_ecn, c.reductions_loss, c.losses_in_cwr), (1, 1, 0));
+    assert_eq!(
+        (c.reductions_for(Cause::Ecn), c.reductions_for(Cause::Loss), c.losses_in_cwr),
+        (1, 1, 0)
+    );
 }
 
 /// Reno leaves recovery with the first new ACK; an echo of the same window is no news.
@@ -202,9 +208,9 @@ fn a_mark_in_a_window_that_was_reduced_for_a_loss_reduces_no_further() {
         for k in [2, 5, 10] {
             h.ack_ece(k);
         }
-        assert_eq!(h.sender.counters().reductions_ecn, 0, "{recovery:?}");
+        assert_eq!(h.sender.counters().reductions_for(Cause::Ecn), 0, "{recovery:?}");
         h.ack_ece(11);
-        assert_eq!(h.sender.counters().reductions_ecn, 1, "a new window");
+        assert_eq!(h.sender.counters().reductions_for(Cause::Ecn), 1, "a new window");
     }
 }
 
@@ -214,7 +220,7 @@ fn a_marked_connection_slows_down_without_losing_anything() {
     w.data_fate = marks(&[(35, 1), (36, 1), (40, 1)]);
     w.run();
     let c = w.sender.counters();
-    assert_eq!((c.reductions_ecn, c.retransmissions, w.timeouts()), (1, 0, 0));
+    assert_eq!((c.reductions_for(Cause::Ecn), c.retransmissions, w.timeouts()), (1, 0, 0));
     // The echo of a mark lasts until CWR arrives, a round trip later: the ACKs of the rest of its window.
     let first_cwr = w.sent.iter().find(|s| cwr(&s.segment)).unwrap().k;
     assert_eq!(c.ece_acks, first_cwr - 35);

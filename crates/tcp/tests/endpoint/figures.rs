@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use cwnd_cc::Cause;
 use cwnd_tcp::{Params, Recovery, Segment};
 use cwnd_units::{Duration, Time};
 
@@ -46,7 +47,7 @@ fn fall_and_floyd(recovery: Recovery, lost: &[u64]) -> Outcome {
         sent: c.segments_sent,
         again: c.retransmissions,
         timeouts: w.timeouts(),
-        reductions: c.reductions_loss,
+        reductions: c.reductions_for(Cause::Loss),
         finished: w.finished,
         trace: w.sent.iter().map(|s| (s.at, s.k, again(&s.segment))).collect(),
         repaired: w.sent.iter().filter(|s| again(&s.segment)).map(|s| (s.at, s.k)).collect(),

@@ -15,6 +15,8 @@ mod receiver;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]
+mod requests;
+#[cfg(test)]
 mod sack;
 #[cfg(test)]
 mod timer;

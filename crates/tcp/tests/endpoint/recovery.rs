@@ -1,5 +1,6 @@
 //! Recovery without SACK.
 
+use cwnd_cc::Cause;
 use cwnd_cc::Phase;
 use cwnd_tcp::{Params, Recovery};
 
@@ -53,7 +54,7 @@ fn a_partial_ack_sends_the_next_hole_and_deflates_the_window() {
     // A full ACK: 5 may be outstanding, one is.
     assert_eq!(h.ack(13), [14, 15, 16, 17]);
     assert_eq!(h.sender.phase(), Phase::Open);
-    assert_eq!(h.sender.counters().reductions_loss, 1);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 1);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn reno_leaves_recovery_with_the_first_new_ack_and_halves_again() {
         assert_eq!(h.ack(3), NOTHING);
     }
     assert_eq!(h.ack(3), [3]);
-    assert_eq!(h.sender.counters().reductions_loss, 2);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 2);
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn tahoe_slow_starts_after_its_fast_retransmit() {
     assert_eq!(h.ack(0), NOTHING, "no fast recovery");
     assert_eq!(h.ack(1), [1, 2]);
     assert_eq!(h.ack(10), [10, 11, 12]);
-    assert_eq!(h.sender.counters().reductions_loss, 1);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 1);
     assert_eq!(h.sender.counters().timeouts, [0; 5]);
 }
 
@@ -128,7 +129,7 @@ fn newreno_recovers_again_from_what_was_sent_later() {
         assert_eq!(h.ack(11), NOTHING);
     }
     assert_eq!(h.ack(11), [11]);
-    assert_eq!(h.sender.counters().reductions_loss, 2);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 2);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! SACK recovery (RFC 6675), and proportional rate reduction (RFC 6937).
 
-use cwnd_cc::Phase;
+use cwnd_cc::{Cause, Phase};
 use cwnd_tcp::{Body, Params, SackBlock, SackBlocks, Segment};
 use cwnd_units::Echo;
 
@@ -149,7 +149,7 @@ fn a_new_recovery_repairs_again_what_the_last_one_repaired_in_vain() {
     assert_eq!(h.sack(0, &[(15, 16), (13, 14), (1, 12)]), [16, 17]);
     assert_eq!(h.sack(0, &[(15, 18), (13, 14), (1, 12)]), [12, 14, 18, 19]);
     assert_eq!(h.sack(12, &[(15, 20), (13, 14)])[..2], [12, 14]);
-    assert_eq!(h.sender.counters().reductions_loss, 2);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use cwnd_cc::Phase;
+use cwnd_cc::{Cause, Phase};
 use cwnd_tcp::{Body, Config, Flags, Receiver, SackBlock, SackBlocks, Segment, Sender};
 use cwnd_units::{Duration, Echo, Ecn, Time};
 
@@ -328,7 +328,9 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "retransmissions" => Fact::Number(counters.retransmissions),
         "probes" => Fact::Number(counters.window_probes),
         "timeouts" => Fact::Number(counters.timeouts.iter().sum()),
-        "reductions" => Fact::Number(counters.reductions_loss + counters.reductions_ecn),
+        "reductions" => {
+            Fact::Number(counters.reductions_for(Cause::Loss) + counters.reductions_for(Cause::Ecn))
+        }
         _ => return None,
     })
 }

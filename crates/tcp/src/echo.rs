@@ -1,0 +1,230 @@
+//! What a receiver tells the sender of the marks and headers that routers wrote into its data.
+
+use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, param_enum};
+
+use crate::segment::Segment;
+
+param_enum! {
+    /// What ACKs echo.
+    pub enum EchoKind {
+        /// ECE, from a CE mark until CWR (RFC 3168 § 6.1.3).
+        Classic = "classic",
+        /// The sum of what routers wrote since the last ACK, as XCP's feedback needs it where ACKs are delayed.
+        Sum = "sum",
+        /// What routers wrote into the newest data, as RCP's rate.
+        Last = "last",
+        /// The ECN field of the newest data, and how often it has changed; a change is acknowledged at once.
+        Changes = "changes",
+        /// How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).
+        CeCount = "ce-count",
+    }
+}
+
+impl Declares for EchoKind {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(match self {
+            Self::Classic => Ability::EchoesEce,
+            Self::Sum => Ability::EchoesSum,
+            Self::Last => Ability::EchoesLast,
+            Self::Changes => Ability::EchoesChanges,
+            Self::CeCount => Ability::EchoesCount,
+        })
+    }
+}
+
+/// A rule by which ACKs echo. What an ACK that never goes would have told is told by the next one.
+pub trait EchoPolicy {
+    /// Data arrived, be it a duplicate. Whether it is to be acknowledged at once.
+    fn on_data(&mut self, segment: &Segment) -> bool;
+    /// What the ACK that goes now tells.
+    fn take(&mut self) -> Echo;
+}
+
+/// Any of the policies.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyEcho {
+    /// [`EchoKind::Sum`].
+    Sum(Sum),
+    /// [`EchoKind::Last`].
+    Last(Last),
+    /// [`EchoKind::Changes`].
+    Changes(Changes),
+    /// [`EchoKind::CeCount`].
+    CeCount(CeCount),
+}
+
+/// Calls a method of whichever policy it is.
+macro_rules! each {
+    ($self:expr, $p:ident => $call:expr) => {
+        match $self {
+            AnyEcho::Sum($p) => $call,
+            AnyEcho::Last($p) => $call,
+            AnyEcho::Changes($p) => $call,
+            AnyEcho::CeCount($p) => $call,
+        }
+    };
+}
+
+impl AnyEcho {
+    /// The policy of this kind; the classic one is the receiver's own, which nearly all connections have.
+    pub fn new(kind: EchoKind) -> Option<Self> {
+        Some(match kind {
+            EchoKind::Classic => return None,
+            EchoKind::Sum => Self::Sum(Sum::default()),
+            EchoKind::Last => Self::Last(Last::default()),
+            EchoKind::Changes => Self::Changes(Changes::default()),
+            EchoKind::CeCount => Self::CeCount(CeCount::default()),
+        })
+    }
+}
+
+impl EchoPolicy for AnyEcho {
+    fn on_data(&mut self, segment: &Segment) -> bool {
+        each!(self, p => p.on_data(segment))
+    }
+
+    fn take(&mut self) -> Echo {
+        each!(self, p => p.take())
+    }
+}
+
+/// Katabi, Handley, Rohrs 2002, § 3.3, for receivers that delay ACKs: every packet's feedback counts once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum {
+    delta: i32,
+}
+
+impl EchoPolicy for Sum {
+    fn on_data(&mut self, segment: &Segment) -> bool {
+        // A duplicate's too: what a router gives, it takes from what it gives others.
+        if let Some(Header::Xcp { delta, .. }) = segment.header() {
+            self.delta = self.delta.saturating_add(delta);
+        }
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        Echo::Delta(core::mem::take(&mut self.delta))
+    }
+}
+
+/// Dukkipati et al. 2005, § 3: the newest rate is the rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Last {
+    kbit_s: Option<u32>,
+}
+
+impl EchoPolicy for Last {
+    fn on_data(&mut self, segment: &Segment) -> bool {
+        if let Some(Header::Rcp { rate, .. }) = segment.header() {
+            self.kbit_s = Some(u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX));
+        }
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        self.kbit_s.map_or(Echo::None, |kbit_s| Echo::Rate { kbit_s })
+    }
+}
+
+/// A value of two bits that all data carries.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes {
+    value: Option<u16>,
+    changes: u8,
+}
+
+impl EchoPolicy for Changes {
+    fn on_data(&mut self, segment: &Segment) -> bool {
+        let value = Some(segment.ecn as u16);
+        let changed = self.value.is_some() && value != self.value;
+        self.changes = self.changes.wrapping_add(u8::from(changed));
+        self.value = value;
+        changed
+    }
+
+    fn take(&mut self) -> Echo {
+        self.value.map_or(Echo::None, |value| Echo::Load { value, changes: self.changes })
+    }
+}
+
+/// A counter that tells again what lost ACKs told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CeCount {
+    packets: u32,
+}
+
+impl EchoPolicy for CeCount {
+    fn on_data(&mut self, segment: &Segment) -> bool {
+        // RFC 9768 § 3.2.2: of every packet that arrives, duplicates too.
+        self.packets = self.packets.wrapping_add(u32::from(segment.ecn == Ecn::Ce));
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        Echo::Ce { packets: self.packets }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_units::{Rate, Time};
+
+    use super::*;
+    use crate::segment::{Body, Flags};
+
+    fn data(header: Header, ecn: Ecn) -> Segment {
+        let body = Body::Data { header, again: false };
+        Segment { seq: 0, ts: Time::ZERO, len: 1, wire: 41, flags: Flags::default(), ecn, body }
+    }
+
+    fn told(kind: EchoKind, arrivals: &[Segment]) -> Vec<(bool, Echo)> {
+        let mut policy = AnyEcho::new(kind).unwrap();
+        arrivals.iter().map(|s| (policy.on_data(s), policy.take())).collect()
+    }
+
+    #[test]
+    fn sums_are_told_once_and_do_not_overflow() {
+        let xcp = |delta| data(Header::Xcp { cwnd: 1, rtt_us: 1, delta }, Ecn::NotEct);
+        let mut policy = AnyEcho::new(EchoKind::Sum).unwrap();
+        for delta in [300, -100, 7] {
+            assert!(!policy.on_data(&xcp(delta)));
+        }
+        assert_eq!(policy.take(), Echo::Delta(207));
+        assert_eq!(policy.take(), Echo::Delta(0));
+        for _ in 0..3 {
+            policy.on_data(&xcp(i32::MIN));
+        }
+        assert_eq!(policy.take(), Echo::Delta(i32::MIN));
+    }
+
+    #[test]
+    fn the_newest_rate_is_told_until_there_is_a_newer_one() {
+        let rcp = |kbit: u64| data(Header::Rcp { rate: Rate(kbit * 1000), rtt_us: 0 }, Ecn::NotEct);
+        let plain = data(Header::None, Ecn::NotEct);
+        let rate = |kbit_s| (false, Echo::Rate { kbit_s });
+        let arrivals = [plain, rcp(8), plain, rcp(u64::from(u32::MAX) + 1)];
+        let expected = [(false, Echo::None), rate(8), rate(8), rate(u32::MAX)];
+        assert_eq!(told(EchoKind::Last, &arrivals), expected);
+    }
+
+    #[test]
+    fn a_change_is_told_at_once_and_counted() {
+        let arrivals = [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ect1].map(|e| data(Header::None, e));
+        let load = |now, ecn, changes| (now, Echo::Load { value: ecn as u16, changes });
+        let expected = [
+            load(false, Ecn::Ect0, 0),
+            load(false, Ecn::Ect0, 0),
+            load(true, Ecn::Ce, 1),
+            load(true, Ecn::Ect1, 2),
+        ];
+        assert_eq!(told(EchoKind::Changes, &arrivals), expected);
+    }
+
+    #[test]
+    fn marks_are_counted_and_nothing_is_forgotten() {
+        let arrivals = [Ecn::Ce, Ecn::Ect0, Ecn::Ce].map(|ecn| data(Header::None, ecn));
+        let counts = [1, 1, 2].map(|packets| (false, Echo::Ce { packets }));
+        assert_eq!(told(EchoKind::CeCount, &arrivals), counts);
+    }
+}

@@ -1,0 +1,226 @@
+//! What a controller may ask of the transport, and what it hears: every ACK, a reduction a window whatever the cause, headers,
+//! pacing. And what routers may ask.
+
+use std::sync::{Arc, Mutex};
+
+use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Window};
+use cwnd_tcp::{Body, Flags, Params, Recovery, Segment, Sender};
+use cwnd_units::{Echo, Header, Rate};
+
+use crate::common::{Hand, MSS, config, data, ms, preset, simple};
+
+/// A window that only signals move; it asks for what it is told to ask for, and writes down what it hears.
+#[derive(Clone, Debug, Default)]
+struct Toy {
+    cwnd: u64,
+    asks: bool,
+    header: Header,
+    pacing: Option<Rate>,
+    heard: Arc<Mutex<Heard>>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    acks: Vec<(Path, AckSample)>,
+    signals: Vec<Signal>,
+}
+
+impl Controller for Toy {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        self.heard.lock().unwrap().acks.push((*path, *ack));
+        if self.asks { Request::Reduce(Cause::Delay) } else { Request::Nothing }
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        self.heard.lock().unwrap().signals.push(signal);
+        self.cwnd = (self.cwnd * 3 / 4).max(u64::from(path.mss));
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.cwnd, ssthresh: self.cwnd }
+    }
+
+    fn stamp(&mut self, _: &Path) -> Header {
+        self.header
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        self.pacing
+    }
+}
+
+fn hand(params: Params, toy: Toy) -> (Hand, Arc<Mutex<Heard>>) {
+    let toy = Toy { cwnd: 12 * MSS, ..toy };
+    let heard = Arc::clone(&toy.heard);
+    let mut h = Hand::new(params);
+    let mut sender = Sender::new(config(h.params.clone())).with_controller(Box::new(toy));
+    sender.write(1 << 40);
+    sender.open();
+    h.sender = sender;
+    h.sends();
+    (h, heard)
+}
+
+fn asking() -> Toy {
+    Toy { asks: true, ..Toy::default() }
+}
+
+fn signals(heard: &Mutex<Heard>) -> Vec<Signal> {
+    heard.lock().unwrap().signals.clone()
+}
+
+const DELAY: Signal = Signal::Reduce(Cause::Delay);
+
+#[test]
+fn a_reduction_is_granted_once_a_window_of_what_was_sent() {
+    let (mut h, heard) = hand(simple(), asking());
+    h.ack(1);
+    assert_eq!((signals(&heard), h.sender.phase()), (vec![DELAY], Phase::Cwr));
+    // Segments 0 to 11 were out; segment 12 went neither then nor at once after it: the window is 9.
+    for k in 2..=12 {
+        h.ack(k);
+        assert_eq!(signals(&heard).len(), 1, "segment {k} was out when the window was reduced");
+    }
+    h.ack(13);
+    assert_eq!(signals(&heard), [DELAY, DELAY]);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Delay), 2);
+    assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 0);
+}
+
+#[test]
+fn it_is_spread_and_announced_as_one_for_a_mark_is() {
+    let params = Params { ecn: true, handshake: false, ..preset("linux") };
+    let params = Params { mss: simple().mss, header: simple().header, ..params };
+    let (mut h, _) = hand(params, asking());
+    // PRR: of 12 in flight 9 may stay; 3 of 4 ACKs send one.
+    let sent: Vec<usize> = (1..=12).map(|k| h.ack(k).len()).collect();
+    assert_eq!(sent.iter().sum::<usize>(), 9, "{sent:?}");
+    assert!(sent.iter().all(|&n| n <= 1), "no pause, no burst: {sent:?}");
+    let (mut h, _) = hand(Params { ecn: true, ..simple() }, asking());
+    let mut flags = Vec::new();
+    for k in 1..=6 {
+        h.ack(k);
+        flags.extend(h.last.iter().map(|s| s.flags));
+    }
+    assert_eq!(flags.iter().filter(|f| f.has(Flags::CWR)).count(), 1);
+    assert!(flags[0].has(Flags::CWR), "the first new data after it");
+}
+
+#[test]
+fn a_loss_in_a_window_that_was_reduced_for_delay_reduces_nothing_more() {
+    for recovery in [Recovery::Sack, Recovery::NewReno] {
+        let (mut h, heard) = hand(Params { recovery, ..simple() }, asking());
+        h.ack(1);
+        for nth in 1..=4 {
+            h.duplicate(1, nth);
+        }
+        assert_eq!(h.sender.phase(), Phase::Recovery, "{recovery:?}");
+        assert_eq!(signals(&heard), [DELAY], "{recovery:?}");
+        assert_eq!(h.sender.counters().losses_in_cwr, 1);
+    }
+}
+
+#[test]
+fn nothing_is_granted_while_losses_are_repaired() {
+    let (mut h, heard) = hand(simple(), asking());
+    h.expire();
+    h.ack(1);
+    assert_eq!(h.sender.phase(), Phase::Loss);
+    assert_eq!(signals(&heard), [Signal::Timeout { nth: 1 }]);
+}
+
+#[test]
+fn every_ack_is_heard_with_what_it_told() {
+    let (mut h, heard) = hand(simple(), Toy::default());
+    h.ack(2);
+    h.sack(2, &[(3, 4)]);
+    h.sack(2, &[(3, 5)]);
+    h.sack(2, &[(3, 6)]);
+    h.ack_ece(7);
+    let heard = heard.lock().unwrap();
+    let told: Vec<_> = heard.acks.iter().map(|(_, a)| (a.acked_bytes, a.newly_sacked)).collect();
+    assert_eq!(told, [(2000, 0), (0, 1000), (0, 1000), (0, 1000), (5000, 0)]);
+    let lost: Vec<_> = heard.acks.iter().map(|(_, a)| a.newly_lost).collect();
+    assert_eq!(lost, [0, 0, 0, 1000, 0]);
+    let grow: Vec<_> = heard.acks.iter().map(|(_, a)| a.grow).collect();
+    assert_eq!(grow, [Grow::Yes, Grow::No, Grow::No, Grow::No, Grow::No]);
+    let (path, ack) = heard.acks[0];
+    assert_eq!(
+        (path.rtt, ack.rtt, path.delivered, path.sent),
+        (Some(ms(100)), Some(ms(100)), 2000, 12_000)
+    );
+}
+
+#[test]
+fn what_is_lost_is_told_once_without_sack_too() {
+    let (mut h, heard) = hand(Params { recovery: Recovery::NewReno, ..simple() }, Toy::default());
+    for _ in 0..5 {
+        h.ack(0);
+    }
+    h.ack(4);
+    h.ack(14);
+    let heard = heard.lock().unwrap();
+    let lost: Vec<_> = heard.acks.iter().map(|(_, a)| a.newly_lost).filter(|&b| b > 0).collect();
+    assert_eq!(lost, [1000, 1000], "the fast retransmit, and the hole behind a partial ACK");
+}
+
+#[test]
+fn headers_go_with_data_and_pacing_spreads_it() {
+    let header = Header::Xcp { cwnd: 12_000, rtt_us: 100_000, delta: -7 };
+    // A segment of 1040 B takes 1.04 ms.
+    let pacing = Some(Rate::from_mbit(8));
+    let (mut h, _) = hand(simple(), Toy { header, pacing, ..Toy::default() });
+    assert_eq!(h.last.len(), 1);
+    assert_eq!(h.last[0].header(), Some(header));
+    let mut at = h.now;
+    for _ in 0..5 {
+        let next = h.sender.next_timer();
+        assert_eq!(next.since(at), Rate::from_mbit(8).time_for(cwnd_units::Bytes(1040)));
+        (h.now, at) = (next, next);
+        assert_eq!(h.sends().len(), 1);
+    }
+}
+
+fn quench(seq: u64, marked: bool) -> Segment {
+    Segment { body: Body::Quench { marked }, wire: 56, ..data(seq, 0, cwnd_units::Time::ZERO) }
+}
+
+#[test]
+fn a_quench_counts_once_a_round_trip_with_marks_and_losses() {
+    let params = Params { ecn: true, obey_quench: true, ..simple() };
+    let (mut h, heard) = hand(params, Toy::default());
+    h.ack(1);
+    h.sender.on_segment(h.now, &quench(5000, true));
+    h.sender.on_segment(h.now, &quench(6000, false));
+    h.ack_ece(2);
+    for nth in 1..=4 {
+        h.duplicate(2, nth);
+    }
+    assert_eq!(signals(&heard), [Signal::Reduce(Cause::Quench { marked: true })]);
+    assert_eq!((h.sender.counters().quenches, h.sender.counters().losses_in_cwr), (2, 1));
+}
+
+#[test]
+fn a_quench_about_what_is_not_outstanding_is_ignored_and_so_is_every_one_by_default() {
+    let (mut h, heard) = hand(Params { obey_quench: true, ..simple() }, Toy::default());
+    h.ack(3);
+    for seq in [0, 2999, 15_000, u64::MAX] {
+        h.sender.on_segment(h.now, &quench(seq, false));
+    }
+    assert_eq!((signals(&heard), h.sender.counters().quenches), (vec![], 0));
+    let (mut h, heard) = hand(simple(), Toy::default());
+    h.sender.on_segment(h.now, &quench(1000, false));
+    assert_eq!((signals(&heard), h.sender.counters().quenches), (vec![], 1), "RFC 6633 § 3");
+}
+
+#[test]
+fn who_does_not_obey_ece_grows_on_it_and_hears_its_echo() {
+    let (mut h, heard) = hand(Params { ecn: true, obey_ece: false, ..simple() }, Toy::default());
+    let ack = Body::Ack { window: 1 << 30, echo: Echo::Delta(5), sack: Default::default() };
+    let ack = Segment { body: ack, flags: Flags::ECE, ..data(1000, 0, h.now) };
+    h.sender.on_segment(h.now, &ack);
+    let heard = heard.lock().unwrap();
+    let (_, sample) = heard.acks[0];
+    assert_eq!((sample.ece, sample.grow, sample.echo), (true, Grow::Yes, Echo::Delta(5)));
+    assert_eq!(heard.signals, []);
+}
