@@ -9,7 +9,7 @@ use cwnd_units::{Duration, ParamsChoice as _, Rng, Time};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
-use crate::common::{at, column, run, scenario};
+use crate::common::{activity, at, column, run, scenario};
 use crate::random::of_kind;
 
 /// Objects on one connection: the next is written when one has arrived, after a pause; the last one ends it.
@@ -43,6 +43,9 @@ impl Application for Objects {
     }
     fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Do {
         self.next()
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("objects", self.written / OBJECT);
     }
 }
 
@@ -90,6 +93,7 @@ fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_a
     assert!(!world.replace_applications("nobody", || Box::new(Enough(1))));
     let records = audited(world);
     assert_eq!(heard.load(Ordering::Relaxed), 4, "of all but the last");
+    assert_eq!(activity(&records, "objects"), 5, "told by the application's own name");
     assert_eq!(at(&records.flows, 0, "size_bytes"), 5.0 * OBJECT as f64);
     assert_eq!(at(&records.flows, 0, "bytes_received"), 5.0 * OBJECT as f64);
     // Handshake, four pauses, at least half a round trip for each object.

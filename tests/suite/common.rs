@@ -42,8 +42,7 @@ pub fn at(table: &Table, row: usize, name: &str) -> f64 {
 
 /// How often a mechanism acted.
 pub fn activity(records: &Records, name: &str) -> u64 {
-    let found = records.activity.iter().find(|(n, _)| *n == name);
-    found.unwrap_or_else(|| panic!("no activity `{name}`")).1
+    records.activity.get(name).unwrap_or_else(|| panic!("no activity `{name}`"))
 }
 
 /// Index of the bottleneck in a dumbbell's table of links.

@@ -168,7 +168,11 @@ impl<P: Packet> Meter<P> for Writer {
         *header = Header::Id(self.0);
         let ecn = if self.0.is_multiple_of(50) { Ecn::Ect1 } else { Ecn::NotEct };
         context.set_ecn(packet, ecn);
-        assert_eq!(mark(now, packet, Reason::RedEarly, context), ecn == Ecn::Ect1);
+        assert_eq!(mark(now, packet, Reason::named("toy_meter"), context), ecn == Ecn::Ect1);
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("toy_headers", u64::from(self.0));
+        each("toy_never", 0);
     }
 }
 
@@ -228,6 +232,10 @@ fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
     let marked = at(&records.links, 0, "marked_total_pkts");
     let came = read.iter().filter(|(_, ecn)| *ecn == Ecn::Ce).count() as f64;
     assert!((came..=came + 30.0).contains(&marked), "{marked} marked, {came} came");
+    assert_eq!(activity(&records, "marks_toy_meter") as f64, marked, "by the meter's own reason");
+    assert_eq!(activity(&records, "queue_marks") as f64, marked);
+    assert_eq!(activity(&records, "toy_headers") / 50, activity(&records, "marks_toy_meter"));
+    assert_eq!(records.activity.get("toy_never"), None, "what never happened is no news");
     let told = activity(&records, "ce_received") as f64;
     assert!((came - 5.0..=came).contains(&told), "{told} of {came} reached the receiver");
     assert!(at(&records.flows, 0, "cwnd_reductions_ecn") > 10.0);
@@ -245,7 +253,7 @@ impl<P: Packet> Qdisc<P> for Plain<P> {
         if self.waiting.len() < self.room {
             self.waiting.push_back((packet, now));
         } else {
-            context.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::OVERLIMIT);
         }
     }
     fn dequeue(&mut self, _: Time, _: &mut impl Context<P>) -> Option<(P, Time)> {

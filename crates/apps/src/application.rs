@@ -28,6 +28,11 @@ pub trait Application: fmt::Debug + Send {
         let _ = (now, rng);
         Do::NOTHING
     }
+
+    /// Tells what it counted, each by a name that is its own; the activity has them as they are.
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let _ = each;
+    }
 }
 
 /// What an application does, and what it wants to hear of next.
@@ -161,5 +166,8 @@ impl<A: Application + ?Sized> Application for Box<A> {
     }
     fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
         (**self).on_timer(now, rng)
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        (**self).count(each);
     }
 }

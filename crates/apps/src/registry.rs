@@ -79,4 +79,8 @@ impl Application for AnyApplication {
     fn on_timer(&mut self, now: Time, rng: &mut Rng) -> Do {
         each!(self, app => app.on_timer(now, rng))
     }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each!(self, app => app.count(each));
+    }
 }

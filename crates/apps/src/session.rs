@@ -73,6 +73,11 @@ impl Session {
         &self.interest
     }
 
+    /// What the application counted, by name.
+    pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.app.count(each);
+    }
+
     /// The flow starts.
     pub fn start(&mut self, now: Time) -> Do {
         let what = self.app.start(now, &mut self.rng);

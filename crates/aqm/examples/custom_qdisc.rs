@@ -15,7 +15,7 @@ impl<P: Packet> Qdisc<P> for Lifo<P> {
         if self.stack.len() < self.limit {
             self.stack.push((packet, now));
         } else {
-            context.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::OVERLIMIT);
         }
     }
     fn dequeue(&mut self, _now: Time, _context: &mut impl Context<P>) -> Option<(P, Time)> {

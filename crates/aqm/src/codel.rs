@@ -9,6 +9,9 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
+/// CoDel's control law said so at dequeue.
+pub const REASON: Reason = Reason::named("codel");
+
 params! {
     /// CoDel (RFC 8289).
     pub struct Params {
@@ -158,7 +161,7 @@ impl CoDel {
         mut head: Head<P>,
     ) -> Option<(P, Time)> {
         while now >= self.drop_next {
-            if congested(now, &mut head.packet, law.ecn, Reason::CoDel, context) {
+            if congested(now, &mut head.packet, law.ecn, REASON, context) {
                 // The RFC speaks of drops only. A marked packet is sent, so one call marks one packet, as in Linux.
                 self.count = self.count.saturating_add(1);
                 self.drop_next = law.next(self.drop_next, self.count);
@@ -186,7 +189,7 @@ impl CoDel {
         context: &mut impl Context<P>,
         mut head: Head<P>,
     ) -> Option<(P, Time)> {
-        let sent = if congested(now, &mut head.packet, law.ecn, Reason::CoDel, context) {
+        let sent = if congested(now, &mut head.packet, law.ecn, REASON, context) {
             Some(head)
         } else {
             self.head(now, law, store)

@@ -160,7 +160,7 @@ impl<P: Packet> FqCoDel<P> {
             let Some((packet, _)) = fattest.store.pop() else { break };
             self.backlog.packets -= 1;
             self.backlog.bytes -= u64::from(packet.wire_bytes());
-            context.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::OVERLIMIT);
         }
     }
 }

@@ -43,6 +43,10 @@ pub trait Meter<P>: fmt::Debug + Send {
     fn on_timer(&mut self, now: Time, backlog: Backlog) {
         let _ = (now, backlog);
     }
+    /// Tells what it counted, each by a name that is its own; the activity has them as they are.
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let _ = each;
+    }
 }
 
 /// A queue with a meter beside it. To its line it is a queue, so that lines without a meter know nothing of them.
@@ -91,5 +95,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Metered<P, Q> {
 
     fn probability(&self) -> Option<f64> {
         self.queue.probability()
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.queue.count(each);
+        self.meter.count(each);
     }
 }

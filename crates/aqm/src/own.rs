@@ -22,6 +22,8 @@ pub trait OwnQdisc<P>: fmt::Debug + Send {
     fn on_rate_own(&mut self, now: Time, rate: Rate);
     /// As [`Qdisc::probability`].
     fn probability_own(&self) -> Option<f64>;
+    /// As [`Qdisc::count`].
+    fn count_own(&self, each: &mut dyn FnMut(&'static str, u64));
 }
 
 impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
@@ -45,6 +47,9 @@ impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
     }
     fn probability_own(&self) -> Option<f64> {
         self.probability()
+    }
+    fn count_own(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.count(each);
     }
 }
 
@@ -84,5 +89,8 @@ impl<P: Packet> Qdisc<P> for Box<dyn OwnQdisc<P>> {
     #[inline(never)]
     fn probability(&self) -> Option<f64> {
         (**self).probability_own()
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        (**self).count_own(each);
     }
 }

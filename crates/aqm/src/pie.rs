@@ -11,6 +11,9 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
+/// PIE's drop probability said so at enqueue.
+pub const REASON: Reason = Reason::named("pie");
+
 param_enum! {
     /// How the queueing delay is known.
     pub enum Estimator {
@@ -295,13 +298,13 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         let size = packet.wire_bytes();
         if !self.store.fits(size) {
             self.controller.gathered = 0.0;
-            context.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::OVERLIMIT);
             return;
         }
         if self.controller.hits(p, self.store.bytes(), size, &mut self.rng) {
             // RFC 8033 § 5.1: too high a probability means that marks are not answered.
             let ecn = p.ecn && p.mark_ecnth.is_none_or(|most| self.controller.probability <= most);
-            if !congested(now, &mut packet, ecn, Reason::Pie, context) {
+            if !congested(now, &mut packet, ecn, REASON, context) {
                 return;
             }
         } else if p.estimator == Estimator::Timestamp && self.controller.is_calm(p) {

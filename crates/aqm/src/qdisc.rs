@@ -8,40 +8,26 @@ pub trait Packet {
     fn flow_hash(&self) -> u64;
 }
 
-/// Why a packet was dropped or marked.
+/// Why a packet was dropped or marked: a name that the mechanism which did it has for it.
+///
+/// Columns, counters and captures call it so: `codel` in `drops_codel`. It has small letters, and `_` between words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The queue was full.
-    Overlimit,
-    /// RED between its thresholds: by chance.
-    RedEarly,
-    /// RED above its upper threshold (or twice it, when gentle): always.
-    RedForced,
-    /// CoDel's control law said so at dequeue.
-    CoDel,
-    /// PIE's drop probability said so at enqueue.
-    Pie,
-    /// Random loss on the link, not congestion.
-    LinkLoss,
-}
+pub struct Reason(&'static str);
 
 impl Reason {
-    /// Every reason, in the order of their columns in results.
-    pub const ALL: [Self; 6] =
-        [Self::Overlimit, Self::RedEarly, Self::RedForced, Self::CoDel, Self::Pie, Self::LinkLoss];
+    /// The queue was full, of whatever discipline.
+    pub const OVERLIMIT: Self = Self::named("overlimit");
 
-    /// Name in result columns, such as `drops_overlimit`.
+    /// A reason of a mechanism.
+    #[must_use]
+    pub const fn named(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Overlimit => "overlimit",
-            Self::RedEarly => "red_early",
-            Self::RedForced => "red_forced",
-            Self::CoDel => "codel",
-            Self::Pie => "pie",
-            Self::LinkLoss => "link_loss",
-        }
+        self.0
     }
 }
 
@@ -116,4 +102,6 @@ pub trait Qdisc<P: Packet> {
     fn probability(&self) -> Option<f64> {
         None
     }
+    /// Tells what it counted besides drops and marks, each by a name that is its own; the activity has them as they are.
+    fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }

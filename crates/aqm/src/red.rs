@@ -10,6 +10,11 @@ use crate::mark::congested;
 use crate::qdisc::{Backlog, Context, Packet, Qdisc, Reason};
 use crate::store::Store;
 
+/// RED between its thresholds: by chance.
+pub const EARLY: Reason = Reason::named("red_early");
+/// RED above its upper threshold (or twice it, when gentle): always.
+pub const FORCED: Reason = Reason::named("red_forced");
+
 param_enum! {
     /// What a queue length is counted in.
     pub enum Mode {
@@ -351,12 +356,12 @@ impl<P: Packet> Red<P> {
                 }
                 self.count = Some(0);
                 let ecn = self.law.ecn && p_b < self.law.mark_p;
-                congested(now, packet, ecn, Reason::RedEarly, context)
+                congested(now, packet, ecn, EARLY, context)
             }
             Zone::Forced => {
                 self.count = Some(0);
                 let ecn = self.law.ecn && self.law.forced == Forced::Mark && self.law.mark_p > 1.0;
-                congested(now, packet, ecn, Reason::RedForced, context)
+                congested(now, packet, ecn, FORCED, context)
             }
         }
     }
@@ -370,7 +375,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         if !self.store.fits(packet.wire_bytes()) {
             // A full queue drops, whatever the packet's ECN field says; to RED this is a hit like any other.
             self.count = self.count.map(|_| 0);
-            context.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::OVERLIMIT);
         } else if self.judge(now, &mut packet, context) {
             self.store.push(now, packet);
             return;

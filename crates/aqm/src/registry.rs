@@ -134,4 +134,8 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
     fn probability(&self) -> Option<f64> {
         each!(self, q => q.probability())
     }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each!(self, q => q.count(each));
+    }
 }

@@ -45,7 +45,7 @@ impl<P: Packet> Store<P> {
         if fits {
             self.push(now, packet);
         } else {
-            context.dropped(now, &packet, Reason::Overlimit);
+            context.dropped(now, &packet, Reason::OVERLIMIT);
         }
         fits
     }

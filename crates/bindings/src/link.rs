@@ -297,8 +297,8 @@ fn summary_of<'py>(
     dict.set_item("delivered_pkts", total.delivered)?;
     dict.set_item("delivered_bytes", total.delivered_bytes)?;
     dict.set_item("sent_bit_s", total.link.delivered_bytes as f64 * 8.0 / seconds)?;
-    dict.set_item("drops", by_reason(py, &total.link.drops)?)?;
-    dict.set_item("marks", by_reason(py, &total.link.marks)?)?;
+    dict.set_item("drops", by_reason(py, total.link.drops.iter())?)?;
+    dict.set_item("marks", by_reason(py, total.link.marks.iter())?)?;
     dict.set_item("malformed_pkts", total.malformed)?;
     dict.set_item("largest_bytes", total.largest)?;
     dict.set_item("lost_before_pkts", direction.lost_before)?;
@@ -313,10 +313,10 @@ fn summary_of<'py>(
 /// The reasons that there were.
 fn by_reason<'py>(
     py: Python<'py>,
-    counts: &[u64; Reason::ALL.len()],
+    counts: impl Iterator<Item = (Reason, u64)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (reason, &count) in Reason::ALL.iter().zip(counts).filter(|&(_, &count)| count > 0) {
+    for (reason, count) in counts {
         dict.set_item(reason.name(), count)?;
     }
     Ok(dict)

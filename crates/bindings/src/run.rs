@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cwnd_sim::Checked;
-use cwnd_trace::{Column, ColumnData, Records};
+use cwnd_trace::{Activity, Column, ColumnData, Records};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -58,7 +58,7 @@ const TABLES: [&str; 5] = ["flows", "links", "series", "link_series", "qdelay"];
 #[derive(Debug)]
 pub struct Result {
     tables: [cwnd_trace::Table; TABLES.len()],
-    activity: Vec<(&'static str, u64)>,
+    activity: Activity,
     events: u64,
     delivered_packets: u64,
     digest: String,

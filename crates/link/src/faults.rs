@@ -1,5 +1,9 @@
+use cwnd_aqm::Reason;
 use cwnd_scenario::Impairments;
 use cwnd_units::{Duration, Rng};
+
+/// Random loss on the link, not congestion.
+pub const LOSS: Reason = Reason::named("link_loss");
 
 /// The random faults of a link, which come behind its line: loss, jitter, packets that are held back.
 #[derive(Debug)]

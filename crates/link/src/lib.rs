@@ -10,8 +10,8 @@ mod results;
 mod settings;
 mod slots;
 
-pub use counters::Counters;
-pub use faults::{Fate, Faults, Losses};
+pub use counters::{Counters, Tally};
+pub use faults::{Fate, Faults, LOSS, Losses};
 pub use line::{Line, Outcome, Pace, Verdict};
 pub use packet::Packet;
 pub use results::{Summary, sample};

@@ -95,7 +95,7 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
 
     #[inline]
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
-        self.counters.drops[reason as usize] += 1;
+        self.counters.drops.add(reason, 1);
         if let Some(verdicts) = self.verdicts {
             verdicts.push(Verdict { packet: *packet, what: Outcome::Dropped, reason });
         }
@@ -104,7 +104,7 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
 
     #[inline]
     fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool) {
-        self.counters.marks[reason as usize] += 1;
+        self.counters.marks.add(reason, 1);
         if let Some(verdicts) = self.verdicts {
             verdicts.push(Verdict { packet: *packet, what: Outcome::Marked { already }, reason });
         }
@@ -364,10 +364,15 @@ impl<P: Packet> Line<P> {
         self.queue.backlog().packets + self.device.len() as u64 + u64::from(self.on_line.is_some())
     }
 
+    /// What the queue counted besides drops and marks, by name.
+    pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.queue.count(each);
+    }
+
     /// What it counted until `now`.
     pub fn counters(&mut self, now: Time) -> Counters {
         self.count_backlog(now);
-        self.counters
+        self.counters.clone()
     }
 
     /// Distribution of the queueing delay since [`Line::begin_counting`].

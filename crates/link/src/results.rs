@@ -1,11 +1,12 @@
 //! What results say of a link.
 
-use cwnd_aqm::Reason;
+use cwnd_aqm::{Reason, codel, pie, red};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
 use cwnd_units::{Duration, Time};
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Tally};
+use crate::faults::LOSS;
 use crate::line::Line;
 use crate::packet::Packet;
 use crate::slots::Slots;
@@ -22,9 +23,9 @@ pub struct Summary<'a> {
     /// When it ended.
     pub to: Time,
     /// What had been counted when it began.
-    pub before: Counters,
+    pub before: &'a Counters,
     /// What was counted in the whole run.
-    pub total: Counters,
+    pub total: &'a Counters,
     /// Queueing delay meanwhile.
     pub qdelay: &'a Histogram,
     /// Packets in the queue, in the device and on the line at the end.
@@ -40,10 +41,10 @@ impl Summary<'_> {
         let seconds = window.as_secs_f64();
         let nanos = window.0.max(1) as f64;
         let rate_bit_s = mean_rate(self.rate, self.from, self.to);
-        let drops = |r: Reason| total.drops[r as usize] - before.drops[r as usize];
-        let marks = |r: Reason| total.marks[r as usize] - before.marks[r as usize];
-        let dropped_pkts = Reason::ALL.into_iter().map(drops).sum();
-        let marked_pkts = Reason::ALL.into_iter().map(marks).sum();
+        let drops = |r: Reason| total.drops.of(r) - before.drops.of(r);
+        let marks = |r: Reason| total.marks.of(r) - before.marks.of(r);
+        let dropped_pkts = total.drops.total() - before.drops.total();
+        let marked_pkts = total.marks.total() - before.marks.total();
         let arrived_pkts = total.arrived - before.arrived;
         let sent_bits = (total.delivered_bytes - before.delivered_bytes) as f64 * 8.0;
         let quantile = |q| qdelay.quantile(q).map(micros);
@@ -67,21 +68,30 @@ impl Summary<'_> {
             queued_pkts: self.queued,
             drop_ratio: ratio(dropped_pkts, arrived_pkts),
             mark_ratio: ratio(marked_pkts, arrived_pkts),
-            drops_overlimit: drops(Reason::Overlimit),
-            drops_red_early: drops(Reason::RedEarly),
-            drops_red_forced: drops(Reason::RedForced),
-            drops_codel: drops(Reason::CoDel),
-            drops_pie: drops(Reason::Pie),
-            drops_link_loss: drops(Reason::LinkLoss),
-            marks_red_early: marks(Reason::RedEarly),
-            marks_red_forced: marks(Reason::RedForced),
-            marks_codel: marks(Reason::CoDel),
-            marks_pie: marks(Reason::Pie),
+            drops_overlimit: drops(Reason::OVERLIMIT),
+            drops_red_early: drops(red::EARLY),
+            drops_red_forced: drops(red::FORCED),
+            drops_codel: drops(codel::REASON),
+            drops_pie: drops(pie::REASON),
+            drops_link_loss: drops(LOSS),
+            marks_red_early: marks(red::EARLY),
+            marks_red_forced: marks(red::FORCED),
+            marks_codel: marks(codel::REASON),
+            marks_pie: marks(pie::REASON),
             arrived_total_pkts: total.arrived,
             delivered_total_pkts: total.delivered,
-            dropped_total_pkts: total.drops.iter().sum(),
-            marked_total_pkts: total.marks.iter().sum(),
+            dropped_total_pkts: total.drops.total(),
+            marked_total_pkts: total.marks.total(),
         }
+    }
+
+    /// Drops and marks of the whole run for reasons that have no column of their own, each by the name of such a column.
+    pub fn beyond_columns(&self) -> impl Iterator<Item = (String, u64)> {
+        let named = |kind: &'static str, counts: &Tally| -> Vec<(String, u64)> {
+            let others = counts.iter().filter(|(reason, _)| !IN_COLUMNS.contains(reason));
+            others.map(|(reason, count)| (format!("{kind}_{}", reason.name()), count)).collect()
+        };
+        named("drops", &self.total.drops).into_iter().chain(named("marks", &self.total.marks))
     }
 
     /// The distribution of its queueing delay.
@@ -113,8 +123,8 @@ pub fn sample<P: Packet>(
         sojourn_us: line.and_then(Line::last_sojourn).map(micros),
         enq: counters.arrived,
         deq: counters.delivered,
-        drop: counters.drops.iter().sum(),
-        mark: counters.marks.iter().sum(),
+        drop: counters.drops.total(),
+        mark: counters.marks.total(),
         aqm_prob: line.and_then(Line::probability),
     }
 }
@@ -148,6 +158,10 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// The reasons that have columns in the table of links.
+const IN_COLUMNS: [Reason; 6] =
+    [Reason::OVERLIMIT, red::EARLY, red::FORCED, codel::REASON, pie::REASON, LOSS];
+
 #[cfg(test)]
 mod tests {
     use cwnd_units::Rate;
@@ -168,9 +182,9 @@ mod tests {
             delivered: 10,
             delivered_bytes: 10_000,
             packet_time: u128::from(6 * S),
-            ..before
+            ..before.clone()
         };
-        total.drops[Reason::Overlimit as usize] = 1;
+        total.drops.add(Reason::OVERLIMIT, 1);
         let mut qdelay = Histogram::default();
         qdelay.add(Duration(5000));
         let summary = Summary {
@@ -178,8 +192,8 @@ mod tests {
             rate: &rate,
             from: Time(S),
             to: Time(4 * S),
-            before,
-            total,
+            before: &before,
+            total: &total,
             qdelay: &qdelay,
             queued: 2,
         };
@@ -200,8 +214,8 @@ mod tests {
             rate: &LinkRate::Unlimited,
             from: Time::ZERO,
             to: Time::ZERO,
-            before: Counters::default(),
-            total: Counters::default(),
+            before: &Counters::default(),
+            total: &Counters::default(),
             qdelay: &Histogram::default(),
             queued: 0,
         };

@@ -236,7 +236,7 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
         ("leaves", 2, 2700, 0),
     ];
     assert_eq!(*heard.lock().expect("nobody panicked with it"), expected);
-    assert_eq!(line.counters(Time(9_000_000)).drops[Reason::Overlimit as usize], 1);
+    assert_eq!(line.counters(Time(9_000_000)).drops.of(Reason::OVERLIMIT), 1);
     // What a device takes has left; a second meter stands before the first.
     heard.lock().expect("nobody panicked with it").clear();
     let mut line = slots(&[3]).with_device_queue(1);
@@ -266,11 +266,11 @@ fn a_verdict_can_be_read_by_several_until_it_is_forgotten() {
     come(&mut line, 3..5);
     for _reader in 0..2 {
         let read: Vec<_> = line.verdicts().iter().map(|v| (v.packet.0, v.what, v.reason)).collect();
-        assert_eq!(read, [3, 4].map(|n| (n, Outcome::Dropped, Reason::Overlimit)));
+        assert_eq!(read, [3, 4].map(|n| (n, Outcome::Dropped, Reason::OVERLIMIT)));
     }
     line.forget_verdicts();
     assert!(line.verdicts().is_empty());
-    assert_eq!(line.counters(Time::ZERO).drops[Reason::Overlimit as usize], 3);
+    assert_eq!(line.counters(Time::ZERO).drops.of(Reason::OVERLIMIT), 3);
     assert_eq!(told.0, [2, 3, 4]);
 }
 

@@ -86,7 +86,7 @@ mod linux {
             there.total.link.delivered_bytes as f64 * 8e-6 / report.elapsed.as_secs_f64(),
             there.total.link.delivered,
             there.total.largest,
-            there.total.link.drops.iter().sum::<u64>(),
+            there.total.link.drops.total(),
             there.lost_before.unwrap_or_default(),
             micros(0.5),
             micros(0.99),

@@ -106,6 +106,7 @@ impl Engine {
                 rate: of.rate.clone(),
                 total,
                 before,
+                counted: lane.counted_by_queue(),
                 qdelay: lane.qdelay(),
                 queued: lane.queued(),
                 held: lane.held(),

@@ -1,9 +1,9 @@
 //! One direction of a router: queue, line, propagation, and what was counted there.
 
-use cwnd_aqm::{QueueParams, Reason};
+use cwnd_aqm::QueueParams;
 use cwnd_link::{Line, Outcome, Settings};
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Histogram, LinkSamples};
+use cwnd_trace::{Activity, Histogram, LinkSamples};
 use cwnd_units::{Duration, Streams, Time};
 
 use crate::capture::Capture;
@@ -135,7 +135,7 @@ impl Lane {
             if under_way {
                 capture.passed(self.index, now, bytes, self.pool.marked(packet.buffer));
             } else {
-                capture.dropped(self.index, now, bytes, Reason::LinkLoss);
+                capture.dropped(self.index, now, bytes, cwnd_link::LOSS);
             }
         }
         if !under_way {
@@ -195,15 +195,24 @@ impl Lane {
 
     /// What was counted until now, and until the end of the warm-up.
     pub fn counters(&mut self, now: Time) -> (Counters, Counters) {
-        (self.counted(now), self.before.unwrap_or_default())
+        (self.counted(now), self.before.clone().unwrap_or_default())
     }
 
     fn counted(&mut self, now: Time) -> Counters {
         let link = match &mut self.line {
             Some(line) => line.counters(now),
-            None => self.counters.link,
+            None => self.counters.link.clone(),
         };
-        Counters { link: link.without(self.delay.lost()), ..self.counters }
+        Counters { link: link.without(self.delay.lost()), ..self.counters.clone() }
+    }
+
+    /// What its queue counted of its own, by name.
+    pub fn counted_by_queue(&self) -> Activity {
+        let mut counted = Activity::default();
+        if let Some(line) = &self.line {
+            line.count(&mut |name, count| counted.add(name, count));
+        }
+        counted
     }
 
     /// Distribution of the queueing delay after the warm-up.

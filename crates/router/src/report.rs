@@ -3,13 +3,13 @@
 use cwnd_aqm::Reason;
 use cwnd_link::Summary;
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Histogram, LinkSamples, Links, QueueDelays, Table};
+use cwnd_trace::{Activity, Histogram, LinkSamples, Links, QueueDelays, Table};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Limits;
 
 /// What a direction counted; everything only grows, so differences count a part of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// What came to the link, and what became of it there.
     pub link: cwnd_link::Counters,
@@ -81,6 +81,8 @@ pub struct DirectionReport {
     pub total: Counters,
     /// What of it was counted before the end of the warm-up.
     pub before: Counters,
+    /// What its queue counted of its own in the whole run, by name.
+    pub counted: Activity,
     /// Queueing delay after the warm-up.
     pub qdelay: Histogram,
     /// Packets waiting or being sent at the end.
@@ -157,6 +159,19 @@ impl Report {
         (0..).zip(&self.directions).map(move |(id, of)| of.summary(id, self.warmup, end))
     }
 
+    /// What the links' mechanisms tell that has no column, by the names that they gave.
+    #[must_use]
+    pub fn counted(&self) -> Activity {
+        let mut counted = Activity::default();
+        for direction in &self.directions {
+            direction.counted.iter().for_each(|(name, n)| counted.add(name.to_owned(), n));
+        }
+        for summary in self.summaries() {
+            summary.beyond_columns().for_each(|(name, n)| counted.add(name, n));
+        }
+        counted
+    }
+
     fn names(&self) -> [String; 2] {
         [0, 1].map(|i| self.directions[i].name.clone())
     }
@@ -165,14 +180,14 @@ impl Report {
 impl DirectionReport {
     /// Packets dropped after the warm-up for this reason.
     #[must_use]
-    pub const fn drops(&self, reason: Reason) -> u64 {
-        self.total.link.drops[reason as usize] - self.before.link.drops[reason as usize]
+    pub fn drops(&self, reason: Reason) -> u64 {
+        self.total.link.drops.of(reason) - self.before.link.drops.of(reason)
     }
 
     /// Packets marked after the warm-up for this reason.
     #[must_use]
-    pub const fn marks(&self, reason: Reason) -> u64 {
-        self.total.link.marks[reason as usize] - self.before.link.marks[reason as usize]
+    pub fn marks(&self, reason: Reason) -> u64 {
+        self.total.link.marks.of(reason) - self.before.link.marks.of(reason)
     }
 
     /// This direction as a link, which is counted until `end`.
@@ -182,8 +197,8 @@ impl DirectionReport {
             rate: &self.rate,
             from: warmup,
             to: end,
-            before: self.before.link,
-            total: self.total.link,
+            before: &self.before.link,
+            total: &self.total.link,
             qdelay: &self.qdelay,
             queued: self.queued,
         }

@@ -10,7 +10,7 @@ use std::net::{
 use std::thread;
 use std::time::Duration as Wall;
 
-use cwnd_aqm::{QueueParams, Reason};
+use cwnd_aqm::{QueueParams, codel};
 use cwnd_router::linux::{Netlink, Route, monotonic};
 use cwnd_router::{Config, Direction, Link, Namespace, Report, Running, Tun, start};
 use cwnd_units::{Duration, ParamsChoice, Rate};
@@ -258,8 +258,8 @@ fn a_transfer_over_ipv6_is_marked_like_any_other() {
     assert_eq!(receiver.join().expect("no panic"), (ends.behind.into(), 4_000_000));
     let report = world.end();
     let up = &report.directions[0];
-    assert!(up.marks(Reason::CoDel) > 5, "{} marks", up.marks(Reason::CoDel));
-    assert!(up.drops(Reason::CoDel) <= 1, "what is no data is not ECN-capable");
+    assert!(up.marks(codel::REASON) > 5, "{} marks", up.marks(codel::REASON));
+    assert!(up.drops(codel::REASON) <= 1, "what is no data is not ECN-capable");
     assert_eq!((up.total.malformed, up.undelivered, up.total.largest), (0, 0, 1500));
 }
 

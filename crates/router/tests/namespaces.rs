@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration as Wall;
 
-use cwnd_aqm::{QueueParams, Reason};
+use cwnd_aqm::{QueueParams, codel};
 use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Running, Tun, start};
 use cwnd_units::{Duration, ParamsChoice, Rate};
 
@@ -96,7 +96,7 @@ fn a_transfer_takes_what_its_bytes_take_at_the_rate() {
     assert_eq!(there.total.malformed, 0);
     assert_eq!(
         there.total.link.arrived,
-        there.total.delivered + there.total.link.drops.iter().sum::<u64>() + there.held
+        there.total.delivered + there.total.link.drops.total() + there.held
     );
 }
 
@@ -109,9 +109,9 @@ fn codel_marks_real_connections_that_ask_for_ecn() {
     transfer(&world, 5_000_000).expect("the transfer works");
     let report = world.end();
     let there = &report.directions[0];
-    assert!(there.marks(Reason::CoDel) > 5, "{} marks", there.marks(Reason::CoDel));
+    assert!(there.marks(codel::REASON) > 5, "{} marks", there.marks(codel::REASON));
     // What is no data is not ECN-capable (RFC 3168 § 6.1.4): a pure ACK or a SYN may be dropped.
-    assert!(there.drops(Reason::CoDel) <= 1);
+    assert!(there.drops(codel::REASON) <= 1);
     assert_eq!(there.undelivered, 0, "the kernel takes every packet: checksums are right");
 }
 

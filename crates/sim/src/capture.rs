@@ -157,7 +157,7 @@ impl Capture {
         lost: bool,
     ) {
         if let Some(link) = self.of_pipe.get(pipe as usize).copied().flatten() {
-            self.write(now, link, flow, segment, lost.then_some(Reason::LinkLoss));
+            self.write(now, link, flow, segment, lost.then_some(cwnd_link::LOSS));
         }
     }
 

@@ -409,7 +409,7 @@ impl Network {
         let mut under_way = 0;
         for line in &mut self.lines {
             let counters = line.counters(now);
-            let dropped: u64 = counters.drops.iter().sum();
+            let dropped: u64 = counters.drops.total();
             if counters.arrived != counters.delivered + dropped + line.held() {
                 return Err(format!(
                     "a line: arrived {} ≠ delivered {} + dropped {dropped} + held {}",

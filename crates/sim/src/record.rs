@@ -6,8 +6,8 @@ use cwnd_link::{Counters, Line, Summary};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
 use cwnd_trace::{
-    FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkSamples, Links, Name, QueueDelays,
-    Records,
+    Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkSamples, Links, Name,
+    QueueDelays, Records,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
@@ -25,6 +25,8 @@ pub struct Recorder {
     /// What each link had counted when the warm-up ended.
     before: Vec<Counters>,
     totals: Totals,
+    /// What mechanisms counted, by the names that they gave.
+    own: Activity,
 }
 
 /// Sums over all flows and the whole run: what the activity block tells.
@@ -54,6 +56,7 @@ impl Recorder {
     pub fn flow(&mut self, flow: &Flow, now: Time, warmup: Time) {
         let (sender, receiver) = (flow.sender.counters(), flow.receiver.counters());
         self.add_to_totals(sender, receiver);
+        flow.session.count(&mut |name, count| self.own.add(name, count));
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
         let finished = flow.finished != Time::NEVER;
@@ -106,6 +109,7 @@ impl Recorder {
     /// Records a source of datagrams at the end of the run.
     pub fn stream(&mut self, stream: &Stream, now: Time, warmup: Time) {
         self.totals.flows += 1;
+        stream.session.count(&mut |name, count| self.own.add(name, count));
         let (total, before) = (&stream.counters, &stream.before);
         // What was under way when it stopped still counts.
         let ended = stream.stop.max(stream.last_arrival).min(now);
@@ -197,24 +201,29 @@ impl Recorder {
         let no_delays = Histogram::default();
         let warmup = Time(scenario.run.warmup.0);
         let (mut drops, mut marks) = (0, 0);
+        let mut own = self.own;
         for (i, link) in scenario.links.iter().enumerate() {
             let parts = network.links()[i];
             let total = link_counters(parts, end, network);
-            drops += total.drops.iter().sum::<u64>();
-            marks += total.marks.iter().sum::<u64>();
-            let before = self.before.get(i).copied().unwrap_or_default();
+            drops += total.drops.total();
+            marks += total.marks.total();
+            let before = self.before.get(i).cloned().unwrap_or_default();
             let line = parts.line.map(|l| &*network.line_mut(l));
+            if let Some(line) = line {
+                line.count(&mut |name, count| own.add(name, count));
+            }
             let summary = Summary {
                 id: i as u32,
                 rate: &link.rate,
                 from: warmup,
                 to: end,
-                before,
-                total,
+                before: &before,
+                total: &total,
                 qdelay: line.map_or(&no_delays, Line::qdelay),
                 queued: line.map_or(0, Line::held),
             };
             links.push(summary.row());
+            summary.beyond_columns().for_each(|(name, count)| own.add(name, count));
             summary.qdelay_rows().for_each(|row| qdelay.push(row));
         }
         let names = |column: &str| labels(scenario, column);
@@ -224,7 +233,7 @@ impl Recorder {
             flow_series: self.flow_samples.into_table(names),
             link_series: self.link_samples.into_table(names),
             qdelay: qdelay.into_table(names),
-            activity: self.totals.activity(drops, marks),
+            activity: self.totals.activity(drops, marks, &own),
             events: 0,
             delivered_data_packets: 0,
         }
@@ -232,8 +241,9 @@ impl Recorder {
 }
 
 impl Totals {
-    fn activity(&self, drops: u64, marks: u64) -> Vec<(&'static str, u64)> {
-        vec![
+    fn activity(&self, drops: u64, marks: u64, own: &Activity) -> Activity {
+        let mut activity = Activity::default();
+        for (name, count) in [
             ("flows", self.flows),
             ("queue_drops", drops),
             ("queue_marks", marks),
@@ -246,7 +256,11 @@ impl Totals {
             ("timeouts", self.timeouts),
             ("timeouts_in_a_row", self.timeouts_in_a_row),
             ("syn_timeouts", self.syn_timeouts),
-        ]
+        ] {
+            activity.add(name, count);
+        }
+        activity.extend_with(own);
+        activity
     }
 }
 

@@ -2,7 +2,9 @@
 
 use cwnd_router::Report;
 use cwnd_scenario::Scenario;
-use cwnd_trace::{ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Table};
+use cwnd_trace::{
+    Activity, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Table,
+};
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::host::{Received, Seen, Sent};
@@ -53,10 +55,11 @@ pub fn records(
     let flows = with_nulls(rows.into_table(|column| labels(&world.scenario, column)), &counted);
     let total = |of: fn(&Seen) -> u64| -> u64 { seen.iter().map(of).sum() };
     let directions = &report.directions;
-    let activity = vec![
+    let mut activity = Activity::default();
+    for (name, count) in [
         ("flows", counted.len() as u64),
-        ("queue_drops", directions.iter().flat_map(|d| d.total.link.drops).sum()),
-        ("queue_marks", directions.iter().flat_map(|d| d.total.link.marks).sum()),
+        ("queue_drops", directions.iter().map(|d| d.total.link.drops.total()).sum()),
+        ("queue_marks", directions.iter().map(|d| d.total.link.marks.total()).sum()),
         (
             "ce_received",
             total(|s| s.received.values().filter_map(|r| r.info.received_ce).map(u64::from).sum()),
@@ -73,7 +76,10 @@ pub fn records(
             "timeouts",
             total(|s| s.sent.values().filter_map(|s| s.info.total_rto).map(u64::from).sum()),
         ),
-    ];
+    ] {
+        activity.add(name, count);
+    }
+    activity.extend_with(&report.counted());
     Records {
         flows,
         links: report.links(),

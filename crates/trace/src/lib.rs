@@ -1,6 +1,7 @@
 //! What a run records: typed rows kept as columns, histograms, and a digest of it all.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod append;
 mod histogram;
 mod record;
@@ -8,6 +9,7 @@ mod records;
 mod rows;
 mod table;
 
+pub use activity::Activity;
 pub use histogram::Histogram;
 pub use records::Records;
 pub use rows::{

@@ -1,3 +1,4 @@
+use crate::activity::Activity;
 use crate::table::{Digest, Table};
 
 /// All that a run gives.
@@ -14,7 +15,7 @@ pub struct Records {
     /// Distribution of the queueing delay of each link.
     pub qdelay: Table,
     /// How often each mechanism acted, over the whole run.
-    pub activity: Vec<(&'static str, u64)>,
+    pub activity: Activity,
     /// Events taken.
     pub events: u64,
     /// Data segments that reached their receiver.
@@ -31,7 +32,7 @@ impl Records {
         {
             digest.table(table);
         }
-        let mut acted: Vec<_> = self.activity.iter().filter(|(_, count)| *count > 0).collect();
+        let mut acted: Vec<_> = self.activity.iter().filter(|&(_, count)| count > 0).collect();
         acted.sort_unstable();
         for (name, count) in acted {
             digest.bytes(name.as_bytes());
@@ -47,7 +48,9 @@ mod tests {
 
     use super::*;
 
-    fn records(activity: &[(&'static str, u64)]) -> Records {
+    fn records(counts: &[(&'static str, u64)]) -> Records {
+        let mut activity = Activity::default();
+        counts.iter().for_each(|&(name, count)| activity.add(name, count));
         let none = |_: &str| Vec::new();
         let mut flows = Flows::default();
         flows.push(FlowRow { segments_sent: 7, ..FlowRow::default() });
@@ -57,7 +60,7 @@ mod tests {
             flow_series: FlowSamples::default().into_table(none),
             link_series: LinkSamples::default().into_table(none),
             qdelay: QueueDelays::default().into_table(none),
-            activity: activity.to_vec(),
+            activity,
             events: 0,
             delivered_data_packets: 0,
         }

@@ -178,7 +178,7 @@ pub fn run(data: &[u8]) {
     let report = engine.finish(now, Work::default()).expect("nothing is written");
     for (i, direction) in report.directions.iter().enumerate() {
         let total = &direction.total;
-        let dropped: u64 = total.link.drops.iter().sum();
+        let dropped: u64 = total.link.drops.total();
         assert_eq!((total.link.arrived, total.malformed), (came[i], malformed[i]));
         assert_eq!(total.link.arrived, total.delivered + dropped + direction.held);
         assert_eq!(total.delivered, left[i]);

@@ -1,8 +1,8 @@
 //! CoDel against its control law in closed form and against the pseudo-code of RFC 8289.
 
 use crate::common::{Log, Pkt, fill, link, ms};
+use cwnd_aqm::Qdisc;
 use cwnd_aqm::codel::{CoDelQueue, Params};
-use cwnd_aqm::{Qdisc, Reason};
 use cwnd_units::{Bytes, Duration, Ecn, Time};
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn drops_follow_the_control_law() {
     let mut world = Standing::new(Duration::from_micros(200));
     world.run_until(ms(2000), Pkt::plain);
     let drops: Vec<Time> = world.log.drops.iter().map(|d| d.0).collect();
-    assert!(world.log.drops.iter().all(|d| d.2 == Reason::CoDel));
+    assert!(world.log.drops.iter().all(|d| d.2 == cwnd_aqm::codel::REASON));
 
     // The first sojourn time of 5 ms or more is seen 5 ms in; the first drop follows an interval later.
     let first = ms(105) + Duration::from_micros(200);

@@ -19,7 +19,7 @@ fn a_limit_in_packets_holds_exactly_so_many_of_any_size() {
         [40, 1500, 9000, 40].into_iter().map(|s| Pkt::plain(0).of_size(s)),
     );
     assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: 10_540 });
-    assert_eq!(log.drops, [(ms(0), Pkt::plain(0).of_size(40), Reason::Overlimit)]);
+    assert_eq!(log.drops, [(ms(0), Pkt::plain(0).of_size(40), Reason::OVERLIMIT)]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_full_fifo_drops_ecn_capable_packets_too() {
     let (mut queue, mut log) = (fifo(QueueSize::Packets(1)), Log::default());
     fill(&mut queue, ms(0), &mut log, (0..2).map(Pkt::ect));
     assert!(log.marks.is_empty());
-    assert_eq!(log.drops[0].2, Reason::Overlimit);
+    assert_eq!(log.drops[0].2, Reason::OVERLIMIT);
 }
 
 #[test]

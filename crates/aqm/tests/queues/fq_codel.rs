@@ -96,7 +96,7 @@ fn each_queue_has_its_own_codel() {
     }
     assert!(sparse_sent > 300);
     assert!(log.marks.len() > 10);
-    assert!(log.marks.iter().all(|m| m.1.flow == 1 && m.2 == Reason::CoDel));
+    assert!(log.marks.iter().all(|m| m.1.flow == 1 && m.2 == cwnd_aqm::codel::REASON));
     assert!(log.drops.is_empty());
 }
 
@@ -114,7 +114,7 @@ fn overload_drops_from_the_head_of_the_longest_queue_in_one_batch() {
         log.drops.iter().map(|d| (d.1.flow, d.1.id)).collect::<Vec<_>>(),
         (0..20).map(|n| (1, n)).collect::<Vec<_>>()
     );
-    assert!(log.drops.iter().all(|d| d.2 == Reason::Overlimit));
+    assert!(log.drops.iter().all(|d| d.2 == Reason::OVERLIMIT));
     assert!(log.marks.is_empty());
     assert_eq!(queue.backlog(), Backlog { packets: 81, bytes: 20 * 1500 + 61 * 100 });
 }

@@ -168,7 +168,7 @@ fn packets_are_hit_with_the_probability() {
         queue.dequeue(now, &mut log);
     }
     assert!(log.drops.is_empty());
-    assert!(log.marks.iter().all(|m| m.2 == Reason::Pie && m.1.ecn == Ecn::Ce));
+    assert!(log.marks.iter().all(|m| m.2 == cwnd_aqm::pie::REASON && m.1.ecn == Ecn::Ce));
     // Five standard deviations.
     let allowed = 5.0 * (p * (1.0 - p) / n as f64).sqrt();
     assert!((log.marks.len() as f64 / n as f64 - p).abs() < allowed);
@@ -240,7 +240,7 @@ fn a_queue_of_two_packets_and_a_low_delay_are_left_alone() {
         assert!(p > 0.1 && (p < 0.2) == (wanted < 0.5), "{p}");
         let mut log = Log::default();
         fill(&mut queue, due, &mut log, (0..500).map(Pkt::plain));
-        assert!(log.drops.iter().all(|d| d.2 == Reason::Pie));
+        assert!(log.drops.iter().all(|d| d.2 == cwnd_aqm::pie::REASON));
         assert_eq!(log.drops.is_empty(), excused, "{delay} ms at {p}");
     }
 }
@@ -287,7 +287,7 @@ fn a_full_queue_drops_whatever_the_ecn_field_says() {
     let (mut queue, mut log) =
         (pie(&Params { limit: QueueSize::Packets(2), ..Params::default() }), Log::default());
     fill(&mut queue, ms(0), &mut log, (0..3).map(Pkt::ect));
-    assert_eq!(log.drops, [(ms(0), Pkt::ect(2), Reason::Overlimit)]);
+    assert_eq!(log.drops, [(ms(0), Pkt::ect(2), Reason::OVERLIMIT)]);
     assert!(log.marks.is_empty());
 }
 

@@ -187,7 +187,7 @@ fn hits_are_spread_evenly_between_one_and_one_over_p_packets() {
     let params = Params { max_p: 0.2, ..Params::default() };
     let (gaps, log) = gaps_between_hits(&params, 10, 100_000, Pkt::plain);
     assert_uniform(&gaps, 1..=9);
-    assert!(log.drops.iter().all(|d| d.2 == Reason::RedEarly));
+    assert!(log.drops.iter().all(|d| d.2 == cwnd_aqm::red::EARLY));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn above_the_upper_threshold_ecn_capable_packets_are_dropped_or_marked_as_asked(
         let mut log = Log::default();
         queue.enqueue(ms(0), Pkt::ect(0), &mut log);
         assert_eq!((log.marks.len(), log.drops.len()), (marks, 1 - marks));
-        assert!(log.marks.iter().chain(&log.drops).all(|e| e.2 == Reason::RedForced));
+        assert!(log.marks.iter().chain(&log.drops).all(|e| e.2 == cwnd_aqm::red::FORCED));
     }
 }
 
@@ -306,7 +306,7 @@ fn a_full_queue_drops_whatever_the_ecn_field_says() {
     let (mut queue, mut log) =
         (red(&Params { limit: QueueSize::Packets(3), ..quiet() }), Log::default());
     fill(&mut queue, ms(0), &mut log, (0..4).map(Pkt::ect));
-    assert_eq!(log.drops, [(Time::ZERO, Pkt::ect(3), Reason::Overlimit)]);
+    assert_eq!(log.drops, [(Time::ZERO, Pkt::ect(3), Reason::OVERLIMIT)]);
 }
 
 /// A queue with p_b = 0.1 at ten packets, that hits nothing for ten packets after the last hit.
@@ -332,7 +332,7 @@ fn a_drop_for_lack_of_space_counts_as_a_hit() {
             queue.dequeue(ms(1), &mut log);
         }
     }
-    assert!(log.drops.iter().all(|d| d.2 == Reason::Overlimit && d.1.size == 200_000));
+    assert!(log.drops.iter().all(|d| d.2 == Reason::OVERLIMIT && d.1.size == 200_000));
 }
 
 #[test]

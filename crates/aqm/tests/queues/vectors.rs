@@ -5,6 +5,15 @@ use cwnd_aqm::{AnyQdisc, Qdisc, QueueParams, Reason};
 use cwnd_units::{Duration, Ecn, LinkFacts, ParamsChoice, Rate, Rng, Time, Value};
 use serde_json::Value as Json;
 
+/// The reasons that this crate's disciplines have.
+const REASONS: [Reason; 5] = [
+    Reason::OVERLIMIT,
+    cwnd_aqm::red::EARLY,
+    cwnd_aqm::red::FORCED,
+    cwnd_aqm::codel::REASON,
+    cwnd_aqm::pie::REASON,
+];
+
 use crate::common::{Log, Pkt};
 
 /// How far a number may be from the vector's, relatively; the files say so too.
@@ -129,7 +138,7 @@ fn packet(row: &Json) -> Pkt {
 
 fn hits(told: &Json) -> Vec<Hit> {
     let known = |text: &Json| {
-        let words = ["drop", "mark"].into_iter().chain(Reason::ALL.map(Reason::name));
+        let words = ["drop", "mark"].into_iter().chain(REASONS.map(Reason::name));
         words.into_iter().find(|w| text == w).expect("a word of this crate")
     };
     let told = told.as_array().unwrap();
