@@ -59,12 +59,12 @@ const IMPURE: [&str; 10] = [
 /// Lines of a file that is still read at one go.
 const LONGEST_FILE: usize = 550;
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
 /// The source files below a folder, build products left out.
-fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+pub fn sources(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return found };
     for entry in entries {

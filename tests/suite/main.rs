@@ -3,6 +3,7 @@
 mod applications;
 mod architecture;
 mod check;
+mod circles;
 mod closed_forms;
 mod common;
 mod conservation;

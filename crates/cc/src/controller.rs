@@ -1,7 +1,5 @@
 use cwnd_units::{Duration, Echo, Header, Rate, Time};
 
-use crate::decrease::min_ssthresh;
-
 /// What the transport is doing about losses and marks; names after Linux `tcp_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
@@ -222,4 +220,9 @@ pub trait Controller {
     }
     /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// The least slow-start threshold, bytes (RFC 5681 eq. 4).
+pub(crate) const fn min_ssthresh(mss: u32) -> u64 {
+    2 * mss as u64
 }

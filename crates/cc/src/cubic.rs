@@ -7,8 +7,10 @@ mod params;
 
 pub use params::{FastConvergencePoint, Growth, Params};
 
-use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
-use crate::decrease::{Decrease, min_ssthresh};
+use crate::controller::{
+    AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::decrease::Decrease;
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
 use fluid::Fluid;

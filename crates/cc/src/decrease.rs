@@ -136,11 +136,6 @@ impl Decrease {
     }
 }
 
-/// The least slow-start threshold, bytes (RFC 5681 eq. 4).
-pub(crate) const fn min_ssthresh(mss: u32) -> u64 {
-    2 * mss as u64
-}
-
 impl Grow {
     /// Whether the window grows, given whether it does in the round trip after a reduction.
     #[inline]

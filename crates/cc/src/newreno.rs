@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use cwnd_units::{Contract, Declares, param_enum, params};
 
-use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
-use crate::decrease::{Base, Decrease, EcnInSlowStart, Rounding, Rule, min_ssthresh};
+use crate::controller::{
+    AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::decrease::{Base, Decrease, EcnInSlowStart, Rounding, Rule};
 use crate::slow_start::{Credit, Growing, SlowStartState};
 
 param_enum! {

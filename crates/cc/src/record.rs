@@ -3,7 +3,6 @@
 use cwnd_units::{Header, Rate};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
-use crate::registry::AnyController;
 
 /// What a controller was told.
 #[derive(Clone, Copy, Debug)]
@@ -27,35 +26,28 @@ pub struct Entry {
 
 /// A controller with its record.
 #[derive(Clone, Debug)]
-pub struct Recorded {
-    pub(crate) inner: AnyController,
+pub struct Recorded<C> {
+    pub(crate) inner: C,
     entries: Vec<Entry>,
 }
 
-impl AnyController {
+impl<C: Controller> Recorded<C> {
     /// The same controller, which writes down what it is told from now on.
-    #[must_use]
-    pub fn recorded(self) -> Self {
-        Self::Recorded(Box::new(Recorded { inner: self, entries: Vec::new() }))
+    pub(crate) const fn new(inner: C) -> Self {
+        Self { inner, entries: Vec::new() }
     }
 
-    /// What it wrote down; empty if it was not asked to.
-    #[must_use]
-    pub fn record(&self) -> &[Entry] {
-        match self {
-            Self::Recorded(recorded) => &recorded.entries,
-            Self::NewReno(_) | Self::Cubic(_) | Self::Other(_) => &[],
-        }
+    /// What it wrote down.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
-}
 
-impl Recorded {
     fn write(&mut self, path: &Path, told: Told) {
         self.entries.push(Entry { path: *path, told, window: self.inner.window() });
     }
 }
 
-impl Controller for Recorded {
+impl<C: Controller> Controller for Recorded<C> {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         let request = self.inner.on_ack(path, ack);
         self.write(path, Told::Ack(*ack));

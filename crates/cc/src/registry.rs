@@ -5,6 +5,8 @@ use cwnd_units::{Contract, Declares, Header, Rate, params_choice};
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
 use crate::cubic::{self, Cubic};
 use crate::newreno::{self, NewReno};
+#[cfg(feature = "record")]
+use crate::record::{Entry, Recorded};
 
 params_choice! {
     /// Which controller, with its parameters.
@@ -29,7 +31,7 @@ pub enum AnyController {
     Other(Box<dyn Other>),
     /// One of these, and what it was told.
     #[cfg(feature = "record")]
-    Recorded(Box<crate::record::Recorded>),
+    Recorded(Box<Recorded<Self>>),
 }
 
 /// A controller of somebody's own, behind a pointer.
@@ -106,6 +108,24 @@ impl AnyController {
             Self::Other(c) => Some(c.as_mut()),
             #[cfg(feature = "record")]
             Self::Recorded(c) => Some(c.as_mut()),
+        }
+    }
+}
+
+#[cfg(feature = "record")]
+impl AnyController {
+    /// The same controller, which writes down what it is told from now on.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        Self::Recorded(Box::new(Recorded::new(self)))
+    }
+
+    /// What it wrote down; empty if it was not asked to.
+    #[must_use]
+    pub fn record(&self) -> &[Entry] {
+        match self {
+            Self::Recorded(recorded) => recorded.entries(),
+            Self::NewReno(_) | Self::Cubic(_) | Self::Other(_) => &[],
         }
     }
 }

@@ -1,0 +1,345 @@
+//! Between the files of a crate, too, imports lead one way: no two of them need each other, however far round. A module
+//! that is split over files of a folder may have parts that know the whole, as `impl`s of its types do; the crate's root
+//! is no such whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::str::FromStr as _;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use crate::architecture::{root, sources};
+
+/// Where a module is: its names from the root of the crate on.
+type Place = Vec<String>;
+
+/// A crate's modules that are files.
+#[derive(Debug, Default)]
+struct House {
+    files: BTreeMap<Place, Room>,
+}
+
+/// What a file says of others.
+#[derive(Debug, Default)]
+struct Room {
+    /// Paths as they are written, each with the module that it is seen from.
+    paths: Vec<(Place, Vec<String>)>,
+    /// Names that `use` brings in, and what they stand for.
+    names: BTreeMap<String, (Place, Vec<String>)>,
+}
+
+impl House {
+    fn of(sources: &[(Place, String)]) -> Self {
+        let mut house = Self::default();
+        for (place, _) in sources {
+            house.files.insert(place.clone(), Room::default());
+        }
+        for (place, text) in sources {
+            let tokens = TokenStream::from_str(text).expect("a source file has tokens");
+            let mut room = Room::default();
+            house.read(tokens, place, &mut room);
+            house.files.insert(place.clone(), room);
+        }
+        house
+    }
+
+    /// Gathers the paths of a stretch of code in this module; tests may look where they like.
+    fn read(&self, tokens: TokenStream, here: &Place, room: &mut Room) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut i = 0;
+        while i < tokens.len() {
+            if let Some(after) = skip_test(&tokens, i) {
+                i = after;
+                continue;
+            }
+            match &tokens[i] {
+                TokenTree::Ident(word) if word == "mod" && is_inline(&tokens, i) => {
+                    let mut inner = here.clone();
+                    inner.push(tokens[i + 1].to_string());
+                    if let TokenTree::Group(body) = &tokens[i + 2] {
+                        self.read(body.stream(), &inner, room);
+                    }
+                    i += 3;
+                }
+                TokenTree::Ident(word) if word == "use" => {
+                    let mut found = Vec::new();
+                    i = paths(&tokens, i + 1, &[], &mut found);
+                    for (path, name) in found {
+                        room.names.insert(name, (here.clone(), path.clone()));
+                        room.paths.push((here.clone(), path));
+                    }
+                }
+                TokenTree::Ident(_) if begins_path(&tokens, i) => {
+                    let mut found = Vec::new();
+                    i = paths(&tokens, i, &[], &mut found);
+                    room.paths.extend(found.into_iter().map(|(path, _)| (here.clone(), path)));
+                }
+                TokenTree::Group(group) => {
+                    self.read(group.stream(), here, room);
+                    i += 1;
+                }
+                _ => i += 1,
+            }
+        }
+    }
+
+    /// The file that a path leads to; `None` if it leads out of the crate.
+    fn target(&self, here: &Place, path: &[String], depth: usize) -> Option<Place> {
+        let (first, mut rest) = path.split_first()?;
+        let mut place = match first.as_str() {
+            "crate" => Place::new(),
+            "self" => here.clone(),
+            "super" => {
+                let mut up = here.clone();
+                up.pop();
+                while rest.first().is_some_and(|s| s == "super") {
+                    up.pop();
+                    rest = &rest[1..];
+                }
+                up
+            }
+            child => {
+                let place: Place = here.iter().cloned().chain([child.to_owned()]).collect();
+                self.files.contains_key(&place).then_some(place)?
+            }
+        };
+        while let Some((next, after)) = rest.split_first() {
+            let deeper: Place = place.iter().cloned().chain([next.clone()]).collect();
+            if !self.files.contains_key(&deeper) {
+                break;
+            }
+            (place, rest) = (deeper, after);
+        }
+        // A module in a file is that file's.
+        while !self.files.contains_key(&place) {
+            place.pop();
+        }
+        // A name that the module has from elsewhere is what it stands for there.
+        let handed_on = rest.first().and_then(|name| self.files[&place].names.get(name));
+        match handed_on {
+            Some((there, path)) if depth > 0 => self.target(there, path, depth - 1).or(Some(place)),
+            _ => Some(place),
+        }
+    }
+
+    /// Whom each file needs, and by which path.
+    fn needs(&self) -> BTreeMap<&Place, BTreeMap<Place, String>> {
+        let mut needs = BTreeMap::new();
+        for (file, room) in &self.files {
+            let of: &mut BTreeMap<Place, String> = needs.entry(file).or_default();
+            for (here, path) in &room.paths {
+                let apart = |target: &Place| target.is_empty() || !file.starts_with(target);
+                if let Some(target) = self.target(here, path, 4).filter(apart) {
+                    of.entry(target).or_insert_with(|| path.join("::"));
+                }
+            }
+        }
+        needs
+    }
+
+    /// Circles, each as its shortest way round from one of its files.
+    fn circles(&self) -> Vec<String> {
+        let needs = self.needs();
+        let mut told = BTreeSet::new();
+        let mut circles = Vec::new();
+        for &start in needs.keys() {
+            if told.contains(start) {
+                continue;
+            }
+            let Some(way) = way_round(&needs, start) else { continue };
+            let mut text = title(start);
+            for step in way.windows(2) {
+                let by = &needs[&step[0]][&step[1]];
+                text += &format!(" → {} (`{by}`)", title(&step[1]));
+            }
+            told.extend(way);
+            circles.push(text);
+        }
+        circles
+    }
+}
+
+/// The shortest way from a file back to it.
+fn way_round(
+    needs: &BTreeMap<&Place, BTreeMap<Place, String>>,
+    start: &Place,
+) -> Option<Vec<Place>> {
+    let mut from: BTreeMap<&Place, &Place> = BTreeMap::new();
+    let mut next = vec![start];
+    while !next.is_empty() {
+        let mut after = Vec::new();
+        for here in next {
+            for target in needs[here].keys() {
+                if target == start {
+                    let mut way = vec![start.clone()];
+                    let mut step = here;
+                    while step != start {
+                        way.push(step.clone());
+                        step = from[step];
+                    }
+                    way.push(start.clone());
+                    way.reverse();
+                    return Some(way);
+                }
+                if !from.contains_key(target) {
+                    from.insert(target, here);
+                    after.push(target);
+                }
+            }
+        }
+        next = after;
+    }
+    None
+}
+
+fn title(place: &Place) -> String {
+    if place.is_empty() { "the root".to_owned() } else { place.join("/") }
+}
+
+/// Where the code goes on after what is compiled for tests only, if that begins here.
+fn skip_test(tokens: &[TokenTree], i: usize) -> Option<usize> {
+    let TokenTree::Group(attribute) = tokens.get(i + 1)? else { return None };
+    if tokens[i].to_string() != "#"
+        || attribute.stream().to_string().replace(' ', "") != "cfg(test)"
+    {
+        return None;
+    }
+    let body = tokens[i + 2..].iter().position(|token| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(mark) => mark.as_char() == ';',
+        _ => false,
+    })?;
+    Some(i + 2 + body + 1)
+}
+
+fn is_inline(tokens: &[TokenTree], i: usize) -> bool {
+    matches!(tokens.get(i + 2), Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace)
+}
+
+fn is_colons(tokens: &[TokenTree], i: usize) -> bool {
+    let colon = |i: usize| matches!(tokens.get(i), Some(TokenTree::Punct(p)) if p.as_char() == ':');
+    colon(i) && colon(i + 1)
+}
+
+/// Whether a path begins with this word: `::` follows, and none stands before it.
+fn begins_path(tokens: &[TokenTree], i: usize) -> bool {
+    is_colons(tokens, i + 1) && !(i >= 2 && is_colons(tokens, i - 2))
+}
+
+/// Reads the path or tree of paths that begins at a token, each with the name that it brings in; gives back where the
+/// code goes on.
+fn paths(
+    tokens: &[TokenTree],
+    mut i: usize,
+    before: &[String],
+    found: &mut Vec<(Vec<String>, String)>,
+) -> usize {
+    let mut path = before.to_vec();
+    loop {
+        match tokens.get(i) {
+            Some(TokenTree::Ident(word)) => {
+                path.push(word.to_string());
+                i += 1;
+                if is_colons(tokens, i) {
+                    i += 2;
+                    continue;
+                }
+                let mut name = word.to_string();
+                if name == "self" {
+                    path.pop();
+                    name = path.last().cloned().unwrap_or_default();
+                }
+                if matches!(tokens.get(i), Some(TokenTree::Ident(word)) if word == "as") {
+                    name = tokens[i + 1].to_string();
+                    i += 2;
+                }
+                found.push((path, name));
+                return i;
+            }
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                let mut at = 0;
+                while at < inner.len() {
+                    at = paths(&inner, at, &path, found).max(at + 1);
+                }
+                return i + 1;
+            }
+            // A glob, or generic arguments.
+            _ => {
+                if path.len() > before.len() {
+                    found.push((path, String::new()));
+                }
+                return i;
+            }
+        }
+    }
+}
+
+/// The files of a folder of sources, as modules.
+fn modules(folder: &Path) -> Vec<(Place, String)> {
+    let mut modules = Vec::new();
+    for file in sources(folder, &["rs"]) {
+        let inside = file.strip_prefix(folder).expect("it was found there").with_extension("");
+        let mut place: Place =
+            inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if matches!(place.last().map(String::as_str), Some("lib" | "main" | "mod")) {
+            place.pop();
+        }
+        modules.push((place, fs::read_to_string(&file).expect("a source file is text")));
+    }
+    modules
+}
+
+#[test]
+fn no_files_of_a_crate_need_each_other_in_a_circle() {
+    let mut wrong = Vec::new();
+    let mut files = 0;
+    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
+        let folder = entry.expect("a folder can be listed").path().join("src");
+        let modules = modules(&folder);
+        files += modules.len();
+        let name = folder.parent().and_then(Path::file_name).unwrap_or_default();
+        let circles = House::of(&modules).circles();
+        wrong.extend(circles.iter().map(|circle| format!("{}: {circle}", name.display())));
+    }
+    wrong.sort();
+    assert!(files > 100, "the search found {files} files");
+    assert!(wrong.is_empty(), "circles between files:\n{}", wrong.join("\n"));
+}
+
+fn house(files: &[(&str, &str)]) -> Vec<String> {
+    let place = |name: &str| name.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect();
+    let sources: Vec<(Place, String)> =
+        files.iter().map(|(name, text)| (place(name), (*text).to_owned())).collect();
+    House::of(&sources).circles()
+}
+
+#[test]
+fn a_circle_is_found_however_its_files_name_each_other() {
+    let one_way = ("b", "pub struct B;");
+    for (a, b) in [
+        ("use crate::b::B;", "use crate::a::A;"),
+        ("use crate::{c, b::{self, B}};", "fn f(a: super::a::A) {}"),
+        ("use super::b;", "macro_rules! m { () => { $crate::a::A } }"),
+        ("fn f() { let x = vec![crate::b::B]; }", "mod inner { use super::super::a::A; }"),
+        ("use crate::B as Bee;", "use crate::a::*;"),
+    ] {
+        let lib = ("", "mod a; mod b; pub use b::B;");
+        assert_eq!(house(&[lib, ("a", a), ("b", b)]).len(), 1, "{a} {b}");
+        assert!(house(&[lib, ("a", a), one_way]).is_empty(), "{a}");
+    }
+    let root = [("", "mod a; pub use a::f; pub struct Root;"), ("a", "use crate::Root;")];
+    assert_eq!(house(&root), ["the root → a (`a::f`) → the root (`crate::Root`)"]);
+}
+
+#[test]
+fn tests_other_crates_and_parts_of_a_module_make_no_circle() {
+    let b = "#[cfg(test)] mod tests { use crate::a::A; } use other::a::A; // crate::a::A";
+    assert!(house(&[("", "mod a;"), ("a", "use crate::b::B;"), ("b", b)]).is_empty());
+    let whole = ("a", "mod c; mod d; use c::C; pub struct A;");
+    let part = ("a/c", "use super::A;");
+    assert!(house(&[("", "mod a;"), whole, part]).is_empty());
+    let parts = [("a/c", "use super::d::D;"), ("a/d", "use crate::a::c::C;")];
+    assert_eq!(house(&[("", "mod a;"), whole, parts[0], parts[1]]).len(), 1);
+}
