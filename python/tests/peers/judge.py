@@ -11,7 +11,7 @@ import polars as pl
 import tomli_w
 
 from cwnd import _core
-from cwnd.machine.facts import usable_cores
+from cwnd.machine import usable_cores
 from peers.rows import TABLES, Measures, Row, mean
 from peers.scenarios import NotExpressibleError, sampled, scenario
 
