@@ -5,6 +5,8 @@ use cwnd_aqm::QueueParams;
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Duration, DurationDist, Rate, Rng, Time};
 
+use crate::routes::{Edge, shortest};
+
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -20,6 +22,22 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Groups of flows.
     pub flows: Vec<FlowGroup>,
+}
+
+impl Scenario {
+    /// The links from one node to another with the least delay; among these the fewest links; among these the links that come
+    /// first. `None` if there is no way.
+    #[must_use]
+    pub fn shortest(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let edges: Vec<Edge> = self.links.iter().map(Edge::of).collect();
+        shortest(&edges, self.nodes.len(), from, to)
+    }
+}
+
+impl Edge {
+    fn of(link: &Link) -> Self {
+        Self { name: link.name.clone(), from: link.from, to: link.to, delay: link.delay }
+    }
 }
 
 /// When things happen.
