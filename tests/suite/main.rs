@@ -13,6 +13,7 @@ mod fuzz;
 mod goldens;
 mod kernel;
 mod links;
+mod messages;
 mod meters;
 mod random;
 mod workloads;

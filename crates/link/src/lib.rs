@@ -9,11 +9,13 @@ mod packet;
 mod results;
 mod settings;
 mod slots;
+mod verdicts;
 
 pub use counters::{Counters, Tally};
 pub use faults::{Fate, Faults, LOSS, Losses};
-pub use line::{Line, Outcome, Pace, Verdict};
+pub use line::{Line, Pace};
 pub use packet::Packet;
 pub use results::{Summary, sample};
 pub use settings::Settings;
 pub use slots::{SLOT_BYTES, Slots};
+pub use verdicts::{Messenger, Outcome, Reader, Verdict};

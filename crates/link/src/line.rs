@@ -10,6 +10,7 @@ use cwnd_units::{Duration, Ecn, Header, Rate, Serialiser, Time};
 use crate::counters::Counters;
 use crate::packet::Packet;
 use crate::slots::Slots;
+use crate::verdicts::{Outcome, Reader, Verdict, Verdicts};
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
 #[derive(Debug)]
@@ -30,30 +31,7 @@ pub struct Line<P> {
     /// Until when the backlog is counted into `counters`' areas.
     area_until: Time,
     /// What the queue decided, for those who ask; `None` when nobody does.
-    verdicts: Option<Vec<Verdict<P>>>,
-}
-
-/// What a queue decided about a packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Verdict<P> {
-    /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there.
-    pub packet: P,
-    /// What it was.
-    pub what: Outcome,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// What becomes of a packet that meets congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was dropped.
-    Dropped,
-    /// It was marked and goes on.
-    Marked {
-        /// Whether it carried CE already when it came.
-        already: bool,
-    },
+    verdicts: Option<Verdicts<P>>,
 }
 
 /// How the transmitter gets its time.
@@ -73,7 +51,7 @@ pub enum Pace {
 /// Counts what the queue decides, keeps it if it is asked to, and tells who has the packets.
 struct Watch<'a, P, O> {
     counters: &'a mut Counters,
-    verdicts: &'a mut Option<Vec<Verdict<P>>>,
+    verdicts: &'a mut Option<Verdicts<P>>,
     told: &'a mut O,
 }
 
@@ -97,7 +75,8 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         self.counters.drops.add(reason, 1);
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { packet: *packet, what: Outcome::Dropped, reason });
+            let (at, what) = (now, Outcome::Dropped);
+            verdicts.push(Verdict { at, packet: *packet, what, reason });
         }
         self.told.dropped(now, packet, reason);
     }
@@ -106,7 +85,8 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
     fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool) {
         self.counters.marks.add(reason, 1);
         if let Some(verdicts) = self.verdicts {
-            verdicts.push(Verdict { packet: *packet, what: Outcome::Marked { already }, reason });
+            let (at, what) = (now, Outcome::Marked { already });
+            verdicts.push(Verdict { at, packet: *packet, what, reason });
         }
         self.told.marked(now, packet, reason, already);
     }
@@ -339,19 +319,14 @@ impl<P: Packet> Line<P> {
         self.queue.next_timer()
     }
 
-    /// From now on what the queue decides is kept for [`Line::verdicts`], until [`Line::forget_verdicts`].
-    pub fn keep_verdicts(&mut self) {
-        self.verdicts.get_or_insert_default();
+    /// One who reads what the queue decides from now on, beside those who do already.
+    pub fn reader(&mut self) -> Reader {
+        self.verdicts.get_or_insert_with(Verdicts::new).reader()
     }
 
-    /// What the queue decided since it was last forgotten, in order; as many as like may read it.
-    pub fn verdicts(&self) -> &[Verdict<P>] {
-        self.verdicts.as_deref().unwrap_or_default()
-    }
-
-    /// Everybody has read the verdicts.
-    pub fn forget_verdicts(&mut self) {
-        self.verdicts.iter_mut().for_each(Vec::clear);
+    /// The next verdict that this reader has not read. What it leaves is kept for it.
+    pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
+        self.verdicts.as_mut()?.read(reader)
     }
 
     /// Packets waiting in the queue.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, QueueParams, Reason, fifo};
-use cwnd_link::{Line, Outcome, Pace, Packet, Slots};
+use cwnd_link::{Line, Outcome, Pace, Packet, Reader, Slots};
 use cwnd_units::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
 /// A data packet of this number and size.
@@ -251,27 +251,41 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
 }
 
 #[test]
-fn a_verdict_can_be_read_by_several_until_it_is_forgotten() {
+fn each_reader_of_verdicts_has_its_own_position_and_misses_nothing() {
     let mut line = Line::new(fifo(1), Pace::Rate(Serialiser::new(Rate::from_mbit(8))));
     let mut told = Told::default();
     let mut come = |line: &mut Line<Numbered>, numbers: core::ops::Range<u32>| {
         numbers.for_each(|n| {
-            line.arrive(Time::ZERO, Numbered(n, 1000), &mut told);
+            line.arrive(Time(u64::from(n)), Numbered(n, 1000), &mut told);
         });
     };
-    // One goes, one waits, one is too many before anybody asks for verdicts.
+    let read = |line: &mut Line<Numbered>, reader: Reader, most: usize| -> Vec<u32> {
+        let verdicts = core::iter::from_fn(|| line.read(reader)).take(most);
+        verdicts
+            .map(|of| {
+                assert_eq!((of.what, of.reason), (Outcome::Dropped, Reason::OVERLIMIT));
+                assert_eq!(of.at, Time(u64::from(of.packet.0)));
+                of.packet.0
+            })
+            .collect()
+    };
+    // One goes, one waits, one is too many before anybody asks.
     come(&mut line, 0..3);
-    assert!(line.verdicts().is_empty());
-    line.keep_verdicts();
-    come(&mut line, 3..5);
-    for _reader in 0..2 {
-        let read: Vec<_> = line.verdicts().iter().map(|v| (v.packet.0, v.what, v.reason)).collect();
-        assert_eq!(read, [3, 4].map(|n| (n, Outcome::Dropped, Reason::OVERLIMIT)));
-    }
-    line.forget_verdicts();
-    assert!(line.verdicts().is_empty());
-    assert_eq!(line.counters(Time::ZERO).drops.of(Reason::OVERLIMIT), 3);
-    assert_eq!(told.0, [2, 3, 4]);
+    let quick = line.reader();
+    assert!(line.read(quick).is_none());
+    come(&mut line, 3..6);
+    assert_eq!(read(&mut line, quick, 2), [3, 4]);
+    // The second comes when three were there, and reads nothing for long.
+    let slow = line.reader();
+    come(&mut line, 6..2006);
+    assert_eq!(read(&mut line, quick, usize::MAX), (5..2006).collect::<Vec<_>>());
+    assert!(line.read(quick).is_none());
+    assert_eq!(read(&mut line, slow, 1), [6]);
+    come(&mut line, 2006..2007);
+    assert_eq!(read(&mut line, slow, usize::MAX), (7..2007).collect::<Vec<_>>());
+    assert_eq!(read(&mut line, quick, usize::MAX), [2006]);
+    assert_eq!(line.counters(Time::ZERO).drops.of(Reason::OVERLIMIT), 2005);
+    assert_eq!(told.0, (2..2007).collect::<Vec<_>>());
 }
 
 proptest::proptest! {

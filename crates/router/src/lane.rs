@@ -1,7 +1,7 @@
 //! One direction of a router: queue, line, propagation, and what was counted there.
 
 use cwnd_aqm::QueueParams;
-use cwnd_link::{Line, Outcome, Settings};
+use cwnd_link::{Line, Outcome, Reader, Settings};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Activity, Histogram, LinkSamples};
 use cwnd_units::{Duration, Streams, Time};
@@ -19,6 +19,8 @@ pub struct Lane {
     index: usize,
     /// `None` where the rate is unlimited.
     line: Option<Line<Packet>>,
+    /// Reads for the capture, if there is one.
+    reader: Option<Reader>,
     delay: Delay,
     pool: Pool,
     /// What only a router counts; and of the link what no line and no fault does.
@@ -40,6 +42,7 @@ impl Lane {
         Self {
             index,
             line: Settings::from(of).line(&random),
+            reader: None,
             delay: Delay::new(of, &random),
             pool: Pool::default(),
             counters: Counters::default(),
@@ -112,18 +115,24 @@ impl Lane {
 
     /// From now on drops are captured.
     pub fn keep_verdicts(&mut self) {
-        self.line.iter_mut().for_each(Line::keep_verdicts);
+        if self.reader.is_none() {
+            self.reader = self.line.as_mut().map(Line::reader);
+        }
     }
 
     /// Tells the capture what the queue dropped.
     #[inline]
     fn tell(&mut self, now: Time, capture: Option<&mut Capture>) {
-        let (Some(line), Some(capture)) = (&mut self.line, capture) else { return };
-        for verdict in line.verdicts().iter().filter(|v| v.what == Outcome::Dropped) {
-            let bytes = self.pool.bytes(verdict.packet.buffer);
-            capture.dropped(self.index, now, bytes, verdict.reason);
+        let (Some(line), Some(reader), Some(capture)) = (&mut self.line, self.reader, capture)
+        else {
+            return;
+        };
+        while let Some(verdict) = line.read(reader) {
+            if verdict.what == Outcome::Dropped {
+                let bytes = self.pool.bytes(verdict.packet.buffer);
+                capture.dropped(self.index, now, bytes, verdict.reason);
+            }
         }
-        line.forget_verdicts();
     }
 
     /// The last byte of a packet has left the line.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use cwnd_aqm::Reason;
-use cwnd_link::{Line, Outcome, Verdict};
+use cwnd_link::{Line, Outcome, Reader, Verdict};
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};
@@ -30,6 +30,8 @@ pub struct Capture {
     links: Vec<Tap>,
     /// Link of each line and pipe, by their index; hosts' own have none.
     of_line: Vec<Option<usize>>,
+    /// Who reads the verdicts of a line, and its link.
+    readers: BTreeMap<u32, (Reader, usize)>,
     of_pipe: Vec<Option<usize>>,
     stacks: Vec<Stack>,
     /// Every flow that may still have packets under way, by the bits of its id: as many as an id can tell apart.
@@ -63,6 +65,7 @@ impl Capture {
             files: Vec::new(),
             links: Vec::new(),
             of_line: Vec::new(),
+            readers: BTreeMap::new(),
             of_pipe: Vec::new(),
             stacks: scenario.flows.iter().map(Stack::new).collect(),
             flows: BTreeMap::new(),
@@ -121,19 +124,17 @@ impl Capture {
     }
 
     /// A packet came to a line, or one may have left it: what did its queue decide?
-    #[cold]
-    pub fn verdicts(&mut self, now: Time, line: u32, of: &mut Line<Packet>, segments: &Segments) {
-        let Some(link) = self.of_line.get(line as usize).copied().flatten() else { return };
-        for &Verdict { packet, what, reason } in of.verdicts() {
+    pub fn verdicts(&mut self, line: u32, of: &mut Line<Packet>, segments: &Segments) {
+        let Some(&(reader, link)) = self.readers.get(&line) else { return };
+        while let Some(Verdict { at, packet, what, reason }) = of.read(reader) {
             let (flow, segment) = (packet.flow(), segments.get(packet.place()));
             match what {
                 Outcome::Marked { .. } => {
                     self.links[link].marked.push_back((identity(flow, segment), reason));
                 }
-                Outcome::Dropped => self.write(now, link, flow, segment, Some(reason)),
+                Outcome::Dropped => self.write(at, link, flow, segment, Some(reason)),
             }
         }
-        of.forget_verdicts();
     }
 
     /// A packet left a line.
@@ -209,13 +210,14 @@ impl Capture {
         }
     }
 
-    /// Lines whose queues are to be watched.
-    pub fn lines(&self) -> impl Iterator<Item = usize> {
-        self.of_line
-            .iter()
-            .enumerate()
-            .filter(|(_, link)| link.is_some_and(|l| !self.links[l].places.is_empty()))
-            .map(|(line, _)| line)
+    /// Begins to read the verdicts of the lines whose links are captured.
+    pub fn read_lines(&mut self, lines: &mut [Line<Packet>]) {
+        for (line, &link) in (0..).zip(&self.of_line) {
+            if let Some(link) = link.filter(|&link| !self.links[link].places.is_empty()) {
+                let of = &mut lines[line as usize];
+                self.readers.entry(line).or_insert_with(|| (of.reader(), link));
+            }
+        }
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Stream {
     pub counters: Counters,
     /// What had been counted when the warm-up ended.
     pub before: Counters,
+    /// Routers' messages that reached it.
+    pub messages: u64,
     /// Its application.
     pub session: Session,
     /// How much of each datagram is headers.
@@ -69,6 +71,7 @@ impl Stream {
             last_arrival: Time::ZERO,
             counters: Counters::default(),
             before: Counters::default(),
+            messages: 0,
             session: Session::new(app, rng),
             header,
         }

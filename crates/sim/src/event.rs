@@ -36,6 +36,8 @@ pub enum Event {
     WarmupEnd,
     /// Time to see whether flows share alike.
     Fairness,
+    /// A router's message is at the source of the packet that it is about.
+    Message,
 }
 
 impl Event {
@@ -56,6 +58,7 @@ impl Event {
             Self::Sample => (11, 0),
             Self::WarmupEnd => (12, 0),
             Self::Fairness => (13, 0),
+            Self::Message => (14, 0),
         };
         kind << 32 | whom as u64
     }
@@ -78,9 +81,10 @@ impl Event {
             10 => Self::Arrival(whom),
             11 => Self::Sample,
             12 => Self::WarmupEnd,
+            13 => Self::Fairness,
             last => {
-                debug_assert!(last == 13, "an event without a place here");
-                Self::Fairness
+                debug_assert!(last == 14, "an event without a place here");
+                Self::Message
             }
         }
     }
@@ -102,6 +106,7 @@ impl fmt::Display for Event {
             Self::Sample => f.write_str("a sample is taken"),
             Self::WarmupEnd => f.write_str("the warm-up ends"),
             Self::Fairness => f.write_str("the shares of the flows are compared"),
+            Self::Message => f.write_str("a router's message is at its source"),
         }
     }
 }
@@ -208,7 +213,8 @@ impl EventQueue {
             | Event::Arrival(_)
             | Event::Sample
             | Event::WarmupEnd
-            | Event::Fairness => self.timers.push(entry),
+            | Event::Fairness
+            | Event::Message => self.timers.push(entry),
         }
     }
 
@@ -318,6 +324,7 @@ mod tests {
             Event::Sample,
             Event::WarmupEnd,
             Event::Fairness,
+            Event::Message,
         ];
         for event in events {
             assert_eq!(Event::from_code(event.code()), event);

@@ -20,11 +20,13 @@ mod queue;
 mod record;
 mod segments;
 mod stack;
+mod watch;
 mod world;
 
 pub use check::{CheckError, Checked, Divergence, Step, Witness, check, compare};
+pub use network::Messages;
 pub use packet::Packet;
-pub use world::{Cancelled, World};
+pub use world::{Cancelled, Verdicts, World};
 
 /// What orders events, for who tries it alone.
 #[cfg(feature = "parts")]

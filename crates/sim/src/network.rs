@@ -1,5 +1,6 @@
 //! Lines, pipes and the routes through them, built from a scenario.
 
+use std::collections::VecDeque;
 use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
@@ -15,6 +16,11 @@ use crate::pipe::{Entry, Pipe};
 use crate::place::LinkParts;
 use crate::segments::Segments;
 use crate::stack::Connection;
+use crate::watch::{Watch, WayId};
+
+mod messages;
+
+pub use messages::Messages;
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +29,12 @@ enum Hop {
     Pipe(u32),
     /// It has arrived at its host.
     Host,
+}
+
+impl Hop {
+    /// It is a router's message and has arrived at the source of the packet that it is about. No line has this number, which
+    /// is found out where a line is looked up: the packets of hosts need not ask at each hop.
+    const SOURCE: Self = Self::Line(u32::MAX);
 }
 
 /// Where a flow's packets enter the network, as indices into the table of hops.
@@ -51,8 +63,14 @@ pub struct Network {
     injected: u64,
     /// Packets that reached a host.
     arrived: u64,
-    /// Files that packets are written to; `None` in most runs.
-    capture: Option<Box<Capture>>,
+    /// Those who read what passes; `None` in most runs.
+    watch: Option<Box<Watch>>,
+    /// Where each route starts in the table of hops, in its order, and which way data goes that is on it; `None` if what
+    /// is on it is no data.
+    data_from: Vec<(u32, Option<WayId>)>,
+    /// Messages that have reached their sources.
+    mailbox: VecDeque<(Time, Packet)>,
+    messages: Messages,
 }
 
 /// A queue at a host never drops: the host's own socket buffer is what bounds it.
@@ -70,7 +88,10 @@ impl Network {
             segments: Segments::default(),
             injected: 0,
             arrived: 0,
-            capture: None,
+            watch: None,
+            data_from: Vec::new(),
+            mailbox: VecDeque::new(),
+            messages: Messages::default(),
         };
         for link in &scenario.links {
             let parts = network.add_link(link, random);
@@ -114,9 +135,10 @@ impl Network {
         self.pipes.len() as u32 - 1
     }
 
-    /// A route for flows of `group` that go this way and whose hosts are `edge` of round-trip time away from the graph: half of it before the
+    /// A route for flows of `group` that go this way of it and whose hosts are `edge` of round-trip time away from the graph: half of it before the
     /// receiver, half after it.
-    pub fn add_route(&mut self, group: &FlowGroup, way: &Way, edge: Duration) -> Route {
+    pub fn add_route(&mut self, id: WayId, group: &FlowGroup, edge: Duration) -> Route {
+        let way = &group.ways[id.1 as usize];
         let to_receiver = edge / 2;
         let from_receiver = edge - to_receiver;
         let edge_pipes = (edge > Duration::ZERO || group.edge_rtt.varies())
@@ -127,6 +149,7 @@ impl Network {
         };
         let forward = self.add_hops(group.edge_rate, None, &way.route, into_receiver);
         let reverse = self.add_hops(group.edge_rate, out_of_receiver, &way.reverse, None);
+        self.data_from.extend([(forward, Some(id)), (reverse, None)]);
         Route { forward, reverse, edge_pipes }
     }
 
@@ -188,8 +211,8 @@ impl Network {
     #[inline]
     fn set_out(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
         self.injected += 1;
-        if let Some(capture) = &mut self.capture {
-            capture.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.place()));
+        if let Some(watch) = &mut self.watch {
+            watch.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.place()));
         }
         let arrived = self.forward(now, packet, events);
         debug_assert!(arrived.is_none(), "a route without line or pipe");
@@ -201,12 +224,15 @@ impl Network {
         let (hop, packet) = packet.next_hop();
         match self.hops[hop as usize] {
             Hop::Line(i) => {
-                let line = &mut self.lines[i as usize];
+                let Some(line) = self.lines.get_mut(i as usize) else {
+                    self.put_into_mailbox(now, packet, events);
+                    return None;
+                };
                 if let Some(at) = line.arrive(now, packet, &mut self.segments) {
                     events.push(at, Event::LineFree(i));
                 }
-                if let Some(capture) = &mut self.capture {
-                    capture.verdicts(now, i, line, &self.segments);
+                if self.watch.is_some() {
+                    self.read_verdicts(now, i, events);
                 }
                 None
             }
@@ -216,8 +242,8 @@ impl Network {
             }
             Hop::Host => {
                 self.arrived += 1;
-                if let Some(capture) = &mut self.capture {
-                    capture.received_by_host(packet.flow(), self.segments.get_mut(packet.place()));
+                if let Some(watch) = &mut self.watch {
+                    watch.received_by_host(packet.flow(), self.segments.get_mut(packet.place()));
                 }
                 Some(packet)
             }
@@ -227,13 +253,13 @@ impl Network {
     #[inline]
     fn enter_pipe(&mut self, now: Time, i: u32, packet: Packet, events: &mut EventQueue) {
         let entry = self.pipes[i as usize].enter(now, packet);
-        if let Some(capture) = &mut self.capture {
+        if let Some(watch) = &mut self.watch {
             let segment = self.segments.get(packet.place());
-            capture.entered_pipe(now, i, packet.flow(), segment, matches!(entry, Entry::Lost));
+            watch.entered_pipe(now, i, packet.flow(), segment, matches!(entry, Entry::Lost));
         }
         match entry {
             Entry::Queued => {}
-            Entry::Lost => self.segments.remove(packet.place()),
+            Entry::Lost => self.segments.lose(packet.place()),
             Entry::First(at) => events.push(at, Event::PipeHead(i)),
             // A pipe for late packets has no faults of its own, so this goes one step deep.
             Entry::Late(late, packet) => self.enter_pipe(now, late, packet, events),
@@ -281,14 +307,11 @@ impl Network {
             return None;
         }
         let sent = line.on_free(now, &mut self.segments);
-        if let Some(capture) = &mut self.capture {
-            capture.verdicts(now, i, line, &self.segments);
-            if let Some(packet) = &sent {
-                capture.left_line(now, i, packet.flow(), self.segments.get(packet.place()));
-            }
-        }
         if let Some(at) = line.wanted() {
             events.push(at, Event::LineFree(i));
+        }
+        if self.watch.is_some() {
+            self.tell_of_departure(now, i, sent, events);
         }
         self.forward(now, sent?, events)
     }
@@ -347,28 +370,43 @@ impl Network {
 
     /// Writes the packets of these links to `to`.
     pub fn capture(&mut self, scenario: &Scenario, links: &[usize], to: Output) -> io::Result<()> {
-        let mut capture = match self.capture.take() {
-            Some(capture) => capture,
-            None => Box::new(Capture::new(scenario, &self.links)),
-        };
-        let added = capture.add(scenario, links, to);
-        for line in capture.lines() {
-            self.lines[line].keep_verdicts();
+        let watch = self.watch.get_or_insert_default();
+        let capture = watch.capture.get_or_insert_with(|| Capture::new(scenario, &self.links));
+        capture.add(scenario, links, to)?;
+        capture.read_lines(&mut self.lines);
+        Ok(())
+    }
+
+    /// The line may have sent a packet and taken another: tells those who read along.
+    #[cold]
+    #[inline(never)]
+    fn tell_of_departure(
+        &mut self,
+        now: Time,
+        i: u32,
+        sent: Option<Packet>,
+        events: &mut EventQueue,
+    ) {
+        self.read_verdicts(now, i, events);
+        if let (Some(watch), Some(packet)) = (&mut self.watch, sent) {
+            watch.left_line(now, i, packet.flow(), self.segments.get(packet.place()));
         }
-        self.capture = Some(capture);
-        added
     }
 
     /// A flow begins: what captures must know of it.
     pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
-        if let Some(capture) = &mut self.capture {
+        if let Some(capture) = self.captured() {
             capture.begin_flow(id, of);
         }
     }
 
+    fn captured(&mut self) -> Option<&mut Capture> {
+        self.watch.as_mut()?.capture.as_mut()
+    }
+
     /// No packet comes any more: hands on what captures hold.
     pub fn end_capture(&mut self) {
-        if let Some(capture) = &mut self.capture {
+        if let Some(capture) = self.captured() {
             capture.end();
         }
     }
@@ -398,6 +436,7 @@ impl Network {
             .map(|(i, line)| (line.wanted(), Event::LineFree(i)))
             .chain(pipes.map(|(i, pipe)| (pipe.next_exit(), Event::PipeHead(i))))
             .chain(clocks.map(|(i, at)| (Some(at), Event::QueueTimer(i))))
+            .chain(self.mailbox.iter().map(|&(at, _)| (Some(at), Event::Message)))
     }
 
     /// Checks that every packet that was sent is somewhere, once.
@@ -431,6 +470,11 @@ impl Network {
                 "{sent} packets were sent, {accounted} are accounted for at {now}"
             ));
         }
+        let messages = self.messages();
+        if messages.sent < messages.delivered + messages.lost {
+            return Err(format!("more messages arrived or were lost than were sent: {messages:?}"));
+        }
+        under_way += self.mailbox.len() as u64;
         if self.segments.held() != under_way {
             let held = self.segments.held();
             return Err(format!("{under_way} packets are under way with {held} segments at {now}"));

@@ -227,6 +227,10 @@ impl Recorder {
             summary.qdelay_rows().for_each(|row| qdelay.push(row));
         }
         let names = |column: &str| labels(scenario, column);
+        let messages = network.messages();
+        own.add("quenches_sent", messages.sent);
+        own.add("quenches_delivered", messages.delivered);
+        own.add("quenches_lost", messages.lost);
         Records {
             flows: self.flows.into_table(names),
             links: links.into_table(names),

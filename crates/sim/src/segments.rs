@@ -17,6 +17,7 @@ pub struct Segments {
     lines: Vec<CacheLine>,
     /// Places that hold nothing; the last one that was freed is used first, while it is in the cache.
     free: Vec<Place>,
+    lost_messages: u64,
 }
 
 #[derive(Debug)]
@@ -69,6 +70,21 @@ impl Segments {
         self.free.push(place);
     }
 
+    /// The segment is dropped or lost on its way.
+    #[cold]
+    #[inline(never)]
+    pub fn lose(&mut self, place: Place) {
+        if let Body::Quench { .. } = self.get(place).body {
+            self.lost_messages += 1;
+        }
+        self.remove(place);
+    }
+
+    /// How many of those that were lost were routers' messages.
+    pub const fn lost_messages(&self) -> u64 {
+        self.lost_messages
+    }
+
     /// How many segments there are.
     pub const fn held(&self) -> u64 {
         (self.lines.len() - self.free.len()) as u64
@@ -97,7 +113,7 @@ impl Context<Packet> for Segments {
 
     #[inline]
     fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
-        self.remove(packet.place());
+        self.lose(packet.place());
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
 
 use cwnd_scenario::FlowGroup;
-use cwnd_tcp::{Body, Flags, Recovery, SackBlocks, Segment};
+use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 use cwnd_units::Time;
-use cwnd_wire::{Endpoints, Headers, Options, Tcp, Udp, window_scale};
+use cwnd_wire::{Endpoints, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
 
 /// What the hosts of a group of flows have in common.
 #[derive(Debug)]
@@ -97,6 +97,13 @@ impl Stack {
     /// The headers of a packet with this note.
     pub fn headers(&self, flow: &Connection, segment: &Segment, note: u32) -> Headers {
         let forward = self.endpoints(flow.number, flow.way);
+        if let Body::Quench { router, about, .. } = segment.body {
+            let Quoted { len, wire, flags, ecn } = about;
+            let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*segment };
+            // What a note is for is not quoted.
+            let about = &self.headers(flow, &original, 0);
+            return SourceQuench { about }.headers(address(NODES, router), forward.source);
+        }
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
         let (mss, sack, ecn_capable, window, tick) = match self.transport {
             Transport::Udp => {

@@ -24,6 +24,8 @@ mod audit;
 mod creation;
 mod own;
 
+pub use own::Verdicts;
+
 /// A run in progress.
 #[derive(Debug)]
 pub struct World {
@@ -186,6 +188,7 @@ impl World {
             Event::Sample => self.on_sample(),
             Event::WarmupEnd => self.on_warmup_end(),
             Event::Fairness => self.on_fairness(),
+            Event::Message => self.on_message(),
         }
     }
 
@@ -244,6 +247,22 @@ impl World {
             }
         }
         self.network.taken(packet);
+    }
+
+    /// A router's message is at the source of the packet that it is about.
+    #[cold]
+    #[inline(never)]
+    fn on_message(&mut self) {
+        let Some(packet) = self.network.take_message() else { return };
+        let (now, id) = (self.now, packet.flow());
+        let segment = *self.network.segment(packet);
+        self.network.taken(packet);
+        if let Some(flow) = self.flow(id) {
+            flow.sender.on_segment(now, &segment);
+            self.drive_sender(id);
+        } else if let Some(stream) = self.streams.get_mut(id.datagrams_index()) {
+            stream.messages += 1;
+        }
     }
 
     fn on_datagram(&mut self, index: u32) {

@@ -23,5 +23,7 @@ pub use params::{EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmeti
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::{Receiver, ReceiverCounters};
-pub use segment::{Body, Flags, MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
+pub use segment::{
+    Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
+};
 pub use sender::{Sender, SenderCounters, TIMEOUT_RANKS};

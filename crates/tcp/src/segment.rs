@@ -86,7 +86,24 @@ pub enum Body {
     Quench {
         /// Whether that packet was marked and went on; else it was dropped.
         marked: bool,
+        /// Number of the router's node.
+        router: u32,
+        /// What it quotes of that packet besides number and TSval.
+        about: Quoted,
     },
+}
+
+/// What a router's message quotes of a packet: its IP header and the first eight bytes after it (RFC 792).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    /// Payload bytes.
+    pub len: u32,
+    /// Size on the wire, headers included.
+    pub wire: u16,
+    /// Header flags.
+    pub flags: Flags,
+    /// IP ECN field, as the packet goes on or was when it was dropped.
+    pub ecn: Ecn,
 }
 
 /// The SACK blocks of a segment; those of no length are none.
@@ -111,6 +128,21 @@ impl Segment {
     #[must_use]
     pub const fn is_ack(&self) -> bool {
         matches!(self.body, Body::Ack { .. })
+    }
+
+    /// The message of a router about this packet: a source quench.
+    #[must_use]
+    pub const fn quench(&self, marked: bool, router: u32) -> Self {
+        let Self { len, wire, flags, ecn, .. } = *self;
+        Self {
+            seq: self.seq,
+            ts: self.ts,
+            len: 0,
+            wire: QUENCH_WIRE,
+            flags: Flags(0),
+            ecn: Ecn::NotEct,
+            body: Body::Quench { marked, router, about: Quoted { len, wire, flags, ecn } },
+        }
     }
 
     /// Whether it is data that was sent before.
@@ -149,5 +181,8 @@ impl Segment {
         self.seq + self.len as u64
     }
 }
+
+/// Bytes of a source quench: an IPv4 header, eight of ICMP, the IPv4 header that is quoted, and eight bytes behind it (RFC 792).
+pub const QUENCH_WIRE: u16 = 20 + 8 + 20 + 8;
 
 const _: () = assert!(size_of::<Segment>() == 64, "a segment fills one cache line");

@@ -67,10 +67,10 @@ impl World {
         let group = &scenario.flows[g];
         let own_routes = group.edge_rtt.varies() || group.edge_rate.is_some();
         let facts = group.workload.facts();
-        let ways = group.ways.iter().map(|way| GroupWay {
+        let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
             base_rtt: base_rtt(&scenario, way),
             shared_route: (!own_routes)
-                .then(|| self.network.add_route(group, way, group.edge_rtt.mean())),
+                .then(|| self.network.add_route((g as u32, w), group, group.edge_rtt.mean())),
             free_slots: Vec::new(),
         });
         let ways = ways.collect();
@@ -124,7 +124,8 @@ impl World {
         let way = self.choose_way(g, name);
         let edge = group.edge_rtt.sample(&mut rng);
         let shared = self.groups[g].ways[way].shared_route;
-        let route = shared.unwrap_or_else(|| self.network.add_route(group, &group.ways[way], edge));
+        let route =
+            shared.unwrap_or_else(|| self.network.add_route((g as u32, way as u32), group, edge));
         let identity = Identity {
             id: FlowId::datagrams(index),
             number: self.flows_created,
@@ -158,7 +159,7 @@ impl World {
                 self.network.set_edge(own, edge);
                 own
             }
-            (None, None) => self.network.add_route(group, &group.ways[way], edge),
+            (None, None) => self.network.add_route((g as u32, way as u32), group, edge),
         };
         let id = FlowId::new(slot, generation);
         let identity = Identity {

@@ -4,11 +4,19 @@ use core::fmt;
 
 use cwnd_apps::{AnyApplication, Application};
 use cwnd_aqm::{AnyQdisc, Meter, Qdisc};
-use cwnd_link::Settings;
+use cwnd_link::{Messenger, Reader, Settings, Verdict};
 use cwnd_units::{LinkFacts, Rng};
 
 use super::World;
+use crate::network::Messages;
 use crate::packet::Packet;
+
+/// A reader of the verdicts of a link's queue.
+#[derive(Debug)]
+pub struct Verdicts {
+    line: u32,
+    reader: Reader,
+}
 
 impl World {
     /// Gives the flows of a group applications that no kind of workload has, before the run; false if there is no such
@@ -56,6 +64,44 @@ impl World {
         let meter = Box::new(meter);
         self.network.rebuild_line(line, |line| line.with_meter(meter), &mut self.events);
         true
+    }
+
+    /// Has a messenger read what the queue of a link decides and tell the sources of data, before the run; false if there is no
+    /// such link, or none with a rate.
+    pub fn add_messenger(
+        &mut self,
+        link: &str,
+        messenger: impl Messenger<Packet> + 'static,
+    ) -> bool {
+        let Some(link) = self.link_named(link) else { return false };
+        self.network.add_messenger(&self.scenario, link, Box::new(messenger))
+    }
+
+    /// What became of routers' messages until now.
+    #[must_use]
+    pub const fn messages(&self) -> Messages {
+        self.network.messages()
+    }
+
+    /// How many messages were taken by the sender of the flow, or the source of datagrams, with this number in results, if it
+    /// is there and has its place. A sender takes those about data that is outstanding.
+    #[must_use]
+    pub fn messages_to(&self, number: u32) -> Option<u64> {
+        let flows = self.flows.iter().map(|flow| (flow.number, flow.sender.counters().quenches));
+        let streams = self.streams.iter().map(|stream| (stream.number, stream.messages));
+        flows.chain(streams).find(|&(n, _)| n == number).map(|(_, messages)| messages)
+    }
+
+    /// One who reads what the queue of a link decides from now on, beside captures and messengers; `None` if there is no such
+    /// link, or none with a rate.
+    pub fn read_verdicts(&mut self, link: &str) -> Option<Verdicts> {
+        let line = self.network.links()[self.link_named(link)?].line?;
+        Some(Verdicts { line, reader: self.network.line_mut(line).reader() })
+    }
+
+    /// The next verdict that a reader has not read.
+    pub fn next_verdict(&mut self, of: &mut Verdicts) -> Option<Verdict<Packet>> {
+        self.network.line_mut(of.line).read(of.reader)
     }
 
     fn link_named(&self, name: &str) -> Option<usize> {

@@ -15,7 +15,7 @@ impl Sender {
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let (window, echo, sack) = match &segment.body {
             Body::Ack { window, echo, sack } => (window, echo, sack),
-            Body::Quench { marked } => {
+            Body::Quench { marked, .. } => {
                 self.on_quench(now, segment.seq, *marked);
                 return None;
             }

@@ -182,7 +182,7 @@ fn headers_go_with_data_and_pacing_spreads_it() {
 }
 
 fn quench(seq: u64, marked: bool) -> Segment {
-    Segment { body: Body::Quench { marked }, wire: 56, ..data(seq, 0, cwnd_units::Time::ZERO) }
+    data(seq, 0, cwnd_units::Time::ZERO).quench(marked, 0)
 }
 
 #[test]

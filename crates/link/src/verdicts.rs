@@ -1,0 +1,83 @@
+use core::fmt;
+use std::collections::VecDeque;
+
+use cwnd_aqm::Reason;
+use cwnd_units::Time;
+
+/// What a queue decided about a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict<P> {
+    /// When.
+    pub at: Time,
+    /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there, so
+    /// who wants that reads at once; these words are the reader's for as long as it likes.
+    pub packet: P,
+    /// What it was.
+    pub what: Outcome,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What becomes of a packet that meets congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was dropped.
+    Dropped,
+    /// It was marked and goes on.
+    Marked {
+        /// Whether it carried CE already when it came.
+        already: bool,
+    },
+}
+
+/// One of those who read a line's verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader(usize);
+
+/// What a queue decided, in order, for as many readers as like. Each has its own position; the ring grows to hold what the
+/// slowest has not read, so that nobody misses anything.
+#[derive(Debug)]
+pub(crate) struct Verdicts<P> {
+    kept: VecDeque<Verdict<P>>,
+    /// How many there were before the first that is kept.
+    passed: u64,
+    /// How many each reader has read, counted from the first of all.
+    read: Vec<u64>,
+}
+
+impl<P: Copy> Verdicts<P> {
+    /// A ring that nobody reads yet.
+    pub const fn new() -> Self {
+        Self { kept: VecDeque::new(), passed: 0, read: Vec::new() }
+    }
+
+    /// The queue decides.
+    pub fn push(&mut self, verdict: Verdict<P>) {
+        self.kept.push_back(verdict);
+    }
+
+    /// Another reader, of what comes from now on.
+    pub fn reader(&mut self) -> Reader {
+        self.read.push(self.passed + self.kept.len() as u64);
+        Reader(self.read.len() - 1)
+    }
+
+    /// The next verdict for this reader.
+    pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
+        let position = self.read.get_mut(reader.0)?;
+        let verdict = *self.kept.get((*position - self.passed) as usize)?;
+        *position += 1;
+        let slowest = self.read.iter().copied().min().unwrap_or(self.passed);
+        while self.passed < slowest {
+            self.kept.pop_front();
+            self.passed += 1;
+        }
+        Some(verdict)
+    }
+}
+
+/// Decides of which of its queue's verdicts a router tells the source of the packet: RED's BECN, a source quench.
+pub trait Messenger<P>: fmt::Debug + Send {
+    /// The queue decided this about a packet of data; whether its source is told now.
+    fn tells(&mut self, verdict: &Verdict<P>) -> bool;
+}

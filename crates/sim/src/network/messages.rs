@@ -1,0 +1,121 @@
+//! Routers' messages: the ways back to the sources, and what becomes of what is sent there.
+
+use cwnd_link::Messenger;
+use cwnd_scenario::{Scenario, Way};
+use cwnd_units::{Duration, Time};
+
+use super::{Hop, Network};
+use crate::event::{Event, EventQueue};
+use crate::packet::Packet;
+use crate::pipe::Pipe;
+use crate::watch::Office;
+
+/// What became of routers' messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// Those that were sent.
+    pub sent: u64,
+    /// Those of them that reached the source of the packet that they were about.
+    pub delivered: u64,
+    /// Those of them that were dropped by a queue or lost on a link.
+    pub lost: u64,
+}
+
+impl Network {
+    /// Has a messenger read the verdicts of a link's queue and tell sources of them; false if the link has no queue.
+    pub fn add_messenger(
+        &mut self,
+        scenario: &Scenario,
+        link: usize,
+        messenger: Box<dyn Messenger<Packet>>,
+    ) -> bool {
+        let Some(line) = self.links[link].line else { return false };
+        let router = scenario.links[link].from;
+        // What a router says leaves it behind all that happens at the same instant, so that a source never hears of a packet
+        // while it sends it.
+        let start = Hop::Pipe(self.add_pipe(Pipe::new(Duration::ZERO)));
+        let mut hops = std::collections::BTreeMap::new();
+        for (g, group) in (0..).zip(&scenario.flows) {
+            for (w, way) in (0..).zip(&group.ways) {
+                if let Some(links) = way_back(scenario, way, router) {
+                    hops.insert((g, w), self.add_way_back(start, &links));
+                }
+            }
+        }
+        let reader = self.lines[line as usize].reader();
+        let office = Office { line, reader, router: router as u32, messenger, hops };
+        self.watch.get_or_insert_default().add(office);
+        true
+    }
+
+    fn add_way_back(&mut self, start: Hop, links: &[usize]) -> u32 {
+        let hop = self.add_hops(None, Some(start), links, None);
+        if let Some(last) = self.hops.last_mut() {
+            *last = Hop::SOURCE;
+        }
+        self.data_from.push((hop, None));
+        hop
+    }
+
+    /// The queue of a line may have decided something: everybody reads it, and what follows from it is sent.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_verdicts(&mut self, now: Time, i: u32, events: &mut EventQueue) {
+        let Some(watch) = &mut self.watch else { return };
+        let data_from = &self.data_from;
+        let way_of = |hop: u32| {
+            let at = data_from.partition_point(|&(start, _)| start <= hop);
+            data_from[..at].last().and_then(|&(_, way)| way)
+        };
+        let drafts = watch.read(i, &mut self.lines[i as usize], &self.segments, way_of);
+        for draft in &drafts {
+            self.messages.sent += 1;
+            self.injected += 1;
+            let place = self.segments.put(draft.segment);
+            let packet = Packet::new(draft.flow, draft.hop, place, &draft.segment);
+            let (hop, packet) = packet.next_hop();
+            if let Hop::Pipe(start) = self.hops[hop as usize]
+                && let Some(at) = self.pipes[start as usize].start(now, packet)
+            {
+                events.push(at, Event::PipeHead(start));
+            }
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.give_back(drafts);
+        }
+    }
+
+    /// A message is at the source of the packet that it is about.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn put_into_mailbox(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
+        self.arrived += 1;
+        self.messages.delivered += 1;
+        self.mailbox.push_back((now, packet));
+        events.push(now, Event::Message);
+    }
+
+    /// [`Event::Message`]: the message that has been at its source for longest; its segment is to be taken.
+    pub fn take_message(&mut self) -> Option<Packet> {
+        self.mailbox.pop_front().map(|(_, packet)| packet)
+    }
+
+    /// What became of all messages until now.
+    pub const fn messages(&self) -> Messages {
+        Messages { lost: self.segments.lost_messages(), ..self.messages }
+    }
+}
+
+/// The links from a router to the source of data that goes this way: those of the acknowledgements from where they pass the
+/// router on, else the shortest way. `None` if no links lead there; but for data that came to the router some do, over the
+/// receiver and the acknowledgements' way at the longest.
+fn way_back(scenario: &Scenario, way: &Way, router: usize) -> Option<Vec<usize>> {
+    if router == way.from {
+        return Some(Vec::new());
+    }
+    let passes = way.reverse.iter().position(|&link| scenario.links[link].from == router);
+    match passes {
+        Some(at) => Some(way.reverse[at..].to_vec()),
+        None => scenario.shortest(router, way.from),
+    }
+}

@@ -1,0 +1,357 @@
+//! Routers' messages to sources: which way they go and how long it takes, what becomes of them, who else reads verdicts.
+
+use std::sync::{Arc, Mutex};
+
+use cwnd_aqm::Packet;
+use cwnd_link::{Messenger, Outcome, Verdict};
+use cwnd_sim::{Messages, World};
+use cwnd_units::Time;
+
+use crate::common::{activity, at, run, scenario};
+
+/// When something was told, and what.
+type Told = Arc<Mutex<Vec<(Time, Outcome)>>>;
+
+/// Tells of one verdict in so many.
+#[derive(Debug)]
+struct Tell {
+    every: u64,
+    verdicts: u64,
+    told: Told,
+}
+
+impl Tell {
+    fn every(every: u64) -> (Self, Told) {
+        let told = Told::default();
+        (Self { every, verdicts: 0, told: Arc::clone(&told) }, told)
+    }
+}
+
+impl<P: Packet> Messenger<P> for Tell {
+    fn tells(&mut self, verdict: &Verdict<P>) -> bool {
+        self.verdicts += 1;
+        let tells = self.verdicts.is_multiple_of(self.every);
+        if tells {
+            self.told.lock().expect("nobody panicked with it").push((verdict.at, verdict.what));
+        }
+        tells
+    }
+}
+
+/// Steps to the end and audits; gives the instants at which messages arrived.
+fn arrivals(world: &mut World) -> Vec<Time> {
+    let (mut at, mut events) = (Vec::new(), 0_u64);
+    while world.step() {
+        let delivered = world.messages().delivered as usize;
+        at.resize(delivered, world.now());
+        events += 1;
+        if events < 300 || events.is_multiple_of(13) {
+            assert_eq!(world.audit(), Ok(()));
+        }
+    }
+    at
+}
+
+fn instants(told: &Told) -> Vec<Time> {
+    told.lock().expect("nobody panicked with it").iter().map(|&(at, _)| at).collect()
+}
+
+/// Datagrams from `a` over `r` and `s` to `c`, more than the last link takes; nothing comes back but messages.
+const CHAIN: &str = r#"
+    [run]
+    duration = "2 s"
+    [link.first]
+    from = "a"
+    to = "r"
+    rate = "50 Mbit/s"
+    delay = "3 ms"
+    [link.first-back]
+    from = "r"
+    to = "a"
+    rate = "1 Mbit/s"
+    delay = "7 ms"
+    [link.second]
+    from = "r"
+    to = "s"
+    rate = "40 Mbit/s"
+    delay = "4 ms"
+    [link.second-back]
+    from = "s"
+    to = "r"
+    rate = "2 Mbit/s"
+    delay = "11 ms"
+    [link.last]
+    from = "s"
+    to = "c"
+    rate = "4 Mbit/s"
+    delay = "1 ms"
+    queue = { kind = "fifo", limit = "10 packets" }
+    duplex = true
+    [flow.main]
+    from = "a"
+    to = "c"
+    workload = { kind = "udp", rate = "8 Mbit/s", size = "1000 B", header = "28 B" }
+"#;
+
+#[test]
+fn a_message_takes_the_propagation_and_serialisation_of_its_way_back() {
+    let mut world = World::new(scenario(CHAIN));
+    let (tell, told) = Tell::every(1);
+    assert!(world.add_messenger("last", tell));
+    let at = arrivals(&mut world);
+    // 56 B over 2 Mbit/s and over 1 Mbit/s, 11 ms and 7 ms: 224 µs + 448 µs + 18 ms.
+    let expected: Vec<Time> = instants(&told).iter().map(|at| Time(at.0 + 18_672_000)).collect();
+    // Nearly half of 1000 datagrams a second are too many, from when the queue is full.
+    assert!(at.len() > 850, "{}", at.len());
+    assert_eq!(at, expected[..at.len()]);
+    assert!(expected.len() - at.len() <= 10, "the rest is under way");
+    assert_eq!(world.messages_to(0), Some(at.len() as u64));
+    assert_eq!(world.messages_to(1), None);
+    let sent = world.messages().sent;
+    assert_eq!((sent, world.messages().lost), (expected.len() as u64, 0));
+    let records = world.finish();
+    assert_eq!(activity(&records, "quenches_sent"), sent);
+    assert_eq!(activity(&records, "quenches_delivered"), at.len() as u64);
+    // They are packets of the links that they cross, and no data.
+    let back = |name: &str| at_link(&records, 3, name);
+    assert_eq!((back("arrived_total_pkts"), back("delivered_data_pkts")), (sent as f64, 0.0));
+    assert_eq!(at_link(&records, 4, "dropped_total_pkts"), sent as f64);
+}
+
+fn at_link(records: &cwnd_trace::Records, link: usize, name: &str) -> f64 {
+    at(&records.links, link, name)
+}
+
+#[test]
+fn messages_wait_in_queues() {
+    // Slow enough a way back that messages wait for each other: 56 B take 2.8 ms there, and two come in 4 ms.
+    let slow = CHAIN.replace("rate = \"1 Mbit/s\"", "rate = \"160 kbit/s\"");
+    let mut world = World::new(scenario(&slow));
+    let (tell, told) = Tell::every(1);
+    assert!(world.add_messenger("last", tell));
+    let at = arrivals(&mut world);
+    let mut free = Time::ZERO;
+    for (told, at) in instants(&told).into_iter().zip(&at) {
+        // Behind the other link comes a line that sends one after the other.
+        free = free.max(Time(told.0 + 11_224_000)) + cwnd_units::Duration(2_800_000);
+        assert_eq!(*at, free + cwnd_units::Duration::from_millis(7));
+    }
+    let records = world.finish();
+    assert!(at_link(&records, 1, "qdelay_max_us") > 10_000.0);
+}
+
+#[test]
+fn messages_are_lost_like_packets_and_counted_apart() {
+    for (way_back, share) in [("loss = 0.25", 0.25), ("loss_every = 4", 0.25)] {
+        let text = CHAIN.replace("delay = \"11 ms\"", &format!("delay = \"11 ms\"\n{way_back}"));
+        let mut world = World::new(scenario(&text.replace("2 s", "20 s")));
+        let (tell, _) = Tell::every(1);
+        assert!(world.add_messenger("last", tell));
+        arrivals(&mut world);
+        let Messages { sent, delivered, lost } = world.messages();
+        let under_way = sent - delivered - lost;
+        assert!(under_way < 12, "{under_way}");
+        let n = sent as f64;
+        let deviation = (n * share * (1.0 - share)).sqrt();
+        assert!((lost as f64 - n * share).abs() < 4.0 * deviation, "{lost} of {sent}");
+        let records = world.finish();
+        assert_eq!(activity(&records, "quenches_lost"), lost);
+        assert_eq!(at_link(&records, 3, "drops_link_loss"), lost as f64);
+    }
+}
+
+#[test]
+fn a_message_that_is_dropped_brings_forth_no_other() {
+    // The only way back leads over the link itself, whose queue is full: all messages end there.
+    let ring = r#"
+        [run]
+        duration = "2 s"
+        [link.up]
+        from = "a"
+        to = "r"
+        rate = "50 Mbit/s"
+        delay = "1 ms"
+        [link.round]
+        from = "r"
+        to = "c"
+        rate = "4 Mbit/s"
+        delay = "1 ms"
+        queue = { kind = "fifo", limit = "10 packets" }
+        [link.home]
+        from = "c"
+        to = "a"
+        rate = "50 Mbit/s"
+        delay = "1 ms"
+        [flow.main]
+        from = "a"
+        to = "c"
+        workload = { kind = "udp", rate = "8 Mbit/s", size = "1000 B", header = "28 B" }
+    "#;
+    let mut world = World::new(scenario(ring));
+    let (tell, told) = Tell::every(1);
+    assert!(world.add_messenger("round", tell));
+    let mut reader = world.read_verdicts("round").expect("it has a queue");
+    assert!(arrivals(&mut world).is_empty());
+    let told = instants(&told).len() as u64;
+    let messages = world.messages();
+    assert_eq!((messages.sent, messages.lost), (told, told));
+    let mut all = 0;
+    while world.next_verdict(&mut reader).is_some() {
+        all += 1;
+    }
+    assert_eq!(all, 2 * told, "the datagrams, and the messages about them");
+}
+
+const SHAPES: [(&str, &str, u64); 4] = [
+    // Where the sender is at the router itself there is no way: it hears at the same instant.
+    ("[dumbbell]\nrate = \"4 Mbit/s\"\n[flow.main]\nrtt = \"40 ms\"\n", "bottleneck", 0),
+    (
+        "[dumbbell]\nrate = \"4 Mbit/s\"\nedge_rate = \"20 Mbit/s\"\n[flow.main]\nrtt = \"uniform(30 ms, 50 ms)\"\ncount = 3\n",
+        "bottleneck",
+        0,
+    ),
+    // Data from right to left: the other link's router is at the other node.
+    (
+        "[dumbbell]\nrate = \"4 Mbit/s\"\n[flow.main]\nrtt = \"40 ms\"\ndirection = \"reverse\"\n",
+        "reverse",
+        0,
+    ),
+    // Acknowledgements have a way of their own, 9 ms instead of 1: messages go it from where it passes the router.
+    (
+        "[link.in]\nfrom = \"a\"\nto = \"r\"\nrate = \"none\"\ndelay = \"2 ms\"\nduplex = true\n\
+         [link.out]\nfrom = \"r\"\nto = \"c\"\nrate = \"4 Mbit/s\"\ndelay = \"1 ms\"\n\
+         [link.back]\nfrom = \"c\"\nto = \"r\"\nrate = \"none\"\ndelay = \"1 ms\"\n\
+         [link.detour]\nfrom = \"r\"\nto = \"x\"\nrate = \"none\"\ndelay = \"5 ms\"\n\
+         [link.detour-home]\nfrom = \"x\"\nto = \"a\"\nrate = \"none\"\ndelay = \"4 ms\"\n\
+         [flow.main]\nfrom = \"a\"\nto = \"c\"\nreverse_route = [\"back\", \"detour\", \"detour-home\"]\n",
+        "out",
+        9_000_000,
+    ),
+];
+
+#[test]
+fn messages_find_every_source_in_every_topology() {
+    for (shape, link, takes) in SHAPES {
+        let text = format!("[run]\nduration = \"20 s\"\n{shape}");
+        let mut world = World::new(scenario(&text));
+        let (tell, told) = Tell::every(1);
+        assert!(world.add_messenger(link, tell), "{text}");
+        let at = arrivals(&mut world);
+        let expected: Vec<Time> = instants(&told).iter().map(|at| Time(at.0 + takes)).collect();
+        assert!(at.len() > 5, "{text}: {}", at.len());
+        assert_eq!(at, expected, "{text}");
+        let heard: u64 = (0..3).filter_map(|flow| world.messages_to(flow)).sum();
+        assert_eq!(heard, at.len() as u64, "{text}");
+        // Hosts ignore them (RFC 6633), so nothing else is other than it was.
+        let bytes = |records: &cwnd_trace::Records| at_flow(records, "bytes_received");
+        assert_eq!(bytes(&world.finish()), bytes(&run(&text)), "{text}");
+    }
+}
+
+#[test]
+fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_alone() {
+    // The queue marks half of what would fill it; who sends ECT and obeys no ECE learns of it from the router or not at all.
+    let text = |obeys: bool| {
+        format!(
+            "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+             queue = {{ kind = \"red\", forced = \"mark\", w_q = 1.0, limit = \"400 packets\" }}\n\
+             [flow.main]\nrtt = \"40 ms\"\n\
+             endpoint = {{ ecn = true, obey_ece = false, obey_quench = {obeys} }}\n"
+        )
+    };
+    let run_told = |text: &str| {
+        let mut world = World::new(scenario(text));
+        let (tell, _) = Tell::every(1);
+        assert!(world.add_messenger("bottleneck", tell));
+        let heard = arrivals(&mut world).len() as u64;
+        assert_eq!(world.messages_to(0), Some(heard));
+        (heard, world.finish())
+    };
+    let (_, deaf) = run_told(&text(false));
+    let (heard, obeys) = run_told(&text(true));
+    assert!(heard > 20, "{heard}");
+    let drops = |records: &cwnd_trace::Records| at_link(records, 0, "drops_overlimit");
+    assert!(drops(&deaf) > 0.0, "nothing but a full queue stops it");
+    assert_eq!(drops(&obeys), 0.0);
+    let delay = |records: &cwnd_trace::Records| at_link(records, 0, "qdelay_p50_us");
+    assert!(delay(&obeys) < 0.2 * delay(&deaf), "{} {}", delay(&obeys), delay(&deaf));
+}
+
+fn at_flow(records: &cwnd_trace::Records, name: &str) -> f64 {
+    at(&records.flows, 0, name)
+}
+
+#[test]
+fn several_links_have_messengers_and_each_speaks_of_its_own_queue() {
+    let text = CHAIN.replace("rate = \"40 Mbit/s\"", "rate = \"6 Mbit/s\"");
+    let text = text.replace("kind = \"udp\", rate = \"8", "kind = \"udp\", rate = \"12");
+    let mut world = World::new(scenario(&text));
+    let [(a, of_second), (b, of_last)] = [Tell::every(2), Tell::every(3)];
+    assert!(world.add_messenger("second", a) && world.add_messenger("last", b));
+    assert!(!world.add_messenger("nowhere", Tell::every(1).0));
+    arrivals(&mut world);
+    let told = [&of_second, &of_last].map(|told| instants(told).len() as u64);
+    assert_eq!(world.messages().sent, told.iter().sum::<u64>());
+    let records = world.finish();
+    let drops = |link: usize| at_link(&records, link, "drops_overlimit") as u64;
+    assert_eq!(told, [drops(2) / 2, drops(4) / 3]);
+    assert!(told.iter().all(|&n| n > 100), "{told:?}");
+}
+
+#[test]
+fn marks_are_told_with_whether_the_packet_was_marked_before() {
+    let link = |name: &str, from: &str, to: &str, rate: u32| {
+        format!(
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"5 ms\"\nduplex = true\n\
+             queue = {{ kind = \"red\", w_q = 1.0, forced = \"mark\", min_th = \"2 packets\", max_th = \"4 packets\" }}\n"
+        )
+    };
+    let text = format!(
+        "[run]\nduration = \"20 s\"\n{}{}[flow.main]\nfrom = \"a\"\nto = \"c\"\ncount = 4\nendpoint = {{ ecn = true }}\n",
+        link("one", "a", "b", 8),
+        link("two", "b", "c", 7)
+    );
+    let mut world = World::new(scenario(&text));
+    let [(a, of_one), (b, of_two)] = [Tell::every(1), Tell::every(1)];
+    assert!(world.add_messenger("one", a) && world.add_messenger("two", b));
+    arrivals(&mut world);
+    let count = |told: &Told, already: bool| {
+        let told = told.lock().expect("nobody panicked with it");
+        told.iter().filter(|(_, what)| *what == Outcome::Marked { already }).count()
+    };
+    assert!(count(&of_one, false) > 50);
+    assert_eq!(count(&of_one, true), 0, "senders send no CE");
+    assert!(count(&of_two, false) > 50 && count(&of_two, true) > 5);
+    let records = world.finish();
+    let marks = |row: usize| at_link(&records, row, "marked_total_pkts") as usize;
+    assert_eq!(marks(0), count(&of_one, false));
+    assert_eq!(marks(2), count(&of_two, false) + count(&of_two, true));
+}
+
+#[test]
+fn who_tells_nothing_changes_nothing_and_all_readers_see_the_same() {
+    let text = "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"4 Mbit/s\"\n\
+                queue = { kind = \"fifo\", limit = \"20 packets\" }\n[flow.main]\nrtt = \"40 ms\"\ncount = 4\n";
+    let expected = run(text);
+    let mut world = World::new(scenario(text));
+    let (silent, _) = Tell::every(u64::MAX);
+    assert!(world.add_messenger("bottleneck", silent));
+    assert!(world.read_verdicts("elsewhere").is_none());
+    let [mut slow, mut quick] =
+        [(); 2].map(|()| world.read_verdicts("bottleneck").expect("it has a queue"));
+    let mut drops = 0;
+    while world.step() {
+        while let Some(verdict) = world.next_verdict(&mut quick) {
+            assert_eq!((verdict.at, verdict.what), (world.now(), Outcome::Dropped));
+            drops += 1;
+        }
+    }
+    let mut late = 0;
+    while world.next_verdict(&mut slow).is_some() {
+        late += 1;
+    }
+    let records = world.finish();
+    assert_eq!(records.digest(), expected.digest());
+    assert!(drops > 10);
+    assert_eq!((drops, late), (at_link(&records, 0, "drops_overlimit") as u64, drops));
+}
