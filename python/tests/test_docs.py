@@ -160,6 +160,10 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             "dumbbell": {"rate": "10 Mbit/s"},
             "flow": {"main": {"rtt": "20 ms"}},
         }
+        if section == ("flow", "hosts"):
+            way = {"from": "a", "to": "b", "rate": "none", "delay": "1 ms", "duplex": True}
+            document |= {"flow": {}, "link": {"way": way}}
+            del document["dumbbell"]
         table = document
         for name in section:
             table = table.setdefault(name, {})
@@ -180,6 +184,8 @@ def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield from (
         (section, {}) for section in (("run",), ("dumbbell",), ("sweep",), ("flow", "main"))
     )
+    # Of a graph: between several nodes.
+    yield ("flow", "hosts"), {"from": ["a", "b"], "to": ["a", "b"]}
     yield ("dumbbell",), {"reorder_delay": "1 ms"}
     yield ("sweep", "axis", "any"), {"values": ["10 ms"]}
     for kind in ("fifo", "red", "codel", "pie", "fq-codel"):

@@ -313,6 +313,10 @@ A group of flows that are alike. The order of the groups in the file is the orde
 const ENDS_TEXT: &str = "
 Where `from` or `to` is a list, each flow of the group has its own two ends and the shortest route between them:
 
+<!-- test:
+given scenarios/parking-lot.toml: link.de={ from = \"d\", to = \"e\", rate = \"20 Mbit/s\", duplex = true }
+onto scenarios/parking-lot.toml
+-->
 ```toml
 [flow.mice]
 from = [\"a\", \"b\"]
@@ -346,6 +350,7 @@ Every combination of the axes' values is run, `repeat` times with seeds that cou
 comes last in the file varies fastest. Each cell is checked as a scenario of its own.";
 
 const AXIS_TEXT: &str = "\
+<!-- test: onto scenario.toml -->
 ```toml
 [sweep.axis.rtt]
 path = \"flow.main.rtt\"
