@@ -109,13 +109,10 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// How many are told apart in results.
+    /// How many are counted apart.
     pub const COUNT: usize = 6;
-    /// Their names, in the order of [`Cause::index`].
-    pub const NAMES: [&str; Self::COUNT] =
-        ["loss", "ecn", "delay", "quench_marked", "quench_dropped", "load"];
 
-    /// Its place among [`Cause::NAMES`].
+    /// Its place among counts by cause.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {

@@ -1,7 +1,7 @@
 //! From what the components counted to the tables of a run.
 
 use cwnd_apps::Transport;
-use cwnd_cc::{Cause, Phase};
+use cwnd_cc::{Cause, Controller as _, Phase};
 use cwnd_link::{Counters, Line, Summary};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{ReceiverCounters, SenderCounters};
@@ -25,23 +25,16 @@ pub struct Recorder {
     /// What each link had counted when the warm-up ended.
     before: Vec<Counters>,
     totals: Totals,
-    /// What mechanisms counted, by the names that they gave.
-    own: Activity,
 }
 
-/// Sums over all flows and the whole run: what the activity block tells.
-#[derive(Clone, Copy, Debug, Default)]
+/// Sums over all flows and the whole run.
+#[derive(Debug, Default)]
 struct Totals {
     flows: u64,
-    reductions_loss: u64,
-    reductions_ecn: u64,
-    losses_in_cwr: u64,
-    timeouts: u64,
-    timeouts_in_a_row: u64,
-    syn_timeouts: u64,
-    retransmissions: u64,
-    ce_received: u64,
-    ece_acks: u64,
+    sender: SenderCounters,
+    receiver: ReceiverCounters,
+    /// What mechanisms counted of their own.
+    own: Activity,
 }
 
 const STATES: [&str; 4] = ["Open", "Cwr", "Recovery", "Loss"];
@@ -55,8 +48,13 @@ impl Recorder {
     /// Records a flow that is over, or at the end of the run.
     pub fn flow(&mut self, flow: &Flow, now: Time, warmup: Time) {
         let (sender, receiver) = (flow.sender.counters(), flow.receiver.counters());
-        self.add_to_totals(sender, receiver);
-        flow.session.count(&mut |name, count| self.own.add(name, count));
+        let totals = &mut self.totals;
+        totals.flows += 1;
+        totals.sender += sender;
+        totals.receiver += receiver;
+        let mut own = |name, count| totals.own.add(name, count);
+        flow.session.count(&mut own);
+        flow.sender.controller().count(&mut own);
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
         let finished = flow.finished != Time::NEVER;
@@ -109,7 +107,7 @@ impl Recorder {
     /// Records a source of datagrams at the end of the run.
     pub fn stream(&mut self, stream: &Stream, now: Time, warmup: Time) {
         self.totals.flows += 1;
-        stream.session.count(&mut |name, count| self.own.add(name, count));
+        stream.session.count(&mut |name, count| self.totals.own.add(name, count));
         let (total, before) = (&stream.counters, &stream.before);
         // What was under way when it stopped still counts.
         let ended = stream.stop.max(stream.last_arrival).min(now);
@@ -130,20 +128,6 @@ impl Recorder {
             segments_sent: total.sent - before.sent,
             ..FlowRow::default()
         });
-    }
-
-    fn add_to_totals(&mut self, sender: &SenderCounters, receiver: &ReceiverCounters) {
-        let t = &mut self.totals;
-        t.flows += 1;
-        t.reductions_loss += sender.reductions_for(Cause::Loss);
-        t.reductions_ecn += sender.reductions_for(Cause::Ecn);
-        t.losses_in_cwr += sender.losses_in_cwr;
-        t.timeouts += sender.timeouts.iter().sum::<u64>();
-        t.timeouts_in_a_row += sender.timeouts[1..].iter().sum::<u64>();
-        t.syn_timeouts += sender.syn_timeouts;
-        t.retransmissions += sender.retransmissions;
-        t.ce_received += receiver.ce_segments;
-        t.ece_acks += sender.ece_acks;
     }
 
     /// Records all running flows and all links at one instant.
@@ -195,13 +179,13 @@ impl Recorder {
     }
 
     /// The finished tables. Events and delivered packets are for the caller to fill in.
-    pub fn finish(self, end: Time, scenario: &Scenario, network: &mut Network) -> Records {
+    pub fn finish(mut self, end: Time, scenario: &Scenario, network: &mut Network) -> Records {
         let mut links = Links::default();
         let mut qdelay = QueueDelays::default();
         let no_delays = Histogram::default();
         let warmup = Time(scenario.run.warmup.0);
         let (mut drops, mut marks) = (0, 0);
-        let mut own = self.own;
+        let own = &mut self.totals.own;
         for (i, link) in scenario.links.iter().enumerate() {
             let parts = network.links()[i];
             let total = link_counters(parts, end, network);
@@ -237,7 +221,7 @@ impl Recorder {
             flow_series: self.flow_samples.into_table(names),
             link_series: self.link_samples.into_table(names),
             qdelay: qdelay.into_table(names),
-            activity: self.totals.activity(drops, marks, &own),
+            activity: self.totals.activity(drops, marks),
             events: 0,
             delivered_data_packets: 0,
         }
@@ -245,25 +229,15 @@ impl Recorder {
 }
 
 impl Totals {
-    fn activity(&self, drops: u64, marks: u64, own: &Activity) -> Activity {
+    /// What all of them tell by name.
+    fn activity(&self, drops: u64, marks: u64) -> Activity {
         let mut activity = Activity::default();
-        for (name, count) in [
-            ("flows", self.flows),
-            ("queue_drops", drops),
-            ("queue_marks", marks),
-            ("ce_received", self.ce_received),
-            ("ece_acks", self.ece_acks),
-            ("ecn_reductions", self.reductions_ecn),
-            ("loss_reductions", self.reductions_loss),
-            ("losses_in_ecn_window", self.losses_in_cwr),
-            ("retransmissions", self.retransmissions),
-            ("timeouts", self.timeouts),
-            ("timeouts_in_a_row", self.timeouts_in_a_row),
-            ("syn_timeouts", self.syn_timeouts),
-        ] {
-            activity.add(name, count);
-        }
-        activity.extend_with(own);
+        activity.add("flows", self.flows);
+        activity.add("queue_drops", drops);
+        activity.add("queue_marks", marks);
+        self.receiver.count(&mut |name, count| activity.add(name, count));
+        self.sender.count(&mut |name, count| activity.add(name, count));
+        activity.extend_with(&self.own);
         activity
     }
 }

@@ -3,6 +3,7 @@
 
 mod compressed_acks;
 mod config;
+mod counters;
 mod echo;
 mod params;
 mod prr;
@@ -18,12 +19,13 @@ mod sender;
 mod vectors;
 
 pub use config::Config;
+pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use echo::{EchoKind, EchoPolicy};
 pub use params::{EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
-pub use receiver::{Receiver, ReceiverCounters};
+pub use receiver::Receiver;
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
-pub use sender::{Sender, SenderCounters, TIMEOUT_RANKS};
+pub use sender::Sender;

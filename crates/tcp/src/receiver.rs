@@ -4,6 +4,7 @@ use cwnd_units::{Echo, Ecn, Time};
 
 use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
+use crate::counters::ReceiverCounters;
 use crate::echo::{AnyEcho, EchoPolicy as _};
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
@@ -45,21 +46,6 @@ struct Habits {
     quick: Option<QuickAcks>,
     /// What ACKs echo in place of ECE, if they do.
     echo: Option<AnyEcho>,
-}
-
-/// What a receiver counted, over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReceiverCounters {
-    /// Payload bytes handed to the application, in order, each once.
-    pub delivered_bytes: u64,
-    /// Data segments that arrived, duplicates included.
-    pub segments: u64,
-    /// Their bytes on the wire.
-    pub wire_bytes: u64,
-    /// Data segments that arrived with CE.
-    pub ce_segments: u64,
-    /// ACKs sent.
-    pub acks_sent: u64,
 }
 
 /// How a segment arrived. RFC 5681 § 4.2 wants an ACK at once for all but the first.

@@ -7,10 +7,11 @@ mod transmit;
 
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, Cause, Controller as _, Other, Path, Phase, Signal, Window};
+use cwnd_cc::{AnyController, Controller as _, Other, Path, Phase, Signal, Window};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
+use crate::counters::{SenderCounters, TIMEOUT_RANKS};
 use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
@@ -121,42 +122,6 @@ struct FastRecovery {
     /// RescueRxt (RFC 6675 § 2), exclusive: no rescue before more than this is acknowledged.
     rescue_rxt: u64,
     prr: Option<Box<Prr>>,
-}
-
-/// How many of [`SenderCounters::timeouts`] are told apart.
-pub const TIMEOUT_RANKS: usize = 5;
-
-/// What a sender counted, over the whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderCounters {
-    /// Data segments sent, retransmissions included.
-    pub segments_sent: u64,
-    /// Their bytes on the wire.
-    pub wire_bytes_sent: u64,
-    /// Segments sent again.
-    pub retransmissions: u64,
-    /// Timeouts by how many in a row it was: first, second, …; the last counts that and all beyond.
-    pub timeouts: [u64; TIMEOUT_RANKS],
-    /// SYNs that timed out.
-    pub syn_timeouts: u64,
-    /// Window reductions but those of timeouts, by [`Cause::index`].
-    pub reductions: [u64; Cause::COUNT],
-    /// Losses found within a window that was already reduced for another cause, so that no other reduction followed.
-    pub losses_in_cwr: u64,
-    /// ACKs that carried ECE.
-    pub ece_acks: u64,
-    /// Source quenches about data that was outstanding.
-    pub quenches: u64,
-    /// Probes of a closed receive window.
-    pub window_probes: u64,
-}
-
-impl SenderCounters {
-    /// Window reductions for a cause; those of timeouts are no part of any.
-    #[must_use]
-    pub const fn reductions_for(&self, cause: Cause) -> u64 {
-        self.reductions[cause.index()]
-    }
 }
 
 impl Sender {
