@@ -7,9 +7,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import SHORT
 
 import cwnd
 from cwnd import _core
+from cwnd.running import frames
 
 KEYS = ["run_id", "scenario", "seed"]
 FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_bit_s
@@ -150,6 +152,47 @@ def test_activity_is_counted_over_all_runs(sweep: cwnd.Run):
     assert columns
     for column in columns:
         assert sweep.activity[column.removeprefix("activity_")] == sweep.runs[column].sum()
+
+
+@pytest.mark.parametrize("rows", [0, 1_000_000])
+def test_a_count_that_some_runs_know_is_none_in_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: int
+):
+    """Whether their rows meet in one batch or come in one each."""
+
+    class Told:
+        """A run in which a mechanism of its own acted, unless it was the first."""
+
+        def __init__(self, result: _core.Result, index: int):
+            self.result = result
+            self.activity = result.activity | ({"quenches": index} if index else {})
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.result, name)
+
+    class Gathered:
+        def __init__(self):
+            self.inner = real()
+            self.take = self.inner.take
+
+        def add(self, told: Told) -> None:
+            self.inner.add(told.result)
+
+        @property
+        def rows(self) -> int:
+            return self.inner.rows
+
+    real, add = _core.Gathered, frames.Recorder.add
+    monkeypatch.setattr(frames, "_BATCH_ROWS", rows)
+    monkeypatch.setattr(_core, "Gathered", Gathered)
+    monkeypatch.setattr(
+        frames.Recorder, "add", lambda self, cell, result: add(self, cell, Told(result, cell.index))
+    )
+    scenario = tmp_path / "counted.toml"
+    scenario.write_text(SHORT + "[sweep]\nrepeat = 3\n")
+    run = cwnd.run(scenario)
+    assert run.runs["activity_quenches"].to_list() == [0, 1, 2]
+    assert run.activity["quenches"] == 3
 
 
 def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path):

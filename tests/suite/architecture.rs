@@ -171,3 +171,34 @@ fn no_source_file_is_too_long_to_read() {
     assert!(files > 50, "the search found {files} files");
     assert!(wrong.is_empty(), "over {LONGEST_FILE} lines: {}", wrong.join(", "));
 }
+
+/// Where ABE is at home: the controllers, their form for the kernel, a router's preset of its paper, and pages with examples.
+const KNOW_ABE: [&str; 5] = [
+    "cc/src/",
+    "kernel/",
+    "aqm/src/pie.rs",
+    "scenario/src/reference.rs",
+    "scenario/src/sections.rs",
+];
+
+#[test]
+fn generic_code_knows_no_mechanism_by_name() {
+    let crates = root().join("crates");
+    let mut wrong = Vec::new();
+    for file in sources(&crates, &["rs"]) {
+        let inside = file.strip_prefix(&crates).expect("it was found there").display().to_string();
+        if KNOW_ABE.iter().any(|home| inside.starts_with(home)) || !inside.contains("/src/") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source file is text");
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for (i, line) in code.lines().enumerate() {
+            let line = line.split("//").next().unwrap_or_default();
+            let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            if words.into_iter().any(|w| w == "ABE" || w.starts_with("abe") || w == "beta_ecn") {
+                wrong.push(format!("{inside}:{}: {}", i + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,8 +1,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cwnd_cc::ControllerParams;
 use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
 use cwnd_sim::World;
+use cwnd_units::ParamsChoice as _;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -301,6 +303,20 @@ fn outline(
 pub fn json_schema() -> PyResult<String> {
     let schema = serde_json::to_string_pretty(&cwnd_scenario::json_schema());
     schema.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
+}
+
+/// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise, and
+/// the column of flows that counts what it does.
+#[pyfunction]
+pub fn mechanisms() -> Vec<[&'static str; 5]> {
+    let mut found = Vec::new();
+    for kind in ControllerParams::KINDS {
+        let Some(params) = ControllerParams::of_kind(kind.name) else { continue };
+        for m in params.stated().mechanisms() {
+            found.push([kind.name, m.name, m.key, m.base, m.acts_in]);
+        }
+    }
+    found
 }
 
 /// The reference of the scenario file, as Markdown.

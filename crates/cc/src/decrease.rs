@@ -3,6 +3,7 @@
 use cwnd_units::{Ability, Contract, Declares, param_enum, params};
 
 use crate::controller::{Cause, Grow, Path};
+use crate::kind::{Mechanism, OnLinux};
 
 param_enum! {
     /// What β multiplies.
@@ -79,6 +80,30 @@ impl Declares for Rule {
         let own = self.beta_ecn.is_some_and(|beta_ecn| beta_ecn != self.beta);
         let why = "`beta_ecn` differs from `beta` and never acts";
         Contract::new().when(own, |c| c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why))
+    }
+}
+
+/// Alternative backoff with ECN: an answer of its own to an ECN-echo (RFC 8511).
+pub(crate) const ABE: Mechanism = Mechanism {
+    name: "ABE",
+    key: "beta_ecn",
+    base: "beta",
+    parameters: &["beta_ecn", "ecn_in_slow_start"],
+    acts_in: "cwnd_reductions_ecn",
+};
+
+impl Rule {
+    /// How Linux has it: in a controller of its own, or in one of `cwnd-kernel` where ABE is asked for.
+    pub(crate) fn on_linux(&self, own: &'static str, with_abe: &str) -> OnLinux {
+        let loaded = self.beta_ecn.filter(|&b| b != self.beta).map(|beta_ecn| {
+            let mode = match self.ecn_in_slow_start {
+                EcnInSlowStart::Beta => "avoidance",
+                EcnInSlowStart::BetaEcn => "always",
+            };
+            let words = [with_abe, "--beta-ecn", &beta_ecn.to_string(), "--mode", mode];
+            words.map(str::to_owned).to_vec()
+        });
+        OnLinux { own, loaded }
     }
 }
 

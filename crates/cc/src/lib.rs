@@ -11,6 +11,7 @@ pub mod cubic;
 mod decrease;
 mod hystart;
 mod hystart_classic;
+mod kind;
 pub mod newreno;
 #[cfg(feature = "record")]
 pub mod record;
@@ -22,6 +23,7 @@ pub use controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
 };
 pub use decrease::{Base, EcnInSlowStart, Rounding, Rule};
+pub use kind::{Kind, Mechanism, OnLinux};
 pub use registry::{AnyController, ControllerParams, Other};
 pub use rto::{Backoff, RtoPolicy};
 pub use slow_start::{Growing, SlowStart};

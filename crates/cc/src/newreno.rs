@@ -8,7 +8,8 @@ use cwnd_units::{Contract, Declares, param_enum, params};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::decrease::{Base, Decrease, EcnInSlowStart, Rounding, Rule};
+use crate::decrease::{ABE, Base, Decrease, EcnInSlowStart, Rounding, Rule};
+use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Credit, Growing, SlowStartState};
 
 param_enum! {
@@ -96,6 +97,16 @@ params! {
             ecn_in_slow_start: EcnInSlowStart::BetaEcn,
             ..Rule::default()
         }),
+    }
+}
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[ABE]
+    }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        Some(self.rule.on_linux("reno", "abe_reno"))
     }
 }
 

@@ -1,9 +1,10 @@
 use core::fmt;
 
-use cwnd_units::{Contract, Declares, Header, Rate, params_choice};
+use cwnd_units::{Contract, Declares, Header, ParamsChoice as _, Rate, params_choice};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
 use crate::cubic::{self, Cubic};
+use crate::kind::{Kind, Mechanism};
 use crate::newreno::{self, NewReno};
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
@@ -60,6 +61,23 @@ impl ControllerParams {
             Self::NewReno(p) => AnyController::NewReno(NewReno::new(p, start)),
             Self::Cubic(p) => AnyController::Cubic(Box::new(Cubic::new(p, start))),
         }
+    }
+}
+
+impl ControllerParams {
+    /// What the kind states of itself.
+    #[must_use]
+    pub fn stated(&self) -> &dyn Kind {
+        match self {
+            Self::NewReno(p) => p,
+            Self::Cubic(p) => p,
+        }
+    }
+
+    /// The mechanisms that are asked for.
+    pub fn asked_for(&self) -> impl Iterator<Item = &'static Mechanism> {
+        let all = self.stated().mechanisms().iter();
+        all.filter(|mechanism| mechanism.is_asked_for(self.params()))
     }
 }
 

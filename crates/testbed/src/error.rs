@@ -14,7 +14,9 @@ pub enum Error {
     #[error("{0}")]
     Lacking(String),
     /// There is no program that loads controllers.
-    #[error("ABE in the kernel needs cwnd-kernel, which is not here; `make kernel` builds it")]
+    #[error(
+        "a controller that Linux does not have itself needs cwnd-kernel, which is not here; `make kernel` builds it"
+    )]
     NoKernelHelper,
     /// It did not load one.
     #[error("{0} did not load the controller: {1}")]

@@ -1,11 +1,13 @@
 //! Which of the kernel's congestion controllers does what a group asks for; those of `cwnd-kernel` are loaded for the run.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cwnd_cc::{ControllerParams, EcnInSlowStart};
+use cwnd_cc::ControllerParams;
+use cwnd_units::ParamsChoice as _;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -41,28 +43,15 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// What `cwnd-kernel` is to load for a controller; `None` if the kernel's own does it.
 pub fn of_our_own(controller: &ControllerParams) -> Option<Vec<String>> {
-    let (algorithm, beta_ecn, always) = match controller {
-        ControllerParams::NewReno(p) => {
-            let always = p.rule.ecn_in_slow_start == EcnInSlowStart::BetaEcn;
-            ("abe_reno", p.rule.beta_ecn.filter(|&b| b != p.rule.beta)?, always)
-        }
-        ControllerParams::Cubic(p) => {
-            let always = p.rule.ecn_in_slow_start == EcnInSlowStart::BetaEcn;
-            ("abe_cubic", p.rule.beta_ecn.filter(|&b| b != p.rule.beta)?, always)
-        }
-    };
-    let mode = if always { "always" } else { "avoidance" };
-    let words = ["hold", algorithm, "--beta-ecn", &beta_ecn.to_string(), "--mode", mode];
-    Some(words.map(str::to_owned).to_vec())
+    let words = controller.stated().on_linux()?.loaded?;
+    Some(iter::once("hold".to_owned()).chain(words).collect())
 }
 
 /// Provides a controller: the kernel's own, or one that `program` loads.
 pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Loaded, Error> {
     let Some(arguments) = of_our_own(controller) else {
-        let name = match controller {
-            ControllerParams::NewReno(_) => "reno",
-            ControllerParams::Cubic(_) => "cubic",
-        };
+        // A kind that Linux does not have was refused before.
+        let name = controller.stated().on_linux().map_or(controller.kind(), |linux| linux.own);
         return Ok(Loaded { name: name.to_owned(), helper: None });
     };
     let Some(program) = program else { return Err(Error::NoKernelHelper) };

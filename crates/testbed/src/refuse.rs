@@ -92,22 +92,29 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
     endpoint(group, found);
 }
 
-/// The kernel's controllers do what the preset `linux` says; ABE's factor is that of `cwnd-kernel`.
+/// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
-    let free = ["beta_ecn", "ecn_in_slow_start"];
+    let mechanisms = group.controller.stated().mechanisms();
+    let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.parameters).copied().collect();
     let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
-    if !kernels.params_mut().apply_preset(PRESET) {
+    let had = group.controller.stated().on_linux().is_some();
+    if !(had && kernels.params_mut().apply_preset(PRESET)) {
         let message = format!("Linux has no controller `{}`", group.controller.kind());
         found.push(of(group, &["controller"], &message, None));
         return;
     }
     let kept = kept((given, kernels.params()), &free);
-    let abe = if kept.is_empty() { "" } else { " with the ABE that is asked for" };
+    let names: Vec<&str> = group.controller.asked_for().map(|m| m.name).collect();
+    let besides = match names.as_slice() {
+        _ if kept.is_empty() => String::new(),
+        [] => " as it is asked for".to_owned(),
+        names => format!(" with the {} that is asked for", names.join(" and ")),
+    };
     let kind = group.controller.kind();
     let what = format!("Linux's {kind}");
     let all = format!("kind = \"{kind}\", preset = \"{PRESET}\"{kept}");
-    let help = format!("`controller = {{ {all} }}` is {what}{abe}, in both worlds");
+    let help = format!("`controller = {{ {all} }}` is {what}{besides}, in both worlds");
     differ(group, "controller", (given, kernels.params()), &free, (&what, &help), found);
 }
 

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
+#: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
+#: that holds otherwise, and the column that counts what it does.
+_OF_CONTROLLERS = _core.mechanisms()
+_KEYS = "|".join(sorted({"kind", "ecn", *(key for m in _OF_CONTROLLERS for key in m[2:4])}))
 #: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
-_MECHANISMS = re.compile(r"^(?:\[.+\]|(?:kind|ecn|beta|beta_ecn) = .*)$", re.MULTILINE)
+_MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
 #: How many points of a sweep are named before the rest is counted.
 _NAMED = 3
 
@@ -105,11 +109,21 @@ def _silent_ecn(
             continue
         if any(reductions.get((run_id, name), 0) for run_id in ids):
             continue
-        beta_ecn = controller.get("beta_ecn") if isinstance(controller, dict) else None
-        if beta_ecn not in (None, "none", controller.get("beta")):
-            yield f"ABE never acted: no window of `{name}` was reduced by ECN"
+        asked = _asked_of(controller) if isinstance(controller, dict) else None
+        if asked is not None:
+            yield f"{asked} never acted: no window of `{name}` was reduced by ECN"
         else:
             yield f"ECN never acted: no window of `{name}` was reduced by it"
+
+
+def _asked_of(controller: dict[str, Any]) -> str | None:
+    """The mechanism that a controller is asked for, of those that answer ECN."""
+    for kind, name, key, base, column in _OF_CONTROLLERS:
+        if kind != controller.get("kind") or column != "cwnd_reductions_ecn":
+            continue
+        if controller.get(key) not in (None, "none", controller.get(base)):
+            return name
+    return None
 
 
 def _silent_queues(

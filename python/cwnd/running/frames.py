@@ -109,11 +109,14 @@ class Recorder:
         if self._rows:
             self._close_batch(last=True)
         cells = self._cells
+        # What a mechanism counts of its own may be told of some runs only.
+        runs = pl.concat(self._batches.pop("runs"), how="diagonal")
+        counted = pl.col([f"activity_{name}" for name in self._activity])
         tables = {name: pl.concat(batches) for name, batches in self._batches.items()}
         return Run(
             manifest=self._manifest(cost),
             source=self._plan.source.text,
-            runs=tables.pop("runs").collect(),
+            runs=runs.with_columns(counted.fill_null(0)).collect(),
             flows=tables.pop("flows").collect(),
             links=tables.pop("links").collect(),
             samples=tables,

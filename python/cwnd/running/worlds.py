@@ -81,8 +81,8 @@ class Linux:
             raise MachineError(str(lack)) from lack
         if needs_helper and kernel_helper() is None:
             raise MachineError(
-                f"ABE in the kernel needs {KERNEL_HELPER}, which is not here; `make kernel` builds"
-                " it, or CWND_KERNEL names it"
+                f"a controller that Linux does not have itself needs {KERNEL_HELPER}, which is not"
+                " here; `make kernel` builds it, or CWND_KERNEL names it"
             )
 
     def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:

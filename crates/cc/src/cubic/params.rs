@@ -2,7 +2,8 @@
 
 use cwnd_units::{Contract, Declares, param_enum, params};
 
-use crate::decrease::{Base, EcnInSlowStart, Rounding, Rule};
+use crate::decrease::{ABE, Base, EcnInSlowStart, Rounding, Rule};
+use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Growing, SlowStart};
 
 param_enum! {
@@ -121,6 +122,16 @@ params! {
             ecn_new_stage: false,
             ..Self::reading(Rule { base: Base::FlightSize, ..abe_in_every_phase() })
         },
+    }
+}
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[ABE]
+    }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        Some(self.rule.on_linux("cubic", "abe_cubic"))
     }
 }
 

@@ -123,3 +123,33 @@ fn only_a_factor_of_its_own_for_ecn_asks_for_ecn() {
     assert!(!asks_for_ecn(&params("newreno", &[("beta_ecn", Value::Float(0.5))])));
     assert!(asks_for_ecn(&params("newreno", &[("beta_ecn", Value::Float(0.6))])));
 }
+
+#[test]
+fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
+    use cwnd_cc::ControllerParams;
+    use cwnd_units::ParamsChoice as _;
+    let mut asked = Vec::new();
+    for kind in ControllerParams::KINDS {
+        let fresh = || ControllerParams::of_kind(kind.name).unwrap();
+        for mechanism in fresh().stated().mechanisms() {
+            let keys = [mechanism.key, mechanism.base];
+            for key in keys.iter().chain(mechanism.parameters) {
+                assert!(fresh().params().get(key).is_some(), "{}: no `{key}`", kind.name);
+            }
+        }
+        assert_eq!(fresh().asked_for().count(), 0, "{}", kind.name);
+        for preset in fresh().params().presets() {
+            let mut params = fresh();
+            assert!(params.params_mut().apply_preset(preset.name));
+            let names: Vec<&str> = params.asked_for().map(|m| m.name).collect();
+            let loaded = params.stated().on_linux().and_then(|linux| linux.loaded);
+            assert_eq!(loaded.is_some(), !names.is_empty(), "{} {}", kind.name, preset.name);
+            if kind.name == "newreno" && !names.is_empty() {
+                asked.push((preset.name, names[0], loaded.unwrap().join(" ")));
+            }
+        }
+    }
+    assert_eq!(asked[0], ("abe", "ABE", "abe_reno --beta-ecn 0.8 --mode avoidance".to_owned()));
+    assert_eq!(asked[1], ("paper", "ABE", "abe_reno --beta-ecn 0.8 --mode always".to_owned()));
+    assert_eq!(asked.len(), 6);
+}

@@ -1,0 +1,49 @@
+//! What a kind of controller states of itself, so that nobody else has to know it by name.
+
+use cwnd_units::{Params, Value};
+
+/// A mechanism that a controller has besides what it is: what asks for it, and where it shows that it acted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mechanism {
+    /// What it is called.
+    pub name: &'static str,
+    /// The parameter that asks for it, when it is given and is not what `base` is.
+    pub key: &'static str,
+    /// The parameter that holds in its place where it is not asked for.
+    pub base: &'static str,
+    /// All parameters that say how it is.
+    pub parameters: &'static [&'static str],
+    /// The column of the table of flows that counts what it does.
+    pub acts_in: &'static str,
+}
+
+/// How Linux does what a controller does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnLinux {
+    /// The kernel's own controller of this kind.
+    pub own: &'static str,
+    /// What `cwnd-kernel` is told to load in its place, where the kernel's own does not do it: a name and options.
+    pub loaded: Option<Vec<String>>,
+}
+
+/// A kind of controller: its parameters, and what is to be known of it where it is of no interest which it is.
+pub trait Kind: Params {
+    /// The mechanisms that it may be asked for.
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[]
+    }
+    /// How Linux does it; `None` if it can't.
+    fn on_linux(&self) -> Option<OnLinux> {
+        None
+    }
+}
+
+impl Mechanism {
+    /// Whether these parameters ask for it.
+    #[must_use]
+    pub fn is_asked_for(&self, params: &dyn Params) -> bool {
+        let none = Value::Text("none".to_owned());
+        let value = params.get(self.key).filter(|value| *value != none);
+        value.is_some() && value != params.get(self.base)
+    }
+}
