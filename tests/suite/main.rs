@@ -7,6 +7,7 @@ mod circles;
 mod closed_forms;
 mod common;
 mod conservation;
+mod controllers;
 mod datagrams;
 mod determinism;
 mod fuzz;

@@ -7,10 +7,12 @@ mod params;
 
 pub use params::{FastConvergencePoint, Growth, Params};
 
+use std::sync::Arc;
+
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::decrease::Decrease;
+use crate::decrease::{Decrease, Factors};
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
 use fluid::Fluid;
@@ -24,7 +26,7 @@ pub struct Cubic {
     avoidance: Avoidance,
     initial_window: u64,
     max_window: u64,
-    decrease: Decrease,
+    decrease: Arc<dyn Decrease>,
     credit: Credit,
     grow_in_cwr: bool,
     ecn_new_stage: bool,
@@ -65,7 +67,7 @@ impl Cubic {
             },
             initial_window: start.initial_cwnd(),
             max_window: start.max_window(),
-            decrease: Decrease::new(&params.rule),
+            decrease: Arc::new(Factors::new(&params.rule)),
             credit: match params.growth {
                 Growth::Linux2622 => Credit::Ack,
                 Growth::Fluid | Growth::Linux | Growth::Linux317 | Growth::Ns3 => {
@@ -81,6 +83,13 @@ impl Cubic {
                 Growth::Linux317 => Threshold::OneBeyond,
             },
         }
+    }
+
+    /// The same with another rule of decrease, before the connection begins. How fast it grows stays as the factors of its
+    /// parameters say.
+    #[must_use]
+    pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
+        Self { decrease: Arc::new(rule), ..self }
     }
 
     /// The window in whole bytes.

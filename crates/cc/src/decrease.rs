@@ -1,5 +1,7 @@
 //! What NewReno and CUBIC share about decrease and about when not to grow: β for loss, β for ECN, and of what.
 
+use core::fmt;
+
 use cwnd_units::{Ability, Contract, Declares, param_enum, params};
 
 use crate::controller::{Cause, Grow, Path};
@@ -37,7 +39,7 @@ param_enum! {
 
 /// Where the window stood when a signal came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub enum Stage {
     /// The slow start of a new connection.
     FirstSlowStart,
     /// A later slow start, below a known threshold.
@@ -107,9 +109,46 @@ impl Rule {
     }
 }
 
-/// The decrease rule, ready to use: factors as exact parts of a billion.
+/// A rule of decrease. Any controller of additive increase takes one; `NewReno` and `Cubic` do by their `decreasing_by`.
+pub trait Decrease: fmt::Debug + Send + Sync {
+    /// What a signal leaves of a window of `cwnd` bytes, before any lower bound, bytes; no more than the window or what is in
+    /// flight.
+    fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64;
+}
+
+/// What is left is δ · least RTT / newest RTT where a reduction is asked for because packets waited too long (Leith, Heffner,
+/// Shorten, McCullagh, PFLDnet 2007, § 3: with δ = 1 the queue empties and the link stays busy), and as by a [`Rule`] elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decrease {
+pub struct ByDelay {
+    /// Parts of a billion.
+    delta: u64,
+    otherwise: Factors,
+}
+
+impl ByDelay {
+    /// With this δ; from 0 to 1.
+    #[must_use]
+    pub fn new(delta: f64, otherwise: &Rule) -> Self {
+        Self { delta: parts(delta.clamp(0.0, 1.0)), otherwise: Factors::new(otherwise) }
+    }
+}
+
+impl Decrease for ByDelay {
+    fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
+        match (cause, path.min_rtt, path.rtt) {
+            (Cause::Delay, Some(least), Some(newest)) if least <= newest => {
+                let part = u128::from(self.delta) * u128::from(least.0);
+                // No more than δ. Up, so that a whole number of bytes is not cut short by a billionth.
+                self.otherwise.of(path, cwnd, part.div_ceil(u128::from(newest.0.max(1))) as u64)
+            }
+            _ => self.otherwise.reduced(path, cwnd, stage, cause),
+        }
+    }
+}
+
+/// The factors of a [`Rule`], ready to use: exact parts of a billion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Factors {
     beta: u64,
     beta_ecn: u64,
     beta_initial: Option<u64>,
@@ -118,9 +157,8 @@ pub(crate) struct Decrease {
     rounding: Rounding,
 }
 
-impl Decrease {
+impl Factors {
     pub(crate) fn new(rule: &Rule) -> Self {
-        let parts = |b: f64| (b * PARTS as f64 + 0.5) as u64;
         Self {
             beta: parts(rule.beta),
             beta_ecn: parts(rule.beta_ecn.unwrap_or(rule.beta)),
@@ -131,12 +169,24 @@ impl Decrease {
         }
     }
 
-    /// β · base, before any lower bound (RFC 5681 eq. 4, RFC 9438 § 4.6).
-    pub(crate) fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
+    /// So many parts of what the factors multiply, rounded as the rule says.
+    fn of(&self, path: &Path, cwnd: u64, parts: u64) -> u64 {
         let base = match self.base {
             Base::FlightSize => path.flight_size,
             Base::Cwnd => cwnd,
         };
+        // No more than all of it, so the product fits again.
+        let reduced = (u128::from(base) * u128::from(parts) / u128::from(PARTS)) as u64;
+        match self.rounding {
+            Rounding::Bytes => reduced,
+            Rounding::Segments => reduced - reduced % u64::from(path.mss),
+        }
+    }
+}
+
+impl Decrease for Factors {
+    /// β · base (RFC 5681 eq. 4, RFC 9438 § 4.6).
+    fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
         let beta = match (stage, cause, self.beta_initial) {
             (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
             (_, Cause::Loss | Cause::Delay | Cause::Quench { marked: false }, _) => self.beta,
@@ -152,13 +202,12 @@ impl Decrease {
                 EcnInSlowStart::BetaEcn => self.beta_ecn,
             },
         };
-        // β < 1, so the product is below `base` and fits again.
-        let reduced = (u128::from(base) * u128::from(beta) / u128::from(PARTS)) as u64;
-        match self.rounding {
-            Rounding::Bytes => reduced,
-            Rounding::Segments => reduced - reduced % u64::from(path.mss),
-        }
+        self.of(path, cwnd, beta)
     }
+}
+
+fn parts(factor: f64) -> u64 {
+    (factor * PARTS as f64 + 0.5) as u64
 }
 
 impl Grow {

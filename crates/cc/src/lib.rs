@@ -22,7 +22,7 @@ mod slow_start;
 pub use controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
 };
-pub use decrease::{Base, EcnInSlowStart, Rounding, Rule};
+pub use decrease::{Base, ByDelay, Decrease, EcnInSlowStart, Rounding, Rule, Stage};
 pub use kind::{Kind, Mechanism, OnLinux};
 pub use registry::{AnyController, ControllerParams, Other};
 pub use rto::{Backoff, RtoPolicy};

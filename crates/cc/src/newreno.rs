@@ -8,7 +8,7 @@ use cwnd_units::{Contract, Declares, param_enum, params};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::decrease::{ABE, Base, Decrease, EcnInSlowStart, Rounding, Rule};
+use crate::decrease::{ABE, Base, Decrease, EcnInSlowStart, Factors, Rounding, Rule};
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Credit, Growing, SlowStartState};
 
@@ -135,11 +135,11 @@ pub struct NewReno {
 }
 
 /// What stays the same: connections of one group share it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Law {
     initial_window: u64,
     max_window: u64,
-    decrease: Decrease,
+    decrease: Arc<dyn Decrease>,
     credit: Credit,
     grow_in_cwr: bool,
     least_window: u64,
@@ -159,7 +159,7 @@ impl NewReno {
             law: Arc::new(Law {
                 initial_window: start.initial_cwnd(),
                 max_window: start.max_window(),
-                decrease: Decrease::new(&params.rule),
+                decrease: Arc::new(Factors::new(&params.rule)),
                 credit: match params.increase {
                     Increase::Abc => Credit::Bytes { limit: params.growing.abc_limit },
                     Increase::PerAck | Increase::PerAckWholeBytes => Credit::Ack,
@@ -169,6 +169,12 @@ impl NewReno {
                 least_window: u64::from(params.least_window) * u64::from(start.mss),
             }),
         }
+    }
+
+    /// The same with another rule of decrease, before the connection begins.
+    #[must_use]
+    pub fn decreasing_by(self, rule: impl Decrease + 'static) -> Self {
+        Self { law: Arc::new(Law { decrease: Arc::new(rule), ..(*self.law).clone() }), ..self }
     }
 
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.

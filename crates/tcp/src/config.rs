@@ -1,4 +1,7 @@
-use cwnd_cc::{AnyController, ControllerParams, RtoPolicy, Start};
+use core::fmt;
+use std::sync::Arc;
+
+use cwnd_cc::{AnyController, ControllerParams, Other, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
 use crate::params::Params;
@@ -12,6 +15,8 @@ pub struct Config {
     pub controller: ControllerParams,
     /// That controller at the start: each connection gets a copy, which shares with the others what stays the same.
     first_controller: AnyController,
+    /// What makes another in its place.
+    own: Option<Own>,
     /// Payload of a full segment.
     pub(crate) mss: u64,
     /// Headers of a data segment on the wire.
@@ -38,8 +43,24 @@ impl Config {
             rto: params.rto_policy(),
             clock: Divisor::new(params.clock.0),
             first_controller: controller.build(&start),
+            own: None,
             params,
             controller,
+        }
+    }
+
+    /// The same with a controller of somebody's own in place of the parameters'. It is made for the start of a connection;
+    /// connections get copies of it.
+    #[must_use]
+    pub fn with_controller(
+        self,
+        make: impl Fn(&Start) -> Box<dyn Other> + Send + Sync + 'static,
+    ) -> Self {
+        let first = make(&start(&self.params, self.params.initial_window));
+        Self {
+            first_controller: AnyController::Other(first),
+            own: Some(Own(Arc::new(make))),
+            ..self
         }
     }
 
@@ -50,7 +71,11 @@ impl Config {
 
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
-        self.controller.build(&start(&self.params, 1))
+        let start = start(&self.params, 1);
+        match &self.own {
+            Some(Own(make)) => AnyController::Other(make(&start)),
+            None => self.controller.build(&start),
+        }
     }
 
     /// Rounds an instant down to the timestamp clock.
@@ -63,6 +88,18 @@ impl Config {
     #[inline]
     pub(crate) fn measured(&self, from: u64, to: u64) -> Duration {
         Duration((self.tick(to) - self.tick(from)).max(self.clock.get()))
+    }
+}
+
+/// Makes a controller that no kind is.
+#[derive(Clone)]
+struct Own(Arc<Make>);
+
+type Make = dyn Fn(&Start) -> Box<dyn Other> + Send + Sync;
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Own")
     }
 }
 

@@ -16,7 +16,7 @@ use crate::network::{Route, base_rtt};
 use crate::stack::Connection;
 
 pub(super) struct Group {
-    config: Arc<Config>,
+    pub(super) config: Arc<Config>,
     /// Makes the applications of its flows.
     pub(super) make: Maker,
     /// Whether its flows are recorded when they are over, and others come in their places.

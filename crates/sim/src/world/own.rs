@@ -1,10 +1,13 @@
 //! What is not among the kinds that a scenario can name, put into its world before the run.
 
 use core::fmt;
+use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Application};
 use cwnd_aqm::{AnyQdisc, Meter, Qdisc};
+use cwnd_cc::{Other, Start};
 use cwnd_link::{Messenger, Reader, Settings, Verdict};
+use cwnd_tcp::{Config, Sender};
 use cwnd_units::{LinkFacts, Rng};
 
 use super::World;
@@ -37,6 +40,24 @@ impl World {
             stream.session.replace(own());
         }
         self.groups[g].make = Box::new(move || AnyApplication::Own(make()));
+        true
+    }
+
+    /// Gives the flows of a group a controller that no kind is, before the run; false if there is no such group. `make` is told
+    /// how a connection starts.
+    pub fn replace_controllers(
+        &mut self,
+        group: &str,
+        make: impl Fn(&Start) -> Box<dyn Other> + Send + Sync + 'static,
+    ) -> bool {
+        let Some(g) = self.scenario.flows.iter().position(|of| of.name == group) else {
+            return false;
+        };
+        let config = Arc::new(Config::clone(&self.groups[g].config).with_controller(make));
+        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
+            flow.sender = Sender::new(Arc::clone(&config));
+        }
+        self.groups[g].config = config;
         true
     }
 

@@ -7,7 +7,7 @@ mod transmit;
 
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, Controller as _, Other, Path, Phase, Signal, Window};
+use cwnd_cc::{AnyController, Controller as _, Path, Phase, Signal, Window};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
@@ -172,12 +172,6 @@ impl Sender {
             round_end: 0,
             counters: SenderCounters::default(),
         }
-    }
-
-    /// The same with a controller of somebody's own, in place of the group's.
-    #[must_use]
-    pub fn with_controller(self, controller: Box<dyn Other>) -> Self {
-        Self { cc: AnyController::Other(controller), ..self }
     }
 
     /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod echoes;
+#[cfg(test)]
 mod ecn;
 #[cfg(test)]
 mod figures;

@@ -3,17 +3,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use cwnd_cc::{AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Window};
-use cwnd_tcp::{Body, Flags, Params, Recovery, Segment, Sender};
+use cwnd_cc::{
+    AckSample, Cause, Controller, Grow, Other, Path, Phase, Request, Signal, Start, Window,
+};
+use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
 use cwnd_units::{Echo, Header, Rate};
 
-use crate::common::{Hand, MSS, config, data, ms, preset, simple};
+use crate::common::{Hand, MSS, data, ms, newreno, preset, simple};
 
 /// A window that only signals move; it asks for what it is told to ask for, and writes down what it hears.
 #[derive(Clone, Debug, Default)]
 struct Toy {
     cwnd: u64,
-    asks: bool,
+    asks: Option<Cause>,
     header: Header,
     pacing: Option<Rate>,
     heard: Arc<Mutex<Heard>>,
@@ -28,7 +30,7 @@ struct Heard {
 impl Controller for Toy {
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         self.heard.lock().unwrap().acks.push((*path, *ack));
-        if self.asks { Request::Reduce(Cause::Delay) } else { Request::Nothing }
+        self.asks.map_or(Request::Nothing, Request::Reduce)
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
@@ -53,7 +55,9 @@ fn hand(params: Params, toy: Toy) -> (Hand, Arc<Mutex<Heard>>) {
     let toy = Toy { cwnd: 12 * MSS, ..toy };
     let heard = Arc::clone(&toy.heard);
     let mut h = Hand::new(params);
-    let mut sender = Sender::new(config(h.params.clone())).with_controller(Box::new(toy));
+    let make = move |_: &Start| -> Box<dyn Other> { Box::new(toy.clone()) };
+    let config = Config::new(h.params.clone(), newreno(&[])).with_controller(make);
+    let mut sender = Sender::new(Arc::new(config));
     sender.write(1 << 40);
     sender.open();
     h.sender = sender;
@@ -62,7 +66,11 @@ fn hand(params: Params, toy: Toy) -> (Hand, Arc<Mutex<Heard>>) {
 }
 
 fn asking() -> Toy {
-    Toy { asks: true, ..Toy::default() }
+    asking_for(Cause::Delay)
+}
+
+fn asking_for(cause: Cause) -> Toy {
+    Toy { asks: Some(cause), ..Toy::default() }
 }
 
 fn signals(heard: &Mutex<Heard>) -> Vec<Signal> {
@@ -91,11 +99,17 @@ fn a_reduction_is_granted_once_a_window_of_what_was_sent() {
 fn it_is_spread_and_announced_as_one_for_a_mark_is() {
     let params = Params { ecn: true, handshake: false, ..preset("linux") };
     let params = Params { mss: simple().mss, header: simple().header, ..params };
-    let (mut h, _) = hand(params, asking());
-    // PRR: of 12 in flight 9 may stay; 3 of 4 ACKs send one.
-    let sent: Vec<usize> = (1..=12).map(|k| h.ack(k).len()).collect();
-    assert_eq!(sent.iter().sum::<usize>(), 9, "{sent:?}");
-    assert!(sent.iter().all(|&n| n <= 1), "no pause, no burst: {sent:?}");
+    let causes = [Cause::Delay, Cause::Load, Cause::Quench { marked: true }, Cause::Ecn];
+    for cause in causes {
+        let (mut h, heard) = hand(params.clone(), asking_for(cause));
+        // PRR: of 12 in flight 9 may stay; 3 of 4 ACKs send one.
+        let sent: Vec<usize> = (1..=12).map(|k| h.ack(k).len()).collect();
+        assert_eq!(sent.iter().sum::<usize>(), 9, "{sent:?}");
+        assert!(sent.iter().all(|&n| n <= 1), "no pause, no burst: {sent:?}");
+        assert_eq!((signals(&heard), h.sender.phase()), (vec![Signal::Reduce(cause)], Phase::Cwr));
+        assert_eq!(h.sender.counters().reductions_for(cause), 1, "{cause:?}");
+        assert_eq!(h.sender.counters().reductions.iter().sum::<u64>(), 1, "{cause:?}");
+    }
     let (mut h, _) = hand(Params { ecn: true, ..simple() }, asking());
     let mut flags = Vec::new();
     for k in 1..=6 {

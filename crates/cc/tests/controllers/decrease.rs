@@ -1,0 +1,116 @@
+//! Rules of decrease: those of the parameters, by delay, and one of somebody's own, in any controller that takes one.
+
+use cwnd_cc::cubic::{self, Cubic};
+use cwnd_cc::newreno::{self, NewReno};
+use cwnd_cc::{ByDelay, Cause, Controller, Decrease, Path, Rule, Signal, Stage, Start, Window};
+use cwnd_units::{Duration, Time};
+
+const MSS: u64 = 1000;
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn start() -> Start {
+    Start {
+        mss: MSS as u32,
+        initial_window: 90 * MSS,
+        // In congestion avoidance from the start.
+        initial_ssthresh: 90 * MSS,
+        max_window: u64::MAX,
+    }
+}
+
+/// 90 segments in flight; the least round trip is 100 ms.
+fn path(rtt_ms: Option<u64>) -> Path {
+    Path {
+        now: Time(1_000_000_000),
+        mss: MSS as u32,
+        flight_size: 90 * MSS,
+        min_rtt: rtt_ms.map(|_| MS(100)),
+        rtt: rtt_ms.map(MS),
+        srtt: rtt_ms.map(MS),
+        ..Path::default()
+    }
+}
+
+fn rule() -> Rule {
+    Rule { beta: 0.5, beta_ecn: Some(0.8), ..Rule::default() }
+}
+
+/// Both controllers with a rule; what each leaves.
+fn left(rule: impl Decrease + Clone + 'static, path: &Path, cause: Cause) -> [u64; 2] {
+    let reno = NewReno::new(&newreno::Params::default(), &start()).decreasing_by(rule.clone());
+    let cubic = Cubic::new(&cubic::Params::default(), &start()).decreasing_by(rule);
+    let controllers: [Box<dyn Controller>; 2] = [Box::new(reno), Box::new(cubic)];
+    controllers.map(|mut c| {
+        c.on_signal(path, Signal::Reduce(cause));
+        let Window { cwnd, ssthresh } = c.window();
+        assert_eq!(cwnd, ssthresh, "{cause:?}");
+        cwnd / MSS
+    })
+}
+
+/// δ · RTTmin / RTT of 90: 0.9 · 100/150 · 90 = 54; β and β_ecn for other causes.
+#[test]
+fn delay_leaves_delta_times_the_least_round_trip_over_the_newest() {
+    let by_delay = |delta| ByDelay::new(delta, &rule());
+    assert_eq!(left(by_delay(0.9), &path(Some(150)), Cause::Delay), [54, 54]);
+    assert_eq!(left(by_delay(1.0), &path(Some(150)), Cause::Delay), [60, 60]);
+    assert_eq!(left(by_delay(1.0), &path(Some(100)), Cause::Delay), [90, 90], "no queue");
+    assert_eq!(left(by_delay(0.9), &path(Some(150)), Cause::Loss), [45, 45]);
+    assert_eq!(left(by_delay(0.9), &path(Some(150)), Cause::Ecn), [72, 72]);
+    assert_eq!(left(by_delay(0.9), &path(None), Cause::Delay), [45, 45], "no sample yet: β");
+}
+
+/// With δ = 1 the queue empties and no more: a window of C · RTT becomes C · RTTmin, whatever the queue held.
+#[test]
+fn with_a_delta_of_one_what_is_left_is_the_pipe() {
+    let bytes_per_ms = 3 * MSS;
+    for rtt in [100, 101, 125, 150, 400, 1000] {
+        let path = Path { flight_size: bytes_per_ms * rtt, ..path(Some(rtt)) };
+        let rule = ByDelay::new(1.0, &rule());
+        let left = rule.reduced(&path, path.flight_size, Stage::Avoidance, Cause::Delay);
+        assert_eq!(left, bytes_per_ms * 100, "{rtt}");
+    }
+}
+
+/// Without a rule of its own a controller takes a request for delay or of a dropped quench as a loss, of a mark or of load as a
+/// mark (RFC 8511 in congestion avoidance).
+#[test]
+fn factors_answer_every_cause() {
+    let params = newreno::Params { rule: rule(), ..newreno::Params::default() };
+    for (cause, left) in [
+        (Cause::Loss, 45),
+        (Cause::Delay, 45),
+        (Cause::Quench { marked: false }, 45),
+        (Cause::Ecn, 72),
+        (Cause::Quench { marked: true }, 72),
+        (Cause::Load, 72),
+    ] {
+        let mut c = NewReno::new(&params, &start());
+        c.on_signal(&path(Some(150)), Signal::Reduce(cause));
+        assert_eq!(c.window().cwnd, left * MSS, "{cause:?}");
+    }
+}
+
+/// Keeps a quarter of the window; in slow start all of it.
+#[derive(Clone, Debug)]
+struct Quarter;
+
+impl Decrease for Quarter {
+    fn reduced(&self, _: &Path, cwnd: u64, stage: Stage, _: Cause) -> u64 {
+        if stage == Stage::Avoidance { cwnd / 4 } else { cwnd }
+    }
+}
+
+#[test]
+fn a_rule_of_ones_own_goes_into_both_and_keeps_their_bounds() {
+    assert_eq!(left(Quarter, &path(None), Cause::Delay), [22, 22]);
+    let mut reno = NewReno::new(&newreno::Params::default(), &start()).decreasing_by(Quarter);
+    for _ in 0..4 {
+        reno.on_signal(&path(None), Signal::Reduce(Cause::Loss));
+    }
+    assert_eq!(reno.window().cwnd, 2 * MSS, "RFC 5681 eq. 4");
+    let first = Start { initial_ssthresh: u64::MAX, ..start() };
+    let mut reno = NewReno::new(&newreno::Params::default(), &first).decreasing_by(Quarter);
+    reno.on_signal(&path(None), Signal::Reduce(Cause::Loss));
+    assert_eq!(reno.window().cwnd, 90 * MSS, "it is told where the window stood");
+}

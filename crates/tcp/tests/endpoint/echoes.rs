@@ -1,0 +1,153 @@
+//! What ACKs echo of marks and of what routers wrote: nothing is lost or told twice where ACKs are delayed, held or compressed.
+
+use cwnd_tcp::{AckPolicy, Body, EchoKind, Flags, Params, Receiver, Segment};
+use cwnd_units::{Duration, Echo, Ecn, Header, Rate, Time};
+use proptest::prelude::*;
+
+use crate::common::{MSS, at_ms, config, data, ms, simple};
+
+fn receiver(echo: EchoKind, params: Params) -> Receiver {
+    Receiver::new(config(Params { echo, ..params }))
+}
+
+/// Two segments for an ACK, or 40 ms.
+fn delayed() -> Params {
+    Params { ack_every: 2, ack_delay: ms(40), ..simple() }
+}
+
+fn with(header: Header, k: u64) -> Segment {
+    Segment { body: Body::Data { header, again: false }, ..data(k * MSS, MSS, at_ms(k)) }
+}
+
+fn xcp(delta: i32, k: u64) -> Segment {
+    with(Header::Xcp { cwnd: 10_000, rtt_us: 100_000, delta }, k)
+}
+
+fn with_ecn(ecn: Ecn, k: u64) -> Segment {
+    Segment { ecn, ..data(k * MSS, MSS, at_ms(k)) }
+}
+
+fn echo(ack: &Segment) -> Echo {
+    match ack.body {
+        Body::Ack { echo, .. } => echo,
+        Body::Data { .. } | Body::Quench { .. } => panic!("it is an ACK"),
+    }
+}
+
+fn delta(ack: &Segment) -> i64 {
+    match echo(ack) {
+        Echo::Delta(delta) => i64::from(delta),
+        other => panic!("{other:?} is no sum"),
+    }
+}
+
+/// What each ACK echoes as these arrive, a millisecond apart; none where none goes.
+fn told(r: &mut Receiver, arrivals: &[Segment]) -> Vec<Option<Echo>> {
+    (0..).zip(arrivals).map(|(i, s)| r.on_segment(at_ms(i), s).map(|a| echo(&a))).collect()
+}
+
+#[test]
+fn a_delayed_ack_tells_the_sum_of_all_that_it_is_for_by_number_or_by_timer() {
+    let mut r = receiver(EchoKind::Sum, delayed());
+    let arrivals = [xcp(300, 0), xcp(-100, 1), xcp(7, 2)];
+    assert_eq!(told(&mut r, &arrivals), [None, Some(Echo::Delta(200)), None]);
+    assert_eq!(r.on_timer(at_ms(42)).map(|ack| echo(&ack)), Some(Echo::Delta(7)));
+    assert_eq!(told(&mut r, &[xcp(0, 3), xcp(0, 4)]), [None, Some(Echo::Delta(0))], "once");
+}
+
+#[test]
+fn a_delayed_ack_tells_the_newest_rate() {
+    let rcp = |mbit, k| with(Header::Rcp { rate: Rate::from_mbit(mbit), rtt_us: 0 }, k);
+    let mut r = receiver(EchoKind::Last, delayed());
+    let rate = |kbit_s| Some(Echo::Rate { kbit_s });
+    let arrivals = [rcp(9, 0), rcp(5, 1), rcp(6, 2), rcp(8, 3)];
+    assert_eq!(told(&mut r, &arrivals), [None, rate(5000), None, rate(8000)]);
+}
+
+/// RFC 9768 § 3.2.2: the counter tells again what a lost ACK told, duplicates count.
+#[test]
+fn marks_are_counted_through_delayed_acks() {
+    let mut r = receiver(EchoKind::CeCount, delayed());
+    let arrivals = [Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ce].into_iter().zip(0..);
+    let mut arrivals: Vec<Segment> = arrivals.map(|(ecn, k)| with_ecn(ecn, k)).collect();
+    arrivals.push(arrivals[3]);
+    let count = |packets| Some(Echo::Ce { packets });
+    assert_eq!(told(&mut r, &arrivals), [None, count(2), None, count(3), count(4)]);
+    assert_eq!(r.counters().ce_segments, 4);
+}
+
+#[test]
+fn a_change_of_the_ecn_field_is_told_at_once_and_the_same_value_waits() {
+    let mut r = receiver(EchoKind::Changes, delayed());
+    let fields = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect0];
+    let arrivals: Vec<Segment> = fields.into_iter().zip(0..).map(|(e, k)| with_ecn(e, k)).collect();
+    let load = |ecn: Ecn, changes| Some(Echo::Load { value: ecn as u16, changes });
+    let expected = [None, load(Ecn::Ce, 1), None, load(Ecn::Ce, 1), load(Ecn::Ect0, 2)];
+    assert_eq!(told(&mut r, &arrivals), expected);
+}
+
+/// RFC 3168 § 6.1.3 is the classic policy's alone: others say in their own way what came.
+#[test]
+fn only_the_classic_policy_sets_ece_and_it_echoes_nothing_else() {
+    for kind in [EchoKind::Sum, EchoKind::Last, EchoKind::Changes, EchoKind::CeCount] {
+        let mut r = receiver(kind, simple());
+        let ack = r.on_segment(at_ms(0), &with_ecn(Ecn::Ce, 0)).unwrap();
+        assert!(!ack.flags.has(Flags::ECE), "{kind:?}");
+    }
+    let mut r = receiver(EchoKind::Classic, delayed());
+    assert_eq!(r.on_segment(at_ms(0), &with_ecn(Ecn::Ce, 0)), None);
+    // Until CWR: the mark of the first of two is echoed by the ACK for both, and by the next.
+    for k in [1, 3] {
+        let ack = r.on_segment(at_ms(k), &xcp(5, k)).or_else(|| r.on_timer(at_ms(k + 100)));
+        let ack = ack.unwrap();
+        assert!(ack.flags.has(Flags::ECE));
+        assert_eq!(echo(&ack), Echo::None);
+    }
+    let cwr = Segment { flags: Flags::CWR, ..data(4 * MSS, MSS, at_ms(4)) };
+    let ack = r.on_segment(at_ms(4), &cwr).or_else(|| r.on_timer(at_ms(200))).unwrap();
+    assert!(!ack.flags.has(Flags::ECE));
+}
+
+/// Long against the delay of ACKs, or short against the time for which Linux compresses them.
+fn pause() -> impl Strategy<Value = Duration> {
+    prop_oneof![(0u64..200).prop_map(Duration::from_micros), (0u64..60).prop_map(ms)]
+}
+
+proptest! {
+    /// Whatever arrives in whatever order, with whatever gaps, duplicates and pauses: what ACKs tell in sum is what came.
+    #[test]
+    fn sums_are_conserved_by_every_way_of_holding_acks_back(
+        arrivals in prop::collection::vec((0u64..60, -1000i32..1000, pause()), 1..200),
+        ack_every in 1u32..5,
+        linux in any::<bool>(),
+    ) {
+        let ack_policy = if linux { AckPolicy::Linux } else { AckPolicy::Rfc5681 };
+        let params = Params { ack_policy, ack_every, ack_delay: ms(40), ..simple() };
+        let mut r = receiver(EchoKind::Sum, params);
+        let (mut now, mut came, mut told) = (at_ms(1000), 0, 0);
+        for (k, feedback, pause) in arrivals {
+            while r.next_timer() <= now {
+                let at = r.next_timer();
+                told += r.on_timer(at).map_or(0, |ack| delta(&ack));
+            }
+            came += i64::from(feedback);
+            let segment = Segment { ts: now, ..xcp(feedback, k) };
+            told += r.on_segment(now, &segment).map_or(0, |ack| delta(&ack));
+            now += pause;
+        }
+        while r.next_timer() != Time::NEVER {
+            let at = r.next_timer();
+            told += r.on_timer(at).map_or(0, |ack| delta(&ack));
+        }
+        // What no ACK has told yet waits for the next one.
+        let last = Segment { ts: now, ..xcp(0, 59) };
+        while let Some(ack) = r.on_segment(now, &last).or_else(|| r.on_timer(r.next_timer())) {
+            let more = delta(&ack);
+            told += more;
+            if more == 0 {
+                break;
+            }
+        }
+        prop_assert_eq!(told, came);
+    }
+}
