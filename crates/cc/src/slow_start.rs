@@ -93,7 +93,7 @@ impl SlowStartState {
     pub(crate) fn new(kind: SlowStart) -> Self {
         let exit = match kind {
             SlowStart::HyStart => Exit::PlusPlus(Box::default()),
-            _ => Self::classic(kind),
+            SlowStart::Standard | SlowStart::Classic | SlowStart::Classic317 => Self::classic(kind),
         };
         Self { exit, kind, first: true, after_timeout: false }
     }

@@ -319,8 +319,9 @@ impl Counted {
             _ => before,
         };
         self.reno_scale = match cause {
-            Cause::Loss => self.reno_scale_loss,
-            _ => self.reno_scale_ecn,
+            // The one that goes with the factor that was used.
+            Cause::Loss | Cause::Delay | Cause::Quench { marked: false } => self.reno_scale_loss,
+            Cause::Ecn | Cause::Load | Cause::Quench { marked: true } => self.reno_scale_ecn,
         };
         self.epoch = None;
         if self.stack != Stack::Ns3 {

@@ -129,8 +129,9 @@ impl Fluid {
             _ => before,
         };
         self.alpha = match cause {
-            Cause::Loss => self.alpha_loss,
-            _ => self.alpha_ecn,
+            // The one that goes with the factor that was used.
+            Cause::Loss | Cause::Delay | Cause::Quench { marked: false } => self.alpha_loss,
+            Cause::Ecn | Cause::Load | Cause::Quench { marked: true } => self.alpha_ecn,
         };
         self.epoch = None;
     }

@@ -330,3 +330,24 @@ fn nothing_grows_in_recovery_nor_on_an_echo() {
     s.ack_with(MSS, true);
     assert_eq!(s.window(), before);
 }
+
+/// What Reno's window is taken to gain goes with the factor that reduced the window: for a delay that of a loss.
+#[test]
+fn growth_after_a_reduction_follows_the_factor_that_was_used() {
+    let after = |cause: Cause| {
+        let p =
+            params("cubic", &[("beta_ecn", Value::Float(0.85)), ("alpha_ecn", Value::Float(3.0))]);
+        let mut s = Script::new(&p, &avoiding(40));
+        s.signal(Signal::Reduce(cause));
+        for _ in 0..6 {
+            s.round();
+        }
+        s.window().cwnd
+    };
+    let (loss, ecn) = (after(Cause::Loss), after(Cause::Ecn));
+    assert!(ecn > loss);
+    assert_eq!(after(Cause::Delay), loss);
+    assert_eq!(after(Cause::Quench { marked: false }), loss);
+    assert_eq!(after(Cause::Quench { marked: true }), ecn);
+    assert_eq!(after(Cause::Load), ecn);
+}
