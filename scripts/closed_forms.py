@@ -6,7 +6,6 @@ relative error with its reason. `make docs` runs this; the tests hold the bounds
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import polars as pl
 from matplotlib.lines import Line2D
 
 import cwnd
-from cwnd import models
+from cwnd import _core, models
 from cwnd.plots import style
 from cwnd.results import Estimate
 
@@ -111,7 +110,8 @@ def cells(run: cwnd.Run) -> Iterable[tuple[dict[str, Any], pl.DataFrame, pl.Data
     for members in grouped.values():
         ids = [rows[i][0]["run_id"] for i in members]
         mine = pl.col("run_id").is_in(ids)
-        yield tomllib.loads(rows[members[0]][1]), run.flows.filter(mine), run.links.filter(mine)
+        resolved = _core.read_toml(rows[members[0]][1], name="resolved")
+        yield resolved, run.flows.filter(mine), run.links.filter(mine)
 
 
 def per_seed(frame: pl.DataFrame, value: pl.Expr) -> Estimate:
