@@ -4,11 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
 use cwnd_cc::newreno::{self, NewReno};
-use cwnd_cc::{
-    AckSample, ByDelay, Cause, Controller, Other, Path, Request, Rule, Signal, Start, Window,
-};
+use cwnd_cc::{AckSample, ByDelay, Cause, Controller, Path, Request, Rule, Signal, Start, Window};
 use cwnd_sim::World;
-use cwnd_units::{Duration, Echo, Header, Rate, Time};
+use cwnd_units::{Ability, Contract, Declares, Duration, Echo, Header, Rate, Time};
 
 use crate::common::{BOTTLENECK, at, scenario};
 
@@ -17,6 +15,12 @@ use crate::common::{BOTTLENECK, at, scenario};
 struct Paced {
     window: u64,
     rate: Rate,
+}
+
+impl Declares for Paced {
+    fn contract(&self) -> Contract {
+        Contract::new().needs(Ability::Pacing, "has a rate that nobody keeps")
+    }
 }
 
 impl Controller for Paced {
@@ -48,9 +52,7 @@ fn a_rate_is_kept_and_nothing_waits() {
         "#;
         let mut world = World::new(scenario(text));
         let rate = Rate::from_mbit(mbit);
-        assert!(world.replace_controllers("main", move |_| -> Box<dyn Other> {
-            Box::new(Paced { window: 1_000_000, rate })
-        }));
+        assert!(world.replace_controllers("main", move |_| Paced { window: 1_000_000, rate }));
         let records = world.run(|_| true).expect("nothing stops it");
         let busy = at(&records.links, BOTTLENECK, "utilisation");
         // All but the packets of half a round trip at the start.
@@ -66,6 +68,12 @@ fn a_rate_is_kept_and_nothing_waits() {
 struct DelayAimd {
     reno: NewReno,
     threshold: Duration,
+}
+
+impl Declares for DelayAimd {
+    fn contract(&self) -> Contract {
+        Contract::new().wants(Ability::Timestamps, "retransmissions are not measured")
+    }
 }
 
 impl Controller for DelayAimd {
@@ -103,10 +111,10 @@ fn delay_aimd_keeps_a_link_busy_without_loss_and_the_queue_at_its_threshold() {
     "#;
     let threshold = Duration::from_millis(18);
     let mut world = World::new(scenario(text));
-    assert!(world.replace_controllers("main", move |start: &Start| -> Box<dyn Other> {
+    assert!(world.replace_controllers("main", move |start: &Start| {
         let rule = ByDelay::new(1.0, &Rule::default());
         let reno = NewReno::new(&newreno::Params::default(), start).decreasing_by(rule);
-        Box::new(DelayAimd { reno, threshold })
+        DelayAimd { reno, threshold }
     }));
     let records = world.run(|_| true).expect("nothing stops it");
     let link = |name: &str| at(&records.links, BOTTLENECK, name);
@@ -124,6 +132,12 @@ fn delay_aimd_keeps_a_link_busy_without_loss_and_the_queue_at_its_threshold() {
 struct Told {
     window: u64,
     heard: Arc<Mutex<i64>>,
+}
+
+impl Declares for Told {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(Ability::SendsXcp)
+    }
 }
 
 impl Controller for Told {
@@ -149,6 +163,12 @@ impl Controller for Told {
 struct Giver {
     packets: u64,
     given: Arc<Mutex<i64>>,
+}
+
+impl Declares for Giver {
+    fn contract(&self) -> Contract {
+        Contract::new().needs(Ability::SendsXcp, "has nobody to tell").provides(Ability::WritesXcp)
+    }
 }
 
 impl<P: Packet> Meter<P> for Giver {
@@ -183,10 +203,7 @@ fn what_a_router_writes_reaches_the_controller_whole() {
         let packets = 0;
         assert!(world.add_meter("bottleneck", Giver { packets, given: Arc::clone(&given) }));
         let told = Told { window: 30_000, heard: Arc::clone(&heard) };
-        assert!(
-            world
-                .replace_controllers("main", move |_| -> Box<dyn Other> { Box::new(told.clone()) })
-        );
+        assert!(world.replace_controllers("main", move |_| told.clone()));
         let records = world.run(|_| true).expect("nothing stops it");
         assert!(at(&records.flows, 0, "fct_s") > 2.0, "it has ended");
         let sum = |of: &Mutex<i64>| *of.lock().expect("nobody panicked with it");
@@ -200,8 +217,6 @@ fn what_a_router_writes_reaches_the_controller_whole() {
 fn a_group_that_is_not_there_gets_none() {
     let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\n[flow.main]\nrtt = \"50 ms\"\n";
     let mut world = World::new(scenario(text));
-    let paced = |_: &Start| -> Box<dyn Other> {
-        Box::new(Paced { window: 10_000, rate: Rate::from_mbit(1) })
-    };
+    let paced = |_: &Start| Paced { window: 10_000, rate: Rate::from_mbit(1) };
     assert!(!world.replace_controllers("other", paced));
 }

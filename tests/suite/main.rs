@@ -10,6 +10,7 @@ mod conservation;
 mod controllers;
 mod datagrams;
 mod determinism;
+mod doors;
 mod fuzz;
 mod goldens;
 mod kernel;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use cwnd_aqm::Packet;
 use cwnd_link::{Messenger, Outcome, Verdict};
 use cwnd_sim::{Messages, World};
-use cwnd_units::Time;
+use cwnd_units::{Ability, Contract, Declares, Time};
 
 use crate::common::{activity, at, run, scenario};
 
@@ -24,6 +24,12 @@ impl Tell {
     fn every(every: u64) -> (Self, Told) {
         let told = Told::default();
         (Self { every, verdicts: 0, told: Arc::clone(&told) }, told)
+    }
+}
+
+impl Declares for Tell {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(Ability::Quenches)
     }
 }
 

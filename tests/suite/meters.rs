@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use cwnd_aqm::{Backlog, Context, Meter, Packet, Qdisc, Reason, mark};
 use cwnd_sim::World;
 use cwnd_trace::Records;
-use cwnd_units::{Duration, Ecn, Header, Rate, Time};
+use cwnd_units::{Contract, Declares, Duration, Ecn, Header, Rate, Time};
 
 use crate::common::{BOTTLENECK, activity, at, run, scenario};
 
@@ -37,6 +37,12 @@ impl Load {
 
     fn see(&self, what: impl FnOnce(&mut Seen)) {
         what(&mut self.seen.lock().expect("nobody panicked with it"));
+    }
+}
+
+impl Declares for Load {
+    fn contract(&self) -> Contract {
+        Contract::new()
     }
 }
 
@@ -160,6 +166,12 @@ fn a_meter_that_writes_nothing_changes_nothing() {
 #[derive(Debug)]
 struct Writer(u16);
 
+impl Declares for Writer {
+    fn contract(&self) -> Contract {
+        Contract::new()
+    }
+}
+
 impl<P: Packet> Meter<P> for Writer {
     fn arrives(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
         let Some(header) = context.header(packet) else { return };
@@ -179,6 +191,12 @@ impl<P: Packet> Meter<P> for Writer {
 /// Reads that downstream, and whether packets are marked.
 #[derive(Debug)]
 struct Reader(Arc<Mutex<Vec<(u16, Ecn)>>>);
+
+impl Declares for Reader {
+    fn contract(&self) -> Contract {
+        Contract::new()
+    }
+}
 
 impl<P: Packet> Meter<P> for Reader {
     fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
@@ -246,6 +264,12 @@ fn what_a_meter_writes_is_read_down_the_path_and_by_the_receiver() {
 struct Plain<P> {
     waiting: VecDeque<(P, Time)>,
     room: usize,
+}
+
+impl<P> Declares for Plain<P> {
+    fn contract(&self) -> Contract {
+        Contract::new()
+    }
 }
 
 impl<P: Packet> Qdisc<P> for Plain<P> {

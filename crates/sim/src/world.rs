@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cwnd_apps::Do;
 use cwnd_scenario::Scenario;
+use cwnd_scenario::needs::Parts;
 use cwnd_trace::Records;
 use cwnd_units::{Duration, Streams, Time};
 
@@ -47,6 +48,8 @@ pub struct World {
     recorder: Recorder,
     /// What ends the run early.
     fairness: Option<Fairness>,
+    /// What parts of one's own declare, with those that the scenario names; `None` without any.
+    own_parts: Option<Box<Parts>>,
 }
 
 /// The run was stopped from outside.
@@ -83,6 +86,7 @@ impl World {
             data_delivered: 0,
             recorder: Recorder::default(),
             fairness: run.until_fair.map(Fairness::new),
+            own_parts: None,
             events,
             random,
             scenario: Arc::clone(&scenario),

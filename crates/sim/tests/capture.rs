@@ -8,6 +8,7 @@ use cwnd_link::{Messenger, Verdict};
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
+use cwnd_units::{Ability, Contract, Declares};
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -140,6 +141,12 @@ const BOTTLENECK: usize = 2;
 /// Tells of everything.
 #[derive(Debug)]
 struct TellAll;
+
+impl Declares for TellAll {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(Ability::Quenches)
+    }
+}
 
 impl<P: cwnd_aqm::Packet> Messenger<P> for TellAll {
     fn tells(&mut self, _: &Verdict<P>) -> bool {

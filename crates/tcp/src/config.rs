@@ -4,6 +4,7 @@ use std::sync::Arc;
 use cwnd_cc::{AnyController, ControllerParams, Other, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
+use crate::echo::{AnyEcho, OwnEcho};
 use crate::params::Params;
 
 /// What the connections of one group share, with everything derived from the parameters once.
@@ -15,8 +16,10 @@ pub struct Config {
     pub controller: ControllerParams,
     /// That controller at the start: each connection gets a copy, which shares with the others what stays the same.
     first_controller: AnyController,
-    /// What makes another in its place.
-    own: Option<Own>,
+    /// Makes controllers of somebody's own in place of that one.
+    own_controller: Option<Own>,
+    /// An echo policy of somebody's own in place of the parameters'.
+    own_echo: Option<Box<dyn OwnEcho>>,
     /// Payload of a full segment.
     pub(crate) mss: u64,
     /// Headers of a data segment on the wire.
@@ -27,6 +30,16 @@ pub struct Config {
     /// Resolution of the timestamp clock, at least one nanosecond.
     clock: Divisor,
     pub(crate) rto: RtoPolicy,
+}
+
+/// Makes controllers.
+#[derive(Clone)]
+struct Own(Arc<dyn Fn(&Start) -> Box<dyn Other> + Send + Sync>);
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Own")
+    }
 }
 
 impl Config {
@@ -43,25 +56,39 @@ impl Config {
             rto: params.rto_policy(),
             clock: Divisor::new(params.clock.0),
             first_controller: controller.build(&start),
-            own: None,
+            own_controller: None,
+            own_echo: None,
             params,
             controller,
         }
     }
 
-    /// The same with a controller of somebody's own in place of the parameters'. It is made for the start of a connection;
-    /// connections get copies of it.
+    /// The same with controllers of somebody's own.
     #[must_use]
     pub fn with_controller(
         self,
         make: impl Fn(&Start) -> Box<dyn Other> + Send + Sync + 'static,
     ) -> Self {
-        let first = make(&start(&self.params, self.params.initial_window));
-        Self {
-            first_controller: AnyController::Other(first),
-            own: Some(Own(Arc::new(make))),
-            ..self
-        }
+        let first_controller = AnyController::Other(make(&self.start()));
+        Self { first_controller, own_controller: Some(Own(Arc::new(make))), ..self }
+    }
+
+    /// The same with an echo policy of somebody's own: each receiver begins with a copy.
+    #[must_use]
+    pub fn with_echo(self, policy: Box<dyn OwnEcho>) -> Self {
+        Self { own_echo: Some(policy), ..self }
+    }
+
+    /// The echo policy of a new receiver, unless it is the classic one.
+    pub(crate) fn new_echo(&self) -> Option<AnyEcho> {
+        let own = self.own_echo.as_ref().map(|policy| AnyEcho::Own(policy.boxed_clone()));
+        own.or_else(|| AnyEcho::new(self.params.echo))
+    }
+
+    /// What a controller begins with.
+    #[must_use]
+    pub fn start(&self) -> Start {
+        start(&self.params, self.params.initial_window)
     }
 
     /// The controller of a new connection.
@@ -72,7 +99,7 @@ impl Config {
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
         let start = start(&self.params, 1);
-        match &self.own {
+        match &self.own_controller {
             Some(Own(make)) => AnyController::Other(make(&start)),
             None => self.controller.build(&start),
         }
@@ -88,18 +115,6 @@ impl Config {
     #[inline]
     pub(crate) fn measured(&self, from: u64, to: u64) -> Duration {
         Duration((self.tick(to) - self.tick(from)).max(self.clock.get()))
-    }
-}
-
-/// Makes a controller that no kind is.
-#[derive(Clone)]
-struct Own(Arc<Make>);
-
-type Make = dyn Fn(&Start) -> Box<dyn Other> + Send + Sync;
-
-impl fmt::Debug for Own {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Own")
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a receiver tells the sender of the marks and headers that routers wrote into its data.
 
+use core::fmt;
+
 use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, param_enum};
 
 use crate::segment::Segment;
@@ -41,7 +43,7 @@ pub trait EchoPolicy {
 }
 
 /// Any of the policies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum AnyEcho {
     /// [`EchoKind::Sum`].
     Sum(Sum),
@@ -51,6 +53,26 @@ pub enum AnyEcho {
     Changes(Changes),
     /// [`EchoKind::CeCount`].
     CeCount(CeCount),
+    /// One that this crate does not know: a study's own, a test's.
+    Own(Box<dyn OwnEcho>),
+}
+
+/// An echo policy of somebody's own, behind a pointer.
+pub trait OwnEcho: EchoPolicy + fmt::Debug + Send + Sync {
+    /// Another in the same state.
+    fn boxed_clone(&self) -> Box<dyn OwnEcho>;
+}
+
+impl<T: EchoPolicy + Clone + fmt::Debug + Send + Sync + 'static> OwnEcho for T {
+    fn boxed_clone(&self) -> Box<dyn OwnEcho> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn OwnEcho> {
+    fn clone(&self) -> Self {
+        self.as_ref().boxed_clone()
+    }
 }
 
 /// Calls a method of whichever policy it is.
@@ -61,6 +83,7 @@ macro_rules! each {
             AnyEcho::Last($p) => $call,
             AnyEcho::Changes($p) => $call,
             AnyEcho::CeCount($p) => $call,
+            AnyEcho::Own($p) => $call,
         }
     };
 }

@@ -20,7 +20,7 @@ mod vectors;
 
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
-pub use echo::{EchoKind, EchoPolicy};
+pub use echo::{EchoKind, EchoPolicy, OwnEcho};
 pub use params::{EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;

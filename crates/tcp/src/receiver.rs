@@ -80,7 +80,7 @@ impl Receiver {
     pub fn new(config: Arc<Config>) -> Self {
         let linux = config.params.ack_policy == AckPolicy::Linux;
         let quick = linux.then(|| QuickAcks::new(config.mss));
-        let echo = AnyEcho::new(config.params.echo);
+        let echo = config.new_echo();
         Self {
             ece: false,
             habits: (quick.is_some() || echo.is_some()).then(|| Box::new(Habits { quick, echo })),

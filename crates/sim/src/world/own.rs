@@ -7,8 +7,10 @@ use cwnd_apps::{AnyApplication, Application};
 use cwnd_aqm::{AnyQdisc, Meter, Qdisc};
 use cwnd_cc::{Other, Start};
 use cwnd_link::{Messenger, Reader, Settings, Verdict};
-use cwnd_tcp::{Config, Sender};
-use cwnd_units::{LinkFacts, Rng};
+use cwnd_scenario::Scenario;
+use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
+use cwnd_tcp::{Config, OwnEcho, Receiver, Sender};
+use cwnd_units::{Contract, Declares, LinkFacts, Rng};
 
 use super::World;
 use crate::network::Messages;
@@ -29,9 +31,7 @@ impl World {
         group: &str,
         make: impl Fn() -> Box<dyn Application> + Send + 'static,
     ) -> bool {
-        let Some(g) = self.scenario.flows.iter().position(|of| of.name == group) else {
-            return false;
-        };
+        let Some(g) = self.group_named(group) else { return false };
         let own = || AnyApplication::Own(make());
         for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
             flow.session.replace(own());
@@ -43,21 +43,26 @@ impl World {
         true
     }
 
-    /// Gives the flows of a group a controller that no kind is, before the run; false if there is no such group. `make` is told
-    /// how a connection starts.
-    pub fn replace_controllers(
+    /// Gives the connections of a group controllers that no kind is, before the run; false if there is no such group. What
+    /// they ask of their path and provide counts in [`World::unmet`].
+    pub fn replace_controllers<C: Other + Declares + 'static>(
         &mut self,
         group: &str,
-        make: impl Fn(&Start) -> Box<dyn Other> + Send + Sync + 'static,
+        make: impl Fn(&Start) -> C + Send + Sync + 'static,
     ) -> bool {
-        let Some(g) = self.scenario.flows.iter().position(|of| of.name == group) else {
-            return false;
-        };
-        let config = Arc::new(Config::clone(&self.groups[g].config).with_controller(make));
-        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
-            flow.sender = Sender::new(Arc::clone(&config));
-        }
-        self.groups[g].config = config;
+        let Some(g) = self.group_named(group) else { return false };
+        let start = self.groups[g].config.start();
+        self.declare_sender(g, "controller", make(&start).contract());
+        self.configure(g, |config| config.with_controller(move |start| Box::new(make(start))));
+        true
+    }
+
+    /// Has the receivers of a group echo by a policy that no kind is, before the run; false if there is no such group. Each
+    /// begins with a copy.
+    pub fn replace_echo<E: OwnEcho + Declares + 'static>(&mut self, group: &str, echo: E) -> bool {
+        let Some(g) = self.group_named(group) else { return false };
+        self.parts().receivers[g] = vec![Part::new("own", "endpoint", echo.contract())];
+        self.configure(g, |config| config.with_echo(Box::new(echo)));
         true
     }
 
@@ -65,23 +70,31 @@ impl World {
     /// with a rate. `make` is told what every queue is told, with the random stream of the link's queue.
     pub fn replace_queue<Q>(&mut self, link: &str, make: impl FnOnce(&LinkFacts, Rng) -> Q) -> bool
     where
-        Q: Qdisc<Packet> + fmt::Debug + Send + 'static,
+        Q: Qdisc<Packet> + Declares + fmt::Debug + Send + 'static,
     {
         let Some(i) = self.link_named(link) else { return false };
         let facts = Settings::from(&self.scenario.links[i]).facts(&self.random);
         let (Some((facts, rng)), Some(line)) = (facts, self.network.links()[i].line) else {
             return false;
         };
-        let queue = AnyQdisc::own(make(&facts, rng));
+        let queue = make(&facts, rng);
+        let part = Part::new("own", "queue", queue.contract());
+        self.parts().links[i] = vec![part];
+        let queue = AnyQdisc::own(queue);
         self.network.rebuild_line(line, |line| line.with_queue(queue), &mut self.events);
         true
     }
 
     /// Puts a meter beside the queue of a link, before the run; false if there is no such link, or none with a rate. With
     /// several, the last arrives first and leaves last.
-    pub fn add_meter(&mut self, link: &str, meter: impl Meter<Packet> + 'static) -> bool {
-        let line = self.link_named(link).and_then(|i| self.network.links()[i].line);
-        let Some(line) = line else { return false };
+    pub fn add_meter(
+        &mut self,
+        link: &str,
+        meter: impl Meter<Packet> + Declares + 'static,
+    ) -> bool {
+        let Some(i) = self.link_named(link) else { return false };
+        let Some(line) = self.network.links()[i].line else { return false };
+        self.parts().links[i].push(Part::new("own", "queue", meter.contract()));
         let meter = Box::new(meter);
         self.network.rebuild_line(line, |line| line.with_meter(meter), &mut self.events);
         true
@@ -92,10 +105,15 @@ impl World {
     pub fn add_messenger(
         &mut self,
         link: &str,
-        messenger: impl Messenger<Packet> + 'static,
+        messenger: impl Messenger<Packet> + Declares + 'static,
     ) -> bool {
         let Some(link) = self.link_named(link) else { return false };
-        self.network.add_messenger(&self.scenario, link, Box::new(messenger))
+        let part = Part::new("own", "queue", messenger.contract());
+        let added = self.network.add_messenger(&self.scenario, link, Box::new(messenger));
+        if added {
+            self.parts().links[link].push(part);
+        }
+        added
     }
 
     /// What became of routers' messages until now.
@@ -127,5 +145,44 @@ impl World {
 
     fn link_named(&self, name: &str) -> Option<usize> {
         self.scenario.links.iter().position(|link| link.name == name)
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// What parts ask of each other and do not get, those of one's own included: a run of it shows little.
+    #[must_use]
+    pub fn unmet(&self) -> Vec<Unmet> {
+        let named = || Parts::of(&self.scenario);
+        let parts = self.own_parts.as_deref().cloned().unwrap_or_else(named);
+        unmet(&self.scenario, &parts)
+    }
+
+    fn parts(&mut self) -> &mut Parts {
+        self.own_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
+    }
+
+    /// In the place of the part at this key of a group's senders.
+    fn declare_sender(&mut self, g: usize, key: &'static str, contract: Contract) {
+        let senders = &mut self.parts().senders[g];
+        senders.retain(|part| part.key != key);
+        senders.insert(0, Part::new("own", key, contract));
+    }
+
+    /// Gives a group, and the connections that it has already, another configuration.
+    fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
+        let config = Arc::new(change(Config::clone(&self.groups[g].config)));
+        for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
+            flow.sender = Sender::new(Arc::clone(&config));
+            flow.receiver = Receiver::new(Arc::clone(&config));
+        }
+        self.groups[g].config = config;
+    }
+
+    fn group_named(&self, name: &str) -> Option<usize> {
+        self.scenario.flows.iter().position(|of| of.name == name)
     }
 }

@@ -1,0 +1,167 @@
+//! A meter, its header, its echo and the sender that obeys it, all in this file: routers say by how much a window shall change,
+//! as in XCP's efficiency controller (Katabi, Handley, Rohrs 2002, § 3.5.1), and every packet gets the same share.
+
+use cwnd_aqm::{Backlog, Context, Meter, Packet};
+use cwnd_cc::{AckSample, Controller, Path, Request, Signal, Start, Window};
+use cwnd_tcp::{EchoPolicy, Segment};
+use cwnd_units::{Ability, Contract, Declares, Duration, Echo, Header, Rate, Time};
+
+/// § 3.5.1: φ = α · d · S − β · Q, with α = 0.4, β = 0.226 in the paper; d is the control interval.
+const ALPHA: f64 = 0.4;
+const BETA: f64 = 0.226;
+
+/// Shares out what the link has to spare.
+#[derive(Debug)]
+pub struct Sharer {
+    interval: Duration,
+    next: Time,
+    bytes_s: f64,
+    input: u64,
+    packets: u64,
+    least_queue: u64,
+    per_packet: f64,
+    left: f64,
+    carry: f64,
+    filled: u64,
+}
+
+impl Sharer {
+    pub fn new(interval: Duration) -> Self {
+        Self {
+            interval,
+            next: Time::ZERO + interval,
+            bytes_s: 0.0,
+            input: 0,
+            packets: 0,
+            least_queue: 0,
+            per_packet: 0.0,
+            left: 0.0,
+            carry: 0.0,
+            filled: 0,
+        }
+    }
+}
+
+impl Declares for Sharer {
+    fn contract(&self) -> Contract {
+        Contract::new().needs(Ability::SendsXcp, "has nobody to tell").provides(Ability::WritesXcp)
+    }
+}
+
+impl<P: Packet> Meter<P> for Sharer {
+    fn arrives(&mut self, _: Time, packet: &mut P, backlog: Backlog, _: &mut dyn Context<P>) {
+        self.input += u64::from(packet.wire_bytes());
+        self.packets += 1;
+        self.least_queue = self.least_queue.min(backlog.bytes);
+    }
+
+    fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        if let Some(Header::Xcp { delta, .. }) = context.header(packet) {
+            // More packets than in the last interval do not get more together; whole bytes go into the header.
+            let share =
+                if self.left.abs() >= self.per_packet.abs() { self.per_packet } else { 0.0 };
+            self.left -= share;
+            self.carry += share;
+            let share = self.carry.trunc();
+            self.carry -= share;
+            *delta = (*delta).min(share as i32);
+            self.filled += 1;
+        }
+    }
+
+    fn on_rate(&mut self, _: Time, rate: Rate) {
+        self.bytes_s = rate.0 as f64 / 8.0;
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.next)
+    }
+
+    fn on_timer(&mut self, now: Time, backlog: Backlog) {
+        let d = self.interval.as_secs_f64();
+        let spare = self.bytes_s * d - self.input as f64;
+        let phi = ALPHA * spare - BETA * self.least_queue as f64;
+        self.per_packet = phi / (self.packets.max(1)) as f64;
+        self.left = phi;
+        (self.input, self.packets, self.least_queue) = (0, 0, backlog.bytes);
+        self.next = now + self.interval;
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("sharer_filled", self.filled);
+    }
+}
+
+/// Sums what routers wrote: no ACK that is delayed or lost on purpose may lose any of it.
+#[derive(Clone, Debug, Default)]
+pub struct Summed(i32);
+
+impl Declares for Summed {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(Ability::EchoesSum)
+    }
+}
+
+impl EchoPolicy for Summed {
+    fn on_data(&mut self, segment: &Segment) -> bool {
+        if let Some(Header::Xcp { delta, .. }) = segment.header() {
+            self.0 = self.0.saturating_add(delta);
+        }
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        Echo::Delta(core::mem::take(&mut self.0))
+    }
+}
+
+/// Does as it is told, and nothing else but on losses.
+#[derive(Clone, Debug)]
+pub struct Obedient {
+    cwnd: u64,
+    max: u64,
+}
+
+impl Obedient {
+    pub fn new(start: &Start) -> Self {
+        Self { cwnd: start.initial_window, max: start.max_window }
+    }
+}
+
+impl Declares for Obedient {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::SendsXcp)
+            .needs(Ability::WritesXcp, "stays at its first window")
+            .needs(Ability::EchoesSum, "hears of no share")
+    }
+}
+
+impl Controller for Obedient {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Echo::Delta(delta) = ack.echo {
+            let least = u64::from(path.mss);
+            self.cwnd = self.cwnd.saturating_add_signed(i64::from(delta)).clamp(least, self.max);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(_) => self.cwnd = (self.cwnd / 2).max(2 * u64::from(path.mss)),
+            Signal::Timeout { .. } => self.cwnd = u64::from(path.mss),
+            _ => {}
+        }
+    }
+
+    fn stamp(&mut self, path: &Path) -> Header {
+        let rtt_us = path.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
+        let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
+        // As much as routers will give.
+        Header::Xcp { cwnd, rtt_us, delta: i32::MAX }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.cwnd, ssthresh: u64::MAX }
+    }
+}

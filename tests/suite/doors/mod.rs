@@ -1,0 +1,203 @@
+//! The doors, proved by use: a controller, a meter with its header and echo, and a queue, each in one file that no crate knows
+//! of, are run through scenarios. They are held to what closed forms say of them, their needs are checked, the activity has
+//! their counts, captures show their packets, and worlds of the fuzzer have them, too. An application is in `applications`.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use cwnd_scenario::needs::key;
+use cwnd_sim::World;
+use cwnd_trace::Records;
+use cwnd_units::Duration;
+
+use crate::common::{BOTTLENECK, activity, at, column, scenario};
+
+pub mod controller;
+pub mod header;
+pub mod queue;
+
+use controller::Shy;
+use header::{Obedient, Sharer, Summed};
+use queue::Nth;
+
+fn audited(mut world: World) -> Records {
+    let mut events = 0_u64;
+    while world.step() {
+        events += 1;
+        if events < 300 || events.is_multiple_of(101) {
+            assert_eq!(world.audit(), Ok(()));
+        }
+    }
+    world.finish()
+}
+
+/// What is not met, as it would be told.
+fn told(world: &World) -> Vec<String> {
+    let text = |unmet| {
+        let place = key(world.scenario(), &unmet, true).join(".");
+        format!("{place}: {}", unmet.message)
+    };
+    world.unmet().into_iter().map(text).collect()
+}
+
+fn dumbbell(flows: u32, queue: &str, endpoint: &str) -> World {
+    World::new(scenario(&format!(
+        r#"
+        [run]
+        duration = "40 s"
+        warmup = "10 s"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        queue = {queue}
+        [flow.own]
+        count = {flows}
+        rtt = "50 ms"
+        endpoint = {{ {endpoint} }}
+        "#
+    )))
+}
+
+#[test]
+fn a_controller_of_ones_own_asks_for_reductions_by_delay() {
+    let most = Duration::from_millis(10);
+    let with = |endpoint: &str| {
+        let mut world = dumbbell(
+            1,
+            r#"{ kind = "fifo", limit = "3 BDP" }"#,
+            &format!("ack_every = 1, {endpoint}"),
+        );
+        assert!(world.replace_controllers("own", move |start| Shy::new(start, most)));
+        assert!(!world.replace_controllers("nobody", move |start| Shy::new(start, most)));
+        world
+    };
+    assert_eq!(
+        told(&with("timestamps = false")),
+        ["flow.own.controller: `own` measures retransmissions, too: segments carry no timestamps"]
+    );
+    let world = with("timestamps = true");
+    assert_eq!(told(&world), [] as [&str; 0]);
+    let records = audited(world);
+    // It keeps min / RTT of the window: what waited is what goes, so the queue is empty after it and the line never idle.
+    assert!(at(&records.links, BOTTLENECK, "utilisation") > 0.97);
+    assert_eq!(at(&records.links, BOTTLENECK, "dropped_pkts"), 0.0);
+    // Nobody waits longer than what it asks for and what grows in the round trip until the reduction acts.
+    let grows = Duration::from_millis(5).0 as f64 / 1000.0;
+    let longest = at(&records.flows, 0, "rtt_p99_us") - at(&records.flows, 0, "rtt_min_us");
+    assert!((5_000.0..10_000.0 + grows).contains(&longest), "{longest} us");
+    // From an empty queue to 10 ms of 1.25 MB/s the window grows by 12.5 kB, a segment each round trip of 50 to 60 ms.
+    let (mss, rtt_s) = (1448.0, 0.055);
+    let period_s = 12_500.0 / mss * rtt_s;
+    let reductions = activity(&records, "delay_reductions") as f64;
+    let expected = 40.0 / period_s;
+    assert!((0.75..1.25).contains(&(reductions / expected)), "{reductions}, {expected}");
+    assert!(activity(&records, "shy_waited_too_long") as f64 >= reductions);
+    assert_eq!(activity(&records, "loss_reductions"), 0);
+}
+
+#[test]
+fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
+    let new = |flows: u32| {
+        let mut world = dumbbell(flows, r#"{ kind = "fifo", limit = "1 BDP" }"#, "ack_every = 2");
+        assert!(world.replace_controllers("own", Obedient::new));
+        world
+    };
+    // A sender of headers over a queue that fills none runs at its first window for ever: told before, and so it is.
+    let world = new(1);
+    assert_eq!(
+        told(&world),
+        [
+            "flow.own.controller: `own` stays at its first window: link `bottleneck` does not fill XCP's header (fifo)",
+            "flow.own.controller: `own` hears of no share: ACKs do not sum what routers wrote",
+        ]
+    );
+    let records = audited(world);
+    let window_rate = 10.0 * 1448.0 * 8.0 / 0.05;
+    let goodput = at(&records.flows, 0, "goodput_bit_s");
+    assert!((0.95..=1.0).contains(&(goodput / window_rate)), "{goodput}, {window_rate}");
+    assert_eq!(records.activity.get("sharer_filled"), None);
+
+    // A meter alone asks for those who send headers.
+    let mut world = dumbbell(1, r#""codel""#, "ecn = true");
+    assert!(world.add_meter("bottleneck", Sharer::new(Duration::from_millis(50))));
+    let nobody = "dumbbell.queue: `own` has nobody to tell: data has no XCP header";
+    assert_eq!(told(&world), [nobody]);
+
+    for flows in [1, 4] {
+        let mut world = new(flows);
+        assert!(world.replace_echo("own", Summed::default()));
+        assert!(!world.replace_echo("nobody", Summed::default()));
+        assert!(world.add_meter("bottleneck", Sharer::new(Duration::from_millis(50))));
+        assert_eq!(told(&world), [] as [&str; 0]);
+        let records = audited(world);
+        let link = |name: &str| at(&records.links, BOTTLENECK, name);
+        assert!(link("utilisation") > 0.97, "{flows}: {}", link("utilisation"));
+        assert_eq!(link("dropped_pkts"), 0.0);
+        // Drop-tail would stand at the 50 ms that it has room for.
+        assert!(link("qdelay_p99_us") < 12_500.0, "{flows}: {} us", link("qdelay_p99_us"));
+        // Each packet of data had its header filled once, and some are not there yet.
+        let filled = activity(&records, "sharer_filled") as f64;
+        let sent = column(&records.flows, "bytes_received").iter().sum::<f64>() / 1448.0;
+        assert!((sent..sent + 200.0).contains(&filled), "{filled}, {sent}");
+    }
+}
+
+#[test]
+fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
+    const N: u64 = 200;
+    let world = |ecn: bool| {
+        let mut world = dumbbell(2, r#""fifo""#, &format!("ecn = {ecn}"));
+        assert!(world.replace_queue("bottleneck", |_, _| Nth::new(N, 1000)));
+        // That it marks is known; without it a FIFO on the way would be a warning.
+        assert_eq!(told(&world), [] as [&str; 0]);
+        world
+    };
+    assert!(!told(&dumbbell(2, r#""fifo""#, "ecn = true")).is_empty());
+    for ecn in [true, false] {
+        let records = audited(world(ecn));
+        let came = activity(&records, "toy_nth_came");
+        let by = |name: &str| records.activity.get(name).unwrap_or_default();
+        let (marked, dropped) = (by("marks_toy_nth"), by("drops_toy_nth"));
+        // The SYN and its like are not ECN-capable: a few are dropped.
+        assert_eq!(marked + dropped, came / N, "{ecn}: {came} came");
+        assert!(if ecn { dropped <= 3 } else { marked == 0 }, "{ecn}: {marked}, {dropped}");
+        let acted = if ecn { "ecn_reductions" } else { "loss_reductions" };
+        assert!(activity(&records, acted) > 20);
+    }
+}
+
+/// An output that the test keeps.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn captures_show_what_they_did_and_change_nothing() {
+    let world = || {
+        let mut world = dumbbell(2, r#""fifo""#, "ecn = true");
+        assert!(
+            world.replace_controllers("own", |start| Shy::new(start, Duration::from_millis(30)))
+        );
+        assert!(world.replace_queue("bottleneck", |_, _| Nth::new(50, 100)));
+        world
+    };
+    let kept = Kept::default();
+    let mut seen = world();
+    seen.capture(&[BOTTLENECK], Box::new(kept.clone())).expect("it can be captured");
+    let (captured, plain) = (audited(seen), audited(world()));
+    assert_eq!(captured.digest(), plain.digest());
+    let bytes = kept.0.lock().expect("nobody panicked with it");
+    let comments = String::from_utf8_lossy(&bytes).matches("toy_nth").count() as u64;
+    let told = captured.activity.get("marks_toy_nth").unwrap_or_default()
+        + captured.activity.get("drops_toy_nth").unwrap_or_default();
+    assert!(told > 20 && comments == told, "{comments} comments, {told}");
+}

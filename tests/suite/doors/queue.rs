@@ -1,0 +1,57 @@
+//! A queue of one's own, all of it in this file: drop-tail that marks, or drops, each packet whose number is a multiple of `n`.
+
+use std::collections::VecDeque;
+
+use cwnd_aqm::{Backlog, Context, Packet, Qdisc, Reason, congested};
+use cwnd_units::{Ability, Contract, Declares, Time};
+
+const NTH: Reason = Reason::named("toy_nth");
+
+#[derive(Debug)]
+pub struct Nth<P> {
+    n: u64,
+    room: u64,
+    came: u64,
+    waiting: VecDeque<(P, Time)>,
+    bytes: u64,
+}
+
+impl<P> Nth<P> {
+    pub const fn new(n: u64, room: u64) -> Self {
+        Self { n, room, came: 0, waiting: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<P> Declares for Nth<P> {
+    fn contract(&self) -> Contract {
+        Contract::new().provides(Ability::Marks)
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Nth<P> {
+    fn enqueue(&mut self, now: Time, mut packet: P, context: &mut impl Context<P>) {
+        self.came += 1;
+        if self.waiting.len() as u64 >= self.room {
+            return context.dropped(now, &packet, Reason::OVERLIMIT);
+        }
+        if self.came.is_multiple_of(self.n) && !congested(now, &mut packet, true, NTH, context) {
+            return;
+        }
+        self.bytes += u64::from(packet.wire_bytes());
+        self.waiting.push_back((packet, now));
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut impl Context<P>) -> Option<(P, Time)> {
+        let (packet, since) = self.waiting.pop_front()?;
+        self.bytes -= u64::from(packet.wire_bytes());
+        Some((packet, since))
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("toy_nth_came", self.came);
+    }
+}
