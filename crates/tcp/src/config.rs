@@ -34,7 +34,8 @@ pub struct Config {
 
 /// Makes controllers.
 #[derive(Clone)]
-struct Own(Arc<dyn Fn(&Start) -> Box<dyn Other> + Send + Sync>);
+struct Own(Arc<Make>);
+type Make = dyn Fn(&Start) -> Box<dyn Other> + Send + Sync;
 
 impl fmt::Debug for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,13 +12,13 @@ use cwnd_units::Duration;
 
 use crate::common::{BOTTLENECK, activity, at, column, scenario};
 
-pub mod controller;
-pub mod header;
-pub mod queue;
+pub mod nth;
+pub mod sharer;
+pub mod shy;
 
-use controller::Shy;
-use header::{Obedient, Sharer, Summed};
-use queue::Nth;
+use nth::Nth;
+use sharer::{Obedient, Sharer, Summed};
+use shy::Shy;
 
 fn audited(mut world: World) -> Records {
     let mut events = 0_u64;

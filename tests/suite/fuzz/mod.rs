@@ -20,6 +20,8 @@ mod world;
 use std::fs;
 use std::path::Path;
 
+use crate::doors::{nth, sharer, shy};
+
 /// Runs a target on all of its corpus.
 fn replay(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
