@@ -1,13 +1,13 @@
 #![no_main]
 
+#[path = "../../tests/suite/fuzz/bytes.rs"]
+mod bytes;
 #[path = "../../tests/suite/doors/nth.rs"]
 mod nth;
 #[path = "../../tests/suite/doors/sharer.rs"]
 mod sharer;
 #[path = "../../tests/suite/doors/shy.rs"]
 mod shy;
-#[path = "../../tests/suite/fuzz/bytes.rs"]
-mod bytes;
 #[path = "../../tests/suite/fuzz/world.rs"]
 mod world;
 
