@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -164,6 +165,49 @@ def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: p
     assert len(counted.seeds) == 9
     for name in TABLES:
         assert_frame_equal(getattr(found, name), getattr(expected, name))
+
+
+class Own:
+    """A result in which a mechanism counted by a name of its own."""
+
+    def __init__(self, result: _core.Result, count: int):
+        self._result = result
+        self.activity = {**result.activity, "toy_acted": count}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._result, name)
+
+
+@pytest.mark.parametrize("of", [lambda seed: seed % 3 == 1, lambda seed: seed % 3 != 1])
+def test_counters_that_only_some_cells_have_are_zero_in_the_others(
+    of: Callable[[int], bool],
+    scenarios: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cli: Cli,
+):
+    simulate = cells.simulate
+
+    def own(cell: _core.Cell, control: _core.Control | None = None) -> object:
+        result = simulate(cell, control)
+        return Own(result, cell.seed + 1) if of(cell.seed) else result
+
+    monkeypatch.setattr(cells, "simulate", own)
+    found = cwnd.sweep(scenarios / "sweep.toml", tmp_path / "sweep")
+    counts = {seed: seed + 1 if of(seed) else 0 for seed in found.runs["seed"]}
+    assert set(counts.values()) > {0}
+    told = found.runs["activity_toy_acted"].to_list()
+    assert told == [counts[seed] for seed in found.runs["seed"]]
+    assert found.manifest.activity["toy_acted"] == sum(told)
+    loaded = cwnd.load(tmp_path / "sweep")
+    assert_frame_equal(loaded.runs, found.runs)
+    assert loaded.resolved[0] == found.resolved[0]
+    sql = "select seed, activity_toy_acted as n from runs order by run_id"
+    asked = cwnd.query(tmp_path / "sweep", sql)
+    assert asked["n"].to_list() == [counts[seed] for seed in asked["seed"]]
+    # Computed again they would not be the same: the toy is here only.
+    answer = cli("verify", tmp_path / "sweep", "--sample", "0")
+    assert answer.code == 0, answer.out[:700]
 
 
 def test_axes_that_have_the_names_of_columns_are_told_apart(tmp_path: Path):

@@ -13,7 +13,7 @@ from cwnd.errors import InputError
 from cwnd.results import TABLES, read
 from cwnd.sweeps.cells import CELL_ID, MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
-from cwnd.sweeps.reading import Tables
+from cwnd.sweeps.reading import ACTIVITY_COLUMN, Tables
 
 if TYPE_CHECKING:
     import os
@@ -111,12 +111,14 @@ def _of_sweep(dataset: Dataset, asked: set[str]) -> dict[str, str]:
     # A mark is that of its cell if the records beside it are.
     for name in {MARK, _LEAST, *asked}:
         tables.whole.check(name, cells)
+    if MARK in asked:
+        tables.learn_marks()
     keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
     planned = _read([dataset.path / PLAN])
     marks = _cells(dataset, MARK, cells)
     views = {}
     for name in asked:
-        own = [f"t.{_name(column)}" for column in tables.own(name)]
+        own = [_own(column) for column in tables.own(name)]
         if name == MARK:
             own = [f"p.{CELL}", f"p.{CELL_SHA}", *own]
         views[name] = (
@@ -143,7 +145,16 @@ def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
 def _read(files: list[Path], pattern: str = "") -> str:
     """Reads files, or what a pattern matches in a folder."""
     names = (glob.escape(str(file)).replace("'", "''") + pattern for file in files)
-    return "read_parquet([" + ", ".join(f"'{name}'" for name in names) + "])"
+    files_of = ", ".join(f"'{name}'" for name in names)
+    # Marks may have counters that others do not have.
+    return f"read_parquet([{files_of}], union_by_name = true)"
+
+
+def _own(column: str) -> str:
+    """A column of a cell's table; what a mark does not count never happened."""
+    if column.startswith(ACTIVITY_COLUMN):
+        return f"coalesce(t.{_name(column)}, 0) as {_name(column)}"
+    return f"t.{_name(column)}"
 
 
 def _name(column: str) -> str:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from cwnd.results import Axis
 
-_ACTIVITY = "activity_"
+#: What the columns of counters begin with.
+ACTIVITY_COLUMN = "activity_"
 #: What tables are joined by: no axis has this name.
 _KEY, _TEXT = "cell id", "cell text"
 #: Files that are read at a time: what is known of each stays in memory until the last is read.
@@ -51,7 +52,7 @@ def _sweep(dataset: Dataset) -> Run:
     here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
     tables = Tables(dataset, here)
     found = tables.runs()
-    activity = [column for column in found.columns if column.startswith(_ACTIVITY)]
+    activity = [column for column in found.columns if column.startswith(ACTIVITY_COLUMN)]
     told = [column for column in RUN_COLUMNS if column in found.columns]
     runs = found.select(*tables.keys, *told, *activity)
     rows = {name: tables.rows(name) for name in ROWS if name != MARK}
@@ -95,7 +96,8 @@ class Tables:
         self._cells = here[CELL_ID].unique(maintain_order=True).to_list()
         #: Whether some runs are the same cell, so that its rows are there for each of them.
         self._shared = len(self._cells) < here.height
-        self._schemas = {name: self._schema(name) for name in FILES}
+        self._schemas: dict[str, pl.Schema] = {}
+        self._schemas |= {name: self._schema(name) for name in FILES}
         planned = dataset.info.axes
         taken = {column for name in FILES for column in self.own(name)}
         self.axes = _renamed(planned, taken)
@@ -133,7 +135,15 @@ class Tables:
 
     def runs(self) -> pl.DataFrame:
         """All that is known of each run, but its scenario."""
-        marks = self._read(MARK, [CELL_ID, *self.own(MARK)])
+        try:
+            marks = self._read(MARK)
+        except InputError as error:
+            if not isinstance(error.__cause__, pl.exceptions.SchemaError):
+                raise
+            # Rare, and the price is a look at each file.
+            self.learn_marks()
+            marks = self._read(MARK)
+        marks = marks.select(CELL_ID, *self.own(MARK))
         return self._collect(self._joined(marks.lazy()))
 
     def resolved(self) -> pl.Series:
@@ -166,7 +176,21 @@ class Tables:
 
     def _scan(self, name: str, cells: list[str]) -> pl.LazyFrame:
         self.whole.check(name, cells)
-        return pl.scan_parquet(self._dataset.files(name, cells), glob=False)
+        files = self._dataset.files(name, cells)
+        if name != MARK:
+            return pl.scan_parquet(files, glob=False)
+        marks = pl.scan_parquet(
+            files, glob=False, schema=self._schemas.get(MARK), missing_columns="insert"
+        )
+        return marks.with_columns(pl.col(f"^{ACTIVITY_COLUMN}.*$").fill_null(0))
+
+    def learn_marks(self) -> None:
+        """Takes the columns of all marks: what counts by a name of its own may be in some only."""
+        columns: dict[str, pl.DataType] = {}
+        with self._damages():
+            for file in self._dataset.files(MARK, self._cells):
+                columns |= pl.scan_parquet(file, glob=False).collect_schema()
+        self._schemas[MARK] = pl.Schema(columns)
 
     def _read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         parts = []
@@ -223,7 +247,7 @@ def _manifest(
         runs=runs.height,
         axes=axes,
         warnings=info.warnings,
-        activity={column.removeprefix(_ACTIVITY): int(runs[column].sum()) for column in activity},
+        activity={name.removeprefix(ACTIVITY_COLUMN): int(runs[name].sum()) for name in activity},
         records_sha256=sha256(runs["digest"].to_list()),
         started_at=str(past[0].start.get("time")) if past else "",
         wall_s=float(sum(end.get("wall_s", 0.0) for end in ends)),
