@@ -9,7 +9,7 @@ use cwnd_units::{Duration, ParamsChoice as _, Rng, Time};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
-use crate::common::{activity, at, column, run, scenario};
+use crate::common::{activity, at, audited, column, run, scenario};
 use crate::random::of_kind;
 
 /// Objects on one connection: the next is written when one has arrived, after a pause; the last one ends it.
@@ -60,17 +60,6 @@ impl Application for Enough {
     fn on_delivered(&mut self, _now: Time, _total: u64, _rng: &mut Rng) -> Do {
         Do::stop()
     }
-}
-
-fn audited(mut world: World) -> cwnd_trace::Records {
-    let mut events = 0_u64;
-    while world.step() {
-        events += 1;
-        if events < 300 || events.is_multiple_of(7) {
-            assert_eq!(world.audit(), Ok(()));
-        }
-    }
-    world.finish()
 }
 
 const ALONE: &str = r#"

@@ -23,6 +23,19 @@ pub fn run(text: &str) -> Records {
     World::new(scenario(text)).run(|_| true).expect("nothing stops it")
 }
 
+/// Runs a world and looks through it again and again: at each of the first steps, then a prime number of steps apart, so that
+/// no rhythm hides anything.
+pub fn audited(mut world: World) -> Records {
+    let mut events = 0_u64;
+    while world.step() {
+        events += 1;
+        if events < 300 || events.is_multiple_of(101) {
+            assert_eq!(world.audit(), Ok(()));
+        }
+    }
+    world.finish()
+}
+
 /// A column as numbers; what is missing is NaN, a name is its code.
 pub fn column(table: &Table, name: &str) -> Vec<f64> {
     match table.column(name).unwrap_or_else(|| panic!("no column `{name}`")) {

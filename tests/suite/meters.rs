@@ -8,7 +8,7 @@ use cwnd_sim::World;
 use cwnd_trace::Records;
 use cwnd_units::{Contract, Declares, Duration, Ecn, Header, Rate, Time};
 
-use crate::common::{BOTTLENECK, activity, at, run, scenario};
+use crate::common::{BOTTLENECK, activity, at, audited, run, scenario};
 
 /// What a meter saw, for the test.
 #[derive(Clone, Debug, Default)]
@@ -69,17 +69,6 @@ impl<P: Packet> Meter<P> for Load {
         self.see(|seen| seen.ticks.push((now, backlog)));
         self.next = now + self.interval;
     }
-}
-
-fn audited(mut world: World) -> Records {
-    let mut events = 0_u64;
-    while world.step() {
-        events += 1;
-        if events < 300 || events.is_multiple_of(101) {
-            assert_eq!(world.audit(), Ok(()));
-        }
-    }
-    world.finish()
 }
 
 /// Runs a scenario with a meter of each of these links, and says what they saw.

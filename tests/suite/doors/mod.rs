@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use cwnd_scenario::needs::key;
 use cwnd_sim::World;
-use cwnd_trace::Records;
 use cwnd_units::Duration;
 
-use crate::common::{BOTTLENECK, activity, at, column, scenario};
+use crate::common::{BOTTLENECK, activity, at, audited, column, scenario};
 
 pub mod nth;
 pub mod sharer;
@@ -19,17 +18,6 @@ pub mod shy;
 use nth::Nth;
 use sharer::{Obedient, Sharer, Summed};
 use shy::Shy;
-
-fn audited(mut world: World) -> Records {
-    let mut events = 0_u64;
-    while world.step() {
-        events += 1;
-        if events < 300 || events.is_multiple_of(101) {
-            assert_eq!(world.audit(), Ok(()));
-        }
-    }
-    world.finish()
-}
 
 /// What is not met, as it would be told.
 fn told(world: &World) -> Vec<String> {
