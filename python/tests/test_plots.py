@@ -231,6 +231,23 @@ def test_the_same_result_gives_the_same_picture(sweep: cwnd.Run, tmp_path: Path)
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
 
 
+def test_a_legend_above_panels_keeps_off_the_edge_and_is_read_in_rows():
+    with style.styled():
+        drawn = style.figure(2.5)
+        panel = drawn.subplots()
+        for n in range(5):
+            panel.plot([0, 1], [n, n], label=f"entry {n}")
+        style.legend(drawn, [panel])
+    drawn.canvas.draw()
+    height = drawn.bbox.height
+    (made,) = drawn.legends
+    boxes = [text.get_window_extent() for text in made.get_texts()]
+    # A point and more: what leaves a page at all is cut.
+    assert max(box.y1 for box in boxes) < height - drawn.dpi / 72
+    read = sorted(zip(boxes, made.get_texts(), strict=True), key=lambda e: (-e[0].y0, e[0].x0))
+    assert [text.get_text() for _, text in read] == [f"entry {n}" for n in range(5)]
+
+
 def test_the_users_own_style_changes_nothing(sweep: cwnd.Run):
     import matplotlib as mpl
 

@@ -128,7 +128,10 @@ def _legend(
     nothing = Line2D([], [], linestyle="none")
     handles = [nothing if line is None else drawn[line] for line, _ in legend["entries"]]
     texts = [text for _, text in legend["entries"]]
-    made = of.legend(handles, texts, loc=loc, bbox_to_anchor=anchor, ncols=legend["columns"])
+    columns = legend["columns"]
+    made = of.legend(
+        handles, texts, loc=loc, bbox_to_anchor=anchor, ncols=columns, borderaxespad=0.0
+    )
     for text in made.get_texts():
         text.set_parse_math(False)
 

@@ -57,7 +57,6 @@ _RC: dict[Any, Any] = {
     "font.size": 8,
     "grid.color": "#DDDDDD",
     "grid.linewidth": 0.5,
-    "legend.borderaxespad": 0.0,
     "legend.borderpad": 0.0,
     "legend.columnspacing": 1.5,
     "legend.fontsize": 8,
@@ -155,8 +154,16 @@ def legend(figure: Figure, axes: Sequence[Axes], columns: int = 4, *, math: bool
         return
     width = figure.get_size_inches()[0] * 72
     texts = [wrapped(label, width - _KEY_PT) for label in handles]
+    entries = list(zip(handles.values(), texts, strict=True))
     for count in range(min(len(handles), columns), 0, -1):
-        made = figure.legend(list(handles.values()), texts, loc="outside upper center", ncols=count)
+        # matplotlib fills columns, and people read rows.
+        in_rows = [entry for column in range(count) for entry in entries[column::count]]
+        made = figure.legend(
+            [handle for handle, _ in in_rows],
+            [text for _, text in in_rows],
+            loc="outside upper center",
+            ncols=count,
+        )
         for text in made.get_texts():
             text.set_parse_math(math)
         if count == 1 or made.get_window_extent().width <= figure.bbox.width - _KEY_PT:
