@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cwnd.agreement.compare import COMPARED, compare, unclear
+from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import DOCUMENT, FIGURE, REPEATED, TABLE, table, write
 from cwnd.agreement.run import SIMULATOR, agree
 from cwnd.agreement.verdict import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _core
-from cwnd.agreement.compare import COMPARED, compare, unclear
+from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import write
 from cwnd.errors import CwndError, InputError
 from cwnd.results import ALL

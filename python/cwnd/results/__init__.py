@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         RESERVED,
         By,
         Metric,
+        all_and_groups,
         groups,
         known_group,
         main_link,
@@ -63,6 +64,7 @@ __all__ = [
     "Sheet",
     "Shown",
     "Spool",
+    "all_and_groups",
     "compare",
     "described",
     "group_sheet",
@@ -88,7 +90,8 @@ __getattr__, __dir__ = offers(
         "layout": "DATASET MANIFEST PCAP PLOTS ROWS SCENARIO SUMMARY TABLES",
         "manifest": "Axis Manifest described sha256",
         "metrics": (
-            "ALL By METRICS Metric RESERVED groups known_group main_link metric summarise values_of"
+            "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"
+            " summarise values_of"
         ),
         "run": "Run",
         "stats": "Estimate welch welch_difference",

@@ -9,7 +9,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.results.metrics import ALL, METRICS, groups, known_group
+from cwnd.results.metrics import ALL, METRICS, all_and_groups, groups, known_group
 from cwnd.results.stats import Estimate, paired_difference, welch_difference
 
 if TYPE_CHECKING:
@@ -159,12 +159,11 @@ class _Rows:
 
     #: Of the first of its runs.
     row: int
-    together: pl.DataFrame
-    apart: pl.DataFrame
+    rows: pl.DataFrame
 
     def of(self, group: str) -> pl.DataFrame:
         """The rows of a group, or of all flows."""
-        return self.together if group == ALL else self.apart.filter(pl.col("group") == group)
+        return self.rows.filter(pl.col("group") == group)
 
 
 def _points(
@@ -172,19 +171,18 @@ def _points(
 ) -> dict[_Point, _Rows]:
     columns = {axis.name: axis.column for axis in run.axes}
     by = [columns[name] for name in names]
-    together = run.per_run(link).with_row_index("row")
-    apart = run.per_run(link, by="group", relative_to=relative_to)
+    # Those of all flows are first, in the order of the runs.
+    rows = all_and_groups(run, link, relative_to=relative_to).with_row_index("row")
     points: dict[_Point, _Rows] = {}
-    of_groups = {tuple(key.values()): part for key, part in groups(apart, by)}
-    for key, part in groups(together, by):
-        if part["seed"].n_unique() != part.height:
+    for key, part in groups(rows, by):
+        together = part.filter(pl.col("group") == ALL)
+        if together["seed"].n_unique() != together.height:
             raise InputError(
                 f"{run.name}: an axis that the other result does not have varies within a point;"
                 " compare results whose sweeps have the same axes"
             )
         labels = [str(label) for label in key.values()]
-        here = of_groups[tuple(key.values())]
-        points[tuple(zip(names, labels, strict=True))] = _Rows(int(part["row"][0]), part, here)
+        points[tuple(zip(names, labels, strict=True))] = _Rows(int(part["row"][0]), part)
     return points
 
 

@@ -336,11 +336,8 @@ def summary(
     known_group(run, relative_to)
     axes = run.axis_columns
     if by is None and group is None and len(run.groups) > 1:
-        together = per_run(run, link, by="all").with_columns(pl.lit(ALL).alias("group"))
-        apart = per_run(run, link, by="group", relative_to=relative_to)
-        found = summarise(
-            pl.concat([together, apart], how="diagonal_relaxed"), [*axes, "group"], columns
-        )
+        rows = all_and_groups(run, link, relative_to=relative_to)
+        found = summarise(rows, [*axes, "group"], columns)
         if not axes:
             return found
         points = found.select(axes).unique(maintain_order=True).with_row_index("point")
@@ -355,6 +352,21 @@ def summary(
         return summarise(rows, [*axes, "group", *flow], columns)
     found = summarise(rows, axes, columns)
     return found.insert_column(len(axes), pl.repeat(ALL, found.height, eager=True).alias("group"))
+
+
+def all_and_groups(
+    run: Data, link: str | None = None, *, relative_to: str | None = None
+) -> pl.DataFrame:
+    """A row per run of all flows, with `*` as their `group`, then one per run of each group.
+
+    The columns are those of `per_run`; what only groups have is null in the rows of all flows.
+
+    Raises:
+        InputError: There is no such link or group.
+    """
+    together = per_run(run, link, by="all").with_columns(pl.lit(ALL).alias("group"))
+    apart = per_run(run, link, by="group", relative_to=relative_to)
+    return pl.concat([together, apart], how="diagonal_relaxed")
 
 
 def groups(rows: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, object], pl.DataFrame]]:

@@ -67,7 +67,7 @@ def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
     try:
         asked = _asked(connection, sql)
         sweep = Dataset.open(path) if Dataset.is_at(path) else None
-        views = _of_run(path, asked) if sweep is None else _of_sweep(sweep, asked)
+        views = _of_run(path, asked) if sweep is None else _of_sweep(connection, sweep, asked)
         with _explained():
             for name, select in views.items():
                 connection.execute(f"create view {name} as {select}")
@@ -103,7 +103,7 @@ def _of_run(path: Path, asked: set[str]) -> dict[str, str]:
     return {name: f"select * from {table}" for name, table in tables.items()}  # noqa: S608
 
 
-def _of_sweep(dataset: Dataset, asked: set[str]) -> dict[str, str]:
+def _of_sweep(connection: DuckDBPyConnection, dataset: Dataset, asked: set[str]) -> dict[str, str]:
     plan = dataset.plan()
     here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
     tables = Tables(dataset, here)
@@ -111,14 +111,14 @@ def _of_sweep(dataset: Dataset, asked: set[str]) -> dict[str, str]:
     # A mark is that of its cell if the records beside it are.
     for name in {MARK, _LEAST, *asked}:
         tables.whole.check(name, cells)
-    if MARK in asked:
-        tables.learn_marks()
     keys = [f"p.{_name(old)} as {_name(new)}" for new, old in tables.keys.items()]
     planned = _read([dataset.path / PLAN])
     marks = _cells(dataset, MARK, cells)
     views = {}
     for name in asked:
-        own = [_own(column) for column in tables.own(name)]
+        # Marks may have counters that others do not have.
+        columns = _columns(connection, marks) if name == MARK else None
+        own = [_own(column) for column in tables.own(name, columns)]
         if name == MARK:
             own = [f"p.{CELL}", f"p.{CELL_SHA}", *own]
         views[name] = (
@@ -137,17 +137,23 @@ _LEAST = "links"
 
 def _cells(dataset: Dataset, name: str, cells: list[str]) -> str:
     """Reads a table of these cells, and no file of what is none."""
+    options = ", union_by_name = true" if name == MARK else ""
     if set(cells_in(dataset.path, name)) == set(cells):
-        return _read([dataset.path / name], "/*/*.parquet")
-    return _read([dataset.file(name, cell) for cell in cells])
+        return _read([dataset.path / name], "/*/*.parquet", options)
+    return _read([dataset.file(name, cell) for cell in cells], options=options)
 
 
-def _read(files: list[Path], pattern: str = "") -> str:
+def _columns(connection: DuckDBPyConnection, table: str) -> list[str]:
+    with _explained():
+        described = connection.execute(f"describe select * from {table}")  # noqa: S608
+        return [str(row[0]) for row in described.fetchall()]
+
+
+def _read(files: list[Path], pattern: str = "", options: str = "") -> str:
     """Reads files, or what a pattern matches in a folder."""
     names = (glob.escape(str(file)).replace("'", "''") + pattern for file in files)
     files_of = ", ".join(f"'{name}'" for name in names)
-    # Marks may have counters that others do not have.
-    return f"read_parquet([{files_of}], union_by_name = true)"
+    return f"read_parquet([{files_of}]{options})"
 
 
 def _own(column: str) -> str:

@@ -19,7 +19,7 @@ from cwnd.sweeps.whole import Whole
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cwnd.results import Axis
 
@@ -128,10 +128,11 @@ class Tables:
         self._plan = plan
         self._cells = plan[_KEY].unique(maintain_order=True).to_list()
 
-    def own(self, name: str) -> list[str]:
-        """The columns of a table that are not its key."""
+    def own(self, name: str, columns: Iterable[str] | None = None) -> list[str]:
+        """The columns of a table, or of these, that are not its key."""
         left_out = (CELL_ID, "seed", RESOLVED) if name == MARK else (CELL_ID,)
-        return [column for column in self._schemas[name] if column not in left_out]
+        found = self._schemas[name] if columns is None else columns
+        return [column for column in found if column not in left_out]
 
     def runs(self) -> pl.DataFrame:
         """All that is known of each run, but its scenario."""
@@ -141,7 +142,7 @@ class Tables:
             if not isinstance(error.__cause__, pl.exceptions.SchemaError):
                 raise
             # Rare, and the price is a look at each file.
-            self.learn_marks()
+            self._learn_marks()
             marks = self._read(MARK)
         marks = marks.select(CELL_ID, *self.own(MARK))
         return self._collect(self._joined(marks.lazy()))
@@ -184,7 +185,7 @@ class Tables:
         )
         return marks.with_columns(pl.col(f"^{ACTIVITY_COLUMN}.*$").fill_null(0))
 
-    def learn_marks(self) -> None:
+    def _learn_marks(self) -> None:
         """Takes the columns of all marks: what counts by a name of its own may be in some only."""
         columns: dict[str, pl.DataType] = {}
         with self._damages():

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from cwnd.agreement.verdict import BESIDES, GOODPUT, TOLERANCE, Agreement, Gain, Row
-from cwnd.results import ALL, Estimate, groups, known_group, values_of, welch, welch_difference
+from cwnd.results import (
+    ALL,
+    Estimate,
+    all_and_groups,
+    groups,
+    known_group,
+    values_of,
+    welch,
+    welch_difference,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -77,20 +86,17 @@ class _Chosen:
     def of(self, run: Run) -> _Points:
         for asked in (self.group, self.relative_to):
             known_group(run, asked)
-        tables = []
-        if self.group in (None, ALL):
-            tables.append(run.per_run().with_columns(pl.lit(ALL).alias("group")))
-        if self.group != ALL and (self.group is not None or len(run.groups) > 1):
-            apart = run.per_run(group=self.group, by="group", relative_to=self.relative_to)
-            tables.append(apart)
+        shown = [ALL, *(run.groups if len(run.groups) > 1 else [])]
+        rows = all_and_groups(run, relative_to=self.relative_to)
+        rows = rows.filter(pl.col("group").is_in(shown if self.group is None else [self.group]))
+        if self.seeds is not None:
+            rows = rows.filter(pl.col("seed").is_in(self.seeds))
         names = {axis.column: axis.name for axis in run.axes}
         found: _Points = {}
-        for table in tables:
-            rows = table if self.seeds is None else table.filter(pl.col("seed").is_in(self.seeds))
-            for key, part in groups(rows, [*names, "group"]):
-                point = tuple((name, str(key[column])) for column, name in names.items())
-                if self.points is None or point in self.points:
-                    found.setdefault(point, {})[str(key["group"])] = part
+        for key, part in groups(rows, [*names, "group"]):
+            point = tuple((name, str(key[column])) for column, name in names.items())
+            if self.points is None or point in self.points:
+                found.setdefault(point, {})[str(key["group"])] = part
         return found
 
 
