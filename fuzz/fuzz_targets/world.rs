@@ -4,6 +4,8 @@
 mod bytes;
 #[path = "../../tests/suite/doors/nth.rs"]
 mod nth;
+#[path = "../../tests/suite/doors/objects.rs"]
+mod objects;
 #[path = "../../tests/suite/doors/sharer.rs"]
 mod sharer;
 #[path = "../../tests/suite/doors/shy.rs"]

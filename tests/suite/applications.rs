@@ -1,53 +1,14 @@
 //! Applications: a kind of one's own in one file, every registered kind in a run, and flows between several nodes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use cwnd_apps::{Application, Do, Transport, WorkloadParams};
 use cwnd_sim::World;
-use cwnd_units::{Duration, ParamsChoice as _, Rng, Time};
+use cwnd_units::{ParamsChoice as _, Rng, Time};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 
 use crate::common::{activity, at, audited, column, run, scenario};
+use crate::doors::objects::{OBJECT, Objects};
 use crate::random::of_kind;
-
-/// Objects on one connection: the next is written when one has arrived, after a pause; the last one ends it.
-#[derive(Debug)]
-struct Objects {
-    left: u64,
-    written: u64,
-    heard: Arc<AtomicU64>,
-}
-
-const OBJECT: u64 = 20_000;
-const PAUSE: Duration = Duration::from_millis(100);
-
-impl Objects {
-    fn next(&mut self) -> Do {
-        self.left -= 1;
-        self.written += OBJECT;
-        let what = Do::write(OBJECT);
-        if self.left == 0 { what.and_finish() } else { what.and_hear_delivered(self.written) }
-    }
-}
-
-impl Application for Objects {
-    fn start(&mut self, _now: Time, _rng: &mut Rng) -> Do {
-        self.next()
-    }
-    fn on_delivered(&mut self, now: Time, total: u64, _rng: &mut Rng) -> Do {
-        assert_eq!(total, self.written, "it hears of whole objects");
-        self.heard.fetch_add(1, Ordering::Relaxed);
-        Do::wake(now + PAUSE)
-    }
-    fn on_timer(&mut self, _now: Time, _rng: &mut Rng) -> Do {
-        self.next()
-    }
-    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        each("objects", self.written / OBJECT);
-    }
-}
 
 /// Takes as much as it can and stops at a number of bytes.
 #[derive(Debug)]
@@ -73,15 +34,11 @@ const ALONE: &str = r#"
 
 #[test]
 fn an_application_of_ones_own_writes_what_follows_when_it_hears_that_something_arrived() {
-    let heard = Arc::new(AtomicU64::new(0));
     let mut world = World::new(scenario(ALONE));
-    let hears = Arc::clone(&heard);
-    assert!(world.replace_applications("own", move || {
-        Box::new(Objects { left: 5, written: 0, heard: Arc::clone(&hears) })
-    }));
+    assert!(world.replace_applications("own", || Box::new(Objects::new(5))));
     assert!(!world.replace_applications("nobody", || Box::new(Enough(1))));
     let records = audited(world);
-    assert_eq!(heard.load(Ordering::Relaxed), 4, "of all but the last");
+    assert_eq!(activity(&records, "objects_heard"), 4, "of all but the last");
     assert_eq!(activity(&records, "objects"), 5, "told by the application's own name");
     assert_eq!(at(&records.flows, 0, "size_bytes"), 5.0 * OBJECT as f64);
     assert_eq!(at(&records.flows, 0, "bytes_received"), 5.0 * OBJECT as f64);

@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cwnd_aqm::Packet;
-use cwnd_link::{Messenger, Outcome, Verdict};
+use cwnd_aqm::{Context, Messenger, Outcome, Packet, Verdict};
 use cwnd_sim::{Messages, World};
 use cwnd_units::{Ability, Contract, Declares, Time};
 
@@ -34,7 +33,7 @@ impl Declares for Tell {
 }
 
 impl<P: Packet> Messenger<P> for Tell {
-    fn tells(&mut self, verdict: &Verdict<P>) -> bool {
+    fn tells(&mut self, verdict: &Verdict<P>, _: &dyn Context<P>) -> bool {
         self.verdicts += 1;
         let tells = self.verdicts.is_multiple_of(self.every);
         if tells {
@@ -281,6 +280,34 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
     assert_eq!(drops(&obeys), 0.0);
     let delay = |records: &cwnd_trace::Records| at_link(records, 0, "qdelay_p50_us");
     assert!(delay(&obeys) < 0.2 * delay(&deaf), "{} {}", delay(&obeys), delay(&deaf));
+}
+
+/// What a scenario names does what the same messenger does that a test adds; BECN § IV-A tells sources of marks and drops.
+#[test]
+fn a_messenger_that_a_scenario_names_tells_of_what_its_queue_decides() {
+    let text = |messenger: &str| {
+        format!(
+            "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+             queue = {{ kind = \"codel\", ecn = true, limit = \"40 packets\" }}\n{messenger}\
+             [flow.main]\nrtt = \"40 ms\"\ncount = 3\n\
+             endpoint = {{ ecn = true, obey_ece = false, obey_quench = true }}\n"
+        )
+    };
+    let records = run(&text("messenger = \"quench\"\n"));
+    let marks = at_link(&records, 0, "marked_total_pkts") as u64;
+    let sent = activity(&records, "quenches_sent");
+    assert!(sent > 50, "{sent}");
+    // The SYNs' kind is not capable; all other data is, so what was dropped of it is told, too.
+    let drops = at_link(&records, 0, "dropped_total_pkts") as u64;
+    assert!((marks..=marks + drops).contains(&sent), "{sent} of {marks} marks and {drops} drops");
+    assert!(activity(&records, "quench_reductions_marked") > 20);
+    // Nobody else tells these senders to slow down for a mark.
+    let silent = run(&text(""));
+    assert_eq!(silent.activity.get("quenches_sent"), None);
+    assert!(at_link(&silent, 0, "dropped_total_pkts") > 10.0 * drops as f64);
+    let few = run(&text("messenger = { kind = \"quench\", interval = \"1 s\" }\n"));
+    assert!(activity(&few, "quenches_sent") <= 20);
+    assert!(activity(&few, "quenches_withheld") > 0);
 }
 
 fn at_flow(records: &cwnd_trace::Records, name: &str) -> f64 {

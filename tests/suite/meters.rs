@@ -8,7 +8,7 @@ use cwnd_sim::World;
 use cwnd_trace::Records;
 use cwnd_units::{Contract, Declares, Duration, Ecn, Header, Rate, Time};
 
-use crate::common::{BOTTLENECK, activity, at, audited, run, scenario};
+use crate::common::{BOTTLENECK, activity, at, audited, column, run, scenario};
 
 /// What a meter saw, for the test.
 #[derive(Clone, Debug, Default)]
@@ -149,6 +149,46 @@ fn a_meter_that_writes_nothing_changes_nothing() {
             assert_eq!(records.digest(), run(&text).digest(), "{queue} {rate}");
         }
     }
+}
+
+/// With a threshold K a sender that halves sends between K/2 − BDP/2 and K of queue, as before drop-tail with room for K (ABE,
+/// eq. 1): above half a BDP the line never idles.
+#[test]
+fn a_step_that_a_scenario_names_keeps_the_queue_where_drop_tail_would_keep_it() {
+    // 125 kB of 20 Mbit/s in 50 ms; 1.5 BDP of it wait 75 ms.
+    let text = r#"
+        [run]
+        duration = "60 s"
+        warmup = "10 s"
+        sample = "10 ms"
+        [dumbbell]
+        rate = "20 Mbit/s"
+        queue = { kind = "fifo", limit = "4 BDP" }
+        meter = { kind = "step", threshold = "1.5 BDP" }
+        [flow.main]
+        rtt = "50 ms"
+        endpoint = { ecn = true, ack_every = 1 }
+    "#;
+    let records = run(text);
+    let link = |name: &str| at(&records.links, BOTTLENECK, name);
+    assert!(link("utilisation") > 0.9999, "{}", link("utilisation"));
+    assert_eq!(link("dropped_pkts"), 0.0);
+    // A window of 313 kB grows by a segment in a round trip; the line's own packet is not in the queue.
+    let segment_us = 600.0;
+    let most = link("qdelay_max_us");
+    assert!((75_000.0 - segment_us..75_000.0 + 3.0 * segment_us).contains(&most), "{most} us");
+    // After halving, a quarter of a BDP.
+    let series = &records.link_series;
+    let of = column(series, "link_id").into_iter().zip(column(series, "time_s"));
+    let here = of.zip(column(series, "qlen_bytes"));
+    let least = here.filter(|((link, s), _)| *link == BOTTLENECK as f64 && *s > 10.0);
+    let least = least.map(|(_, bytes)| bytes).fold(f64::INFINITY, f64::min);
+    assert!((least - 0.25 * 125_000.0).abs() < 3.0 * 1500.0, "{least} B");
+    assert!(activity(&records, "marks_step") > 0);
+    assert_eq!(activity(&records, "marks_step") as f64, link("marked_total_pkts"));
+    // Without it the same flow fills what there is.
+    let plain = run(&text.replace("meter = { kind = \"step\", threshold = \"1.5 BDP\" }", ""));
+    assert!(at(&plain.links, BOTTLENECK, "qdelay_max_us") > 190_000.0);
 }
 
 /// Writes how many data packets came so far, marks every fiftieth and declares the rest incapable of marks.

@@ -1,7 +1,7 @@
 //! Scenarios drawn at random: any network, any queue, any controller, and paths that treat packets badly.
 
 use cwnd_apps::{Transport, WorkloadParams};
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Declares, Field, Kind, ParamsChoice};
 use proptest::prelude::*;
@@ -32,6 +32,17 @@ fn queue() -> impl Strategy<Value = String> {
     let own_limit = kinds.into_iter().filter(|kind| !kind.contains("\"fifo\"")).collect::<Vec<_>>();
     let plain = select(own_limit).prop_map(|kind| format!("{kind} }}"));
     prop_oneof![2 => fifo, 2 => limited, 3 => plain]
+}
+
+/// What stands beside a queue; mostly nothing.
+fn beside() -> impl Strategy<Value = String> {
+    let of = |key: &'static str, kinds: Vec<String>| {
+        let named = select(kinds).prop_map(move |kind| format!("{key} = {kind} }}\n"));
+        prop_oneof![3 => Just(String::new()), 1 => named]
+    };
+    let meter = of("meter", registered::<MeterParams>());
+    let messenger = of("messenger", registered::<MessengerParams>());
+    (meter, messenger).prop_map(|(meter, messenger)| meter + &messenger)
 }
 
 /// Mostly a rate of a few Mbit/s: constant, in steps, or a trace.
@@ -249,10 +260,10 @@ fn dumbbell(
     let group = (rtt(), 1..4u32, 0..100u32, controller(), endpoint(timer), workload, any::<bool>());
     let groups = proptest::collection::vec(group, 1..4);
     let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
-    (rate(), queue(), rate(), queue(), faults, edge_rate, groups).prop_map(
-        |(rate, queue, reverse_rate, reverse_queue, faults, edge_rate, groups)| {
+    (rate(), queue(), beside(), rate(), queue(), faults, edge_rate, groups).prop_map(
+        |(rate, queue, beside, reverse_rate, reverse_queue, faults, edge_rate, groups)| {
             let mut text = format!(
-                "[dumbbell]\nrate = {rate}\nqueue = {queue}\nreverse_rate = {reverse_rate}\n\
+                "[dumbbell]\nrate = {rate}\nqueue = {queue}\n{beside}reverse_rate = {reverse_rate}\n\
                  reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
             );
             for (i, (rtt, count, start, controller, endpoint, workload, back)) in
@@ -288,7 +299,7 @@ fn graph(
 ) -> impl Strategy<Value = String> {
     const NODES: [&str; 4] = ["a", "b", "c", "d"];
     let rates = prop_oneof![3 => rate(), 1 => Just("\"none\"".to_owned())];
-    let link = (rates, 1..40u32, queue(), faults);
+    let link = (rates, 1..40u32, queue(), beside(), faults);
     // Between two nodes, there and back as it comes or as it is told; or between several.
     let way = prop_oneof![
         4 => Just(Way::Shortest),
@@ -299,10 +310,10 @@ fn graph(
     (proptest::collection::vec(link, 4), proptest::collection::vec(group, 1..4)).prop_map(
         |(links, groups)| {
             let mut text = String::new();
-            for (i, (rate, delay, queue, faults)) in links.into_iter().enumerate() {
+            for (i, (rate, delay, queue, beside, faults)) in links.into_iter().enumerate() {
                 text += &format!(
                     "[link.l{i}]\nfrom = \"{}\"\nto = \"{}\"\nrate = {rate}\ndelay = \"{delay} ms\"\n\
-                     queue = {queue}\nduplex = true\nbdp_rtt = \"80 ms\"\n{faults}\n",
+                     queue = {queue}\n{beside}duplex = true\nbdp_rtt = \"80 ms\"\n{faults}\n",
                     NODES[i],
                     NODES[(i + 1) % 4]
                 );

@@ -79,9 +79,10 @@ params! {
 impl Declares for Rule {
     /// A factor of its own for ECN asks for ECN.
     fn contract(&self) -> Contract {
-        let own = self.beta_ecn.is_some_and(|beta_ecn| beta_ecn != self.beta);
         let why = "`beta_ecn` differs from `beta` and never acts";
-        Contract::new().when(own, |c| c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why))
+        Contract::new().when(self.own_beta_ecn().is_some(), |c| {
+            c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why)
+        })
     }
 }
 
@@ -95,9 +96,14 @@ pub(crate) const ABE: Mechanism = Mechanism {
 };
 
 impl Rule {
+    /// The factor for ECN, where it is not that for a loss.
+    fn own_beta_ecn(&self) -> Option<f64> {
+        self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)
+    }
+
     /// How Linux has it: in a controller of its own, or in one of `cwnd-kernel` where ABE is asked for.
     pub(crate) fn on_linux(&self, own: &'static str, with_abe: &str) -> OnLinux {
-        let loaded = self.beta_ecn.filter(|&b| b != self.beta).map(|beta_ecn| {
+        let loaded = self.own_beta_ecn().map(|beta_ecn| {
             let mode = match self.ecn_in_slow_start {
                 EcnInSlowStart::Beta => "avoidance",
                 EcnInSlowStart::BetaEcn => "always",

@@ -24,6 +24,6 @@ pub use controller::{
 };
 pub use decrease::{Base, ByDelay, Decrease, EcnInSlowStart, Rounding, Rule, Stage};
 pub use kind::{Kind, Mechanism, OnLinux};
-pub use registry::{AnyController, ControllerParams, Other};
+pub use registry::{AnyController, ControllerParams, OwnController};
 pub use rto::{Backoff, RtoPolicy};
 pub use slow_start::{Growing, SlowStart};

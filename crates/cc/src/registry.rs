@@ -29,25 +29,25 @@ pub enum AnyController {
     /// CUBIC, which has more to remember: the other need not be as large.
     Cubic(Box<Cubic>),
     /// One that this crate does not know: a study's own, a test's.
-    Other(Box<dyn Other>),
+    Own(Box<dyn OwnController>),
     /// One of these, and what it was told.
     #[cfg(feature = "record")]
     Recorded(Box<Recorded<Self>>),
 }
 
 /// A controller of somebody's own, behind a pointer.
-pub trait Other: Controller + fmt::Debug + Send + Sync {
+pub trait OwnController: Controller + fmt::Debug + Send + Sync {
     /// Another in the same state.
-    fn boxed_clone(&self) -> Box<dyn Other>;
+    fn boxed_clone(&self) -> Box<dyn OwnController>;
 }
 
-impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> Other for T {
-    fn boxed_clone(&self) -> Box<dyn Other> {
+impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> OwnController for T {
+    fn boxed_clone(&self) -> Box<dyn OwnController> {
         Box::new(self.clone())
     }
 }
 
-impl Clone for Box<dyn Other> {
+impl Clone for Box<dyn OwnController> {
     fn clone(&self) -> Self {
         self.as_ref().boxed_clone()
     }
@@ -62,9 +62,7 @@ impl ControllerParams {
             Self::Cubic(p) => AnyController::Cubic(Box::new(Cubic::new(p, start))),
         }
     }
-}
 
-impl ControllerParams {
     /// What the kind states of itself.
     #[must_use]
     pub fn stated(&self) -> &dyn Kind {
@@ -104,7 +102,7 @@ impl AnyController {
                 let (path, ack) = facts();
                 c.on_ack(&path, &ack)
             }
-            Self::Other(c) => {
+            Self::Own(c) => {
                 let (path, ack) = facts();
                 c.on_ack(&path, &ack)
             }
@@ -123,7 +121,7 @@ impl AnyController {
     pub fn beyond_window(&mut self) -> Option<&mut dyn Controller> {
         match self {
             Self::NewReno(_) | Self::Cubic(_) => None,
-            Self::Other(c) => Some(c.as_mut()),
+            Self::Own(c) => Some(c.as_mut()),
             #[cfg(feature = "record")]
             Self::Recorded(c) => Some(c.as_mut()),
         }
@@ -143,7 +141,7 @@ impl AnyController {
     pub fn record(&self) -> &[Entry] {
         match self {
             Self::Recorded(recorded) => recorded.entries(),
-            Self::NewReno(_) | Self::Cubic(_) | Self::Other(_) => &[],
+            Self::NewReno(_) | Self::Cubic(_) | Self::Own(_) => &[],
         }
     }
 }
@@ -154,7 +152,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.on_ack(path, ack),
             Self::Cubic(c) => c.on_ack(path, ack),
-            Self::Other(c) => c.on_ack(path, ack),
+            Self::Own(c) => c.on_ack(path, ack),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.on_ack(path, ack),
         }
@@ -164,7 +162,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.on_signal(path, signal),
             Self::Cubic(c) => c.on_signal(path, signal),
-            Self::Other(c) => c.on_signal(path, signal),
+            Self::Own(c) => c.on_signal(path, signal),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.on_signal(path, signal),
         }
@@ -174,7 +172,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.window(),
             Self::Cubic(c) => c.window(),
-            Self::Other(c) => foreign_window(c.as_ref()),
+            Self::Own(c) => own_window(c.as_ref()),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.window(),
         }
@@ -184,7 +182,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.pacing(),
             Self::Cubic(c) => c.pacing(),
-            Self::Other(c) => c.pacing(),
+            Self::Own(c) => c.pacing(),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.pacing(),
         }
@@ -194,7 +192,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.stamp(path),
             Self::Cubic(c) => c.stamp(path),
-            Self::Other(c) => c.stamp(path),
+            Self::Own(c) => c.stamp(path),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.stamp(path),
         }
@@ -203,7 +201,7 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.count(each),
             Self::Cubic(c) => c.count(each),
-            Self::Other(c) => c.count(each),
+            Self::Own(c) => c.count(each),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.count(each),
         }
@@ -213,6 +211,6 @@ impl Controller for AnyController {
 /// Apart, so that who asks has no copy of this call.
 #[cold]
 #[inline(never)]
-fn foreign_window(controller: &dyn Other) -> Window {
+fn own_window(controller: &dyn OwnController) -> Window {
     controller.window()
 }

@@ -18,4 +18,4 @@ pub use packet::Packet;
 pub use results::{Summary, sample};
 pub use settings::Settings;
 pub use slots::{SLOT_BYTES, Slots};
-pub use verdicts::{Messenger, Outcome, Reader, Verdict};
+pub use verdicts::Reader;

@@ -3,14 +3,14 @@
 use core::fmt;
 use std::collections::VecDeque;
 
-use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Qdisc, Reason};
+use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, Qdisc, Reason, Verdict};
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Ecn, Header, Rate, Serialiser, Time};
 
 use crate::counters::Counters;
 use crate::packet::Packet;
 use crate::slots::Slots;
-use crate::verdicts::{Outcome, Reader, Verdict, Verdicts};
+use crate::verdicts::{Reader, Verdicts};
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
 #[derive(Debug)]

@@ -1,4 +1,6 @@
-use cwnd_aqm::QueueParams;
+use core::fmt;
+
+use cwnd_aqm::{MeterParams, QueueParams};
 use cwnd_scenario::{Impairments, Link, LinkRate};
 use cwnd_units::{Duration, LinkFacts, Rng, Serialiser, Streams};
 
@@ -16,6 +18,8 @@ pub struct Settings<'a> {
     pub rate: &'a LinkRate,
     /// What waits before it; of no effect where the rate is unlimited.
     pub queue: &'a QueueParams,
+    /// What writes into its packets beside the queue.
+    pub meter: &'a MeterParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
     /// The round-trip time that sizes in BDP refer to.
@@ -30,6 +34,7 @@ impl<'a> From<&'a Link> for Settings<'a> {
             name: &link.name,
             rate: &link.rate,
             queue: &link.queue,
+            meter: &link.meter,
             device_queue: link.device_queue,
             bdp_rtt: link.bdp_rtt,
             impairments: &link.impairments,
@@ -52,7 +57,10 @@ impl Settings<'_> {
 
     /// Its line, idle; `None` where the rate is unlimited.
     #[must_use]
-    pub fn line<P: Packet>(&self, random: &Streams) -> Option<Line<P>> {
+    pub fn line<P>(&self, random: &Streams) -> Option<Line<P>>
+    where
+        P: Packet + fmt::Debug + Send + 'static,
+    {
         let (facts, rng) = self.facts(random)?;
         let (pace, changes) = match self.rate {
             LinkRate::Unlimited => return None,
@@ -64,7 +72,12 @@ impl Settings<'_> {
             }
         };
         let line = Line::new(self.queue.build(&facts, rng), pace);
-        Some(line.with_changes(changes).with_device_queue(self.device_queue))
+        let line = line.with_changes(changes).with_device_queue(self.device_queue);
+        let rng = random.named(&format!("link.{}.meter", self.name));
+        Some(match self.meter.build(&facts, rng) {
+            Some(meter) => line.with_meter(meter),
+            None => line,
+        })
     }
 
     /// Its faults; `None` if it has none.

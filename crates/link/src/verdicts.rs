@@ -1,34 +1,6 @@
-use core::fmt;
 use std::collections::VecDeque;
 
-use cwnd_aqm::Reason;
-use cwnd_units::Time;
-
-/// What a queue decided about a packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Verdict<P> {
-    /// When.
-    pub at: Time,
-    /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there, so
-    /// who wants that reads at once; these words are the reader's for as long as it likes.
-    pub packet: P,
-    /// What it was.
-    pub what: Outcome,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// What becomes of a packet that meets congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was dropped.
-    Dropped,
-    /// It was marked and goes on.
-    Marked {
-        /// Whether it carried CE already when it came.
-        already: bool,
-    },
-}
+use cwnd_aqm::Verdict;
 
 /// One of those who read a line's verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +46,4 @@ impl<P: Copy> Verdicts<P> {
         }
         Some(verdict)
     }
-}
-
-/// Decides of which of its queue's verdicts a router tells the source of the packet: RED's BECN, a source quench.
-pub trait Messenger<P>: fmt::Debug + Send {
-    /// The queue decided this about a packet of data; whether its source is told now.
-    fn tells(&mut self, verdict: &Verdict<P>) -> bool;
 }

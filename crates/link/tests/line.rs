@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, QueueParams, Reason, fifo};
-use cwnd_link::{Line, Outcome, Pace, Packet, Reader, Slots};
+use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, QueueParams, Reason, fifo};
+use cwnd_link::{Line, Pace, Packet, Reader, Slots};
 use cwnd_units::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
 /// A data packet of this number and size.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MeterParams, QueueParams};
 use cwnd_link::Settings;
 use cwnd_scenario::{Impairments, Link, LinkRate};
 use cwnd_units::{Duration, Rate};
@@ -35,6 +35,8 @@ pub struct Direction {
     pub rate: LinkRate,
     /// What waits before it; of no effect where the rate is unlimited.
     pub queue: QueueParams,
+    /// What writes into its packets beside the queue.
+    pub meter: MeterParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
     /// The round-trip time that sizes in BDP refer to.
@@ -90,6 +92,7 @@ impl Direction {
             name: name.to_owned(),
             rate: LinkRate::Unlimited,
             queue: QueueParams::Fifo(cwnd_aqm::fifo::Params::default()),
+            meter: MeterParams::None(cwnd_aqm::none::Params::default()),
             device_queue: 0,
             bdp_rtt: Duration::ZERO,
             delay: Duration::ZERO,
@@ -117,6 +120,7 @@ impl Direction {
             name: link.name.clone(),
             rate: link.rate.clone(),
             queue: link.queue.clone(),
+            meter: link.meter.clone(),
             device_queue: link.device_queue,
             bdp_rtt: link.bdp_rtt,
             delay: link.delay,
@@ -132,6 +136,7 @@ impl<'a> From<&'a Direction> for Settings<'a> {
             name: &of.name,
             rate: &of.rate,
             queue: &of.queue,
+            meter: &of.meter,
             device_queue: of.device_queue,
             bdp_rtt: of.bdp_rtt,
             impairments: &of.impairments,

@@ -1,7 +1,7 @@
 //! One direction of a router: queue, line, propagation, and what was counted there.
 
-use cwnd_aqm::QueueParams;
-use cwnd_link::{Line, Outcome, Reader, Settings};
+use cwnd_aqm::{Outcome, QueueParams};
+use cwnd_link::{Line, Reader, Settings};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Activity, Histogram, LinkSamples};
 use cwnd_units::{Duration, Streams, Time};

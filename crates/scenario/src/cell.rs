@@ -183,21 +183,22 @@ fn links_with_bdp(
     Some(links)
 }
 
-/// A queue that is measured in BDP needs one.
+/// What is measured in BDP needs one.
 fn refuse_bdp(link: &Link, draft: &links::DraftLink, cx: &mut Context<'_>) {
-    let params = link.queue.params();
-    let in_bdp = |name| matches!(params.get(name), Some(Value::Text(t)) if t.ends_with("BDP"));
-    let Some(field) = params.fields().iter().find(|f| f.kind == Kind::QueueSize && in_bdp(f.name))
-    else {
-        return;
-    };
-    let message = format!(
-        "the queue's `{}` is in BDP, and the path has no delay that would give it one",
-        field.name
-    );
-    let path = format!("{}.{}", draft.queue.1, field.name);
-    let problem = cx.sink.error(draft.queue.0, path, message);
-    problem.help("write it in packets, kB or ms, or set `bdp_rtt`");
+    let parts = [("queue", link.queue.params()), ("meter", link.meter.params())];
+    for ((what, params), (span, path)) in parts.into_iter().zip(&draft.written) {
+        let in_bdp = |name| matches!(params.get(name), Some(Value::Text(t)) if t.ends_with("BDP"));
+        let mut fields = params.fields().iter();
+        let Some(field) = fields.find(|f| f.kind == Kind::QueueSize && in_bdp(f.name)) else {
+            continue;
+        };
+        let message = format!(
+            "the {what}'s `{}` is in BDP, and the path has no delay that would give it one",
+            field.name
+        );
+        let problem = cx.sink.error(*span, format!("{path}.{}", field.name), message);
+        problem.help("write it in packets, kB or ms, or set `bdp_rtt`");
+    }
 }
 
 /// What can only be seen when everything is known.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_units::{Duration, Rate};
 
 use crate::diagnostics::Span;
@@ -10,7 +10,7 @@ use crate::model::{Impairments, Link, LinkRate};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::Edge;
-use crate::sections::{DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
+use crate::sections::{DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
 use crate::tree::{Entry, Table};
 
 /// A scenario's nodes and links; what could not be read is `None`.
@@ -36,8 +36,8 @@ struct Known {
 pub(crate) struct DraftLink {
     pub link: Link,
     pub bdp_rtt: Option<Duration>,
-    /// Where its queue is written, and the path of that key.
-    pub queue: (Span, String),
+    /// Where its queue and its meter are written, and the paths of these keys.
+    pub written: [(Span, String); 2],
 }
 
 /// What a dumbbell says besides its links.
@@ -54,24 +54,25 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     let section = Section::new(table, &[DUMBBELL, FAULTS], "dumbbell", at, cx);
     let rate = rate_or_trace(&section, cx);
     let delay = section.plain::<Duration>("delay", cx);
-    let forward_queue = waiting(&section, cx);
+    let device_queue = section.plain::<u32>("device_queue", cx);
+    let there = router(&section, THERE, cx);
     let reverse_rate = section.optional("reverse_rate", cx, link_rate);
-    let reverse_queue = section.read("reverse_queue", cx, queue).map(|queue| (queue, 0));
+    let back = router(&section, BACK, cx);
     let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
     let impairments = impairments(&section, cx);
     let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
 
     let forward = draft(
         Ends { name: "bottleneck", from: LEFT, to: RIGHT },
-        (rate.clone(), delay, forward_queue, impairments),
+        (rate.clone(), delay, there, device_queue, impairments),
         bdp_rtt,
-        (section.span_of("queue"), section.path_of("queue")),
+        written(&section, THERE),
     );
     let reverse = draft(
         Ends { name: "reverse", from: RIGHT, to: LEFT },
-        (reverse_rate.and_then(|r| r.or(rate)), delay, reverse_queue, Some(Impairments::default())),
+        (reverse_rate.and_then(|r| r.or(rate)), delay, back, Some(0), Some(Impairments::default())),
         bdp_rtt,
-        (section.span_of("reverse_queue"), section.path_of("reverse_queue")),
+        written(&section, BACK),
     );
     let edge = |name: &str, from, to| Edge {
         name: name.to_owned(),
@@ -120,7 +121,8 @@ impl Topology {
         let to = self.node("to", &section, cx);
         let rate = rate_or_trace(&section, cx);
         let delay = section.plain::<Duration>("delay", cx);
-        let link_queue = waiting(&section, cx);
+        let router = router(&section, THERE, cx);
+        let device_queue = section.plain::<u32>("device_queue", cx);
         let duplex = section.plain::<bool>("duplex", cx);
         let impairments = impairments(&section, cx);
         let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
@@ -149,9 +151,9 @@ impl Topology {
             }
             self.links.push(draft(
                 Ends { name: &name, from, to },
-                (rate.clone(), delay, link_queue.clone(), impairments.clone()),
+                (rate.clone(), delay, router.clone(), device_queue, impairments.clone()),
                 bdp_rtt,
-                (section.span_of("queue"), section.path_of("queue")),
+                written(&section, THERE),
             ));
             self.names.push(name);
         }
@@ -179,19 +181,31 @@ struct Ends<'a> {
     to: usize,
 }
 
-/// A queue, and the packets that the device below it holds.
-type Waiting = (QueueParams, u32);
+/// What the router before a link has for it.
+#[derive(Clone)]
+struct Router {
+    queue: QueueParams,
+    meter: MeterParams,
+    messenger: MessengerParams,
+}
 
-type Settings = (Option<LinkRate>, Option<Duration>, Option<Waiting>, Option<Impairments>);
+/// The keys of a router's parts, in the order in which [`Router`] has them.
+type Keys = [&'static str; 3];
+
+const THERE: Keys = ["queue", "meter", "messenger"];
+const BACK: Keys = ["reverse_queue", "reverse_meter", "reverse_messenger"];
+
+type Settings =
+    (Option<LinkRate>, Option<Duration>, Option<Router>, Option<u32>, Option<Impairments>);
 
 /// A link, if all of its settings could be read.
 fn draft(
     ends: Ends<'_>,
-    (rate, delay, waiting, impairments): Settings,
+    (rate, delay, router, device_queue, impairments): Settings,
     bdp_rtt: Option<Option<Duration>>,
-    place: (Span, String),
+    written: [(Span, String); 2],
 ) -> Option<DraftLink> {
-    let (queue, device_queue) = waiting?;
+    let Router { queue, meter, messenger } = router?;
     let link = Link {
         name: ends.name.to_owned(),
         from: ends.from,
@@ -199,21 +213,29 @@ fn draft(
         rate: rate?,
         delay: delay?,
         queue,
-        device_queue,
+        meter,
+        messenger,
+        device_queue: device_queue?,
         bdp_rtt: Duration::ZERO,
         impairments: impairments?,
     };
-    Some(DraftLink { link, bdp_rtt: bdp_rtt?, queue: place })
+    Some(DraftLink { link, bdp_rtt: bdp_rtt?, written })
 }
 
-fn queue(at: At<'_>, cx: &mut Context<'_>) -> Option<QueueParams> {
-    choice(at, "queue", DEFAULT_QUEUE, cx)
+fn router(
+    section: &Section<'_>,
+    [queue, meter, messenger]: Keys,
+    cx: &mut Context<'_>,
+) -> Option<Router> {
+    let queue = section.read(queue, cx, |at, cx| choice(at, "queue", DEFAULT_QUEUE, cx));
+    let meter = section.read(meter, cx, |at, cx| choice(at, "meter", DEFAULT_BESIDE, cx));
+    let messenger =
+        section.read(messenger, cx, |at, cx| choice(at, "messenger", DEFAULT_BESIDE, cx));
+    Some(Router { queue: queue?, meter: meter?, messenger: messenger? })
 }
 
-fn waiting(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Waiting> {
-    let queue = section.read("queue", cx, queue);
-    let device_queue = section.plain::<u32>("device_queue", cx);
-    Some((queue?, device_queue?))
+fn written(section: &Section<'_>, [queue, meter, _]: Keys) -> [(Span, String); 2] {
+    [queue, meter].map(|key| (section.span_of(key), section.path_of(key)))
 }
 
 fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {

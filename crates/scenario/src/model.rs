@@ -1,7 +1,7 @@
 //! One run, with nothing left to decide: what a world is built from.
 
 use cwnd_apps::WorkloadParams;
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Duration, DurationDist, Rate, Rng, Time};
 
@@ -70,6 +70,10 @@ pub struct Link {
     pub delay: Duration,
     /// What waits before it; of no effect where the rate is unlimited.
     pub queue: QueueParams,
+    /// What writes into its packets beside the queue; of no effect where the rate is unlimited.
+    pub meter: MeterParams,
+    /// What tells sources of what the queue decides; of no effect where the rate is unlimited.
+    pub messenger: MessengerParams,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
     /// The round-trip time that sizes in BDP refer to.

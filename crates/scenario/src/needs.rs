@@ -4,7 +4,6 @@ use cwnd_apps::Transport;
 use cwnd_units::{Ability, Ask, Contract, Declares as _, ParamsChoice as _, Place};
 
 use crate::model::{FlowGroup, Link, LinkRate, Scenario};
-use crate::plan::Refusal;
 
 /// A part of a path that says what it needs and what it provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +70,12 @@ fn link(link: &Link) -> Vec<Part> {
     match link.rate {
         LinkRate::Unlimited => Vec::new(),
         LinkRate::Steps { .. } | LinkRate::Trace(_) => {
-            vec![Part::new(link.queue.kind(), "queue", link.queue.contract())]
+            let queue = Part::new(link.queue.kind(), "queue", link.queue.contract());
+            let meter = Part::new(link.meter.kind(), "meter", link.meter.contract());
+            let messenger =
+                Part::new(link.messenger.kind(), "messenger", link.messenger.contract());
+            let named = |part: &Part| part.name != "none";
+            [queue, meter, messenger].into_iter().filter(named).collect()
         }
     }
 }
@@ -193,7 +197,7 @@ impl Unmet {
 
 /// What parts need that a world can't give, whoever would provide it in the simulator.
 #[must_use]
-pub fn beyond(scenario: &Scenario, parts: &Parts, world: &str, can: &[Ability]) -> Vec<Refusal> {
+pub fn beyond(parts: &Parts, world: &str, can: &[Ability]) -> Vec<Unmet> {
     let groups = parts.senders.iter().zip(&parts.receivers).enumerate();
     let of_groups = groups.flat_map(|(i, (senders, receivers))| {
         senders.iter().chain(receivers).map(move |part| (Asker::Group(i), part))
@@ -204,12 +208,7 @@ pub fn beyond(scenario: &Scenario, parts: &Parts, world: &str, can: &[Ability]) 
     for (asker, part) in of_groups.chain(of_links) {
         let cannot = |ask: &&Ask| ask.needed && !can.contains(&ask.ability);
         if let Some(ask) = part.contract.asks.iter().find(cannot) {
-            let unmet = Unmet::new(asker, part, ask, &format!("{world} has nothing like it"));
-            found.push(Refusal {
-                key: key(scenario, &unmet, false),
-                message: unmet.message,
-                help: Some("run it in the simulator".to_owned()),
-            });
+            found.push(Unmet::new(asker, part, ask, &format!("{world} has nothing like it")));
         }
     }
     found
@@ -218,11 +217,13 @@ pub fn beyond(scenario: &Scenario, parts: &Parts, world: &str, can: &[Ability]) 
 /// Where what asked is written, part by part.
 #[must_use]
 pub fn key(scenario: &Scenario, unmet: &Unmet, dumbbell: bool) -> Vec<String> {
-    let mut path: Vec<&str> = match unmet.asker {
-        Asker::Group(i) => vec!["flow", &scenario.flows[i].name],
-        Asker::Link(_) if dumbbell => vec!["dumbbell"],
-        Asker::Link(i) => vec!["link", &scenario.links[i].name],
+    let reverse = format!("reverse_{}", unmet.key);
+    let path: &[&str] = match unmet.asker {
+        Asker::Group(i) => &["flow", &scenario.flows[i].name, unmet.key],
+        // A dumbbell's links are the bottleneck and the way back.
+        Asker::Link(0) if dumbbell => &["dumbbell", unmet.key],
+        Asker::Link(_) if dumbbell => &["dumbbell", &reverse],
+        Asker::Link(i) => &["link", &scenario.links[i].name, unmet.key],
     };
-    path.push(unmet.key);
-    path.into_iter().map(str::to_owned).collect()
+    path.iter().map(|&part| part.to_owned()).collect()
 }

@@ -484,6 +484,8 @@ fn example(key: &Key) -> (String, String) {
         | Form::TraceTimes
         | Form::Steps
         | Form::Queue
+        | Form::Meter
+        | Form::Messenger
         | Form::Controller
         | Form::Endpoint
         | Form::Workload => "\"...\"",

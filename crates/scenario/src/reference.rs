@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use cwnd_apps::WorkloadParams;
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
@@ -36,6 +36,12 @@ pub fn reference_markdown() -> String {
     page.heading(2, "Queues");
     page.text(QUEUE_TEXT);
     page.choice::<QueueParams>();
+    page.heading(2, "Meters");
+    page.text(METER_TEXT);
+    page.choice::<MeterParams>();
+    page.heading(2, "Messengers");
+    page.text(MESSENGER_TEXT);
+    page.choice::<MessengerParams>();
     page.heading(2, "Endpoints");
     page.text(ENDPOINT_TEXT);
     let fresh = cwnd_tcp::Params::default;
@@ -257,6 +263,8 @@ fn takes(key: &Key) -> String {
         Form::TraceTimes => "a list of whole numbers that do not decrease",
         Form::Steps => "a list of [steps](#steps-of-a-rate)",
         Form::Queue => "a [queue](#queues)",
+        Form::Meter => "a [meter](#meters)",
+        Form::Messenger => "a [messenger](#messengers)",
         Form::Controller => "a [controller](#controllers)",
         Form::Endpoint => "an [endpoint](#endpoints)",
         Form::Workload => "a [workload](#workloads)",
@@ -340,6 +348,14 @@ const CONTROLLER_TEXT: &str = "\
 const QUEUE_TEXT: &str = "\
 `queue = \"codel\"`, or a table with `kind`, perhaps a `preset`, and parameters: `queue = { kind = \"codel\", target = \"10 ms\" }`.
 Without `kind` it is `fifo`.";
+
+const METER_TEXT: &str = "\
+What writes into packets beside the queue, whichever queue it is: `meter = \"step\"`, or a table with `kind` and parameters:
+`meter = { kind = \"step\", threshold = \"20 packets\" }`. Without `kind` it is `none`.";
+
+const MESSENGER_TEXT: &str = "\
+What tells the sources of packets that the queue marks or drops, whichever queue it is: `messenger = \"quench\"`, or a table with
+`kind` and parameters. Its messages are packets on the way back to the source. Without `kind` it is `none`.";
 
 const ENDPOINT_TEXT: &str = "\
 The rest of TCP, for both ends of a connection: `endpoint = \"linux\"`, or a table with a `preset` and parameters over what it says:

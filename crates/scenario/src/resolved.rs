@@ -71,7 +71,11 @@ impl Writer {
         self.impairments(&forward.impairments);
         self.key("bdp_rtt", &forward.bdp_rtt.write());
         self.choice(&["dumbbell", "queue"], &forward.queue);
+        self.choice(&["dumbbell", "meter"], &forward.meter);
+        self.choice(&["dumbbell", "messenger"], &forward.messenger);
         self.choice(&["dumbbell", "reverse_queue"], &reverse.queue);
+        self.choice(&["dumbbell", "reverse_meter"], &reverse.meter);
+        self.choice(&["dumbbell", "reverse_messenger"], &reverse.messenger);
     }
 
     fn link(&mut self, link: &Link, scenario: &Scenario) {
@@ -86,6 +90,8 @@ impl Writer {
         self.impairments(&link.impairments);
         self.key("bdp_rtt", &link.bdp_rtt.write());
         self.choice(&["link", &link.name, "queue"], &link.queue);
+        self.choice(&["link", &link.name, "meter"], &link.meter);
+        self.choice(&["link", &link.name, "messenger"], &link.messenger);
     }
 
     fn impairments(&mut self, impairments: &Impairments) {

@@ -1,15 +1,15 @@
 //! The JSON Schema of a scenario file, made from the same tables that read it.
 
 use cwnd_apps::WorkloadParams;
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, Value};
 use serde_json::{Map, Value as Json, json};
 
 use crate::reader::phrase;
 use crate::sections::{
-    AXIS, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS, FLOW,
-    FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP,
+    AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS,
+    FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP,
 };
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -55,6 +55,8 @@ pub fn json_schema() -> Json {
         "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)"),
         "link-rate": any_of(&[reference("rate"), none(), object(&[RATE])]),
         "queue": choice::<QueueParams>(DEFAULT_QUEUE),
+        "meter": choice::<MeterParams>(DEFAULT_BESIDE),
+        "messenger": choice::<MessengerParams>(DEFAULT_BESIDE),
         "controller": choice::<ControllerParams>(DEFAULT_CONTROLLER),
         "endpoint": endpoint(),
         "workload": choice::<WorkloadParams>(DEFAULT_WORKLOAD),
@@ -112,6 +114,8 @@ fn form(key: &Key) -> Json {
         }
         Form::Steps => json!({ "type": "array", "items": reference("step") }),
         Form::Queue => reference("queue"),
+        Form::Meter => reference("meter"),
+        Form::Messenger => reference("messenger"),
         Form::Controller => reference("controller"),
         Form::Endpoint => reference("endpoint"),
         Form::Workload => reference("workload"),

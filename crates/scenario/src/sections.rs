@@ -33,6 +33,10 @@ pub(crate) enum Form {
     Steps,
     /// A queue discipline: its kind, or a table.
     Queue,
+    /// What writes into packets: its kind, or a table.
+    Meter,
+    /// What tells sources: its kind, or a table.
+    Messenger,
     /// A congestion controller: its kind, or a table.
     Controller,
     /// An endpoint: a preset's name, or a table.
@@ -157,6 +161,12 @@ keys! {
         /// What waits before the bottleneck.
         #[source("cwnd: what a router does that was told nothing")]
         queue: Form::Queue => Toml("\"fifo\""),
+        /// What writes into packets beside the queue: load factors, rates, marks of its own.
+        #[source("cwnd: routers forward packets as they are")]
+        meter: Form::Meter => Toml("\"none\""),
+        /// What tells the sources of packets that the queue marks or drops.
+        #[source("RFC 6633 § 4: routers send no source quenches")]
+        messenger: Form::Messenger => Toml("\"none\""),
         /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
         /// counts nor delays them.
         #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
@@ -168,6 +178,12 @@ keys! {
         /// What waits before the way back.
         #[source("Linux: the usual device queue (txqueuelen) is 1000 packets")]
         reverse_queue: Form::Queue => Toml("{ kind = \"fifo\", limit = \"1000 packets\" }"),
+        /// What writes into packets beside the queue of the way back.
+        #[source("cwnd: routers forward packets as they are")]
+        reverse_meter: Form::Meter => Toml("\"none\""),
+        /// What tells the sources of packets that the queue of the way back marks or drops.
+        #[source("RFC 6633 § 4: routers send no source quenches")]
+        reverse_messenger: Form::Messenger => Toml("\"none\""),
         /// Rate of each host's own interface.
         #[source("cwnd: the bottleneck is the only one")]
         edge_rate: Form::OptionalRate => Toml("\"none\""),
@@ -196,6 +212,12 @@ keys! {
         /// What waits before it.
         #[source("cwnd: what a router does that was told nothing")]
         queue: Form::Queue => Toml("\"fifo\""),
+        /// What writes into packets beside the queue: load factors, rates, marks of its own.
+        #[source("cwnd: routers forward packets as they are")]
+        meter: Form::Meter => Toml("\"none\""),
+        /// What tells the sources of packets that the queue marks or drops.
+        #[source("RFC 6633 § 4: routers send no source quenches")]
+        messenger: Form::Messenger => Toml("\"none\""),
         /// Packets that the device below the discipline takes in advance, besides the one it sends: the discipline neither
         /// counts nor delays them.
         #[source("cwnd: none, the line takes from the discipline; ns-3 has 1 and more, a network card many")]
@@ -349,6 +371,10 @@ keys! {
 pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
     ("queue", "kind"),
     ("reverse_queue", "kind"),
+    ("meter", "kind"),
+    ("reverse_meter", "kind"),
+    ("messenger", "kind"),
+    ("reverse_messenger", "kind"),
     ("controller", "kind"),
     ("workload", "kind"),
     ("endpoint", "preset"),
@@ -364,6 +390,8 @@ pub(crate) const MOST_FLOWS: u64 = 10_000_000;
 pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
 /// The queue of a table without `kind`.
 pub(crate) const DEFAULT_QUEUE: &str = "fifo";
+/// The meter of a table without `kind`, and the messenger.
+pub(crate) const DEFAULT_BESIDE: &str = "none";
 /// The workload of a table without `kind`.
 pub(crate) const DEFAULT_WORKLOAD: &str = "bulk";
 /// The version of the file format.

@@ -1,6 +1,6 @@
 //! A resolved scenario is a fixed point: it reads back to an equal scenario and to the same text.
 
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_scenario::{Cell, Document};
 use cwnd_units::{Bytes, Duration, Kind, Params, ParamsChoice, Rate};
@@ -125,11 +125,12 @@ fn group() -> impl Strategy<Value = String> {
 fn link() -> impl Strategy<Value = String> {
     let every = prop::option::of(1u32..u32::MAX);
     let loss = (0.0f64..=1.0, every);
-    let keys = (rate(), choice::<QueueParams>(), loss, duration(), 0.0f64..=1.0, 1u64..100);
-    keys.prop_map(|(rate, queue, (loss, every), jitter, reorder, late)| {
+    let parts = (choice::<QueueParams>(), choice::<MeterParams>(), choice::<MessengerParams>());
+    let keys = (rate(), parts, loss, duration(), 0.0f64..=1.0, 1u64..100);
+    keys.prop_map(|(rate, (queue, meter, messenger), (loss, every), jitter, reorder, late)| {
         let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
         format!(
-            "rate = {rate}\nqueue = {queue}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{every}"
+            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{every}"
         )
     })
 }

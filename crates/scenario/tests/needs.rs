@@ -1,6 +1,6 @@
 //! What parts of a path ask of each other: parts of nobody's, put beside those of a scenario.
 
-use cwnd_scenario::needs::{Asker, Part, Parts, beyond, key, unmet};
+use cwnd_scenario::needs::{Asker, Part, Parts, Unmet, beyond, key, unmet};
 use cwnd_scenario::{Document, Scenario};
 use cwnd_units::{Ability, Contract, Place};
 
@@ -97,12 +97,15 @@ fn a_link_has_what_it_asks_for_if_one_of_those_who_cross_it_provides_it() {
     let last = named(&scenario, "last");
     let mut parts = Parts::of(&scenario);
     let meter = Contract::new().needs(Ability::SendsXcp, "has nothing to fill");
-    parts.links[last].push(Part::new("meter", "queue", meter));
+    parts.links[last].push(Part::new("meter", "meter", meter));
     let found = unmet(&scenario, &parts);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].message, "`meter` has nothing to fill: data has no XCP header");
-    assert_eq!(key(&scenario, &found[0], false), ["link", "last", "queue"]);
-    assert_eq!(key(&scenario, &found[0], true), ["dumbbell", "queue"]);
+    assert_eq!(key(&scenario, &found[0], false), ["link", "last", "meter"]);
+    // Of a dumbbell's links all but the first are the way back.
+    assert_eq!(key(&scenario, &found[0], true), ["dumbbell", "reverse_meter"]);
+    let first = Unmet { asker: Asker::Link(0), ..found[0].clone() };
+    assert_eq!(key(&scenario, &first, true), ["dumbbell", "meter"]);
     let sender = || Part::new("xcp", "controller", Contract::new().provides(Ability::SendsXcp));
     for group in 0..2 {
         let mut parts = parts.clone();
@@ -146,11 +149,11 @@ fn a_world_that_cannot_give_what_is_needed_is_refused() {
         .needs(Ability::Ect, "is told by marks")
         .needs(Ability::WritesXcp, "waits for feedback");
     parts.senders[1] = vec![Part::new("toy", "controller", contract)];
-    assert_eq!(beyond(&scenario, &parts, "Linux", &[Ability::Ect, Ability::WritesXcp]), []);
-    let refused = beyond(&scenario, &parts, "Linux", &[Ability::Ect]);
+    assert_eq!(beyond(&parts, "Linux", &[Ability::Ect, Ability::WritesXcp]), []);
+    let refused = beyond(&parts, "Linux", &[Ability::Ect]);
     assert_eq!(refused.len(), 1);
     assert_eq!(refused[0].message, "`toy` waits for feedback: Linux has nothing like it");
-    assert_eq!(refused[0].key, ["flow", "near", "controller"]);
+    assert_eq!(key(&scenario, &refused[0], false), ["flow", "near", "controller"]);
 }
 
 #[test]

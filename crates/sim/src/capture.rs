@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
 
-use cwnd_aqm::Reason;
-use cwnd_link::{Line, Outcome, Reader, Verdict};
+use cwnd_aqm::{Outcome, Reason, Verdict};
+use cwnd_link::{Line, Reader};
 use cwnd_scenario::{LinkRate, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Ecn, Time};

@@ -186,6 +186,7 @@ impl Recorder {
         let warmup = Time(scenario.run.warmup.0);
         let (mut drops, mut marks) = (0, 0);
         let own = &mut self.totals.own;
+        network.count_messengers(&mut |name, count| own.add(name, count));
         for (i, link) in scenario.links.iter().enumerate() {
             let parts = network.links()[i];
             let total = link_counters(parts, end, network);

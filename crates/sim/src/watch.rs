@@ -3,7 +3,8 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use cwnd_link::{Line, Messenger, Outcome, Reader};
+use cwnd_aqm::{Messenger, Outcome};
+use cwnd_link::{Line, Reader};
 use cwnd_tcp::Segment;
 use cwnd_units::Time;
 
@@ -62,6 +63,13 @@ impl Watch {
         self.offices.push(office);
     }
 
+    /// What messengers counted, by name.
+    pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        for office in &self.offices {
+            office.messenger.count(each);
+        }
+    }
+
     /// Has everybody read what the queue of a line decided of late, and gives the messages that follow from it; `way_of` says
     /// which way data goes that is at a hop.
     #[cold]
@@ -83,7 +91,7 @@ impl Watch {
                 // RFC 1122 § 3.2.2: no message is about a message; and who only acknowledges has nothing to slow down.
                 let way = way_of(packet.next_hop().0);
                 let Some(&hop) = way.and_then(|way| office.hops.get(&way)) else { continue };
-                if !office.messenger.tells(&verdict) {
+                if !office.messenger.tells(&verdict, segments) {
                     continue;
                 }
                 let mut about = *segments.get(packet.place());

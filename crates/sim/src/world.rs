@@ -100,6 +100,11 @@ impl World {
         if world.fairness.is_some() {
             world.events.push(Time::ZERO, Event::Fairness);
         }
+        for (i, link) in scenario.links.iter().enumerate() {
+            if let Some(messenger) = link.messenger.build() {
+                world.network.add_messenger(&scenario, i, messenger);
+            }
+        }
         for g in 0..scenario.flows.len() {
             world.add_group(g);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use cwnd_link::{Messenger, Verdict};
+use cwnd_aqm::{Context, Messenger, Verdict};
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
@@ -149,7 +149,7 @@ impl Declares for TellAll {
 }
 
 impl<P: cwnd_aqm::Packet> Messenger<P> for TellAll {
-    fn tells(&mut self, _: &Verdict<P>) -> bool {
+    fn tells(&mut self, _: &Verdict<P>, _: &dyn Context<P>) -> bool {
         true
     }
 }

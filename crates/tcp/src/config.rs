@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, ControllerParams, Other, RtoPolicy, Start};
+use cwnd_cc::{AnyController, ControllerParams, OwnController, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
 use crate::echo::{AnyEcho, OwnEcho};
@@ -35,7 +35,7 @@ pub struct Config {
 /// Makes controllers.
 #[derive(Clone)]
 struct Own(Arc<Make>);
-type Make = dyn Fn(&Start) -> Box<dyn Other> + Send + Sync;
+type Make = dyn Fn(&Start) -> Box<dyn OwnController> + Send + Sync;
 
 impl fmt::Debug for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,9 +68,9 @@ impl Config {
     #[must_use]
     pub fn with_controller(
         self,
-        make: impl Fn(&Start) -> Box<dyn Other> + Send + Sync + 'static,
+        make: impl Fn(&Start) -> Box<dyn OwnController> + Send + Sync + 'static,
     ) -> Self {
-        let first_controller = AnyController::Other(make(&self.start()));
+        let first_controller = AnyController::Own(make(&self.start()));
         Self { first_controller, own_controller: Some(Own(Arc::new(make))), ..self }
     }
 
@@ -101,7 +101,7 @@ impl Config {
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
         let start = start(&self.params, 1);
         match &self.own_controller {
-            Some(Own(make)) => AnyController::Other(make(&start)),
+            Some(Own(make)) => AnyController::Own(make(&start)),
             None => self.controller.build(&start),
         }
     }

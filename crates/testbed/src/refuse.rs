@@ -1,6 +1,7 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
 use cwnd_apps::Transport;
+use cwnd_aqm::MessengerParams;
 use cwnd_cc::{Backoff, ControllerParams};
 use cwnd_scenario::{FlowGroup, LinkRate, Refusal, Scenario, needs};
 use cwnd_units::{Ability, Bytes, Params, ParamsChoice as _, Value};
@@ -22,8 +23,13 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         let message = format!("Linux runs have addresses for {MOST_GROUPS} groups");
         found.push(refusal(&["flow"], &message, None));
     }
-    found.extend(needs::beyond(scenario, &needs::Parts::of(scenario), "Linux", &CAN));
+    for unmet in needs::beyond(&needs::Parts::of(scenario), "Linux", &CAN) {
+        let key = needs::key(scenario, &unmet, is_dumbbell(scenario));
+        let help = Some("run it in the simulator".to_owned());
+        found.push(Refusal { key, message: unmet.message, help });
+    }
     topology(scenario, &mut found);
+    messengers(scenario, &mut found);
     let mut mtus = Vec::new();
     for group in &scenario.flows {
         of_group(group, &mut found);
@@ -37,9 +43,31 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     found
 }
 
+/// One router between two hosts, as `[dumbbell]` writes it; links that come to the same count, too.
+fn is_dumbbell(scenario: &Scenario) -> bool {
+    matches!(&scenario.links[..], [forward, reverse]
+        if forward.from == reverse.to && forward.to == reverse.from && scenario.nodes.len() == 2)
+}
+
+/// The router between the hosts writes no packets of its own, and Linux would not hear them (RFC 6633).
+fn messengers(scenario: &Scenario, found: &mut Vec<Refusal>) {
+    let dumbbell = is_dumbbell(scenario);
+    for (i, link) in scenario.links.iter().enumerate() {
+        if matches!(link.messenger, MessengerParams::None(_)) {
+            continue;
+        }
+        let key: &[&str] = match i {
+            0 if dumbbell => &["dumbbell", "messenger"],
+            _ if dumbbell => &["dumbbell", "reverse_messenger"],
+            _ => &["link", &link.name, "messenger"],
+        };
+        let message = "the router sends no messages on Linux";
+        found.push(refusal(key, message, Some("write `\"none\"`, or run it in the simulator")));
+    }
+}
+
 fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
-    let dumbbell = matches!(&scenario.links[..], [forward, reverse]
-        if forward.from == reverse.to && forward.to == reverse.from && scenario.nodes.len() == 2);
+    let dumbbell = is_dumbbell(scenario);
     if !dumbbell {
         let message = "on Linux there is one router between two hosts: a dumbbell";
         found.push(refusal(

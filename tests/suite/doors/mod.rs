@@ -1,6 +1,6 @@
-//! The doors, proved by use: a controller, a meter with its header and echo, and a queue, each in one file that no crate knows
+//! The doors, proved by use: a controller, a meter with its header and echo, a queue and an application, each in one file that no crate knows
 //! of, are run through scenarios. They are held to what closed forms say of them, their needs are checked, the activity has
-//! their counts, captures show their packets, and worlds of the fuzzer have them, too. An application is in `applications`.
+//! their counts, captures show their packets, and worlds of the fuzzer have them, too. The application is run in `applications`.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -12,6 +12,7 @@ use cwnd_units::Duration;
 use crate::common::{BOTTLENECK, activity, at, audited, column, scenario};
 
 pub mod nth;
+pub mod objects;
 pub mod sharer;
 pub mod shy;
 
@@ -107,7 +108,7 @@ fn a_meter_with_its_header_and_echo_fills_the_link_without_a_queue() {
     // A meter alone asks for those who send headers.
     let mut world = dumbbell(1, r#""codel""#, "ecn = true");
     assert!(world.add_meter("bottleneck", Sharer::new(Duration::from_millis(50))));
-    let nobody = "dumbbell.queue: `own` has nobody to tell: data has no XCP header";
+    let nobody = "dumbbell.meter: `own` has nobody to tell: data has no XCP header";
     assert_eq!(told(&world), [nobody]);
 
     for flows in [1, 4] {

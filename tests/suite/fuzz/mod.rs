@@ -20,7 +20,7 @@ mod world;
 use std::fs;
 use std::path::Path;
 
-use crate::doors::{nth, sharer, shy};
+use crate::doors::{nth, objects, sharer, shy};
 
 /// Runs a target on all of its corpus.
 fn replay(target: &str, run: fn(&[u8])) {

@@ -9,6 +9,7 @@ use cwnd_units::Duration;
 
 use super::bytes::Bytes;
 use super::nth::Nth;
+use super::objects::Objects;
 use super::sharer::{Obedient, Sharer, Summed};
 use super::shy::Shy;
 
@@ -28,8 +29,14 @@ const RATES: [&str; 5] = [
     "rate = { initial = \"2 Mbit/s\", steps = [{ at = \"5 ms\", rate = \"20 Mbit/s\" }] }",
     "rate = { trace_ms = [0, 0, 1, 3] }",
 ];
-const FAULTS: [&str; 4] =
-    ["", "loss = 0.05", "jitter = \"1 ms\"", "reorder = 0.2\nreorder_delay = \"2 ms\""];
+const FAULTS: [&str; 6] = [
+    "",
+    "loss = 0.05",
+    "jitter = \"1 ms\"",
+    "reorder = 0.2\nreorder_delay = \"2 ms\"",
+    "meter = { kind = \"step\", threshold = \"2 packets\" }",
+    "messenger = { kind = \"quench\", ect_only = false }",
+];
 const CONTROLLERS: [&str; 4] = [
     "\"newreno\"",
     "\"cubic\"",
@@ -115,6 +122,9 @@ fn own_parts(world: &mut World, bytes: &mut Bytes<'_>) {
     }
     if chosen & 2 != 0 {
         world.add_meter("l0", Sharer::new(Duration::from_millis(3)));
+    }
+    if chosen & 16 != 0 {
+        world.replace_applications("f0", || Box::new(Objects::new(3)));
     }
     match chosen >> 2 & 3 {
         0 => {}

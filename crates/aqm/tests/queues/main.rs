@@ -7,5 +7,7 @@ mod fifo;
 mod fq_codel;
 mod invariants;
 mod pie;
+mod quench;
 mod red;
+mod step;
 mod vectors;

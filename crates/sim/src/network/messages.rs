@@ -1,6 +1,6 @@
 //! Routers' messages: the ways back to the sources, and what becomes of what is sent there.
 
-use cwnd_link::Messenger;
+use cwnd_aqm::Messenger;
 use cwnd_scenario::{Scenario, Way};
 use cwnd_units::{Duration, Time};
 
@@ -98,6 +98,13 @@ impl Network {
     /// [`Event::Message`]: the message that has been at its source for longest; its segment is to be taken.
     pub fn take_message(&mut self) -> Option<Packet> {
         self.mailbox.pop_front().map(|(_, packet)| packet)
+    }
+
+    /// What messengers counted, by name.
+    pub fn count_messengers(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        if let Some(watch) = &self.watch {
+            watch.count(each);
+        }
     }
 
     /// What became of all messages until now.

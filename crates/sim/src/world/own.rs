@@ -4,13 +4,13 @@ use core::fmt;
 use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Application};
-use cwnd_aqm::{AnyQdisc, Meter, Qdisc};
-use cwnd_cc::{Other, Start};
-use cwnd_link::{Messenger, Reader, Settings, Verdict};
+use cwnd_aqm::{AnyQdisc, Messenger, Meter, Qdisc, Verdict};
+use cwnd_cc::{OwnController, Start};
+use cwnd_link::{Reader, Settings};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
 use cwnd_tcp::{Config, OwnEcho, Receiver, Sender};
-use cwnd_units::{Contract, Declares, LinkFacts, Rng};
+use cwnd_units::{Declares, LinkFacts, Rng};
 
 use super::World;
 use crate::network::Messages;
@@ -45,14 +45,16 @@ impl World {
 
     /// Gives the connections of a group controllers that no kind is, before the run; false if there is no such group. What
     /// they ask of their path and provide counts in [`World::unmet`].
-    pub fn replace_controllers<C: Other + Declares + 'static>(
+    pub fn replace_controllers<C: OwnController + Declares + 'static>(
         &mut self,
         group: &str,
         make: impl Fn(&Start) -> C + Send + Sync + 'static,
     ) -> bool {
         let Some(g) = self.group_named(group) else { return false };
         let start = self.groups[g].config.start();
-        self.declare_sender(g, "controller", make(&start).contract());
+        let senders = &mut self.parts().senders[g];
+        senders.retain(|part| part.key != "controller");
+        senders.insert(0, Part::new("own", "controller", make(&start).contract()));
         self.configure(g, |config| config.with_controller(move |start| Box::new(make(start))));
         true
     }
@@ -79,7 +81,8 @@ impl World {
         };
         let queue = make(&facts, rng);
         let part = Part::new("own", "queue", queue.contract());
-        self.parts().links[i] = vec![part];
+        self.parts().links[i].retain(|part| part.key != "queue");
+        self.parts().links[i].insert(0, part);
         let queue = AnyQdisc::own(queue);
         self.network.rebuild_line(line, |line| line.with_queue(queue), &mut self.events);
         true
@@ -94,7 +97,7 @@ impl World {
     ) -> bool {
         let Some(i) = self.link_named(link) else { return false };
         let Some(line) = self.network.links()[i].line else { return false };
-        self.parts().links[i].push(Part::new("own", "queue", meter.contract()));
+        self.parts().links[i].push(Part::new("own", "meter", meter.contract()));
         let meter = Box::new(meter);
         self.network.rebuild_line(line, |line| line.with_meter(meter), &mut self.events);
         true
@@ -108,7 +111,7 @@ impl World {
         messenger: impl Messenger<Packet> + Declares + 'static,
     ) -> bool {
         let Some(link) = self.link_named(link) else { return false };
-        let part = Part::new("own", "queue", messenger.contract());
+        let part = Part::new("own", "messenger", messenger.contract());
         let added = self.network.add_messenger(&self.scenario, link, Box::new(messenger));
         if added {
             self.parts().links[link].push(part);
@@ -143,10 +146,6 @@ impl World {
         self.network.line_mut(of.line).read(of.reader)
     }
 
-    fn link_named(&self, name: &str) -> Option<usize> {
-        self.scenario.links.iter().position(|link| link.name == name)
-    }
-
     /// What it was built from.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
@@ -156,20 +155,14 @@ impl World {
     /// What parts ask of each other and do not get, those of one's own included: a run of it shows little.
     #[must_use]
     pub fn unmet(&self) -> Vec<Unmet> {
-        let named = || Parts::of(&self.scenario);
-        let parts = self.own_parts.as_deref().cloned().unwrap_or_else(named);
-        unmet(&self.scenario, &parts)
+        match &self.own_parts {
+            Some(parts) => unmet(&self.scenario, parts),
+            None => unmet(&self.scenario, &Parts::of(&self.scenario)),
+        }
     }
 
     fn parts(&mut self) -> &mut Parts {
         self.own_parts.get_or_insert_with(|| Box::new(Parts::of(&self.scenario)))
-    }
-
-    /// In the place of the part at this key of a group's senders.
-    fn declare_sender(&mut self, g: usize, key: &'static str, contract: Contract) {
-        let senders = &mut self.parts().senders[g];
-        senders.retain(|part| part.key != key);
-        senders.insert(0, Part::new("own", key, contract));
     }
 
     /// Gives a group, and the connections that it has already, another configuration.
@@ -180,6 +173,10 @@ impl World {
             flow.receiver = Receiver::new(Arc::clone(&config));
         }
         self.groups[g].config = config;
+    }
+
+    fn link_named(&self, name: &str) -> Option<usize> {
+        self.scenario.links.iter().position(|link| link.name == name)
     }
 
     fn group_named(&self, name: &str) -> Option<usize> {

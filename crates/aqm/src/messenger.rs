@@ -1,0 +1,42 @@
+use core::fmt;
+
+use cwnd_units::Time;
+
+use crate::qdisc::{Context, Reason};
+
+/// What a queue decided about a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict<P> {
+    /// When.
+    pub at: Time,
+    /// The packet, as it goes on or ended. What it names stays where it waited until the next packet is put there, so
+    /// who wants that reads at once; these words are the reader's for as long as it likes.
+    pub packet: P,
+    /// What it was.
+    pub what: Outcome,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What becomes of a packet that meets congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was dropped.
+    Dropped,
+    /// It was marked and goes on.
+    Marked {
+        /// Whether it carried CE already when it came.
+        already: bool,
+    },
+}
+
+/// Decides of which of its queue's verdicts a router tells the source of the packet: RED's BECN, a source quench.
+pub trait Messenger<P>: fmt::Debug + Send {
+    /// The queue decided this about a packet of data; whether its source is told now. What the packet carries is asked of
+    /// `context`.
+    fn tells(&mut self, verdict: &Verdict<P>, context: &dyn Context<P>) -> bool;
+    /// Tells what it counted, each by a name that is its own; the activity has them as they are.
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let _ = each;
+    }
+}

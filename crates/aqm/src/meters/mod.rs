@@ -1,0 +1,40 @@
+//! What a router writes into packets beside queueing them: a file each.
+
+pub mod step;
+
+use cwnd_units::{Contract, Declares, LinkFacts, Rng, params_choice};
+
+use crate::meter::Meter;
+use crate::none;
+use crate::qdisc::Packet;
+use step::Step;
+
+params_choice! {
+    /// Which meter, with its parameters.
+    pub enum MeterParams {
+        /// None: packets pass as they came, or as the queue marked them.
+        None(none::Params) = "none",
+        /// Marks each packet that finds more than a threshold waiting (DCTCP's router).
+        Step(step::Params) = "step",
+    }
+}
+
+impl MeterParams {
+    /// A meter with these parameters beside the queue of this link, if there is one; `rng` serves those that draw lots.
+    #[must_use]
+    pub fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Option<Box<dyn Meter<P>>> {
+        match self {
+            Self::None(_) => None,
+            Self::Step(p) => Some(Box::new(Step::new(p, link))),
+        }
+    }
+}
+
+impl Declares for MeterParams {
+    fn contract(&self) -> Contract {
+        match self {
+            Self::None(p) => p.contract(),
+            Self::Step(p) => p.contract(),
+        }
+    }
+}

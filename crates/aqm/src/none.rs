@@ -1,0 +1,14 @@
+//! A link without a meter, or without a messenger: what a scenario has that names none.
+
+use cwnd_units::{Contract, Declares, params};
+
+params! {
+    /// Nothing.
+    pub struct Params {}
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+    }
+}

@@ -1,0 +1,69 @@
+//! The step beside queues: who is marked is decided by what waits when it comes, and by nothing else.
+
+use cwnd_aqm::meters::step;
+use cwnd_aqm::{AnyQdisc, MeterParams, Qdisc as _, QueueParams};
+use cwnd_units::{Bytes, Duration, ParamsChoice as _, QueueSize, Streams, Time};
+use proptest::prelude::*;
+
+use crate::common::{Log, Pkt, link};
+
+fn beside(queue: &str, threshold: QueueSize) -> AnyQdisc<Pkt> {
+    let random = Streams::new(1);
+    let queue = QueueParams::of_kind(queue).unwrap().build(&link(), random.named("queue"));
+    let meter = MeterParams::Step(step::Params { threshold });
+    queue.with_meter(meter.build(&link(), random.named("meter")).unwrap())
+}
+
+proptest! {
+    /// RFC 8257 § 3.1: CE where the queue is longer than K on arrival, the packet itself counted; the model is a number.
+    #[test]
+    fn a_packet_is_marked_where_it_makes_what_waits_longer_than_the_threshold(
+        steps in prop::collection::vec((0u32..3, 40u32..1501, any::<bool>()), 1..400),
+        packets in 0u64..20,
+        bytes in prop::option::of(0u64..20_000),
+    ) {
+        let threshold = bytes.map_or(QueueSize::Packets(packets), |b| QueueSize::Bytes(Bytes(b)));
+        let mut queue = beside("fifo", threshold);
+        let mut log = Log::default();
+        let (mut waiting, mut expected) = (std::collections::VecDeque::new(), Vec::new());
+        for (id, (what, size, capable)) in (0..).zip(steps) {
+            let now = Time(id * 1000);
+            if what == 0 {
+                prop_assert_eq!(queue.dequeue(now, &mut log).map(|(p, _)| p.id), waiting.pop_front().map(|(id, _)| id));
+                continue;
+            }
+            let packet = if capable { Pkt::ect(id) } else { Pkt::plain(id) }.of_size(size);
+            let held: u64 = waiting.iter().map(|&(_, size)| u64::from(size)).sum();
+            let above = match bytes {
+                Some(most) => held + u64::from(size) > most,
+                None => waiting.len() as u64 + 1 > packets,
+            };
+            if above && capable {
+                expected.push(id);
+            }
+            queue.enqueue(now, packet, &mut log);
+            if log.drops.last().is_none_or(|(_, dropped, _)| dropped.id != id) {
+                waiting.push_back((id, size));
+            }
+        }
+        let marked: Vec<u64> = log.marks.iter().map(|(_, packet, _)| packet.id).collect();
+        prop_assert_eq!(marked, expected);
+        prop_assert!(log.marks.iter().all(|(.., reason)| *reason == step::STEP));
+    }
+}
+
+#[test]
+fn a_threshold_in_time_or_bdp_is_what_the_link_sends_in_it() {
+    // 12.5 kB of the 10 Mbit/s in 10 ms, and a tenth of the 125 kB: eight full packets fit, the ninth does not.
+    for threshold in [QueueSize::Time(Duration::from_millis(10)), QueueSize::MilliBdp(100)] {
+        for kind in ["fifo", "codel", "fq-codel"] {
+            let (mut queue, mut log) = (beside(kind, threshold), Log::default());
+            for id in 0..12 {
+                queue.enqueue(Time::ZERO, Pkt::ect(id), &mut log);
+            }
+            let marked: Vec<u64> = log.marks.iter().map(|(_, packet, _)| packet.id).collect();
+            assert_eq!(marked, [8, 9, 10, 11], "{kind}");
+            assert_eq!(log.drops, []);
+        }
+    }
+}
