@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from timers import Prr, PrrLinux, Rto
+from timers import FREEBSD_BACKOFF, FREEBSD_SYN_BACKOFF, Prr, PrrLinux, Rto, RtoByTable
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -22,16 +22,25 @@ STANDARD: dict[str, Any] = {
 
 
 def rto_case(
-    name: str, source: str, changes: dict[str, Any], seed: int, samples: list[int | None]
+    name: str,
+    source: str,
+    changes: dict[str, Any],
+    seed: int,
+    samples: list[int | None],
+    *,
+    table: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """`samples` are RTTs in ns, or None for an expiry; with a seed, random ones follow."""
+    """`samples` are RTTs in ns, or None for an expiry; with a seed, random ones follow.
+
+    With a table, the backoff is the table's, and the parameters say what it comes to.
+    """
     parameters = {**STANDARD, **changes}
     draw = Random(seed)
     for _ in range(60 if seed else 0):
         if draw.random() < 0.2:
             samples.extend([None] * draw.randint(1, 9))
         samples.extend(draw.randint(1 * MS, 400 * MS) for _ in range(draw.randint(1, 3)))
-    rto = Rto(**parameters)
+    rto = RtoByTable(**parameters, table=table) if table else Rto(**parameters)
     rows: list[dict[str, Any]] = [{"event": "start", **shown(rto)}]
     for sample in samples:
         if sample is None:
@@ -87,7 +96,42 @@ def rto() -> list[dict[str, Any]]:
         )
     )
     cases.append(rto_case("TCP*(∞)", star, {"backoff": "off"}, 0, list(expiries)))
-    return cases
+    return [*cases, *bounded_backoff()]
+
+
+def bounded_backoff() -> list[dict[str, Any]]:
+    """The backoff that ends at seven timeouts in a row, and FreeBSD's tables."""
+    # 300 ms, without a bound above that would hide where the doubling ends.
+    expiries: list[int | None] = [100 * MS, *[None] * 14, 100 * MS, None, None, 90 * MS]
+    wide = {"min_ns": 200 * MS, "initial_ns": 3 * S, "max_ns": 100_000 * S, "backoff_rounds": 6}
+    note = "Mondal & Kuzmanovic 2008 (TCP*) § 3.1, Fig. 1 and footnote 5"
+    cases = [
+        rto_case(
+            f"TCP*({n}), seven in a row at most",
+            note,
+            {**wide, "backoff": "after", "backoff_after": n},
+            0,
+            list(expiries),
+        )
+        for n in range(7)
+    ]
+    off = {**wide, "backoff": "off"}
+    cases.append(rto_case("TCP*(∞), seven in a row at most", note, off, 0, list(expiries)))
+    source = "FreeBSD 6, sys/netinet/tcp_timer.c"
+    bsd = {**wide, "max_ns": 10_000 * S}
+    lost: list[int | None] = [None] * 14
+    return [
+        *cases,
+        rto_case("FreeBSD: tcp_backoff", source, bsd, 0, list(expiries), table=FREEBSD_BACKOFF),
+        rto_case(
+            "FreeBSD: tcp_syn_backoff",
+            source,
+            {**bsd, "backoff": "after", "backoff_after": 4, "backoff_rounds": 10},
+            0,
+            lost,
+            table=FREEBSD_SYN_BACKOFF,
+        ),
+    ]
 
 
 def prr_case(name: str, start: dict[str, int], acks: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class Rto:
     granularity_ns: int
     backoff: str
     backoff_after: int
+    backoff_rounds: int | None = None
     srtt: Fraction | None = None
     rttvar: Fraction = Fraction(0)
     expired: int = 0
@@ -60,9 +61,30 @@ class Rto:
     def doubles(self, k: int) -> bool:
         """Whether the kth expiry in a row doubles the timeout.
 
-        RFC 6298: always; TCP*(n): after the first n; TCP*(∞): never.
+        RFC 6298: always; TCP*(n): after the first n; TCP*(∞): never. With footnote 5 of TCP* none
+        after the seventh timeout in a row is set, so that the sixth expiry is the last to double.
         """
+        if self.backoff_rounds is not None and k > self.backoff_rounds:
+            return False
         return {"exponential": True, "after": k > self.backoff_after, "off": False}[self.backoff]
+
+
+#: sys/netinet/tcp_timer.c of FreeBSD 6: what the timeout is multiplied with after 0, 1, … expiries.
+FREEBSD_SYN_BACKOFF = (1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 64, 64)
+FREEBSD_BACKOFF = (1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64, 64)
+
+
+@dataclass
+class RtoByTable(Rto):
+    """The backoff of a table in place of doublings; the last entry goes on."""
+
+    table: tuple[int, ...] = (1,)
+
+    def timeout(self) -> Fraction:
+        """The timeout now: bounded below, then multiplied and bounded above."""
+        rto = max(self.raw(), Fraction(self.min_ns))
+        factor = self.table[min(self.expired, len(self.table) - 1)]
+        return min(rto * factor, Fraction(self.max_ns))
 
 
 @dataclass

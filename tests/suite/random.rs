@@ -120,12 +120,30 @@ fn windows() -> impl Strategy<Value = String> {
 /// How the retransmission timer is set.
 fn timer() -> impl Strategy<Value = String> {
     let backoff = select(vec!["exponential", "after", "off"]);
-    (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32).prop_map(
-        |(backoff, after, min, clock, delay)| {
+    (backoff, 1..6u32, 1..1000u32, 0..4u32, 1..400u32, beside_the_backoff()).prop_map(
+        |(backoff, after, min, clock, delay, more)| {
             format!(
                 "rto_backoff = \"{backoff}\", rto_backoff_after = {after}, rto_min = \"{min} ms\", \
-                 clock = \"{} us\", ack_delay = \"{delay} ms\"",
+                 clock = \"{} us\", ack_delay = \"{delay} ms\"{more}",
                 10_u32.pow(clock * 2).min(100_000)
+            )
+        },
+    )
+}
+
+/// Where the backoff ends, and when a connection is given up.
+fn beside_the_backoff() -> impl Strategy<Value = String> {
+    let until = select(vec!["sample", "ack"]);
+    let retries = prop_oneof![2 => Just(None), 1 => (0..4u32).prop_map(Some)];
+    (until, any::<[bool; 2]>(), 0..9u32, 0..4u32, retries).prop_map(
+        |(until, [thin, bounded], rounds, syns, retries)| {
+            let some =
+                |key: &str, n: Option<u32>| n.map(|n| format!(", {key} = {n}")).unwrap_or_default();
+            format!(
+                ", rto_backoff_until = \"{until}\", rto_thin_linear = {thin}{}{}{}",
+                some("rto_backoff_rounds", bounded.then_some(rounds)),
+                some("syn_backoff_after", bounded.then_some(syns)),
+                some("data_retries", retries),
             )
         },
     )

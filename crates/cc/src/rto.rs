@@ -1,4 +1,6 @@
 //! When to give up waiting: the retransmission timeout's bounds and its backoff.
+//!
+//! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008, § 3.1.
 
 use cwnd_units::{Duration, param_enum};
 
@@ -7,7 +9,7 @@ param_enum! {
     pub enum Backoff {
         /// Doubles with every expiry (RFC 6298 § 5.5).
         Exponential = "exponential",
-        /// Stays as it is for the first `rto_backoff_after` expiries, then doubles: TCP*(n).
+        /// Stays as it is for the first `rto_backoff_after` expiries in a row, then doubles: TCP*(n).
         After = "after",
         /// Never grows: TCP*(∞).
         Off = "off",
@@ -31,6 +33,8 @@ pub struct RtoPolicy {
     pub backoff: Backoff,
     /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`].
     pub backoff_after: u32,
+    /// Expiries in a row after which it grows no more, doublings or not; none is no such bound.
+    pub backoff_rounds: Option<u32>,
 }
 
 impl RtoPolicy {
@@ -52,12 +56,19 @@ impl RtoPolicy {
 
     /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
     /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever.
+    ///
+    /// The paper's footnote 5 ends the doubling at seven expiries in a row, counted from the first, so that TCP*(6) never doubles and is
+    /// TCP*(∞) (§ 3.1): `backoff_rounds` is 6 then.
     #[inline]
     #[must_use]
     pub fn timeout(&self, base: Duration, expired: u32) -> Duration {
+        if expired == 0 {
+            return base.min(self.max);
+        }
+        let counted = expired.min(self.backoff_rounds.unwrap_or(u32::MAX));
         let doublings = match self.backoff {
-            Backoff::Exponential => expired,
-            Backoff::After => expired.saturating_sub(self.backoff_after),
+            Backoff::Exponential => counted,
+            Backoff::After => counted.saturating_sub(self.backoff_after),
             Backoff::Off => 0,
         };
         // Past 2^63 every base is beyond every maximum.
@@ -79,12 +90,17 @@ mod tests {
             variation_min: Duration::from_millis(10),
             backoff,
             backoff_after,
+            backoff_rounds: None,
         }
     }
 
+    fn timeouts(p: &RtoPolicy, rounds: u32) -> Vec<u64> {
+        let seconds = |k| p.timeout(Duration::from_secs(1), k).as_nanos() / 1_000_000_000;
+        (0..rounds).map(seconds).collect()
+    }
+
     fn sequence(backoff: Backoff, n: u32) -> Vec<u64> {
-        let p = policy(backoff, n);
-        (0..7).map(|k| p.timeout(Duration::from_secs(1), k).as_nanos() / 1_000_000_000).collect()
+        timeouts(&policy(backoff, n), 7)
     }
 
     /// The sequences of the TCP*(n) paper's Fig. 1.
@@ -95,6 +111,21 @@ mod tests {
         assert_eq!(sequence(Backoff::After, 1), [1, 1, 2, 4, 8, 16, 32]);
         assert_eq!(sequence(Backoff::After, 6), [1; 7]);
         assert_eq!(sequence(Backoff::Off, 0), [1; 7]);
+    }
+
+    /// Its footnote 5, and § 3.1: "TCP*(6), which we call TCP*(∞)".
+    #[test]
+    fn the_timeout_grows_no_more_at_seven_expiries_in_a_row() {
+        let star = |backoff, n| {
+            let max = Duration::from_secs(10_000);
+            let p = RtoPolicy { backoff_rounds: Some(6), max, ..policy(backoff, n) };
+            timeouts(&p, 10)
+        };
+        assert_eq!(star(Backoff::Exponential, 0), [1, 2, 4, 8, 16, 32, 64, 64, 64, 64]);
+        assert_eq!(star(Backoff::After, 0), star(Backoff::Exponential, 0));
+        assert_eq!(star(Backoff::After, 1), [1, 1, 2, 4, 8, 16, 32, 32, 32, 32]);
+        assert_eq!(star(Backoff::After, 5), [1, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(star(Backoff::After, 6), star(Backoff::Off, 0));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub struct Config {
     /// Resolution of the timestamp clock, at least one nanosecond.
     clock: Divisor,
     pub(crate) rto: RtoPolicy,
+    pub(crate) syn_rto: RtoPolicy,
 }
 
 /// Makes controllers.
@@ -55,6 +56,7 @@ impl Config {
             ack_wire: small(params.ack_size.0),
             receive_window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
             rto: params.rto_policy(),
+            syn_rto: params.syn_rto_policy(),
             clock: Divisor::new(params.clock.0),
             first_controller: controller.build(&start),
             own_controller: None,

@@ -21,11 +21,11 @@ mod vectors;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use echo::{EchoKind, EchoPolicy, OwnEcho};
-pub use params::{EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
+pub use params::{BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::Receiver;
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
-pub use sender::Sender;
+pub use sender::{GaveUp, Sender};

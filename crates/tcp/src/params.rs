@@ -55,6 +55,16 @@ param_enum! {
 }
 
 param_enum! {
+    /// What ends the backoff of the retransmission timer.
+    pub enum BackoffUntil {
+        /// A valid RTT sample: of a segment that went once, or by its echoed timestamp (Karn & Partridge 1991; RFC 6298 § 5).
+        Sample = "sample",
+        /// Any acknowledgement of new data.
+        Ack = "ack",
+    }
+}
+
+param_enum! {
     /// What a sender does about an ECN-echo when its window cannot become smaller.
     pub enum EchoAtOne {
         /// It goes on with a segment a round trip (Linux).
@@ -102,6 +112,13 @@ params! {
         /// How often a SYN is sent again before the connection is given up.
         #[source("Linux tcp_syn_retries")]
         pub syn_retries: u32 = 6,
+        /// How often in a row the timer sends data again before the connection is given up, R2 as a count; none is never.
+        #[source("RFC 9293 § 3.8.3, R2; FreeBSD 12 (TCP_MAXRXTSHIFT)")]
+        pub data_retries: Option<u32> = None,
+        /// For how long in a row the timer sends data again before the connection is given up, R2 as a time; none is for ever.
+        #[source("RFC 9293 § 3.8.3, R2: at least 100 s; Linux 924.6 s (tcp_retries2 = 15)")]
+        #[bounds(from Duration(1))]
+        pub data_retry_time: Option<Duration> = None,
         /// What is done about losses.
         #[source("RFC 6675")]
         pub recovery: Recovery = Recovery::Sack,
@@ -184,7 +201,7 @@ params! {
         #[source("RFC 6298 § 2.1")]
         pub rto_initial: Duration = Duration::from_secs(1),
         /// Upper bound of the retransmission timeout.
-        #[source("RFC 6298 § 2.5: at least 60 s")]
+        #[source("RFC 6298 § 2.5: at least 60 s; Linux tcp_rto_max_ms")]
         pub rto_max: Duration = Duration::from_secs(60),
         /// Clock granularity G of the retransmission timer.
         #[source("RFC 6298 § 4: finer is better")]
@@ -199,8 +216,26 @@ params! {
         #[source("RFC 6298 § 5.5")]
         pub rto_backoff: Backoff = Backoff::Exponential,
         /// With `rto_backoff = "after"`: the n of TCP*(n), expiries in a row before the timeout doubles.
-        #[source("Mondal & Kuzmanovic, TCP*(n)")]
+        #[source("Mondal & Kuzmanovic 2008 § 3.1")]
         pub rto_backoff_after: u32 = 3,
+        /// Expiries in a row after which the timeout grows no more; none is no bound but `rto_max`.
+        #[source("RFC 6298 has none; Mondal & Kuzmanovic 2008, footnote 5: 6, so that at seven in a row it stays; FreeBSD 6")]
+        pub rto_backoff_rounds: Option<u32> = None,
+        /// What ends the backoff.
+        #[source("RFC 6298 § 5: a new measurement; so do Linux, FreeBSD and ns-2")]
+        pub rto_backoff_until: BackoffUntil = BackoffUntil::Sample,
+        /// Whether the timeout stays as it is for up to six expiries in a row while fewer than four segments are outstanding.
+        #[source("Linux tcp_thin_linear_timeouts, off by default")]
+        pub rto_thin_linear: bool = false,
+        /// The n of TCP*(n) for SYNs, whose timeout otherwise backs off as that of data; nothing with `rto_backoff = "off"`.
+        #[source("none in the RFCs; FreeBSD 4 (tcp_syn_backoff), Linux 4 since 6.5 (tcp_syn_linear_timeouts)")]
+        pub syn_backoff_after: Option<u32> = None,
+        /// With `syn_backoff_after`: expiries in a row of a SYN's timer after which its timeout grows no more.
+        #[source("FreeBSD 10 (tcp_syn_backoff)")]
+        pub syn_backoff_rounds: Option<u32> = None,
+        /// Timeout with which data begins after a SYN timed out, until there is an RTT sample; an echoed timestamp gives one.
+        #[source("RFC 6298 § 5.7; Linux TCP_TIMEOUT_FALLBACK")]
+        pub rto_after_syn_loss: Duration = Duration::from_secs(3),
         /// Whether the window falls back to the initial window after an idle time longer than the timeout.
         #[source("RFC 5681 § 4.1")]
         pub idle_restart: bool = true,
@@ -244,6 +279,24 @@ params! {
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rto_max: Duration::from_secs(120),
+            syn_retries: 10,
+            syn_backoff_after: Some(4),
+            data_retry_time: Some(LINUX_R2),
+            ..Self::default()
+        },
+        /// FreeBSD 6.1 of 2006, as in the TCP*(n) paper: SACK, three segments at first, ACKs delayed up to 100 ms, timeout 3 s at first and 200 ms above the RTT or more, doubling up to 64 times; five SYNs before their timeout doubles.
+        "freebsd-6.1" => Self {
+            initial_window: 3,
+            ack_delay: Duration::from_millis(100),
+            rto_min: Duration::from_millis(30),
+            rto_variation_min: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(3),
+            rto_max: Duration::from_secs(64),
+            rto_backoff_rounds: Some(6),
+            syn_retries: 8,
+            syn_backoff_after: Some(4),
+            syn_backoff_rounds: Some(10),
+            data_retries: Some(12),
             ..Self::default()
         },
     }
@@ -286,7 +339,7 @@ impl Declares for Params {
 }
 
 impl Params {
-    /// The timeout's policy, as the sender uses it.
+    /// The timeout's policy, as the sender uses it for data.
     #[must_use]
     pub fn rto_policy(&self) -> RtoPolicy {
         RtoPolicy {
@@ -297,6 +350,25 @@ impl Params {
             variation_min: self.rto_granularity.max(self.rto_variation_min),
             backoff: self.rto_backoff,
             backoff_after: self.rto_backoff_after,
+            backoff_rounds: self.rto_backoff_rounds,
+        }
+    }
+
+    /// The same for SYNs.
+    #[must_use]
+    pub fn syn_rto_policy(&self) -> RtoPolicy {
+        let data = self.rto_policy();
+        match self.syn_backoff_after {
+            Some(backoff_after) if self.rto_backoff != Backoff::Off => RtoPolicy {
+                backoff: Backoff::After,
+                backoff_after,
+                backoff_rounds: self.syn_backoff_rounds,
+                ..data
+            },
+            _ => data,
         }
     }
 }
+
+/// What Linux makes of `tcp_retries2` = 15 (`tcp_model_timeout`): 200 ms doubled nine times, up to 102.4 s, and 120 s six times more.
+const LINUX_R2: Duration = Duration::from_millis(200 * ((1 << 10) - 1) + 6 * 120_000);

@@ -32,6 +32,7 @@ fn policy(p: &Json) -> RtoPolicy {
             other => panic!("{other}"),
         },
         backoff_after: u32::try_from(number(&p["backoff_after"])).unwrap(),
+        backoff_rounds: p["backoff_rounds"].as_u64().map(|n| u32::try_from(n).unwrap()),
     }
 }
 

@@ -11,11 +11,23 @@ from cwnd.models.mathis import MATHIS_PERIODIC, MATHIS_RANDOM, mathis_rate, math
 from cwnd.models.md1 import md1_queue, md1_wait
 from cwnd.models.padhye import padhye_throughput, padhye_timeout_share, padhye_window
 from cwnd.models.sawtooth import smallest_full_buffer, utilisation
+from cwnd.models.timeouts import (
+    backoff_multipliers,
+    backoff_rounds,
+    dead_share,
+    rejected_connections,
+    response_with_backoff,
+    response_without_backoff,
+    timeout_loss,
+)
 
 __all__ = [
     "MATHIS_PERIODIC",
     "MATHIS_RANDOM",
+    "backoff_multipliers",
+    "backoff_rounds",
     "cubic_window",
+    "dead_share",
     "mathis_rate",
     "mathis_window",
     "md1_queue",
@@ -23,8 +35,12 @@ __all__ = [
     "padhye_throughput",
     "padhye_timeout_share",
     "padhye_window",
+    "rejected_connections",
     "reno_friendly_window",
     "response_window",
+    "response_with_backoff",
+    "response_without_backoff",
     "smallest_full_buffer",
+    "timeout_loss",
     "utilisation",
 ]

@@ -8,7 +8,7 @@ use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 
-const ENDPOINT: [(&str, &[&str]); 12] = [
+const ENDPOINT: [(&str, &[&str]); 15] = [
     ("recovery", &["tahoe", "reno", "newreno", "sack"]),
     ("mss", &["1 B", "100 B", "1000 B", "9000 B"]),
     ("receive_window", &["9000 B", "30 kB", "1 MB", "4000 MB"]),
@@ -21,14 +21,34 @@ const ENDPOINT: [(&str, &[&str]); 12] = [
     ("rto_initial", &["1 s", "100 ms"]),
     ("header", &["0 B", "52 B"]),
     ("rto_granularity", &["1 ns", "100 ms"]),
+    ("rto_backoff_until", &["sample", "ack"]),
+    ("rto_after_syn_loss", &["0 s", "3 s"]),
+    ("data_retry_time", &["none", "1 ns", "100 s"]),
 ];
-const SWITCHES: [&str; 6] =
-    ["handshake", "timestamps", "ecn", "limited_transmit", "idle_restart", "prr"];
-const COUNTS: [&str; 4] = ["initial_window", "dup_thresh", "ack_every", "syn_retries"];
+const SWITCHES: [&str; 7] = [
+    "handshake",
+    "timestamps",
+    "ecn",
+    "limited_transmit",
+    "idle_restart",
+    "prr",
+    "rto_thin_linear",
+];
+const COUNTS: [&str; 9] = [
+    "initial_window",
+    "dup_thresh",
+    "ack_every",
+    "syn_retries",
+    "data_retries",
+    "rto_backoff_after",
+    "rto_backoff_rounds",
+    "syn_backoff_after",
+    "syn_backoff_rounds",
+];
 
 fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
     let mut params = Params::default();
-    let preset = bytes.below(4);
+    let preset = bytes.below(5);
     if let Some(preset) = params.presets().get(preset) {
         params.apply_preset(preset.name);
     }

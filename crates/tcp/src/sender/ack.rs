@@ -89,7 +89,9 @@ impl Sender {
             }
             let (exact, measured) = self.measure(now, segment, ack);
             exact_rtt = exact;
-            self.expired = 0;
+            if self.expired > 0 {
+                self.end_of_expiries();
+            }
             if ack >= self.round_end {
                 self.round += 1;
                 self.round_end = self.high;

@@ -2,22 +2,26 @@
 
 mod ack;
 mod burst;
+mod copies;
 mod persist;
+mod timeout;
 mod transmit;
 
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, Controller as _, Path, Phase, Signal, Window};
+use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
-use crate::counters::{SenderCounters, TIMEOUT_RANKS};
+use crate::counters::SenderCounters;
 use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use burst::Burst;
+use copies::Copies;
 use persist::Persist;
+pub use timeout::GaveUp;
 
 /// The sending end of a connection.
 ///
@@ -71,6 +75,8 @@ pub struct Sender {
     echoes_at_one: u32,
     /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
     expired: u32,
+    /// When the first of these was.
+    expired_since: Time,
     /// When the retransmission timer expires; `Time::NEVER` when it is off.
     rto_deadline: Time,
     /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
@@ -84,6 +90,7 @@ pub struct Sender {
     round: u64,
     round_end: u64,
     counters: SenderCounters,
+    copies: Copies,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +102,8 @@ enum Connection {
         tries: u32,
     },
     Established,
-    /// SYN after SYN was lost.
-    Failed,
+    /// Given up: SYN after SYN, or the same data again and again.
+    Failed(GaveUp),
 }
 
 #[derive(Clone, Debug)]
@@ -162,6 +169,7 @@ impl Sender {
             waits_at_one: false,
             echoes_at_one: 0,
             expired: 0,
+            expired_since: Time::ZERO,
             rto_deadline: Time::NEVER,
             pace_until: Time::ZERO,
             pacing_holds: false,
@@ -171,6 +179,7 @@ impl Sender {
             round: 0,
             round_end: 0,
             counters: SenderCounters::default(),
+            copies: Copies::default(),
         }
     }
 
@@ -217,65 +226,6 @@ impl Sender {
             Connection::Established if self.high > self.una => self.on_timeout(now),
             _ => self.rto_deadline = Time::NEVER,
         }
-    }
-
-    fn on_syn_timeout(&mut self, tries: u32) {
-        self.counters.syn_timeouts += 1;
-        self.backoff += 1;
-        self.rto_deadline = Time::NEVER;
-        self.connection = if tries > self.config.params.syn_retries {
-            Connection::Failed
-        } else {
-            Connection::SynSent { sent: false, tries }
-        };
-    }
-
-    /// RFC 6298 § 5.4–5.6 and RFC 5681 § 3.1, end.
-    fn on_timeout(&mut self, now: Time) {
-        self.expired += 1;
-        self.backoff += 1;
-        let rank = (self.expired as usize - 1).min(TIMEOUT_RANKS - 1);
-        self.counters.timeouts[rank] += 1;
-        let mut path = self.path(now);
-        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged: while SACK recovery
-        // waits for a lost retransmission, new data goes on being sent and SACKed, and that sum grows without bound;
-        // without SACK, after an earlier timeout, it still holds the window that was given up for lost. What RFC 6675
-        // calls pipe is what FlightSize meant.
-        path.flight_size = self.in_flight();
-        self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
-        self.cwr_pending = self.config.params.ecn;
-        self.begin_loss_state();
-        self.rto_deadline = now + self.rto();
-    }
-
-    /// Everything outstanding counts as lost and is sent again as the window allows.
-    fn begin_loss_state(&mut self) {
-        self.recovery = State::Loss { recover: self.high };
-        self.cwr = None;
-        self.dupacks = 0;
-        self.limited_sent = 0;
-        self.timed = None;
-        if self.config.params.recovery == Recovery::Sack {
-            // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
-            if self.scoreboard.reneged(self.una) {
-                self.scoreboard.restart(self.una);
-            }
-            self.scoreboard.mark_lost_below(self.high);
-            self.scoreboard.restart_retransmissions(self.una);
-        } else {
-            self.scoreboard.note_lost(self.high - self.una);
-            self.nxt = self.una;
-        }
-    }
-
-    /// The timeout now, backoff included.
-    fn rto(&self) -> Duration {
-        let mut policy = self.config.rto;
-        if self.rtt.estimate().is_none() && self.counters.syn_timeouts > 0 && self.is_established()
-        {
-            policy.initial = policy.initial.max(RTO_AFTER_SYN_LOSS);
-        }
-        policy.timeout(policy.base(self.rtt.estimate()), self.backoff)
     }
 
     fn path(&self, now: Time) -> Path {
@@ -361,7 +311,31 @@ impl Sender {
     /// Whether the connection was given up.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
-        matches!(self.connection, Connection::Failed)
+        matches!(self.connection, Connection::Failed(_))
+    }
+
+    /// What was given up, if anything was.
+    #[must_use]
+    pub const fn gave_up(&self) -> Option<GaveUp> {
+        match self.connection {
+            Connection::Failed(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// How many SYNs went, while none is answered.
+    #[must_use]
+    pub const fn syns(&self) -> Option<u32> {
+        match self.connection {
+            Connection::SynSent { tries, .. } => Some(tries),
+            _ => None,
+        }
+    }
+
+    /// How often the first byte that is not acknowledged was sent; nothing outstanding is sent zero times.
+    #[must_use]
+    pub fn copies_of_first(&self) -> u64 {
+        if self.high > self.una { 1 + self.copies.again(self.una) } else { 0 }
     }
 
     /// Payload bytes acknowledged cumulatively.
@@ -379,7 +353,7 @@ impl Sender {
     /// The retransmission timeout that would be armed now.
     #[must_use]
     pub fn current_rto(&self) -> Duration {
-        self.rto()
+        if self.is_established() { self.rto() } else { self.syn_rto() }
     }
 
     /// What it counted.
@@ -401,6 +375,3 @@ impl Sender {
         self.cc = self.cc.clone().recorded();
     }
 }
-
-/// RFC 6298 § 5.7: after a lost SYN, data begins with a timeout of at least 3 s.
-const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);

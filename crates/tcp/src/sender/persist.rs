@@ -49,7 +49,10 @@ impl Sender {
         self.counters.segments_sent += 1;
         self.counters.wire_bytes_sent += u64::from(wire);
         self.counters.window_probes += 1;
-        self.counters.retransmissions += u64::from(again);
+        if again {
+            self.counters.retransmissions += 1;
+            self.copies.sent(self.una, self.una + len, self.una);
+        }
         Segment {
             seq: self.una,
             ts: now,
@@ -76,6 +79,7 @@ impl Sender {
         }
         if open && !advances {
             // What the receiver has not taken of the probe is sent anew, in a whole segment.
+            self.copies.sent(self.una, self.high, self.una);
             self.nxt = self.una;
             self.high = self.una;
             self.rto_deadline = Time::NEVER;

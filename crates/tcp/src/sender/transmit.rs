@@ -52,7 +52,7 @@ impl Sender {
     fn send_syn(&mut self, now: Time, tries: u32) -> Segment {
         self.connection = Connection::SynSent { sent: true, tries: tries + 1 };
         self.last_sent = now;
-        self.rto_deadline = now + self.rto();
+        self.rto_deadline = now + self.syn_rto();
         Segment {
             seq: 0,
             ts: now,
@@ -208,6 +208,7 @@ impl Sender {
         let mut ecn = Ecn::NotEct;
         if again {
             self.counters.retransmissions += 1;
+            self.copies.sent(seq, end, self.una);
             if self.config.params.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }

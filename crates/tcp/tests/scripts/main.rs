@@ -223,16 +223,21 @@ scripts!(
     timer:
     a_duplicate_ack_gives_no_sample,
     a_second_timeout_of_a_segment_keeps_the_threshold,
+    a_thin_stream_backs_off_after_six_expiries,
     a_timeout_in_fast_recovery_ends_it,
     after_a_timeout_slow_start_goes_back,
     an_ack_in_the_instant_of_the_timer_comes_before_it,
     an_ack_of_what_was_sent_twice_is_no_sample,
     an_ack_that_was_overtaken_gives_no_sample,
+    four_segments_are_no_thin_stream,
     later_samples_are_smoothed,
     new_data_acknowledged_restarts_the_timer_and_all_of_it_stops_it,
     sending_does_not_restart_a_running_timer,
     tcp_star_infinity_never_backs_off,
     tcp_star_n_doubles_after_n_expiries,
+    tcp_star_stops_doubling_at_seven_expiries_in_a_row,
+    the_backoff_ends_with_any_new_ack_where_it_is_asked_to,
+    the_backoff_lasts_until_a_sample,
     the_delay_of_an_ack_is_part_of_the_round_trip,
     the_first_sample_sets_srtt_and_half_of_it_the_variation,
     the_timeout_doubles_up_to_sixty_seconds,
@@ -243,6 +248,14 @@ scripts!(
 );
 
 scripts!(
+    giving_up:
+    data_is_given_up_after_so_long,
+    data_is_given_up_after_so_many_retries,
+    new_data_acknowledged_begins_the_retries_anew,
+    without_r2_data_is_sent_for_ever,
+);
+
+scripts!(
     handshake:
     a_repeated_syn_ack_is_ignored,
     a_syn_is_sent_again_and_given_up,
@@ -250,7 +263,12 @@ scripts!(
     an_ack_without_syn_opens_nothing,
     data_follows_the_syn_ack,
     every_syn_is_answered,
+    freebsd_sends_five_syns_before_it_backs_off,
+    linux_sends_five_syns_before_it_backs_off,
+    tcp_star_infinity_never_backs_off_for_a_syn,
+    tcp_star_n_holds_for_syns,
     the_syn_ack_tells_the_first_receive_window,
+    the_timeout_after_a_lost_syn_is_a_choice,
 );
 
 scripts!(

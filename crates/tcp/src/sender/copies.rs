@@ -1,0 +1,60 @@
+//! What was sent again and is still outstanding: no algorithm asks for it, only the truth about timeouts.
+
+/// Retransmissions, in the order in which they went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Copies(Vec<Copy>);
+
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    start: u64,
+    end: u64,
+    times: u64,
+}
+
+impl Copies {
+    /// `[start, end)` goes again; all below `una` is acknowledged and forgotten now and then.
+    #[cold]
+    pub fn sent(&mut self, start: u64, end: u64, una: u64) {
+        if let Some(last) = self.0.last_mut().filter(|last| (last.start, last.end) == (start, end))
+        {
+            last.times += 1;
+            return;
+        }
+        // Only before it would grow: each is moved a constant number of times in the mean.
+        if self.0.len() == self.0.capacity() {
+            self.0.retain(|copy| copy.end > una);
+        }
+        self.0.push(Copy { start, end, times: 1 });
+    }
+
+    /// How often this byte was sent again.
+    pub fn again(&self, byte: u64) -> u64 {
+        let there = self.0.iter().filter(|copy| copy.start <= byte && byte < copy.end);
+        there.map(|copy| copy.times).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_was_sent_again_as_often_as_a_range_with_it_was() {
+        let mut copies = Copies::default();
+        for (start, end) in [(0, 1000), (0, 1000), (1000, 2000), (0, 1000), (500, 1500)] {
+            copies.sent(start, end, 0);
+        }
+        let counts = [0, 499, 500, 999, 1000, 1499, 1500, 1999, 2000].map(|at| copies.again(at));
+        assert_eq!(counts, [3, 3, 4, 4, 2, 2, 1, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten() {
+        let mut copies = Copies::default();
+        for k in 0..100_000 {
+            copies.sent(k * 1000, k * 1000 + 1000, k * 1000);
+        }
+        assert!(copies.0.capacity() < 100, "{}", copies.0.capacity());
+        assert_eq!((copies.again(99_999_500), copies.again(99_000)), (1, 0));
+    }
+}

@@ -1,0 +1,123 @@
+//! What happens when the retransmission timer expires: RFC 6298 § 5.4–5.7, RFC 5681 § 3.1, and RFC 9293 § 3.8.3, which says when to give up.
+
+use cwnd_cc::{Controller as _, Signal};
+use cwnd_units::{Duration, Time};
+
+use super::{Connection, Sender, State};
+use crate::counters::TIMEOUT_RANKS;
+use crate::params::{BackoffUntil, Recovery};
+
+/// Where a connection was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// Before it was open: no SYN was answered.
+    Syn,
+    /// At data that was sent again and again.
+    Data,
+}
+
+impl Sender {
+    pub(super) fn on_syn_timeout(&mut self, tries: u32) {
+        self.counters.syn_timeouts += 1;
+        self.backoff += 1;
+        self.rto_deadline = Time::NEVER;
+        self.connection = if tries > self.config.params.syn_retries {
+            Connection::Failed(GaveUp::Syn)
+        } else {
+            Connection::SynSent { sent: false, tries }
+        };
+    }
+
+    /// RFC 6298 § 5.4–5.6 and RFC 5681 § 3.1, end.
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        if self.expired == 0 {
+            self.expired_since = now;
+        }
+        self.expired += 1;
+        self.backoff = if self.is_thin() { 0 } else { self.backoff + 1 };
+        let rank = (self.expired as usize - 1).min(TIMEOUT_RANKS - 1);
+        self.counters.timeouts[rank] += 1;
+        if self.has_tried_enough(now) {
+            self.connection = Connection::Failed(GaveUp::Data);
+            self.rto_deadline = Time::NEVER;
+            self.pacing_holds = false;
+            return;
+        }
+        let mut path = self.path(now);
+        // Departs from RFC 5681 § 2, whose FlightSize is all that is not cumulatively acknowledged: while SACK recovery
+        // waits for a lost retransmission, new data goes on being sent and SACKed, and that sum grows without bound;
+        // without SACK, after an earlier timeout, it still holds the window that was given up for lost. What RFC 6675
+        // calls pipe is what FlightSize meant.
+        path.flight_size = self.in_flight();
+        self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
+        self.cwr_pending = self.config.params.ecn;
+        self.begin_loss_state();
+        self.rto_deadline = now + self.rto();
+    }
+
+    /// R2 of RFC 9293 § 3.8.3, as a count and as a time. (Where R2 is a time, Linux sees that it is over at an expiry, too.)
+    fn has_tried_enough(&self, now: Time) -> bool {
+        let params = &self.config.params;
+        params.data_retries.is_some_and(|most| self.expired > most)
+            || params.data_retry_time.is_some_and(|most| now.since(self.expired_since) >= most)
+    }
+
+    /// Whether the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No flow is in its first slow start after a
+    /// timeout, so that is not asked.
+    fn is_thin(&self) -> bool {
+        let outstanding = (self.high - self.una).div_ceil(self.config.mss);
+        self.config.params.rto_thin_linear
+            && outstanding < THIN_SEGMENTS
+            && self.expired <= THIN_EXPIRIES
+    }
+
+    /// New data is acknowledged: what expires next is the first in a row.
+    #[cold]
+    pub(super) fn end_of_expiries(&mut self) {
+        self.expired = 0;
+        if self.config.params.rto_backoff_until == BackoffUntil::Ack {
+            self.backoff = 0;
+        }
+    }
+
+    /// Everything outstanding counts as lost and is sent again as the window allows.
+    pub(super) fn begin_loss_state(&mut self) {
+        self.recovery = State::Loss { recover: self.high };
+        self.cwr = None;
+        self.dupacks = 0;
+        self.limited_sent = 0;
+        self.timed = None;
+        if self.config.params.recovery == Recovery::Sack {
+            // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
+            if self.scoreboard.reneged(self.una) {
+                self.scoreboard.restart(self.una);
+            }
+            self.scoreboard.mark_lost_below(self.high);
+            self.scoreboard.restart_retransmissions(self.una);
+        } else {
+            self.scoreboard.note_lost(self.high - self.una);
+            self.nxt = self.una;
+        }
+    }
+
+    /// The timeout of data now, backoff included.
+    pub(super) fn rto(&self) -> Duration {
+        let mut policy = self.config.rto;
+        if self.rtt.estimate().is_none() && self.counters.syn_timeouts > 0 {
+            // RFC 6298 § 5.7.
+            policy.initial = policy.initial.max(self.config.params.rto_after_syn_loss);
+        }
+        policy.timeout(policy.base(self.rtt.estimate()), self.backoff)
+    }
+
+    /// That of a SYN.
+    pub(super) fn syn_rto(&self) -> Duration {
+        let policy = self.config.syn_rto;
+        policy.timeout(policy.base(None), self.backoff)
+    }
+}
+
+/// Fewer segments outstanding are a thin stream (Linux, `tcp_stream_is_thin`).
+const THIN_SEGMENTS: u64 = 4;
+/// For so many expiries in a row its timeout stays (Linux, `TCP_THIN_LINEAR_RETRIES`).
+const THIN_EXPIRIES: u32 = 6;
