@@ -224,6 +224,7 @@ def test_a_bound_holds_only_if_every_run_keeps_it() -> None:
         ('["fig01"]', '["fig99"]', "A1 needs fig99.toml, which is not there"),
         ('title = "', 'titel = "', "`title` is missing"),
         ("[[claim]]", "[claim", "claims.toml"),
+        ('set = ["sweep', 'sett = ["sweep', "quick 1: `set` is missing"),
         ('id = "A1"', "id = 1", "claim 1: `id` is text in quotes, not 1"),
         ("tolerance = 2.0", "tolerance = true", "`tolerance` is a number, not True"),
         ('figures = ["fig01"]', "figures = [1]", "`figures` is a list of texts"),
@@ -282,6 +283,13 @@ title = "A toy"
 authors = "A. Author"
 venue = "Nowhere"
 
+[[quick]]
+set = ["sweep.repeat=1", "run.duration=4 s"]
+
+[[quick]]
+figures = ["fig01"]
+set = ["run.duration=2 s"]
+
 [[claim]]
 id = "T1"
 figures = ["fig01"]
@@ -297,6 +305,21 @@ name = "gain"
 metric = "goodput"
 of = { rtt = "160 ms", beta_ecn = "0.9" }
 over = { rtt = "160 ms", beta_ecn = "0.5" }
+
+[[claim.check]]
+what = "runs"
+kind = "value"
+unit = ""
+paper = 8
+tolerance = 0.1
+measure = { name = "runs" }
+""")
+    (folder / "measures.py").write_text("""
+def runs(results, figure):
+    return [float(results[figure].runs.height)]
+
+
+MEASURES = {"runs": runs}
 """)
     (folder / "figures.py").write_text("""
 from cwnd.plots import style
@@ -319,4 +342,18 @@ FIGURES = {"fig01": fig01}
     assert found.outcomes["T1"][0].check.what == "gain of 0.9 over 0.5 at 160 ms"
     assert {file.name for file in found.figures} == {"fig01.png", "fig01.svg"}
     assert "cwnd.papers.toy.figures" in sys.modules
-    del sys.modules["cwnd.papers.toy.figures"], sys.modules["cwnd.papers.toy"]
+    assert found.outcomes["T1"][1].holds, "a measure of the paper's own"
+    assert not found.to_json()["quick"]
+
+    monkeypatch.chdir(tmp_path)
+    quick = reproduce.reproduce("toy", quick=True)
+    assert quick.directory == Path("out/reproduce/toy-quick")
+    assert quick.to_json()["quick"]
+    ours = quick.outcomes["T1"][1].ours
+    assert ours is not None
+    assert ours.mean == 4, "one seed"
+    runs = cwnd.load(quick.directory / "runs" / "small")
+    assert set(runs.flows["duration_s"].round()) == {2.0}, "the last of two says how long"
+    for name in ("figures", "measures"):
+        del sys.modules[f"cwnd.papers.toy.{name}"]
+    del sys.modules["cwnd.papers.toy"]

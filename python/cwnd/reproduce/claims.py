@@ -143,6 +143,16 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Quick:
+    """What a quick look replaces in scenarios."""
+
+    #: Of these figures; of all if empty.
+    figures: tuple[str, ...]
+    #: Keys and values, as `--set` takes them.
+    set: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper: its folder, and what it claims."""
 
@@ -152,6 +162,12 @@ class Paper:
     venue: str
     folder: Path
     claims: tuple[Claim, ...] = field(repr=False)
+    quick: tuple[Quick, ...] = field(repr=False, default=())
+
+    def overrides(self, figure: str) -> list[str]:
+        """What a quick look replaces in the scenario of a figure; the last of one key holds."""
+        ours = (each for each in self.quick if not each.figures or figure in each.figures)
+        return [text for each in ours for text in each.set]
 
     def chosen(self, ids: Sequence[str]) -> tuple[Claim, ...]:
         """The claims with these names, in the paper's order; all if none are given."""
@@ -202,6 +218,7 @@ def parse(text: str, folder: Path) -> Paper:
         venue=top.text("venue"),
         folder=folder,
         claims=tuple(_claim(each) for each in top.tables("claim", file)),
+        quick=tuple(_quick(each) for each in top.tables("quick", file, [])),
     )
 
 
@@ -226,14 +243,14 @@ class _Table:
     def table(self, key: str) -> dict[str, Any]:
         return dict(self._get(key, dict, "a table in braces"))
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        found = self._get(key, list, "a list of texts")
+    def texts(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
+        found = self._get(key, list, "a list of texts", default)
         if not all(isinstance(each, str) for each in found):
             raise InputError(f"{self.where}: `{key}` is a list of texts, not {found!r:.80}")
         return tuple(found)
 
-    def tables(self, key: str, where: str) -> list[_Table]:
-        found = self._get(key, list, f"a list of tables [[{key}]]")
+    def tables(self, key: str, where: str, default: list[Any] | None = None) -> list[_Table]:
+        found = self._get(key, list, f"a list of tables [[{key}]]", default)
         if not all(isinstance(each, dict) for each in found):
             raise InputError(f"{self.where}: `{key}` is a list of tables [[{key}]]")
         return [_Table(each, f"{where}: {key} {i + 1}") for i, each in enumerate(found)]
@@ -245,6 +262,10 @@ class _Table:
         if not isinstance(value, kind):
             raise InputError(f"{self.where}: `{key}` is {wanted}, not {value!r:.80}")
         return value
+
+
+def _quick(table: _Table) -> Quick:
+    return Quick(figures=table.texts("figures", []), set=table.texts("set"))
 
 
 def _claim(table: _Table) -> Claim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,8 +12,9 @@ from cwnd import _core
 from cwnd.errors import CwndError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.reproduce.measures import measure, sides
-from cwnd.reproduce.shelf import drawings, paper
+from cwnd.reproduce.measures import measure as shared_measure
+from cwnd.reproduce.measures import sides
+from cwnd.reproduce.shelf import drawings, own_measures, paper
 from cwnd.running import plans
 from cwnd.sweeps import sweep
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper
+    from cwnd.reproduce.measures import Measure
     from cwnd.results import Run
     from cwnd.running import OnProgress
 
@@ -39,6 +42,8 @@ class Reproduction:
     paper: Paper
     #: Each claim that was checked, with the outcome of each of its checks.
     outcomes: Mapping[str, tuple[Outcome, ...]]
+    #: Whether it was a quick look: fewer seeds, shorter runs.
+    quick: bool
     #: Files of the figures that were drawn.
     figures: tuple[Path, ...]
     directory: Path
@@ -51,6 +56,7 @@ class Reproduction:
         """The claims, the paper's numbers beside ours, and the verdicts."""
         return {
             "paper": self.paper.name,
+            "quick": self.quick,
             "title": self.paper.title,
             "cwnd_version": _core.__version__,
             "claims": [
@@ -70,6 +76,7 @@ def reproduce(
     name: str,
     ids: Sequence[str] = (),
     *,
+    quick: bool = False,
     directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: Bars | None = None,
@@ -82,7 +89,8 @@ def reproduce(
     Args:
         name: The paper, such as "abe".
         ids: The claims to check, such as "A4"; all if not given.
-        directory: Where results go; out/reproduce/NAME if not given.
+        quick: A first answer: fewer seeds and shorter runs, as `[[quick]]` of the claims says.
+        directory: Where results go; out/reproduce/NAME if not given, NAME-quick of a quick look.
         threads: Runs at a time; all cores if not given.
         progress: Makes the progress bar of an experiment.
 
@@ -92,13 +100,16 @@ def reproduce(
     """
     chosen_paper = paper(name)
     chosen = chosen_paper.chosen(ids)
-    place = Path("out") / "reproduce" / name if directory is None else Path(directory)
+    default = Path("out") / "reproduce" / (f"{name}-quick" if quick else name)
+    place = default if directory is None else Path(directory)
     figures = dict.fromkeys(figure for claim in chosen for figure in claim.figures)
     results: dict[str, Run] = {}
     for figure in figures:
-        results[figure] = _result(chosen_paper.scenario(figure), place / RUNS, threads, progress)
-    outcomes = {claim.id: _judge(claim, results) for claim in chosen}
-    found = Reproduction(chosen_paper, outcomes, (), place)
+        overrides = chosen_paper.overrides(figure) if quick else []
+        scenario = chosen_paper.scenario(figure)
+        results[figure] = _result(scenario, overrides, place / RUNS, threads, progress)
+    outcomes = {claim.id: _judge(claim, results, own_measures(name)) for claim in chosen}
+    found = Reproduction(chosen_paper, outcomes, quick, (), place)
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     try:
         write_atomically(place / CLAIMS, text.encode())
@@ -107,16 +118,32 @@ def reproduce(
     return replace(found, figures=tuple(_draw(chosen_paper, results, place)))
 
 
-def _result(scenario: Path, runs: Path, threads: int | None, progress: Bars | None) -> Run:
+def _result(
+    scenario: Path,
+    overrides: list[str],
+    runs: Path,
+    threads: int | None,
+    progress: Bars | None,
+) -> Run:
     # Figures that are drawn from the same runs have scenarios of one name.
     name = plans.plan(scenario).scenario.name
-    if progress is None:
-        return sweep(scenario, runs / name, threads=threads, replan=True)
-    with progress(name) as on_progress:
-        return sweep(scenario, runs / name, threads=threads, replan=True, progress=on_progress)
+    with nullcontext(False) if progress is None else progress(name) as on_progress:
+        return sweep(
+            scenario,
+            runs / name,
+            set=overrides,
+            threads=threads,
+            replan=True,
+            progress=on_progress,
+        )
 
 
-def _judge(claim: Claim, results: Mapping[str, Run]) -> tuple[Outcome, ...]:
+def _judge(
+    claim: Claim, results: Mapping[str, Run], own: Mapping[str, Measure]
+) -> tuple[Outcome, ...]:
+    def measure(name: str) -> Measure:
+        return own[name] if name in own else shared_measure(name)
+
     def judge(check: Check) -> Outcome:
         arguments = {"figure": claim.figures[0], **check.arguments}
         if check.limit is not None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cwnd.reproduce.claims import Paper
+    from cwnd.reproduce.measures import Measure
     from cwnd.results import Run
 
     #: What draws each figure, by the name of its scenario.
@@ -31,6 +32,14 @@ def paper(name: str) -> Paper:
     if name not in papers():
         raise InputError(f"there is no paper `{name}`; there are {', '.join(papers())}")
     return claims.read(PAPERS / name)
+
+
+def own_measures(name: str) -> Mapping[str, Measure]:
+    """The measures that only this paper has: `MEASURES` of the `measures.py` in its folder."""
+    if not (PAPERS / name / "measures.py").is_file():
+        return {}
+    found: Mapping[str, Measure] = import_module(f"cwnd.papers.{name}.measures").MEASURES
+    return found
 
 
 def drawings(name: str) -> Drawings:
