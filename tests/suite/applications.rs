@@ -117,6 +117,28 @@ fn flows_take_the_pairs_by_turns_or_draw_them() {
 }
 
 #[test]
+fn pairs_are_drawn_by_their_shares_or_taken_by_turns() {
+    let pairs = |shares: [&str; 3], ends: &str| {
+        let [a, b, c] = shares;
+        let pairs = format!(
+            "pairs = [{{ from = \"a\", to = \"r\"{a} }}, {{ from = \"b\", to = \"r\"{b} }}, {{ from = \"b\", to = \"a\"{c} }}]\n"
+        );
+        let flows = "count = 600\nworkload = { kind = \"bytes\", size = \"1 kB\" }";
+        let text = star(ends, flows);
+        let (graph, _) = text.split_once("[flow.main]").expect("the group is last");
+        by_rtt(&format!("{graph}[flow.main]\n{pairs}{ends}{flows}\n"))
+    };
+    let turns = pairs(["", "", ""], "ends = \"round-robin\"\n");
+    assert_eq!(turns.into_iter().collect::<Vec<_>>(), [(20, 200), (40, 200), (60, 200)]);
+    // 3 + 2 + 1: binomials, whose deviation is below 13.
+    let drawn = pairs([", share = 3", ", share = 2", ""], "");
+    for (rtt, mean) in [(20, 300.0), (40, 200.0), (60, 100.0)] {
+        let flows = drawn[&rtt] as f64;
+        assert!((flows - mean).abs() < 50.0, "{flows} flows of {rtt} ms");
+    }
+}
+
+#[test]
 fn flows_that_arrive_have_ends_of_their_own_and_places_keep_their_way() {
     for edge in ["edge_rtt = \"0 ms\"", "edge_rtt = \"uniform(0 us, 1 us)\""] {
         let web = format!(

@@ -6,10 +6,10 @@ use cwnd_units::{Duration, Kind, ParamsChoice, Value};
 use crate::diagnostics::Span;
 use crate::flows;
 use crate::links::{self, Topology};
-use crate::model::{FlowGroup, Link, LinkRate, Run, Scenario, Way};
+use crate::model::{FlowGroup, Link, LinkRate, Place, Run, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::reader::{At, Context, Section};
-use crate::sections::{MOST_FLOWS, RUN, SCHEMA, TOP};
+use crate::sections::{MOST_FLOWS, NODE, RUN, SCHEMA, TOP};
 use crate::tree::{Entry, Node, Table};
 
 /// A scenario and the form in which it was written.
@@ -41,6 +41,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
         }
     }
     let (groups, topology) = (groups?, topology?);
+    let places = places(&top, &topology, cx);
     let dumbbell = topology.dumbbell.is_some();
     let links = links_with_bdp(topology.links, &groups, cx);
     let groups: Option<Vec<FlowGroup>> = groups.into_iter().collect();
@@ -49,6 +50,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
         description: description?,
         run: run?,
         nodes: topology.nodes,
+        places,
         links: links?,
         flows: groups?,
     };
@@ -149,6 +151,24 @@ fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {
             None
         }
     }
+}
+
+/// Where the nodes are drawn, those of which the file says it.
+fn places(top: &Section<'_>, topology: &Topology, cx: &mut Context<'_>) -> Vec<Option<Place>> {
+    let mut places = vec![None; topology.nodes.len()];
+    let Some(entry) = top.entry("node") else { return places };
+    let Some(table) = as_table(entry, "node", cx) else { return places };
+    for entry in &table.entries {
+        let path = format!("node.{}", entry.key);
+        let Some(table) = as_table(entry, &path, cx) else { continue };
+        let section = Section::new(table, &[NODE], path, entry.key_span, cx);
+        let (x, y) = (section.plain::<f64>("x", cx), section.plain::<f64>("y", cx));
+        match topology.node_called(&entry.key) {
+            Some(node) => places[node] = x.zip(y).map(|(x, y)| Place { x, y }),
+            None => topology.unknown_node(entry, &section.path, cx),
+        }
+    }
+    places
 }
 
 /// The links, with the RTT that their BDP refers to: unless it is given, the longest of the flows through them.

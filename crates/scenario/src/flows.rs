@@ -95,6 +95,7 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
         count: count?,
         from: way.from,
         to: way.to,
+        shares: way.shares,
         ends: way.ends,
         ways: way.ways,
         edge_rtt: way.edge_rtt,

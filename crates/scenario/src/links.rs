@@ -1,6 +1,6 @@
 //! The sections `[dumbbell]` and `[link.*]`: nodes and links.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_units::{Duration, Rate};
@@ -9,8 +9,9 @@ use crate::diagnostics::Span;
 use crate::model::{Impairments, Link, LinkRate};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
-use crate::routes::Edge;
+use crate::routes::{Edge, Routes};
 use crate::sections::{DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
+use crate::suggest::{closest, list};
 use crate::tree::{Entry, Table};
 
 /// A scenario's nodes and links; what could not be read is `None`.
@@ -18,18 +19,45 @@ pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub names: Vec<String>,
     pub links: Vec<Option<DraftLink>>,
-    /// The links' ends, if all of them are known.
-    pub edges: Option<Vec<Edge>>,
+    /// The ways through the graph, if the ends of all links are known.
+    pub routes: Option<Routes>,
     /// What only a dumbbell has.
     pub dumbbell: Option<Dumbbell>,
     known: Known,
+}
+
+impl Topology {
+    /// The node of this name.
+    pub fn node_called(&self, name: &str) -> Option<usize> {
+        self.known.nodes.get(name).copied()
+    }
+
+    /// Tells of a section of a node that no link names; one that could not be read may be the one that does.
+    pub fn unknown_node(&self, entry: &Entry, path: &str, cx: &mut Context<'_>) {
+        if self.routes.is_none() {
+            return;
+        }
+        let name = &entry.key;
+        let message = format!("there is no node `{name}`: no link leaves or enters it");
+        let problem = cx.sink.error(entry.key_span, path, message);
+        let names = self.nodes.iter().map(String::as_str);
+        problem.help(match closest(name, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}", list(names)),
+        });
+    }
+
+    /// The link of this name.
+    pub fn link_called(&self, name: &str) -> Option<usize> {
+        self.known.links.get(name).copied()
+    }
 }
 
 /// What names stand for, while a graph is read.
 #[derive(Default)]
 struct Known {
     nodes: BTreeMap<String, usize>,
-    links: BTreeSet<String>,
+    links: BTreeMap<String, usize>,
 }
 
 /// A link whose BDP may still depend on the flows through it.
@@ -83,9 +111,15 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     Topology {
         nodes: vec!["left".to_owned(), "right".to_owned()],
         names: vec!["bottleneck".to_owned(), "reverse".to_owned()],
-        known: Known::default(),
+        known: Known {
+            nodes: BTreeMap::from([("left".to_owned(), LEFT), ("right".to_owned(), RIGHT)]),
+            links: BTreeMap::new(),
+        },
         links: vec![forward, reverse],
-        edges: Some(vec![edge("bottleneck", LEFT, RIGHT), edge("reverse", RIGHT, LEFT)]),
+        routes: Some(Routes::new(
+            vec![edge("bottleneck", LEFT, RIGHT), edge("reverse", RIGHT, LEFT)],
+            2,
+        )),
         dumbbell: Some(Dumbbell { delay, edge_rate }),
     }
 }
@@ -97,25 +131,34 @@ pub(crate) fn graph(table: &Table, cx: &mut Context<'_>) -> Topology {
         names: Vec::new(),
         known: Known::default(),
         links: Vec::new(),
-        edges: Some(Vec::new()),
+        routes: None,
         dumbbell: None,
     };
+    let mut edges = Some(Vec::new());
     for entry in &table.entries {
         let path = format!("link.{}", entry.key);
         match entry.node.table() {
-            Some(link) => topology.add(link, entry, path, cx),
+            Some(link) => topology.add(link, entry, path, &mut edges, cx),
             None => {
                 At { node: &entry.node, path: &path }
                     .wrong_kind("a table with `from`, `to` and `rate`", cx);
-                topology.edges = None;
+                edges = None;
             }
         }
     }
+    topology.routes = edges.map(|edges| Routes::new(edges, topology.nodes.len()));
     topology
 }
 
 impl Topology {
-    fn add(&mut self, table: &Table, entry: &Entry, path: String, cx: &mut Context<'_>) {
+    fn add(
+        &mut self,
+        table: &Table,
+        entry: &Entry,
+        path: String,
+        edges: &mut Option<Vec<Edge>>,
+        cx: &mut Context<'_>,
+    ) {
         let section = Section::new(table, &[LINK, FAULTS], path, entry.key_span, cx);
         let from = self.node("from", &section, cx);
         let to = self.node("to", &section, cx);
@@ -135,17 +178,17 @@ impl Topology {
             directions.push((format!("{}.reverse", entry.key), to, from));
         }
         for (name, from, to) in directions {
-            if !self.known.links.insert(name.clone()) {
+            if self.known.links.insert(name.clone(), self.names.len()).is_some() {
                 let message = format!("there is already a link called `{name}`");
                 cx.sink.error(entry.key_span, &section.path, message);
             }
             let (Some(from), Some(to)) = (from, to) else {
-                self.edges = None;
+                *edges = None;
                 self.links.push(None);
                 self.names.push(name);
                 continue;
             };
-            if let Some(edges) = &mut self.edges {
+            if let Some(edges) = edges {
                 let delay = delay.unwrap_or_default();
                 edges.push(Edge { name: name.clone(), from, to, delay });
             }

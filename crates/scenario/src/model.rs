@@ -5,7 +5,7 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Duration, DurationDist, Rate, Rng, Time};
 
-use crate::routes::{Edge, shortest};
+use crate::routes::{Edge, Routes};
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,19 +18,28 @@ pub struct Scenario {
     pub run: Run,
     /// Names of the nodes; links and flows refer to them by index.
     pub nodes: Vec<String>,
+    /// By node: where it is drawn, if the file says so.
+    pub places: Vec<Option<Place>>,
     /// Directed links.
     pub links: Vec<Link>,
     /// Groups of flows.
     pub flows: Vec<FlowGroup>,
 }
 
+/// Where a node is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// To the right.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+}
+
 impl Scenario {
-    /// The links from one node to another with the least delay; among these the fewest links; among these the links that come
-    /// first. `None` if there is no way.
+    /// The best ways between its nodes.
     #[must_use]
-    pub fn shortest(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        let edges: Vec<Edge> = self.links.iter().map(Edge::of).collect();
-        shortest(&edges, self.nodes.len(), from, to)
+    pub fn routes(&self) -> Routes {
+        Routes::new(self.links.iter().map(Edge::of).collect(), self.nodes.len())
     }
 }
 
@@ -145,10 +154,12 @@ pub struct FlowGroup {
     pub from: Vec<usize>,
     /// Nodes where the receivers are.
     pub to: Vec<usize>,
+    /// The shares of the pairs of nodes, if the group gives pairs.
+    pub shares: Option<Shares>,
     /// How a flow comes to its way, where there are several.
     pub ends: Ends,
-    /// The ways between them, never none: to the first receiver from each sender, to the second, and so on; without those
-    /// that end where they begin.
+    /// The ways between them, never none: those of the pairs in their order, or to the first receiver from each sender, to the
+    /// second, and so on; without those that end where they begin.
     pub ways: Vec<Way>,
     /// Round-trip propagation between the hosts and the graph, drawn per flow; half before the receiver, half after it.
     pub edge_rtt: DurationDist,
@@ -198,6 +209,41 @@ cwnd_units::param_enum! {
     }
 }
 
+/// How often each of some pairs is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// Each above zero; of no unit.
+    each: Vec<f64>,
+    /// Each with all before it.
+    sums: Vec<f64>,
+}
+
+impl Shares {
+    /// These, all above zero and finite.
+    #[must_use]
+    pub fn new(each: Vec<f64>) -> Self {
+        let sums = each.iter().scan(0.0, |sum, share| {
+            *sum += share;
+            Some(*sum)
+        });
+        let sums = sums.collect();
+        Self { each, sums }
+    }
+
+    /// By pair.
+    #[must_use]
+    pub fn each(&self) -> &[f64] {
+        &self.each
+    }
+
+    /// A pair, in proportion to its share.
+    fn draw(&self, rng: &mut Rng) -> usize {
+        let last = self.sums.len() - 1;
+        let at = rng.unit() * self.sums[last];
+        self.sums.partition_point(|&sum| sum <= at).min(last)
+    }
+}
+
 impl FlowGroup {
     /// The way of one of its flows, the `nth` of them; `stream` gives the random stream of that flow's own for it. Where
     /// there is one way nothing is drawn.
@@ -205,7 +251,10 @@ impl FlowGroup {
         let ways = self.ways.len() as u64;
         let way = match self.ends {
             _ if ways == 1 => 0,
-            Ends::Random => stream().below(ways),
+            Ends::Random => match &self.shares {
+                Some(shares) => shares.draw(&mut stream()) as u64,
+                None => stream().below(ways),
+            },
             Ends::RoundRobin => nth % ways,
         };
         way as usize

@@ -478,6 +478,7 @@ fn example(key: &Key) -> (String, String) {
         Form::Paths => "\"flow.main.rtt\"",
         Form::Values => "[\"100 ms\", \"200 ms\"]",
         Form::Nodes
+        | Form::Pairs
         | Form::Route
         | Form::Labels
         | Form::TraceFile

@@ -9,8 +9,8 @@ use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::reader::phrase;
 use crate::sections::{
-    AXIS, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN,
-    STEP, SWEEP, TOP,
+    AXIS, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR,
+    RATE, RUN, STEP, SWEEP, TOP,
 };
 
 /// The reference documentation of the scenario file, as Markdown.
@@ -21,12 +21,14 @@ pub fn reference_markdown() -> String {
     page.section("`[run]`", "When things happen.", &[RUN]);
     page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, FAULTS]);
     page.section("`[link.NAME]`", LINK_TEXT, &[LINK, FAULTS]);
+    page.section("`[node.NAME]`", NODE_TEXT, &[NODE]);
     page.section("Rates", RATE_TEXT, &[RATE]);
     page.section("Steps of a rate", "", &[STEP]);
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
     page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
     page.text(ENDS_TEXT);
+    page.section("Pairs of nodes", PAIRS_TEXT, &[PAIR]);
     page.heading(2, "Workloads");
     page.text(WORKLOAD_TEXT);
     page.choice::<WorkloadParams>();
@@ -262,6 +264,7 @@ fn takes(key: &Key) -> String {
         Form::TraceFile => "the name of a file, seen from the scenario's folder",
         Form::TraceTimes => "a list of whole numbers that do not decrease",
         Form::Steps => "a list of [steps](#steps-of-a-rate)",
+        Form::Pairs => "a list of [pairs](#pairs-of-nodes)",
         Form::Queue => "a [queue](#queues)",
         Form::Meter => "a [meter](#meters)",
         Form::Messenger => "a [messenger](#messengers)",
@@ -310,6 +313,10 @@ Faults (`loss`, `jitter`, `reorder`) are the bottleneck's; the way back has none
 const LINK_TEXT: &str = "\
 A directed link: its queue, then its line rate, then its propagation delay. Nodes come into being with the links that name them.";
 
+const NODE_TEXT: &str = "\
+Where drawings of the graph put a node; of no effect on what is simulated. Nodes come into being with links, and this only places
+them.";
+
 const RATE_TEXT: &str = "\
 A rate is a constant (`\"10 Mbit/s\"`), `\"none\"` (a pure delay without a queue), or a table: `{ initial = \"10 Mbit/s\", steps = [...] }`,
 `{ trace = \"file\" }`, `{ trace_ms = [...] }`. In a mahimahi trace, 1500 bytes may pass at each of its milliseconds; it repeats
@@ -336,6 +343,22 @@ The pairs are a node of `from` and another of `to`, in this order: a–c, b–c,
 nothing to itself. With `ends = \"random\"` each flow draws its pair, all with the same chance, from a random stream of its own,
 so other groups and other flows draw what they drew before; with `\"round-robin\"` the flows take one pair after the other, those of
 arrival processes in the order in which they arrive. To hear what each pair got, write a group for each.";
+
+const PAIRS_TEXT: &str = "\
+A traffic matrix is a group whose flows draw their ends from `pairs`, in proportion to their shares:
+
+<!-- test: onto scenarios/parking-lot.toml -->
+```toml
+[flow.matrix]
+pairs = [
+  { from = \"a\", to = \"c\", share = 3 },
+  { from = \"a\", to = \"d\", share = 1.5 },
+  { from = \"b\", to = \"d\", share = 0.5 },
+]
+workload = { kind = \"poisson\", interval = \"20 ms\", size = \"7 kB\" }
+```
+A pair without a `share` has one of 1. With `ends = \"round-robin\"` the flows take one pair after the other, which leaves nothing for
+shares to say. Each pair has the shortest route.";
 
 const WORKLOAD_TEXT: &str = "\
 `workload = \"bulk\"`, or a table with `kind` and the keys of that kind: `workload = { kind = \"bytes\", size = \"1 MB\" }`. Without

@@ -6,7 +6,7 @@ use cwnd_apps::Transport;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
-use crate::model::{FlowGroup, Impairments, Link, LinkRate, Scenario};
+use crate::model::{Ends, FlowGroup, Impairments, Link, LinkRate, Scenario, Shares};
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMA;
 
@@ -28,6 +28,13 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
             out.dumbbell(forward, reverse, OptionalRate(edge_rate));
         }
         links => links.iter().for_each(|link| out.link(link, scenario)),
+    }
+    for (name, place) in scenario.nodes.iter().zip(&scenario.places) {
+        if let Some(place) = place {
+            out.section(&["node", name]);
+            out.key("x", &place.x.write());
+            out.key("y", &place.y.write());
+        }
     }
     for group in &scenario.flows {
         out.group(group, scenario, dumbbell);
@@ -133,6 +140,9 @@ impl Writer {
             self.key("rtt", &rtt.write());
             let direction = if forward { "forward" } else { "reverse" };
             self.key("direction", &direction.to_owned().write());
+        } else if let Some(shares) = &group.shares {
+            self.pairs(group, shares, scenario);
+            self.hosts(group);
         } else {
             self.nodes("from", &group.from, scenario);
             self.nodes("to", &group.to, scenario);
@@ -144,8 +154,7 @@ impl Writer {
                 // The routes between several nodes are the shortest, and found again.
                 _ => self.key("ends", &group.ends.write()),
             }
-            self.key("edge_rtt", &group.edge_rtt.write());
-            self.key("edge_rate", &OptionalRate(group.edge_rate).write());
+            self.hosts(group);
         }
         self.key("start", &group.start.write());
         self.key("spacing", &group.spacing.write());
@@ -159,6 +168,29 @@ impl Writer {
                 self.params(&group.endpoint);
             }
         }
+    }
+
+    fn hosts(&mut self, group: &FlowGroup) {
+        self.key("edge_rtt", &group.edge_rtt.write());
+        self.key("edge_rate", &OptionalRate(group.edge_rate).write());
+    }
+
+    fn pairs(&mut self, group: &FlowGroup, shares: &Shares, scenario: &Scenario) {
+        self.line(format_args!("pairs = ["));
+        let node = |node: usize| toml(&scenario.nodes[node].write());
+        for (way, share) in group.ways.iter().zip(shares.each()) {
+            let (from, to) = (node(way.from), node(way.to));
+            // By turns, shares have no say.
+            match group.ends {
+                Ends::Random => {
+                    let share = toml(&share.write());
+                    self.line(format_args!("  {{ from = {from}, to = {to}, share = {share} }},"));
+                }
+                Ends::RoundRobin => self.line(format_args!("  {{ from = {from}, to = {to} }},")),
+            }
+        }
+        self.line(format_args!("]"));
+        self.key("ends", &group.ends.write());
     }
 
     fn nodes(&mut self, key: &str, nodes: &[usize], scenario: &Scenario) {

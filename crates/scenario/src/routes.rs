@@ -1,5 +1,9 @@
 //! Which links a packet takes.
 
+use core::cell::OnceCell;
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use cwnd_units::Duration;
 
 /// A directed link, as far as routes are concerned.
@@ -11,42 +15,79 @@ pub(crate) struct Edge {
     pub delay: Duration,
 }
 
-/// The links from `from` to `to` with the least delay; among these the fewest links; among these the links that come
-/// first. `None` if there is no way.
-pub(crate) fn shortest(edges: &[Edge], nodes: usize, from: usize, to: usize) -> Option<Vec<usize>> {
-    let mut cost: Vec<Option<Cost>> = vec![None; nodes];
-    *cost.get_mut(to)? = Some((0, 0));
-    // Bellman–Ford, backwards from the target: graphs are small, and the costs have no cycles below zero.
-    loop {
-        let mut changed = false;
-        for edge in edges {
-            let Some(through) =
-                cost[edge.to].map(|(d, hops)| (d + u128::from(edge.delay.0), hops + 1))
-            else {
+/// The best ways through a graph: for each node that something is sent to a tree, found when it is first asked for.
+#[derive(Debug)]
+pub struct Routes {
+    edges: Vec<Edge>,
+    /// By node: the links that enter it.
+    into: Vec<Vec<usize>>,
+    /// By node: the link that leaves each other node on the best way to it, if one does.
+    trees: Vec<OnceCell<Vec<Option<usize>>>>,
+}
+
+impl Routes {
+    pub(crate) fn new(edges: Vec<Edge>, nodes: usize) -> Self {
+        let mut into = vec![Vec::new(); nodes];
+        for (i, edge) in edges.iter().enumerate() {
+            into[edge.to].push(i);
+        }
+        Self { edges, into, trees: vec![OnceCell::new(); nodes] }
+    }
+
+    /// All links.
+    pub(crate) fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The links from `from` to `to` with the least delay; among these the fewest links; among these the links that come
+    /// first. `None` if there is no way.
+    #[must_use]
+    pub fn shortest(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let tree = self.trees.get(to)?.get_or_init(|| self.tree(to));
+        let mut route = Vec::new();
+        let mut node = from;
+        while node != to {
+            let link = (*tree.get(node)?)?;
+            route.push(link);
+            node = self.edges[link].to;
+        }
+        Some(route)
+    }
+
+    /// The best ways to a node from all others (Dijkstra 1959, backwards from the target).
+    fn tree(&self, to: usize) -> Vec<Option<usize>> {
+        let mut cost: Vec<Option<Cost>> = vec![None; self.into.len()];
+        cost[to] = Some((0, 0));
+        let mut open = BinaryHeap::from([Reverse(((0, 0), to))]);
+        while let Some(Reverse((found, node))) = open.pop() {
+            if cost[node] != Some(found) {
                 continue;
-            };
-            if cost[edge.from].is_none_or(|c| through < c) {
-                cost[edge.from] = Some(through);
-                changed = true;
+            }
+            for edge in self.into[node].iter().map(|&i| &self.edges[i]) {
+                let through = edge.before(found);
+                if cost[edge.from].is_none_or(|c| through < c) {
+                    cost[edge.from] = Some(through);
+                    open.push(Reverse((through, edge.from)));
+                }
             }
         }
-        if !changed {
-            break;
+        // At each node the first link that lies on a best way.
+        let mut next = vec![None; cost.len()];
+        for (i, edge) in self.edges.iter().enumerate() {
+            let best = cost[edge.to].map(|c| edge.before(c));
+            if best.is_some() && best == cost[edge.from] {
+                next[edge.from].get_or_insert(i);
+            }
         }
+        next
     }
-    // Forward again, at each node by the first link that lies on a best path.
-    let mut route = Vec::new();
-    let mut node = from;
-    while node != to {
-        let here = (*cost.get(node)?)?;
-        let (index, edge) = edges.iter().enumerate().find(|(_, e)| {
-            e.from == node
-                && cost[e.to].is_some_and(|(d, hops)| (d + u128::from(e.delay.0), hops + 1) == here)
-        })?;
-        route.push(index);
-        node = edge.to;
+}
+
+impl Edge {
+    /// What a way costs that takes this link first, and costs this from its end on.
+    fn before(&self, (delay, links): Cost) -> Cost {
+        (delay + u128::from(self.delay.0), links + 1)
     }
-    Some(route)
 }
 
 /// Delay, then number of links. Every link adds at least one link, so a best path never turns in circles.
@@ -88,6 +129,10 @@ pub(crate) fn broken(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shortest(graph: &[Edge], nodes: usize, from: usize, to: usize) -> Option<Vec<usize>> {
+        Routes::new(graph.to_vec(), nodes).shortest(from, to)
+    }
 
     fn edges(list: &[(usize, usize, u64)]) -> Vec<Edge> {
         list.iter()

@@ -9,7 +9,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::reader::phrase;
 use crate::sections::{
     AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS,
-    FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, RATE, RUN, STEP, SWEEP, TOP,
+    FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE, RUN, STEP, SWEEP,
+    TOP,
 };
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -38,6 +39,10 @@ pub fn json_schema() -> Json {
     axis["required"] = json!(["path", "values"]);
     let mut step = object(&[STEP]);
     step["required"] = json!(["at", "rate"]);
+    let mut node = object(&[NODE]);
+    node["required"] = json!(["x", "y"]);
+    let mut pair = object(&[PAIR]);
+    pair["required"] = json!(["from", "to"]);
     root["$defs"] = json!({
         "run": object(&[RUN]),
         "dumbbell": object(&[DUMBBELL, FAULTS]),
@@ -47,6 +52,8 @@ pub fn json_schema() -> Json {
         "sweep": object(&[SWEEP]),
         "axis": axis,
         "step": step,
+        "node": node,
+        "pair": pair,
         "duration": quantity(phrase(Kind::Duration), "100 ms"),
         "rate": quantity(phrase(Kind::Rate), "10 Mbit/s"),
         "bytes": quantity(phrase(Kind::Bytes), "64 kB"),
@@ -113,6 +120,9 @@ fn form(key: &Key) -> Json {
             json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 })
         }
         Form::Steps => json!({ "type": "array", "items": reference("step") }),
+        Form::Pairs => {
+            json!({ "type": "array", "items": reference("pair"), "minItems": 1 })
+        }
         Form::Queue => reference("queue"),
         Form::Meter => reference("meter"),
         Form::Messenger => reference("messenger"),

@@ -45,6 +45,8 @@ pub(crate) enum Form {
     Workload,
     /// The name of a node, or a list of names.
     Nodes,
+    /// Pairs of nodes, perhaps with their shares.
+    Pairs,
     /// A list of names of links.
     Route,
     /// A path or a list of paths.
@@ -118,6 +120,9 @@ keys! {
         /// Directed links, by name; their ends are the nodes.
         #[source("none")]
         link: Form::Named => Derived("none; either these or a dumbbell"),
+        /// Where the nodes are drawn, by name.
+        #[source("none")]
+        node: Form::Named => Derived("none; drawings find places for nodes that have none"),
         /// Groups of flows that are alike, by name.
         #[source("none")]
         flow: Form::Named => Required,
@@ -319,10 +324,13 @@ keys! {
     FLOW_GRAPH {
         /// Node where the senders are, or a list of nodes.
         #[source("none")]
-        from: Form::Nodes => Required,
+        from: Form::Nodes => Derived("required, unless there are `pairs`"),
         /// Node where the receivers are, or a list of nodes.
         #[source("none")]
-        to: Form::Nodes => Required,
+        to: Form::Nodes => Derived("required, unless there are `pairs`"),
+        /// The pairs of nodes between which the flows go, in place of `from` and `to`: a traffic matrix.
+        #[source("none")]
+        pairs: Form::Pairs => Derived("each of `from` with each of `to`"),
         /// How each flow comes to its ends, where there are several.
         #[source("cwnd: flows of many hosts know nothing of each other")]
         ends: Plain(ENDS) => Toml("\"random\""),
@@ -338,6 +346,30 @@ keys! {
         /// Rate of each host's own interface.
         #[source("cwnd: the links are the only bottlenecks")]
         edge_rate: Form::OptionalRate => Toml("\"none\""),
+    }
+
+    /// A pair of nodes.
+    PAIR {
+        /// Node where the sender is.
+        #[source("none")]
+        from: Plain(Kind::Text) => Required,
+        /// Node where the receiver is.
+        #[source("none")]
+        to: Plain(Kind::Text) => Required,
+        /// The pair is drawn in proportion to this; of no unit.
+        #[source("cwnd: all pairs have the same chance")]
+        #[bounds(above Number(0.0); "a pair that is never drawn is no pair")]
+        share: Plain(Kind::Number) => Toml("1.0"),
+    }
+
+    /// `[node.NAME]`.
+    NODE {
+        /// How far to the right it is drawn; a longitude in degrees, or any other unit.
+        #[source("none")]
+        x: Plain(Kind::Number) => Required,
+        /// How far up it is drawn; a latitude in degrees, or any other unit.
+        #[source("none")]
+        y: Plain(Kind::Number) => Required,
     }
 
     /// `[sweep]`.

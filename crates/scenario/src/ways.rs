@@ -1,21 +1,23 @@
 //! Which ways the flows of a group take: through a dumbbell, or through a graph between one or many nodes.
 
+use std::collections::BTreeSet;
+
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Rate};
 
 use crate::links::{Dumbbell, Topology};
-use crate::model::{Ends, Way};
+use crate::model::{Ends, Shares, Way};
+use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
+use crate::pairs;
 use crate::reader::{At, Context, OptionalRate, Section, unknown_name};
-use crate::routes::{broken, shortest};
+use crate::routes::broken;
 use crate::tree::Item;
-
-/// The most ways of a group.
-const MOST_WAYS: usize = 10_000;
 
 /// How a group's packets travel.
 pub(crate) struct Ways {
     pub from: Vec<usize>,
     pub to: Vec<usize>,
+    pub shares: Option<Shares>,
     pub ends: Ends,
     pub ways: Vec<Way>,
     pub edge_rtt: DurationDist,
@@ -46,6 +48,7 @@ pub(crate) fn across(
     Some(Ways {
         from: vec![from],
         to: vec![to],
+        shares: None,
         ends: Ends::Random,
         ways: vec![Way { from, to, route: vec![from], reverse: vec![to] }],
         edge_rtt,
@@ -83,17 +86,41 @@ fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
     }
 }
 
-/// Through a graph, by a given or the shortest route between two nodes, by the shortest between several.
+/// Through a graph: between the nodes of pairs, or between those of two lists.
 pub(crate) fn through(
     section: &Section<'_>,
     topology: &Topology,
     cx: &mut Context<'_>,
 ) -> Option<Ways> {
-    let from = nodes("from", section, topology, cx);
-    let to = nodes("to", section, topology, cx);
     let ends = section.plain::<Ends>("ends", cx);
     let edge_rtt = section.plain::<DurationDist>("edge_rtt", cx);
     let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
+    let (from, to, ways, shares) = match section.entry("pairs") {
+        Some(_) => {
+            let (ways, shares) = pairs::read(section, ends, topology, cx)?;
+            let each = |end: fn(&Way) -> usize| {
+                let nodes: BTreeSet<usize> = ways.iter().map(end).collect();
+                nodes.into_iter().collect()
+            };
+            (each(|way| way.from), each(|way| way.to), ways, Some(shares))
+        }
+        None => {
+            let (from, to, ways) = between_lists(section, topology, cx)?;
+            (from, to, ways, None)
+        }
+    };
+    Some(Ways { from, to, shares, ends: ends?, ways, edge_rtt: edge_rtt?, edge_rate: edge_rate? })
+}
+
+/// The senders' nodes, the receivers', and the ways between them: by a given or the shortest route between two nodes, by the
+/// shortest between several.
+fn between_lists(
+    section: &Section<'_>,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Option<(Vec<usize>, Vec<usize>, Vec<Way>)> {
+    let from = nodes("from", section, topology, cx);
+    let to = nodes("to", section, topology, cx);
     let one = |nodes: &Option<Vec<usize>>| match nodes.as_deref() {
         Some([one]) => Some(*one),
         Some(_) | None => None,
@@ -117,14 +144,7 @@ pub(crate) fn through(
         let reverse = self::route("reverse_route", (to, from), section, topology, cx);
         Some(vec![Way { from: from?, to: to?, route: route?, reverse: reverse? }])
     };
-    Some(Ways {
-        from: from?,
-        to: to?,
-        ends: ends?,
-        ways: ways?,
-        edge_rtt: edge_rtt?,
-        edge_rate: edge_rate?,
-    })
+    Some((from?, to?, ways?))
 }
 
 fn nowhere(section: &Section<'_>, cx: &mut Context<'_>) {
@@ -164,54 +184,6 @@ fn between(
     Some(ways)
 }
 
-/// A node, or a list of different ones.
-fn nodes(
-    key: &str,
-    section: &Section<'_>,
-    topology: &Topology,
-    cx: &mut Context<'_>,
-) -> Option<Vec<usize>> {
-    section.read(key, cx, |at, cx| {
-        let Item::Array(list) = &at.node.item else {
-            return node(at, topology, cx).map(|found| vec![found]);
-        };
-        if list.is_empty() {
-            cx.sink.error(at.node.span, at.path, "a list of no nodes: the flows have no end here");
-            return None;
-        }
-        let mut found = Vec::new();
-        let mut good = true;
-        for one in list {
-            let at = At { node: one, path: at.path };
-            match node(at, topology, cx) {
-                Some(node) if found.contains(&node) => {
-                    let message = format!("`{}` is named twice", topology.nodes[node]);
-                    let problem = cx.sink.error(one.span, at.path, message);
-                    problem.help("name each node once: all pairs have the same chance");
-                    good = false;
-                }
-                Some(node) => found.push(node),
-                None => good = false,
-            }
-        }
-        good.then_some(found)
-    })
-}
-
-fn node(at: At<'_>, topology: &Topology, cx: &mut Context<'_>) -> Option<usize> {
-    let Some(name) = at.node.text() else {
-        at.wrong_kind("the name of a node, or a list of names", cx);
-        return None;
-    };
-    let found = topology.nodes.iter().position(|n| *n == name);
-    // A link that could not be read may be the one that has this node.
-    if found.is_none() && topology.edges.is_some() {
-        let names: Vec<&str> = topology.nodes.iter().map(String::as_str).collect();
-        unknown_name(at, "node", &names, cx);
-    }
-    found
-}
-
 fn route(
     key: &str,
     (from, to): (Option<usize>, Option<usize>),
@@ -220,11 +192,12 @@ fn route(
     cx: &mut Context<'_>,
 ) -> Option<Vec<usize>> {
     let given = section.optional(key, cx, |at, cx| links(at, topology, cx))?;
-    let edges = topology.edges.as_ref()?;
+    let routes = topology.routes.as_ref()?;
     let (from, to) = (from?, to?);
     match given {
         Some(route) => {
-            let Some((i, message)) = broken(edges, &topology.nodes, &route, from, to) else {
+            let Some((i, message)) = broken(routes.edges(), &topology.nodes, &route, from, to)
+            else {
                 return Some(route);
             };
             let span = match section.entry(key).map(|e| &e.node.item) {
@@ -238,16 +211,8 @@ fn route(
             None
         }
         None => {
-            let route = shortest(edges, topology.nodes.len(), from, to);
-            if route.is_none() {
-                let (a, b) = (&topology.nodes[from], &topology.nodes[to]);
-                let (what, end) =
-                    if key == "route" { ("data", "to") } else { ("acknowledgements", "from") };
-                let message = format!("no links lead from `{a}` to `{b}`, where {what} must go");
-                let problem = cx.sink.error(section.span_of(end), section.path_of(end), message);
-                problem.help("links are directed: add one, or `duplex = true` to one there is");
-            }
-            route
+            let what = if key == "route" { Travels::Data } else { Travels::Acknowledgements };
+            shortest((from, to), what, section, topology, cx)
         }
     }
 }
@@ -257,12 +222,12 @@ fn links(at: At<'_>, topology: &Topology, cx: &mut Context<'_>) -> Option<Vec<us
         at.wrong_kind("a list of names of links", cx);
         return None;
     };
-    let names: Vec<&str> = topology.names.iter().map(String::as_str).collect();
     let indices: Vec<Option<usize>> = list
         .iter()
         .map(|node| {
-            let found = node.text().and_then(|t| names.iter().position(|n| *n == t));
+            let found = node.text().and_then(|name| topology.link_called(name));
             if found.is_none() {
+                let names: Vec<&str> = topology.names.iter().map(String::as_str).collect();
                 unknown_name(At { node, path: at.path }, "link", &names, cx);
             }
             found

@@ -155,8 +155,10 @@ fn dumbbell() -> impl Strategy<Value = String> {
 fn graph() -> impl Strategy<Value = String> {
     let links =
         prop::collection::vec((link(), duration(), 0usize..8, 0usize..8, any::<bool>()), 2..8);
-    let groups = prop::collection::vec((group(), duration_dist(), 0usize..8, 1usize..8), 1..4);
-    (links, groups).prop_map(|(links, groups)| {
+    let ends = (0usize..8, 1usize..8, prop::option::of(1e-9f64..1e9));
+    let groups = prop::collection::vec((group(), duration_dist(), ends), 1..4);
+    let place = prop::option::of((-180.0f64..180.0, any::<i32>()));
+    (links, groups, place).prop_map(|(links, groups, place)| {
         let nodes = links.len().max(2);
         let mut text = String::new();
         for (i, (keys, delay, from, to, chord)) in links.iter().enumerate() {
@@ -171,12 +173,19 @@ fn graph() -> impl Strategy<Value = String> {
                 );
             }
         }
-        for (i, (keys, edge, from, step)) in groups.iter().enumerate() {
+        if let Some((x, y)) = place {
+            text += &format!("[node]\nn1 = {{ x = {x:?}, y = {y} }}\n");
+        }
+        for (i, (keys, edge, (from, step, share))) in groups.iter().enumerate() {
             let from = from % nodes;
             let to = (from + 1 + step % (nodes - 1)) % nodes;
-            text += &format!(
-                "[flow.g{i}]\n{keys}from = \"n{from}\"\nto = \"n{to}\"\nedge_rtt = \"{edge}\"\n"
-            );
+            let ends = match share {
+                None => format!("from = \"n{from}\"\nto = \"n{to}\""),
+                Some(share) => format!(
+                    "pairs = [{{ from = \"n{from}\", to = \"n{to}\", share = {share:?} }}, {{ from = \"n{to}\", to = \"n{from}\" }}]"
+                ),
+            };
+            text += &format!("[flow.g{i}]\n{keys}{ends}\nedge_rtt = \"{edge}\"\n");
         }
         text
     })

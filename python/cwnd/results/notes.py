@@ -62,10 +62,11 @@ def silent_mechanisms(run: Data) -> list[str]:
     for point, indices in points.items():
         scenario = _asked_for(run.resolved[indices[0]])
         ids = [run_ids[i] for i in indices]
-        for sentence in (
+        found = (
             *_silent_ecn(scenario, ids, reductions),
             *_silent_queues(scenario, ids, verdicts),
-        ):
+        )
+        for sentence in _told(found):
             silent.setdefault(sentence, []).append(point)
     return [f"{sentence} {_where(run, found, len(points))}" for sentence, found in silent.items()]
 
@@ -82,6 +83,26 @@ def idle_seeds(run: Data) -> list[str]:
         "all seeds gave the same records: nothing in this scenario is random;"
         ' give flows a random start, as in start = "uniform(0 s, 1 s)", or leave out repeat'
     ]
+
+
+def _told(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Sentences, from the words before and after the names of groups or links.
+
+    Those with the same words are one where there are many: a graph of a thousand links has one
+    sentence for the links that were never full.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for words, name in found:
+        before, _, after = words.partition("{}")
+        alike.setdefault((before, after), []).append(name)
+    sentences = []
+    for (before, after), names in alike.items():
+        if len(names) <= _NAMED:
+            sentences += [f"{before}`{name}`{after}" for name in names]
+            continue
+        named = ", ".join(f"`{name}`" for name in names[:_NAMED])
+        sentences.append(f"{before}{named} and {len(names) - _NAMED} more{after}")
+    return sentences
 
 
 def _asked_for(resolved: str) -> dict[str, Any]:
@@ -102,7 +123,7 @@ def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, 
 
 def _silent_ecn(
     scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int]
-) -> Iterable[str]:
+) -> Iterable[tuple[str, str]]:
     for name, flow in scenario.get("flow", {}).items():
         endpoint, controller = flow.get("endpoint", {}), flow.get("controller", {})
         if not isinstance(endpoint, dict) or not endpoint.get("ecn"):
@@ -111,9 +132,9 @@ def _silent_ecn(
             continue
         asked = _asked_of(controller) if isinstance(controller, dict) else None
         if asked is not None:
-            yield f"{asked} never acted: no window of `{name}` was reduced by ECN"
+            yield f"{asked} never acted: no window of {{}} was reduced by ECN", name
         else:
-            yield f"ECN never acted: no window of `{name}` was reduced by it"
+            yield "ECN never acted: no window of {} was reduced by it", name
 
 
 def _asked_of(controller: dict[str, Any]) -> str | None:
@@ -128,7 +149,7 @@ def _asked_of(controller: dict[str, Any]) -> str | None:
 
 def _silent_queues(
     scenario: dict[str, Any], ids: list[str], verdicts: dict[tuple[str, str], int]
-) -> Iterable[str]:
+) -> Iterable[tuple[str, str]]:
     queues = {name: link.get("queue") for name, link in scenario.get("link", {}).items()}
     dumbbell = scenario.get("dumbbell", {})
     queues["bottleneck"] = dumbbell.get("queue")
@@ -140,7 +161,7 @@ def _silent_queues(
             continue
         counts = [verdicts[run_id, name] for run_id in ids if (run_id, name) in verdicts]
         if counts and not any(counts):
-            yield f"{kind} never acted: it dropped and marked nothing on `{name}`"
+            yield f"{kind} never acted: it dropped and marked nothing on {{}}", name
 
 
 def _where(run: Data, found: list[tuple[str, ...]], points: int) -> str:

@@ -1,7 +1,7 @@
 //! Routers' messages: the ways back to the sources, and what becomes of what is sent there.
 
 use cwnd_aqm::Messenger;
-use cwnd_scenario::{Scenario, Way};
+use cwnd_scenario::{Routes, Scenario, Way};
 use cwnd_units::{Duration, Time};
 
 use super::{Hop, Network};
@@ -34,10 +34,11 @@ impl Network {
         // What a router says leaves it behind all that happens at the same instant, so that a source never hears of a packet
         // while it sends it.
         let start = Hop::Pipe(self.add_pipe(Pipe::new(Duration::ZERO)));
+        let routes = scenario.routes();
         let mut hops = std::collections::BTreeMap::new();
         for (g, group) in (0..).zip(&scenario.flows) {
             for (w, way) in (0..).zip(&group.ways) {
-                if let Some(links) = way_back(scenario, way, router) {
+                if let Some(links) = way_back(scenario, &routes, way, router) {
                     hops.insert((g, w), self.add_way_back(start, &links));
                 }
             }
@@ -116,13 +117,13 @@ impl Network {
 /// The links from a router to the source of data that goes this way: those of the acknowledgements from where they pass the
 /// router on, else the shortest way. `None` if no links lead there; but for data that came to the router some do, over the
 /// receiver and the acknowledgements' way at the longest.
-fn way_back(scenario: &Scenario, way: &Way, router: usize) -> Option<Vec<usize>> {
+fn way_back(scenario: &Scenario, routes: &Routes, way: &Way, router: usize) -> Option<Vec<usize>> {
     if router == way.from {
         return Some(Vec::new());
     }
     let passes = way.reverse.iter().position(|&link| scenario.links[link].from == router);
     match passes {
         Some(at) => Some(way.reverse[at..].to_vec()),
-        None => scenario.shortest(router, way.from),
+        None => routes.shortest(router, way.from),
     }
 }

@@ -1,0 +1,89 @@
+//! Nodes that a group of flows names, and the shortest ways between them.
+
+use std::collections::BTreeSet;
+
+use crate::links::Topology;
+use crate::reader::{At, Context, Section, unknown_name};
+use crate::tree::Item;
+
+/// The most ways of a group: half a gigabyte.
+pub(crate) const MOST_WAYS: usize = 1_000_000;
+
+/// A node, or a list of different ones.
+pub(crate) fn nodes(
+    key: &str,
+    section: &Section<'_>,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Option<Vec<usize>> {
+    section.read(key, cx, |at, cx| {
+        let Item::Array(list) = &at.node.item else {
+            return node(at, topology, cx).map(|found| vec![found]);
+        };
+        if list.is_empty() {
+            cx.sink.error(at.node.span, at.path, "a list of no nodes: the flows have no end here");
+            return None;
+        }
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut good = true;
+        for one in list {
+            let at = At { node: one, path: at.path };
+            match node(at, topology, cx) {
+                Some(node) if !seen.insert(node) => {
+                    let message = format!("`{}` is named twice", topology.nodes[node]);
+                    let problem = cx.sink.error(one.span, at.path, message);
+                    problem.help("name each node once: all pairs have the same chance");
+                    good = false;
+                }
+                Some(node) => found.push(node),
+                None => good = false,
+            }
+        }
+        good.then_some(found)
+    })
+}
+
+/// A node.
+pub(crate) fn node(at: At<'_>, topology: &Topology, cx: &mut Context<'_>) -> Option<usize> {
+    let Some(name) = at.node.text() else {
+        at.wrong_kind("the name of a node, or a list of names", cx);
+        return None;
+    };
+    let found = topology.node_called(name);
+    // A link that could not be read may be the one that has this node.
+    if found.is_none() && topology.routes.is_some() {
+        let names: Vec<&str> = topology.nodes.iter().map(String::as_str).collect();
+        unknown_name(at, "node", &names, cx);
+    }
+    found
+}
+
+/// What goes a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Travels {
+    Data,
+    Acknowledgements,
+}
+
+/// The shortest way between two nodes; where there is none, that is told at the end that can't be reached.
+pub(crate) fn shortest(
+    (from, to): (usize, usize),
+    what: Travels,
+    section: &Section<'_>,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Option<Vec<usize>> {
+    let route = topology.routes.as_ref()?.shortest(from, to);
+    if route.is_none() {
+        let (a, b) = (&topology.nodes[from], &topology.nodes[to]);
+        let (what, end) = match what {
+            Travels::Data => ("data", "to"),
+            Travels::Acknowledgements => ("acknowledgements", "from"),
+        };
+        let message = format!("no links lead from `{a}` to `{b}`, where {what} must go");
+        let problem = cx.sink.error(section.span_of(end), section.path_of(end), message);
+        problem.help("links are directed: add one, or `duplex = true` to one there is");
+    }
+    route
+}

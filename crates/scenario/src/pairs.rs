@@ -1,0 +1,92 @@
+//! Pairs of nodes with their shares: a traffic matrix.
+
+use std::collections::BTreeSet;
+
+use crate::links::Topology;
+use crate::model::{Ends, Shares, Way};
+use crate::nodes::{MOST_WAYS, Travels, node, shortest};
+use crate::reader::{At, Context, Section};
+use crate::sections::PAIR;
+use crate::tree::{Item, Node};
+
+/// The ways of a group that gives `pairs`, and how often each is drawn.
+pub(crate) fn read(
+    section: &Section<'_>,
+    ends: Option<Ends>,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Option<(Vec<Way>, Shares)> {
+    for key in ["from", "to", "route", "reverse_route"] {
+        let Some(entry) = section.entry(key) else { continue };
+        let message = format!("`pairs` say where the flows go, and so does `{key}`");
+        let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
+        problem.help(format!("remove `{key}`, or `pairs`"));
+    }
+    section.read("pairs", cx, |at, cx| {
+        let Item::Array(list) = &at.node.item else {
+            at.wrong_kind("a list such as [{ from = \"a\", to = \"b\", share = 2 }]", cx);
+            return None;
+        };
+        if list.is_empty() || list.len() > MOST_WAYS {
+            let message = match list.len() {
+                0 => "a list of no pairs: the flows have no ends".to_owned(),
+                all => format!("{all} pairs: at most {MOST_WAYS} can be simulated"),
+            };
+            cx.sink.error(at.node.span, at.path, message);
+            return None;
+        }
+        let mut seen = BTreeSet::new();
+        let pairs = list.iter().enumerate().map(|(i, node)| {
+            let (way, share) = pair(node, format!("{}[{i}]", at.path), ends, topology, cx)?;
+            if !seen.insert((way.from, way.to)) {
+                let (from, to) = (&topology.nodes[way.from], &topology.nodes[way.to]);
+                let message = format!("the pair `{from}` to `{to}` is there twice");
+                let problem = cx.sink.error(node.span, at.path, message);
+                problem.help("write it once, with the sum of the shares");
+                return None;
+            }
+            Some((way, share))
+        });
+        // All of them are looked at, whatever is wrong with the first.
+        let pairs: Vec<Option<(Way, f64)>> = pairs.collect();
+        let (ways, shares): (Vec<Way>, Vec<f64>) =
+            pairs.into_iter().collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        if !shares.iter().sum::<f64>().is_finite() {
+            cx.sink.error(at.node.span, at.path, "the sum of these shares is no number");
+            return None;
+        }
+        Some((ways, Shares::new(shares)))
+    })
+}
+
+fn pair(
+    pair: &Node,
+    path: String,
+    ends: Option<Ends>,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Option<(Way, f64)> {
+    let Some(table) = pair.table() else {
+        let wanted = "a pair such as { from = \"a\", to = \"b\", share = 2 }";
+        At { node: pair, path: &path }.wrong_kind(wanted, cx);
+        return None;
+    };
+    let section = Section::new(table, &[PAIR], path, pair.span, cx);
+    let from = section.read("from", cx, |at, cx| node(at, topology, cx));
+    let to = section.read("to", cx, |at, cx| node(at, topology, cx));
+    let share = section.plain::<f64>("share", cx);
+    if let (Some(entry), Some(Ends::RoundRobin)) = (section.entry("share"), ends) {
+        let message = "flows that take the pairs by turns leave nothing for a share to say";
+        let problem = cx.sink.error(entry.key_span, section.path_of("share"), message);
+        problem.help("remove `share`, or write `ends = \"random\"`");
+    }
+    let (from, to) = (from?, to?);
+    if from == to {
+        let message = "the flows would send to the node where they are";
+        cx.sink.error(section.span_of("to"), section.path_of("to"), message);
+        return None;
+    }
+    let route = shortest((from, to), Travels::Data, &section, topology, cx);
+    let reverse = shortest((to, from), Travels::Acknowledgements, &section, topology, cx);
+    Some((Way { from, to, route: route?, reverse: reverse? }, share?))
+}
