@@ -9,6 +9,7 @@ use cwnd_units::{Duration, Rng, Time};
 
 use crate::event::FlowId;
 use crate::network::Route;
+use crate::timeouts::Told;
 
 /// Who a flow is and which way it goes.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,8 @@ pub struct Flow {
     pub rtt: Histogram,
     /// What had been counted when the warm-up ended.
     pub before: Option<Box<(SenderCounters, ReceiverCounters)>>,
+    /// The truth about its timeouts; `None` before the first.
+    pub told: Option<Box<Told>>,
 }
 
 impl Flow {
@@ -90,6 +93,7 @@ impl Flow {
             stopped: Time::NEVER,
             rtt: Histogram::default(),
             before: None,
+            told: None,
         }
     }
 
@@ -179,5 +183,8 @@ impl Flow {
     pub fn end_warmup(&mut self) {
         self.before = Some(Box::new((*self.sender.counters(), *self.receiver.counters())));
         self.rtt.clear();
+        if let Some(told) = &mut self.told {
+            told.before = told.total;
+        }
     }
 }

@@ -12,6 +12,7 @@ mod event;
 mod fairness;
 mod flow;
 mod heap;
+mod losses;
 mod network;
 mod packet;
 mod pipe;
@@ -20,6 +21,7 @@ mod queue;
 mod record;
 mod segments;
 mod stack;
+mod timeouts;
 mod watch;
 mod world;
 

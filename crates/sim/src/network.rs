@@ -11,13 +11,15 @@ use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams,
 
 use crate::capture::{Capture, Output};
 use crate::event::{Event, EventQueue, FlowId};
-use crate::packet::Packet;
+use crate::losses::Losses;
+use crate::packet::{Packet, without_note};
 use crate::pipe::{Entry, Pipe};
 use crate::place::LinkParts;
 use crate::segments::Segments;
 use crate::stack::Connection;
 use crate::watch::{Watch, WayId};
 
+mod dead;
 mod messages;
 
 pub use messages::Messages;
@@ -259,7 +261,7 @@ impl Network {
         }
         match entry {
             Entry::Queued => {}
-            Entry::Lost => self.segments.lose(packet.place()),
+            Entry::Lost => self.segments.lose(packet),
             Entry::First(at) => events.push(at, Event::PipeHead(i)),
             // A pipe for late packets has no faults of its own, so this goes one step deep.
             Entry::Late(late, packet) => self.enter_pipe(now, late, packet, events),
@@ -393,8 +395,25 @@ impl Network {
         }
     }
 
-    /// A flow begins: what captures must know of it.
+    /// What was lost.
+    #[inline]
+    pub const fn losses(&self) -> &Losses {
+        self.segments.losses()
+    }
+
+    /// The same, to be changed.
+    pub const fn losses_mut(&mut self) -> &mut Losses {
+        self.segments.losses_mut()
+    }
+
+    /// The segments that are under way.
+    pub fn under_way(&self) -> impl Iterator<Item = Segment> {
+        self.segments.iter().map(without_note)
+    }
+
+    /// A flow begins: what captures must know of it, and its losses are its own from now on.
     pub fn begin_flow(&mut self, id: FlowId, of: Connection) {
+        self.segments.losses_mut().begin_flow(id);
         if let Some(capture) = self.captured() {
             capture.begin_flow(id, of);
         }
@@ -445,7 +464,7 @@ impl Network {
     /// With the two sums if they differ.
     pub fn audit(&mut self, now: Time) -> Result<(), String> {
         let mut accounted = self.arrived;
-        let mut under_way = 0;
+        let (mut under_way, mut lost) = (0, 0);
         for line in &mut self.lines {
             let counters = line.counters(now);
             let dropped: u64 = counters.drops.total();
@@ -458,10 +477,12 @@ impl Network {
                 ));
             }
             accounted += dropped + line.held();
+            lost += dropped;
             under_way += line.held();
         }
         for pipe in &self.pipes {
             accounted += pipe.counters().lost.packets + pipe.held();
+            lost += pipe.counters().lost.packets;
             under_way += pipe.held();
         }
         if accounted != self.injected {
@@ -469,6 +490,10 @@ impl Network {
             return Err(format!(
                 "{sent} packets were sent, {accounted} are accounted for at {now}"
             ));
+        }
+        let told = self.losses().total().packets;
+        if told != lost {
+            return Err(format!("{lost} packets were lost, {told} of them at a hop, at {now}"));
         }
         let messages = self.messages();
         if messages.sent < messages.delivered + messages.lost {

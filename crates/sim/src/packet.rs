@@ -52,6 +52,11 @@ impl Packet {
         Place::numbered(self.who as u32)
     }
 
+    /// The hop where it is, once it has come to one.
+    pub const fn hop(self) -> u32 {
+        (self.what.get() >> HOP_SHIFT) as u32 - 1
+    }
+
     /// Its next hop, and the packet as it goes on from there.
     #[inline]
     pub fn next_hop(self) -> (u32, Self) {
@@ -94,6 +99,13 @@ pub fn set_note(segment: &mut Segment, note: u32) {
     debug_assert!(segment.seq >> NOTE_SHIFT == 0 && segment.ts <= LAST_NOTED);
     segment.seq |= u64::from(note >> 16) << NOTE_SHIFT;
     segment.ts.0 |= u64::from(note & 0xffff) << NOTE_SHIFT;
+}
+
+/// The segment as it was before it had a note, if it has one.
+pub fn without_note(segment: &Segment) -> Segment {
+    let mut segment = *segment;
+    take_note(&mut segment);
+    segment
 }
 
 /// Takes the note out; zero if there is none.

@@ -4,6 +4,7 @@ use cwnd_aqm::{Context, Reason};
 use cwnd_tcp::{Body, Segment};
 use cwnd_units::{Ecn, Header, Time};
 
+use crate::losses::Losses;
 use crate::packet::Packet;
 use crate::place::Place;
 
@@ -17,7 +18,7 @@ pub struct Segments {
     lines: Vec<CacheLine>,
     /// Places that hold nothing; the last one that was freed is used first, while it is in the cache.
     free: Vec<Place>,
-    lost_messages: u64,
+    losses: Losses,
 }
 
 #[derive(Debug)]
@@ -70,19 +71,31 @@ impl Segments {
         self.free.push(place);
     }
 
-    /// The segment is dropped or lost on its way.
+    /// The packet is dropped or lost on its way.
     #[cold]
     #[inline(never)]
-    pub fn lose(&mut self, place: Place) {
-        if let Body::Quench { .. } = self.get(place).body {
-            self.lost_messages += 1;
-        }
-        self.remove(place);
+    pub fn lose(&mut self, packet: Packet) {
+        self.losses.add(packet, &self.lines[packet.place().number() as usize].0);
+        self.remove(packet.place());
     }
 
-    /// How many of those that were lost were routers' messages.
-    pub const fn lost_messages(&self) -> u64 {
-        self.lost_messages
+    /// What was lost.
+    #[inline]
+    pub const fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub const fn losses_mut(&mut self) -> &mut Losses {
+        &mut self.losses
+    }
+
+    /// The segments that are under way, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = &Segment> {
+        let mut free = vec![false; self.lines.len()];
+        self.free.iter().for_each(|place| free[place.number() as usize] = true);
+        self.lines.iter().zip(free).filter(|(_, free)| !free).map(|(line, _)| &line.0)
     }
 
     /// How many segments there are.
@@ -113,7 +126,7 @@ impl Context<Packet> for Segments {
 
     #[inline]
     fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
-        self.lose(packet.place());
+        self.lose(*packet);
     }
 
     #[inline]

@@ -24,6 +24,7 @@ mod ahead;
 mod audit;
 mod creation;
 mod own;
+mod truth;
 
 pub use own::Verdicts;
 
@@ -327,7 +328,14 @@ impl World {
             return;
         }
         flow.sender_timer = Time::NEVER;
+        let (syn, before) = (!flow.sender.is_established(), flow.sender.counters().expiries());
         flow.sender.on_timer(now);
+        if flow.sender.counters().expiries() != before {
+            self.tell_of_timeout(id, syn);
+        }
+        if self.network.losses().are_crowded() {
+            self.thin_out_losses();
+        }
         self.drive_sender(id);
     }
 

@@ -30,6 +30,12 @@ pub struct SenderCounters {
 }
 
 impl SenderCounters {
+    /// Expiries of the retransmission timer, of SYNs and of data.
+    #[must_use]
+    pub fn expiries(&self) -> u64 {
+        self.syn_timeouts + self.timeouts.iter().sum::<u64>()
+    }
+
     /// Window reductions for a cause; those of timeouts are no part of any.
     #[must_use]
     pub const fn reductions_for(&self, cause: Cause) -> u64 {
@@ -102,6 +108,10 @@ pub struct ReceiverCounters {
     pub ce_segments: u64,
     /// ACKs sent.
     pub acks_sent: u64,
+    /// SYNs that arrived.
+    pub syns: u64,
+    /// Data segments that brought nothing new.
+    pub duplicates: u64,
 }
 
 impl ReceiverCounters {
@@ -114,12 +124,22 @@ impl ReceiverCounters {
 /// Counts of two connections together.
 impl AddAssign<&Self> for ReceiverCounters {
     fn add_assign(&mut self, other: &Self) {
-        let Self { delivered_bytes, segments, wire_bytes, ce_segments, acks_sent } = other;
+        let Self {
+            delivered_bytes,
+            segments,
+            wire_bytes,
+            ce_segments,
+            acks_sent,
+            syns,
+            duplicates,
+        } = other;
         self.delivered_bytes += delivered_bytes;
         self.segments += segments;
         self.wire_bytes += wire_bytes;
         self.ce_segments += ce_segments;
         self.acks_sent += acks_sent;
+        self.syns += syns;
+        self.duplicates += duplicates;
     }
 }
 

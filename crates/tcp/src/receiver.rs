@@ -119,6 +119,7 @@ impl Receiver {
     /// A data segment or SYN arrived; returns the ACK to send now, if any.
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         if segment.flags.has(Flags::SYN) {
+            self.counters.syns += 1;
             if let Some(quick) = self.quick() {
                 quick.on_syn(now);
             }
@@ -237,11 +238,14 @@ impl Receiver {
         // Departs from RFC 9293 § 3.10.7.4, which trims what reaches beyond the window: a sender that keeps to the window
         // never sends it, and it is refused whole.
         let beyond = segment.end() > self.rcv_nxt + u64::from(self.config.receive_window);
-        if beyond || segment.len == 0 || segment.end() <= self.rcv_nxt {
+        let old = segment.end() <= self.rcv_nxt;
+        if beyond || segment.len == 0 || old {
+            self.counters.duplicates += u64::from(old && segment.len > 0);
             return Arrival::Else;
         }
         if segment.seq > self.rcv_nxt {
-            self.out_of_order.insert(segment.seq, segment.end());
+            let new = self.out_of_order.insert(segment.seq, segment.end());
+            self.counters.duplicates += u64::from(new == 0);
             self.remember(segment.seq);
         } else {
             let filled_to =

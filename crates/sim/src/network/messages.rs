@@ -110,7 +110,7 @@ impl Network {
 
     /// What became of all messages until now.
     pub const fn messages(&self) -> Messages {
-        Messages { lost: self.segments.lost_messages(), ..self.messages }
+        Messages { lost: self.segments.losses().messages(), ..self.messages }
     }
 }
 

@@ -1,9 +1,10 @@
 //! What must hold between any two events.
 
+use cwnd_tcp::{Body, Segment};
 use cwnd_units::Time;
 
 use super::World;
-use crate::event::Event;
+use crate::event::{Event, FlowId};
 use crate::flow::Flow;
 
 impl World {
@@ -17,6 +18,12 @@ impl World {
         for flow in self.flows.iter().filter(|f| f.started != Time::NEVER) {
             audit_flow(flow).map_err(|e| format!("{}: {e} at {}", flow.id, self.now))?;
         }
+        if let [flow] = self.flows.as_slice()
+            && self.streams.is_empty()
+            && flow.id == FlowId::new(0, 0)
+        {
+            self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.now))?;
+        }
         let mut pending: Vec<(u64, Time)> =
             self.events.pending().map(|(at, event)| (event.code(), at)).collect();
         pending.sort_unstable();
@@ -29,6 +36,26 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Of the first byte that did not arrive, where no other flow is: what was sent and not lost is there, once each.
+    fn audit_copies(&self, flow: &Flow) -> Result<(), String> {
+        let first = flow.sender.acknowledged();
+        let sent = flow.sender.copies_of_first();
+        if sent == 0 || flow.receiver.counters().delivered_bytes > first {
+            return Ok(());
+        }
+        let lost = self.network.losses().of(flow.id).map_or(0, |lost| lost.data.of(first));
+        let has =
+            |s: &Segment| matches!(s.body, Body::Data { .. }) && s.seq <= first && first < s.end();
+        let there = self.network.under_way().filter(has).count() as u64;
+        if sent == lost + there {
+            Ok(())
+        } else {
+            Err(format!(
+                "byte {first} was sent {sent} times, lost {lost} times, and is there {there} times"
+            ))
+        }
     }
 
     /// The events that something waits for, with the time for which they must be pending.

@@ -1,8 +1,8 @@
 //! What was sent again and is still outstanding: no algorithm asks for it, only the truth about timeouts.
 
-/// Retransmissions, in the order in which they went.
+/// How often each byte of a connection went somewhere: of ranges, in the order in which they went.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Copies(Vec<Copy>);
+pub struct Copies(Vec<Copy>);
 
 #[derive(Clone, Copy, Debug)]
 struct Copy {
@@ -12,9 +12,9 @@ struct Copy {
 }
 
 impl Copies {
-    /// `[start, end)` goes again; all below `una` is acknowledged and forgotten now and then.
+    /// `[start, end)` goes; all below `una` is acknowledged and forgotten now and then.
     #[cold]
-    pub fn sent(&mut self, start: u64, end: u64, una: u64) {
+    pub fn add(&mut self, start: u64, end: u64, una: u64) {
         if let Some(last) = self.0.last_mut().filter(|last| (last.start, last.end) == (start, end))
         {
             last.times += 1;
@@ -22,13 +22,25 @@ impl Copies {
         }
         // Only before it would grow: each is moved a constant number of times in the mean.
         if self.0.len() == self.0.capacity() {
-            self.0.retain(|copy| copy.end > una);
+            self.forget_below(una);
         }
         self.0.push(Copy { start, end, times: 1 });
     }
 
-    /// How often this byte was sent again.
-    pub fn again(&self, byte: u64) -> u64 {
+    /// Nobody will ask for what is below `una`.
+    pub fn forget_below(&mut self, una: u64) {
+        self.0.retain(|copy| copy.end > una);
+    }
+
+    /// How many ranges it holds.
+    #[must_use]
+    pub const fn ranges(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How often this byte went.
+    #[must_use]
+    pub fn of(&self, byte: u64) -> u64 {
         let there = self.0.iter().filter(|copy| copy.start <= byte && byte < copy.end);
         there.map(|copy| copy.times).sum()
     }
@@ -42,9 +54,9 @@ mod tests {
     fn each_byte_was_sent_again_as_often_as_a_range_with_it_was() {
         let mut copies = Copies::default();
         for (start, end) in [(0, 1000), (0, 1000), (1000, 2000), (0, 1000), (500, 1500)] {
-            copies.sent(start, end, 0);
+            copies.add(start, end, 0);
         }
-        let counts = [0, 499, 500, 999, 1000, 1499, 1500, 1999, 2000].map(|at| copies.again(at));
+        let counts = [0, 499, 500, 999, 1000, 1499, 1500, 1999, 2000].map(|at| copies.of(at));
         assert_eq!(counts, [3, 3, 4, 4, 2, 2, 1, 1, 0]);
     }
 
@@ -52,9 +64,9 @@ mod tests {
     fn what_is_acknowledged_is_forgotten() {
         let mut copies = Copies::default();
         for k in 0..100_000 {
-            copies.sent(k * 1000, k * 1000 + 1000, k * 1000);
+            copies.add(k * 1000, k * 1000 + 1000, k * 1000);
         }
         assert!(copies.0.capacity() < 100, "{}", copies.0.capacity());
-        assert_eq!((copies.again(99_999_500), copies.again(99_000)), (1, 0));
+        assert_eq!((copies.of(99_999_500), copies.of(99_000)), (1, 0));
     }
 }

@@ -19,7 +19,7 @@ use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use burst::Burst;
-use copies::Copies;
+pub use copies::Copies;
 use persist::Persist;
 pub use timeout::GaveUp;
 
@@ -323,19 +323,10 @@ impl Sender {
         }
     }
 
-    /// How many SYNs went, while none is answered.
-    #[must_use]
-    pub const fn syns(&self) -> Option<u32> {
-        match self.connection {
-            Connection::SynSent { tries, .. } => Some(tries),
-            _ => None,
-        }
-    }
-
     /// How often the first byte that is not acknowledged was sent; nothing outstanding is sent zero times.
     #[must_use]
     pub fn copies_of_first(&self) -> u64 {
-        if self.high > self.una { 1 + self.copies.again(self.una) } else { 0 }
+        if self.high > self.una { 1 + self.copies.of(self.una) } else { 0 }
     }
 
     /// Payload bytes acknowledged cumulatively.

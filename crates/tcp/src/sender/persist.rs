@@ -51,7 +51,7 @@ impl Sender {
         self.counters.window_probes += 1;
         if again {
             self.counters.retransmissions += 1;
-            self.copies.sent(self.una, self.una + len, self.una);
+            self.copies.add(self.una, self.una + len, self.una);
         }
         Segment {
             seq: self.una,
@@ -79,7 +79,7 @@ impl Sender {
         }
         if open && !advances {
             // What the receiver has not taken of the probe is sent anew, in a whole segment.
-            self.copies.sent(self.una, self.high, self.una);
+            self.copies.add(self.una, self.high, self.una);
             self.nxt = self.una;
             self.high = self.una;
             self.rto_deadline = Time::NEVER;

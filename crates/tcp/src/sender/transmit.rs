@@ -208,7 +208,7 @@ impl Sender {
         let mut ecn = Ecn::NotEct;
         if again {
             self.counters.retransmissions += 1;
-            self.copies.sent(seq, end, self.una);
+            self.copies.add(seq, end, self.una);
             if self.config.params.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }

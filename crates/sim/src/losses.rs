@@ -1,0 +1,203 @@
+//! What was lost on its way: the truth about timeouts asks for it, and dead packets are counted by it.
+//!
+//! It is written down where a packet is dropped or lost, and nowhere else: packets that arrive pay nothing for it.
+
+use cwnd_tcp::{Body, Copies, Flags, Segment};
+
+use crate::event::FlowId;
+use crate::packet::{Packet, without_note};
+
+/// All that queues dropped and links lost.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// By the hop where it happened, an index into the network's table of hops.
+    at: Vec<Load>,
+    /// By the slot of the flow.
+    slots: Vec<Slot>,
+    /// Flows of which much is kept, though perhaps little of it is outstanding.
+    crowded: Vec<FlowId>,
+    messages: u64,
+}
+
+/// Packets, and their bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// How many.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+
+    /// What came since.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self { packets: self.packets - before.packets, bytes: self.bytes - before.bytes }
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// The flow that has it now.
+    id: FlowId,
+    /// Most flows of most runs lose nothing.
+    lost: Option<Box<OfFlow>>,
+}
+
+/// What a flow lost.
+#[derive(Debug, Default)]
+pub struct OfFlow {
+    /// Data.
+    pub data: Copies,
+    /// SYNs.
+    pub syns: u64,
+    /// Whether an answer to a SYN was among it.
+    pub syn_ack: bool,
+    /// The highest number of an ACK.
+    pub ack: u64,
+}
+
+/// So many ranges are kept of a flow before it is asked which of them are still outstanding.
+const CROWD: usize = 64;
+
+impl Losses {
+    /// A slot is this flow's from now on.
+    pub fn begin_flow(&mut self, id: FlowId) {
+        let slot = Slot { id, lost: None };
+        match self.slots.get_mut(id.slot()) {
+            Some(place) => *place = slot,
+            None => {
+                cwnd_memory::make_room(&mut self.slots);
+                self.slots.push(slot);
+            }
+        }
+    }
+
+    /// A packet is lost at the hop where it is.
+    pub fn add(&mut self, packet: Packet, segment: &Segment) {
+        let hop = packet.hop() as usize;
+        if hop >= self.at.len() {
+            self.at.resize(hop + 1, Load::default());
+        }
+        self.at[hop] = self.at[hop].and(Load { packets: 1, bytes: u64::from(segment.wire) });
+        if let Body::Quench { .. } = segment.body {
+            self.messages += 1;
+            return;
+        }
+        // Those of datagrams have no slot here.
+        let id = packet.flow();
+        let Some(slot) = self.slots.get_mut(id.slot()).filter(|slot| slot.id == id) else { return };
+        let lost = slot.lost.get_or_insert_default();
+        let syn = segment.flags.has(Flags::SYN);
+        let segment = without_note(segment);
+        match segment.body {
+            Body::Ack { .. } if syn => lost.syn_ack = true,
+            Body::Ack { .. } => lost.ack = lost.ack.max(segment.seq),
+            Body::Data { .. } if syn => lost.syns += 1,
+            _ => {
+                lost.data.add(segment.seq, segment.end(), 0);
+                if lost.data.ranges().is_multiple_of(CROWD) {
+                    self.crowded.push(id);
+                }
+            }
+        }
+    }
+
+    /// What a flow lost, if anything.
+    pub fn of(&self, id: FlowId) -> Option<&OfFlow> {
+        self.slots.get(id.slot()).filter(|slot| slot.id == id)?.lost.as_deref()
+    }
+
+    /// Whether flows are to be asked what of theirs is still outstanding.
+    #[inline]
+    pub const fn are_crowded(&self) -> bool {
+        !self.crowded.is_empty()
+    }
+
+    /// Asks them: `una` gives what all below is acknowledged.
+    #[cold]
+    pub fn thin_out(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
+        for id in core::mem::take(&mut self.crowded) {
+            let slot = self.slots.get_mut(id.slot()).filter(|slot| slot.id == id);
+            if let (Some(Slot { lost: Some(lost), .. }), Some(una)) = (slot, una(id)) {
+                lost.data.forget_below(una);
+            }
+        }
+    }
+
+    /// What was lost at a hop.
+    pub fn at(&self, hop: u32) -> Load {
+        self.at.get(hop as usize).copied().unwrap_or_default()
+    }
+
+    /// What was lost anywhere.
+    pub fn total(&self) -> Load {
+        self.at.iter().fold(Load::default(), |sum, &load| sum.and(load))
+    }
+
+    /// How many of it were routers' messages.
+    pub const fn messages(&self) -> u64 {
+        self.messages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cwnd_units::Time;
+
+    use super::*;
+    use crate::packet::data_segment;
+    use crate::place::Place;
+
+    fn lose(losses: &mut Losses, id: FlowId, hop: u32, segment: Segment) {
+        let packet = Packet::new(id, hop, Place::numbered(0), &segment);
+        losses.add(packet.next_hop().1, &segment);
+    }
+
+    #[test]
+    fn what_is_lost_is_found_by_its_place_and_by_its_flow() {
+        let mut losses = Losses::default();
+        let (id, other) = (FlowId::new(0, 3), FlowId::new(1, 0));
+        losses.begin_flow(id);
+        losses.begin_flow(other);
+        lose(&mut losses, id, 4, data_segment(1000, 500));
+        lose(&mut losses, id, 4, data_segment(1000, 500));
+        lose(&mut losses, id, 7, Segment { flags: Flags::SYN, len: 0, ..data_segment(0, 40) });
+        lose(&mut losses, id, 7, Segment { body: Body::ack(1), len: 0, ..data_segment(900, 40) });
+        assert_eq!(losses.at(4), Load { packets: 2, bytes: 1000 });
+        assert_eq!((losses.at(7), losses.at(5)), (Load { packets: 2, bytes: 80 }, Load::default()));
+        let lost = losses.of(id).expect("it lost some");
+        assert_eq!((lost.data.of(1499), lost.data.of(1500)), (2, 0));
+        assert_eq!((lost.syns, lost.syn_ack, lost.ack), (1, false, 900));
+        assert!(losses.of(other).is_none());
+        // The next flow of the slot starts afresh, and what the last one still loses is not its.
+        losses.begin_flow(FlowId::new(0, 4));
+        lose(&mut losses, id, 4, data_segment(1000, 500));
+        assert!(losses.of(FlowId::new(0, 4)).is_none() && losses.of(id).is_none());
+        // Datagrams have no slot.
+        lose(&mut losses, FlowId::datagrams(0), 4, data_segment(0, 500));
+        assert_eq!(losses.total().packets, 6);
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten_once_it_is_much() {
+        let mut losses = Losses::default();
+        let id = FlowId::new(0, 0);
+        losses.begin_flow(id);
+        for k in 0..10_000 {
+            lose(&mut losses, id, 0, Segment { ts: Time(k), ..data_segment(k * 1000, 1000) });
+            if losses.are_crowded() {
+                losses.thin_out(|_| Some(k * 1000));
+            }
+        }
+        let lost = losses.of(id).expect("it lost some");
+        assert!(lost.data.ranges() <= CROWD, "{}", lost.data.ranges());
+        assert_eq!(lost.data.of(9_999_999), 1);
+    }
+}

@@ -1,0 +1,49 @@
+//! Dead packets: served by a link, and lost further on (Mondal & Kuzmanovic 2008, § 5).
+
+use super::{Hop, Network};
+use crate::losses::Load;
+
+impl Network {
+    /// Of each link of the scenario, in its order: what left it and was lost at a later link of its way, until now.
+    pub fn dead(&self) -> Vec<Load> {
+        let mut dead = vec![Load::default(); self.links.len()];
+        if self.losses().total().packets == 0 {
+            return dead;
+        }
+        let (lines, pipes) = self.links_by_part();
+        let link_of = |hop: &Hop| match *hop {
+            Hop::Line(i) => lines.get(i as usize).copied().flatten(),
+            Hop::Pipe(i) => pipes.get(i as usize).copied().flatten(),
+            Hop::Host => None,
+        };
+        let starts = self.data_from.iter().map(|&(start, _)| start);
+        let ends = starts.clone().skip(1).chain([self.hops.len() as u32]);
+        for (start, end) in starts.zip(ends) {
+            // From the end of the route to its start. A link is a line, a pipe, or one behind the other.
+            let (mut later, mut here, mut current) = (Load::default(), Load::default(), None);
+            for hop in (start..end).rev() {
+                let link = link_of(&self.hops[hop as usize]);
+                if link != current {
+                    later = later.and(core::mem::take(&mut here));
+                    current = link;
+                    if let Some(link) = link {
+                        dead[link] = dead[link].and(later);
+                    }
+                }
+                here = here.and(self.losses().at(hop));
+            }
+        }
+        dead
+    }
+
+    /// Which link each line and each pipe is a part of; those of hosts are of none.
+    fn links_by_part(&self) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
+        let mut lines = vec![None; self.lines.len()];
+        let mut pipes = vec![None; self.pipes.len()];
+        for (link, parts) in self.links.iter().enumerate() {
+            parts.line.into_iter().for_each(|i| lines[i as usize] = Some(link));
+            parts.pipe.into_iter().for_each(|i| pipes[i as usize] = Some(link));
+        }
+        (lines, pipes)
+    }
+}
