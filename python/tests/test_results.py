@@ -18,11 +18,13 @@ FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_
     delivered_bytes rtt_base_us rtt_min_us rtt_mean_us rtt_p50_us rtt_p95_us rtt_p99_us
     segments_sent retrans loss_ratio ce_ratio ce_received rto_count rto_nth_1 rto_nth_2 rto_nth_3
     rto_nth_4 rto_nth_5_plus cwnd_reductions_loss cwnd_reductions_ecn cwnd_reductions_rto
-    size_bytes fct_s bytes_received""".split()
+    size_bytes fct_s bytes_received rto_syn rto_under_way rto_ack_late rto_ack_lost duplicates
+    gave_up""".split()
 LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdelay_p90_us
     qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts delivered_pkts
     dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts
-    delivered_total_pkts dropped_total_pkts marked_total_pkts""".split()
+    delivered_total_pkts dropped_total_pkts marked_total_pkts dead_pkts dead_bytes
+    duplicate_pkts""".split()
 SERIES = """time_s flow_id group snd_cwnd_pkts snd_ssthresh_pkts bytes_in_flight srtt_us rttvar_us
     rto_us delivered retrans ca_state""".split()
 LINK_SERIES = """time_s link_id link qlen_pkts qlen_bytes sojourn_us enq deq drop mark
@@ -198,3 +200,32 @@ def test_a_count_that_some_runs_know_is_none_in_the_others(
 def test_a_file_that_is_not_there_is_an_input_error(tmp_path: Path):
     with pytest.raises(cwnd.InputError, match="no such file"):
         cwnd.run(tmp_path / "nowhere.toml")
+
+
+def test_connections_that_are_given_up_are_noted(tmp_path: Path):
+    path = tmp_path / "lossy.toml"
+    path.write_text(
+        """
+        schema = 1
+        [run]
+        duration = "60 s"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        loss = 0.6
+        [flow.web]
+        rtt = "10 ms"
+        workload = { kind = "poisson", interval = "500 ms", size = "10 kB" }
+        endpoint = { syn_retries = 1, data_retries = 2, rto_backoff = "off" }
+        """
+    )
+    run = cwnd.run(path)
+    counts = dict(run.flows["gave_up"].cast(pl.String).value_counts().iter_rows())
+    assert counts["syn"] > 0
+    assert counts["data"] > 0
+    total = counts["syn"] + counts["data"]
+    assert run.flows.filter(pl.col("gave_up") == "syn")["fct_s"].null_count() == counts["syn"]
+    assert any(
+        note.startswith(f"{total} of {run.flows.height} connections were given up")
+        and f"{counts['syn']} at the SYN, {counts['data']} at data" in note
+        for note in run.notes
+    )

@@ -18,4 +18,5 @@ mod links;
 mod messages;
 mod meters;
 mod random;
+mod timeouts;
 mod workloads;

@@ -211,7 +211,9 @@ impl Gathered {
         let runs = core::mem::take(&mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner));
         let dict = PyDict::new(py);
         for ((name, mut table), run) in TABLES.into_iter().zip(runs.tables).zip(runs.run) {
-            table.columns.insert(0, Column { name: "run", data: ColumnData::U32(run) });
+            table
+                .columns
+                .insert(0, Column { name: "run", data: ColumnData::U32(run), rare: false });
             dict.set_item(name, Bound::new(py, Table::new(table))?)?;
         }
         Ok(dict)

@@ -82,6 +82,8 @@ impl Summary<'_> {
             delivered_total_pkts: total.delivered,
             dropped_total_pkts: total.drops.total(),
             marked_total_pkts: total.marks.total(),
+            // What becomes of its packets later, only a simulator knows.
+            ..LinkRow::default()
         }
     }
 

@@ -176,7 +176,7 @@ fn compare(what: &str, routed: &[Caught], simulated: &[Caught]) {
     assert_eq!(routed.len(), simulated.len(), "{what}");
 }
 
-/// Values of one row of a table of links, as text, but for number and name.
+/// Values of one row of a table of links, as text, but for number and name, and for what only a simulator knows.
 fn row(table: &Table, row: usize) -> Vec<(&'static str, String)> {
     let value = |data: &ColumnData| match data {
         ColumnData::U64(v) => v[row].to_string(),
@@ -184,7 +184,8 @@ fn row(table: &Table, row: usize) -> Vec<(&'static str, String)> {
         ColumnData::OptionalF64(v) => format!("{:?}", v[row]),
         other => panic!("{other:?}"),
     };
-    let numbers = table.columns.iter().filter(|c| !["link_id", "link"].contains(&c.name));
+    let numbers =
+        table.columns.iter().filter(|c| !c.rare && !["link_id", "link"].contains(&c.name));
     numbers.map(|c| (c.name, value(&c.data))).collect()
 }
 

@@ -1,18 +1,21 @@
 //! From what the components counted to the tables of a run.
 
+use std::collections::BTreeMap;
+
 use cwnd_apps::Transport;
 use cwnd_cc::{Cause, Controller as _, Phase};
 use cwnd_link::{Counters, Line, Summary};
 use cwnd_scenario::{FlowGroup, Scenario};
-use cwnd_tcp::{ReceiverCounters, SenderCounters};
+use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 use cwnd_trace::{
-    Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkSamples, Links, Name,
-    QueueDelays, Records,
+    Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSamples, Links,
+    Name, QueueDelays, Records,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::datagrams::Stream;
 use crate::flow::Flow;
+use crate::losses::Load;
 use crate::network::Network;
 use crate::place::LinkParts;
 
@@ -24,6 +27,10 @@ pub struct Recorder {
     link_samples: LinkSamples,
     /// What each link had counted when the warm-up ended.
     before: Vec<Counters>,
+    /// What of it was dead then.
+    dead_before: Vec<Load>,
+    /// Data that arrived for nothing, by the group and its way.
+    duplicates: BTreeMap<(u32, u32), u64>,
     totals: Totals,
 }
 
@@ -37,6 +44,8 @@ struct Totals {
     own: Activity,
 }
 
+/// Where connections are given up, in the order of [`FlowRow::gave_up`].
+const GAVE_UP: [&str; 3] = ["no", "syn", "data"];
 const STATES: [&str; 4] = ["Open", "Cwr", "Recovery", "Loss"];
 
 impl Recorder {
@@ -55,6 +64,16 @@ impl Recorder {
         let mut own = |name, count| totals.own.add(name, count);
         flow.session.count(&mut own);
         flow.sender.controller().count(&mut own);
+        let gave_up = flow.sender.gave_up();
+        match gave_up {
+            None => {}
+            Some(GaveUp::Syn) => own("given_up_at_syn", 1),
+            Some(GaveUp::Data) => own("given_up_at_data", 1),
+        }
+        let told = flow.told.as_deref().copied().unwrap_or_default();
+        own("timeouts_under_way", told.total.under_way);
+        own("timeouts_ack_late", told.total.ack_late);
+        own("timeouts_ack_lost", told.total.ack_lost);
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
         let finished = flow.finished != Time::NEVER;
@@ -68,6 +87,11 @@ impl Recorder {
         let received = receiver.segments - r0.segments;
         let rto = |rank: usize| sender.timeouts[rank] - s0.timeouts[rank];
         let rto_count = (0..sender.timeouts.len()).map(rto).sum();
+        let fates = told.counted();
+        let duplicates = receiver.duplicates - r0.duplicates;
+        if duplicates > 0 {
+            *self.duplicates.entry((flow.group, flow.way)).or_default() += duplicates;
+        }
         self.flows.push(FlowRow {
             flow_id: flow.number,
             group: Name(flow.group),
@@ -101,6 +125,16 @@ impl Recorder {
             cwnd_reductions_rto: rto_count,
             size_bytes: flow.session.size(),
             fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
+            rto_syn: sender.syn_timeouts - s0.syn_timeouts,
+            rto_under_way: fates.under_way,
+            rto_ack_late: fates.ack_late,
+            rto_ack_lost: fates.ack_lost,
+            duplicates,
+            gave_up: Name(match gave_up {
+                None => 0,
+                Some(GaveUp::Syn) => 1,
+                Some(GaveUp::Data) => 2,
+            }),
         });
     }
 
@@ -169,6 +203,7 @@ impl Recorder {
 
     /// Counting begins.
     pub fn end_warmup(&mut self, now: Time, network: &mut Network) {
+        self.dead_before = network.dead();
         for link in 0..network.links().len() {
             let parts = network.links()[link];
             self.before.push(link_counters(parts, now, network));
@@ -185,6 +220,8 @@ impl Recorder {
         let no_delays = Histogram::default();
         let warmup = Time(scenario.run.warmup.0);
         let (mut drops, mut marks) = (0, 0);
+        let dead = network.dead();
+        let duplicates = self.duplicates_by_link(scenario);
         let own = &mut self.totals.own;
         network.count_messengers(&mut |name, count| own.add(name, count));
         for (i, link) in scenario.links.iter().enumerate() {
@@ -207,7 +244,14 @@ impl Recorder {
                 qdelay: line.map_or(&no_delays, Line::qdelay),
                 queued: line.map_or(0, Line::held),
             };
-            links.push(summary.row());
+            let died = dead[i].since(self.dead_before.get(i).copied().unwrap_or_default());
+            links.push(LinkRow {
+                dead_pkts: died.packets,
+                dead_bytes: died.bytes,
+                duplicate_pkts: duplicates[i],
+                ..summary.row()
+            });
+            own.add("dead_packets", dead[i].packets);
             summary.beyond_columns().for_each(|(name, count)| own.add(name, count));
             summary.qdelay_rows().for_each(|row| qdelay.push(row));
         }
@@ -226,6 +270,18 @@ impl Recorder {
             events: 0,
             delivered_data_packets: 0,
         }
+    }
+}
+
+impl Recorder {
+    /// What arrived for nothing went over every link of its way.
+    fn duplicates_by_link(&self, scenario: &Scenario) -> Vec<u64> {
+        let mut links = vec![0; scenario.links.len()];
+        for (&(group, way), count) in &self.duplicates {
+            let way = &scenario.flows[group as usize].ways[way as usize];
+            way.route.iter().for_each(|&link| links[link] += count);
+        }
+        links
     }
 }
 
@@ -264,6 +320,7 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
         "controller" => scenario.flows.iter().map(controller_label).collect(),
         "link" => scenario.links.iter().map(|l| l.name.clone()).collect(),
+        "gave_up" => GAVE_UP.map(str::to_owned).to_vec(),
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),
     }

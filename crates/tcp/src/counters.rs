@@ -118,6 +118,9 @@ impl ReceiverCounters {
     /// Tells all that the activity of a run has of it, by name.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("ce_received", self.ce_segments);
+        if self.duplicates > 0 {
+            each("duplicate_segments", self.duplicates);
+        }
     }
 }
 

@@ -82,7 +82,7 @@ pub fn records(
     activity.extend_with(&report.counted());
     Records {
         flows,
-        links: report.links(),
+        links: untold(report.links()),
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),
@@ -175,6 +175,14 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     }
 }
 
+/// The table of links without what only a simulator knows: what became of packets further on.
+fn untold(mut links: Table) -> Table {
+    for column in links.columns.iter_mut().filter(|column| column.rare) {
+        column.data = ColumnData::OptionalU64(vec![None; column.data.len()]);
+    }
+    links
+}
+
 /// Puts what was counted, or null, into the columns that Linux may not be able to tell.
 fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
     type Count = fn(&Counted) -> Option<u64>;
@@ -183,7 +191,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         (_, 0) => Some(0.0),
         (part, whole) => Some(part as f64 / whole as f64),
     };
-    let counts: [(&str, Count); 12] = [
+    let counts: [(&str, Count); 17] = [
         ("segments_sent", |c| c.segments_sent),
         ("retrans", |c| c.retrans),
         ("ce_received", |c| c.ce_received),
@@ -196,6 +204,12 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("cwnd_reductions_loss", |c| c.reductions_loss),
         ("cwnd_reductions_ecn", |c| c.reductions_ecn),
         ("cwnd_reductions_rto", |c| c.timeouts),
+        // What had become of a segment, no endpoint knows.
+        ("rto_syn", |_| None),
+        ("rto_under_way", |_| None),
+        ("rto_ack_late", |_| None),
+        ("rto_ack_lost", |_| None),
+        ("duplicates", |_| None),
     ];
     let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
     for column in &mut table.columns {
@@ -246,6 +260,7 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
     match column {
         "group" => scenario.flows.iter().map(|g| g.name.clone()).collect(),
         "controller" => scenario.flows.iter().map(|g| g.controller.kind().to_owned()).collect(),
+        "gave_up" => vec!["no".to_owned()],
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),
     }

@@ -63,7 +63,13 @@ mod tests {
     fn names(codes: &[u32], labels: &[&str]) -> Table {
         let codes = codes.iter().map(|&code| Name(code)).collect();
         let labels = labels.iter().map(|&label| label.to_owned()).collect();
-        Table { columns: vec![Column { name: "group", data: ColumnData::Name { codes, labels } }] }
+        Table {
+            columns: vec![Column {
+                name: "group",
+                data: ColumnData::Name { codes, labels },
+                rare: false,
+            }],
+        }
     }
 
     fn read(table: &Table) -> Vec<&str> {
@@ -87,8 +93,8 @@ mod tests {
     fn rows_come_below_each_other() {
         let numbers = |v: &[u32], m: &[Option<f64>]| Table {
             columns: vec![
-                Column { name: "flow_id", data: ColumnData::U32(v.to_vec()) },
-                Column { name: "fct_s", data: ColumnData::OptionalF64(m.to_vec()) },
+                Column { name: "flow_id", data: ColumnData::U32(v.to_vec()), rare: false },
+                Column { name: "fct_s", data: ColumnData::OptionalF64(m.to_vec()), rare: false },
             ],
         };
         let mut table = Table { columns: Vec::new() };
@@ -101,7 +107,9 @@ mod tests {
     #[test]
     #[should_panic(expected = "tables of two kinds")]
     fn tables_of_two_kinds_do_not_mix() {
-        let table = |name| Table { columns: vec![Column { name, data: ColumnData::U32(vec![]) }] };
+        let table = |name| Table {
+            columns: vec![Column { name, data: ColumnData::U32(vec![]), rare: false }],
+        };
         table("flow_id").append(&table("link_id"));
     }
 }

@@ -28,45 +28,70 @@ impl Cell for Name {
     }
 }
 
-/// Defines a row and the columns that store it.
+/// Defines a row and the columns that store it; those under `rare` count what most runs have none of.
 macro_rules! record {
     (
         $(#[doc = $row_doc:literal])* row $row:ident
         $(#[doc = $table_doc:literal])* table $table:ident
         { $( $(#[doc = $doc:literal])+ $field:ident : $ty:ty, )+ }
+        $( rare { $( $(#[doc = $rare_doc:literal])+ $rare:ident : $rare_ty:ty, )+ } )?
     ) => {
         $(#[doc = $row_doc])*
         #[derive(Clone, Debug, Default)]
-        pub struct $row { $( $(#[doc = $doc])+ pub $field: $ty, )+ }
+        pub struct $row {
+            $( $(#[doc = $doc])+ pub $field: $ty, )+
+            $($( $(#[doc = $rare_doc])+ pub $rare: $rare_ty, )+)?
+        }
 
         $(#[doc = $table_doc])*
         #[derive(Clone, Debug, Default)]
-        pub struct $table { $( $field: Vec<$ty>, )+ }
+        pub struct $table {
+            $( $field: Vec<$ty>, )+
+            $($( $rare: Vec<$rare_ty>, )+)?
+        }
 
         impl $table {
             /// What each column means, in order: name and description.
-            pub const COLUMNS: &'static [(&'static str, &'static str)] =
-                &[$( (stringify!($field), concat!($($doc),+)), )+];
+            pub const COLUMNS: &'static [(&'static str, &'static str)] = &[
+                $( (stringify!($field), concat!($($doc),+)), )+
+                $($( (stringify!($rare), concat!($($rare_doc),+)), )+)?
+            ];
 
             /// Adds a row.
             #[inline]
             pub fn push(&mut self, row: $row) {
                 $( self.$field.push(row.$field); )+
+                $($( self.$rare.push(row.$rare); )+)?
             }
 
             /// Makes room for so many rows more, and no others.
             pub fn reserve(&mut self, rows: usize) {
                 $( self.$field.reserve_exact(rows); )+
+                $($( self.$rare.reserve_exact(rows); )+)?
             }
 
             /// The finished table; `labels` gives the names behind each name column.
             #[must_use]
             pub fn into_table(self, labels: impl Fn(&str) -> Vec<String>) -> $crate::table::Table {
                 $crate::table::Table {
-                    columns: vec![$( $crate::table::Column {
-                        name: stringify!($field),
-                        data: $crate::record::Cell::column(self.$field, labels(stringify!($field))),
-                    }, )+],
+                    columns: vec![
+                        $( $crate::table::Column {
+                            name: stringify!($field),
+                            data: $crate::record::Cell::column(
+                                self.$field,
+                                labels(stringify!($field)),
+                            ),
+                            rare: false,
+                        }, )+
+                        $($( $crate::table::Column {
+                            name: stringify!($rare),
+                            data: $crate::record::Cell::column(
+                                self.$rare,
+                                labels(stringify!($rare)),
+                            ),
+                            rare: true,
+                        }, )+)?
+                    ],
                 }
             }
         }

@@ -74,6 +74,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rare_column_changes_the_digest_only_where_it_tells_something() {
+        let digest = |row: FlowRow, without_rare: bool| {
+            let mut flows = Flows::default();
+            flows.push(FlowRow::default());
+            flows.push(row);
+            let mut table = flows.into_table(|_| vec!["main".to_owned()]);
+            table.columns.retain(|column| !(without_rare && column.rare));
+            let mut digest = Digest::default();
+            digest.table(&table);
+            digest.hex()
+        };
+        let nothing = || digest(FlowRow::default(), false);
+        assert_eq!(nothing(), digest(FlowRow::default(), true));
+        assert_ne!(nothing(), digest(FlowRow { duplicates: 1, ..FlowRow::default() }, false));
+        assert_ne!(
+            nothing(),
+            digest(FlowRow { gave_up: crate::Name(1), ..FlowRow::default() }, false)
+        );
+    }
+
+    #[test]
     fn a_counter_that_counted_changes_the_digest_with_its_name_and_its_number() {
         let digest = records(&[("marks", 3)]).digest();
         for other in [&[("marks", 4)][..], &[("drops", 3)], &[], &[("marks", 3), ("drops", 1)]] {

@@ -72,6 +72,21 @@ record! {
         /// From its start to the last byte's delivery, s; null when without end or not finished.
         fct_s: Option<f64>,
     }
+    rare
+    {
+        /// Expiries of the timer of a SYN.
+        rto_syn: u64,
+        /// Expiries, of SYNs too, whose segment was still on its way or in a queue: the timeout was shorter than the round trip.
+        rto_under_way: u64,
+        /// Expiries whose segment had arrived, and no ACK of it was lost: the timeout was shorter than the round trip.
+        rto_ack_late: u64,
+        /// Expiries whose segment had arrived, and an ACK of it was lost.
+        rto_ack_lost: u64,
+        /// Data segments received that brought nothing new.
+        duplicates: u64,
+        /// Where the connection was given up: at its SYN, at data, or not.
+        gave_up: Name,
+    }
 }
 
 record! {
@@ -146,6 +161,15 @@ record! {
         dropped_total_pkts: u64,
         /// Packets marked, whole run.
         marked_total_pkts: u64,
+    }
+    rare
+    {
+        /// Dead packets: they left it, and were dropped or lost later on their way.
+        dead_pkts: u64,
+        /// Their bytes.
+        dead_bytes: u64,
+        /// Data packets that left it and brought their receiver nothing new.
+        duplicate_pkts: u64,
     }
 }
 

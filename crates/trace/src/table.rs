@@ -16,6 +16,9 @@ pub struct Column {
     pub name: &'static str,
     /// The values.
     pub data: ColumnData,
+    /// Whether it counts what most runs have none of: then a digest takes it in only where it is not zero everywhere, so that such a column
+    /// may come without changing the digest of runs that it has nothing to tell of.
+    pub rare: bool,
 }
 
 /// The values of a column.
@@ -58,6 +61,19 @@ impl ColumnData {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether every value is zero, or missing, or the first of the names.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::U32(v) => v.iter().all(|&x| x == 0),
+            Self::U64(v) => v.iter().all(|&x| x == 0),
+            Self::F64(v) => v.iter().all(|&x| x == 0.0),
+            Self::OptionalF64(v) => v.iter().all(|x| x.is_none_or(|x| x == 0.0)),
+            Self::OptionalU64(v) => v.iter().all(|x| x.is_none_or(|x| x == 0)),
+            Self::Name { codes, .. } => codes.iter().all(|code| code.0 == 0),
+        }
     }
 }
 
@@ -103,9 +119,9 @@ impl Digest {
         self.bytes(&n.to_le_bytes());
     }
 
-    /// Takes in a whole table: names, values, and which are missing.
+    /// Takes in a whole table: names, values, and which are missing; of rare columns only those that tell something.
     pub fn table(&mut self, table: &Table) {
-        for column in &table.columns {
+        for column in table.columns.iter().filter(|c| !(c.rare && c.data.is_zero())) {
             self.bytes(column.name.as_bytes());
             self.number(column.data.len() as u64);
             match &column.data {

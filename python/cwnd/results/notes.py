@@ -71,6 +71,21 @@ def silent_mechanisms(run: Data) -> list[str]:
     return [f"{sentence} {_where(run, found, len(points))}" for sentence, found in silent.items()]
 
 
+def given_up(run: Data) -> list[str]:
+    """A sentence if connections were given up: they have no completion time."""
+    if "gave_up" not in run.flows.columns:
+        return []
+    where = run.flows["gave_up"].cast(pl.String)
+    syn, data = int((where == "syn").sum()), int((where == "data").sum())
+    if not syn + data:
+        return []
+    named = [f"{n} {what}" for n, what in ((syn, "at the SYN"), (data, "at data")) if n]
+    return [
+        f"{syn + data} of {run.flows.height} connections were given up ({', '.join(named)}):"
+        " no mean of completion times has them"
+    ]
+
+
 def idle_seeds(run: Data) -> list[str]:
     """A sentence if another seed changes nothing: then confidence intervals say nothing either."""
     if len(run.manifest.seeds) < 2:  # noqa: PLR2004 - nothing to compare

@@ -33,6 +33,7 @@ class Run(Data):
             *notes.missing_runs(self),
             *notes.invalid_runs(self),
             *notes.silent_mechanisms(self),
+            *notes.given_up(self),
             *notes.idle_seeds(self),
         ]
 

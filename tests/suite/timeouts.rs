@@ -1,0 +1,207 @@
+//! The truth about timeouts, connections that are given up, dead packets and duplicates: what only the simulator knows.
+
+use cwnd_sim::World;
+use cwnd_trace::Records;
+
+use crate::common::{activity, at, audited, column, run, scenario};
+
+/// Two links in a row from `a` over `b` to `c`, and a way back that loses nothing unless it is told to.
+fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Records {
+    let [first, second, back] = [first, second, back].map(|link| {
+        let any = if link.contains("rate") { "" } else { "rate = \"none\"\n" };
+        format!("{any}{link}")
+    });
+    audited(World::new(scenario(&format!(
+        r#"
+        [run]
+        sample = "none"
+        {run}
+        [link.first]
+        from = "a"
+        to = "b"
+        delay = "10 ms"
+        {first}
+        [link.second]
+        from = "b"
+        to = "c"
+        delay = "10 ms"
+        {second}
+        [link.back]
+        from = "c"
+        to = "a"
+        delay = "10 ms"
+        {back}
+        {flows}
+        "#
+    ))))
+}
+
+const FIRST: usize = 0;
+const SECOND: usize = 1;
+
+/// The truth about all timeouts of the first flow: how many, and of them under way, ACK late, ACK lost.
+fn timeouts(records: &Records) -> [f64; 4] {
+    let flow = |name| at(&records.flows, 0, name);
+    let all = flow("rto_count") + flow("rto_syn");
+    [all, flow("rto_under_way"), flow("rto_ack_late"), flow("rto_ack_lost")]
+}
+
+fn one(endpoint: &str) -> String {
+    format!("[flow.main]\nfrom = \"a\"\nto = \"c\"\nendpoint = {{ {endpoint} }}\n")
+}
+
+#[test]
+fn a_timeout_behind_a_loss_is_that_of_a_segment_that_is_gone() {
+    let flow = one("rto_backoff = \"off\"");
+    let records = in_a_row("duration = \"60 s\"", "rate = \"1 Mbit/s\"", "loss = 0.3", "", &flow);
+    let [all, under_way, ack_late, ack_lost] = timeouts(&records);
+    assert!(all > 20.0, "{all} timeouts");
+    assert_eq!([under_way, ack_late, ack_lost], [0.0; 3]);
+    assert_eq!(records.activity.get("timeouts_under_way"), None, "what never happened is not told");
+}
+
+#[test]
+fn a_queue_that_grows_longer_than_the_timeout_makes_it_expire_for_what_still_waits() {
+    // From 2 s on a packet takes 3 s, and more than a hundred are under way: nothing is lost, all comes late.
+    let first = "rate = { initial = \"10 Mbit/s\", steps = [{ at = \"2 s\", rate = \"4 kbit/s\" }, { at = \"250 s\", rate = \"10 Mbit/s\" }] }\nqueue = { kind = \"fifo\", limit = \"100000 packets\" }";
+    let flow = one("rto_backoff = \"off\", max_window = \"200 kB\"");
+    let records = in_a_row("duration = \"300 s\"", first, "", "", &flow);
+    let [all, under_way, ack_late, ack_lost] = timeouts(&records);
+    assert!(all >= 2.0, "{all} timeouts");
+    assert_eq!((under_way + ack_late, ack_lost), (all, 0.0), "RTO < RTT each time");
+    assert!(under_way > 0.0);
+    assert_eq!(activity(&records, "timeouts_under_way") as f64, under_way);
+    // What was sent again had not been lost: it arrives for nothing, over both links.
+    let duplicates = at(&records.flows, 0, "duplicates");
+    assert!(duplicates > 0.0);
+    for link in [FIRST, SECOND] {
+        assert_eq!(at(&records.links, link, "duplicate_pkts"), duplicates);
+    }
+}
+
+#[test]
+fn where_acks_are_lost_the_segment_had_arrived() {
+    let flow = one("handshake = false");
+    let records = in_a_row("duration = \"60 s\"", "rate = \"1 Mbit/s\"", "", "loss = 1.0", &flow);
+    let [all, under_way, ack_late, ack_lost] = timeouts(&records);
+    assert!(all >= 5.0);
+    assert_eq!([under_way, ack_late, ack_lost], [0.0, 0.0, all]);
+    // Each of them sends a segment again that is there already.
+    assert_eq!(at(&records.flows, 0, "duplicates"), all);
+}
+
+#[test]
+fn an_ack_that_takes_longer_than_the_timeout_is_late() {
+    let transfer = "workload = { kind = \"bytes\", size = \"10 kB\" }\n";
+    let flow = one("handshake = false, rto_backoff = \"off\"") + transfer;
+    let records = in_a_row("duration = \"60 s\"", "", "", "rate = \"100 bit/s\"", &flow);
+    let [all, under_way, ack_late, ack_lost] = timeouts(&records);
+    assert!(all >= 3.0, "{all}");
+    assert_eq!([under_way, ack_late, ack_lost], [0.0, all, 0.0]);
+}
+
+#[test]
+fn a_syn_times_out_because_it_or_its_answer_is_lost_or_because_both_take_long() {
+    let flow = one("syn_retries = 3");
+    let none = "duration = \"60 s\"";
+    let lost = in_a_row(none, "", "loss = 1.0", "", &flow);
+    assert_eq!(timeouts(&lost), [4.0, 0.0, 0.0, 0.0]);
+    let answer_lost = in_a_row(none, "", "", "loss = 1.0", &flow);
+    assert_eq!(timeouts(&answer_lost), [4.0, 0.0, 0.0, 4.0]);
+    // 52 B at 20 bit/s are 20.8 s; the SYNs go at 0, 1, 3 and 7 s, and it is given up at 15 s.
+    let slow = in_a_row(none, "rate = \"20 bit/s\"", "", "", &flow);
+    assert_eq!(timeouts(&slow), [4.0, 4.0, 0.0, 0.0]);
+    for records in [lost, answer_lost, slow] {
+        assert_eq!(at(&records.flows, 0, "rto_syn"), 4.0);
+        assert_eq!(at(&records.flows, 0, "gave_up"), 1.0, "the second name: syn");
+        assert_eq!(activity(&records, "given_up_at_syn"), 1);
+    }
+}
+
+#[test]
+fn data_that_is_given_up_is_counted_and_nothing_is_sent_any_more() {
+    let flow = one("handshake = false, data_retries = 2");
+    let records = in_a_row("duration = \"600 s\"", "", "loss = 1.0", "", &flow);
+    assert_eq!(at(&records.flows, 0, "rto_count"), 3.0);
+    assert_eq!(at(&records.flows, 0, "gave_up"), 2.0, "the third name: data");
+    assert_eq!(activity(&records, "given_up_at_data"), 1);
+    // Ten segments at first, and two again.
+    assert_eq!(at(&records.links, SECOND, "dropped_pkts"), 12.0);
+}
+
+/// Mondal & Kuzmanovic 2008, § 4.1: with packets lost at random, p^k of the connections are given up after k SYNs.
+#[test]
+fn connections_are_given_up_at_their_syns_as_often_as_the_loss_says() {
+    for (loss, retries) in [(0.5, 2), (0.5, 4), (0.3, 2)] {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "300 s"
+            sample = "none"
+            [dumbbell]
+            rate = "1 Gbit/s"
+            reverse_rate = "none"
+            loss = {loss}
+            [flow.web]
+            rtt = "10 ms"
+            workload = {{ kind = "poisson", interval = "30 ms", size = "1 kB" }}
+            endpoint = {{ syn_retries = {retries}, rto_backoff = "off" }}
+            "#
+        ));
+        // Those of the last seconds may still be trying.
+        let started = column(&records.flows, "start_s");
+        let gave_up = column(&records.flows, "gave_up");
+        let early: Vec<_> =
+            started.into_iter().zip(gave_up).filter(|&(at, _)| at < 290.0).collect();
+        let all = early.len() as f64;
+        let given_up = early.iter().filter(|&&(_, name)| name == 1.0).count() as f64;
+        assert!(activity(&records, "given_up_at_syn") as f64 >= given_up);
+        let p = f64::powi(loss, retries + 1);
+        let deviation = (all * p * (1.0 - p)).sqrt();
+        assert!(
+            all > 9000.0 && (given_up - all * p).abs() < 4.0 * deviation,
+            "{given_up} of {all}, {p}"
+        );
+    }
+}
+
+/// Mondal & Kuzmanovic 2008, eq. 7, in packets: what the first link served and the second lost is dead.
+#[test]
+fn what_a_later_link_loses_is_dead_at_the_earlier_ones() {
+    let flows = r#"
+        [flow.both]
+        count = 4
+        from = "a"
+        to = "c"
+        workload = { kind = "bytes", size = "1448 kB" }
+        endpoint = { handshake = false, rto_max = "1 s" }
+        "#;
+    let duration = "duration = \"400 s\"";
+    let first = "rate = \"10 Mbit/s\"\nloss = 0.01";
+    let records = in_a_row(duration, first, "rate = \"10 Mbit/s\"\nloss = 0.05", "", flows);
+    assert!(column(&records.flows, "fct_s").iter().all(|t| !t.is_nan()), "all are through");
+    let link = |row, name| at(&records.links, row, name);
+    let lost = link(SECOND, "dropped_pkts");
+    assert!(lost > 100.0);
+    assert_eq!((link(FIRST, "dead_pkts"), link(SECOND, "dead_pkts")), (lost, 0.0));
+    assert_eq!(link(FIRST, "dead_bytes"), lost * 1500.0);
+    assert_eq!(activity(&records, "dead_packets") as f64, lost);
+    // Each of 1,000 segments of four flows came once; what else was served was dead or came for nothing.
+    for row in [FIRST, SECOND] {
+        let wasted = link(row, "dead_pkts") + link(row, "duplicate_pkts");
+        assert_eq!(link(row, "delivered_data_pkts") - wasted, 4000.0);
+    }
+    // α of what came to the second link: (1 − p1) p2 with L1 = 0.
+    let alpha = lost / (link(FIRST, "arrived_pkts"));
+    assert!((alpha - 0.99 * 0.05).abs() < 0.01, "{alpha}");
+}
+
+#[test]
+fn a_count_of_dead_packets_begins_after_the_warm_up() {
+    let flow = one("handshake = false, rto_backoff = \"off\", initial_window = 1");
+    let run = |warmup: &str| {
+        let keys = format!("duration = \"10500 ms\"\nwarmup = \"{warmup}\"");
+        at(&in_a_row(&keys, "", "loss = 1.0", "", &flow).links, FIRST, "dead_pkts")
+    };
+    assert_eq!((run("0 s"), run("4500 ms")), (11.0, 6.0));
+}
