@@ -219,6 +219,6 @@ def _help(*command: str) -> str:
 
 def _command(words: list[str]) -> tuple[str, ...]:
     """The command, and what it is to do where it does several things."""
-    several = {"sweep": "verify", "testbed": "calibrate clean"}
+    several = {"sweep": "verify", "testbed": "calibrate clean", "topology": "hot import"}
     deeper = words[1:2] if words[1:2] and words[1] in several.get(words[0], "").split() else []
     return (words[0], *deeper)

@@ -26,6 +26,7 @@ ROOMS = (
     "files",
     "machine",
     "models",
+    "topology",
     "results",
     "running",
     "sweeps",

@@ -6,6 +6,7 @@ mod file;
 #[cfg(target_os = "linux")]
 mod link;
 mod picture;
+mod quantity;
 mod run;
 mod scenario;
 mod table;
@@ -28,6 +29,8 @@ mod _core {
     use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};
     #[pymodule_export]
     use crate::picture::{draw_svg, lay_out};
+    #[pymodule_export]
+    use crate::quantity::read_quantity;
     #[pymodule_export]
     use crate::run::{Control, Gathered, Result};
     #[pymodule_export]

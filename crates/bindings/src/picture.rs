@@ -149,6 +149,7 @@ fn read_panel(from: &Bound<'_, PyAny>) -> PyResult<Panel> {
         y_limits: from.getattr("y_limits")?.extract()?,
         ticks: from.getattr("ticks")?.extract()?,
         x_grid: from.getattr("x_grid")?.extract()?,
+        bare: from.getattr("bare")?.extract()?,
         shown: from.getattr("shown")?.extract()?,
         lines: from
             .getattr("lines")?

@@ -73,6 +73,8 @@ pub struct Panel {
     pub x_grid: bool,
     /// What is drawn.
     pub lines: Vec<Line>,
+    /// Without axes, marks and grid: a map.
+    pub bare: bool,
     /// Else its place stays empty.
     pub shown: bool,
 }

@@ -215,8 +215,11 @@ fn empty_place(picture: &Picture, place: usize, axes: Axes, height: f64) -> Plac
         Shared::Row => true,
     };
     let y_written = picture.shared_y == Shared::Column || place.is_multiple_of(columns);
+    let x_written = x_written && panel.shown && !panel.bare;
+    let y_written = y_written && panel.shown && !panel.bare;
     let y_marks: Vec<Mark> = marks(axes.y, height / Y_MARK_PT)
         .into_iter()
+        .filter(|_| !panel.bare)
         .map(|(at, text)| Mark { at, text: Text { lines: vec![text], whole: None } })
         .collect();
     let y_label = Text::fitted(&panel.y_label, height + GAP_PT, TEXT_PT, LABEL_LINES);
@@ -235,9 +238,9 @@ fn empty_place(picture: &Picture, place: usize, axes: Axes, height: f64) -> Plac
         y_label: if y_written { y_label } else { Text::default() },
         x_marks: Marks::default(),
         y_marks,
-        x_written: x_written && panel.shown,
-        y_written: y_written && panel.shown,
-        y_room: if y_written && panel.shown { y_room } else { 0.0 },
+        x_written,
+        y_written,
+        y_room: if y_written { y_room } else { 0.0 },
     }
 }
 

@@ -90,7 +90,9 @@ fn paint_panel(
     for line in &panel.lines {
         paint_line(canvas, panel, line, &frame)?;
     }
-    paint_axes(canvas, &frame, words)?;
+    if !panel.bare {
+        paint_axes(canvas, &frame, words)?;
+    }
 
     let middle = place.left + place.width / 2.0;
     let title_top = place.top - place.title_rise;

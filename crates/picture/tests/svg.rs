@@ -35,6 +35,7 @@ fn panel(lines: Vec<Line>) -> Panel {
         ticks: None,
         x_grid: true,
         lines,
+        bare: false,
         shown: true,
     }
 }

@@ -53,6 +53,7 @@ for _name, _help in {
     "plot": "Draw the figures of a result.",
     "compare": "Compare two results, metric by metric.",
     "agree": "Run a scenario in the simulator and on real Linux, and compare them.",
+    "topology": "Make scenarios of graphs: HOT-like ones, GraphML and GML files.",
     "testbed": "Calibrate the testbed of real endpoints, or clean up after it.",
     "report": "Write results as one HTML page: tables, figures to zoom and hover, origin.",
     "reproduce": "Reproduce a paper: its experiments, claims and figures.",

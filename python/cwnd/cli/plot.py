@@ -13,7 +13,7 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from cwnd.results import Run
 
-Kind = Literal["timeseries", "windows", "qdelay", "sweep"]
+Kind = Literal["timeseries", "windows", "qdelay", "sweep", "graph"]
 
 
 def plot(
@@ -36,12 +36,13 @@ def plot(
 
     Args:
         directory: What `cwnd run` wrote.
-        kind: Which figures; all that the result can fill if not given.
+        kind: Which figures; all that the result can fill if not given, without "graph", the map
+            of its links.
         metric: Metric of the sweep figure, by its column in summary.csv; may be given again.
         x: Axis of the sweep along x; "group" and "flow" are axes like those of the sweep.
         lines: Axis whose labels are the lines, "group" and "flow" among them. Groups of flows are
             drawn apart where there are several.
-        at: Point of the sweep that the time series show: AXIS=LABEL; may be given again.
+        at: Point of the sweep that time series and graph show: AXIS=LABEL; may be given again.
         seed: Seed that the time series show; the first if not given.
         link: Link whose queue is shown; the busiest if not given.
         group: Only this group of flows; "*" for all flows together.
@@ -64,6 +65,7 @@ def plot(
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},
         "windows": {"seed": seed, "lines": lines},
         "qdelay": {"link": link},
+        "graph": {"at_point": point},
         "sweep": {"metrics": metric, "x": x, "lines": lines, "link": link},
     }
     for each in ("timeseries", "windows", "sweep"):

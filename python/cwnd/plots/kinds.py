@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import write_atomically
+from cwnd.plots.graph import graph
 from cwnd.plots.qdelay import qdelay_cdf
 from cwnd.plots.sweep import available as sweep_available
 from cwnd.plots.sweep import sweep
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[..., Picture]] = {
     "windows": overview,
     "qdelay": qdelay_cdf,
     "sweep": sweep,
+    "graph": graph,
 }
 
 

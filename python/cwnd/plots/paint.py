@@ -49,6 +49,8 @@ def figure(picture: Picture) -> style.NotebookFigure:
                 drawn[index, number] = _paint_line(axes, line, place)
             _write(axes, panel, place)
             _mark(axes, place)
+            if panel.bare:
+                axes.set_axis_off()
             _legend(axes, place["legend"], drawn, loc="lower right", anchor=(1.0, 1.0))
         across, up = laid["middle"]
         if laid["x_label"]:

@@ -66,6 +66,8 @@ class Panel:
     ticks: list[tuple[float, str]] | None = None
     #: Lines of the grid rise from the marks along x.
     x_grid: bool = True
+    #: Without axes, marks and grid: a map.
+    bare: bool = False
     #: Else its place in the grid stays empty.
     shown: bool = True
 

@@ -108,6 +108,8 @@ class Figure:
     choices: list[Choice]
     #: What is chosen, for readers: "Metric", "Run".
     chooses: str = ""
+    #: What its views differ in, for readers.
+    views_called: str = "Flows"
     #: Whether zooming along x moves all of its panels.
     linked: bool = False
 

@@ -47,6 +47,7 @@ class Scenario:
         run: Mapping[str, object] | None = None,
         dumbbell: Mapping[str, object] | None = None,
         link: Mapping[str, Mapping[str, object]] | None = None,
+        node: Mapping[str, Mapping[str, object]] | None = None,
         flow: Mapping[str, Mapping[str, object]] | None = None,
         sweep: Mapping[str, object] | None = None,
     ) -> None:
@@ -57,6 +58,7 @@ class Scenario:
             "run": run,
             "dumbbell": dumbbell,
             "link": link,
+            "node": node,
             "flow": flow,
             "sweep": sweep,
         }

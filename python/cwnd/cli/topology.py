@@ -1,0 +1,233 @@
+"""`cwnd topology hot` and `cwnd topology import`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from cwnd.topology import Graph, Matrix, Traffic
+
+topology = App(
+    name="topology", default_parameter=Parameter(show_default=False), help_format="plaintext"
+)
+
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+#: Heavy-tailed, with the mean of TCP* § 3.2.
+_SIZE = "pareto(1.2, 7 kB)"
+
+
+@topology.command
+def hot(
+    *,
+    nodes: int = 67,
+    seed: int = 1,
+    servers: float = 0.1,
+    core_rate: str = "10 Gbit/s",
+    server_rate: str = "100 Mbit/s",
+    slowest_client: str = "1 Mbit/s",
+    fastest_client: str = "10 Mbit/s",
+    delay: str = "10 ms",
+    target_delay: str = "5 ms",
+    load: float = 0.15,
+    size: str = _SIZE,
+    peers: int = 0,
+    duration: str = "60 s",
+    output_file: Output = None,
+    json: output.Json = False,
+) -> int:
+    """Make a HOT-like graph with clients, servers and traffic, as a scenario file.
+
+    A ring of core routers, gateways, and edge nodes with one link each, whose number at a gateway
+    is heavy-tailed: what TCP* takes from Orbis for its Fig. 10. The same seed gives the same file.
+
+    Args:
+        nodes: How many in all, 67 if not given.
+        seed: Of the graph; the run has its own.
+        servers: Part of the edge nodes that are servers, 0.1 if not given.
+        core_rate: Of links between routers, "10 Gbit/s" if not given.
+        server_rate: Of servers' links, "100 Mbit/s" if not given.
+        slowest_client: Clients' links are drawn uniformly from this, "1 Mbit/s" if not given, …
+        fastest_client: … to this, "10 Mbit/s" if not given.
+        delay: Of each link, "10 ms" if not given.
+        target_delay: RED's, from which its thresholds follow; "5 ms" if not given.
+        load: What servers send, as a part of all clients' rates, 0.15 if not given.
+        size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
+        peers: Clients from which each client downloads without end besides, drawn.
+        duration: Of the run, "60 s" if not given.
+        output_file: Where the scenario goes; hot-NODES.toml if not given.
+        json: Machine-readable output.
+    """
+    from cwnd.topology import Hot, Traffic, choose_peers, quantity
+    from cwnd.topology import hot as make
+
+    if load <= 0:
+        raise InputError(f"--load {load:g}: a part of all clients' rates, above 0")
+    asked = Hot(
+        nodes=nodes,
+        seed=seed,
+        servers=servers,
+        core_bit_s=quantity("rate", core_rate, "--core-rate"),
+        server_bit_s=quantity("rate", server_rate, "--server-rate"),
+        slowest_client_bit_s=quantity("rate", slowest_client, "--slowest-client"),
+        fastest_client_bit_s=quantity("rate", fastest_client, "--fastest-client"),
+        delay_s=quantity("time", delay, "--delay"),
+        target_s=quantity("time", target_delay, "--target-delay"),
+    )
+    graph, serving, clients = make(asked)
+    rates = {link.target: link.rate_bit_s for link in graph.links}
+    offered = load * sum(rates[client] for client in clients)
+    groups = [
+        Traffic("http", senders=serving, receivers=clients, sizes=size, offered_bit_s=offered)
+    ]
+    if peers:
+        pairs = choose_peers(clients, peers, seed)
+        groups.append(Traffic("p2p", pairs=pairs, flows=len(pairs)))
+    return _write(graph, groups, duration, output_file, json=json)
+
+
+@topology.command(name="import")
+def import_(
+    file: Path,
+    /,
+    *,
+    matrix: Path | None = None,
+    gravity: str = "capacity",
+    total: str | None = None,
+    load: float | None = None,
+    flows: int | None = None,
+    size: str = _SIZE,
+    rate: str = "1 Gbit/s",
+    delay: str = "5 ms",
+    scale: float = 1.0,
+    target_delay: str | None = None,
+    duration: str = "60 s",
+    output_file: Output = None,
+    json: output.Json = False,
+) -> int:
+    """Make a scenario of a GraphML or GML file, such as those of the Internet Topology Zoo.
+
+    Delays are those of light in glass over great circles between the coordinates of nodes. What
+    the file lacks, or has twice, is told with its count, and written into the scenario.
+
+    Args:
+        file: NAME.graphml or NAME.gml.
+        matrix: Who sends to whom: CSV with the columns from, to, and rate or share.
+        gravity: Without a matrix, what nodes' weights are in a gravity model: "capacity", the sum
+            of their links' rates, or an attribute of the file, as in "Population".
+        total: What all senders together offer, as in "500 Mbit/s".
+        load: … or the part to which the busiest link is used, 0.5 if neither is given.
+        flows: This many lasting flows instead of transfers that arrive at random.
+        size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
+        rate: Of links whose capacity is not known, "1 Gbit/s" if not given.
+        delay: Of links whose length is not known, "5 ms" if not given.
+        scale: Multiplies all capacities: 0.001 makes a backbone small enough to simulate.
+        target_delay: Queues are RED with thresholds for this delay, as in "5 ms"; FIFO of one
+            BDP if not given.
+        duration: Of the run, "60 s" if not given.
+        output_file: Where the scenario goes; NAME.toml in this directory if not given.
+        json: Machine-readable output.
+    """
+    from cwnd.topology import Defaults, Traffic, quantity, read_graph, red, total_for
+
+    if not 0 < scale < float("inf"):
+        raise InputError(f"--scale {scale:g}: a factor above 0")
+    if flows is not None and not 1 <= flows <= 10_000_000:  # noqa: PLR2004
+        raise InputError(f"--flows {flows}: from 1 to 10000000 can be simulated")
+    more: dict[str, Any] = {}
+    if target_delay is not None:
+        target_s = quantity("time", target_delay, "--target-delay")
+        if target_s <= 0:
+            raise InputError("--target-delay: a delay above zero, as in '5 ms'")
+        more["queue"] = lambda bit_s, delay_s: red(bit_s, delay_s, target_s)
+    defaults = Defaults(
+        rate_bit_s=quantity("rate", rate, "--rate"),
+        delay_s=quantity("time", delay, "--delay"),
+        scale=scale,
+        weight=None if gravity == "capacity" or matrix is not None else gravity,
+        **more,
+    )
+    graph = read_graph(file, defaults)
+    sent = _matrix(graph, matrix, gravity)
+    graph.warnings.extend(sent.warnings)
+    pairs = [(source, target, share) for source, target, share in sent.pairs]
+    if flows is not None:
+        groups = [Traffic("matrix", pairs=pairs, flows=flows)]
+        return _write(graph, groups, duration, output_file, json=json)
+    given = [name for name, value in (("--total", total), ("--load", load)) if value is not None]
+    given += ["the matrix"] if sent.total_bit_s is not None else []
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} both say how much is sent: keep one")
+    if sent.total_bit_s is not None:
+        offered = sent.total_bit_s * scale
+    elif total is not None:
+        offered = quantity("rate", total, "--total")
+    else:
+        load = 0.5 if load is None else load
+        if not 0 < load < float("inf"):
+            raise InputError(f"--load {load:g}: a part of the busiest link, above 0")
+        offered = total_for(graph, sent, load)
+    groups = [Traffic("matrix", pairs=pairs, sizes=size, offered_bit_s=offered)]
+    return _write(graph, groups, duration, output_file, json=json)
+
+
+def _matrix(graph: Graph, file: Path | None, gravity: str) -> Matrix:
+    from cwnd import topology as made
+
+    if file is not None:
+        return made.read_matrix(file, graph)
+    if gravity == "capacity":
+        return made.gravity(graph)
+    return made.gravity(graph, {node.name: node.weight or 0.0 for node in graph.nodes})
+
+
+def _write(
+    graph: Graph, groups: list[Traffic], duration: str, file: Path | None, *, json: bool
+) -> int:
+    from cwnd import _core
+    from cwnd.files import write_atomically
+    from cwnd.topology import scenario
+
+    file = file or Path(f"{graph.name}.toml")
+    if file.is_dir():
+        raise InputError(f"{file}: a directory is in the way; name a file with -o")
+    made_by = shlex.join(["cwnd", *_arguments()])
+    text = scenario(graph, groups, made_by=made_by, duration=duration)
+    # What is written runs: nobody should find an error in a file that he did not write.
+    _core.parse(text, name=str(file))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, text.encode())
+    links = len(graph.directed())
+    if json:
+        output.document(
+            {
+                "file": str(file),
+                "nodes": len(graph.nodes),
+                "links": links,
+                "warnings": graph.warnings,
+            }
+        )
+        return 0
+    for warning in graph.warnings:
+        output.warn(warning)
+    output.line(f"{file}: {len(graph.nodes)} nodes, {links} links")
+    return 0
+
+
+def _arguments() -> list[str]:
+    """The command line, without where the file goes: that is no part of what it is."""
+    words, kept = list(sys.argv[1:]), []
+    while words:
+        word = words.pop(0)
+        if word in ("-o", "--output"):
+            words[:1] = []
+        elif not word.startswith(("--output=", "-o=")) and word != "--json":
+            kept.append(word)
+    return kept

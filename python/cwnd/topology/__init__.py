@@ -1,0 +1,49 @@
+"""Graphs to simulate on: made by rules, read from files, with their traffic, as scenario files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import offers
+
+if TYPE_CHECKING:
+    from cwnd.topology.graph import Graph, Link, Node
+    from cwnd.topology.hotlike import Hot, choose_peers, hot
+    from cwnd.topology.importing import Defaults, read_graph
+    from cwnd.topology.layout import places
+    from cwnd.topology.matrix import Matrix, gravity, read_matrix, total_for
+    from cwnd.topology.queues import red
+    from cwnd.topology.writing import Traffic, quantity, scenario
+
+__all__ = [
+    "Defaults",
+    "Graph",
+    "Hot",
+    "Link",
+    "Matrix",
+    "Node",
+    "Traffic",
+    "choose_peers",
+    "gravity",
+    "hot",
+    "places",
+    "quantity",
+    "read_graph",
+    "read_matrix",
+    "red",
+    "scenario",
+    "total_for",
+]
+
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "graph": "Graph Link Node",
+        "hotlike": "Hot choose_peers hot",
+        "importing": "Defaults read_graph",
+        "layout": "places",
+        "matrix": "Matrix gravity read_matrix total_for",
+        "queues": "red",
+        "writing": "Traffic quantity scenario",
+    },
+)

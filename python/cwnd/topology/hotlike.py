@@ -1,0 +1,197 @@
+"""Graphs like that of Fig. 10 of TCP*: heuristically optimal topologies, few hubs and many edges.
+
+What is known of them: Li, Alderson, Willinger & Doyle (SIGCOMM 2004) build router graphs as
+providers do. Routers trade ports for bandwidth, so the core is a sparse mesh of few links each, and
+high degrees are found where customers are gathered. Orbis (Mahadevan et al., SIGCOMM 2007) scales
+such a graph so that degrees keep their correlations. The graph of Fig. 10 itself is not published;
+this makes others of its kind, by rules that are written below.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cwnd.errors import InputError
+from cwnd.topology.graph import Graph, Link, Node
+from cwnd.topology.queues import red
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: With fewer there is no ring whose opposite nodes are no neighbours.
+_LEAST_CORE = 4
+#: Fewest nodes: the ring, a gateway for each of its nodes, and two edge nodes.
+LEAST_NODES = 10
+#: More are no use: every packet's way would have to be known for so many destinations.
+MOST_NODES = 20_000
+#: Links beyond those of a tree, for each node: one of the ring, one of each gateway with two links.
+_REDUNDANT = 0.055
+
+
+@dataclass(frozen=True)
+class Hot:
+    """What Fig. 10 and section 5.3 of TCP* say of the graph."""
+
+    nodes: int = 67
+    seed: int = 1
+    #: Part of the edge nodes that are servers.
+    servers: float = 0.1
+    core_bit_s: float = 10e9
+    server_bit_s: float = 100e6
+    slowest_client_bit_s: float = 1e6
+    fastest_client_bit_s: float = 10e6
+    delay_s: float = 0.010
+    #: RED's target delay.
+    target_s: float = 0.005
+
+
+def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
+    """A HOT-like graph, the names of its servers, and those of its clients.
+
+    - The core is a ring of about √n/2 routers, at least four.
+    - About n^¾/3 gateways hang from it, spread evenly; a few of them have a second link to the
+      router two further in the ring, so that cycles are rare as in HOT and none is a triangle.
+    - All other nodes are edge nodes with one link. Gateway r gets them with a weight of 1/√r:
+      degrees are heavy-tailed at the edge and low in the core.
+    - Some of the edge nodes, drawn, are servers; the others are clients, whose links have rates
+      drawn uniformly and rounded to kbit/s.
+
+    Python's `random.Random(seed).random()` draws everything, which is the same in all versions.
+
+    Raises:
+        InputError: A number is out of range.
+    """
+    _check(asked)
+    draw = random.Random(asked.seed).random  # noqa: S311 - a graph, no secret
+    n = asked.nodes
+    core = max(_LEAST_CORE, round(math.sqrt(n) / 2))
+    gateways = max(_LEAST_CORE, round(n**0.75 / 3))
+    edges = n - core - gateways
+    if edges < 2:  # noqa: PLR2004 - a server and a client
+        core, gateways, edges = _LEAST_CORE, n - _LEAST_CORE - 2, 2
+    # Which router of the ring a gateway hangs from: evenly, one after the other.
+    home = [gateway * core // gateways for gateway in range(gateways)]
+    second = min(gateways, max(0, round(_REDUNDANT * n) - 1))
+    twice = set(_drawn(draw, gateways, second))
+    # The weights go to gateways in a drawn order, so that the largest are not all in one place.
+    ranks = _drawn(draw, gateways, gateways)
+    weights = [0.0] * gateways
+    for rank, gateway in enumerate(ranks):
+        weights[gateway] = 1 / math.sqrt(rank + 1)
+    at = _spread(draw, edges, weights)
+    servers = set(_drawn(draw, edges, max(1, min(edges - 1, round(asked.servers * edges)))))
+
+    nodes = _placed(core, gateways, home, at)
+    trunk = red(asked.core_bit_s, asked.delay_s, asked.target_s)
+
+    def between(source: str, target: str) -> Link:
+        return Link(source, target, asked.core_bit_s, asked.delay_s, queue=trunk)
+
+    links = [between(f"core{i + 1}", f"core{(i + 1) % core + 1}") for i in range(core)]
+    for gateway, router in enumerate(home):
+        links.append(between(f"core{router + 1}", f"gw{gateway + 1}"))
+        if gateway in twice:
+            links.append(between(f"core{(router + 2) % core + 1}", f"gw{gateway + 1}"))
+    names: dict[bool, list[str]] = {True: [], False: []}
+    span = asked.fastest_client_bit_s - asked.slowest_client_bit_s
+    for edge, gateway in enumerate(at):
+        serves = edge in servers
+        name = f"{'server' if serves else 'client'}{len(names[serves]) + 1}"
+        names[serves].append(name)
+        rate = asked.server_bit_s
+        if not serves:
+            rate = round(asked.slowest_client_bit_s + draw() * span, -3)
+        queue = red(rate, asked.delay_s, asked.target_s)
+        links.append(Link(f"gw{gateway + 1}", name, rate, asked.delay_s, queue=queue))
+        place = nodes[core + gateways + edge]
+        nodes[core + gateways + edge] = Node(name, place.x, place.y)
+    about = (
+        f"{n} nodes: a ring of {core} core routers, {gateways} gateways of which {second} have two"
+        f" links, {len(names[True])} servers, {len(names[False])} clients."
+    )
+    return Graph(f"hot-{n}", nodes, links, remarks=[about]), names[True], names[False]
+
+
+def choose_peers(clients: list[str], peers: int, seed: int) -> list[tuple[str, str, None]]:
+    """For each client the others that it downloads from: pairs of sender and receiver.
+
+    Raises:
+        InputError: There are not so many others.
+    """
+    if not 0 < peers < len(clients):
+        raise InputError(f"--peers {peers}: of {len(clients)} clients up to {len(clients) - 1}")
+    # Draws of their own, so that peers change nothing in the graph.
+    draw = random.Random(f"peers {seed}").random  # noqa: S311 - a graph, no secret
+    pairs: list[tuple[str, str, None]] = []
+    for client in clients:
+        others = [other for other in clients if other != client]
+        pairs += [(others[place], client, None) for place in _drawn(draw, len(others), peers)]
+    return pairs
+
+
+def _check(asked: Hot) -> None:
+    if not LEAST_NODES <= asked.nodes <= MOST_NODES:
+        raise InputError(f"--nodes {asked.nodes}: from {LEAST_NODES} to {MOST_NODES} can be made")
+    if asked.seed < 0:
+        raise InputError(f"--seed {asked.seed}: a seed is a whole number from 0")
+    if not 0 < asked.servers < 1:
+        raise InputError(f"--servers {asked.servers:g}: a part of the edge nodes, between 0 and 1")
+    if asked.slowest_client_bit_s > asked.fastest_client_bit_s:
+        raise InputError("the slowest client is faster than the fastest: swap the two rates")
+    if asked.target_s <= 0:
+        raise InputError("a target delay of no time has no thresholds; give one, as in '5 ms'")
+
+
+def _drawn(draw: Callable[[], float], of: int, count: int) -> list[int]:
+    """So many of the numbers below `of`, in the order in which they were drawn."""
+    left = list(range(of))
+    return [left.pop(int(draw() * len(left))) for _ in range(count)]
+
+
+def _spread(draw: Callable[[], float], count: int, weights: list[float]) -> list[int]:
+    """For each of `count` edge nodes its gateway, in the order of the gateways.
+
+    Each gateway gets one first, as long as there are any: a gateway to nothing is none.
+    """
+    total = [0] * len(weights)
+    for gateway in range(min(count, len(weights))):
+        total[gateway] += 1
+    for _ in range(count - sum(total)):
+        point = draw() * sum(weights)
+        gateway = 0
+        while gateway < len(weights) - 1 and point >= weights[gateway]:
+            point -= weights[gateway]
+            gateway += 1
+        total[gateway] += 1
+    return [gateway for gateway, many in enumerate(total) for _ in range(many)]
+
+
+def _placed(core: int, gateways: int, home: list[int], at: list[int]) -> list[Node]:
+    """Rings around each other: the core, the gateways, and the edge nodes, each near its own."""
+    room = [1.0 + at.count(gateway) for gateway in range(gateways)]
+    angles, turned = [], 0.0
+    for gateway in range(gateways):
+        angles.append(2 * math.pi * (turned + room[gateway] / 2) / sum(room))
+        turned += room[gateway]
+
+    def around(angle: float, radius: float) -> tuple[float, float]:
+        return round(radius * math.cos(angle), 4), round(radius * math.sin(angle), 4)
+
+    nodes = []
+    for router in range(core):
+        own = [angles[gateway] for gateway in range(gateways) if home[gateway] == router]
+        nodes.append(Node(f"core{router + 1}", *around(sum(own) / len(own), 1.0)))
+    nodes += [
+        Node(f"gw{gateway + 1}", *around(angles[gateway], 2.0)) for gateway in range(gateways)
+    ]
+    done = [0] * gateways
+    for edge, gateway in enumerate(at):
+        many, wide = at.count(gateway), 2 * math.pi * (room[gateway] - 1) / sum(room)
+        angle = angles[gateway] + wide * ((done[gateway] + 0.5) / many - 0.5)
+        # By turns nearer and farther, so that dots do not touch.
+        nodes.append(Node(f"edge{edge + 1}", *around(angle, 3.0 + 0.35 * (done[gateway] % 2))))
+        done[gateway] += 1
+    return nodes

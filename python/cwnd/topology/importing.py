@@ -1,0 +1,282 @@
+"""Graphs from GraphML and GML files, such as those of the Internet Topology Zoo."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cwnd import _core
+from cwnd.errors import InputError, explain
+from cwnd.topology.graph import Graph, Link, Node, parts, unique
+from cwnd.topology.writing import rate_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+#: Mean radius of the earth, in metres (IUGG).
+_EARTH_M = 6_371_008.8
+#: Two thirds of the speed of light: what light does in glass, in m/s.
+FIBRE_M_S = 2 / 3 * 299_792_458
+#: The unit letters of link speeds.
+_LETTERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+#: `10 Gbps`, `2.5 Gbit/s`, `155M`; not `10-20Gbps`, of which nobody knows which it is.
+_LABEL = re.compile(
+    r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(?:b|bps|b/s|bit/s|bits/s|bit|bits)?\s*", re.IGNORECASE
+)
+#: So many names are told before the rest is counted.
+_NAMED = 3
+#: Latitudes and longitudes end there.
+_POLE, _TURN = 90.0, 180.0
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What holds where a file says nothing, and what is changed."""
+
+    rate_bit_s: float = 1e9
+    delay_s: float = 0.005
+    #: Multiplies all capacities: a backbone in small.
+    scale: float = 1.0
+    #: Attribute of nodes that is their weight in a gravity model.
+    weight: str | None = None
+    #: The queue of a link, from its rate in bit/s and its delay in seconds, as TOML.
+    queue: Callable[[float, float], str] = lambda _rate, _delay: '"fifo"'
+
+
+def read_graph(file: Path, defaults: Defaults) -> Graph:
+    """Reads a graph; what is missing or odd in it is in its warnings, each kind with its count.
+
+    - Capacities: `LinkSpeedRaw` (bit/s), else `LinkSpeed` with `LinkSpeedUnits`, else a `LinkLabel`
+      that is one speed.
+    - Delays: the great circle between `Latitude` and `Longitude` of both ends, at two thirds of
+      the speed of light.
+    - Of several links between the same nodes one is made, with the sum of their rates: a route
+      takes one of them, and the others would be idle.
+    - Only the largest connected part is kept.
+
+    Raises:
+        InputError: It cannot be read, is no such file, or has no link.
+    """
+    if file.suffix.lower() not in _READERS:
+        raise InputError(f"{file}: GraphML (.graphml) and GML (.gml) can be imported")
+    try:
+        text = _core.read_text(file)
+    except (OSError, ValueError) as error:
+        why = explain(error) if isinstance(error, OSError) else f"{file}: {error}"
+        raise InputError(f"{why}; give a graph as GraphML or GML") from error
+    return graph_of(text, file, defaults)
+
+
+def graph_of(text: str, file: Path, defaults: Defaults) -> Graph:
+    """As `read_graph`, of a text that was read; `file` gives its name and its format."""
+    network = _parsed(text, file)
+    told = Counter[str]()
+    shown: dict[str, list[str]] = {}
+
+    def tell(what: str, name: str) -> None:
+        told[what] += 1
+        shown.setdefault(what, []).append(name)
+
+    names = _names(network, tell)
+    nodes = [
+        _node(names[key], data, defaults.weight, tell) for key, data in network.nodes(data=True)
+    ]
+    links = _links(network, names, {node.name: node for node in nodes}, defaults, tell)
+    kept = _connected(nodes, links, network.is_directed(), tell)
+    links = [link for link in links if link.source in kept and link.target in kept]
+    if not links:
+        raise InputError(f"{file}: no link between two nodes: there is nothing to send over")
+    if defaults.weight is not None and not any(node.weight for node in nodes):
+        raise InputError(f"{file}: no node has a number above zero as `{defaults.weight}`")
+    warnings = [_warning(what, count, shown[what]) for what, count in told.items()]
+    remarks = [] if defaults.scale == 1 else [f"All capacities times {defaults.scale:g}."]
+    in_order = [node for node in nodes if node.name in kept]
+    return Graph(_stem(file), in_order, links, warnings, remarks)
+
+
+def _stem(file: Path) -> str:
+    name = re.sub(r'[/\\:*?"<>|\x00-\x1f]', " ", file.stem).strip(" .")
+    return name or "graph"
+
+
+def _warning(what: str, count: int, names: list[str]) -> str:
+    first = list(dict.fromkeys(names))
+    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    return f"{what}: {count} ({', '.join(first[:_NAMED])}{more})"
+
+
+def _parsed(text: str, file: Path) -> Any:
+    import networkx as nx
+
+    kind = file.suffix[1:].lower()
+    reader = _READERS[file.suffix.lower()]
+    try:
+        network = reader(text)
+    # A stranger's file ends networkx's readers in many ways.
+    except (
+        *(nx.NetworkXError, SyntaxError, ValueError, KeyError, TypeError),
+        *(AttributeError, IndexError, RecursionError, OverflowError),
+    ) as error:
+        reasons = str(error).strip().splitlines() or ["it ends too early"]
+        raise InputError(f"{file}: no {kind} that can be read: {reasons[0]:.300}") from error
+    if not len(network):
+        raise InputError(f"{file}: the graph has no nodes")
+    return network
+
+
+def _graphml(text: str) -> Any:
+    import networkx as nx
+
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise ValueError("it declares entities, which graphs don't need")
+    return nx.parse_graphml(text, force_multigraph=True)
+
+
+def _gml(text: str) -> Any:
+    import networkx as nx
+
+    # Files with links that are there twice seldom say that they are multigraphs.
+    if not re.search(r"^\s*multigraph\s+1\s*$", text, re.MULTILINE):
+        text = re.sub(r"\bgraph\s*\[", "graph [\n  multigraph 1\n", text, count=1)
+    return nx.parse_gml(text, label="id")
+
+
+#: By the ending of a file.
+_READERS: dict[str, Callable[[str], Any]] = {".graphml": _graphml, ".gml": _gml}
+
+
+def _names(network: Any, tell: Callable[[str, str], None]) -> dict[Any, str]:
+    keys = list(network.nodes)
+    labels: list[str] = []
+    for key in keys:
+        label = network.nodes[key].get("label")
+        text = str(label if label not in (None, "") else key)
+        text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        labels.append(text or f"node {len(labels)}")
+    own = unique(labels)
+    for label, name in zip(labels, own, strict=True):
+        if label != name:
+            tell("nodes whose label another has, renamed", name)
+    return dict(zip(keys, own, strict=True))
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _node(
+    name: str, data: dict[str, Any], weight: str | None, tell: Callable[[str, str], None]
+) -> Node:
+    y, x = _number(data.get("Latitude")), _number(data.get("Longitude"))
+    if x is None or y is None:
+        tell("nodes without coordinates", name)
+        x = y = None
+    elif abs(y) > _POLE or abs(x) > _TURN:
+        tell("nodes whose coordinates are nowhere on earth", name)
+        x = y = None
+    heavy = None if weight is None else _number(data.get(weight)) or 0.0
+    return Node(name, x, y, heavy)
+
+
+def _links(
+    network: Any,
+    names: dict[Any, str],
+    nodes: dict[str, Node],
+    defaults: Defaults,
+    tell: Callable[[str, str], None],
+) -> list[Link]:
+    one_way = network.is_directed()
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    for source_key, target_key, data in network.edges(data=True):
+        source, target = names[source_key], names[target_key]
+        name = f"{source}-{target}"
+        if source == target:
+            tell("links from a node to itself, left out", name)
+            continue
+        rate = speed(data)
+        if rate is None:
+            tell(f"links without a capacity, taken as {rate_text(defaults.rate_bit_s)}", name)
+            rate = defaults.rate_bit_s
+        delay = _delay(nodes[source], nodes[target])
+        if delay is None:
+            tell(f"links without a length, taken as {time_text(defaults.delay_s)}", name)
+            delay = defaults.delay_s
+        ends = (source, target)
+        if not one_way and (target, source) in found:
+            ends = (target, source)
+        if ends in found:
+            tell("links beside another between the same nodes, added to it", name)
+            rate += found[ends][0]
+        found[ends] = (rate, delay)
+    made = []
+    for (source, target), (rate, delay) in found.items():
+        scaled = max(1.0, rate * defaults.scale)
+        queue = defaults.queue(scaled, delay)
+        made.append(Link(source, target, scaled, delay, one_way, queue))
+    return made
+
+
+def speed(data: dict[str, Any]) -> float | None:
+    """The capacity of a link in bit/s, by its attributes; none if they say none above zero."""
+    raw = _number(data.get("LinkSpeedRaw"))
+    if raw is not None and raw > 0:
+        return raw
+    number = _number(data.get("LinkSpeed"))
+    letter = str(data.get("LinkSpeedUnits", "")).strip().upper()[:1]
+    if number is not None and number > 0 and letter in _LETTERS and letter:
+        return number * _LETTERS[letter]
+    label = _LABEL.fullmatch(str(data.get("LinkLabel", "")))
+    if label is not None and float(label[1]) > 0:
+        return float(label[1]) * _LETTERS[label[2].upper()]
+    return None
+
+
+def _delay(a: Node, b: Node) -> float | None:
+    if a.x is None or a.y is None or b.x is None or b.y is None:
+        return None
+    # To microseconds: cables are no great circles.
+    return round(great_circle_m(a.x, a.y, b.x, b.y) / FIBRE_M_S, 6)
+
+
+def great_circle_m(x1: float, y1: float, x2: float, y2: float) -> float:
+    """The distance between two points in metres (haversine), from longitudes and latitudes in °."""
+    lon1, lat1, lon2, lat2 = (math.radians(angle) for angle in (x1, y1, x2, y2))
+    h = math.sin((lat2 - lat1) / 2) ** 2
+    h += math.cos(lat1) * math.cos(lat2) * math.sin((lon2 - lon1) / 2) ** 2
+    return 2 * _EARTH_M * math.asin(min(1.0, math.sqrt(h)))
+
+
+def _connected(
+    nodes: list[Node], links: list[Link], one_way: bool, tell: Callable[[str, str], None]
+) -> set[str]:
+    ends = [(link.source, link.target) for link in links]
+    names = [node.name for node in nodes]
+    if one_way:
+        import networkx as nx
+
+        network = nx.DiGraph()
+        network.add_nodes_from(names)
+        network.add_edges_from(ends)
+        # Acknowledgements must come back. In the order of the file, whatever order sets have.
+        order = {name: place for place, name in enumerate(names)}
+        strong = [
+            sorted(part, key=order.__getitem__)
+            for part in nx.strongly_connected_components(network)
+        ]
+        found = sorted(strong, key=lambda part: (-len(part), order[part[0]]))
+        what = "nodes that don't reach the largest part and back, left out"
+    else:
+        found = parts(names, ends)
+        what = "nodes that are not connected to the largest part, left out"
+    for part in found[1:]:
+        for name in part:
+            tell(what, name)
+    return set(found[0])

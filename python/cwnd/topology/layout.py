@@ -1,0 +1,71 @@
+"""Where the nodes of a graph are drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Up to as many nodes the layout is by springs, which takes time with their square.
+_SPRINGS = 500
+_SEED = 1
+
+
+def places(
+    nodes: Sequence[str],
+    links: Sequence[tuple[str, str]],
+    given: dict[str, tuple[float, float]],
+) -> dict[str, tuple[float, float]]:
+    """A place for each node, from 0 to 1 in the longer direction; the same graph, the same places.
+
+    Args:
+        nodes: Names, at least one.
+        links: Pairs of them, by name.
+        given: Where nodes are, in any unit. Nodes that are not in it come to lie at the mean of
+            their neighbours that are; if none is in it, networkx lays all of them out.
+    """
+    if not given:
+        return _fitted(_found(nodes, links))
+    around: dict[str, list[str]] = {node: [] for node in nodes}
+    for source, target in links:
+        around[source].append(target)
+        around[target].append(source)
+    known = {node: given[node] for node in nodes if node in given}
+    while len(known) < len(around):
+        new: dict[str, tuple[float, float]] = {}
+        for node in nodes:
+            beside = [known[other] for other in around[node] if other in known]
+            if node not in known and beside:
+                # A little aside, so that two leaves of one node are two dots.
+                aside = 0.02 * (len(new) % 5 + 1)
+                x, y = (sum(part) / len(beside) for part in zip(*beside, strict=True))
+                new[node] = (x + aside, y - aside)
+        if not new:
+            middle = tuple(sum(part) / len(known) for part in zip(*known.values(), strict=True))
+            new = {node: (middle[0], middle[1]) for node in nodes if node not in known}
+        known |= new
+    return _fitted(known)
+
+
+def _found(
+    nodes: Sequence[str], links: Sequence[tuple[str, str]]
+) -> dict[str, tuple[float, float]]:
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(links)
+    if len(nodes) < _SPRINGS:
+        # From a circle, so that springs find the same places everywhere.
+        start = nx.circular_layout(graph)
+        laid = nx.spring_layout(graph, pos=start, iterations=200, seed=_SEED)
+    else:
+        laid = nx.forceatlas2_layout(graph, max_iter=50, seed=_SEED)
+    return {node: (float(x), float(y)) for node, (x, y) in laid.items()}
+
+
+def _fitted(found: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    xs, ys = zip(*found.values(), strict=True)
+    size = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
+    return {node: ((x - min(xs)) / size, (y - min(ys)) / size) for node, (x, y) in found.items()}

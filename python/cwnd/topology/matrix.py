@@ -1,0 +1,210 @@
+"""Traffic matrices: from a table, or by a gravity model."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cwnd import _core
+from cwnd.errors import InputError, explain
+from cwnd.topology.writing import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from cwnd.topology.graph import Graph
+
+#: What a group of flows can have.
+MOST_PAIRS = 1_000_000
+#: A scenario file of more pairs would be larger than its reader takes.
+_MOST_WRITTEN = 150_000
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Which part of the traffic goes from where to where."""
+
+    #: Sender, receiver, share; shares are above zero and of no unit.
+    pairs: list[tuple[str, str, float]]
+    #: What all pairs together offer, in bit/s; none if only shares are known.
+    total_bit_s: float | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_matrix(file: Path, graph: Graph) -> Matrix:
+    """Reads a table with the columns `from`, `to`, and `rate` or `share`.
+
+    Args:
+        file: CSV with a line of names first. Rates have units, as in `5 Mbit/s`; shares have none.
+        graph: Its nodes are what the table may name.
+
+    Raises:
+        InputError: Something is wrong; the message names file, line and column.
+    """
+    try:
+        text = _core.read_text(file)
+    except (OSError, ValueError) as error:
+        why = explain(error) if isinstance(error, OSError) else f"{file}: {error}"
+        raise InputError(f"{why}; give a table of from,to,rate") from error
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    try:
+        return _read(rows, file, {node.name for node in graph.nodes})
+    except csv.Error as error:
+        raise InputError(f"{file}:{rows.line_num}: no CSV: {error}") from error
+
+
+def _read(rows: csv._reader, file: Path, known: set[str]) -> Matrix:  # type: ignore[name-defined]
+    columns, measure = _columns(next(rows, []), file)
+    pairs: dict[tuple[str, str], tuple[float, int]] = {}
+    idle = inside = 0
+    for row in rows:
+        line = rows.line_num
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) <= max(columns.values()):
+            raise InputError(f"{file}:{line}: {len(row)} values, and the first line names more")
+        cells = {name: row[at].strip() for name, at in columns.items()}
+        for end in ("from", "to"):
+            _known(cells[end], known, f"{file}:{line}: `{end}`")
+        amount = _amount(cells[measure], measure, f"{file}:{line}: `{measure}`")
+        pair = (cells["from"], cells["to"])
+        if amount == 0:
+            idle += 1
+        elif pair[0] == pair[1]:
+            inside += 1
+        elif pair in pairs:
+            raise InputError(
+                f"{file}:{line}: `{pair[0]}` to `{pair[1]}` stands in line {pairs[pair][1]}"
+                " already; write the pair once, with the sum"
+            )
+        else:
+            pairs[pair] = (amount, line)
+    if not pairs:
+        raise InputError(f"{file}: no traffic: write lines such as `a,b,5 Mbit/s` below the names")
+    warnings = [f"{idle} pairs without traffic are left out"] if idle else []
+    warnings += [f"{inside} nodes' traffic to themselves crosses no link"] if inside else []
+    total = math.fsum(amount for amount, _ in pairs.values())
+    shares = [(*pair, amount / total) for pair, (amount, _) in pairs.items()]
+    _fits(len(shares))
+    return Matrix(shares, total if measure == "rate" else None, warnings)
+
+
+def _columns(header: list[str], file: Path) -> tuple[dict[str, int], str]:
+    names = [name.strip().lower() for name in header]
+    columns: tuple[str, ...] = ("from", "to", "rate", "share")
+    found = {name: names.index(name) for name in columns if name in names}
+    measures = [name for name in columns[2:] if name in found]
+    if not {"from", "to"} <= found.keys() or len(measures) != 1:
+        shown = ", ".join(header) or "nothing"
+        raise InputError(
+            f"{file}:1: the first line names the columns `from`, `to`, and either `rate` or"
+            f" `share`; this one has {shown:.200}"
+        )
+    return found, measures[0]
+
+
+def _known(name: str, known: set[str], where: str) -> None:
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    raise InputError(f"{where}: there is no node `{name:.100}` in the graph{hint}")
+
+
+def _amount(text: str, measure: str, where: str) -> float:
+    if measure == "rate":
+        # A zero needs no unit.
+        return 0.0 if text == "0" else quantity("rate", text, where)
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < math.inf:
+        raise InputError(f"{where}: a share is a number from 0, not {text!r:.50}")
+    return share
+
+
+def gravity(graph: Graph, weights: Mapping[str, float] | None = None) -> Matrix:
+    """Each pair's share in proportion to the product of its nodes' weights.
+
+    Without measurements the weight of a node is the sum of the capacities of its links: what may
+    enter the network there (Roughan, SIGCOMM CCR 35(5), 2005; Zhang et al., SIGMETRICS 2003 use
+    the traffic that does).
+
+    Args:
+        graph: At least two of its nodes must have a weight above zero.
+        weights: By node, instead of those.
+
+    Raises:
+        InputError: Fewer have one, or there are too many pairs for a scenario file.
+    """
+    weights = graph.capacities() if weights is None else weights
+    heavy = {name: weight for name, weight in weights.items() if weight > 0}
+    if len(heavy) < 2:  # noqa: PLR2004 - a pair
+        raise InputError("a gravity model needs two nodes with a weight above zero")
+    _fits(len(heavy) * (len(heavy) - 1))
+    total = math.fsum(heavy.values()) ** 2 - math.fsum(w * w for w in heavy.values())
+    return Matrix(
+        [
+            (source, target, heavy[source] * heavy[target] / total)
+            for source in heavy
+            for target in heavy
+            if source != target
+        ]
+    )
+
+
+def _fits(pairs: int) -> None:
+    if pairs > _MOST_WRITTEN:
+        raise InputError(
+            f"{pairs} pairs of nodes are more than a scenario file holds ({_MOST_WRITTEN}): give a"
+            " matrix of those with the most traffic"
+        )
+
+
+def loads(graph: Graph, pairs: list[tuple[str, str, float]]) -> dict[tuple[str, str], float]:
+    """Which part of all traffic each direction of a link carries, by the shortest ways.
+
+    The least delay, then the fewest links, as in a simulation; of ways that are equal in both,
+    networkx takes one, which need not be the simulation's.
+
+    Raises:
+        InputError: A pair has no way.
+    """
+    import networkx as nx
+
+    network = nx.DiGraph()
+    for source, target, link in graph.directed():
+        # In whole nanoseconds, with one part in 10⁶ of one for each link.
+        weight = round(link.delay_s * 1e9) * 10**6 + 1
+        old = network.get_edge_data(source, target)
+        if old is None or weight < old["weight"]:
+            network.add_edge(source, target, weight=weight)
+    by_source: dict[str, list[tuple[str, float]]] = {}
+    for source, target, share in pairs:
+        by_source.setdefault(source, []).append((target, share))
+    carried: dict[tuple[str, str], float] = {}
+    for source, targets in by_source.items():
+        _, ways = nx.single_source_dijkstra(network, source)
+        for target, share in targets:
+            if target not in ways:
+                raise InputError(f"no links lead from `{source}` to `{target}`")
+            way = ways[target]
+            for hop in pairwise(way):
+                carried[hop] = carried.get(hop, 0.0) + share
+    return carried
+
+
+def total_for(graph: Graph, matrix: Matrix, load: float) -> float:
+    """What all pairs together offer when the busiest link is used to this part, in bit/s."""
+    fastest: dict[tuple[str, str], float] = {}
+    for source, target, link in graph.directed():
+        fastest[source, target] = max(link.rate_bit_s, fastest.get((source, target), 0.0))
+    carried = loads(graph, matrix.pairs)
+    return load / max(part / fastest[hop] for hop, part in carried.items())

@@ -1,0 +1,38 @@
+"""Queues whose settings follow from the rate of their link."""
+
+from __future__ import annotations
+
+import math
+
+#: ns-2's `mean_pktsize_`: what a rate is divided by for packets a second.
+MEAN_PACKET = 500
+#: Least lower threshold, in packets: ns-2, `initialize_params` of red.cc.
+_LEAST = 5.0
+#: ns-2 takes the round-trip time for 100 ms unless the link suggests a longer one.
+_RTT_S = 0.1
+
+
+def red(rate_bit_s: float, delay_s: float, target_s: float = 0.005) -> str:
+    """RED with thresholds for a target delay, as ns-2 sets them when they are left to it.
+
+    With `c` packets of 500 B a second (Floyd, Gummadi & Shenker 2001, section 5; ns-2.35, red.cc):
+    `min_th = max(5, c · target / 2)` packets, `max_th = 3 min_th`, and
+    `w_q = 1 - exp(-1 / (10 · RTT · c))` with an RTT of 100 ms, or three times the link's own delay
+    if that is longer. `max_p` stays 0.1: it is not adapted while packets pass. Four times `max_th`
+    may wait. Packets are dropped, not marked.
+
+    Args:
+        rate_bit_s: Rate of the link, in bit/s.
+        delay_s: Its propagation delay, in seconds.
+        target_s: Mean wait that the thresholds lie around, in seconds.
+
+    Returns:
+        The value of `queue` in a scenario file.
+    """
+    per_s = rate_bit_s / (8 * MEAN_PACKET)
+    low = max(_LEAST, per_s * target_s / 2)
+    rtt = max(_RTT_S, 3 * (delay_s + 1 / per_s))
+    weight = -math.expm1(-1 / (10 * rtt * per_s))
+    low_bytes = round(low * MEAN_PACKET)
+    sizes = f'min_th = "{low_bytes} B", max_th = "{3 * low_bytes} B", limit = "{12 * low_bytes} B"'
+    return f'{{ kind = "red", preset = "ns-2", {sizes}, w_q = {weight!r}, ecn = false }}'

@@ -1,0 +1,147 @@
+"""A graph with its traffic as a scenario file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from cwnd import _core
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.topology.graph import Graph
+
+#: From the largest: what a rate is written in, in bit/s.
+_RATES = ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s"))
+#: Times that a scenario holds between two arrivals.
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e9
+_TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A group of flows."""
+
+    name: str
+    #: Pairs of nodes with their shares, or none where `senders` and `receivers` say it.
+    pairs: Sequence[tuple[str, str, float | None]] = ()
+    senders: Sequence[str] = ()
+    receivers: Sequence[str] = ()
+    #: Sizes of transfers that arrive at random; without, flows last as long as the run.
+    sizes: str | None = None
+    #: What all transfers together offer, in bit/s.
+    offered_bit_s: float = 0.0
+    #: How many lasting flows.
+    flows: int = 1
+
+    @property
+    def interval_s(self) -> float:
+        """Mean time between two arrivals, in seconds."""
+        assert self.sizes is not None
+        return 8 * quantity("sizes", self.sizes, "--size") / self.offered_bit_s
+
+
+def quantity(kind: str, text: str, option: str) -> float:
+    """What a quantity is in bit/s, seconds or (its mean) bytes: `rate`, `time` or `sizes`.
+
+    Raises:
+        InputError: It is none; the message begins with `option`.
+    """
+    try:
+        return _core.read_quantity(kind, text)
+    except ValueError as error:
+        raise InputError(f"{option} {text!r}: {error}") from error
+
+
+def scenario(graph: Graph, traffic: Sequence[Traffic], *, made_by: str, duration: str) -> str:
+    """The text of a scenario file; the same arguments give the same text.
+
+    Args:
+        graph: Its names must be unique.
+        traffic: At least one group.
+        made_by: The command that makes it again.
+        duration: Of the run, as the file has it.
+
+    Raises:
+        InputError: The traffic is so little, or so much, that no interval between arrivals fits.
+    """
+    lines = [f"# {line}" for line in _comments(graph, made_by)]
+    lines += ["schema = 1", f"name = {_text(graph.name)}"]
+    lines += [f"description = {_text(f'Traffic over {graph.name}')}"]
+    lines += ["", "[run]", f"duration = {_text(duration)}", 'sample = "1 s"']
+    for name, link in zip(graph.link_names(), graph.links, strict=True):
+        lines += ["", f"[link.{_text(name)}]"]
+        lines += [f"from = {_text(link.source)}", f"to = {_text(link.target)}"]
+        lines += [
+            f"rate = {_text(rate_text(link.rate_bit_s))}",
+            f"delay = {_text(time_text(link.delay_s))}",
+        ]
+        lines += [f"queue = {link.queue}"]
+        lines += [] if link.one_way else ["duplex = true"]
+    placed = [node for node in graph.nodes if node.x is not None and node.y is not None]
+    lines += ["", "[node]"] if placed else []
+    lines += [f"{_text(node.name)} = {{ x = {node.x!r}, y = {node.y!r} }}" for node in placed]
+    for group in traffic:
+        lines += ["", f"[flow.{_text(group.name)}]", *_group(group)]
+    return "\n".join(lines) + "\n"
+
+
+def _comments(graph: Graph, made_by: str) -> list[str]:
+    told = [f"Made by `{made_by}` of cwnd {_core.__version__}.", *graph.remarks]
+    told += [f"Warning: {warning}" for warning in graph.warnings]
+    # What a stranger's file says must not end the comment.
+    return ["".join(c if c.isprintable() else " " for c in line) for line in told]
+
+
+def _group(group: Traffic) -> list[str]:
+    lines = []
+    if group.pairs:
+        lines.append("pairs = [")
+        for source, target, share in group.pairs:
+            more = "" if share is None else f", share = {share!r}"
+            lines.append(f"  {{ from = {_text(source)}, to = {_text(target)}{more} }},")
+        lines.append("]")
+        if all(share is None for _, _, share in group.pairs):
+            lines.append('ends = "round-robin"')
+    else:
+        lines += [f"from = {_names(group.senders)}", f"to = {_names(group.receivers)}"]
+    if group.sizes is None:
+        return [*lines, f"count = {group.flows}", 'start = "uniform(0 s, 1 s)"']
+    interval = group.interval_s
+    if not _SHORTEST_S <= interval <= _LONGEST_S:
+        raise InputError(
+            f"{rate_text(group.offered_bit_s)} in transfers of {group.sizes} make one every"
+            f" {interval:.3g} s: ask for another total, or other sizes"
+        )
+    every, sizes = _text(time_text(interval)), _text(group.sizes)
+    return [*lines, f'workload = {{ kind = "poisson", interval = {every}, size = {sizes} }}']
+
+
+def _names(names: Sequence[str]) -> str:
+    return f"[{', '.join(_text(name) for name in names)}]"
+
+
+def _text(text: str) -> str:
+    # What JSON escapes TOML reads as well; names have no other control characters.
+    return json.dumps(text, ensure_ascii=False)
+
+
+def rate_text(bit_s: float) -> str:
+    """A rate as a file has it, rounded to whole bits a second."""
+    return _whole(max(1, round(bit_s)), _RATES)
+
+
+def time_text(seconds: float) -> str:
+    """A time as a file has it, rounded to nanoseconds."""
+    return _whole(round(seconds * 1e9), _TIMES)
+
+
+def _whole(value: int, units: Sequence[tuple[int, str]]) -> str:
+    for size, unit in units:
+        if value >= size:
+            return f"{(Decimal(value) / size).normalize():f} {unit}"
+    return f"0 {units[-2][1]}"
