@@ -133,7 +133,7 @@ fn timer() -> impl Strategy<Value = String> {
 
 /// Where the backoff ends, and when a connection is given up.
 fn beside_the_backoff() -> impl Strategy<Value = String> {
-    let until = select(vec!["sample", "ack"]);
+    let until = select(vec!["sample", "sent-once", "ack"]);
     let retries = prop_oneof![2 => Just(None), 1 => (0..4u32).prop_map(Some)];
     (until, any::<[bool; 2]>(), 0..9u32, 0..4u32, retries).prop_map(
         |(until, [thin, bounded], rounds, syns, retries)| {

@@ -59,6 +59,8 @@ param_enum! {
     pub enum BackoffUntil {
         /// A valid RTT sample: of a segment that went once, or by its echoed timestamp (Karn & Partridge 1991; RFC 6298 § 5).
         Sample = "sample",
+        /// The acknowledgement of a segment that went once, whatever timestamps say.
+        SentOnce = "sent-once",
         /// Any acknowledgement of new data.
         Ack = "ack",
     }
@@ -222,7 +224,7 @@ params! {
         #[source("RFC 6298 has none; Mondal & Kuzmanovic 2008, footnote 5: 6, so that at seven in a row it stays; FreeBSD 6")]
         pub rto_backoff_rounds: Option<u32> = None,
         /// What ends the backoff.
-        #[source("RFC 6298 § 5: a new measurement; so do Linux, FreeBSD and ns-2")]
+        #[source("RFC 6298 § 5: a new measurement; so do Linux and FreeBSD. ns-2: sent-once (tcp.cc, ts_resetRTO_)")]
         pub rto_backoff_until: BackoffUntil = BackoffUntil::Sample,
         /// Whether the timeout stays as it is for up to six expiries in a row while fewer than four segments are outstanding.
         #[source("Linux tcp_thin_linear_timeouts, off by default")]

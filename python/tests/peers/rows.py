@@ -16,6 +16,7 @@ TABLES = {
     "ns3-extra-trend.csv": "ns-3 more",
     "ns2.csv": "ns-2",
     "ns2-red-ecn.csv": "ns-2 RED",
+    "ns2-timeouts.csv": "ns-2 timeouts",
     "linux-kernel.jsonl": "Linux",
 }
 
@@ -24,6 +25,7 @@ TABLES = {
 FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2.csv": "goodput_total_pps",
     "ns2-red-ecn.csv": "goodput_total_pps",
+    "ns2-timeouts.csv": "transfers_started",
     "linux-kernel.jsonl": "goodput_mbps",
 }
 
@@ -77,6 +79,8 @@ class Row:
     def setting(self) -> str:
         """What was run, for people."""
         cells = self.cells
+        if self.table == "ns2-timeouts.csv":
+            return self._setting_of_timeouts()
         cc = cells.get("cc") or cells["tcp"]
         short = cc.removeprefix("Tcp").removeprefix("TCP/").removeprefix("Linux/")
         queue = cells.get("aqm") or cells["queue"]
@@ -96,6 +100,17 @@ class Row:
         if cells["aqm" if "aqm" in cells else "queue"] == "red" or cells.get("seed", "1") != "1":
             parts.append(f"seed {cells['seed']}")
         return ", ".join(parts)
+
+    def _setting_of_timeouts(self) -> str:
+        cells = self.cells
+        long = cells["set"] == "long"
+        count = cells["n_long"] if long else cells["n_users"]
+        who = "endless flows" if long else f"users ({cells['set']})"
+        parts = [f"{count} {who}", cells["queue"], f"min RTO {cells['min_rto_s']} s"]
+        parts.append("no backoff" if cells["rto_mode"] == "cap" else "backoff")
+        if not long:
+            parts.append(f"first RTO {cells['init_rto_s']} s")
+        return ", ".join([*parts, f"seed {cells['seed']}"])
 
 
 def mean(each: list[Measures]) -> Measures:
@@ -141,4 +156,6 @@ def _by_value(table: str, cells: dict[str, str]) -> bool:
     if table == "ns3-classic.csv":
         # CUBIC under CoDel and PIE has no second implementation that confirms it.
         return cells["cc"] == "TcpNewReno" or cells["aqm"] in ("fifo", "red")
+    if table == "ns2-timeouts.csv":
+        return cells["set"] == "long"
     return table not in ("ns3-prr-trend.csv", "ns3-extra-trend.csv")

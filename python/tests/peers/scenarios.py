@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def scenario(row: Row) -> Table:
     """The scenario of a row, as the tables of a scenario file."""
     if row.table.startswith("ns3"):
         return _ns3(row)
+    if row.table == "ns2-timeouts.csv":
+        return _timeouts(row)
     return _linux(row) if row.table.startswith("linux") else _ns2(row)
 
 
@@ -234,6 +237,58 @@ def _ns2_queue(row: Row, wire: int) -> Table:
         "idle": "unanswered",
         "mark_p": 0.1 if row.flag("use_mark_p") else "none",
         "ecn": row.flag("ecn"),
+    }
+
+
+def _timeouts(row: Row) -> Table:
+    if row.cells["set"] != "long":
+        raise NotExpressibleError("a user opens a connection for each fetch, after a pause")
+    wire, tick = row.int("wire_bytes"), f"{row.float('tick_s') * 1000:g} ms"
+    # `cap`: the largest timeout is the smallest, so that none is ever backed off.
+    rto_max = row.cells["min_rto_s" if row.cells["rto_mode"] == "cap" else "max_rto_s"]
+    group: Table = {
+        "start": f"uniform(0 s, {row.cells['start_span_s']} s)",
+        "controller": {
+            "kind": "newreno",
+            "increase": "per-ack",
+            "base": "cwnd",
+            "least_window": 1,
+        },
+        "endpoint": {
+            "preset": "ns2",
+            "mss": f"{wire} B",
+            "ack_size": f"{row.cells['ack_bytes']} B",
+            "initial_window": row.int("init_window_pkts"),
+            "recovery": "sack",
+            "max_window": f"{row.int('max_window_pkts') * wire} B",
+            "clock": tick,
+            "rto_granularity": tick,
+            "rto_min": f"{row.cells['min_rto_s']} s",
+            "rto_initial": f"{row.cells['init_rto_s']} s",
+            "rto_max": f"{rto_max} s",
+            "timestamps": row.flag("timestamps"),
+            # ts_resetRTO_ is off.
+            "rto_backoff_until": "sent-once",
+        },
+    }
+    # The flows take turns among host pairs, each with a round-trip time of its own.
+    rtts = row.cells["rtt_list_ms"].split(";")
+    n_flows = row.int("n_long")
+    flows = {
+        f"pair{i}": group | {"count": len(range(i, n_flows, len(rtts))), "rtt": f"{rtt} ms"}
+        for i, rtt in enumerate(rtts)
+    }
+    queue = row.cells | {"aqm": "fifo" if row.cells["queue"] == "droptail" else "red"}
+    return {
+        "schema": 1,
+        "run": _run(row.float("sim_s"), row.float("warmup_s"), SAMPLE),
+        "dumbbell": {
+            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
+            "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
+            "queue": _ns2_queue(replace(row, cells=queue), wire),
+        },
+        "flow": flows,
+        "sweep": {"repeat": SEEDS},
     }
 
 

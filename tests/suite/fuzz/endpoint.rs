@@ -21,7 +21,7 @@ const ENDPOINT: [(&str, &[&str]); 15] = [
     ("rto_initial", &["1 s", "100 ms"]),
     ("header", &["0 B", "52 B"]),
     ("rto_granularity", &["1 ns", "100 ms"]),
-    ("rto_backoff_until", &["sample", "ack"]),
+    ("rto_backoff_until", &["sample", "sent-once", "ack"]),
     ("rto_after_syn_loss", &["0 s", "3 s"]),
     ("data_retry_time", &["none", "1 ns", "100 s"]),
 ];

@@ -292,13 +292,15 @@ impl Sender {
             }
         };
         let measured = self.take_rtt(now, sent);
+        if self.backoff > 0 {
+            self.end_of_backoff(ack);
+        }
         (Some(now.since(sent)), Some(measured))
     }
 
     fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
         let r = self.config.measured(sent.0, now.0);
         self.rtt.sample(r);
-        self.backoff = 0;
         r
     }
 

@@ -14,7 +14,7 @@ use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
 use crate::counters::SenderCounters;
-use crate::params::{FlightSize, LossRule, Recovery, RttArithmetic};
+use crate::params::{BackoffUntil, FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -65,7 +65,9 @@ pub struct Sender {
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
     rtt: RttEstimator,
-    /// Without timestamps: the end of the segment being timed, and when it was sent.
+    /// Whether one segment a round trip is timed: without timestamps, or where they don't end a backoff.
+    times_one: bool,
+    /// The end of the segment being timed, and when it was sent.
     timed: Option<(u64, Time)>,
     /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
     backoff: u32,
@@ -143,6 +145,8 @@ impl Sender {
         };
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
+        let until = config.params.rto_backoff_until;
+        let times_one = !config.params.timestamps || until == BackoffUntil::SentOnce;
         Self {
             config,
             cc,
@@ -164,6 +168,7 @@ impl Sender {
             cwr: None,
             cwr_pending: false,
             rtt,
+            times_one,
             timed: None,
             backoff: 0,
             waits_at_one: false,

@@ -71,6 +71,21 @@ impl Sender {
             && self.expired <= THIN_EXPIRIES
     }
 
+    /// A valid sample came with an ACK of all below `ack`.
+    #[cold]
+    pub(super) fn end_of_backoff(&mut self, ack: u64) {
+        let ends = match self.config.params.rto_backoff_until {
+            BackoffUntil::Sample | BackoffUntil::Ack => true,
+            // Without timestamps there was no sample but for such a segment.
+            BackoffUntil::SentOnce => {
+                !self.config.params.timestamps || self.timed.is_some_and(|(end, _)| ack >= end)
+            }
+        };
+        if ends {
+            self.backoff = 0;
+        }
+    }
+
     /// New data is acknowledged: what expires next is the first in a row.
     #[cold]
     pub(super) fn end_of_expiries(&mut self) {

@@ -220,7 +220,7 @@ impl Sender {
             if self.config.params.push_bursts && self.ends_burst(now) {
                 flags = flags.with(Flags::PSH);
             }
-            if !self.config.params.timestamps && self.timed.is_none() {
+            if self.times_one && self.timed.is_none() {
                 self.timed = Some((end, now));
             }
         }

@@ -221,6 +221,7 @@ scripts!(
 
 scripts!(
     timer:
+    a_backoff_may_last_until_a_segment_that_went_once,
     a_duplicate_ack_gives_no_sample,
     a_second_timeout_of_a_segment_keeps_the_threshold,
     a_thin_stream_backs_off_after_six_expiries,
