@@ -141,6 +141,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd plot $(VENV)/docs/abe-codel-pie > $(VENV)/generated
 	cp $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
 	$(BIN)/python scripts/closed_forms.py
+	$(BIN)/python scripts/timeouts.py
 	$(BIN)/python scripts/abe_readings.py
 	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet

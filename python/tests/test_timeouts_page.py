@@ -1,0 +1,34 @@
+"""Figure 1 of the TCP*(n) paper: what simulations do is what it shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from conftest import ROOT
+
+from cwnd import models
+
+
+def _script():
+    spec = importlib.util.spec_from_file_location("timeouts", ROOT / "scripts/timeouts.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_senders_wait_as_figure_1_says():
+    found = _script().rounds()
+    assert list(found) == [0, 1, 2, 3, 4, 5, 6]
+    for n, multiples in found.items():
+        assert multiples == models.backoff_multipliers(n)
+    assert found[0] == [1, 2, 4, 8, 16, 32, 64]
+    assert found[6] == [1] * 7
+
+
+def test_the_page_has_its_figure():
+    page = (ROOT / "docs/timeouts.md").read_text("utf-8")
+    assert "(images/timeouts/backoff.png)" in page
+    for kind in ("png", "svg"):
+        assert (ROOT / f"docs/images/timeouts/backoff.{kind}").stat().st_size > 1000

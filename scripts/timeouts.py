@@ -1,0 +1,72 @@
+"""Figure 1 of the TCP*(n) paper from simulations: the figure of docs/timeouts.md.
+
+A. Mondal, A. Kuzmanovic: Removing exponential backoff from TCP. ACM CCR 38(5), 2008. `make docs`
+runs this; a test compares what it reads off with the paper.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+import cwnd
+from cwnd.plots import style
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+SCENARIO = DOCS / "timeouts" / "backoff.toml"
+#: Rounds of backoff that the paper's figure has.
+ROUNDS = 7
+#: Before the first sample the timeout of the scenario is this.
+FIRST_S = 1.0
+
+
+def rounds() -> dict[int, list[float]]:
+    """The timeout of each round of backoff in multiples of the first, by the n of TCP*(n)."""
+    series = cwnd.run(SCENARIO).series
+    found: dict[int, list[float]] = {}
+    for n in range(ROUNDS):
+        of_n = series.filter(pl.col("star").cast(pl.String) == str(n))
+        # After so many retransmissions in a row the timer is set to this.
+        waits = of_n.group_by("retrans").agg(
+            pl.col("rto_us").n_unique().alias("kinds"), pl.col("rto_us").first()
+        )
+        assert waits["kinds"].max() == 1, "a timeout does not change while it runs"
+        sizes = dict(waits.select("retrans", "rto_us").iter_rows())
+        found[n] = [sizes[k] / 1e6 / FIRST_S for k in range(ROUNDS)]
+    return found
+
+
+def draw(found: dict[int, list[float]]) -> dict[str, bytes]:
+    """The figure, as the paper has it: the multiple over the round."""
+    with style.styled():
+        figure = style.figure(3.1, width=5.6)
+        panel = figure.subplots()
+        for index, (n, multiples) in enumerate(found.items()):
+            name = {0: "TCP", ROUNDS - 1: "TCP*(∞)"}.get(n, f"TCP*({n})")
+            panel.plot(
+                range(1, ROUNDS + 1),
+                multiples,
+                marker=style.MARKERS[index % len(style.MARKERS)],
+                color=style.colour(index),
+                linestyle=style.DASHES[index % len(style.DASHES)],
+                label=name,
+            )
+        panel.set_yscale("log", base=2)
+        panel.set_yticks([2**k for k in range(ROUNDS)], [f"{2**k}" for k in range(ROUNDS)])
+        panel.set_xlabel("backoff round")
+        panel.set_ylabel("timeout / RTO")
+        panel.legend()
+    return style.render(figure, "png", "svg")
+
+
+def main() -> None:
+    """Writes the figure."""
+    folder = DOCS / "images" / "timeouts"
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, data in draw(rounds()).items():
+        (folder / f"backoff.{kind}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
