@@ -55,6 +55,7 @@ TARGETS = (
     Target("router", "the router's engine with any settings and packets", 256),
     Target("world", "whole simulations: links, routes, faults, flows, up to 2000 events", 64),
     Target("claims", "files of claims (Python)", 512, python=True),
+    Target("graph", "graphs of others: GraphML, GML (Python)", 2048, python=True),
     Target("manifest", "descriptions of results (Python)", 2048, python=True),
 )
 NAMES = tuple(target.name for target in TARGETS)

@@ -1,4 +1,4 @@
-"""What fuzzers run of Python: any bytes are claims or a manifest, or an error of the input.
+"""What fuzzers run of Python: any bytes are claims, a graph or a manifest, or an error.
 
 `make fuzz TARGET=claims` runs it with atheris; `test_fuzz.py` without, on what was found before.
 """
@@ -48,10 +48,32 @@ def manifest(data: bytes) -> None:
     assert Manifest.from_json(again, "again").to_json() == read.to_json()
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {"claims": claims, "manifest": manifest}
+def graph(data: bytes) -> None:
+    """A graph that can be read makes a scenario without an error; all else is one of the input."""
+    from cwnd import _core
+    from cwnd.errors import InputError
+    from cwnd.topology import Defaults, Traffic, gravity, scenario
+    from cwnd.topology.importing import graph_of
+
+    text = data.decode(errors="replace")
+    name = "a.graphml" if text.lstrip().startswith("<") else "a.gml"
+    try:
+        found = graph_of(text, Path(name), Defaults(scale=0.001))
+        matrix = gravity(found)
+    except InputError:
+        return
+    made = [Traffic("all", pairs=list(matrix.pairs))]
+    _core.parse(scenario(found, made, made_by="a fuzzer", duration="1 s"), name="made")
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "claims": claims,
+    "graph": graph,
+    "manifest": manifest,
+}
 
 #: Modules whose branches the fuzzer counts.
-INSTRUMENTED = ("cwnd.results.manifest", "cwnd.reproduce.claims")
+INSTRUMENTED = ("cwnd.results.manifest", "cwnd.reproduce.claims", "cwnd.topology.importing")
 
 
 def main() -> None:

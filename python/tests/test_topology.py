@@ -245,6 +245,7 @@ def test_links_of_directed_graphs_are_one_way(tmp_path: Path):
         ({"LinkLabel": "10-20Gbps"}, None),
         ({"LinkLabel": "0 Gbps"}, None),
         ({"LinkLabel": "DWDM"}, None),
+        ({"LinkSpeedRaw": 1e300, "LinkLabel": "1 Gbps"}, 1e9),
         ({}, None),
     ],
 )
@@ -287,6 +288,11 @@ def test_a_gravity_model_is_the_product_of_weights():
     assert len(gravity(row(1e6, 3e6), {"a": 2.0, "c": 1.0}).pairs) == 2
     with pytest.raises(InputError, match="two nodes with a weight"):
         gravity(row(1e6), {"a": 1.0})
+
+
+def test_weights_of_any_size_have_shares():
+    matrix = gravity(row(1e6, 1e6), {"a": 1e300, "b": 1e300, "c": 1e-300})
+    assert [share for *_, share in matrix.pairs] == [0.5, 0.5]
 
 
 def test_the_total_uses_the_busiest_link_to_the_load():
@@ -368,6 +374,7 @@ def test_import_writes_a_scenario_that_says_how_it_was_made(cli: Cli):
         (("import", "empty.gml"), "the graph has no nodes"),
         (("import", "good.gml", "--rate", "5"), "--rate '5'"),
         (("import", "good.gml", "--scale", "0"), "--scale 0"),
+        (("import", "good.gml", "--scale", "1e300"), "--scale 1e+300 makes a link of"),
         (("import", "good.gml", "--load", "-1"), "--load -1"),
         (("import", "good.gml", "--load", "1", "--total", "1 Mbit/s"), "keep one"),
         (("import", "good.gml", "--gravity", "Height"), "no node has a number above zero"),

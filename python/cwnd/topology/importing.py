@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from cwnd.topology.graph import Graph, Link, Node, parts, unique
 from cwnd.topology.writing import rate_text, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 #: Mean radius of the earth, in metres (IUGG).
@@ -22,13 +23,15 @@ _EARTH_M = 6_371_008.8
 #: Two thirds of the speed of light: what light does in glass, in m/s.
 FIBRE_M_S = 2 / 3 * 299_792_458
 #: The unit letters of link speeds.
-_LETTERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_LETTERS = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 #: `10 Gbps`, `2.5 Gbit/s`, `155M`; not `10-20Gbps`, of which nobody knows which it is.
 _LABEL = re.compile(
     r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(?:b|bps|b/s|bit/s|bits/s|bit|bits)?\s*", re.IGNORECASE
 )
 #: So many names are told before the rest is counted.
 _NAMED = 3
+#: In bit/s; what a file has beyond that is a mistake.
+_FASTEST = 1e15
 #: Latitudes and longitudes end there.
 _POLE, _TURN = 90.0, 180.0
 
@@ -115,7 +118,10 @@ def _parsed(text: str, file: Path) -> Any:
     kind = file.suffix[1:].lower()
     reader = _READERS[file.suffix.lower()]
     try:
-        network = reader(text)
+        with warnings.catch_warnings():
+            # What is odd in a file is told below, in words for its user.
+            warnings.simplefilter("ignore")
+            network = reader(text)
     # A stranger's file ends networkx's readers in many ways.
     except (
         *(nx.NetworkXError, SyntaxError, ValueError, KeyError, TypeError),
@@ -219,24 +225,30 @@ def _links(
     made = []
     for (source, target), (rate, delay) in found.items():
         scaled = max(1.0, rate * defaults.scale)
+        if scaled > _FASTEST:
+            raise InputError(f"--scale {defaults.scale:g} makes a link of {scaled:.3g} bit/s")
         queue = defaults.queue(scaled, delay)
         made.append(Link(source, target, scaled, delay, one_way, queue))
     return made
 
 
 def speed(data: dict[str, Any]) -> float | None:
-    """The capacity of a link in bit/s, by its attributes; none if they say none above zero."""
-    raw = _number(data.get("LinkSpeedRaw"))
-    if raw is not None and raw > 0:
-        return raw
+    """The capacity of a link in bit/s, by its attributes; none if they say none that can be."""
+    for rate in _speeds(data):
+        if rate is not None and 0 < rate <= _FASTEST:
+            return rate
+    return None
+
+
+def _speeds(data: dict[str, Any]) -> Iterator[float | None]:
+    yield _number(data.get("LinkSpeedRaw"))
     number = _number(data.get("LinkSpeed"))
     letter = str(data.get("LinkSpeedUnits", "")).strip().upper()[:1]
-    if number is not None and number > 0 and letter in _LETTERS and letter:
-        return number * _LETTERS[letter]
+    if number is not None and letter in _LETTERS:
+        yield number * _LETTERS[letter]
     label = _LABEL.fullmatch(str(data.get("LinkLabel", "")))
-    if label is not None and float(label[1]) > 0:
-        return float(label[1]) * _LETTERS[label[2].upper()]
-    return None
+    if label is not None:
+        yield float(label[1]) * _LETTERS[label[2].upper()]
 
 
 def _delay(a: Node, b: Node) -> float | None:

@@ -145,7 +145,8 @@ def gravity(graph: Graph, weights: Mapping[str, float] | None = None) -> Matrix:
         InputError: Fewer have one, or there are too many pairs for a scenario file.
     """
     weights = graph.capacities() if weights is None else weights
-    heavy = {name: weight for name, weight in weights.items() if weight > 0}
+    most = max(weights.values(), default=0.0) or 1.0
+    heavy = {name: weight / most for name, weight in weights.items() if weight / most > 0}
     if len(heavy) < 2:  # noqa: PLR2004 - a pair
         raise InputError("a gravity model needs two nodes with a weight above zero")
     _fits(len(heavy) * (len(heavy) - 1))
