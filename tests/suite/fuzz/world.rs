@@ -43,18 +43,19 @@ const CONTROLLERS: [&str; 4] = [
     "{ kind = \"newreno\", preset = \"abe\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-const ENDPOINTS: [&str; 4] = [
+const ENDPOINTS: [&str; 5] = [
     "\"rfc\"",
     "{ preset = \"linux\", ecn = true }",
     "\"ns2\"",
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
+    "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];
 const WORKLOADS: [&str; 6] = [
     "",
     "stop = \"20 ms\"",
-    "workload = { kind = \"transfer\", size = \"20 kB\" }",
+    "workload = { kind = \"bytes\", size = \"20 kB\" }",
     "workload = { kind = \"poisson\", interval = \"2 ms\", size = \"exponential(3 kB)\" }",
-    "workload = { kind = \"onoff\", size = \"5 kB\", off = \"exponential(4 ms)\" }",
+    "workload = { kind = \"on-off\", size = \"5 kB\", off = \"exponential(4 ms)\" }",
     "workload = { kind = \"udp\", rate = \"1 Mbit/s\" }",
 ];
 /// As many as begin a crowd of events, or few.
