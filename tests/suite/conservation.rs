@@ -69,6 +69,8 @@ fn check_records(records: &Records) {
             ("dropped_pkts", &dropped),
             ("marked_pkts", &marked),
             ("delivered_data_pkts", &link("delivered_pkts")),
+            ("dead_pkts", &delivered),
+            ("duplicate_pkts", &delivered),
         ] {
             assert!(link(part)[i] <= whole[i], "link {i}: {part}");
         }
@@ -86,6 +88,8 @@ fn check_records(records: &Records) {
         assert!(size[i].is_nan() || received[i] <= size[i], "flow {i} has no more");
         assert!(min[i].is_nan() || min[i] >= base[i], "flow {i}: {} under {}", min[i], base[i]);
         assert!(flow("delivered_bytes")[i] <= received[i]);
+        let not_lost = flow("rto_under_way")[i] + flow("rto_ack_late")[i] + flow("rto_ack_lost")[i];
+        assert!(not_lost <= flow("rto_count")[i] + flow("rto_syn")[i], "flow {i}: {not_lost}");
     }
 }
 

@@ -19,6 +19,7 @@ use crate::segments::Segments;
 use crate::stack::Connection;
 use crate::watch::{Watch, WayId};
 
+mod audit;
 mod dead;
 mod messages;
 
@@ -443,68 +444,6 @@ impl Network {
     /// A pipe.
     pub fn pipe(&self, i: u32) -> &Pipe {
         &self.pipes[i as usize]
-    }
-
-    /// Every line and every pipe that holds packets, with the event that takes the first of them on; every clock of a queue.
-    pub fn busy(&self) -> impl Iterator<Item = (Option<Time>, Event)> {
-        let held = |l: &&Line<Packet>| l.held() > 0;
-        let lines = (0..).zip(&self.lines).filter(move |(_, l)| held(l));
-        let pipes = (0..).zip(&self.pipes).filter(|(_, p)| p.held() > 0);
-        let clocks = (0..).zip(&self.lines).filter_map(|(i, line)| Some((i, line.next_timer()?)));
-        lines
-            .map(|(i, line)| (line.wanted(), Event::LineFree(i)))
-            .chain(pipes.map(|(i, pipe)| (pipe.next_exit(), Event::PipeHead(i))))
-            .chain(clocks.map(|(i, at)| (Some(at), Event::QueueTimer(i))))
-            .chain(self.mailbox.iter().map(|&(at, _)| (Some(at), Event::Message)))
-    }
-
-    /// Checks that every packet that was sent is somewhere, once.
-    ///
-    /// # Errors
-    /// With the two sums if they differ.
-    pub fn audit(&mut self, now: Time) -> Result<(), String> {
-        let mut accounted = self.arrived;
-        let (mut under_way, mut lost) = (0, 0);
-        for line in &mut self.lines {
-            let counters = line.counters(now);
-            let dropped: u64 = counters.drops.total();
-            if counters.arrived != counters.delivered + dropped + line.held() {
-                return Err(format!(
-                    "a line: arrived {} ≠ delivered {} + dropped {dropped} + held {}",
-                    counters.arrived,
-                    counters.delivered,
-                    line.held()
-                ));
-            }
-            accounted += dropped + line.held();
-            lost += dropped;
-            under_way += line.held();
-        }
-        for pipe in &self.pipes {
-            accounted += pipe.counters().lost.packets + pipe.held();
-            lost += pipe.counters().lost.packets;
-            under_way += pipe.held();
-        }
-        if accounted != self.injected {
-            let sent = self.injected;
-            return Err(format!(
-                "{sent} packets were sent, {accounted} are accounted for at {now}"
-            ));
-        }
-        let told = self.losses().total().packets;
-        if told != lost {
-            return Err(format!("{lost} packets were lost, {told} of them at a hop, at {now}"));
-        }
-        let messages = self.messages();
-        if messages.sent < messages.delivered + messages.lost {
-            return Err(format!("more messages arrived or were lost than were sent: {messages:?}"));
-        }
-        under_way += self.mailbox.len() as u64;
-        if self.segments.held() != under_way {
-            let held = self.segments.held();
-            return Err(format!("{under_way} packets are under way with {held} segments at {now}"));
-        }
-        Ok(())
     }
 }
 
