@@ -304,3 +304,59 @@ def test_links_are_told_apart_whatever_they_are_called(scenarios: Path):
     assert files("a+f/g,a") == {"a+f_g.pcapng": ["a", "f/g"], "a.pcapng": ["a"]}
     assert files("f/g,f g") == {"f_g.pcapng": ["f/g"], "f_g-2.pcapng": ["f g"]}
     assert len(files("all,a")) == 5
+
+
+@needs_tshark
+@pytest.mark.parametrize("loss", [0.0, 0.02])
+def test_tshark_sees_clients_that_open_connections_and_ask(tmp_path: Path, loss: float):
+    text = f"""\
+schema = 1
+name = "asked"
+run = {{ duration = "60 s", seed = 3 }}
+
+[link.near]
+from = "server"
+to = "client"
+rate = "20 Mbit/s"
+duplex = true
+
+[link.far]
+from = "backend"
+to = "server"
+rate = "10 Mbit/s"
+delay = "20 ms"
+duplex = true
+queue = {{ kind = "fifo", limit = "200 packets" }}
+loss = {loss}
+
+[flow.web]
+from = "backend"
+to = "client"
+count = 3
+endpoint = "linux"
+workload = {{ kind = "web", pages = 2, objects = 2, size = "30 kB", request = "2 kB" }}
+"""
+    result, files = run(text, tmp_path, "near+near.reverse")
+    at_client = files["near+near.reverse"]
+
+    seen = tshark(
+        at_client,
+        *("ip.src", "tcp.flags.syn", "tcp.flags.ack", "tcp.len"),
+        *("tcp.analysis.lost_segment", "tcp.analysis.ack_lost_segment", "_ws.expert.severity"),
+    )
+
+    client = seen["ip.src"][0]
+    opened = seen.filter((pl.col("tcp.flags.syn") == "True") | (pl.col("tcp.flags.syn") == "1"))
+    assert opened["ip.src"][0] == client
+    of_client = pl.col("ip.src") == client
+    asked = numbers(seen.filter(of_client), "tcp.len").sum()
+    answered = numbers(seen.filter(~of_client), "tcp.len").sum()
+    assert result.requests["outcome"].to_list() == ["answered"] * 12
+    assert result.requests["request_bytes"].sum() == 24_000 <= asked
+    assert result.requests["response_bytes"].sum() == 360_000 <= answered
+    # Nobody acknowledges what has not been sent, and without loss nothing is worth a note.
+    assert set(seen["tcp.analysis.ack_lost_segment"]) == {""}
+    if loss == 0.0:
+        assert (asked, answered) == (24_000, 360_000)
+        assert (numbers(seen, "_ws.expert.severity") < WARNING).all()
+        assert set(seen["tcp.analysis.lost_segment"]) == {""}

@@ -24,6 +24,7 @@ GIVEN = {
     "on-off": {"size": "1 MB", "off": "1 s"},
     "poisson": {"size": "1 MB", "interval": "1 s"},
     "udp": {"size": "1 kB", "rate": "1 Mbit/s"},
+    "web": {"size": "1 MB"},
 }
 COMPANIONS = {
     "udp.on": {"off": "1 s"},

@@ -18,5 +18,6 @@ mod links;
 mod messages;
 mod meters;
 mod random;
+mod requests;
 mod timeouts;
 mod workloads;

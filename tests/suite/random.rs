@@ -195,10 +195,19 @@ fn workload() -> impl Strategy<Value = String> {
     let poisson = (size(), 10..200u32).prop_map(|(s, gap)| {
         format!("workload = {{ kind = \"poisson\", interval = \"{gap} ms\", size = \"{s}\" }}")
     });
+    let web = (size(), any::<bool>(), (1..4u32, 1..4u32), (1..9_000u32, 0..60u32, 0..60u32)).prop_map(
+        |(s, arrive, (pages, objects), (request, server, reading))| {
+            let interval = if arrive { ", interval = \"40 ms\"" } else { "" };
+            format!(
+                "workload = {{ kind = \"web\", size = \"{s}\", pages = {pages}, objects = {objects}, \
+                 request = \"{request} B\", server_time = \"{server} ms\", reading = \"{reading} ms\"{interval} }}"
+            )
+        },
+    );
     let all: Vec<_> = WorkloadParams::KINDS.iter().map(|kind| of_kind(kind.name).boxed()).collect();
     let any = (0..all.len()).prop_flat_map(move |kind| all[kind].clone());
     prop_oneof![
-        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => Just(String::new()), 1 => datagrams(), 2 => any
+        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => web, 3 => Just(String::new()), 1 => datagrams(), 2 => any
     ]
 }
 
@@ -395,9 +404,16 @@ pub fn any_scenario() -> impl Strategy<Value = String> {
 pub fn transfers() -> impl Strategy<Value = String> {
     let bytes = (1..150_000u32)
         .prop_map(|n| format!("workload = {{ kind = \"bytes\", size = \"exponential({n} B)\" }}"));
+    let asked = (1..50_000u32, 1..4u32, 1..9_000u32).prop_map(|(n, objects, request)| {
+        format!(
+            "workload = {{ kind = \"web\", size = \"exponential({n} B)\", objects = {objects}, \
+             request = \"{request} B\" }}"
+        )
+    });
+    let transfer = prop_oneof![bytes, asked];
     let network = prop_oneof![
-        dumbbell(bytes.clone().boxed(), faults().boxed(), patient_timer().boxed()),
-        graph(bytes.boxed(), faults().boxed(), patient_timer().boxed())
+        dumbbell(transfer.clone().boxed(), faults().boxed(), patient_timer().boxed()),
+        graph(transfer.boxed(), faults().boxed(), patient_timer().boxed())
     ];
     (network, any::<u32>()).prop_map(|(network, seed)| {
         format!("[run]\nduration = \"5000 s\"\nseed = {seed}\nsample = \"none\"\n{network}")

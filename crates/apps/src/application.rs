@@ -17,6 +17,13 @@ pub trait Application: fmt::Debug + Send {
         Do::NOTHING
     }
 
+    /// The whole request is at the server; `total` counts the bytes of all requests. Only where the client opens the
+    /// connection ([`Facts::client_opens`]).
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        let _ = (now, total, rng);
+        Do::NOTHING
+    }
+
     /// All that was written is acknowledged. Datagrams have no acknowledgements.
     fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         let _ = (now, total, rng);
@@ -41,6 +48,9 @@ pub trait Application: fmt::Debug + Send {
 pub struct Do {
     /// Payload to send, in bytes: more of a connection's stream, or one datagram.
     pub write: u64,
+    /// Bytes that the client sends as its next request, once it has the response to the last; nothing where no client opened
+    /// the connection. [`Application::on_request`] follows when the server has them.
+    pub request: u64,
     /// What follows after that.
     pub then: Then,
     /// When to call [`Application::on_timer`]; it takes the place of an earlier time that is still to come.
@@ -65,11 +75,16 @@ pub enum Then {
 impl Do {
     /// Nothing.
     pub const NOTHING: Self =
-        Self { write: 0, then: Then::More, wake: None, delivered: None, acked: false };
+        Self { write: 0, request: 0, then: Then::More, wake: None, delivered: None, acked: false };
 
     /// Sends so many bytes.
     pub const fn write(bytes: u64) -> Self {
         Self { write: bytes, ..Self::NOTHING }
+    }
+
+    /// Asks for something, in so many bytes.
+    pub const fn request(bytes: u64) -> Self {
+        Self { request: bytes, ..Self::NOTHING }
     }
 
     /// Sends nothing more.
@@ -122,6 +137,9 @@ pub struct Facts {
     pub transport: Transport,
     /// How its flows come while the run goes on; `None` are there from the beginning.
     pub arrivals: Option<PoissonArrivals>,
+    /// Whether who receives the data opens the connection and asks for it: the first thing that goes is then a SYN from the
+    /// client, and a request follows.
+    pub client_opens: bool,
     /// Whether its flows go on until they are told to stop, rather than end with their transfers.
     pub can_be_stopped: bool,
     /// Whether its flows are long-lived ones that are to share alike: what ends a run that lasts until they do.
@@ -160,6 +178,9 @@ impl<A: Application + ?Sized> Application for Box<A> {
     }
     fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         (**self).on_delivered(now, total, rng)
+    }
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        (**self).on_request(now, total, rng)
     }
     fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         (**self).on_acked(now, total, rng)

@@ -26,6 +26,7 @@ impl Workload for Params {
         Facts {
             transport: Transport::Connection,
             arrivals: None,
+            client_opens: false,
             can_be_stopped: false,
             shares: false,
         }

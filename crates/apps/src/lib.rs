@@ -14,6 +14,7 @@ mod poisson;
 mod registry;
 mod session;
 pub mod udp;
+mod web;
 
 pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Workload};
 pub use registry::{AnyApplication, Maker, WorkloadParams};

@@ -30,6 +30,7 @@ impl Workload for Params {
         Facts {
             transport: Transport::Connection,
             arrivals: Some(PoissonArrivals { mean: self.interval }),
+            client_opens: false,
             can_be_stopped: false,
             shares: false,
         }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use cwnd_units::{Rng, Time, params_choice};
 
 use crate::application::{Application, Do, Facts, Workload};
-use crate::{bulk, bytes, on_off, poisson, udp};
+use crate::{bulk, bytes, on_off, poisson, udp, web};
 
 /// Makes the applications of a group's flows, one by one.
 pub type Maker = Box<dyn Fn() -> AnyApplication + Send>;
@@ -61,6 +61,8 @@ workloads! {
     Poisson(poisson) = "poisson",
     /// Datagrams at a rate of their own, without a connection: no controller, no endpoint, no way back, no ECN.
     Udp(udp) = "udp",
+    /// Clients who open connections and ask for pages of objects.
+    Web(web) = "web",
 }
 
 impl Application for AnyApplication {
@@ -70,6 +72,10 @@ impl Application for AnyApplication {
 
     fn on_delivered(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
         each!(self, app => app.on_delivered(now, total, rng))
+    }
+
+    fn on_request(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {
+        each!(self, app => app.on_request(now, total, rng))
     }
 
     fn on_acked(&mut self, now: Time, total: u64, rng: &mut Rng) -> Do {

@@ -14,6 +14,10 @@ pub struct Session {
     wanted: u64,
     /// Bytes written; of datagrams their payload.
     written: u64,
+    /// Bytes of all requests.
+    requested: u64,
+    /// Whether the server has not all of them yet.
+    request_is_due: bool,
     /// Bytes that the transfer has; `u64::MAX` without end.
     size: u64,
     /// When it wants to be woken.
@@ -28,6 +32,8 @@ pub struct Session {
 pub struct Heard {
     /// These were the last of the transfer.
     pub finished: bool,
+    /// They are all that the application waited for.
+    pub wanted: bool,
     /// What the application does about it.
     pub what: Do,
 }
@@ -40,6 +46,8 @@ impl Session {
             interest: u64::MAX,
             wanted: u64::MAX,
             written: 0,
+            requested: 0,
+            request_is_due: false,
             size: u64::MAX,
             alarm: Time::NEVER,
             wants_acked: false,
@@ -57,6 +65,24 @@ impl Session {
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         (self.size != u64::MAX).then_some(self.size)
+    }
+
+    /// Bytes written; of datagrams their payload.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Whether the server has not all requests yet.
+    #[must_use]
+    pub const fn request_is_due(&self) -> bool {
+        self.request_is_due
+    }
+
+    /// Bytes of all requests.
+    #[must_use]
+    pub const fn requested(&self) -> u64 {
+        self.requested
     }
 
     /// Whether anybody wants to hear that so many bytes are delivered.
@@ -104,6 +130,18 @@ impl Session {
         Some(self.note(what))
     }
 
+    /// The server has all requests, of `total` bytes.
+    pub fn request_delivered(&mut self, now: Time, total: u64) -> Do {
+        self.request_is_due = false;
+        let what = self.app.on_request(now, total, &mut self.rng);
+        self.note(what)
+    }
+
+    /// The next delivery is of interest, whatever it is: it says that the request before it arrived.
+    pub const fn hear_next(&mut self) {
+        self.interest = 0;
+    }
+
     /// `total` bytes are delivered, which is [of interest](Self::is_of_interest).
     #[cold]
     pub fn delivered(&mut self, now: Time, total: u64) -> Heard {
@@ -113,18 +151,20 @@ impl Session {
         self.interest = if finished { u64::MAX } else { self.size };
         if !wanted {
             self.interest = self.interest.min(self.wanted);
-            return Heard { finished, what: Do::NOTHING };
+            return Heard { finished, wanted, what: Do::NOTHING };
         }
         self.wanted = u64::MAX;
         let what = self.app.on_delivered(now, total, &mut self.rng);
-        Heard { finished, what: self.note(what) }
+        Heard { finished, wanted, what: self.note(what) }
     }
 
     fn note(&mut self, mut what: Do) -> Do {
         if self.size != u64::MAX {
             // Nothing comes after the last.
-            what.write = 0;
+            (what.write, what.request) = (0, 0);
         }
+        self.requested = self.requested.saturating_add(what.request);
+        self.request_is_due |= what.request > 0;
         self.written = self.written.saturating_add(what.write);
         match what.then {
             Then::More => {}

@@ -78,6 +78,7 @@ impl Workload for Params {
         Facts {
             transport: Transport::Datagrams { header: self.header },
             arrivals: None,
+            client_opens: false,
             can_be_stopped: true,
             shares: false,
         }

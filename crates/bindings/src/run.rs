@@ -51,7 +51,7 @@ impl Control {
 }
 
 /// What the tables of a run are called, in their order.
-const TABLES: [&str; 5] = ["flows", "links", "series", "link_series", "qdelay"];
+const TABLES: [&str; 6] = ["flows", "links", "series", "link_series", "qdelay", "requests"];
 
 /// What one run recorded.
 #[pyclass(frozen, module = "cwnd._core")]
@@ -77,6 +77,7 @@ impl Result {
                 records.flow_series,
                 records.link_series,
                 records.qdelay,
+                records.requests,
             ],
             activity: records.activity,
             events: records.events,
@@ -123,6 +124,11 @@ impl Result {
     #[getter]
     fn qdelay(&self) -> Table {
         Table::new(self.tables[4].clone())
+    }
+
+    #[getter]
+    fn requests(&self) -> Table {
+        Table::new(self.tables[5].clone())
     }
 
     #[getter]

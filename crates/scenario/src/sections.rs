@@ -417,7 +417,7 @@ pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
 /// Runs that fit a plan.
 pub(crate) const MOST_CELLS: u64 = 1_000_000;
 /// Flows that can be simulated at a time.
-pub(crate) const MOST_FLOWS: u64 = 10_000_000;
+pub(crate) const MOST_FLOWS: u64 = 8_000_000;
 /// The controller of a table without `kind`.
 pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
 /// The queue of a table without `kind`.

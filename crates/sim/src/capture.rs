@@ -17,8 +17,9 @@ use cwnd_wire::{Interface, Writer};
 use crate::event::FlowId;
 use crate::packet::{Packet, set_note, take_note};
 use crate::place::LinkParts;
+use crate::requests::Turn;
 use crate::segments::Segments;
-use crate::stack::{Connection, Stack};
+use crate::stack::{Connection, End, Heading, Stack};
 
 /// Where a capture goes.
 pub type Output = Box<dyn Write + Send>;
@@ -105,21 +106,27 @@ impl Capture {
         self.flows.insert(id.bits(), of);
     }
 
+    /// A client asks.
+    pub fn begin_turn(&mut self, id: FlowId, turn: Turn) {
+        if let Some(connection) = self.flows.get_mut(&id.bits()) {
+            connection.begin(turn);
+        }
+    }
+
     /// A host sends: notes in the segment what its header says and the simulation does not need.
     #[cold]
     pub fn sent_by_host(&mut self, now: Time, flow: FlowId, segment: &mut Segment) {
-        let Some(flow) = self.flows.get(&flow.bits()) else { return };
-        set_note(segment, self.stacks[flow.group()].note(now, flow, segment));
+        let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
+        set_note(segment, self.stacks[flow.group()].note(now, flow, of_request, segment));
     }
 
     /// A host receives: the segment is as it was before the note.
     #[cold]
     pub fn received_by_host(&mut self, flow: FlowId, segment: &mut Segment) {
         let note = take_note(segment);
-        if segment.is_ack()
-            && let Some(flow) = self.flows.get_mut(&flow.bits())
-        {
-            flow.heard(note);
+        let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
+        if let Some(ts_val) = self.stacks[flow.group()].ts_val(segment, note) {
+            flow.heard(End::reached_by(of_request, segment.is_ack()), ts_val);
         }
     }
 
@@ -189,10 +196,11 @@ impl Capture {
             comment.push_str("dropped: ");
             comment.push_str(reason.name());
         }
-        let Some(flow) = self.flows.get(&flow.bits()) else { return };
+        let Some((flow, of_request)) = connection(&mut self.flows, flow) else { return };
         let mut plain = *segment;
         let note = take_note(&mut plain);
-        let headers = self.stacks[flow.group()].headers(flow, &plain, note);
+        let heading = Heading { of_request, note };
+        let headers = self.stacks[flow.group()].headers(flow, &plain, heading);
         for &(file, interface) in &tap.places {
             let Some(writer) = &mut self.files[file] else { continue };
             if writer.packet(interface, now, &headers, &comment).is_err() {
@@ -219,6 +227,16 @@ impl Capture {
             }
         }
     }
+}
+
+/// The connection of a packet, and whether it is of the stream of requests there. Sources of datagrams have numbers of their own.
+fn connection(
+    flows: &mut BTreeMap<u32, Connection>,
+    id: FlowId,
+) -> Option<(&mut Connection, bool)> {
+    let own = flows.contains_key(&id.bits());
+    let of = if own { id } else { id.of_requests() };
+    flows.get_mut(&of.bits()).map(|flow| (flow, !own))
 }
 
 const fn identity(flow: FlowId, segment: &Segment) -> Identity {

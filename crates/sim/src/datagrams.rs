@@ -58,7 +58,7 @@ pub struct Counters {
 impl Stream {
     /// A source that has not begun, whose datagrams have this much of headers.
     pub fn new(identity: Identity, header: Bytes, app: AnyApplication, rng: Rng) -> Self {
-        let Identity { id, number, group, way, route, base_rtt, stop } = identity;
+        let Identity { id, number, group, way, route, base_rtt, stop, .. } = identity;
         Self {
             id,
             number,

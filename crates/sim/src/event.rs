@@ -113,7 +113,10 @@ impl fmt::Display for Event {
 
 impl fmt::Display for FlowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "flow {}", self.slot())?;
+        if self.0 & REQUESTS != 0 {
+            f.write_str("the requests of ")?;
+        }
+        write!(f, "flow {}", self.of_requests().slot())?;
         if self.generation() > 0 {
             write!(f, " (after {} others)", self.generation())?;
         }
@@ -128,6 +131,10 @@ pub struct FlowId(u32);
 /// Bits of a [`FlowId`] that number the slot: 16 million flows at a time.
 const SLOT_BITS: u32 = 24;
 const LAST_SLOT: u32 = (1 << SLOT_BITS) - 1;
+/// What tells a stream of requests from its flow; a world has half as many slots of flows.
+const REQUESTS: u32 = 1 << REQUESTS_BIT;
+/// Where that is in the bits of a [`FlowId`].
+pub const REQUESTS_BIT: u32 = SLOT_BITS - 1;
 
 impl FlowId {
     /// The flow in `slot`, which had `generation` flows before (counted modulo 256).
@@ -143,6 +150,17 @@ impl FlowId {
     /// Which source of datagrams this would be; no less than their number if it is a flow.
     pub const fn datagrams_index(self) -> usize {
         LAST_SLOT as usize - self.slot()
+    }
+
+    /// The stream of requests of this flow: its packets and timers find no flow in a slot, so that those of other streams have
+    /// nothing to ask.
+    pub const fn requests(self) -> Self {
+        Self(self.0 | REQUESTS)
+    }
+
+    /// The flow with this stream of requests.
+    pub const fn of_requests(self) -> Self {
+        Self(self.0 & !REQUESTS)
     }
 
     /// Index of the slot.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use cwnd_apps::{AnyApplication, Do, Session, Then};
-use cwnd_tcp::{Config, Receiver, ReceiverCounters, Sender, SenderCounters};
+use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
+use cwnd_tcp::{Config, GaveUp, Receiver, ReceiverCounters, Sender, SenderCounters};
 use cwnd_trace::Histogram;
 use cwnd_units::{Duration, Rng, Time};
 
 use crate::event::FlowId;
 use crate::network::Route;
+use crate::requests::Requests;
 use crate::timeouts::Told;
 
 /// Who a flow is and which way it goes.
@@ -26,6 +27,8 @@ pub struct Identity {
     pub route: Route,
     /// Propagation round-trip time.
     pub base_rtt: Duration,
+    /// Whether the receiver of the data opens it and asks.
+    pub client_opens: bool,
     /// When it is told to stop; `Time::NEVER` if it is not.
     pub stop: Time,
 }
@@ -69,12 +72,14 @@ pub struct Flow {
     pub before: Option<Box<(SenderCounters, ReceiverCounters)>>,
     /// The truth about its timeouts; `None` before the first.
     pub told: Option<Box<Told>>,
+    /// What its client asks, if it is the client who opens it.
+    pub requests: Option<Box<Requests>>,
 }
 
 impl Flow {
     /// A flow that has not started.
     pub fn new(identity: Identity, config: &Arc<Config>, app: AnyApplication, rng: Rng) -> Self {
-        let Identity { id, number, group, way, route, base_rtt, stop } = identity;
+        let Identity { id, number, group, way, route, base_rtt, client_opens, stop } = identity;
         Self {
             id,
             number,
@@ -94,6 +99,16 @@ impl Flow {
             rtt: Histogram::default(),
             before: None,
             told: None,
+            requests: client_opens.then(|| Box::new(Requests::new(config))),
+        }
+    }
+
+    /// Another configuration for both ends, before the start.
+    pub fn configure(&mut self, config: &Arc<Config>) {
+        self.sender = Sender::new(Arc::clone(config));
+        self.receiver = Receiver::new(Arc::clone(config));
+        if let Some(requests) = &mut self.requests {
+            **requests = Requests::new(config);
         }
     }
 
@@ -137,7 +152,10 @@ impl Flow {
             return self.session.timer(now);
         }
         self.started = now;
-        self.sender.open();
+        match &mut self.requests {
+            Some(requests) => requests.sender.open(),
+            None => self.sender.open(),
+        }
         Some(self.session.start(now))
     }
 
@@ -155,6 +173,9 @@ impl Flow {
     pub fn stop_sending(&mut self, now: Time) {
         self.stop = self.stop.min(now);
         self.sender.stop_writing();
+        if let Some(requests) = &mut self.requests {
+            requests.sender.stop_writing();
+        }
     }
 
     /// Whether so much has arrived that somebody wants to hear of it.
@@ -165,18 +186,29 @@ impl Flow {
 
     /// Tells the application of it, and notes the delivery of the transfer's last byte.
     #[cold]
-    pub fn hear_delivered(&mut self, now: Time) -> Do {
+    pub fn hear_delivered(&mut self, now: Time) -> Heard {
         let heard = self.session.delivered(now, self.receiver.counters().delivered_bytes);
         if heard.finished {
             self.finished = self.finished.min(now);
         }
-        heard.what
+        heard
+    }
+
+    /// Where it was given up, by either end.
+    pub fn gave_up(&self) -> Option<GaveUp> {
+        let by_client = || self.requests.as_ref().and_then(|requests| requests.sender.gave_up());
+        self.sender.gave_up().or_else(by_client)
+    }
+
+    /// Whether it was given up, at whichever end.
+    pub fn has_failed(&self) -> bool {
+        self.sender.has_failed() || self.requests.as_ref().is_some_and(|r| r.sender.has_failed())
     }
 
     /// Whether the transfer, if it has an end, is over for both ends, or was given up.
     #[inline]
     pub fn is_over(&self) -> bool {
-        (self.finished != Time::NEVER && self.sender.is_drained()) || self.sender.has_failed()
+        (self.finished != Time::NEVER && self.sender.is_drained()) || self.has_failed()
     }
 
     /// Counting begins.

@@ -19,6 +19,7 @@ mod pipe;
 mod place;
 mod queue;
 mod record;
+mod requests;
 mod segments;
 mod stack;
 mod timeouts;

@@ -15,6 +15,7 @@ use crate::losses::Losses;
 use crate::packet::{Packet, without_note};
 use crate::pipe::{Entry, Pipe};
 use crate::place::LinkParts;
+use crate::requests::Turn;
 use crate::segments::Segments;
 use crate::stack::Connection;
 use crate::watch::{Watch, WayId};
@@ -208,6 +209,21 @@ impl Network {
     ) {
         let place = self.segments.put(segment);
         self.set_out(now, Packet::new(flow, hop, place, &segment), events);
+    }
+
+    /// A client sends a request, or a server acknowledges one.
+    #[cold]
+    pub fn inject_request(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        hop: u32,
+        segment: Segment,
+        events: &mut EventQueue,
+    ) {
+        let place = self.segments.put(segment);
+        let packet = Packet::new(flow.requests(), hop, place, &segment).of_request();
+        self.set_out(now, packet, events);
     }
 
     /// A packet begins its way. Every route has a line or a pipe, so it never arrives at once.
@@ -417,6 +433,13 @@ impl Network {
         self.segments.losses_mut().begin_flow(id);
         if let Some(capture) = self.captured() {
             capture.begin_flow(id, of);
+        }
+    }
+
+    /// A client asks: what captures must know of it.
+    pub fn begin_turn(&mut self, id: FlowId, turn: Turn) {
+        if let Some(capture) = self.captured() {
+            capture.begin_turn(id, turn);
         }
     }
 

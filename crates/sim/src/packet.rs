@@ -3,7 +3,7 @@ use core::num::NonZeroU64;
 use cwnd_tcp::Segment;
 use cwnd_units::Time;
 
-use crate::event::FlowId;
+use crate::event::{FlowId, REQUESTS_BIT};
 use crate::place::Place;
 
 /// What queues and pipes hand on of a segment. The segment itself stays in its [`Place`] from the host that sends it to
@@ -25,6 +25,8 @@ const HOP_SHIFT: u32 = 32;
 const WIRE_SHIFT: u32 = 16;
 const HAS_PAYLOAD: u64 = 1;
 const IS_ACK: u64 = 1 << 1;
+/// Where the bit is that says that it is a request's, or the acknowledgement of one.
+const REQUEST_SHIFT: u32 = 3;
 const IS_PACKET: NonZeroU64 = NonZeroU64::new(1 << 2).expect("it is not zero");
 
 impl Packet {
@@ -38,6 +40,11 @@ impl Packet {
         let what = u64::from(hop) << HOP_SHIFT | size | payload | ack;
         let who = u64::from(flow.bits()) << FLOW_SHIFT | u64::from(place.number());
         Self { who, what: IS_PACKET | what }
+    }
+
+    /// The same of a stream of requests: data that goes where others acknowledge.
+    pub fn of_request(self) -> Self {
+        Self { what: self.what | 1 << REQUEST_SHIFT, ..self }
     }
 
     /// Whose it is.
@@ -81,8 +88,11 @@ impl cwnd_aqm::Packet for Packet {
     #[inline]
     fn flow_hash(&self) -> u64 {
         // A direction of a flow is a flow of its own (RFC 8290 § 4.1: the 5-tuple). Fibonacci hashing spreads neighbours.
-        let is_ack = self.what.get() & IS_ACK != 0;
-        let key = u64::from(self.flow().bits()) << 1 | u64::from(is_ack);
+        // Requests and the acknowledgements of responses go one way, responses and the acknowledgements of requests the other.
+        let request = self.what.get() >> REQUEST_SHIFT & 1;
+        let is_ack = u64::from(self.what.get() & IS_ACK != 0);
+        let flow = u64::from(self.flow().bits()) ^ request << REQUESTS_BIT;
+        let key = flow << 1 | is_ack ^ request;
         key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
@@ -161,6 +171,21 @@ mod tests {
             assert_eq!(segment, before);
         }
         assert_eq!(take_note(&mut segment), 0);
+    }
+
+    #[test]
+    fn a_queue_sees_two_directions_of_a_connection_whoever_sends_data() {
+        let flow = FlowId::new(5, 1);
+        let ack = Segment { len: 0, body: cwnd_tcp::Body::ack(9), ..data_segment(7, 52) };
+        let data = data_segment(7, 1500);
+        let of_flow = |segment| Packet::new(flow, 2, Place::numbered(3), segment);
+        let of_request =
+            |segment| Packet::new(flow.requests(), 2, Place::numbered(3), segment).of_request();
+        assert_eq!(of_request(&data).flow_hash(), of_flow(&ack).flow_hash());
+        assert_eq!(of_request(&ack).flow_hash(), of_flow(&data).flow_hash());
+        assert_ne!(of_flow(&ack).flow_hash(), of_flow(&data).flow_hash());
+        assert_eq!(of_request(&data).flow().of_requests(), flow);
+        assert_eq!(of_request(&data).next_hop().0, 2);
     }
 
     #[test]

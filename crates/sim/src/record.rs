@@ -9,7 +9,7 @@ use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 use cwnd_trace::{
     Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSamples, Links,
-    Name, QueueDelays, Records,
+    Name, QueueDelays, Records, RequestRow, Requests,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
@@ -25,6 +25,7 @@ pub struct Recorder {
     flows: Flows,
     flow_samples: FlowSamples,
     link_samples: LinkSamples,
+    requests: Requests,
     /// What each link had counted when the warm-up ended.
     before: Vec<Counters>,
     /// What of it was dead then.
@@ -48,6 +49,9 @@ struct Totals {
 const GAVE_UP: [&str; 3] = ["no", "syn", "data"];
 const STATES: [&str; 4] = ["Open", "Cwr", "Recovery", "Loss"];
 
+/// What becomes of requests.
+const OUTCOMES: [&str; 4] = ["answered", "open", "rejected", "given-up"];
+
 impl Recorder {
     /// So many flows and sources of datagrams more will be recorded.
     pub fn expect_flows(&mut self, more: usize) {
@@ -61,10 +65,14 @@ impl Recorder {
         totals.flows += 1;
         totals.sender += sender;
         totals.receiver += receiver;
+        if let Some(requests) = &flow.requests {
+            totals.sender += requests.sender.counters();
+            totals.receiver += requests.receiver.counters();
+        }
         let mut own = |name, count| totals.own.add(name, count);
         flow.session.count(&mut own);
         flow.sender.controller().count(&mut own);
-        let gave_up = flow.sender.gave_up();
+        let gave_up = flow.gave_up();
         match gave_up {
             None => {}
             Some(GaveUp::Syn) => own("given_up_at_syn", 1),
@@ -74,6 +82,7 @@ impl Recorder {
         own("timeouts_under_way", told.total.under_way);
         own("timeouts_ack_late", told.total.ack_late);
         own("timeouts_ack_lost", told.total.ack_lost);
+        self.request(flow, None, warmup);
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
         let finished = flow.finished != Time::NEVER;
@@ -135,6 +144,41 @@ impl Recorder {
                 Some(GaveUp::Syn) => 1,
                 Some(GaveUp::Data) => 2,
             }),
+        });
+    }
+
+    /// Records the request of a flow whose response is whole now.
+    pub fn response(&mut self, flow: &mut Flow, now: Time, warmup: Time) {
+        self.request(flow, Some(now), warmup);
+        if let Some(requests) = &mut flow.requests {
+            requests.open = false;
+        }
+    }
+
+    fn request(&mut self, flow: &Flow, answered: Option<Time>, warmup: Time) {
+        let Some(requests) = flow.requests.as_ref().filter(|r| r.open) else { return };
+        let outcome = match (answered, flow.gave_up()) {
+            (Some(_), _) => 0,
+            (None, None) => 1,
+            (None, Some(GaveUp::Syn)) => 2,
+            (None, Some(GaveUp::Data)) => 3,
+        };
+        let (turn, asked) = (requests.turn, requests.asked);
+        if asked < warmup {
+            return;
+        }
+        let counters = requests.sender.counters();
+        self.requests.push(RequestRow {
+            flow_id: flow.number,
+            group: Name(flow.group),
+            request: turn.number,
+            start_s: asked.as_secs_f64(),
+            request_bytes: turn.request_end - turn.request_start,
+            response_bytes: flow.receiver.counters().delivered_bytes - turn.response_start,
+            response_s: answered.map(|now| now.since(asked).as_secs_f64()),
+            syn_timeouts: if turn.number == 1 { counters.syn_timeouts } else { 0 },
+            request_timeouts: counters.timeouts.iter().sum(),
+            outcome: Name(outcome),
         });
     }
 
@@ -266,6 +310,7 @@ impl Recorder {
             flow_series: self.flow_samples.into_table(names),
             link_series: self.link_samples.into_table(names),
             qdelay: qdelay.into_table(names),
+            requests: self.requests.into_table(names),
             activity: self.totals.activity(drops, marks),
             events: 0,
             delivered_data_packets: 0,
@@ -321,6 +366,7 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
         "controller" => scenario.flows.iter().map(controller_label).collect(),
         "link" => scenario.links.iter().map(|l| l.name.clone()).collect(),
         "gave_up" => GAVE_UP.map(str::to_owned).to_vec(),
+        "outcome" => OUTCOMES.map(str::to_owned).to_vec(),
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),
     }

@@ -5,6 +5,8 @@ use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 use cwnd_units::Time;
 use cwnd_wire::{Endpoints, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
 
+use crate::requests::Turn;
+
 /// What the hosts of a group of flows have in common.
 #[derive(Debug)]
 pub struct Stack {
@@ -35,14 +37,25 @@ pub struct Connection {
     group: u32,
     /// Which of its group's ways it goes.
     way: u32,
-    /// The newest TSval that its sender heard (RFC 7323 § 4.3, TS.Recent).
-    ts_recent: Option<u32>,
+    /// The newest TSval that the sender of data heard, and who receives it (RFC 7323 § 4.3, TS.Recent).
+    ts_recent: [Option<u32>; 2],
+    /// If its client opens it: the turn that it is in, and the one before.
+    turns: [Turn; 2],
+}
+
+/// What a header says of a packet, besides its segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading {
+    /// Whether it is of a stream of requests: data from the receiver of the flow, or the acknowledgement of such.
+    pub of_request: bool,
+    /// What its host noted.
+    pub note: u32,
 }
 
 impl Connection {
     /// A flow with this number in results.
     pub const fn new(number: u32, group: u32, way: u32) -> Self {
-        Self { number, group, way, ts_recent: None }
+        Self { number, group, way, ts_recent: [None; 2], turns: [Turn::FIRST; 2] }
     }
 
     /// Index of its group.
@@ -50,12 +63,49 @@ impl Connection {
         self.group as usize
     }
 
-    /// Its sender received an ACK with this TSval.
-    pub fn heard(&mut self, ts_val: u32) {
+    /// The sender of data, or its receiver, got a segment with this TSval.
+    pub fn heard(&mut self, at: End, ts_val: u32) {
+        let heard = &mut self.ts_recent[at as usize];
         // RFC 7323 § 4.3: only forward, in the circle of numbers.
-        if self.ts_recent.is_none_or(|recent| ts_val.wrapping_sub(recent).cast_signed() > 0) {
-            self.ts_recent = Some(ts_val);
+        if heard.is_none_or(|recent| ts_val.wrapping_sub(recent).cast_signed() > 0) {
+            *heard = Some(ts_val);
         }
+    }
+
+    /// Its client asks.
+    pub const fn begin(&mut self, turn: Turn) {
+        self.turns = [turn, self.turns[0]];
+    }
+
+    /// What the data of a segment acknowledges of the other direction, or, of an acknowledgement, where its own direction is;
+    /// a segment of one turn may still be on its way in the next.
+    const fn other_number(&self, of_request: bool, segment: &Segment) -> u64 {
+        let [turn, before] = &self.turns;
+        let (seq, ack) = (segment.seq, segment.is_ack());
+        match (of_request, ack) {
+            (false, false) if seq >= turn.response_start => turn.request_end,
+            (false, true) if seq > turn.response_start => turn.request_end,
+            (false, _) => before.request_end,
+            (true, false) if seq >= turn.request_start => turn.response_start,
+            (true, true) if seq > turn.request_start => turn.response_start,
+            (true, _) => before.response_start,
+        }
+    }
+}
+
+/// One end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Who sends the data.
+    Sender,
+    /// Who receives it.
+    Receiver,
+}
+
+impl End {
+    /// Where a packet goes.
+    pub const fn reached_by(of_request: bool, is_ack: bool) -> Self {
+        if of_request == is_ack { Self::Receiver } else { Self::Sender }
     }
 }
 
@@ -85,23 +135,35 @@ impl Stack {
     }
 
     /// What a packet that is sent now must carry for its header: an ACK its TSval, data its TSecr.
-    pub fn note(&self, now: Time, flow: &Connection, segment: &Segment) -> u32 {
+    pub fn note(&self, now: Time, flow: &Connection, of_request: bool, segment: &Segment) -> u32 {
         match self.transport {
             Transport::Tcp { tick: Some(tick), .. } if segment.is_ack() => ticks(now, tick),
             // RFC 7323 § 3.2: zero before anything was heard.
-            Transport::Tcp { tick: Some(_), .. } => flow.ts_recent.unwrap_or(0),
+            Transport::Tcp { tick: Some(_), .. } => {
+                flow.ts_recent[usize::from(of_request)].unwrap_or(0)
+            }
             Transport::Tcp { tick: None, .. } | Transport::Udp => 0,
         }
     }
 
-    /// The headers of a packet with this note.
-    pub fn headers(&self, flow: &Connection, segment: &Segment, note: u32) -> Headers {
+    /// The TSval of a packet with this note, if the hosts have timestamps.
+    pub const fn ts_val(&self, segment: &Segment, note: u32) -> Option<u32> {
+        match self.transport {
+            Transport::Tcp { tick: Some(_), .. } if segment.is_ack() => Some(note),
+            Transport::Tcp { tick: Some(tick), .. } => Some(ticks(segment.ts, tick)),
+            Transport::Tcp { tick: None, .. } | Transport::Udp => None,
+        }
+    }
+
+    /// The headers of a packet.
+    pub fn headers(&self, flow: &Connection, segment: &Segment, heading: Heading) -> Headers {
+        let Heading { of_request, note } = heading;
         let forward = self.endpoints(flow.number, flow.way);
         if let Body::Quench { router, about, .. } = segment.body {
             let Quoted { len, wire, flags, ecn } = about;
             let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*segment };
             // What a note is for is not quoted.
-            let about = &self.headers(flow, &original, 0);
+            let about = &self.headers(flow, &original, Heading { note: 0, of_request });
             return SourceQuench { about }.headers(address(NODES, router), forward.source);
         }
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
@@ -112,20 +174,23 @@ impl Stack {
             Transport::Tcp { mss, sack, ecn, window, tick } => (mss, sack, ecn, window, tick),
         };
         let (is_ack, is_syn) = (segment.is_ack(), segment.flags.has(Flags::SYN));
-        let number = DATA_ISN.wrapping_add(1).wrapping_add(segment.seq as u32);
+        let (isn, other_isn) = if of_request { (ACK_ISN, DATA_ISN) } else { (DATA_ISN, ACK_ISN) };
+        let number = isn.wrapping_add(1).wrapping_add(segment.seq as u32);
+        let other = other_isn.wrapping_add(1);
+        let other = other.wrapping_add(flow.other_number(of_request, segment) as u32);
         let mut flags = segment.flags.0 | if is_ack { Flags::ACK.0 } else { 0 };
         if is_syn && ecn_capable {
             // RFC 3168 § 6.1.1: an ECN-setup SYN has both flags, an ECN-setup SYN-ACK has ECE alone.
             flags |= Flags::ECE.0 | if is_ack { 0 } else { Flags::CWR.0 };
         }
         let (sequence, acknowledgment) = match (is_ack, is_syn) {
-            (false, true) => (DATA_ISN, 0),
-            (true, true) => (ACK_ISN, number),
-            (true, false) => (ACK_ISN.wrapping_add(1), number),
+            (false, true) => (isn, 0),
+            (true, true) => (other_isn, number),
+            (true, false) => (other, number),
             (false, false) => {
                 // Everything after the SYN acknowledges the other end's (RFC 9293 § 3.10.7.4).
                 flags |= Flags::ACK.0;
-                (number, ACK_ISN.wrapping_add(1))
+                (number, other)
             }
         };
         let shift = window_scale(window);
@@ -157,7 +222,8 @@ impl Stack {
             payload,
             wanted,
         };
-        tcp.headers(if is_ack { forward.reversed() } else { forward })
+        let goes_back = End::reached_by(of_request, is_ack) == End::Sender;
+        tcp.headers(if goes_back { forward.reversed() } else { forward })
     }
 
     /// Addresses by host, ports by flow.
@@ -176,7 +242,7 @@ impl Stack {
     }
 }
 
-fn ticks(at: Time, tick: u64) -> u32 {
+const fn ticks(at: Time, tick: u64) -> u32 {
     // The timestamp clock goes round in its 32 bits (RFC 7323 § 5.4).
     (at.0 / tick) as u32
 }
@@ -215,8 +281,8 @@ mod tests {
         let mut flow = Connection::new(0, 0, 0);
         let mut heard = Vec::new();
         for ts_val in [u32::MAX - 9, u32::MAX - 20, 3, u32::MAX, 4] {
-            flow.heard(ts_val);
-            heard.extend(flow.ts_recent);
+            flow.heard(End::Sender, ts_val);
+            heard.extend(flow.ts_recent[0]);
         }
         assert_eq!(heard, [u32::MAX - 9, u32::MAX - 9, 3, 3, 4]);
     }
@@ -249,8 +315,9 @@ mod tests {
         let mut segment = crate::packet::data_segment(0, 0);
         // 5 GB into the transfer, on day 50 of a clock of milliseconds.
         segment.seq = 5_000_000_000;
+        let heading = Heading { of_request: false, note: 7 };
         segment.ts = Time(50 * 86_400 * 1_000_000_000);
-        let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, 7).bytes;
+        let bytes = stack.headers(&Connection::new(0, 0, 0), &segment, heading).bytes;
         let word = |at: usize| u64::from(u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()));
         assert_eq!(word(24), (1_000_000_001 + 5_000_000_000) % (1 << 32));
         // Behind 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.

@@ -95,6 +95,10 @@ impl Watch {
                     continue;
                 }
                 let mut about = *segments.get(packet.place());
+                if about.is_ack() {
+                    // Of a request: it goes where data goes.
+                    continue;
+                }
                 if noted {
                     take_note(&mut about);
                 }

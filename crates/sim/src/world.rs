@@ -24,6 +24,7 @@ mod ahead;
 mod audit;
 mod creation;
 mod own;
+mod requests;
 mod truth;
 
 pub use own::Verdicts;
@@ -248,6 +249,9 @@ impl World {
     /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.
     #[cold]
     fn deliver_datagram(&mut self, packet: Packet) {
+        if self.streams.len() <= packet.flow().datagrams_index() {
+            return self.deliver_request(packet);
+        }
         if let Some(stream) = self.streams.get_mut(packet.flow().datagrams_index()) {
             stream.receive(self.now, self.network.segment(packet));
             self.data_delivered += 1;
@@ -299,6 +303,8 @@ impl World {
     }
 
     /// Timers are lazy: one event is pending, and one that comes early is put off, not replaced.
+    // Inlined where it is called for every packet, though it is called elsewhere, too.
+    #[inline(always)]
     fn arm_receiver(&mut self, id: FlowId) {
         let flow = &mut self.flows[id.slot()];
         let at = flow.receiver.next_timer();
@@ -310,7 +316,7 @@ impl World {
 
     fn on_receiver_timer(&mut self, id: FlowId) {
         let now = self.now;
-        let Some(flow) = self.flow(id) else { return };
+        let Some(flow) = self.flow(id) else { return self.on_server_timer(id) };
         if flow.receiver_timer != now {
             return;
         }
@@ -323,7 +329,7 @@ impl World {
 
     fn on_sender_timer(&mut self, id: FlowId) {
         let now = self.now;
-        let Some(flow) = self.flow(id) else { return };
+        let Some(flow) = self.flow(id) else { return self.on_client_timer(id) };
         if flow.sender_timer != now {
             return;
         }
@@ -367,7 +373,7 @@ impl World {
             self.retire(id);
         } else if flow.stop <= self.now {
             flow.stopped = flow.stopped.min(self.now);
-        } else if !flow.sender.has_failed()
+        } else if !flow.has_failed()
             && let Some(what) = flow.session.acked(self.now)
             && self.carry_out(id, what)
         {
@@ -380,10 +386,13 @@ impl World {
     #[inline(never)]
     fn on_delivered(&mut self, packet: Packet, reply: Option<cwnd_tcp::Segment>) {
         let id = packet.flow();
+        if self.flows[id.slot()].requests.is_some() {
+            return self.on_response(packet, reply);
+        }
         self.network.taken(packet);
         self.reply(id, reply);
         let flow = &mut self.flows[id.slot()];
-        let what = flow.hear_delivered(self.now);
+        let what = flow.hear_delivered(self.now).what;
         if flow.stop > self.now && self.carry_out(id, what) {
             self.drive_sender(id);
         }
@@ -393,6 +402,9 @@ impl World {
     fn carry_out(&mut self, id: FlowId, what: Do) -> bool {
         if let Some(at) = what.wake {
             self.events.push(at.max(self.now), Event::AppWake(id));
+        }
+        if what.request > 0 {
+            self.ask(id, what.request);
         }
         self.flows[id.slot()].carry_out(self.now, what)
     }
@@ -417,8 +429,7 @@ impl World {
         let now = self.now;
         let Some(flow) = self.flow(id).filter(|flow| flow.stop > now) else { return };
         let Some(what) = flow.wake(now) else { return };
-        self.carry_out(id, what);
-        self.drive_sender(id);
+        self.answer(id, what);
     }
 
     fn on_app_stop(&mut self, id: FlowId) {

@@ -28,4 +28,4 @@ pub use receiver::Receiver;
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
-pub use sender::{Copies, GaveUp, Sender};
+pub use sender::{Copies, GaveUp, Handshake, Sender};

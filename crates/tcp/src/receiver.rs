@@ -117,6 +117,8 @@ impl Receiver {
     }
 
     /// A data segment or SYN arrived; returns the ACK to send now, if any.
+    // Inlined where it is called for every packet, though it is called elsewhere, too.
+    #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         if segment.flags.has(Flags::SYN) {
             self.counters.syns += 1;
@@ -175,6 +177,24 @@ impl Receiver {
         (now >= self.ack_deadline).then(|| self.ack_now())
     }
 
+    /// Data that this end sends says what an ACK would have said (RFC 9293 § 3.8.6.3): none waits any longer.
+    pub fn carried(&mut self) {
+        if self.ack_deadline != Time::NEVER {
+            self.note_ack();
+        }
+    }
+
+    /// The acknowledgement of all bytes below `number` that data of this end carries; without what ACKs echo.
+    #[must_use]
+    pub fn carries(&self, number: u64) -> Segment {
+        let seq = number.min(self.rcv_nxt);
+        Segment {
+            seq,
+            body: Body::ack(self.config.receive_window),
+            ..self.ack(self.ts_recent, Echo::None)
+        }
+    }
+
     /// Linux (`__tcp_ack_snd_check`): unless more than a full segment was delivered since the last ACK.
     fn may_wait(&self) -> bool {
         let sack = self.config.params.recovery == Recovery::Sack;
@@ -229,6 +249,7 @@ impl Receiver {
     }
 
     /// Takes the payload in.
+    #[inline(always)]
     fn accept(&mut self, segment: &Segment) -> Arrival {
         if segment.seq == self.rcv_nxt && self.out_of_order.is_empty() {
             self.deliver_to(segment.end());

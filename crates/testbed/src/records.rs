@@ -3,7 +3,8 @@
 use cwnd_router::Report;
 use cwnd_scenario::Scenario;
 use cwnd_trace::{
-    Activity, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Table,
+    Activity, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Requests,
+    Table,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
@@ -86,6 +87,7 @@ pub fn records(
         flow_series: series(world, seen),
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),
+        requests: Requests::default().into_table(|_| Vec::new()),
         activity,
         events: 0,
         delivered_data_packets: directions.iter().map(|d| d.total.link.delivered_data).sum(),

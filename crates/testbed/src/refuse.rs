@@ -104,6 +104,11 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
         }
         Transport::Connection => {}
     }
+    if group.workload.facts().client_opens {
+        let message = "on Linux who sends the data opens the connection: nobody asks for it yet";
+        found.push(of(group, &["workload"], message, Some("run it in the simulator")));
+        return;
+    }
     for (key, nodes) in [("from", &group.from), ("to", &group.to)] {
         if nodes.len() > 1 {
             let message =

@@ -14,6 +14,6 @@ pub use histogram::Histogram;
 pub use records::Records;
 pub use rows::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
-    QueueDelayRow, QueueDelays,
+    QueueDelayRow, QueueDelays, RequestRow, Requests,
 };
 pub use table::{Column, ColumnData, Digest, Name, Table};

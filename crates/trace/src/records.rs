@@ -14,6 +14,8 @@ pub struct Records {
     pub link_series: Table,
     /// Distribution of the queueing delay of each link.
     pub qdelay: Table,
+    /// A row for each request; none without connections that clients open.
+    pub requests: Table,
     /// How often each mechanism acted, over the whole run.
     pub activity: Activity,
     /// Events taken.
@@ -24,13 +26,17 @@ pub struct Records {
 
 impl Records {
     /// A digest of all tables and of what acted: equal for equal runs. What was counted and never happened is not in it, nor
-    /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero.
+    /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero; nor does a table of
+    /// requests without any.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
         for table in [&self.flows, &self.links, &self.flow_series, &self.link_series, &self.qdelay]
         {
             digest.table(table);
+        }
+        if !self.requests.is_empty() {
+            digest.table(&self.requests);
         }
         let mut acted: Vec<_> = self.activity.iter().filter(|&(_, count)| count > 0).collect();
         acted.sort_unstable();
@@ -44,7 +50,7 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use crate::rows::{FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays};
+    use crate::rows::{FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Requests};
 
     use super::*;
 
@@ -60,6 +66,7 @@ mod tests {
             flow_series: FlowSamples::default().into_table(none),
             link_series: LinkSamples::default().into_table(none),
             qdelay: QueueDelays::default().into_table(none),
+            requests: Requests::default().into_table(none),
             activity,
             events: 0,
             delivered_data_packets: 0,

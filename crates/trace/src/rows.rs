@@ -253,3 +253,33 @@ record! {
         packets: u64,
     }
 }
+
+record! {
+    /// A request on a connection that its client opened, and its response. Those that were sent before the end of the warm-up
+    /// are not here.
+    row RequestRow
+    /// Requests.
+    table Requests
+    {
+        /// Number of its flow.
+        flow_id: u32,
+        /// Group of the flow.
+        group: Name,
+        /// Number of the request on its connection; the first is 1.
+        request: u32,
+        /// When it was sent, s since the start of the run; for the first one, when the SYN was.
+        start_s: f64,
+        /// Its size, bytes.
+        request_bytes: u64,
+        /// Bytes of the response that the client has.
+        response_bytes: u64,
+        /// From then to the last byte of the response at the client, s; null if that never came.
+        response_s: Option<f64>,
+        /// SYNs of its connection that timed out; of the first request only.
+        syn_timeouts: u64,
+        /// Expiries of the client's retransmission timer on its connection so far, SYNs apart.
+        request_timeouts: u64,
+        /// What became of it: `answered`; `open` when the run ended; `rejected` after SYN after SYN was lost; `given-up` later.
+        outcome: Name,
+    }
+}

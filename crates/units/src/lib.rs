@@ -25,7 +25,7 @@ mod time;
 pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use contract::{Ability, Ask, Contract, Declares, Place};
 pub use describe::{joined, resourced, total, within};
-pub use dist::{DurationDist, SizeDist};
+pub use dist::{DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
 pub use ecn::Ecn;

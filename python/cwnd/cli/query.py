@@ -26,9 +26,9 @@ def query(
 ) -> int:
     """Ask a result with SQL.
 
-    The views are runs, flows, links, series, link_series and qdelay. Each row has the axes of the
-    sweep as columns: labels as text, values as numbers in SI units. "describe flows" shows the
-    columns of a view.
+    The views are runs, flows, links, series, link_series, qdelay and requests. Each row has
+    the axes of the sweep as columns: labels as text, values as numbers in SI units. "describe
+    flows" shows the columns of a view.
 
     Args:
         directory: What `cwnd run` or `cwnd sweep` wrote.

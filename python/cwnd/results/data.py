@@ -70,7 +70,8 @@ class Data:
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: What grows with time, in memory or on disk: `series`, `link_series` and `qdelay`.
+    #: What grows with time, in memory or on disk: `series`, `link_series`, `qdelay` and
+    #: `requests`.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs, where that is cheaper than to leave out the others.
     pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
@@ -91,6 +92,11 @@ class Data:
     def qdelay(self) -> pl.DataFrame:
         """Histogram of the queueing delay of each link."""
         return self.samples["qdelay"].collect()
+
+    @cached_property
+    def requests(self) -> pl.DataFrame:
+        """Requests on connections that clients opened, a row each, with their response times."""
+        return self.samples["requests"].collect()
 
     def samples_of(self, name: str, run_ids: list[str]) -> pl.LazyFrame:
         """The samples of some runs."""

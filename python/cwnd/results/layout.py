@@ -12,7 +12,7 @@ SUMMARY = "summary.csv"
 DATASET = "dataset.json"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
-#: Tables that grow with time.
-SAMPLES = ("series", "link_series", "qdelay")
+#: Tables that grow with time: samples, distributions, and a row for each request.
+SAMPLES = ("series", "link_series", "qdelay", "requests")
 #: The data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)

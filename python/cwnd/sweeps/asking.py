@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def query(directory: str | os.PathLike[str], sql: str) -> pl.DataFrame:
     """Answers a question about a result of `cwnd run` or `cwnd sweep`.
 
-    The views are `runs`, `flows`, `links`, `series`, `link_series` and `qdelay`; each row has the
-    axes of the sweep as columns, with their labels as text and their values as numbers.
+    The views are `runs`, `flows`, `links`, `series`, `link_series`, `qdelay` and `requests`;
+    each row has the axes of the sweep as columns, with their labels as text and their values as
+    numbers.
 
     Args:
         directory: The result.

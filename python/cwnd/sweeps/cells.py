@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The file that is written last: where it is, the cell is complete.
 MARK = "runs"
 #: The other files of a cell, one for each table; none is left out, empty or not.
-RECORDS = ("flows", "links", "series", "link_series", "qdelay")
+RECORDS = ("flows", "links", "series", "link_series", "qdelay", "requests")
 FILES = (MARK, *RECORDS)
 #: What a row belongs to.
 CELL_ID = "cell_id"
@@ -124,6 +124,7 @@ def encode(
         "series": result.flow_series,
         "link_series": result.link_series,
         "qdelay": result.qdelay,
+        "requests": result.requests,
     }
     files = {table: _parquet(_keyed(name, pl.DataFrame(tables[table]))) for table in RECORDS}
     row: dict[str, Any] = {

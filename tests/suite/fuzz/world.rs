@@ -50,13 +50,15 @@ const ENDPOINTS: [&str; 5] = [
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];
-const WORKLOADS: [&str; 6] = [
+const WORKLOADS: [&str; 8] = [
     "",
     "stop = \"20 ms\"",
     "workload = { kind = \"bytes\", size = \"20 kB\" }",
     "workload = { kind = \"poisson\", interval = \"2 ms\", size = \"exponential(3 kB)\" }",
     "workload = { kind = \"on-off\", size = \"5 kB\", off = \"exponential(4 ms)\" }",
     "workload = { kind = \"udp\", rate = \"1 Mbit/s\" }",
+    "workload = { kind = \"web\", interval = \"2 ms\", size = \"exponential(3 kB)\", objects = 2 }",
+    "workload = { kind = \"web\", pages = \"none\", request = \"4 kB\", size = \"2 kB\", server_time = \"1 ms\", reading = \"exponential(3 ms)\" }",
 ];
 /// As many as begin a crowd of events, or few.
 const COUNTS: [u32; 6] = [1, 1, 2, 5, 40, 600];

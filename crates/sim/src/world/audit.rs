@@ -1,6 +1,6 @@
 //! What must hold between any two events.
 
-use cwnd_tcp::{Body, Segment};
+use cwnd_tcp::{Body, Receiver, Segment, Sender};
 use cwnd_units::Time;
 
 use super::World;
@@ -21,6 +21,7 @@ impl World {
         if let [flow] = self.flows.as_slice()
             && self.streams.is_empty()
             && flow.id == FlowId::new(0, 0)
+            && flow.requests.is_none()
         {
             self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.now))?;
         }
@@ -68,16 +69,54 @@ impl World {
         let receivers = running()
             .filter(|f| f.receiver.next_timer() != Time::NEVER)
             .map(move |f| (armed(f.receiver_timer), Event::ReceiverTimer(f.id)));
-        self.network.busy().chain(senders).chain(receivers)
+        self.network.busy().chain(senders).chain(receivers).chain(clients(&self.flows))
     }
 }
 
+/// The timers of the streams of requests that are running, with those whom they wait for.
+fn clients(flows: &[Flow]) -> impl Iterator<Item = (Option<Time>, Event)> {
+    let armed = |at: Time| (at != Time::NEVER).then_some(at);
+    let running = flows.iter().filter(|f| f.started != Time::NEVER);
+    running.filter_map(|f| Some((f.id.requests(), f.requests.as_deref()?))).flat_map(
+        move |(id, r)| {
+            let sender = (r.sender.next_timer() != Time::NEVER)
+                .then(|| (armed(r.sender_timer), Event::SenderTimer(id)));
+            let receiver = (r.receiver.next_timer() != Time::NEVER)
+                .then(|| (armed(r.receiver_timer), Event::ReceiverTimer(id)));
+            sender.into_iter().chain(receiver)
+        },
+    )
+}
+
 fn audit_flow(flow: &Flow) -> Result<(), String> {
-    let (sender, receiver) = (&flow.sender, &flow.receiver);
+    let size = flow.session.size().unwrap_or(u64::MAX);
+    let timers = (flow.sender_timer, flow.receiver_timer);
+    let delivered = audit_ends(&flow.sender, &flow.receiver, timers, size)?;
+    if flow.finished != Time::NEVER && delivered != size {
+        return Err(format!("it finished with {delivered} of {size} B"));
+    }
+    if let Some(r) = &flow.requests {
+        let timers = (r.sender_timer, r.receiver_timer);
+        let delivered = audit_ends(&r.sender, &r.receiver, timers, flow.session.requested())
+            .map_err(|e| format!("requests: {e}"))?;
+        let of_turn = r.turn.request_start <= delivered && delivered <= r.turn.request_end;
+        if !of_turn {
+            return Err(format!("{delivered} B of requests were delivered in {:?}", r.turn));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the two ends of a direction; how much was delivered.
+fn audit_ends(
+    sender: &Sender,
+    receiver: &Receiver,
+    (sender_timer, receiver_timer): (Time, Time),
+    size: u64,
+) -> Result<u64, String> {
     let (cwnd, mss) = (sender.window().cwnd, sender.mss());
     let (acked, delivered) = (sender.acknowledged(), receiver.counters().delivered_bytes);
     let timer = sender.next_timer();
-    let size = flow.session.size().unwrap_or(u64::MAX);
     // What is written is on its way, or will be: the windows always have room for one segment.
     let idle = sender.is_drained() || sender.has_failed();
     if cwnd < mss {
@@ -86,13 +125,11 @@ fn audit_flow(flow: &Flow) -> Result<(), String> {
         Err(format!("{acked} B are acknowledged, {delivered} B were delivered"))
     } else if delivered > size {
         Err(format!("{delivered} B were delivered of a transfer of {size} B"))
-    } else if flow.finished != Time::NEVER && delivered != size {
-        Err(format!("it finished with {delivered} of {size} B"))
     } else if !idle && timer == Time::NEVER {
         Err(format!("there is data to send beyond {acked} B, and no timer"))
-    } else if flow.sender_timer > timer || flow.receiver_timer > receiver.next_timer() {
+    } else if sender_timer > timer || receiver_timer > receiver.next_timer() {
         Err("a timer is later than its owner wants it".to_owned())
     } else {
-        Ok(())
+        Ok(delivered)
     }
 }

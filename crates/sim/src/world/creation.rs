@@ -19,6 +19,8 @@ pub(super) struct Group {
     pub(super) config: Arc<Config>,
     /// Makes the applications of its flows.
     pub(super) make: Maker,
+    /// Whether the receivers of its data open its connections.
+    client_opens: bool,
     /// Whether its flows are recorded when they are over, and others come in their places.
     pub(super) gives_slots_away: bool,
     /// As in the scenario.
@@ -77,6 +79,7 @@ impl World {
         self.groups.push(Group {
             config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
             make: group.workload.maker(),
+            client_opens: facts.client_opens,
             gives_slots_away: facts.arrivals.is_some(),
             ways,
             turns: 0,
@@ -133,6 +136,7 @@ impl World {
             way: way as u32,
             route,
             base_rtt: self.groups[g].ways[way].base_rtt + edge,
+            client_opens: false,
             stop: group.stop.unwrap_or(Time::NEVER),
         };
         self.flows_created += 1;
@@ -169,6 +173,7 @@ impl World {
             way: way as u32,
             route,
             base_rtt: self.groups[g].ways[way].base_rtt + edge,
+            client_opens: self.groups[g].client_opens,
             stop: group.stop.unwrap_or(Time::NEVER),
         };
         let app = (self.groups[g].make)();

@@ -9,7 +9,7 @@ use cwnd_cc::{OwnController, Start};
 use cwnd_link::{Reader, Settings};
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::{Part, Parts, Unmet, unmet};
-use cwnd_tcp::{Config, OwnEcho, Receiver, Sender};
+use cwnd_tcp::{Config, OwnEcho};
 use cwnd_units::{Declares, LinkFacts, Rng};
 
 use super::World;
@@ -169,8 +169,7 @@ impl World {
     fn configure(&mut self, g: usize, change: impl FnOnce(Config) -> Config) {
         let config = Arc::new(change(Config::clone(&self.groups[g].config)));
         for flow in self.flows.iter_mut().filter(|flow| flow.group as usize == g) {
-            flow.sender = Sender::new(Arc::clone(&config));
-            flow.receiver = Receiver::new(Arc::clone(&config));
+            flow.configure(&config);
         }
         self.groups[g].config = config;
     }

@@ -298,7 +298,7 @@ impl Sender {
         (Some(now.since(sent)), Some(measured))
     }
 
-    fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
+    pub(super) fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
         let r = self.config.measured(sent.0, now.0);
         self.rtt.sample(r);
         r

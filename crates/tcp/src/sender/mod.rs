@@ -1,5 +1,6 @@
 //! The sending end.
 
+mod accept;
 mod ack;
 mod burst;
 mod copies;
@@ -18,6 +19,7 @@ use crate::params::{BackoffUntil, FlightSize, LossRule, Recovery, RttArithmetic}
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
+pub use accept::Handshake;
 use burst::Burst;
 pub use copies::Copies;
 use persist::Persist;

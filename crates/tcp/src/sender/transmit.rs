@@ -26,6 +26,8 @@ impl Choice {
 
 impl Sender {
     /// The next segment to send at `now`; `None` when window, data or pacing allow no more.
+    // Inlined where it is called for every packet, though it is called elsewhere, too; so is what it calls for each.
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         match self.connection {
             Connection::Established => {}
@@ -75,7 +77,7 @@ impl Sender {
     }
 
     /// New data (or, gone back after a timeout without SACK, old data again) within both windows.
-    #[inline]
+    #[inline(always)]
     fn choose_new_data(&mut self, now: Time) -> Option<Choice> {
         let len = self.config.mss.min(self.app_end - self.nxt);
         if len == 0 {
@@ -120,6 +122,7 @@ impl Sender {
         flight + len <= cwnd + extra
     }
 
+    #[inline(always)]
     fn choose_in_recovery(&mut self) -> Option<Choice> {
         if let State::Recovery(r) = &mut self.recovery
             && r.retransmit_now
@@ -200,6 +203,7 @@ impl Sender {
         Some(Choice { seq, len: self.high - seq, rescue: true })
     }
 
+    #[inline(always)]
     fn send(&mut self, now: Time, choice: Choice) -> Segment {
         let Choice { seq, len, .. } = choice;
         let end = seq + len;
@@ -269,6 +273,7 @@ impl Sender {
     }
 
     /// Keeps the sequence variables, the scoreboard and PRR in step with what leaves.
+    #[inline(always)]
     fn note_sent(&mut self, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
         if let Some(prr) = &mut self.cwr {

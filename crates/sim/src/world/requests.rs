@@ -1,0 +1,198 @@
+//! Requests on connections that their clients open: their packets, timers and responses.
+//!
+//! Nothing here is called for other connections.
+
+use cwnd_apps::Do;
+use cwnd_tcp::{Body, Segment};
+use cwnd_units::{Echo, Time};
+
+use super::World;
+use crate::event::{Event, FlowId};
+use crate::packet::Packet;
+
+impl World {
+    /// A packet is at its host that belongs to a stream of requests, or to a flow that is over.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn deliver_request(&mut self, packet: Packet) {
+        let segment = *self.network.segment(packet);
+        self.network.taken(packet);
+        let (now, id) = (self.now, packet.flow().of_requests());
+        if packet.flow() == id {
+            return;
+        }
+        let Some(flow) = self.flow(id) else { return };
+        let Some(requests) = &mut flow.requests else { return };
+        if segment.is_ack() {
+            requests.sender.on_segment(now, &segment);
+            return self.drive_client(id);
+        }
+        let (reply, handshake) = requests.at_server(now, &segment);
+        if let Some(handshake) = handshake {
+            flow.sender.accept(now, handshake);
+        }
+        let known = flow.sender.acknowledged();
+        if let Some(number) = requests.acknowledged_by_request(segment.seq, known) {
+            let ack = flow.receiver.carries(number);
+            let rtt = flow.sender.on_segment(now, &ack);
+            if let Some(rtt) = rtt.filter(|_| self.counting) {
+                self.flows[id.slot()].rtt.add(rtt);
+            }
+            self.drive_sender(id);
+        }
+        self.on_request(id, segment.len > 0, reply);
+    }
+
+    /// The server took a segment, and acknowledges it: by itself, or with the response if that goes now.
+    fn on_request(&mut self, id: FlowId, data: bool, reply: Option<Segment>) {
+        let now = self.now;
+        let Some(flow) = self.flow(id) else { return };
+        let Some(requests) = &flow.requests else { return };
+        let total = requests.receiver.counters().delivered_bytes;
+        self.data_delivered += u64::from(data);
+        let flow = &mut self.flows[id.slot()];
+        let whole = total >= flow.session.requested() && flow.session.request_is_due();
+        let answered = whole && flow.stop > now && {
+            let what = flow.session.request_delivered(now, total);
+            self.answer(id, what)
+        };
+        let reply = reply.filter(|ack| !answered || tells(ack));
+        let hop = self.flows[id.slot()].route.forward;
+        match reply {
+            Some(ack) => self.network.inject_request(now, id, hop, ack, &mut self.events),
+            None => self.arm_server(id),
+        }
+    }
+
+    /// Does what the application says; true if data went that acknowledges all requests that the server has.
+    pub(super) fn answer(&mut self, id: FlowId, what: Do) -> bool {
+        let sent = self.flows[id.slot()].sender.counters().segments_sent;
+        self.carry_out(id, what);
+        self.drive_sender(id);
+        let flow = &mut self.flows[id.slot()];
+        let went = flow.id == id && flow.sender.counters().segments_sent > sent;
+        if let Some(requests) = flow.requests.as_mut().filter(|_| went) {
+            requests.receiver.carried();
+        }
+        went
+    }
+
+    /// The client sends a request; the first one opens the connection.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ask(&mut self, id: FlowId, bytes: u64) {
+        let flow = &mut self.flows[id.slot()];
+        let Some(requests) = &mut flow.requests else { return };
+        let turn = requests.begin(self.now, bytes, flow.session.written());
+        flow.session.hear_next();
+        self.network.begin_turn(id, turn);
+        self.drive_client(id);
+    }
+
+    /// Sends what the client may, and sees to its timer.
+    fn drive_client(&mut self, id: FlowId) {
+        let now = self.now;
+        let flow = &mut self.flows[id.slot()];
+        let hop = flow.route.reverse;
+        let Some(requests) = &mut flow.requests else { return };
+        while let Some(segment) = requests.sender.poll_transmit(now) {
+            self.network.inject_request(now, id, hop, segment, &mut self.events);
+        }
+        let at = requests.sender.next_timer();
+        if at < requests.sender_timer {
+            requests.sender_timer = at;
+            self.events.push(at, Event::SenderTimer(id.requests()));
+        }
+        if requests.sender.has_failed() {
+            self.on_drained(id);
+        }
+    }
+
+    /// A segment of the response is at the client: the request before it arrived. With it, all of the response may be there.
+    pub(super) fn on_response(&mut self, packet: Packet, reply: Option<Segment>) {
+        let (now, id) = (self.now, packet.flow());
+        let seq = self.network.segment(packet).seq;
+        self.network.taken(packet);
+        let flow = &mut self.flows[id.slot()];
+        let Some(requests) = &mut flow.requests else { return };
+        if let Some(number) = requests.acknowledged_by_response(seq) {
+            let ack = requests.receiver.carries(number);
+            requests.sender.on_segment(now, &ack);
+        }
+        if flow.has_failed() {
+            // Nobody is there to hear of it.
+            return self.reply(id, reply);
+        }
+        let heard = flow.hear_delivered(now);
+        let Some(requests) = &mut flow.requests else { return };
+        if !requests.sender.is_drained() {
+            // It was a segment of an earlier response, sent again.
+            flow.session.hear_next();
+        }
+        if heard.wanted || heard.finished {
+            self.recorder.response(flow, now, Time(self.scenario.run.warmup.0));
+        }
+        self.drive_client(id);
+        let flow = &mut self.flows[id.slot()];
+        let sent = asked(flow.requests.as_deref());
+        if flow.stop > now && self.carry_out(id, heard.what) {
+            self.drive_sender(id);
+        }
+        let Some(flow) = self.flow(id) else { return };
+        let carried = asked(flow.requests.as_deref()) > sent;
+        if carried {
+            flow.receiver.carried();
+        }
+        self.reply(id, reply.filter(|ack| !carried || tells(ack)));
+    }
+
+    /// The timer of a client.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_client_timer(&mut self, id: FlowId) {
+        let (now, id) = (self.now, id.of_requests());
+        let Some(requests) = self.flow(id).and_then(|flow| flow.requests.as_mut()) else { return };
+        if requests.sender_timer == now {
+            requests.sender_timer = Time::NEVER;
+            requests.sender.on_timer(now);
+            self.drive_client(id);
+        }
+    }
+
+    /// The delayed acknowledgement of a server.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_server_timer(&mut self, id: FlowId) {
+        let (now, id) = (self.now, id.of_requests());
+        let Some(flow) = self.flow(id) else { return };
+        let hop = flow.route.forward;
+        let Some(requests) = flow.requests.as_mut().filter(|r| r.receiver_timer == now) else {
+            return;
+        };
+        requests.receiver_timer = Time::NEVER;
+        match requests.receiver.on_timer(now) {
+            Some(ack) => self.network.inject_request(now, id, hop, ack, &mut self.events),
+            None => self.arm_server(id),
+        }
+    }
+
+    fn arm_server(&mut self, id: FlowId) {
+        let Some(requests) = &mut self.flows[id.slot()].requests else { return };
+        let at = requests.receiver.next_timer();
+        if at < requests.receiver_timer {
+            requests.receiver_timer = at;
+            self.events.push(at, Event::ReceiverTimer(id.requests()));
+        }
+    }
+}
+
+/// How many segments a client sent.
+fn asked(requests: Option<&crate::requests::Requests>) -> u64 {
+    requests.map_or(0, |requests| requests.sender.counters().segments_sent)
+}
+
+/// Whether an ACK says what no data does: an echo, or that the connection is open.
+const fn tells(ack: &Segment) -> bool {
+    let echoes = matches!(ack.body, Body::Ack { echo, .. } if !matches!(echo, Echo::None));
+    echoes || ack.flags.has(cwnd_tcp::Flags::SYN)
+}

@@ -1,0 +1,31 @@
+//! A sender at the end that did not open the connection.
+
+use cwnd_units::Time;
+
+use super::{Connection, Sender};
+
+/// What a server knows of the handshake when the first segment behind it arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshake {
+    /// How many SYN-ACKs were sent; none if the connection began without a handshake.
+    pub syn_acks: u32,
+    /// When the last of them was.
+    pub last: Time,
+}
+
+impl Sender {
+    /// The other end opened the connection and shows now, with the first segment behind the handshake, that it is open.
+    pub fn accept(&mut self, now: Time, handshake: Handshake) {
+        self.connection = Connection::Established;
+        match handshake.syn_acks {
+            0 => {}
+            1 => {
+                // RFC 6298 § 2.2: the SYN-ACK and what answers it are a round trip.
+                self.take_rtt(now, handshake.last);
+            }
+            // Karn: which of them was answered is not known. RFC 5681 § 3.1: after a lost SYN or SYN-ACK the initial window is
+            // one segment.
+            _ => self.cc = self.config.controller_after_syn_loss(),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Connections that their clients open: who asks, what is lost on the way, and how long the answer takes.
+
+use cwnd_sim::World;
+use cwnd_trace::{ColumnData, Records};
+
+use crate::common::{activity, audited, column, run, scenario};
+
+/// A link each way of 10 Gbit/s and 25 ms, with what is said of either, and a group of clients.
+fn world(forward: &str, reverse: &str, flow: &str) -> String {
+    format!(
+        r#"
+        [run]
+        duration = "2000 s"
+        sample = "none"
+        [link.down]
+        from = "server"
+        to = "client"
+        rate = "10 Gbit/s"
+        delay = "25 ms"
+        {forward}
+        [link.up]
+        from = "client"
+        to = "server"
+        rate = "10 Gbit/s"
+        delay = "25 ms"
+        {reverse}
+        [flow.web]
+        from = "server"
+        to = "client"
+        {flow}
+    "#
+    )
+}
+
+const RTT: f64 = 0.05;
+
+fn outcomes(records: &Records) -> Vec<&str> {
+    match records.requests.column("outcome") {
+        Some(ColumnData::Name { codes, labels }) => {
+            codes.iter().map(|code| labels[code.0 as usize].as_str()).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Rounds of slow start that so many segments take if each ACK opens the window by one.
+fn rounds(segments: u64, initial: u64) -> u32 {
+    (1..).find(|&n| initial * ((1 << n) - 1) >= segments).expect("it grows")
+}
+
+#[test]
+fn without_loss_a_response_takes_the_handshake_the_request_and_the_rounds_of_slow_start() {
+    for segments in [1, 4, 10, 11, 30, 31, 200] {
+        let size = 1448 * segments;
+        let records = run(&world(
+            "",
+            "",
+            &format!(
+                "endpoint = {{ ack_every = 1 }}\nworkload = {{ kind = \"web\", size = \"{size} B\" }}"
+            ),
+        ));
+        let took = column(&records.requests, "response_s")[0];
+        // The last round is half a round trip for the data, and the request took the other half.
+        let expected = RTT * f64::from(1 + rounds(segments, 10));
+        let on_the_wire = (size + 52 * (segments + 20)) as f64 * 8.0 / 10e9;
+        assert!(took >= expected, "{segments} segments: {took} s, {expected} s expected");
+        assert!(took < expected + on_the_wire, "{segments} segments: {took} s, {expected} s");
+        assert_eq!(column(&records.flows, "fct_s")[0], took, "of one request both are the same");
+        assert_eq!(outcomes(&records), ["answered"]);
+        assert_eq!(activity(&records, "timeouts") + activity(&records, "retransmissions"), 0);
+    }
+}
+
+#[test]
+fn on_a_connection_that_stays_only_the_first_request_waits_for_the_handshake() {
+    let records = audited(World::new(scenario(&world(
+        "",
+        "",
+        "workload = { kind = \"web\", pages = 3, objects = 2, size = \"1448 B\", request = \"500 B\", \
+         server_time = \"7 ms\", object_gap = \"11 ms\", reading = \"2 s\" }",
+    ))));
+    let took = column(&records.requests, "response_s");
+    let start = column(&records.requests, "start_s");
+    let sent = 1e-5;
+    assert_eq!(took.len(), 6);
+    for (i, (took, start)) in took.into_iter().zip(start).enumerate() {
+        let handshake = if i == 0 { RTT } else { 0.0 };
+        assert!((took - handshake - RTT - 0.007).abs() < sent, "request {i}: {took}");
+        let pauses = (i / 2) as f64 * 2.0 + i.div_ceil(2) as f64 * 0.011;
+        let before = if i == 0 { 0.0 } else { RTT + i as f64 * (RTT + 0.007) };
+        assert!((start - before - pauses).abs() < 1e-3, "request {i} at {start}");
+    }
+    assert_eq!(column(&records.requests, "request"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(column(&records.requests, "request_bytes"), [500.0; 6]);
+    assert_eq!(column(&records.requests, "response_bytes"), [1448.0; 6]);
+    assert_eq!(activity(&records, "timeouts"), 0, "pauses are no losses");
+}
+
+#[test]
+fn data_acknowledges_what_it_answers() {
+    // Each response goes at once, and the next request too: SYN, request, two requests; of ACKs alone the last.
+    let records =
+        run(&world("", "", "workload = { kind = \"web\", objects = 3, size = \"1448 B\" }"));
+    let [down, up] = [0, 1].map(|link| column(&records.links, "delivered_pkts")[link]);
+    assert_eq!((down, up), (4.0, 5.0), "SYN-ACK and three responses; SYN, three requests, an ACK");
+}
+
+#[test]
+fn a_connection_is_rejected_as_often_as_all_its_syns_or_answers_are_lost() {
+    // (losses down, losses up, SYNs)
+    for (down, up, syns) in [(0.0, 0.5, 3), (0.0, 0.5, 5), (0.3, 0.2, 3)] {
+        let text = world(
+            &format!("loss = {down}"),
+            &format!("loss = {up}"),
+            &format!(
+                "endpoint = {{ syn_retries = {} }}\n\
+                 workload = {{ kind = \"web\", interval = \"100 ms\", size = \"1448 B\" }}",
+                syns - 1
+            ),
+        );
+        let records = run(&text);
+        let outcomes = outcomes(&records);
+        let over = outcomes.iter().filter(|&&o| o != "open").count() as f64;
+        let rejected = outcomes.iter().filter(|&&o| o == "rejected").count() as f64;
+        let p: f64 = 1.0 - (1.0 - down) * (1.0 - up);
+        let expected = p.powi(syns);
+        let deviation = (expected * (1.0 - expected) / over).sqrt();
+        assert!(over > 15_000.0, "{over} connections");
+        assert!(
+            (rejected / over - expected).abs() < 4.0 * deviation,
+            "{rejected} of {over}, {expected} expected"
+        );
+        assert_eq!(activity(&records, "given_up_at_syn") as f64, rejected);
+    }
+}
+
+#[test]
+fn what_is_lost_of_a_request_has_a_timer_of_its_own() {
+    // Every third packet of the client is lost: SYN, request, ACK and so on; yet all is answered.
+    let records = audited(World::new(scenario(&world(
+        "",
+        "loss_every = 3",
+        "endpoint = \"linux\"\n\
+         workload = { kind = \"web\", pages = 20, reading = \"10 s\", request = \"1 kB\", size = \"5 kB\" }",
+    ))));
+    assert_eq!(outcomes(&records), ["answered"; 20]);
+    let timeouts = column(&records.requests, "request_timeouts")[19];
+    assert!(timeouts > 3.0, "{timeouts}");
+    let slow = column(&records.requests, "response_s").into_iter().filter(|&s| s > 0.2).count();
+    assert!(slow as f64 >= timeouts, "each shows in the response time: {slow} of {timeouts}");
+}
+
+#[test]
+fn requests_of_before_the_end_of_the_warm_up_are_not_there() {
+    let text = world("", "", "workload = { kind = \"web\", interval = \"1 s\", size = \"9 kB\" }")
+        .replace("sample =", "warmup = \"1000 s\"\nsample =");
+    let records = run(&text);
+    let start = column(&records.requests, "start_s");
+    assert!((800..1200).contains(&start.len()), "{}", start.len());
+    assert!(start.iter().all(|&s| s >= 1000.0));
+}
