@@ -46,6 +46,7 @@ TARGETS = (
         counters=False,
     ),
     Target("packet", "packets from a device: IPv4, IPv6, TCP, UDP headers", 256),
+    Target("capture", "capture files: pcap, pcapng, packed ones, all headers, connections", 2048),
     Target("netlink", "replies of the kernel: rtnetlink, sock_diag", 256),
     Target("keeper", "messages of a link's processes, to the one with rights as well", 256),
     Target("names", "resolv.conf, and queries that no server takes", 256),

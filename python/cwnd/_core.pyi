@@ -17,6 +17,7 @@ __all__ = [
     "Control",
     "Diverged",
     "Gathered",
+    "Inferred",
     "Keeper",
     "Link",
     "LinkReport",
@@ -29,6 +30,7 @@ __all__ = [
     "draw_svg",
     "engine",
     "give_up_rights",
+    "infer_timeouts",
     "json_schema",
     "keep_network_rights",
     "lay_out",
@@ -258,6 +260,24 @@ class Keeper:
         say: Callable[[list[str]], object] | None = None,
     ) -> Keeper: ...
 
+@final
+class Inferred:
+    """What was found in captures: a row for each connection, and for each silence of a server."""
+
+    @property
+    def connections(self) -> Table: ...
+    @property
+    def silences(self) -> Table: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+
+def infer_timeouts(
+    files: Sequence[str | PathLike[str]],
+    control: Control | None = None,
+    *,
+    connections: int | None = None,
+    idle_s: float | None = None,
+) -> Inferred: ...
 def give_up_rights(user: int) -> None: ...
 def keep_network_rights(user: int) -> None: ...
 def play_role(interpreter: str | PathLike[str], script: str | PathLike[str], role: str) -> int: ...

@@ -33,6 +33,7 @@ ROOMS = (
     "plots",
     "report",
     "link",
+    "infer",
     "agreement",
     "reproduce",
     "papers",

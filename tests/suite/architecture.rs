@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Doors between rooms: a crate, and all of the workspace that it may need.
-const DOORS: [(&str, &[&str]); 16] = [
+const DOORS: [(&str, &[&str]); 17] = [
     ("units", &[]),
     ("memory", &[]),
     ("cc", &["units"]),
@@ -18,6 +18,7 @@ const DOORS: [(&str, &[&str]); 16] = [
     ("link", &["units", "aqm", "trace", "scenario"]),
     ("sim", &["units", "memory", "cc", "aqm", "apps", "tcp", "trace", "wire", "scenario", "link"]),
     ("router", &["units", "aqm", "trace", "wire", "scenario", "link"]),
+    ("infer", &["units", "trace"]),
     // Apart from the others, with a manifest of its own.
     ("kernel", &[]),
     ("testbed", &["units", "cc", "aqm", "apps", "tcp", "trace", "scenario", "router"]),
@@ -25,7 +26,7 @@ const DOORS: [(&str, &[&str]); 16] = [
         "bindings",
         &[
             "units", "cc", "aqm", "tcp", "trace", "wire", "scenario", "link", "sim", "router",
-            "testbed", "picture",
+            "testbed", "picture", "infer",
         ],
     ),
 ];

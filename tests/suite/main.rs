@@ -13,6 +13,7 @@ mod determinism;
 mod doors;
 mod fuzz;
 mod goldens;
+mod infer;
 mod kernel;
 mod links;
 mod messages;

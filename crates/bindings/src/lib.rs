@@ -3,6 +3,7 @@
 mod capture;
 mod error;
 mod file;
+mod infer;
 #[cfg(target_os = "linux")]
 mod link;
 mod picture;
@@ -24,6 +25,8 @@ mod _core {
     use crate::error::{Cancelled, Diverged, ScenarioError};
     #[pymodule_export]
     use crate::file::read_text;
+    #[pymodule_export]
+    use crate::infer::{Inferred, infer_timeouts};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::link::{Keeper, Link, LinkReport, give_up_rights, keep_network_rights, play_role};

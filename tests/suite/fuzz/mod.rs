@@ -3,6 +3,7 @@
 //! A corpus holds an input for each way through the code that a fuzzer came upon, and each that once failed.
 
 mod bytes;
+mod capture;
 mod endpoint;
 mod events;
 #[cfg(target_os = "linux")]
@@ -59,6 +60,11 @@ fn what_packets_were_tried_upset_no_router() {
 #[test]
 fn what_bytes_were_tried_are_packets_or_none() {
     replay("packet", packet::run);
+}
+
+#[test]
+fn what_captures_were_tried_are_read_or_refused() {
+    replay("capture", capture::run);
 }
 
 #[test]

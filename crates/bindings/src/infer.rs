@@ -1,0 +1,115 @@
+//! Timeouts of servers, from captures made at their clients.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use cwnd_infer::{CaptureError, Error, Found, Inference, Limits, Meter, unpacked};
+use cwnd_units::Duration;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{Cancelled, os_error};
+use crate::run::Control;
+use crate::table::Table;
+
+/// What was found in captures.
+#[pyclass(frozen, module = "cwnd._core")]
+#[derive(Debug)]
+pub struct Inferred {
+    found: Found,
+}
+
+#[pymethods]
+impl Inferred {
+    #[getter]
+    fn connections(&self) -> Table {
+        Table::new(self.found.connections.clone())
+    }
+
+    #[getter]
+    fn silences(&self) -> Table {
+        Table::new(self.found.silences.clone())
+    }
+
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        self.found.counts.iter().try_for_each(|(name, count)| dict.set_item(name, count))?;
+        Ok(dict)
+    }
+}
+
+/// Why nothing was found.
+enum Failure {
+    Cancelled,
+    System(io::Error, PathBuf),
+    Input(String),
+}
+
+/// Reads captures one after the other, other Python threads go on meanwhile; `-` is standard input.
+#[pyfunction]
+#[pyo3(signature = (files, control=None, *, connections=None, idle_s=None))]
+pub fn infer_timeouts(
+    py: Python<'_>,
+    files: Vec<PathBuf>,
+    control: Option<&Bound<'_, Control>>,
+    connections: Option<usize>,
+    idle_s: Option<f64>,
+) -> PyResult<Inferred> {
+    let usual = Limits::default();
+    let limits = Limits {
+        connections: connections.unwrap_or(usual.connections),
+        idle: idle_s.map_or(usual.idle, Duration::from_secs_f64),
+    };
+    let control = control.map(|control| control.get().clone()).unwrap_or_default();
+    match py.detach(|| read_all(&files, limits, &control)) {
+        Ok(found) => Ok(Inferred { found }),
+        Err(Failure::Cancelled) => Err(Py::new(py, Cancelled)
+            .map_or_else(|failed| failed, |e| PyErr::from_value(e.into_bound(py).into_any()))),
+        Err(Failure::System(error, path)) => Err(os_error(&error, &path)),
+        Err(Failure::Input(text)) => Err(PyValueError::new_err(text)),
+    }
+}
+
+fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Found, Failure> {
+    let mut inference = Inference::new(limits);
+    let mut opened = Vec::new();
+    let mut all = 0;
+    for path in files {
+        let failed = |error| Failure::System(error, path.clone());
+        let (file, bytes) = open(path).map_err(failed)?;
+        all += bytes;
+        opened.push((path, file, bytes));
+    }
+    let mut before = 0;
+    for (path, file, bytes) in opened {
+        let meter = Meter::default();
+        let system = |error| Failure::System(error, path.clone());
+        let unpacked = unpacked(file, meter.clone()).map_err(system)?;
+        let far = || control.tell((before + meter.read()) as f64, (all as f64).max(1.0));
+        match inference.read(&path.to_string_lossy(), unpacked, far) {
+            Ok(()) => before += bytes,
+            Err(Error::Cancelled) => return Err(Failure::Cancelled),
+            Err(Error::Capture(CaptureError::Read(error))) if error.raw_os_error().is_some() => {
+                return Err(system(error));
+            }
+            Err(error) => return Err(Failure::Input(format!("{}: {error}", path.display()))),
+        }
+    }
+    Ok(inference.finish())
+}
+
+/// A file, and how many bytes it has.
+fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdin()), 0));
+    }
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    if about.is_dir() {
+        return Err(rustix::io::Errno::ISDIR.into());
+    }
+    Ok((Box::new(file), about.len()))
+}

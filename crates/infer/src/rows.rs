@@ -1,0 +1,243 @@
+//! What was found, as tables.
+
+use std::collections::BTreeMap;
+
+use cwnd_trace::{Column, ColumnData, Name, Table};
+use cwnd_units::{Duration, Time};
+
+use crate::clock::Source;
+use crate::connection::{End, Summary};
+use crate::event::{Event, Evidence, Kind, What};
+use crate::rto::Backoff;
+
+/// Each text once, and its number.
+#[derive(Debug, Default)]
+pub struct Labels {
+    numbers: BTreeMap<String, u32>,
+    texts: Vec<String>,
+}
+
+impl Labels {
+    fn number(&mut self, text: String) -> Name {
+        let next = self.texts.len() as u32;
+        let number = *self.numbers.entry(text).or_insert_with_key(|text| {
+            self.texts.push(text.clone());
+            next
+        });
+        Name(number)
+    }
+}
+
+macro_rules! rows {
+    ($(#[$doc:meta])* $rows:ident { $($field:ident: $ty:ty => $variant:ident,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $rows { $($field: Vec<$ty>,)+ }
+
+        impl $rows {
+            fn columns(self, mut names: impl FnMut(&str) -> Vec<String>) -> Table {
+                let _ = &mut names;
+                Table { columns: vec![$( Column {
+                    name: stringify!($field),
+                    data: rows!(@data $variant, self.$field, names, $field),
+                    rare: false,
+                }, )+] }
+            }
+        }
+    };
+    (@data Name, $codes:expr, $names:ident, $field:ident) => {
+        ColumnData::Name { codes: $codes, labels: $names(stringify!($field)) }
+    };
+    (@data $variant:ident, $values:expr, $names:ident, $field:ident) => {
+        ColumnData::$variant($values)
+    };
+}
+
+rows! {
+    /// A row for each connection.
+    Connections {
+        connection: u64 => U64,
+        file: Name => Name,
+        client: Name => Name,
+        client_port: u32 => U32,
+        server: Name => Name,
+        server_port: u32 => U32,
+        began_s: f64 => F64,
+        duration_s: f64 => F64,
+        server_last_s: f64 => F64,
+        packets: u64 => U64,
+        server_bytes: u64 => U64,
+        client_bytes: u64 => U64,
+        end: Name => Name,
+        rtt_ms: Option<f64> => OptionalF64,
+        rtt_min_ms: Option<f64> => OptionalF64,
+        rtt_from: Name => Name,
+        rtt_samples: u64 => U64,
+        position: Option<f64> => OptionalF64,
+        rule_timeouts: u64 => U64,
+        rule_consecutive: u64 => U64,
+        timeouts: u64 => U64,
+        silences: u64 => U64,
+        consecutive: u64 => U64,
+        backoff: Name => Name,
+        ambiguous: u64 => U64,
+        pauses: u64 => U64,
+        probes: u64 => U64,
+        recoveries: u64 => U64,
+        window_waits: u64 => U64,
+        syn_timeouts: u64 => U64,
+        syn_ack_timeouts: u64 => U64,
+        filled: u64 => U64,
+        repeated: u64 => U64,
+        dsacks: u64 => U64,
+        keep_alives: u64 => U64,
+        forgotten: u64 => U64,
+    }
+}
+
+rows! {
+    /// A row for each silence.
+    Silences {
+        connection: u64 => U64,
+        began_s: f64 => F64,
+        ended_s: f64 => F64,
+        gap_ms: f64 => F64,
+        waited_ms: f64 => F64,
+        idle_ms: f64 => F64,
+        rtt_ms: f64 => F64,
+        rto_ms: Option<f64> => OptionalF64,
+        round: u64 => U64,
+        timeouts: u64 => U64,
+        what: Name => Name,
+        kind: Name => Name,
+        evidence: Name => Name,
+        rule: u32 => U32,
+        offset: u64 => U64,
+    }
+}
+
+const fn name(number: usize) -> Name {
+    Name(number as u32)
+}
+
+fn ms(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+fn s(at: Time) -> f64 {
+    at.as_secs_f64()
+}
+
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+impl Silences {
+    /// Adds the silences of a connection.
+    pub fn push(&mut self, connection: u64, event: &Event) {
+        let timeout = event.kind == Kind::Timeout;
+        self.connection.push(connection);
+        self.began_s.push(s(event.began));
+        self.ended_s.push(s(event.ended));
+        self.gap_ms.push(ms(event.ended.since(event.began)));
+        self.waited_ms.push(ms(event.waited));
+        self.idle_ms.push(ms(event.idle));
+        self.rtt_ms.push(ms(event.rtt));
+        self.rto_ms.push((event.rto > Duration::ZERO).then(|| ms(event.rto)));
+        self.round.push(if timeout { u64::from(event.before) + 1 } else { 0 });
+        self.timeouts.push(if timeout { u64::from(event.timeouts) } else { 0 });
+        self.what.push(name(event.what as usize));
+        self.kind.push(name(event.kind as usize));
+        self.evidence.push(name(event.evidence as usize));
+        self.rule.push(u32::from(event.rule));
+        self.offset.push(event.offset);
+    }
+
+    /// The finished table.
+    pub fn into_table(self) -> Table {
+        self.columns(|column| match column {
+            "what" => texts(&What::NAMES),
+            "kind" => texts(&Kind::NAMES),
+            _ => texts(&Evidence::NAMES),
+        })
+    }
+}
+
+/// The longest row of silences that the paper's rule takes for timeouts, none of which brought anything new.
+fn longest_by_rule(events: &[Event]) -> u64 {
+    let (mut longest, mut row, mut last) = (0, 0, None);
+    for event in events.iter().filter(|event| event.rule && event.what == What::Data) {
+        row = if last.is_some_and(|ended| event.began <= ended) { row + 1 } else { 1 };
+        last = Some(event.ended);
+        longest = longest.max(row);
+    }
+    longest
+}
+
+impl Connections {
+    /// Adds a connection.
+    pub fn push(
+        &mut self,
+        connection: u64,
+        summary: &Summary,
+        backoff: Backoff,
+        file: u32,
+        hosts: &mut Labels,
+    ) {
+        let [client, server] = &summary.halves;
+        let of = |kind: Kind| server.events.iter().filter(move |event| event.kind == kind);
+        let count = |kind: Kind| of(kind).count() as u64;
+        let again = |what: What| {
+            summary.handshakes.iter().filter(|event| event.what == what).count() as u64
+        };
+        let rtt = |span: Duration| server.rtt.is_known().then(|| ms(span));
+        self.connection.push(connection);
+        self.file.push(Name(file));
+        self.client.push(hosts.number(summary.client.address().to_string()));
+        self.client_port.push(u32::from(summary.client.port));
+        self.server.push(hosts.number(summary.server.address().to_string()));
+        self.server_port.push(u32::from(summary.server.port));
+        self.began_s.push(s(summary.began));
+        self.duration_s.push(summary.last.since(summary.began).as_secs_f64());
+        self.server_last_s.push(s(server.counts.last));
+        self.packets.push(summary.packets);
+        self.server_bytes.push(server.counts.bytes);
+        self.client_bytes.push(client.counts.bytes);
+        self.end.push(name(summary.end as usize));
+        self.rtt_ms.push(rtt(server.rtt.smoothed));
+        self.rtt_min_ms.push(rtt(server.rtt.min));
+        self.rtt_from.push(name(server.rtt.source as usize));
+        self.rtt_samples.push(server.rtt.samples);
+        self.position.push(summary.position);
+        self.rule_timeouts.push(server.events.iter().filter(|event| event.rule).count() as u64);
+        self.rule_consecutive.push(longest_by_rule(&server.events));
+        self.timeouts.push(of(Kind::Timeout).map(|event| u64::from(event.timeouts)).sum());
+        self.silences.push(count(Kind::Timeout));
+        let longest = of(Kind::Timeout).map(|event| event.before + event.timeouts).max();
+        self.consecutive.push(u64::from(longest.unwrap_or(0)));
+        self.backoff.push(name(backoff as usize));
+        self.ambiguous.push(count(Kind::Ambiguous));
+        self.pauses.push(count(Kind::Pause));
+        self.probes.push(count(Kind::Probe));
+        self.recoveries.push(count(Kind::Recovery));
+        self.window_waits.push(count(Kind::Window));
+        self.syn_timeouts.push(again(What::Syn));
+        self.syn_ack_timeouts.push(again(What::SynAck));
+        self.filled.push(server.counts.filled);
+        self.repeated.push(server.counts.repeated);
+        self.dsacks.push(server.counts.dsacks);
+        self.keep_alives.push(server.counts.probes);
+        self.forgotten.push(server.counts.forgotten);
+    }
+
+    /// The finished table.
+    pub fn into_table(self, files: &[String], hosts: &Labels) -> Table {
+        self.columns(|column| match column {
+            "file" => files.to_vec(),
+            "end" => texts(&End::NAMES),
+            "rtt_from" => texts(&Source::NAMES),
+            "backoff" => texts(&Backoff::NAMES),
+            _ => hosts.texts.clone(),
+        })
+    }
+}

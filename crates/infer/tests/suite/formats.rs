@@ -1,0 +1,250 @@
+//! The same connection in every kind of file and behind every link's header gives the same; what is none is told.
+
+use std::io::Write as _;
+
+use crate::talk::{MSS, Talk, frame, header, read, silences};
+use cwnd_infer::{CaptureError, Error, Inference, Limits};
+use proptest::prelude::*;
+
+fn talk(v6: bool) -> Talk {
+    let mut talk = Talk::empty();
+    talk.v6 = v6;
+    talk.open();
+    talk.flight(101.0, 0, 4);
+    talk.server(151.0, 5 * MSS, MSS);
+    talk.client(151.1, 0, 4 * MSS);
+    talk.server(420.0, 4 * MSS, MSS);
+    talk.client(420.1, 0, 6 * MSS);
+    talk
+}
+
+fn is_found(file: &[u8], how: &str) {
+    let found = read(file).unwrap_or_else(|error| panic!("{how}: {error}"));
+    let expected = [("timeout".to_owned(), "filled_hole".to_owned())];
+    assert_eq!(silences(&found), expected, "{how}");
+    assert_eq!(found.counts.get("tcp_segments"), found.counts.get("frames"), "{how}");
+}
+
+fn file(magic: u32, link: u32, tick_ns: u64, talk: &Talk, before: &[u8]) -> Vec<u8> {
+    let mut file = header(magic, link);
+    for (at, packet) in &talk.packets {
+        let bytes = [before, packet].concat();
+        file.extend(frame(*at, tick_ns, &bytes, bytes.len()));
+    }
+    file
+}
+
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+
+#[test]
+fn every_link_header_is_passed() {
+    for (v6, protocol) in [(false, [0x08, 0x00]), (true, [0x86, 0xdd])] {
+        let talk = talk(v6);
+        let with = |before: &[u8]| [before, &protocol].concat();
+        let headers: [(&str, u32, Vec<u8>); 11] = [
+            ("Ethernet", 1, with(&[0; 12])),
+            ("802.1Q", 1, with(&[&[0; 12][..], &[0x81, 0, 0, 5]].concat())),
+            ("QinQ", 1, with(&[&[0; 12][..], &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6]].concat())),
+            ("SLL", 113, with(&[0; 14])),
+            ("SLL2", 276, [&protocol[..], &[0; 18]].concat()),
+            ("null", 0, vec![2, 0, 0, 0]),
+            ("loop", 108, vec![0, 0, 0, 2]),
+            ("raw", 101, vec![]),
+            ("raw of BSD", 12, vec![]),
+            ("raw of OpenBSD", 14, vec![]),
+            ("IP by version", if v6 { 229 } else { 228 }, vec![]),
+        ];
+        for (name, link, before) in headers {
+            is_found(&file(NANOSECONDS, link, 1, &talk, &before), name);
+        }
+    }
+}
+
+#[test]
+fn extension_headers_of_ipv6_are_passed() {
+    let mut talk = talk(true);
+    for (_, packet) in &mut talk.packets {
+        // Hop-by-hop options of eight bytes before TCP.
+        let length = u16::from_be_bytes([packet[4], packet[5]]) + 8;
+        packet[4..6].copy_from_slice(&length.to_be_bytes());
+        packet[6] = 0;
+        packet.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
+    }
+    is_found(&talk.pcap(), "hop-by-hop options");
+}
+
+#[test]
+fn both_resolutions_and_both_orders_of_bytes_are_read() {
+    let talk = talk(false);
+    is_found(&file(MICROSECONDS, 101, 1000, &talk, &[]), "microseconds");
+    for (magic, tick) in [(NANOSECONDS, 1), (MICROSECONDS, 1000)] {
+        let mut swapped = file(magic, 101, tick, &talk, &[]);
+        let mut at = 0;
+        let mut swap = |from: usize, to: usize| swapped[from..to].reverse();
+        for (from, to) in [(0, 4), (4, 6), (6, 8), (8, 12), (12, 16), (16, 20), (20, 24)] {
+            swap(from, to);
+        }
+        at += 24;
+        for (_, packet) in &talk.packets {
+            (0..4).for_each(|word| swap(at + 4 * word, at + 4 * word + 4));
+            at += 16 + packet.len();
+        }
+        is_found(&swapped, "the other order");
+    }
+}
+
+/// A pcapng file whose clock has so many ticks a second, as a power of ten.
+fn pcapng(talk: &Talk, power: u8) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    };
+    let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+    section.extend([1, 0, 0, 0]);
+    section.extend([0xff; 8]);
+    let mut file = block(0x0a0d_0d0a, &section);
+    let interface = [101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, power, 0, 0, 0, 0, 0, 0, 0];
+    file.extend(block(1, &interface));
+    for (at, packet) in &talk.packets {
+        let ticks = (at * 10_f64.powi(i32::from(power) - 3)) as u64;
+        let mut body = vec![0; 4];
+        body.extend(((ticks >> 32) as u32).to_le_bytes());
+        body.extend((ticks as u32).to_le_bytes());
+        body.extend((packet.len() as u32).to_le_bytes());
+        body.extend((packet.len() as u32).to_le_bytes());
+        body.extend(packet);
+        body.resize(body.len().next_multiple_of(4), 0);
+        file.extend(block(6, &body));
+    }
+    file
+}
+
+#[test]
+fn pcapng_is_read_whatever_its_clock() {
+    for power in [6, 9, 4] {
+        is_found(&pcapng(&talk(false), power), "pcapng");
+    }
+    // A section more begins with interfaces of its own.
+    let twice = [pcapng(&talk(false), 6), pcapng(&Talk::empty(), 9)].concat();
+    is_found(&twice, "two sections");
+}
+
+#[test]
+fn packed_files_are_known_by_how_they_begin() {
+    let plain = talk(false).pcap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&plain).expect("memory takes it");
+    is_found(&gzip.finish().expect("memory takes it"), "gzip");
+    is_found(&zstd::encode_all(&plain[..], 1).expect("memory takes it"), "zstd");
+}
+
+#[test]
+fn headers_are_enough() {
+    let mut file = header(NANOSECONDS, 101);
+    let talk = talk(false);
+    for (at, packet) in &talk.packets {
+        file.extend(frame(*at, 1, &packet[..packet.len().min(52)], packet.len()));
+    }
+    is_found(&file, "a snapshot length of 52 bytes");
+}
+
+#[test]
+fn what_is_no_capture_says_so() {
+    let refused = |file: &[u8]| match read(file) {
+        Err(Error::Capture(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(b""), CaptureError::Empty.to_string());
+    assert_eq!(refused(b"#!/bin/sh, or any other text"), CaptureError::Unknown.to_string());
+    assert_eq!(refused(&header(NANOSECONDS, 101)[..20]), CaptureError::Header.to_string());
+    let mut damaged = talk(false).pcap();
+    let second = 24 + 16 + talk(false).packets[0].1.len();
+    damaged[second + 8..second + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+    let told = refused(&damaged);
+    assert!(told.contains(&format!("byte {second}")), "{told}");
+    let mut unpacked = zstd::encode_all(&talk(false).pcap()[..], 1).expect("memory takes it");
+    unpacked.truncate(60);
+    assert!(matches!(read(&unpacked), Err(Error::Capture(CaptureError::Read(_)))));
+}
+
+#[test]
+fn a_capture_that_was_killed_is_read_as_far_as_it_goes() {
+    let mut file = talk(false).pcap();
+    file.truncate(file.len() - 5);
+    let found = read(&file).expect("it begins well");
+    assert_eq!(found.counts.get("files_cut_off"), Some(1));
+    assert_eq!(silences(&found).len(), 1);
+}
+
+#[test]
+fn what_is_no_segment_is_counted() {
+    let talk = talk(false);
+    let packet = &talk.packets[4].1;
+    let changed = |at: usize, to: u8| {
+        let mut packet = packet.clone();
+        packet[at] = to;
+        packet
+    };
+    let mut file = talk.pcap();
+    // UDP, a fragment, a TCP header of four words, half a header.
+    for bytes in [changed(9, 17), changed(6, 0x20), changed(32, 0x40)] {
+        file.extend(frame(500.0, 1, &bytes, bytes.len()));
+    }
+    file.extend(frame(500.0, 1, &packet[..30], packet.len()));
+    let found = read(&file).expect("it is a capture");
+    for name in ["not_tcp", "ip_fragments", "malformed", "headers_cut_off"] {
+        assert_eq!(found.counts.get(name), Some(1), "{name}");
+    }
+    let other = file_of_unknown_link(&talk);
+    assert_eq!(other.counts.get("unknown_link_type"), other.counts.get("frames"));
+}
+
+fn file_of_unknown_link(talk: &Talk) -> cwnd_infer::Found {
+    read(&file(NANOSECONDS, 147, 1, talk, &[])).expect("it is a capture")
+}
+
+#[test]
+fn of_too_many_connections_the_quiet_ones_are_given_up() {
+    let mut file = header(NANOSECONDS, 101);
+    for port in 1..=100_u16 {
+        for (at, packet) in &talk(false).packets[..2] {
+            let mut packet = packet.clone();
+            // The client's port: first in what it sends.
+            let place = if packet[20..22] == 80_u16.to_be_bytes() { 22 } else { 20 };
+            packet[place..place + 2].copy_from_slice(&port.to_be_bytes());
+            file.extend(frame(*at + f64::from(port) * 1000.0, 1, &packet, packet.len()));
+        }
+    }
+    let mut inference = Inference::new(Limits { connections: 16, ..Limits::default() });
+    inference.read("many", &file[..], || true).expect("it is a capture");
+    let found = inference.finish();
+    assert_eq!(found.connections.len(), 100);
+    let given_up = found.counts.get("connections_given_up").expect("it is counted");
+    assert!((84..100).contains(&given_up), "{given_up}");
+}
+
+#[test]
+fn a_reader_that_is_told_to_stop_stops() {
+    let mut file = header(NANOSECONDS, 101);
+    let talk = talk(false);
+    for i in 0..40_000 {
+        let packet = &talk.packets[3].1;
+        file.extend(frame(f64::from(i), 1, packet, packet.len()));
+    }
+    let stopped = Inference::new(Limits::default()).read("long", &file[..], || false);
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+}
+
+proptest! {
+    /// Any byte of a capture may be any other.
+    #[test]
+    fn damage_is_an_error_or_counted(at in 0_usize..4000, to: u8, cut in 0_usize..4000) {
+        for mut file in [talk(false).pcap(), pcapng(&talk(false), 6)] {
+            let place = at % file.len();
+            file[place] = to;
+            file.truncate(file.len() - cut % file.len());
+            let _ = read(&file);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What is read of captures, and what silences in them are found to be.
+
+mod formats;
+mod pauses;
+mod talk;

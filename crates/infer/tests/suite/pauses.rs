@@ -1,0 +1,268 @@
+//! What looks like a timeout and is none, and what is one all the same: each silence gets a kind, and the evidence for it.
+
+use crate::talk::{MSS, Say, Talk, names, of_connection};
+
+fn is(found: &[(String, String)], expected: &[(&str, &str)]) {
+    let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_server_that_sends_several_segments_after_a_silence_had_paused() {
+    let mut talk = Talk::new(4);
+    talk.flight(2000.0, 4, 4);
+    is(&talk.silences(), &[("pause", "burst")]);
+    let found = talk.found();
+    assert_eq!(of_connection(&found, "rule_timeouts"), 1.0, "the paper's rule takes it for one");
+    assert_eq!(of_connection(&found, "timeouts"), 0.0);
+}
+
+#[test]
+fn a_short_segment_after_a_silence_may_be_either() {
+    let mut talk = Talk::new(4);
+    for i in 0..3 {
+        let at = 1500.0 * f64::from(i + 1);
+        talk.server(at, 4 * MSS + i * 10, 10);
+        talk.client(at + 0.1, 0, 4 * MSS + (i + 1) * 10);
+    }
+    is(&talk.silences(), &[("ambiguous", "none"); 3]);
+}
+
+#[test]
+fn identifications_tell_what_was_sent_meanwhile() {
+    let mut talk = Talk::empty();
+    talk.counts = true;
+    talk.open();
+    talk.flight(101.0, 0, 10);
+    talk.server(1500.0, 10 * MSS, 10);
+    talk.client(1500.1, 0, 10 * MSS + 10);
+    is(&talk.silences(), &[("pause", "ip_id_next")]);
+    let mut talk = Talk::empty();
+    talk.counts = true;
+    talk.open();
+    talk.flight(101.0, 0, 10);
+    // Sent and lost.
+    let packets = talk.packets.clone();
+    talk.server(110.0, 10 * MSS, 10);
+    talk.packets = packets;
+    talk.server(500.0, 10 * MSS, 10);
+    talk.client(500.1, 0, 10 * MSS + 10);
+    is(&talk.silences(), &[("timeout", "ip_id_jump")]);
+}
+
+#[test]
+fn a_hole_that_is_filled_after_a_silence_was_a_timeout() {
+    let mut talk = Talk::new(4);
+    talk.server(151.0, 5 * MSS, MSS);
+    talk.client(151.1, 0, 4 * MSS);
+    talk.server(420.0, 4 * MSS, MSS);
+    talk.client(420.1, 0, 6 * MSS);
+    is(&talk.silences(), &[("timeout", "filled_hole")]);
+    assert_eq!(of_connection(&talk.found(), "filled"), 1.0);
+}
+
+#[test]
+fn holes_are_filled_across_the_wrap_of_sequence_numbers() {
+    let mut talk = Talk::new(13);
+    // 2³² lies in segment 13.
+    talk.server(151.0, 14 * MSS, MSS);
+    talk.client(151.1, 0, 13 * MSS);
+    talk.server(420.0, 13 * MSS, MSS);
+    talk.client(420.1, 0, 15 * MSS);
+    is(&talk.silences(), &[("timeout", "filled_hole")]);
+    assert_eq!(of_connection(&talk.found(), "server_bytes"), f64::from(15 * MSS));
+}
+
+#[test]
+fn a_retransmission_that_had_arrived_is_a_timeout_of_the_server_all_the_same() {
+    let mut talk = Talk::new(4);
+    talk.server(420.0, 0, MSS);
+    let dsack = Some((0, MSS));
+    talk.client_says(420.1, 0, 4 * MSS, Say { dsack, ..Say::default() });
+    is(&talk.silences(), &[("timeout", "repeated_data")]);
+    let found = talk.found();
+    assert_eq!(of_connection(&found, "repeated"), 1.0);
+    assert_eq!(of_connection(&found, "dsacks"), 1.0);
+}
+
+#[test]
+fn a_lost_tail_comes_again_alone_and_the_rest_when_it_is_acknowledged() {
+    let mut talk = Talk::new(4);
+    talk.server(420.0, 4 * MSS, MSS);
+    talk.client(420.1, 0, 5 * MSS);
+    talk.flight(470.2, 5, 2);
+    is(&talk.silences(), &[("timeout", "slow_start")]);
+}
+
+#[test]
+fn a_full_segment_without_push_was_not_the_last_of_a_write() {
+    let mut talk = Talk::empty();
+    talk.open();
+    talk.server_says(101.0, 0, 500, Say { psh: true, ..Say::default() });
+    talk.client(101.1, 0, 500);
+    talk.client(101.2, 100, 500);
+    talk.server(152.0, 500, MSS);
+    talk.client(152.1, 0, 500 + MSS);
+    talk.server_says(700.0, 500 + MSS, 300, Say { psh: true, ..Say::default() });
+    talk.client(700.1, 0, 800 + MSS);
+    is(&talk.silences(), &[("timeout", "more_to_send")]);
+}
+
+#[test]
+fn a_client_that_delays_its_acknowledgement_makes_the_silence_itself() {
+    let mut talk = Talk::new(4);
+    talk.server(151.0, 4 * MSS, MSS);
+    talk.client(351.0, 0, 5 * MSS);
+    talk.flight(401.1, 5, 2);
+    is(&talk.silences(), &[("client", "ack_clocked")]);
+}
+
+#[test]
+fn a_server_waits_for_a_window_that_is_closed() {
+    let mut talk = Talk::new(4);
+    let closed = Say { window: Some(0), ..Say::default() };
+    talk.server(151.0, 4 * MSS, MSS);
+    talk.client_says(151.1, 0, 5 * MSS, closed);
+    // A probe, which the client answers.
+    talk.server(500.0, 5 * MSS, 1);
+    talk.client_says(500.1, 0, 5 * MSS, closed);
+    talk.client(1000.0, 0, 5 * MSS);
+    talk.flight(1050.1, 5, 3);
+    is(&talk.silences(), &[("window", "window")]);
+    assert_eq!(of_connection(&talk.found(), "keep_alives"), 1.0);
+}
+
+#[test]
+fn segments_in_another_order_are_no_silence() {
+    let mut talk = Talk::new(4);
+    for (i, segment) in [5, 4, 7, 6].into_iter().enumerate() {
+        talk.server(151.0 + i as f64, segment * MSS, MSS);
+    }
+    talk.client(155.0, 0, 8 * MSS);
+    is(&talk.silences(), &[]);
+    assert_eq!(of_connection(&talk.found(), "filled"), 2.0);
+}
+
+#[test]
+fn keep_alives_are_counted_and_nothing_else() {
+    let mut talk = Talk::new(4);
+    for i in 1..4 {
+        let at = 10_000.0 * f64::from(i);
+        talk.server(at, 4 * MSS - 1, 1);
+        talk.client(at + 0.1, 0, 4 * MSS);
+    }
+    is(&talk.silences(), &[]);
+    assert_eq!(of_connection(&talk.found(), "keep_alives"), 3.0);
+}
+
+#[test]
+fn a_server_that_was_not_asked_is_not_silent() {
+    let mut talk = Talk::new(4);
+    talk.client(5000.0, 100, 4 * MSS);
+    talk.flight(5050.1, 4, 4);
+    is(&talk.silences(), &[]);
+}
+
+#[test]
+fn a_server_that_was_asked_and_answers_late_is() {
+    let mut talk = Talk::new(4);
+    talk.client(5000.0, 100, 4 * MSS);
+    talk.flight(5900.0, 4, 4);
+    is(&talk.silences(), &[("pause", "burst")]);
+}
+
+#[test]
+fn a_connection_that_is_closed_late_had_paused() {
+    let mut talk = Talk::new(4);
+    talk.server_says(5000.0, 4 * MSS, 0, Say { fin: true, ..Say::default() });
+    talk.client(5000.1, 0, 4 * MSS + 1);
+    is(&talk.silences(), &[("pause", "fin_only")]);
+}
+
+#[test]
+fn the_last_segment_alone_is_a_probe_if_others_were_not_acknowledged() {
+    let mut talk = Talk::new(1);
+    // Three segments, whose acknowledgements are lost beyond the capture: the server echoes what it heard before.
+    for i in 1..4 {
+        talk.server(151.0 + f64::from(i), i * MSS, MSS);
+    }
+    talk.client(359.0, 0, 4 * MSS);
+    talk.server(360.0, 3 * MSS, MSS);
+    talk.client(360.1, 0, 4 * MSS);
+    is(&talk.silences(), &[("probe", "tail")]);
+}
+
+#[test]
+fn timeouts_in_a_row_double_or_do_not() {
+    for (gaps, backoff) in [([300.0, 600.0, 1200.0], "doubled"), ([300.0; 3], "constant")] {
+        let mut talk = Talk::new(4);
+        let mut at = 101.4;
+        for gap in gaps {
+            at += gap;
+            // What the client answers does not get through.
+            talk.server_says(at, 0, MSS, Say::default());
+        }
+        let found = talk.found();
+        is(&crate::talk::silences(&found), &[("timeout", "repeated_data"); 3]);
+        assert_eq!(of_connection(&found, "consecutive"), 3.0);
+        assert_eq!(names(&found.connections, "backoff"), [backoff]);
+    }
+}
+
+#[test]
+fn timeouts_that_left_no_trace_are_in_the_length_of_a_silence() {
+    let mut talk = Talk::new(4);
+    let mut at = 151.0;
+    let mut segment = 4;
+    // RTO = 50 + 200 ms. The third time the retransmission is lost, too: 250 + 500 ms.
+    for waits in [250.0, 250.0, 750.0] {
+        talk.server(at, (segment + 1) * MSS, MSS);
+        talk.client(at + 0.1, 0, segment * MSS);
+        at += waits + 50.0;
+        talk.server(at, segment * MSS, MSS);
+        segment += 2;
+        talk.client(at + 0.1, 0, segment * MSS);
+        at += 50.2;
+        talk.flight(at, segment, 2);
+        segment += 2;
+        at += 50.5;
+    }
+    let found = talk.found();
+    is(&crate::talk::silences(&found), &[("timeout", "filled_hole"); 3]);
+    assert_eq!(crate::talk::numbers(&found.silences, "timeouts"), [1.0, 1.0, 2.0]);
+    assert_eq!(of_connection(&found, "timeouts"), 4.0);
+    assert_eq!(of_connection(&found, "consecutive"), 2.0);
+}
+
+#[test]
+fn syns_that_come_again_are_the_clients_timeouts() {
+    let mut talk = Talk::empty();
+    let syn = Say { syn: true, ..Say::default() };
+    talk.client_says(0.0, 0, 0, syn);
+    talk.client_says(1000.0, 0, 0, syn);
+    talk.client_says(3000.0, 0, 0, syn);
+    talk.server_says(3050.0, 0, 0, syn);
+    talk.server_says(4050.0, 0, 0, syn);
+    talk.client(4050.1, 0, 0);
+    let found = talk.found();
+    assert_eq!(names(&found.silences, "what"), ["syn", "syn", "syn_ack"]);
+    assert_eq!(of_connection(&found, "syn_timeouts"), 2.0);
+    assert_eq!(of_connection(&found, "syn_ack_timeouts"), 1.0);
+    assert!(of_connection(&found, "rtt_ms").is_nan(), "Karn: no sample of what was sent twice");
+}
+
+#[test]
+fn without_timestamps_a_round_trip_is_that_of_the_handshake() {
+    let mut talk = Talk::empty();
+    talk.timestamps = false;
+    talk.open();
+    talk.flight(101.0, 0, 4);
+    talk.server(151.0, 5 * MSS, MSS);
+    talk.client(151.1, 0, 4 * MSS);
+    talk.server(420.0, 4 * MSS, MSS);
+    talk.client(420.1, 0, 6 * MSS);
+    let found = talk.found();
+    is(&crate::talk::silences(&found), &[("timeout", "filled_hole")]);
+    assert_eq!(names(&found.connections, "rtt_from"), ["handshake"]);
+    assert!((of_connection(&found, "rtt_ms") - 50.0).abs() < 1.0);
+}

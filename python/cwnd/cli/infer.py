@@ -1,0 +1,138 @@
+"""`cwnd infer`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from cwnd.cli import output
+from cwnd.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cwnd.infer import Inferred
+
+
+def infer(
+    files: Annotated[
+        list[str], Parameter(negative=(), consume_multiple=True, allow_leading_hyphen=True)
+    ],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"], negative=())] = None,
+    connections: int | None = None,
+    idle: float | None = None,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
+    json: output.Json = False,
+) -> int:
+    """Find timeouts of servers, and whether they back off, in captures made at their clients.
+
+    A server that is silent for more than 200 ms and 1.2 round-trip times may have had a timeout, or
+    nothing to send. What it sends next tells: data that fill a hole or came before, window, round-
+    trip times, timestamps, IP identifications. What cannot be told is counted as ambiguous.
+
+    Args:
+        files: pcap or pcapng, as they are or packed by gzip or zstd; patterns as in "*.pcap"; "-"
+            is standard input.
+        out: Directory for tables (Parquet), a summary (JSON) and a figure (SVG).
+        connections: Connections that are followed at once, 200000 if not given; of more, those that
+            were quiet longest are given up, and counted.
+        idle: A connection is over after so many seconds without a packet, 600 if not given.
+        quiet: Print no progress.
+        json: Machine-readable output.
+    """
+    from cwnd.infer import infer as read
+    from cwnd.infer import write
+    from cwnd.running import progress
+
+    found_files = _expanded(files)
+    with nullcontext(_silent) if quiet or json else progress.shown("reading", None) as show:
+        found = read(
+            found_files,
+            connections=connections,
+            idle_s=idle,
+            on_progress=lambda fraction: show(fraction, ""),
+        )
+    if out is not None:
+        write(found, out)
+    if json:
+        output.document(found.to_json())
+    else:
+        _show(found)
+    return 0
+
+
+def _silent(_fraction: float, _text: str) -> None:
+    """Progress that nobody sees."""
+
+
+def _expanded(files: list[str]) -> list[str]:
+    """Patterns as the files that they stand for, in the order of their names."""
+    from glob import glob, has_magic
+
+    expanded: list[str] = []
+    for name in files:
+        if name != "-" and has_magic(name) and not Path(name).exists():
+            matching = sorted(glob(name))  # noqa: PTH207 - a pattern may begin anywhere
+            if not matching:
+                raise InputError(f"no file matches {name}")
+            expanded += matching
+        else:
+            expanded.append(name)
+    return expanded
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _show(found: Inferred) -> None:
+    output.show(_shares(found))
+    kinds = found.kinds()
+    if kinds:
+        words = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+        output.line(f"silences of servers: {words}")
+    backoff = found.backoff()
+    if backoff:
+        words = ", ".join(f"{n} {kind}" for kind, n in backoff.items())
+        output.line(f"connections with timeouts in a row: {words}")
+    again = found.handshakes()
+    if any(again.values()):
+        output.line(f"sent again: {again['syn_timeouts']} SYN, {again['syn_ack_timeouts']} SYN-ACK")
+    for note in found.notes():
+        output.note(note)
+
+
+def _shares(found: Inferred) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from cwnd.infer import PAPER
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for heading in ("connections", "with a timeout", "", "of these, with another in a row", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for share in found.shares:
+        table.add_row(
+            share.name,
+            f"{share.connections}",
+            f"{share.with_timeout}",
+            _percent(share.timeout_share),
+            f"{share.with_consecutive}",
+            _percent(share.consecutive_share),
+        )
+    connections, timeout, consecutive = PAPER
+    table.add_row(
+        "in the paper, § 2.4",
+        f"{connections}",
+        "",
+        f"{_percent(timeout)}",
+        "",
+        f"{_percent(consecutive)}",
+    )
+    return table

@@ -1,0 +1,36 @@
+"""Timeouts of servers, and whether they back off, from captures made at their clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import offers
+
+if TYPE_CHECKING:
+    from cwnd.infer.figure import picture
+    from cwnd.infer.files import CONNECTIONS, FIGURE, SILENCES, SUMMARY, write
+    from cwnd.infer.found import PAPER, Inferred, Share
+    from cwnd.infer.reading import infer
+
+__all__ = [
+    "CONNECTIONS",
+    "FIGURE",
+    "PAPER",
+    "SILENCES",
+    "SUMMARY",
+    "Inferred",
+    "Share",
+    "infer",
+    "picture",
+    "write",
+]
+
+__getattr__, __dir__ = offers(
+    __name__,
+    {
+        "figure": "picture",
+        "files": "CONNECTIONS FIGURE SILENCES SUMMARY write",
+        "found": "PAPER Inferred Share",
+        "reading": "infer",
+    },
+)

@@ -1,0 +1,86 @@
+"""How silences grew with the timeouts in a row: doubled, or as long as the first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.plots import Line, Panel, Picture, look
+
+if TYPE_CHECKING:
+    from cwnd.infer.found import Inferred
+
+#: In a row, the timeout grows to 2⁶ times the first (TCP*(n), footnote 5).
+_MOST_DOUBLINGS = 6
+#: Rows that are longer are few, and would hide the others.
+_LONGEST = 7
+
+
+def picture(found: Inferred) -> Picture | None:
+    """Time since the first timer began against timeouts in a row; `None` without timeouts.
+
+    Both in units of what they began with: the time is divided by the first timeout of the row, as
+    it was inferred from round-trip times.
+    """
+    rounds = _rounds(found)
+    if rounds.is_empty():
+        return None
+    last = min(int(rounds["round"].max() or 1), _LONGEST)  # type: ignore[arg-type]
+    points = rounds.filter(pl.col("round") <= last)
+    at = [float(each) for each in range(1, last + 1)]
+    doubled = [sum(2.0 ** min(i, _MOST_DOUBLINGS) for i in range(int(n))) for n in at]
+    references = (("doubled each time", doubled), ("as long as the first", at))
+    lines = [
+        Line(at, list(y), colour=look.colour(index), dashes=look.dashes(index), label=name)
+        for index, (name, y) in enumerate(references)
+    ]
+    seen = points.group_by("round").agg(
+        pl.col("times").median().alias("median"),
+        pl.col("times").quantile(0.1).alias("low"),
+        pl.col("times").quantile(0.9).alias("high"),
+        pl.len(),
+    )
+    seen = seen.sort("round")
+    lines.append(
+        Line(
+            seen["round"].cast(pl.Float64).to_list(),
+            seen["median"].to_list(),
+            colour=look.colour(2),
+            joined=False,
+            marker=look.marker(0),
+            label="median of the capture, 10 to 90 %",
+            band=(seen["low"].to_list(), seen["high"].to_list()),
+        )
+    )
+    ticks = [(x, f"{int(x)} ({n})") for x, n in zip(at, _counts(seen, last), strict=True)]
+    panel = Panel(
+        lines,
+        x_label="Timeouts in a row (how many silences)",
+        y_label="Time waited / first timeout",
+        y_limits=(0, None),
+        ticks=ticks,
+    )
+    return Picture([panel], height=3.2)
+
+
+def _counts(seen: pl.DataFrame, last: int) -> list[int]:
+    counts = dict(seen.select("round", "len").iter_rows())
+    return [counts.get(n, 0) for n in range(1, last + 1)]
+
+
+def _rounds(found: Inferred) -> pl.DataFrame:
+    """For each silence its last timeout's place in the row, and how long the row took so far."""
+    timeouts = found.silences.filter(
+        (pl.col("kind") == "timeout") & (pl.col("what") == "data") & (pl.col("rto_ms") > 0)
+    )
+    rows = timeouts.with_columns(
+        (pl.col("round") == 1).cum_sum().alias("row"),
+        (pl.col("round") - 1 + pl.col("timeouts")).alias("last"),
+    )
+    return rows.select(
+        pl.col("last").alias("round"),
+        (pl.col("waited_ms").cum_sum().over("row") / pl.col("rto_ms").first().over("row")).alias(
+            "times"
+        ),
+    )

@@ -1,0 +1,49 @@
+"""What was found, as files."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+from cwnd import _core
+from cwnd.errors import InputError
+from cwnd.files import write_atomically
+from cwnd.plots import attempt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cwnd.infer.found import Inferred
+
+#: Tables, what they come down to, and a figure.
+CONNECTIONS, SILENCES = "connections.parquet", "silences.parquet"
+SUMMARY, FIGURE = "inferred.json", "backoff.svg"
+
+
+def write(found: Inferred, directory: Path) -> None:
+    """Writes tables, summary and figure; each file is there whole or not at all.
+
+    Raises:
+        InputError: if the directory is there and holds something else.
+    """
+    if directory.exists() and (
+        not directory.is_dir() or (any(directory.iterdir()) and not (directory / SUMMARY).exists())
+    ):
+        raise InputError(f"{directory} is there and holds something else than inferred timeouts")
+    directory.mkdir(parents=True, exist_ok=True)
+    summary = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    write_atomically(directory / SUMMARY, summary.encode())
+    for name, table in ((CONNECTIONS, found.connections), (SILENCES, found.silences)):
+        columns = io.BytesIO()
+        table.write_parquet(columns)
+        write_atomically(directory / name, columns.getvalue())
+    then = f"the tables are complete in {directory}"
+    with attempt(f"figure `{FIGURE}`", then):
+        from cwnd.infer.figure import picture
+
+        described = picture(found)
+        if described is None:
+            (directory / FIGURE).unlink(missing_ok=True)
+        else:
+            write_atomically(directory / FIGURE, _core.draw_svg(described).encode())

@@ -1,0 +1,77 @@
+"""Captures in, what was found out; a Ctrl-C is obeyed meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd import _core
+from cwnd.errors import InputError
+from cwnd.infer.found import Inferred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: How often it is told how far the reading is.
+_TICK_S = 0.1
+
+
+def infer(
+    files: Sequence[str | Path] | str | Path,
+    *,
+    connections: int | None = None,
+    idle_s: float | None = None,
+    on_progress: Callable[[float], object] | None = None,
+) -> Inferred:
+    """Finds the timeouts of servers in captures made at their clients (TCP*(n), § 2.4).
+
+    Args:
+        files: pcap or pcapng, as they are or packed by gzip or zstd; "-" is standard input.
+        connections: Connections that are followed at once, 200,000 if not given; of more, those
+            that were quiet longest are given up, and counted.
+        idle_s: A connection is over after so many seconds without a packet, 600 if not given.
+        on_progress: Told now and then which part of the files was read, 0 to 1.
+
+    Raises:
+        InputError: if a file is no capture, is damaged, or a limit is none.
+        OSError: if a file cannot be read.
+    """
+    several = [files] if isinstance(files, (str, Path)) else list(files)
+    if not several:
+        raise InputError("which capture? give a file, as in `cwnd infer client.pcapng`")
+    if connections is not None and connections < 1:
+        raise InputError(f"--connections {connections}: at least one must be followed")
+    if idle_s is not None and not 0 < idle_s < float("inf"):
+        raise InputError(f"--idle {idle_s:g}: a connection needs some time without a packet")
+    control = _core.Control()
+    done: list[_core.Inferred] = []
+    failed: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            done.append(
+                _core.infer_timeouts(several, control, connections=connections, idle_s=idle_s)
+            )
+        except BaseException as error:
+            failed.append(error)
+
+    # A daemon: standard input may never end.
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_TICK_S)
+            if on_progress is not None:
+                on_progress(control.fraction)
+    except BaseException:
+        control.cancel()
+        raise
+    if failed:
+        if isinstance(failed[0], ValueError):
+            raise InputError(str(failed[0])) from failed[0]
+        raise failed[0]
+    found = done[0]
+    return Inferred(pl.DataFrame(found.connections), pl.DataFrame(found.silences), found.counts)

@@ -1,0 +1,318 @@
+//! Timeouts as they are inferred at the receiver, beside those that happened at the sender.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use cwnd_cc::Signal;
+use cwnd_cc::record::Told;
+use cwnd_infer::{Found, Inference, Limits};
+use cwnd_sim::World;
+use cwnd_trace::{ColumnData, Table};
+
+use crate::architecture::root;
+use crate::common::{assert_golden, column, scenario};
+
+/// An output that the test keeps.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A class of losses and senders.
+struct Case {
+    name: &'static str,
+    rate: &'static str,
+    delay: &'static str,
+    path: &'static str,
+    endpoint: &'static str,
+    /// What timeouts in a row are to be found to have done.
+    backoff: &'static str,
+    /// What cannot be told counts as found if it's said to be that: Linux finds lost retransmissions by RACK, too, and as late.
+    ambiguous: bool,
+}
+
+const FIFO: &str = r#"queue = { kind = "fifo", limit = "10 packets" }"#;
+const RED: &str = r#"queue = { kind = "red", limit = "30 packets" }"#;
+const LOSS: &str = "loss = 0.1";
+const LINUX: &str = r#"preset = "linux""#;
+const NONE: &str = r#"rto_backoff = "off""#;
+const AFTER: &str = r#"rto_backoff = "after", rto_backoff_after = 2"#;
+
+impl Case {
+    const fn slow(name: &'static str, path: &'static str, endpoint: &'static str) -> Self {
+        Self {
+            name,
+            rate: "1 Mbit/s",
+            delay: "50 ms",
+            path,
+            endpoint,
+            backoff: "doubled",
+            ambiguous: false,
+        }
+    }
+
+    const fn fast(name: &'static str, path: &'static str, endpoint: &'static str) -> Self {
+        Self { rate: "20 Mbit/s", ..Self::slow(name, path, endpoint) }
+    }
+
+    const fn not_doubled(self) -> Self {
+        Self { backoff: "constant", ..self }
+    }
+
+    /// The last link is without delay: what passes there is what the receiver sends and receives.
+    fn text(&self, seed: u64) -> String {
+        let Self { rate, delay, path, endpoint, .. } = self;
+        format!(
+            r#"
+schema = 1
+run = {{ duration = "120 s", seed = {seed} }}
+
+[link.bottleneck]
+from = "sender"
+to = "router"
+rate = "{rate}"
+delay = "{delay}"
+{path}
+
+[link.near]
+from = "router"
+to = "receiver"
+rate = "10 Gbit/s"
+duplex = true
+
+[link.back]
+from = "router"
+to = "sender"
+rate = "1 Gbit/s"
+
+[flow.main]
+from = "sender"
+to = "receiver"
+count = 20
+controller = "newreno"
+endpoint = {{ {endpoint} }}
+"#
+        )
+    }
+}
+
+const CASES: [Case; 10] = [
+    Case::slow("FIFO", FIFO, ""),
+    Case::slow("FIFO, no backoff", FIFO, NONE).not_doubled(),
+    Case { delay: "90 ms", ambiguous: true, ..Case::slow("FIFO, Linux", FIFO, LINUX) },
+    Case::slow("RED", RED, ""),
+    Case::fast("random loss", LOSS, ""),
+    Case::fast("random loss, Linux", LOSS, LINUX),
+    Case::fast("random loss, no backoff", LOSS, NONE).not_doubled(),
+    Case::fast("random loss, TCP*(2)", LOSS, AFTER).not_doubled(),
+    Case::fast("random loss, no timestamps", LOSS, "timestamps = false"),
+    Case { delay: "100 ms", ..Case::fast("3 % loss, Linux", "loss = 0.03", LINUX) },
+];
+const SEEDS: [u64; 2] = [1, 2];
+
+/// A timeout's flow and the first byte that was not acknowledged.
+type Place = (u64, u64);
+
+/// Timeouts by their place.
+type Timeouts = BTreeMap<Place, u64>;
+
+/// The first byte of data of a sender in captures of the simulator, and its first port.
+const FIRST: u64 = 1_000_000_001;
+const PORT: u64 = 49152;
+
+/// Timeouts of the senders, and what is inferred from the capture.
+fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
+    let scenario = scenario(&case.text(seed));
+    let link = |name| scenario.links.iter().position(|link| link.name == name);
+    let links = ["near", "near.reverse"].map(|name| link(name).expect("it is there"));
+    let mut world = World::new(Arc::clone(&scenario));
+    let kept = Kept::default();
+    world.capture(&links, Box::new(kept.clone())).expect("memory takes it");
+    world.record_controllers();
+    while world.step() {}
+    let mut timeouts = Vec::new();
+    for (flow, controller) in (0..).zip(world.controllers()) {
+        for entry in controller.record() {
+            if let Told::Signal(Signal::Timeout { .. }) = entry.told {
+                timeouts.push((flow, entry.path.now.as_secs_f64(), entry.path.delivered));
+            }
+        }
+    }
+    // A controller that was made anew, since the SYN was lost, has no record: its flow is left out.
+    let records = world.finish();
+    let mut known = BTreeSet::new();
+    let counted = column(&records.flows, "rto_count");
+    for (flow, count) in column(&records.flows, "flow_id").into_iter().zip(&counted) {
+        let recorded = timeouts.iter().filter(|(of, ..)| *of == flow as u64).count();
+        if recorded as f64 == *count {
+            known.insert(flow as u64);
+        }
+    }
+    assert!(known.len() * 2 >= counted.len(), "{}: {} flows", case.name, known.len());
+
+    let capture = std::mem::take(&mut *kept.0.lock().expect("nobody panicked with it"));
+    let mut inference = Inference::new(Limits::default());
+    inference.read("capture", &capture[..], || true).expect("it is a capture");
+    let found = inference.finish();
+    let last = column(&found.connections, "server_last_s");
+    let last: BTreeMap<u64, f64> = flows(&found).into_iter().zip(last).collect();
+    let mut truth = BTreeMap::new();
+    for (flow, at, first) in timeouts {
+        // What was not repaired when the run ended left no trace; nor did, of a sender whose handshake ends with its first data,
+        // as the simulator's does, the loss of these.
+        let seen = first > 0 && last.get(&flow).is_some_and(|&last| at < last);
+        if seen && known.contains(&flow) {
+            *truth.entry((flow, first)).or_default() += 1;
+        }
+    }
+    let mut inferred = of_kind(&found, "timeout");
+    inferred.retain(|(flow, first), _| known.contains(flow) && *first > 0);
+    (truth, inferred, found)
+}
+
+/// The flow of each connection, by its port.
+fn flows(found: &Found) -> Vec<u64> {
+    column(&found.connections, "server_port").iter().map(|port| *port as u64 - PORT).collect()
+}
+
+fn names(table: &Table, column: &str) -> Vec<String> {
+    match table.column(column) {
+        Some(ColumnData::Name { codes, labels }) => {
+            codes.iter().map(|code| labels[code.0 as usize].clone()).collect()
+        }
+        other => panic!("{column}: {other:?}"),
+    }
+}
+
+/// Silences of a kind by their place, with the timeouts in them.
+fn of_kind(found: &Found, kind: &str) -> Timeouts {
+    let (table, flows) = (&found.silences, flows(found));
+    let (offsets, what) = (column(table, "offset"), names(table, "what"));
+    let (connections, kinds) = (column(table, "connection"), names(table, "kind"));
+    let mut places = BTreeMap::new();
+    for (row, count) in column(table, "timeouts").into_iter().enumerate() {
+        if kinds[row] == kind && what[row] == "data" {
+            let place = (flows[connections[row] as usize], offsets[row] as u64 - FIRST);
+            *places.entry(place).or_default() += count as u64;
+        }
+    }
+    places
+}
+
+/// How many are right, of how many there were and of how many were said.
+#[derive(Default)]
+struct Score {
+    right: u64,
+    there: u64,
+    said: u64,
+}
+
+impl Score {
+    fn add(&mut self, right: u64, there: u64, said: u64) {
+        self.right += right;
+        self.there += there;
+        self.said += said;
+    }
+
+    fn recall(&self) -> f64 {
+        self.right as f64 / self.there as f64
+    }
+
+    fn precision(&self) -> f64 {
+        self.right as f64 / self.said as f64
+    }
+}
+
+/// What a class came to.
+#[derive(Default)]
+struct Outcome {
+    /// Silences with a timeout, timeouts with those that are hidden, connections with two in a row.
+    scores: [Score; 3],
+    /// Silences with a timeout that are said to be ambiguous, where that is right.
+    ambiguous: u64,
+    /// Connections whose timeouts grew as they did, of those that this is said of.
+    grew: (u64, u64),
+}
+
+fn outcome(case: &Case) -> Outcome {
+    let mut outcome = Outcome::default();
+    let [silences, timeouts, rows] = &mut outcome.scores;
+    for seed in SEEDS {
+        let (mut truth, inferred, found) = truth_and_found(case, seed);
+        if case.ambiguous {
+            let before = truth.len();
+            let ambiguous = of_kind(&found, "ambiguous");
+            truth.retain(|place, _| inferred.contains_key(place) || !ambiguous.contains_key(place));
+            outcome.ambiguous += (before - truth.len()) as u64;
+        }
+        let both = truth.keys().filter(|place| inferred.contains_key(place)).count();
+        silences.add(both as u64, truth.len() as u64, inferred.len() as u64);
+        let right =
+            |(place, n): (&Place, &u64)| (*n).min(inferred.get(place).copied().unwrap_or(0));
+        let all = |timeouts: &Timeouts| timeouts.values().sum();
+        timeouts.add(truth.iter().map(right).sum(), all(&truth), all(&inferred));
+        let in_a_row = |timeouts: &Timeouts| -> BTreeSet<u64> {
+            timeouts.iter().filter(|(_, n)| **n > 1).map(|((flow, _), _)| *flow).collect()
+        };
+        let (there, said) = (in_a_row(&truth), in_a_row(&inferred));
+        let right = there.intersection(&said).count();
+        rows.add(right as u64, there.len() as u64, said.len() as u64);
+        for backoff in names(&found.connections, "backoff") {
+            outcome.grew.0 += u64::from(backoff == case.backoff);
+            outcome.grew.1 += u64::from(!["none", "unclear"].contains(&backoff.as_str()));
+        }
+    }
+    outcome
+}
+
+/// Mondal & Kuzmanovic, § 2.4, on captures whose truth is known: recall and precision of each class.
+#[test]
+fn inferred_timeouts_are_those_that_happened() {
+    let mut table = format!(
+        "{:26}{:>24}{:>24}{:>24}{:>11}\n{:26}{}{:>11}\n",
+        "",
+        "silences with a timeout",
+        "timeouts",
+        "flows with two in a row",
+        "growth",
+        "",
+        "   there recall precision".repeat(3).replace("   there", "  there"),
+        "right/said"
+    );
+    let mut wrong = Vec::new();
+    for case in &CASES {
+        let Outcome { scores, ambiguous, grew: (right, said) } = outcome(case);
+        write!(table, "{:26}", case.name).expect("a text grows");
+        for (score, what) in scores.iter().zip(["silences", "timeouts", "rows"]) {
+            let (recall, precision) = (score.recall(), score.precision());
+            let there = score.there;
+            write!(table, "{there:>7}{recall:>7.3}{precision:>10.3}").expect("a text grows");
+            if recall < 0.95 || precision < 0.95 {
+                wrong.push(format!("{}, {what}: {recall:.3} {precision:.3}", case.name));
+            }
+        }
+        write!(table, "{:>11}", format!("{right}/{said}")).expect("a text grows");
+        if ambiguous > 0 {
+            write!(table, "  and {ambiguous} said to be ambiguous").expect("a text grows");
+        }
+        table.push('\n');
+        if right * 20 < said * 19 {
+            wrong.push(format!("{}: {right} of {said} grew so", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
+    assert_golden("infer.txt", &table);
+    let page = std::fs::read_to_string(root().join("docs/infer.md")).expect("there is a page");
+    assert!(page.contains(&table), "docs/infer.md has another table than tests/golden/infer.txt");
+}
