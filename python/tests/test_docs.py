@@ -164,6 +164,8 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             way = {"from": "a", "to": "b", "rate": "none", "delay": "1 ms", "duplex": True}
             document |= {"flow": {}, "link": {"way": way}}
             del document["dumbbell"]
+        if section[-1] == "arrivals" or "arrivals" in setting:
+            document["flow"]["main"]["workload"] = {"kind": "bytes", "size": "30 kB"}
         table = document
         for name in section:
             table = table.setdefault(name, {})
@@ -192,6 +194,8 @@ def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         yield ("dumbbell", "queue"), {"kind": kind}
     for kind in ("newreno", "cubic"):
         yield ("flow", "main", "controller"), {"kind": kind}
+    yield ("flow", "main", "arrivals"), {"kind": "poisson"}
+    yield ("flow", "main", "arrivals"), {"kind": "on-off"}
     for preset in ("rfc", "linux", "ns2"):
         yield ("flow", "main", "endpoint"), {"preset": preset}
 

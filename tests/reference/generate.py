@@ -12,6 +12,7 @@ import cases_hystart
 import cases_queues
 import cases_timers
 import cases_windows
+import distributions
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -57,6 +58,16 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "codel": ("queue", VERDICTS, cases_queues.codel),
     "pie": ("queue", VERDICTS, cases_queues.pie),
     "fq-codel": ("queue", VERDICTS, cases_queues.fq_codel),
+    "distributions": (
+        "distribution",
+        {
+            "ccdf": 1e-10,
+            "limited_mean": 1e-8,
+            "mean": 1e-8,
+            "reason": "relative; SciPy integrates by number, to some 1e-10 a piece",
+        },
+        distributions.distributions,
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 mod applications;
 mod architecture;
+mod arrivals;
 mod check;
 mod circles;
 mod closed_forms;

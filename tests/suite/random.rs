@@ -183,6 +183,8 @@ fn workload() -> impl Strategy<Value = String> {
             (1..200_000u32).prop_map(|n| format!("{n} B")),
             (1..50u32).prop_map(|k| format!("exponential({k} kB)")),
             (1..50u32).prop_map(|k| format!("pareto(1.3, {k} kB)")),
+            (1..50u32).prop_map(|k| format!("min(weibull(0.5, {k} kB), 1 MB)")),
+            Just("mondal-trace-3".to_owned()),
         ]
     };
     let bulk = (100..1900u32).prop_map(|ms| format!("stop = \"{ms} ms\""));
@@ -204,10 +206,25 @@ fn workload() -> impl Strategy<Value = String> {
             )
         },
     );
+    let bursts = (size(), 10..200u32, 1..500u32, 0..500u32).prop_map(|(s, gap, on, off)| {
+        format!(
+            "workload = {{ kind = \"bytes\", size = \"{s}\" }}\narrivals = {{ kind = \"on-off\", \
+             interval = \"{gap} ms\", on = \"pareto(1.5, {on} ms)\", off = \"uniform(0 ms, {off} ms)\" }}"
+        )
+    });
+    let recorded = (size(), proptest::collection::vec((0..2000u32, 1..90_000u32), 1..20)).prop_map(
+        |(s, rows)| {
+            let rows: Vec<String> = rows.iter().map(|(at, size)| format!("{at} ms, , , {size} B")).collect();
+            format!(
+                "workload = {{ kind = \"bytes\", size = \"{s}\" }}\narrivals = {{ kind = \"list\", rows = \"{}\" }}",
+                rows.join("; ")
+            )
+        },
+    );
     let all: Vec<_> = WorkloadParams::KINDS.iter().map(|kind| of_kind(kind.name).boxed()).collect();
     let any = (0..all.len()).prop_flat_map(move |kind| all[kind].clone());
     prop_oneof![
-        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => web, 3 => Just(String::new()), 1 => datagrams(), 2 => any
+        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => web, 2 => bursts, 1 => recorded, 3 => Just(String::new()), 1 => datagrams(), 2 => any
     ]
 }
 
@@ -234,6 +251,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
                     Kind::SizeDist => format!("\"exponential({n} kB)\""),
                     Kind::QueueSize => format!("\"{n} packets\""),
                     Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
+                    Kind::Arrivals => format!("\"{n} ms\""),
                     Kind::Text => format!("\"{n}\""),
                 };
                 format!(", {} = {value}", field.name)

@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Duration, Params, Rng, Time};
+use cwnd_units::{Bytes, Duration, Params, Rng, SizeDist, Time};
 
 /// What decides when a flow sends and how much.
 ///
@@ -128,6 +128,18 @@ pub trait Workload: Params {
 
     /// The application of one more flow; all of a group have the same parameters.
     fn application(shared: &Arc<Self>) -> Self::App;
+
+    /// The application of a flow whose size was recorded; `None` where flows have no one size.
+    fn of_size(size: Bytes) -> Option<Self::App> {
+        let _ = size;
+        None
+    }
+
+    /// What a flow transfers in the mean, in segments of so many bytes; `None` where that is not known beforehand.
+    fn volume(&self, segment: Bytes) -> Option<Volume> {
+        let _ = segment;
+        None
+    }
 }
 
 /// What is to be known of a kind of workload where it is of no interest which it is.
@@ -144,6 +156,23 @@ pub struct Facts {
     pub can_be_stopped: bool,
     /// Whether its flows are long-lived ones that are to share alike: what ends a run that lasts until they do.
     pub shares: bool,
+}
+
+/// What a flow transfers in the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Volume {
+    /// Payload in bytes; infinite where it has no mean.
+    pub bytes: f64,
+    /// Segments of data.
+    pub segments: f64,
+}
+
+impl Volume {
+    /// That of one transfer.
+    #[must_use]
+    pub fn of(size: &SizeDist, segment: Bytes) -> Self {
+        Self { bytes: size.mean(), segments: size.mean_parts(segment) }
+    }
 }
 
 /// What carries a flow.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Rng, SizeDist, Time, params};
+use cwnd_units::dist::Shape;
+use cwnd_units::{Bytes, Rng, SizeDist, Time, params};
 
-use crate::application::{Application, Do, Facts, Transport, Workload};
+use crate::application::{Application, Do, Facts, Transport, Volume, Workload};
 
 params! {
     /// A transfer.
@@ -34,6 +35,14 @@ impl Workload for Params {
 
     fn application(shared: &Arc<Self>) -> Transfer {
         Transfer(Arc::clone(shared))
+    }
+
+    fn of_size(size: Bytes) -> Option<Transfer> {
+        Some(Transfer(Arc::new(Self { size: SizeDist(Shape::Constant(size.0)) })))
+    }
+
+    fn volume(&self, segment: Bytes) -> Option<Volume> {
+        Some(Volume::of(&self.size, segment))
     }
 }
 

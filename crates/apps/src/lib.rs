@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod application;
+pub mod arrivals;
 mod bulk;
 mod bytes;
+mod listed;
 mod on_off;
 mod poisson;
 mod registry;
@@ -16,6 +18,8 @@ mod session;
 pub mod udp;
 mod web;
 
-pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Workload};
+pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Volume, Workload};
+pub use arrivals::{ArrivalParams, Arriving};
+pub use listed::{Listed, Rows};
 pub use registry::{AnyApplication, Maker, WorkloadParams};
 pub use session::{Heard, Session};

@@ -1,10 +1,11 @@
-//! Connections that arrive at random, each with one transfer: traffic of many users who know nothing of each other.
+//! Connections that arrive at random, each with one transfer: traffic of many users who know nothing of each other. It is
+//! short for the workload `bytes` with `arrivals` of the group.
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, Rng, SizeDist, Time, params};
+use cwnd_units::{Bytes, Duration, Rng, SizeDist, Time, params};
 
-use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Workload};
+use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
 
 params! {
     /// Transfers that arrive.
@@ -38,6 +39,10 @@ impl Workload for Params {
 
     fn application(shared: &Arc<Self>) -> Arrival {
         Arrival(Arc::clone(shared))
+    }
+
+    fn volume(&self, segment: Bytes) -> Option<Volume> {
+        Some(Volume::of(&self.size, segment))
     }
 }
 

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use cwnd_units::{Rng, Time, params_choice};
+use cwnd_units::{Bytes, Rng, Time, params_choice};
 
-use crate::application::{Application, Do, Facts, Workload};
+use crate::application::{Application, Do, Facts, Volume, Workload};
 use crate::{bulk, bytes, on_off, poisson, udp, web};
 
 /// Makes the applications of a group's flows, one by one.
@@ -29,6 +29,20 @@ macro_rules! workloads {
             #[must_use]
             pub fn facts(&self) -> Facts {
                 match self { $( Self::$kind(params) => params.facts(), )+ }
+            }
+
+            /// What a flow transfers in the mean, in segments of so many bytes, where that is known beforehand.
+            #[must_use]
+            pub fn volume(&self, segment: Bytes) -> Option<Volume> {
+                match self { $( Self::$kind(params) => params.volume(segment), )+ }
+            }
+
+            /// The application of a flow whose size was recorded; `None` where flows have no one size.
+            #[must_use]
+            pub fn of_size(&self, size: Bytes) -> Option<AnyApplication> {
+                match self { $(
+                    Self::$kind(_) => <$module::Params as Workload>::of_size(size).map(AnyApplication::$kind),
+                )+ }
             }
 
             /// Makes the applications of a group.

@@ -33,8 +33,8 @@ params! {
     }
     check |p| {
         let refuse = |key, message: String| Err(Invalid { key, message });
-        match (p.on, p.off) {
-            (Some(on), Some(_)) if on == DurationDist::constant(Duration::ZERO) => {
+        match (&p.on, &p.off) {
+            (Some(on), Some(_)) if *on == DurationDist::constant(Duration::ZERO) => {
                 return refuse("on", "datagrams that are on for no time send nothing".to_owned());
             }
             (Some(_), None) => return refuse("on", "`on` needs `off`, the pause after it".to_owned()),
@@ -106,7 +106,7 @@ impl Application for Source {
 impl Source {
     /// The first turn, or that after a pause.
     fn begin(&mut self, now: Time, rng: &mut Rng) -> Do {
-        self.on_until = match self.params.on {
+        self.on_until = match &self.params.on {
             None => Time::NEVER,
             Some(on) => now + on.sample(rng).max(Duration(1)),
         };
@@ -133,7 +133,7 @@ impl Source {
                 Duration::from_secs_f64(rng.exponential(mean))
             }
         };
-        match self.params.off {
+        match &self.params.off {
             Some(off) if now + gap >= self.on_until => {
                 self.on_until += off.sample(rng);
                 self.on_until

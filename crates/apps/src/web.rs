@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Duration, DurationDist, Rng, Shape, SizeDist, Time, params};
+use cwnd_units::{Bytes, Duration, DurationDist, Rng, Shape, SizeDist, Time, params};
 
-use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Workload};
+use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
 
 params! {
     /// Sessions of clients: each opens a connection and asks for one object after the other.
@@ -66,6 +66,13 @@ impl Workload for Params {
             can_be_stopped: self.pages.is_none() && self.interval.is_none(),
             shares: false,
         }
+    }
+
+    /// All responses of a session; nothing of one without end.
+    fn volume(&self, segment: Bytes) -> Option<Volume> {
+        let responses = f64::from(self.pages?) * f64::from(self.objects);
+        let Volume { bytes, segments } = Volume::of(&self.size, segment);
+        Some(Volume { bytes: responses * bytes, segments: responses * segments })
     }
 
     fn application(shared: &Arc<Self>) -> Box<Session> {

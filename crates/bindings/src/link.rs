@@ -235,7 +235,7 @@ fn config(cell: &Cell) -> PyResult<Config> {
             .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))
     };
     let (mut up, mut down) = (direction("uplink")?, direction("downlink")?);
-    let rtt = match scenario.flows.first().map(|flow| flow.edge_rtt) {
+    let rtt = match scenario.flows.first().map(|flow| &flow.edge_rtt) {
         Some(rtt) if !rtt.varies() => rtt.mean(),
         _ => return Err(PyValueError::new_err("the round-trip time of a link is constant")),
     };

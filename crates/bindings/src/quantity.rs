@@ -11,8 +11,14 @@ pub fn read_quantity(kind: &str, text: &str) -> PyResult<f64> {
     let read = match kind {
         "rate" => Rate::read(&value).map(|rate| rate.0 as f64),
         "time" => Duration::read(&value).map(|time| time.0 as f64 / 1e9),
-        "sizes" => SizeDist::read(&value).map(|sizes| sizes.mean().0 as f64),
+        "sizes" => SizeDist::read(&value).map(|sizes| sizes.mean()),
         other => return Err(PyValueError::new_err(format!("no kind of quantity: {other}"))),
     };
-    read.map_err(|refusal| PyValueError::new_err(refusal.0))
+    match read {
+        Ok(value) if value.is_finite() => Ok(value),
+        Ok(_) => Err(PyValueError::new_err(format!(
+            "`{text}` has no mean: cut it, as in min({text}, 1 GB)"
+        ))),
+        Err(refusal) => Err(PyValueError::new_err(refusal.0)),
+    }
 }

@@ -6,11 +6,12 @@ use cwnd_units::{Duration, Kind, ParamsChoice, Value};
 use crate::diagnostics::Span;
 use crate::flows;
 use crate::links::{self, Topology};
+use crate::load;
 use crate::model::{FlowGroup, Link, LinkRate, Place, Run, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::reader::{At, Context, Section};
 use crate::sections::{MOST_FLOWS, NODE, RUN, SCHEMA, TOP};
-use crate::tree::{Entry, Node, Table};
+use crate::tree::{Entry, Table, locate};
 
 /// A scenario and the form in which it was written.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     if let (Some(groups), Some(run)) = (&groups, &run) {
         for group in groups.iter().flatten() {
             starts_in_time(group, run.duration, root, cx);
-            arrivals(group, run.duration, root, cx);
+            load::crowded(group, run.duration, root, &mut cx.sink);
         }
     }
     let (groups, topology) = (groups?, topology?);
@@ -45,7 +46,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     let dumbbell = topology.dumbbell.is_some();
     let links = links_with_bdp(topology.links, &groups, cx);
     let groups: Option<Vec<FlowGroup>> = groups.into_iter().collect();
-    let scenario = Scenario {
+    let mut scenario = Scenario {
         name: name?,
         description: description?,
         run: run?,
@@ -54,6 +55,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
         links: links?,
         flows: groups?,
     };
+    load::settle(&mut scenario, root, &mut cx.sink);
     if cx.sink.has_errors() {
         return None;
     }
@@ -292,18 +294,6 @@ fn starts_in_time(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut 
     }
 }
 
-fn arrivals(group: &FlowGroup, duration: Duration, root: &Table, cx: &mut Context<'_>) {
-    let Some(arrivals) = group.workload.facts().arrivals else { return };
-    let expected = u128::from(duration.0 / arrivals.mean.0) * u128::from(group.count);
-    if expected > u128::from(MOST_FLOWS) {
-        let span = locate(root, &["flow", &group.name, "workload", "interval"]);
-        let message = format!(
-            "about {expected} connections would arrive: at most {MOST_FLOWS} can be simulated"
-        );
-        cx.sink.error(span, format!("flow.{}.workload.interval", group.name), message);
-    }
-}
-
 /// What parts of a path ask of each other and do not get.
 fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
     for unmet in needs::unmet(scenario, &Parts::of(scenario)) {
@@ -317,19 +307,6 @@ fn agree(scenario: &Scenario, root: &Table, cx: &mut Context<'_>) {
         };
         problem.help(unmet.ask.ability.fix());
     }
-}
-
-/// Where a key stands, or the innermost section that it would stand in.
-fn locate(root: &Table, path: &[&str]) -> Span {
-    let mut span = Span::default();
-    let mut table = Some(root);
-    for key in path {
-        let Some(entry) = table.and_then(|t| t.get(key)) else { break };
-        let node: &Node = &entry.node;
-        table = node.table();
-        span = if table.is_some() { entry.key_span } else { node.span };
-    }
-    span
 }
 
 /// The most rows of a time series: some gigabytes.

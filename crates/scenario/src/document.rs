@@ -157,7 +157,12 @@ impl<'f> Document<'f> {
 
     /// Reads everything: what there is to tell, and what there is to run, with the name and the description.
     fn look(&self) -> (Sink, Option<(String, String, Blueprint)>) {
-        let mut cx = Context { sink: Sink::default(), files: self.files, traces: BTreeMap::new() };
+        let mut cx = Context {
+            sink: Sink::default(),
+            files: self.files,
+            traces: BTreeMap::new(),
+            tables: BTreeMap::new(),
+        };
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");
         let swept = swept.map(|i| root.entries.remove(i));
@@ -197,7 +202,8 @@ impl<'f> Document<'f> {
             }
         }
         let (name, description) = title.unwrap_or_default();
-        let blueprint = Blueprint { root, stem, sweep, traces: cx.traces, points };
+        let blueprint =
+            Blueprint { root, stem, sweep, traces: cx.traces, tables: cx.tables, points };
         (told, Some((name, description, blueprint)))
     }
 

@@ -1,6 +1,6 @@
 //! The sections `[flow.*]`: groups of flows.
 
-use cwnd_apps::{Transport, WorkloadParams};
+use cwnd_apps::{ArrivalParams, Facts, Transport, WorkloadParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, ParamsChoice as _, Time};
@@ -8,7 +8,9 @@ use cwnd_units::{Duration, DurationDist, ParamsChoice as _, Time};
 use crate::links::Topology;
 use crate::model::FlowGroup;
 use crate::reader::{At, Context, Section, choice, preset_or_table};
-use crate::sections::{DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key};
+use crate::sections::{
+    DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key,
+};
 use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
 
@@ -66,16 +68,19 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
     let workload = section.read("workload", cx, |at, cx| {
         choice::<WorkloadParams>(at, "workload", DEFAULT_WORKLOAD, cx)
     });
+    let arrivals = section
+        .read("arrivals", cx, |at, cx| choice::<ArrivalParams>(at, "arrivals", DEFAULT_BESIDE, cx));
     let facts = workload.as_ref().map(WorkloadParams::facts);
-    if let (Some(Some(stop)), Some(start)) = (stop, start)
-        && stop <= earliest(&start)
+    if let (Some(Some(stop)), Some(start)) = (stop, &start)
+        && stop <= earliest(start)
     {
         let message = format!("the flows stop at {stop}, before they start");
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
     }
-    if let (Some(Some(_)), Some(false)) = (stop, facts.as_ref().map(|facts| facts.can_be_stopped)) {
-        let message =
-            "only bulk flows and datagrams can be stopped: the others end with their transfers";
+    let arrive = arrivals.as_ref().is_some_and(|arrivals| arrivals.kind() != DEFAULT_BESIDE);
+    let ends = |facts: &Facts| !(facts.can_be_stopped || facts.arrivals.is_some() || arrive);
+    if let (Some(Some(_)), Some(true)) = (stop, facts.as_ref().map(ends)) {
+        let message = "only bulk flows, datagrams and arrivals can be stopped: the others end with their transfers";
         cx.sink.error(section.span_of("stop"), section.path_of("stop"), message);
     }
     if let (Some(Transport::Datagrams { .. }), Some(workload)) =
@@ -104,6 +109,7 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
         spacing: spacing?,
         stop: stop?.map(|d| Time(d.0)),
         workload: workload?,
+        arrivals: arrivals?,
         controller: controller?,
         endpoint: endpoint?,
     })
@@ -113,6 +119,6 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
 pub(crate) fn earliest(dist: &DurationDist) -> Duration {
     match dist.0 {
         Shape::Constant(v) | Shape::Uniform(v, _) => Duration(v),
-        Shape::Exponential(_) | Shape::Pareto(..) | Shape::LogNormal(..) => Duration::ZERO,
+        _ => Duration::ZERO,
     }
 }

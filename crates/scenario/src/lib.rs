@@ -11,6 +11,7 @@ mod document;
 mod flows;
 mod lines;
 mod links;
+mod load;
 mod model;
 pub mod needs;
 mod nodes;
@@ -28,6 +29,7 @@ mod schema;
 mod sections;
 mod suggest;
 mod sweep;
+mod tables;
 mod tree;
 mod ways;
 

@@ -1,6 +1,6 @@
 //! One run, with nothing left to decide: what a world is built from.
 
-use cwnd_apps::WorkloadParams;
+use cwnd_apps::{ArrivalParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Duration, DurationDist, Rate, Rng, Time};
@@ -108,6 +108,24 @@ pub enum LinkRate {
 }
 
 impl LinkRate {
+    /// The mean of its rate over a run of this length; `None` if there is no limit. That of a trace is its mean over a period.
+    #[must_use]
+    pub fn mean_bit_s(&self, duration: Duration) -> Option<f64> {
+        let Self::Steps { initial, changes } = self else { return self.highest_bit_s() };
+        let end = Time(duration.0);
+        let (mut sum, mut rate, mut since) = (0.0, initial, Time::ZERO);
+        for (at, next) in changes.iter().filter(|(at, _)| *at < end) {
+            sum += rate.0 as f64 * at.since(since).as_secs_f64();
+            (rate, since) = (next, *at);
+        }
+        sum += rate.0 as f64 * end.since(since).as_secs_f64();
+        Some(if duration > Duration::ZERO {
+            sum / duration.as_secs_f64()
+        } else {
+            initial.0 as f64
+        })
+    }
+
     /// The highest rate it has; `None` if there is no limit. That of a trace is its mean over a period.
     #[must_use]
     pub fn highest_bit_s(&self) -> Option<f64> {
@@ -173,6 +191,8 @@ pub struct FlowGroup {
     pub stop: Option<Time>,
     /// What they send.
     pub workload: WorkloadParams,
+    /// How they arrive, where the workload does not say so.
+    pub arrivals: ArrivalParams,
     /// Their congestion controller; of no effect on datagrams.
     pub controller: ControllerParams,
     /// The rest of their TCP; of no effect on datagrams.
@@ -245,6 +265,30 @@ impl Shares {
 }
 
 impl FlowGroup {
+    /// How its flows arrive while the run goes on; `None` if they are there from the beginning.
+    #[must_use]
+    pub fn arriving(&self) -> Option<ArrivalParams> {
+        match (&self.arrivals, self.workload.facts().arrivals) {
+            (ArrivalParams::None(_), own) => own.map(ArrivalParams::from),
+            (arrivals, _) => Some(arrivals.clone()),
+        }
+    }
+
+    /// The part of its flows that go each of its ways, in the long run.
+    pub fn parts(&self) -> impl Iterator<Item = (&Way, f64)> {
+        let each = self.shares.as_ref().filter(|_| self.ends == Ends::Random).map(Shares::each);
+        let sum = each.map_or(self.ways.len() as f64, |each| each.iter().sum());
+        let part = move |i: usize| each.map_or(1.0, |each| each[i]) / sum;
+        self.ways.iter().enumerate().map(move |(i, way)| (way, part(i)))
+    }
+
+    /// The first of its ways between two nodes; of one that is not given, any.
+    #[must_use]
+    pub fn way_between(&self, from: Option<usize>, to: Option<usize>) -> Option<usize> {
+        let fits = |node: usize, asked: Option<usize>| asked.is_none_or(|asked| asked == node);
+        self.ways.iter().position(|way| fits(way.from, from) && fits(way.to, to))
+    }
+
     /// The way of one of its flows, the `nth` of them; `stream` gives the random stream of that flow's own for it. Where
     /// there is one way nothing is drawn.
     pub fn choose_way(&self, nth: u64, stream: impl FnOnce() -> Rng) -> usize {

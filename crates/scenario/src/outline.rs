@@ -11,6 +11,7 @@ use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
+use crate::tables::Tables;
 use crate::tree::Table;
 
 /// Everything that a document asks to be run.
@@ -37,6 +38,7 @@ pub(crate) struct Blueprint {
     pub sweep: Sweep,
     /// Files that it names, as they were when they were checked.
     pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+    pub tables: Tables,
     pub points: Vec<Point>,
 }
 
@@ -135,7 +137,12 @@ impl Blueprint {
             return None;
         }
         let files = |name: &str| Err(format!("{name} was not read before"));
-        let mut cx = Context { sink: Sink::default(), files: &files, traces: self.traces.clone() };
+        let mut cx = Context {
+            sink: Sink::default(),
+            files: &files,
+            traces: self.traces.clone(),
+            tables: self.tables.clone(),
+        };
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);
         cell::read(&root, &self.stem, &mut cx)

@@ -7,6 +7,7 @@ use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 use crate::diagnostics::{Sink, Span};
 use crate::sections::{Fallback, Form, Key};
 use crate::suggest::{closest, list};
+use crate::tables::{Tables, inlined};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
 
 /// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
@@ -20,6 +21,8 @@ pub(crate) struct Context<'f> {
     pub files: Files<'f>,
     /// Traces read so far; one that can't be read is remembered as its error.
     pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+    /// Tables of measured values.
+    pub tables: Tables,
 }
 
 /// A node with the path of its key.
@@ -45,10 +48,11 @@ impl At<'_> {
             self.wrong_kind(phrase(T::KIND), cx);
             return None;
         };
-        match T::read(value) {
+        let value = inlined(value, T::KIND, cx.files, &mut cx.tables);
+        match value.and_then(|value| T::read(&value).map_err(|e| e.0)) {
             Ok(v) => Some(v),
-            Err(e) => {
-                cx.sink.error(self.node.span, self.path, e.0);
+            Err(message) => {
+                cx.sink.error(self.node.span, self.path, message);
                 None
             }
         }
@@ -357,7 +361,8 @@ fn parameters(
             continue;
         };
         let set = match &entry.node.item {
-            Item::Value(value) => params.set(key, value).map_err(|e| e.0),
+            Item::Value(value) => inlined(value, field.kind, cx.files, &mut cx.tables)
+                .and_then(|value| params.set(key, &value).map_err(|e| e.0)),
             Item::Broken => {
                 good = false;
                 continue;
@@ -392,7 +397,10 @@ fn tell_missing(
         let unknown = written.filter(|key| !names.contains(key));
         unknown.into_iter().any(|key| closest(key, names.iter().copied()) == Some(name))
     };
-    let absent = |name: &str| table.is_none_or(|table| table.get(name).is_none());
+    // A preset is a whole value.
+    let absent = |name: &str| {
+        table.is_none_or(|table| table.get(name).is_none() && table.get("preset").is_none())
+    };
     let mut complete = true;
     for field in params.fields().iter().filter(|field| field.required && absent(field.name)) {
         complete = false;
@@ -445,6 +453,7 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
         Kind::DurationDist => "a time, or a distribution over times",
         Kind::SizeDist => "a size, or a distribution over sizes",
         Kind::OptionalDurationDist => "a time, a distribution over times, or \"none\"",
+        Kind::Arrivals => "a CSV file, or its rows",
         Kind::Choice(_) | Kind::Text => "a text in quotes",
     }
 }
@@ -463,6 +472,7 @@ const fn example_value(kind: Kind) -> &'static str {
         Kind::Bytes | Kind::OptionalBytes => "\"1000 B\"",
         Kind::SizeDist => "\"30 kB\"",
         Kind::QueueSize => "\"100 packets\"",
+        Kind::Arrivals => "\"arrivals.csv\"",
         Kind::Choice(_) | Kind::Text => "\"...\"",
     }
 }
@@ -489,7 +499,8 @@ fn example(key: &Key) -> (String, String) {
         | Form::Messenger
         | Form::Controller
         | Form::Endpoint
-        | Form::Workload => "\"...\"",
+        | Form::Workload
+        | Form::Arrivals => "\"...\"",
     };
     (format!("the key `{name}`"), format!("`{name} = {value}`"))
 }

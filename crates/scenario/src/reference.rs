@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use cwnd_apps::WorkloadParams;
+use cwnd_apps::{ArrivalParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
@@ -32,6 +32,9 @@ pub fn reference_markdown() -> String {
     page.heading(2, "Workloads");
     page.text(WORKLOAD_TEXT);
     page.choice::<WorkloadParams>();
+    page.heading(2, "Arrivals");
+    page.text(ARRIVALS_TEXT);
+    page.choice::<ArrivalParams>();
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
     page.choice::<ControllerParams>();
@@ -271,6 +274,7 @@ fn takes(key: &Key) -> String {
         Form::Controller => "a [controller](#controllers)",
         Form::Endpoint => "an [endpoint](#endpoints)",
         Form::Workload => "a [workload](#workloads)",
+        Form::Arrivals => "[arrivals](#arrivals)",
         Form::Nodes => "the name of a node, or a list of names",
         Form::Route => "a list of names of links",
         Form::Paths => "a path, or a list of paths",
@@ -297,9 +301,20 @@ A scenario is a TOML file. Every quantity carries its unit:
 
 A bare number is refused where a unit is meant, and so are `mbps` and `gbps`, which tc reads as bytes per second.
 
-Where a distribution is taken, a constant is one: `\"100 ms\"`. Others are `\"uniform(20 ms, 200 ms)\"`,
-`\"exponential(100 ms)\"` (its mean), `\"pareto(1.4, 30 kB)\"` (shape above 1, mean) and `\"lognormal(30 kB, 1.5)\"`
-(median, deviation of the logarithm).
+Where a distribution is taken, a constant is one: `\"100 ms\"`. Others, here of sizes, are ([more of them](arrivals.md)):
+
+| Written like | |
+|---|---|
+| `\"uniform(1 kB, 2 kB)\"` | each whole number from one to the other is equally likely |
+| `\"exponential(30 kB)\"` | its mean |
+| `\"pareto(1.4, 30 kB)\"`, `\"lomax(1.4, 30 kB)\"`, `\"weibull(0.5, 30 kB)\"` | shape and mean; or shape and `scale 10 kB`, as SciPy has it |
+| `\"lognormal(30 kB, 1.5)\"` | median, deviation of the logarithm |
+| `\"cdf(40 B: 0, 1 kB: 0.5, 1 MB: 1)\"` | what was measured: the probabilities of no more, with straight lines between them |
+| `\"sizes.csv\"`, `\"cdf(sizes.csv)\"` | the same from a file, with columns such as `bytes,probability` |
+| `\"min(pareto(1.4, 30 kB), 1 GB)\"` | what is larger becomes 1 GB |
+| `\"mix(0.9 exponential(5 kB), 0.1 1 MB)\"` | one of several, with these shares |
+| `\"replace(exponential(5 kB) below 1 kB, 0.1 1 MB)\"` | of the draws below 1 kB, one in ten is 1 MB instead |
+| `\"mondal-trace-1\"`, `\"mondal-trace-2\"`, `\"mondal-trace-3\"` | the web traffic of a paper, in three variants |
 
 Any key can be set from the command line by its path, `--set flow.main.rtt=\"200 ms\"`, and varied in a sweep. A path may lead
 into a short form: after `queue = \"codel\"`, `dumbbell.queue.target` is a path. A name with a dot in it is quoted:
@@ -363,6 +378,10 @@ shares to say. Each pair has the shortest route.";
 const WORKLOAD_TEXT: &str = "\
 `workload = \"bulk\"`, or a table with `kind` and the keys of that kind: `workload = { kind = \"bytes\", size = \"1 MB\" }`. Without
 `kind` it is `bulk`.";
+
+const ARRIVALS_TEXT: &str = "\
+How connections arrive while the run goes on, whatever each of them sends: `arrivals = { kind = \"poisson\", load = 0.8 }` beside
+`workload = { kind = \"bytes\", size = \"30 kB\" }`. The workload `poisson` is short for that with an `interval`. [More of it](arrivals.md).";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

@@ -136,7 +136,7 @@ impl Writer {
         self.key("count", &group.count.write());
         if dumbbell {
             let forward = group.from == [0];
-            let rtt = longer(group.edge_rtt, scenario.links[0].delay * 2);
+            let rtt = longer(&group.edge_rtt, scenario.links[0].delay * 2);
             self.key("rtt", &rtt.write());
             let direction = if forward { "forward" } else { "reverse" };
             self.key("direction", &direction.to_owned().write());
@@ -160,6 +160,7 @@ impl Writer {
         self.key("spacing", &group.spacing.write());
         self.key("stop", &group.stop.map(|t| Duration(t.0)).write());
         self.choice(&["flow", name, "workload"], &group.workload);
+        self.choice(&["flow", name, "arrivals"], &group.arrivals);
         match group.workload.facts().transport {
             Transport::Datagrams { .. } => {}
             Transport::Connection => {
@@ -224,12 +225,12 @@ impl Writer {
 }
 
 /// An RTT with the links' part in it again.
-fn longer(edge: DurationDist, by: Duration) -> DurationDist {
+fn longer(edge: &DurationDist, by: Duration) -> DurationDist {
     DurationDist(match edge.0 {
         Shape::Constant(v) => Shape::Constant(v + by.0),
         Shape::Uniform(low, high) => Shape::Uniform(low + by.0, high + by.0),
-        // The reader takes these only where the links have no delay.
-        other => other,
+        // The reader takes others only where the links have no delay.
+        _ => edge.0.clone(),
     })
 }
 

@@ -1,8 +1,9 @@
 //! The JSON Schema of a scenario file, made from the same tables that read it.
 
-use cwnd_apps::WorkloadParams;
+use cwnd_apps::{ArrivalParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
+use cwnd_units::dist::{FORMS, NAMED_SIZES};
 use cwnd_units::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, Value};
 use serde_json::{Map, Value as Json, json};
 
@@ -58,8 +59,8 @@ pub fn json_schema() -> Json {
         "rate": quantity(phrase(Kind::Rate), "10 Mbit/s"),
         "bytes": quantity(phrase(Kind::Bytes), "64 kB"),
         "queue-size": quantity(phrase(Kind::QueueSize), "1 BDP"),
-        "duration-distribution": distribution("duration", "uniform(20 ms, 200 ms)"),
-        "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)"),
+        "duration-distribution": distribution("duration", "uniform(20 ms, 200 ms)", &[]),
+        "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES),
         "link-rate": any_of(&[reference("rate"), none(), object(&[RATE])]),
         "queue": choice::<QueueParams>(DEFAULT_QUEUE),
         "meter": choice::<MeterParams>(DEFAULT_BESIDE),
@@ -67,6 +68,7 @@ pub fn json_schema() -> Json {
         "controller": choice::<ControllerParams>(DEFAULT_CONTROLLER),
         "endpoint": endpoint(),
         "workload": choice::<WorkloadParams>(DEFAULT_WORKLOAD),
+        "arrivals": choice::<ArrivalParams>(DEFAULT_BESIDE),
     });
     root
 }
@@ -129,6 +131,7 @@ fn form(key: &Key) -> Json {
         Form::Controller => reference("controller"),
         Form::Endpoint => reference("endpoint"),
         Form::Workload => reference("workload"),
+        Form::Arrivals => reference("arrivals"),
         Form::Route | Form::Labels => json!({ "type": "array", "items": { "type": "string" } }),
         Form::Paths | Form::Nodes => any_of(&[
             json!({ "type": "string" }),
@@ -161,7 +164,7 @@ fn value(kind: Kind) -> Json {
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
         Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),
-        Kind::Text => json!({ "type": "string" }),
+        Kind::Text | Kind::Arrivals => json!({ "type": "string" }),
     }
 }
 
@@ -212,14 +215,21 @@ fn quantity(what: &str, example: &str) -> Json {
     })
 }
 
-fn distribution(constant: &str, example: &str) -> Json {
+fn distribution(constant: &str, example: &str, named: &[(&str, &str)]) -> Json {
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    let words: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
+    let written: Vec<&str> = FORMS.iter().map(|(_, form)| *form).collect();
     let drawn = json!({
         "type": "string",
-        "description": cwnd_units::dist::FORMS,
-        "pattern": r"^\s*(uniform|exponential|pareto|lognormal)\s*\(.*\)\s*$",
+        "description": written.join(", "),
+        "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*\.csv))\s*$", words.join("|")),
         "examples": [example],
     });
-    any_of(&[reference(constant), drawn])
+    let mut forms = vec![reference(constant), drawn];
+    if !names.is_empty() {
+        forms.push(json!({ "enum": names }));
+    }
+    any_of(&forms)
 }
 
 /// A kind by its name, or a table of its parameters.

@@ -43,6 +43,8 @@ pub(crate) enum Form {
     Endpoint,
     /// A workload: its kind, or a table.
     Workload,
+    /// How flows arrive: its kind, or a table.
+    Arrivals,
     /// The name of a node, or a list of names.
     Nodes,
     /// Pairs of nodes, perhaps with their shares.
@@ -286,7 +288,7 @@ keys! {
 
     /// `[flow.NAME]`, in a dumbbell and in a graph.
     FLOW {
-        /// How many flows; for Poisson arrivals, how many independent arrival processes.
+        /// How many flows; of those that arrive, how many independent arrival processes.
         #[source("cwnd: one flow shows the mechanism")]
         #[bounds(from Count(1), up_to Count(MOST_FLOWS); "a group of no flows does nothing, more can't be simulated")]
         count: Plain(Kind::Integer) => Toml("1"),
@@ -302,12 +304,16 @@ keys! {
         /// Added to the start of flow i: i times this.
         #[source("cwnd: all together")]
         spacing: Plain(Kind::Duration) => Toml("\"0 s\""),
-        /// When flows without an end of their own stop, bulk flows and datagrams; `"none"` is the end of the run.
+        /// When flows without an end of their own stop, bulk flows and datagrams, and from when on no more connections arrive; `"none"` is
+        /// the end of the run.
         #[source("cwnd: never")]
         stop: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// What the flows send: a kind, or a table with `kind` and its keys.
         #[source("cwnd: a long-lived flow is the worst case for a queue (ABE § IV-B)")]
         workload: Form::Workload => Toml("\"bulk\""),
+        /// How the connections arrive while the run goes on: a kind, or a table with `kind` and its keys.
+        #[source("cwnd: the flows are there from the beginning")]
+        arrivals: Form::Arrivals => Toml("\"none\""),
     }
 
     /// `[flow.NAME]`, in a dumbbell only.
@@ -409,6 +415,7 @@ pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
     ("reverse_messenger", "kind"),
     ("controller", "kind"),
     ("workload", "kind"),
+    ("arrivals", "kind"),
     ("endpoint", "preset"),
     ("rate", "initial"),
     ("reverse_rate", "initial"),
@@ -422,7 +429,7 @@ pub(crate) const MOST_FLOWS: u64 = 8_000_000;
 pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
 /// The queue of a table without `kind`.
 pub(crate) const DEFAULT_QUEUE: &str = "fifo";
-/// The meter of a table without `kind`, and the messenger.
+/// The meter of a table without `kind`, the messenger, and the arrivals.
 pub(crate) const DEFAULT_BESIDE: &str = "none";
 /// The workload of a table without `kind`.
 pub(crate) const DEFAULT_WORKLOAD: &str = "bulk";

@@ -185,3 +185,15 @@ fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node 
     };
     Node { item, span }
 }
+
+/// Where a key stands, or the innermost section that it would stand in.
+pub(crate) fn locate(root: &Table, path: &[&str]) -> Span {
+    let mut span = Span::default();
+    let mut table = Some(root);
+    for key in path {
+        let Some(entry) = table.and_then(|t| t.get(key)) else { break };
+        table = entry.node.table();
+        span = if table.is_some() { entry.key_span } else { entry.node.span };
+    }
+    span
+}

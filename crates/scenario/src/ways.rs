@@ -79,7 +79,7 @@ fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
         Shape::Constant(v) | Shape::Uniform(v, _) if v < by.0 => Err(short(v)),
         Shape::Constant(v) => Ok(DurationDist(Shape::Constant(v - by.0))),
         Shape::Uniform(low, high) => Ok(DurationDist(Shape::Uniform(low - by.0, high - by.0))),
-        Shape::Exponential(_) | Shape::Pareto(..) | Shape::LogNormal(..) => Err(format!(
+        _ => Err(format!(
             "`{rtt}` can fall below the bottleneck's own round trip of {by} (twice its delay); write a uniform \
              distribution, or set the delay to \"0 ms\""
         )),

@@ -33,6 +33,13 @@ fn size() -> impl Strategy<Value = String> {
     prop_oneof![
         (1u64..u64::from(u32::MAX)).prop_map(|b| Bytes(b).to_string()),
         (1.01f64..3.0, 1u64..1_000_000).prop_map(|(a, m)| format!("pareto({a}, {})", Bytes(m))),
+        (0.1f64..3.0, 1u64..1_000_000).prop_map(|(a, m)| format!("lomax({a}, scale {})", Bytes(m))),
+        (0.1f64..3.0, 1u64..1_000_000).prop_map(|(k, m)| format!("weibull({k}, {})", Bytes(m))),
+        (1u64..1_000_000, 0.0f64..1.0).prop_map(|(v, p)| format!(
+            "min(mix(0.25 cdf({}: {p}, {}: 1), 0.75 mondal-trace-3), 1 GB)",
+            Bytes(v),
+            Bytes(2 * v)
+        )),
     ]
 }
 
@@ -111,13 +118,41 @@ fn datagrams() -> impl Strategy<Value = String> {
     })
 }
 
+/// Arrivals of what may arrive; a load on the link of whatever rate is not asked for here.
+fn arrivals() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => Just("\"none\"".to_owned()),
+        1 => (20u64..1000).prop_map(|ms| format!("{{ kind = \"poisson\", interval = \"{ms} ms\" }}")),
+        1 => (20u64..1000, duration_dist()).prop_map(|(ms, off)| format!(
+            "{{ kind = \"on-off\", interval = \"{ms} ms\", on = \"exponential(1 s)\", off = \"{off}\" }}"
+        )),
+        1 => prop::collection::vec((0u64..5_000_000_000, size_or_none()), 1..9).prop_map(|rows| {
+            let rows: Vec<String> = rows.iter().map(|(at, size)| format!("{}, , , {size}", Duration(*at))).collect();
+            format!("{{ kind = \"list\", rows = \"{}\" }}", rows.join("; "))
+        }),
+    ]
+}
+
+fn size_or_none() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), (1u64..1_000_000).prop_map(|b| Bytes(b).to_string())]
+}
+
 /// The keys that a group has in both forms.
 fn group() -> impl Strategy<Value = String> {
-    let keys = (1u32..50, choice::<ControllerParams>(), endpoint(), workload(), duration_dist());
-    keys.prop_map(|(count, controller, endpoint, workload, start)| {
+    let keys = (
+        1u32..50,
+        choice::<ControllerParams>(),
+        endpoint(),
+        workload(),
+        duration_dist(),
+        arrivals(),
+    );
+    keys.prop_map(|(count, controller, endpoint, workload, start, arrivals)| {
         let tcp = format!("controller = {controller}\nendpoint = {endpoint}\n");
         let tcp = if workload.contains("udp") { "" } else { &tcp };
-        format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n")
+        let arrive = workload.contains("\"bytes\"");
+        let arrivals = if arrive { format!("arrivals = {arrivals}\n") } else { String::new() };
+        format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n{arrivals}")
     })
 }
 

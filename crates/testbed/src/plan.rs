@@ -30,15 +30,17 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
         for i in 0..group.count {
             let mut rng = random.named(&format!("flow.{}.{i}", group.name));
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
-            let Some(process) = group.workload.facts().arrivals else {
+            let Some(arriving) = group.arriving() else {
                 if start < end {
                     flows.push(flow(g, group, start, rng));
                 }
                 continue;
             };
             let mut at = start;
+            let mut process = arriving.arriving().process();
             for arrived in 0_u64.. {
-                at += process.gap(&mut rng);
+                let Some(next) = process.next(&mut rng) else { break };
+                at += next.gap;
                 if at >= end {
                     break;
                 }

@@ -109,6 +109,15 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["workload"], message, Some("run it in the simulator")));
         return;
     }
+    if group.arrivals.arriving().rows().iter().any(|row| row.size.is_some()) {
+        let message = "recorded sizes are not transferred on Linux yet";
+        found.push(of(
+            group,
+            &["arrivals", "rows"],
+            message,
+            Some("leave out the column `size_bytes`"),
+        ));
+    }
     for (key, nodes) in [("from", &group.from), ("to", &group.to)] {
         if nodes.len() > 1 {
             let message =

@@ -1,6 +1,17 @@
 //! Distributions, as text: `"uniform(20 ms, 200 ms)"`.
 
+mod moments;
+mod named;
+mod shape;
+mod table;
+mod text;
+
 use core::fmt;
+
+pub use shape::{Replaced, Shape, Width};
+pub use table::Table;
+pub use text::FORMS;
+use text::Reader;
 
 use crate::param_kinds::optional_param;
 use crate::params::{Kind, Param, Value};
@@ -9,51 +20,27 @@ use crate::rate::Bytes;
 use crate::rng::Rng;
 use crate::time::Duration;
 
-/// The shape of a distribution over a quantity measured in its integer unit (nanoseconds or bytes).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
-    /// Always this.
-    Constant(u64),
-    /// Uniform between these two.
-    Uniform(u64, u64),
-    /// Exponential with this mean.
-    Exponential(u64),
-    /// Pareto with this shape α > 1 and mean.
-    Pareto(f64, u64),
-    /// Log-normal with this median, and deviation of the logarithm.
-    LogNormal(u64, f64),
-}
+/// The names of ready-made distributions of sizes, with what they stand for.
+pub const NAMED_SIZES: &[(&str, &str)] = text::SIZES;
 
 impl Shape {
-    /// A draw, rounded to the integer unit; a constant draws nothing from `rng`.
-    pub fn sample(&self, rng: &mut Rng) -> u64 {
-        // `as` saturates: a draw beyond 64 bits is as large as can be.
-        match *self {
-            Self::Constant(v) => v,
-            Self::Uniform(low, high) => low + rng.below((high - low).saturating_add(1)),
-            Self::Exponential(mean) => (rng.exponential(mean as f64) + 0.5) as u64,
-            Self::Pareto(shape, mean) => (rng.pareto(shape, mean as f64) + 0.5) as u64,
-            Self::LogNormal(median, sigma) => {
-                (rng.lognormal(libm::log(median as f64), sigma) + 0.5) as u64
-            }
-        }
-    }
-
-    /// The mean of the distribution.
-    #[must_use]
-    pub fn mean(&self) -> u64 {
-        match *self {
-            Self::Constant(v) | Self::Exponential(v) | Self::Pareto(_, v) => v,
+    /// The mean in whole units.
+    fn whole_mean(&self) -> u64 {
+        match self {
+            Self::Constant(v) => *v,
             Self::Uniform(low, high) => low + (high - low) / 2,
-            Self::LogNormal(median, sigma) => {
-                (median as f64 * libm::exp(sigma * sigma / 2.0)) as u64
-            }
+            Self::Exponential(v)
+            | Self::Pareto(_, Width::Mean(v))
+            | Self::Lomax(_, Width::Mean(v))
+            | Self::Weibull(_, Width::Mean(v)) => *v,
+            // `as` saturates: a mean beyond 64 bits is as large as can be.
+            other => other.mean() as u64,
         }
     }
 }
 
 /// A distribution over spans of time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DurationDist(pub Shape);
 
 impl DurationDist {
@@ -74,10 +61,10 @@ impl DurationDist {
         !matches!(self.0, Shape::Constant(_))
     }
 
-    /// The mean.
+    /// The mean, which every distribution of times has.
     #[must_use]
     pub fn mean(&self) -> Duration {
-        Duration(self.0.mean())
+        Duration(self.0.whole_mean())
     }
 }
 
@@ -89,7 +76,7 @@ impl Default for DurationDist {
 }
 
 /// A distribution over sizes; a draw is at least one byte.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SizeDist(pub Shape);
 
 impl Default for SizeDist {
@@ -105,10 +92,23 @@ impl SizeDist {
         Bytes(self.0.sample(rng).max(1))
     }
 
-    /// The mean.
+    /// The mean in bytes; infinite where a tail is too heavy to have one.
     #[must_use]
-    pub fn mean(&self) -> Bytes {
-        Bytes(self.0.mean())
+    pub fn mean(&self) -> f64 {
+        self.0.mean()
+    }
+
+    /// How many parts of so many bytes a draw has in the mean, the last perhaps smaller: the sum of P(X > k·part) over all k
+    /// from zero, where the first is one. What lies beyond the first thousands of terms is an integral.
+    #[must_use]
+    pub fn mean_parts(&self, part: Bytes) -> f64 {
+        const TERMS: u32 = 4_096;
+        let part = part.0.max(1) as f64;
+        // A draw is rounded: more than k parts is at least half a byte more.
+        let more = |k: u32| self.0.ccdf(f64::from(k) * part + 0.5);
+        let near: f64 = (1..TERMS).map(more).sum();
+        let beyond = (f64::from(TERMS) - 0.5) * part;
+        1.0 + near + (self.0.mean() - self.0.limited_mean(beyond)) / part
     }
 }
 
@@ -118,7 +118,15 @@ impl Param for DurationDist {
     fn read(value: &Value) -> Result<Self, ParseError> {
         match value {
             Value::Text(text) => {
-                parse(text, |t| parse_duration(t).map(|d| d.0), "\"100 ms\"").map(Self)
+                let quantity = |t: &str| parse_duration(t).map(|d| d.0);
+                let read = Reader { quantity: &quantity, example: "\"100 ms\"", named: &[] };
+                let shape = read.read(text)?;
+                if shape.mean().is_finite() {
+                    return Ok(Self(shape));
+                }
+                Err(ParseError(format!(
+                    "`{text}` has no mean, which a time needs: take a shape above 1, or cut it with min({text}, 1 h)"
+                )))
             }
             other => Duration::read(other).map(Self::constant),
         }
@@ -133,7 +141,11 @@ impl Param for SizeDist {
     type Bound = Self;
     fn read(value: &Value) -> Result<Self, ParseError> {
         let shape = match value {
-            Value::Text(text) => parse(text, |t| parse_bytes(t).map(|b| b.0), "\"30 kB\"")?,
+            Value::Text(text) => {
+                let quantity = |t: &str| parse_bytes(t).map(|b| b.0);
+                Reader { quantity: &quantity, example: "\"30 kB\"", named: NAMED_SIZES }
+                    .read(text)?
+            }
             other => Shape::Constant(Bytes::read(other)?.0),
         };
         match shape {
@@ -150,92 +162,15 @@ impl Param for SizeDist {
 
 optional_param!(DurationDist, Kind::OptionalDurationDist);
 
-/// The distributions there are, as they are written.
-pub const FORMS: &str =
-    "uniform(low, high), exponential(mean), pareto(shape, mean), lognormal(median, sigma)";
-
-/// Reads a constant or a distribution; `quantity` reads its quantities.
-fn parse(
-    text: &str,
-    quantity: impl Fn(&str) -> Result<u64, ParseError>,
-    example: &str,
-) -> Result<Shape, ParseError> {
-    let error = |message: String| Err(ParseError(message));
-    let text = text.trim();
-    let Some((name, rest)) = text.split_once('(') else {
-        if text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            return error(format!(
-                "`{text}` is neither a quantity such as {example} nor one of {FORMS}"
-            ));
-        }
-        return quantity(text).map(Shape::Constant);
-    };
-    let Some(inner) = rest.strip_suffix(')') else {
-        return error(format!("`{text}` lacks a closing `)`"));
-    };
-    let arguments: Vec<&str> = inner.split(',').map(str::trim).collect();
-    let mean = |t: &str| match quantity(t)? {
-        0 => Err(ParseError(format!("{name} around zero is always zero"))),
-        v => Ok(v),
-    };
-    match (name.trim(), arguments.as_slice()) {
-        ("uniform", &[low, high]) => match (quantity(low)?, quantity(high)?) {
-            (l, h) if l > h => {
-                error(format!("`{low}` is above `{high}`: write the lower bound first"))
-            }
-            (l, h) => Ok(Shape::Uniform(l, h)),
-        },
-        ("exponential", &[m]) => Ok(Shape::Exponential(mean(m)?)),
-        ("pareto", &[shape, m]) => match number(shape)? {
-            a if a <= 1.0 => error(format!(
-                "a Pareto distribution of shape {a} has no mean: it needs a shape above 1"
-            )),
-            a => Ok(Shape::Pareto(a, mean(m)?)),
-        },
-        ("lognormal", &[median, sigma]) => match number(sigma)? {
-            s if s < 0.0 => error(format!("a deviation can't be negative: {s}")),
-            s => Ok(Shape::LogNormal(mean(median)?, s)),
-        },
-        ("uniform" | "exponential" | "pareto" | "lognormal", list) => error(format!(
-            "`{}` does not take {} value{}; there are {FORMS}",
-            name.trim(),
-            list.len(),
-            if list.len() == 1 { "" } else { "s" },
-        )),
-        (other, _) => error(format!("unknown distribution `{other}`; there are {FORMS}")),
-    }
-}
-
-fn number(text: &str) -> Result<f64, ParseError> {
-    match text.parse::<f64>() {
-        Ok(x) if x.is_finite() => Ok(x),
-        _ => Err(ParseError(format!("`{text}` is not a plain number"))),
-    }
-}
-
-fn print(
-    f: &mut fmt::Formatter<'_>,
-    shape: &Shape,
-    quantity: impl Fn(u64) -> String,
-) -> fmt::Result {
-    match *shape {
-        Shape::Constant(v) => f.write_str(&quantity(v)),
-        Shape::Uniform(low, high) => write!(f, "uniform({}, {})", quantity(low), quantity(high)),
-        Shape::Exponential(mean) => write!(f, "exponential({})", quantity(mean)),
-        Shape::Pareto(a, mean) => write!(f, "pareto({a}, {})", quantity(mean)),
-        Shape::LogNormal(median, sigma) => write!(f, "lognormal({}, {sigma})", quantity(median)),
-    }
-}
-
 impl fmt::Display for DurationDist {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(f, &self.0, |v| Duration(v).to_string())
+        text::write(f, &self.0, &|v| Duration(v).to_string())
     }
 }
 
 impl fmt::Display for SizeDist {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(f, &self.0, |v| Bytes(v).to_string())
+        text::write(f, &self.0, &|v| Bytes(v).to_string())
     }
 }
 

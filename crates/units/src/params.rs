@@ -49,6 +49,8 @@ pub enum Kind {
     SizeDist,
     /// A duration, a distribution over durations, or `"none"`.
     OptionalDurationDist,
+    /// A CSV file of recorded arrivals, or its rows.
+    Arrivals,
     /// Free text.
     Text,
 }

@@ -47,6 +47,7 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("goodput_bit_s", "Goodput", "Mbit/s", 1e-6),
         Metric("throughput_bit_s", "Throughput", "Mbit/s", 1e-6),
+        Metric("offered_bit_s", "Offered by transfers", "Mbit/s", 1e-6),
         Metric("utilisation", "Utilisation", "%", 100.0, of="link"),
         Metric("qdelay_mean_us", "Queueing delay, mean", "ms", 1e-3, of="link"),
         Metric("qdelay_p50_us", "Queueing delay, median", "ms", 1e-3, of="link"),
@@ -95,10 +96,16 @@ _FAIR = pl.col("goodput_bit_s").filter(
     pl.col("size_bytes").is_null() & (pl.col("controller") != "none")
 )
 #: What flows come to; the first two, in bits, become rates.
-_RATES = ("goodput_bit_s", "throughput_bit_s")
+_RATES = ("goodput_bit_s", "throughput_bit_s", "offered_bit_s")
+# What transfers want to send that begin after the warm-up; flows without a size offer none.
+_OFFERED = pl.col("size_bytes").filter(pl.col("start_s") >= pl.col("warmup_s")).sum() * 8
 _OF_FLOWS = (
     (pl.col("delivered_bytes").sum() * 8).alias("goodput_bit_s"),
     _sum(pl.col("throughput_bit_s") * pl.col("duration_s")),
+    pl.when(pl.col("size_bytes").count() > 0)
+    .then(_OFFERED)
+    .cast(pl.Float64)
+    .alias("offered_bit_s"),
     pl.col("rtt_p50_us").mean(),
     pl.col("rtt_p95_us").mean(),
     _sum(pl.col("retrans")),
@@ -231,14 +238,20 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
 
 def _together(run: Data) -> pl.DataFrame:
     """What all flows of each run come to."""
-    return _rates(run, run.flows.group_by("run_id").agg(*_OF_FLOWS))
+    return _rates(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS))
+
+
+def _flows(run: Data) -> pl.DataFrame:
+    """The flows, with what their run cut from its start."""
+    return run.flows.join(run.runs.select("run_id", "warmup_s"), on="run_id", maintain_order="left")
 
 
 def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
     """What each group, or each flow, of each run comes to, by itself and beside the others."""
     delivered, rate = pl.col("delivered_bytes"), pl.col("goodput_bit_s")
     parts = (
-        run.flows.with_columns(pl.col("group").cast(pl.String))
+        _flows(run)
+        .with_columns(pl.col("group").cast(pl.String))
         .group_by("run_id", *apart, maintain_order=True)
         .agg(
             *_OF_FLOWS,
@@ -252,7 +265,8 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
     everything = pl.col("delivered").sum().over("run_id")
     theirs = pl.col("group") == reference
     total, count = (pl.col(c).filter(theirs).sum().over("run_id") for c in ("rates", "rated"))
-    own = pl.col("rate").alias("goodput_bit_s"), pl.col("wire_rate").alias("throughput_bit_s")
+    none = pl.lit(None, pl.Float64).alias("offered_bit_s")
+    own = pl.col("rate").alias("goodput_bit_s"), pl.col("wire_rate").alias("throughput_bit_s"), none
     parts = parts.with_columns(
         pl.when(everything > 0).then(pl.col("delivered") / everything).alias("goodput_share"),
         pl.when(~theirs & (total > 0))

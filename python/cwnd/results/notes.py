@@ -22,6 +22,13 @@ _OF_CONTROLLERS = _core.mechanisms()
 _KEYS = "|".join(sorted({"kind", "ecn", *(key for m in _OF_CONTROLLERS for key in m[2:4])}))
 #: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
 _MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
+#: The lines of a resolved scenario that say what connections offer that arrive for a load.
+_LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
+_ARRIVALS = re.compile(
+    r"^(?:\[.+\]|(?:load|link|from|to|mss|header|ack_size|handshake) = .*)$", re.MULTILINE
+)
+#: Units in which a resolved scenario writes sizes of packets.
+_SIZES = {"B": 1, "kB": 1e3, "MB": 1e6}
 #: How many points of a sweep are named before the rest is counted.
 _NAMED = 3
 
@@ -118,6 +125,61 @@ def _told(found: Iterable[tuple[str, str]]) -> list[str]:
         named = ", ".join(f"`{name}`" for name in names[:_NAMED])
         sentences.append(f"{before}{named} and {len(names) - _NAMED} more{after}")
     return sentences
+
+
+def loads(run: Data) -> list[str]:
+    """For each group that arrives for a load: what it offered, and what the link carried."""
+    points: dict[tuple[str, ...], list[int]] = {}
+    for index, row in enumerate(run.runs.iter_rows(named=True)):
+        points.setdefault(tuple(row[column] for column in run.axis_columns), []).append(index)
+    found: dict[str, list[tuple[str, ...]]] = {}
+    ids = run.runs["run_id"].to_list()
+    for point, indices in points.items():
+        resolved = run.resolved[indices[0]]
+        if not _LOADS.search(resolved):
+            continue
+        flows = _read("\n".join(_ARRIVALS.findall(resolved))).get("flow", {})
+        for group, flow in flows.items():
+            arrivals = flow.get("arrivals", {})
+            if not isinstance(arrivals.get("load"), float):
+                continue
+            offered = _offered(run, [ids[i] for i in indices], group, flow, arrivals["link"])
+            if offered is not None:
+                asked = f"`{group}` is to load `{arrivals['link']}` with {arrivals['load']:.1%}"
+                found.setdefault(f"{asked}: {offered}", []).append(point)
+    return [f"{sentence} {_where(run, at, len(points))}" for sentence, at in found.items()]
+
+
+def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: str) -> str | None:
+    """The load that came out, with headers and SYNs as the scenario counts them, over all seeds."""
+    runs = run.runs.filter(pl.col("run_id").is_in(ids))
+    rated = run.links.filter(pl.col("run_id").is_in(ids) & (pl.col("link") == link))
+    began = (
+        run.flows.filter(pl.col("run_id").is_in(ids) & (pl.col("group").cast(pl.String) == group))
+        .join(runs.select("run_id", "warmup_s"), on="run_id")
+        .filter(pl.col("start_s") >= pl.col("warmup_s"))
+    )
+    rate, used = rated["rate_bit_s"].mean(), rated["utilisation"].mean()
+    seconds = float((runs["duration_s"] - runs["warmup_s"]).sum())
+    if not isinstance(rate, float) or not isinstance(used, float) or seconds <= 0:
+        return None
+    # Of a group between several nodes, results do not say which connections crossed the link.
+    if any(isinstance(flow.get(end), list) for end in ("from", "to")):
+        return f"{began.height} connections began, and the link carried {used:.1%} in all"
+    end = flow["endpoint"]
+    mss, header, syn = (_bytes(end[key]) for key in ("mss", "header", "ack_size"))
+    total = float((began["size_bytes"] + (began["size_bytes"] / mss).ceil() * header).sum())
+    total += began.height * syn * bool(end["handshake"])
+    return (
+        f"{began.height} connections began and offered {total * 8 / (rate * seconds):.1%},"
+        f" and the link carried {used:.1%} in all"
+    )
+
+
+def _bytes(text: str) -> float:
+    """A size as a resolved scenario writes it."""
+    number, unit = text.split()
+    return float(number) * _SIZES[unit]
 
 
 def _asked_for(resolved: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Run(Data):
             *notes.silent_mechanisms(self),
             *notes.given_up(self),
             *notes.idle_seeds(self),
+            *notes.loads(self),
         ]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:

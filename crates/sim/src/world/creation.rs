@@ -1,10 +1,12 @@
 //! How flows come into being: with the run, or one after the other while it goes on.
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cwnd_apps::{Facts, Maker, PoissonArrivals, Transport};
-use cwnd_scenario::FlowGroup;
+use cwnd_apps::arrivals::{Next, Process};
+use cwnd_apps::{AnyApplication, Facts, Listed, Maker, Transport};
+use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::Config;
 use cwnd_units::{Bytes, Duration, Rng, Time};
 
@@ -27,6 +29,8 @@ pub(super) struct Group {
     pub(super) ways: Vec<GroupWay>,
     /// Flows that came to a way by turns.
     turns: u64,
+    /// Of arrivals that were recorded, the ways of those that say between whom.
+    listed_ways: Vec<Option<usize>>,
 }
 
 impl fmt::Debug for Group {
@@ -50,7 +54,9 @@ pub(super) struct ArrivalProcess {
     group: u32,
     /// Which of its group's processes.
     index: u32,
-    gaps: PoissonArrivals,
+    gaps: Process,
+    /// What arrives next.
+    next: Next,
     rng: Rng,
     arrived: u64,
 }
@@ -58,8 +64,10 @@ pub(super) struct ArrivalProcess {
 /// How many connections of a group are there from the beginning to the end.
 pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
     match group.workload.facts() {
-        Facts { transport: Transport::Connection, arrivals: None, .. } => group.count as usize,
-        Facts { arrivals: Some(_), .. } | Facts { transport: Transport::Datagrams { .. }, .. } => 0,
+        Facts { transport: Transport::Connection, .. } if group.arriving().is_none() => {
+            group.count as usize
+        }
+        Facts { .. } => 0,
     }
 }
 
@@ -69,6 +77,7 @@ impl World {
         let group = &scenario.flows[g];
         let own_routes = group.edge_rtt.varies() || group.edge_rate.is_some();
         let facts = group.workload.facts();
+        let arriving = group.arriving();
         let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
             base_rtt: base_rtt(&scenario, way),
             shared_route: (!own_routes)
@@ -76,29 +85,33 @@ impl World {
             free_slots: Vec::new(),
         });
         let ways = ways.collect();
+        let listed_ways = listed_ways(&scenario, g);
         self.groups.push(Group {
             config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
             make: group.workload.maker(),
             client_opens: facts.client_opens,
-            gives_slots_away: facts.arrivals.is_some(),
+            gives_slots_away: arriving.is_some(),
             ways,
             turns: 0,
+            listed_ways,
         });
         for i in 0..group.count {
             let name = format!("flow.{}.{i}", group.name);
             let mut rng = self.random.named(&name);
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
-            if let Some(gaps) = facts.arrivals {
+            if let Some(arriving) = &arriving {
                 let process = self.arrivals.len() as u32;
-                let first = start + gaps.gap(&mut rng);
-                let of = ArrivalProcess { group: g as u32, index: i, gaps, rng, arrived: 0 };
+                let mut gaps = arriving.arriving().process();
+                let Some(next) = gaps.next(&mut rng) else { continue };
+                let first = start + next.gap;
+                let of = ArrivalProcess { group: g as u32, index: i, gaps, next, rng, arrived: 0 };
                 self.arrivals.push(of);
                 self.events.push(first, Event::Arrival(process));
                 continue;
             }
             match facts.transport {
                 Transport::Connection => {
-                    let id = self.add_flow(g, &name, rng);
+                    let id = self.add_flow(g, &name, rng, None);
                     self.events.push(start, Event::AppWake(id));
                     if let Some(stop) = group.stop {
                         self.events.push(stop, Event::AppStop(id));
@@ -145,10 +158,13 @@ impl World {
         index
     }
 
-    fn add_flow(&mut self, g: usize, name: &str, mut rng: Rng) -> FlowId {
+    /// A flow; of one that was recorded, what is known of it.
+    fn add_flow(&mut self, g: usize, name: &str, mut rng: Rng, listed: Option<&Next>) -> FlowId {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
-        let way = self.choose_way(g, name);
+        let row = listed.and_then(|next| next.row);
+        let known = row.and_then(|row| self.groups[g].listed_ways.get(row).copied().flatten());
+        let way = known.unwrap_or_else(|| self.choose_way(g, name));
         let edge = group.edge_rtt.sample(&mut rng);
         let number = self.flows_created;
         self.flows_created += 1;
@@ -174,9 +190,10 @@ impl World {
             route,
             base_rtt: self.groups[g].ways[way].base_rtt + edge,
             client_opens: self.groups[g].client_opens,
-            stop: group.stop.unwrap_or(Time::NEVER),
+            // Of those that arrive, arrivals stop: what has come is transferred.
+            stop: group.stop.filter(|_| !self.groups[g].gives_slots_away).unwrap_or(Time::NEVER),
         };
-        let app = (self.groups[g].make)();
+        let app = self.application(g, listed.and_then(|next| next.size));
         let flow = Flow::new(identity, &self.groups[g].config, app, rng);
         match self.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
@@ -187,6 +204,12 @@ impl World {
         }
         self.network.begin_flow(id, Connection::new(number, g as u32, way as u32));
         id
+    }
+
+    /// The application of one more flow, whose size may have been recorded.
+    fn application(&self, g: usize, size: Option<Bytes>) -> AnyApplication {
+        let sized = size.and_then(|size| self.scenario.flows[g].workload.of_size(size));
+        sized.unwrap_or_else(|| (self.groups[g].make)())
     }
 
     /// The slot of a flow that went this way and is over. If its route is its own, not while packets are still on their way
@@ -207,13 +230,42 @@ impl World {
         if group.stop.is_some_and(|stop| stop <= self.now) {
             return;
         }
-        let gap = arrivals.gaps.gap(&mut arrivals.rng);
+        let next = arrivals.gaps.next(&mut arrivals.rng);
         let name = format!("flow.{}.{}.{}", group.name, arrivals.index, arrivals.arrived);
         arrivals.arrived += 1;
-        self.events.push(self.now + gap, Event::Arrival(process));
-        let id = self.add_flow(g, &name, self.random.named(&name));
+        let now = match next {
+            None => arrivals.next.clone(),
+            Some(next) => {
+                self.events.push(self.now + next.gap, Event::Arrival(process));
+                core::mem::replace(&mut arrivals.next, next)
+            }
+        };
+        let id = self.add_flow(g, &name, self.random.named(&name), Some(&now));
         self.on_app_wake(id);
     }
+}
+
+/// Of arrivals that were recorded, the ways of those that say between whom.
+fn listed_ways(scenario: &Scenario, g: usize) -> Vec<Option<usize>> {
+    let group = &scenario.flows[g];
+    let rows = group.arrivals.arriving().rows();
+    if rows.iter().all(|row| row.server.is_none() && row.client.is_none()) {
+        return Vec::new();
+    }
+    let nodes: BTreeMap<&str, usize> =
+        scenario.nodes.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+    // Of many rows between the same two, one search.
+    let mut known = BTreeMap::new();
+    let mut way = |row: &Listed| {
+        let node =
+            |name: &Option<String>| name.as_deref().and_then(|name| nodes.get(name).copied());
+        let ends = (node(&row.server), node(&row.client));
+        match ends {
+            (None, None) => None,
+            (from, to) => *known.entry(ends).or_insert_with(|| group.way_between(from, to)),
+        }
+    };
+    rows.iter().map(&mut way).collect()
 }
 
 #[cfg(test)]

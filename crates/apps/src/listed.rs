@@ -1,0 +1,122 @@
+//! Arrivals that were recorded, as text: `"0.5 s, server, client, 30 kB; 1 s, server, client, 2 kB"`.
+
+use core::fmt;
+use std::sync::Arc;
+
+use cwnd_units::{Bytes, Duration, Kind, Param, ParseError, Value, parse_bytes, parse_duration};
+
+/// A connection that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// When it arrives.
+    pub at: Duration,
+    /// The node that sends, if it is known.
+    pub server: Option<String>,
+    /// The node that receives, if it is known.
+    pub client: Option<String>,
+    /// What is transferred, if it is known.
+    pub size: Option<Bytes>,
+}
+
+/// Connections that were recorded, in order of time; those of one time in the order in which they stood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows(Arc<[Listed]>);
+
+impl Rows {
+    /// Puts them in order.
+    #[must_use]
+    pub fn new(mut listed: Vec<Listed>) -> Self {
+        listed.sort_by_key(|one| one.at);
+        Self(listed.into())
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn listed(&self) -> &[Listed] {
+        &self.0
+    }
+}
+
+impl Param for Rows {
+    const KIND: Kind = Kind::Arrivals;
+    type Bound = Self;
+
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        let Value::Text(text) = value else {
+            return Err(ParseError(
+                "expected a CSV file such as \"arrivals.csv\", or rows such as \"0.5 s, server, client, 30 kB; 1 s\""
+                    .to_owned(),
+            ));
+        };
+        let mut listed = Vec::new();
+        for (i, row) in text.split(';').map(str::trim).filter(|row| !row.is_empty()).enumerate() {
+            let read = one(row).map_err(|e| ParseError(format!("arrival {}: {}", i + 1, e.0)))?;
+            listed.push(read);
+        }
+        if listed.is_empty() {
+            return Err(ParseError("there are no arrivals in it".to_owned()));
+        }
+        Ok(Self::new(listed))
+    }
+
+    fn write(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+}
+
+fn one(row: &str) -> Result<Listed, ParseError> {
+    let cells: Vec<&str> = row.split(',').map(str::trim).collect();
+    if cells.len() > 4 {
+        return Err(ParseError(format!(
+            "`{row}` has more than a time, a server, a client and a size"
+        )));
+    }
+    let cell = |i: usize| cells.get(i).copied().filter(|text| !text.is_empty());
+    let size = match cell(3).map(parse_bytes).transpose()? {
+        Some(Bytes(0)) => return Err(ParseError("a transfer of 0 bytes sends nothing".to_owned())),
+        size => size,
+    };
+    Ok(Listed {
+        at: parse_duration(cell(0).unwrap_or_default())?,
+        server: cell(1).map(str::to_owned),
+        client: cell(2).map(str::to_owned),
+        size,
+    })
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, one) in self.0.iter().enumerate() {
+            let name = |name: &Option<String>| name.clone().unwrap_or_default();
+            let size = one.size.map(|size| size.to_string()).unwrap_or_default();
+            let cells = format!("{}, {}, {}, {size}", one.at, name(&one.server), name(&one.client));
+            write!(f, "{}{}", if i == 0 { "" } else { "; " }, cells.trim_end_matches([',', ' ']))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Result<Rows, ParseError> {
+        Rows::read(&Value::Text(text.to_owned()))
+    }
+
+    #[test]
+    fn a_list_reads_back_what_it_writes_in_order_of_time() {
+        let text = "500 ms, a, b, 30 kB; 1 s; 2 s, , , 1 kB; 2 s, a";
+        assert_eq!(rows(text).unwrap().to_string(), text);
+        assert_eq!(rows("2 s; 1 s, a;").unwrap().to_string(), "1 s, a; 2 s");
+        for (text, said) in [
+            ("", "no arrivals"),
+            ("1 s; 2", "arrival 2"),
+            ("1 s, a, b, 0 B", "sends nothing"),
+            ("1 s, a, b, 1 kB, x", "more than"),
+            (", a, b", "arrival 1"),
+        ] {
+            assert!(rows(text).unwrap_err().0.contains(said), "{text}");
+        }
+    }
+}

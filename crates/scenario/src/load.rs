@@ -1,0 +1,259 @@
+//! Arrivals: whether a group's connections can arrive as it says, and how often they do for a load.
+
+use cwnd_apps::Transport;
+use cwnd_apps::arrivals::{BUSIEST, Pace};
+use cwnd_units::{Bytes, Duration, ParamsChoice as _};
+
+use crate::diagnostics::Sink;
+use crate::model::{FlowGroup, Link, Scenario};
+use crate::sections::MOST_FLOWS;
+use crate::tree::{Table, locate};
+
+/// Makes the arrivals of all groups definite; what can't be is told.
+pub(crate) fn settle(scenario: &mut Scenario, root: &Table, sink: &mut Sink) {
+    let (links, nodes, duration) = (&scenario.links, &scenario.nodes, scenario.run.duration);
+    for group in &mut scenario.flows {
+        let mut told = Told { root, sink, group: group.name.clone() };
+        if group.arrivals.kind() == NONE || !fits(group, &mut told) {
+            continue;
+        }
+        listed(group, nodes, &mut told);
+        let known = group.arrivals.arriving().pace().is_some_and(|pace| pace.interval.is_some());
+        paced(group, links, duration, &mut told);
+        if !known {
+            crowd(group, "load", duration, &mut told);
+        }
+    }
+}
+
+/// Tells of more arrivals than can be simulated, where an interval says how many.
+pub(crate) fn crowded(group: &FlowGroup, duration: Duration, root: &Table, sink: &mut Sink) {
+    crowd(group, "interval", duration, &mut Told { root, sink, group: group.name.clone() });
+}
+
+fn crowd(group: &FlowGroup, key: &str, duration: Duration, told: &mut Told<'_>) {
+    let Some(arrivals) = group.arriving() else { return };
+    let arriving = arrivals.arriving();
+    let Some(interval) = arriving.pace().and_then(|pace| pace.interval) else { return };
+    let of_one = (duration.0 / interval.0.max(1)) as f64 * arriving.on_share();
+    let expected = (of_one * f64::from(group.count)) as u64;
+    if expected > MOST_FLOWS {
+        let message = format!(
+            "about {expected} connections would arrive: at most {MOST_FLOWS} can be simulated"
+        );
+        let section = if group.arrivals.kind() == NONE { "workload" } else { "arrivals" };
+        told.error(&[section, key], message, None);
+    }
+}
+
+/// The arrivals of flows that are there from the beginning, or come as their workload says.
+pub(crate) const NONE: &str = "none";
+
+/// Where errors about a group go.
+struct Told<'t> {
+    root: &'t Table,
+    sink: &'t mut Sink,
+    group: String,
+}
+
+impl Told<'_> {
+    fn error(&mut self, keys: &[&str], message: String, help: Option<&str>) {
+        let path: Vec<&str> =
+            ["flow", &self.group].into_iter().chain(keys.iter().copied()).collect();
+        let problem = self.sink.error(locate(self.root, &path), path.join("."), message);
+        if let Some(help) = help {
+            problem.help(help);
+        }
+    }
+}
+
+/// Whether what the group sends is a connection that can arrive.
+fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
+    let (facts, kind) = (group.workload.facts(), group.workload.kind());
+    if let Transport::Datagrams { .. } = facts.transport {
+        let message =
+            "only connections arrive: datagrams are sent all the time, or on and off".to_owned();
+        told.error(
+            &["arrivals"],
+            message,
+            Some("remove `arrivals`, and write `on` and `off` into the workload"),
+        );
+        return false;
+    }
+    if facts.arrivals.is_some() {
+        let message = format!("the flows of `{kind}` arrive already");
+        told.error(
+            &["arrivals"],
+            message,
+            Some("remove `arrivals`, or take `workload = { kind = \"bytes\", … }`"),
+        );
+        return false;
+    }
+    true
+}
+
+/// Looks whether recorded arrivals are between nodes of the group, with sizes that it can transfer.
+fn listed(group: &FlowGroup, nodes: &[String], told: &mut Told<'_>) {
+    let rows = group.arrivals.arriving().rows();
+    let node = |name: &Option<String>| match name {
+        None => Ok(None),
+        Some(name) => nodes.iter().position(|node| node == name).map(Some).ok_or(name.clone()),
+    };
+    for row in rows {
+        let found = match (node(&row.server), node(&row.client)) {
+            (Ok(server), Ok(client)) => group.way_between(server, client).is_some(),
+            (Err(name), _) | (_, Err(name)) => {
+                let message = format!(
+                    "the arrival at {} is of the node `{name}`, which is not there",
+                    row.at
+                );
+                told.error(&["arrivals", "rows"], message, None);
+                return;
+            }
+        };
+        if !found {
+            let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "any".to_owned());
+            let message = format!(
+                "the arrival at {} goes from `{}` to `{}`, which is no way of this group",
+                row.at,
+                name(&row.server),
+                name(&row.client)
+            );
+            told.error(
+                &["arrivals", "rows"],
+                message,
+                Some("write the servers into `from` and the clients into `to`"),
+            );
+            return;
+        }
+    }
+    if rows.iter().any(|row| row.size.is_some()) && group.workload.of_size(Bytes(1)).is_none() {
+        let message = format!(
+            "sizes are recorded, and `{}` has no one size that they could be",
+            group.workload.kind()
+        );
+        told.error(
+            &["arrivals", "rows"],
+            message,
+            Some("remove the column `size_bytes`, or take `workload = { kind = \"bytes\", … }`"),
+        );
+    }
+}
+
+/// Finds how often connections arrive.
+fn paced(group: &mut FlowGroup, links: &[Link], duration: Duration, told: &mut Told<'_>) {
+    let Some(pace) = group.arrivals.arriving().pace().cloned() else { return };
+    let settled = match (pace.interval, pace.load) {
+        (None, None) => {
+            let message = "nothing says how often connections arrive".to_owned();
+            told.error(
+                &["arrivals"],
+                message,
+                Some("write `interval = \"10 ms\"`, or `load = 0.8`"),
+            );
+            return;
+        }
+        (Some(_), None) => pace,
+        (given, Some(load)) => {
+            let Some((link, interval)) = for_load(group, &pace, load, links, duration, told) else {
+                return;
+            };
+            let off = |given: Duration| given.0.abs_diff(interval.0);
+            if let Some(given) = given
+                && off(given) > 1 + interval.0 / 1_000_000
+            {
+                let message = format!(
+                    "a load of {load} on `{}` comes to an interval of {interval}, not {given}",
+                    link.name
+                );
+                told.error(&["arrivals", "interval"], message, Some("remove `interval` or `load`"));
+                return;
+            }
+            Pace { interval: Some(given.unwrap_or(interval)), link: link.name.clone(), ..pace }
+        }
+    };
+    if let Some(pace) = group.arrivals.arriving_mut().pace_mut() {
+        *pace = settled;
+    }
+    if let Err((key, message)) = group.arrivals.arriving().settled() {
+        told.error(&["arrivals", key], message, None);
+    }
+}
+
+/// The link that is loaded, and the interval of each of the group's processes, while it is on, that loads it so.
+fn for_load<'l>(
+    group: &FlowGroup,
+    pace: &Pace,
+    load: f64,
+    links: &'l [Link],
+    duration: Duration,
+    told: &mut Told<'_>,
+) -> Option<(&'l Link, Duration)> {
+    let endpoint = &group.endpoint;
+    let Some(volume) = group.workload.volume(endpoint.mss) else {
+        let message = format!(
+            "a load needs a mean size, and flows of `{}` have none that is known",
+            group.workload.kind()
+        );
+        told.error(&["arrivals", "load"], message, Some("write `interval` in its place"));
+        return None;
+    };
+    if !volume.bytes.is_finite() {
+        let message =
+            "a load needs a mean size, and these sizes have none: their tail is too heavy"
+                .to_owned();
+        told.error(
+            &["arrivals", "load"],
+            message,
+            Some("cut the sizes, as in min(…, 1 GB), or write `interval` in place of `load`"),
+        );
+        return None;
+    }
+    // Each byte once: what is sent again, and what ACKs take on the way back, is no load that is offered.
+    let syn = if endpoint.handshake { endpoint.ack_size.0 as f64 } else { 0.0 };
+    let bits = 8.0 * (volume.bytes + volume.segments * endpoint.header.0 as f64 + syn);
+    // The part of the connections whose data crosses each link.
+    let mut used = vec![0.0; links.len()];
+    for (way, part) in group.parts() {
+        way.route.iter().for_each(|&link| used[link] += part);
+    }
+    let demand = |i: usize| {
+        let rate = links[i].rate.mean_bit_s(duration)?;
+        Some(used[i] * bits / rate).filter(|&seconds| seconds > 0.0)
+    };
+    let i = if pace.link == BUSIEST {
+        let loaded = (0..links.len()).filter_map(|i| Some((i, demand(i)?)));
+        loaded.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(i, _)| i)
+    } else {
+        links.iter().position(|link| link.name == pace.link)
+    };
+    let Some((i, seconds)) = i.and_then(|i| Some((i, demand(i)?))) else {
+        let message = match i {
+            None if pace.link == BUSIEST => {
+                "no link on the way of the data has a rate that could be loaded".to_owned()
+            }
+            None => format!("there is no link `{}`", pace.link),
+            Some(_) => format!("`{}` has no rate, or is not on the way of the data", pace.link),
+        };
+        let key = if pace.link == BUSIEST { "load" } else { "link" };
+        told.error(
+            &["arrivals", key],
+            message,
+            Some("name a link on the way of the data that has a rate, or write `interval`"),
+        );
+        return None;
+    };
+    let on = group.arrivals.arriving().on_share();
+    let interval_s = f64::from(group.count) * on * seconds / load;
+    match Duration::from_secs_f64(interval_s) {
+        Duration::ZERO => {
+            told.error(
+                &["arrivals", "load"],
+                "connections would arrive with no time between them".to_owned(),
+                None,
+            );
+            None
+        }
+        interval => Some((&links[i], interval)),
+    }
+}

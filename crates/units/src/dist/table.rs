@@ -1,0 +1,90 @@
+//! A cumulative distribution as points, with straight lines between them.
+
+/// What was measured: so much, and the probability of no more. Values and probabilities never fall; the last
+/// probability is one. What lies between two points is equally likely; the first point's probability is that of its value
+/// itself, and two points of one value are a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table(Vec<(u64, f64)>);
+
+impl Table {
+    /// The points, in order.
+    ///
+    /// # Errors
+    /// If they are no cumulative distribution: the index of the first that can't follow the one before it, with the reason.
+    pub fn new(points: Vec<(u64, f64)>) -> Result<Self, (usize, String)> {
+        let mut before = (0, 0.0);
+        for (i, &(value, p)) in points.iter().enumerate() {
+            if !(0.0..=1.0).contains(&p) {
+                return Err((i, format!("a probability lies between 0 and 1, not at {p}")));
+            }
+            if i > 0 && value < before.0 {
+                return Err((i, "the values must not fall from one point to the next".to_owned()));
+            }
+            if p < before.1 {
+                let message =
+                    format!("a cumulative probability never falls, and {p} follows {}", before.1);
+                return Err((i, message));
+            }
+            before = (value, p);
+        }
+        match points.last() {
+            Some(&(_, 1.0)) => Ok(Self(points)),
+            Some(&(_, p)) => {
+                Err((points.len() - 1, format!("the last probability must be 1, and is {p}")))
+            }
+            None => Err((0, "there is no point".to_owned())),
+        }
+    }
+
+    /// The points, in order.
+    #[must_use]
+    pub fn points(&self) -> &[(u64, f64)] {
+        &self.0
+    }
+
+    /// The value that a share `u` of the draws does not exceed.
+    #[must_use]
+    pub fn quantile(&self, u: f64) -> f64 {
+        let points = &self.0;
+        let i = points.partition_point(|&(_, p)| p <= u).min(points.len() - 1);
+        let (high, above) = (points[i].0 as f64, points[i].1);
+        let Some(&(low, below)) = i.checked_sub(1).and_then(|before| points.get(before)) else {
+            return high;
+        };
+        if above <= below {
+            return high;
+        }
+        let low = low as f64;
+        low + (high - low) * ((u - below) / (above - below))
+    }
+
+    /// The probability of more than `x`.
+    #[must_use]
+    pub(super) fn ccdf(&self, x: f64) -> f64 {
+        let points = &self.0;
+        let i = points.partition_point(|&(value, _)| value as f64 <= x);
+        let Some(&(low, below)) = i.checked_sub(1).and_then(|before| points.get(before)) else {
+            return 1.0;
+        };
+        let Some(&(high, above)) = points.get(i) else { return 0.0 };
+        let (low, high) = (low as f64, high as f64);
+        1.0 - (below + (above - below) * ((x - low) / (high - low)))
+    }
+
+    /// The mean of the draws, those above `most` counted as `most`.
+    #[must_use]
+    pub(super) fn limited_mean(&self, most: f64) -> f64 {
+        let points = &self.0;
+        // The integral of P(X > x): one up to the first point, then a trapezium between each two.
+        let mut sum = (points[0].0 as f64).min(most);
+        for pair in points.windows(2) {
+            let (low, high) = (pair[0].0 as f64, (pair[1].0 as f64).min(most));
+            if high > low {
+                // Just below the upper end: a step there is not part of the line that leads to it.
+                let end = if pair[1].0 as f64 > most { self.ccdf(high) } else { 1.0 - pair[1].1 };
+                sum += (high - low) * ((1.0 - pair[0].1) + end) / 2.0;
+            }
+        }
+        sum
+    }
+}

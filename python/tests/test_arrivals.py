@@ -1,0 +1,92 @@
+"""Connections that arrive: loads, lists, files, and what results say of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import cwnd
+
+WEB = """
+schema = 1
+[run]
+duration = "100 s"
+warmup = "10 s"
+sample = "none"
+seed = 3
+[dumbbell]
+rate = "10 Mbit/s"
+[flow.web]
+rtt = "40 ms"
+workload = { kind = "bytes", size = "exponential(30 kB)" }
+arrivals = { kind = "poisson", load = 0.5 }
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    def write(text, **files):
+        for name, content in files.items():
+            (tmp_path / f"{name}.csv").write_text(content, encoding="utf-8")
+        path = tmp_path / "web.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_run_says_what_was_offered_and_carried(scenario):
+    run = cwnd.run(scenario(WEB))
+    (note,) = run.notes
+    found = re.fullmatch(
+        r"`web` is to load `bottleneck` with 50.0%: (\d+) connections began and offered ([\d.]+)%,"
+        r" and the link carried ([\d.]+)% in all \(in this run\)",
+        note,
+    )
+    assert found, note
+    connections, offered, carried = (float(text) for text in found.groups())
+    (row,) = run.summary().to_dicts()
+    # 8 (30 kB + 21.2 segments · 52 B + SYN): a connection every 49.8 ms.
+    assert connections == pytest.approx(90 / 0.0498, rel=4 / (90 / 0.0498) ** 0.5)
+    assert carried / 100 == pytest.approx(row["utilisation"], abs=0.001)
+    # What was offered is carried, but for what began or ended outside of the time that counts.
+    assert offered == pytest.approx(carried, abs=1.5)
+    payload = row["offered_bit_s"] / 10e6 * 100
+    assert payload == pytest.approx(offered * 30_000 / 31_150, rel=0.005)
+    resolved = run.resolved[0]
+    # In whole nanoseconds, whichever unit shows them.
+    assert re.search(r'interval = "(49\.\d+ ms|49\d{3}(\.\d+)? us|49\d{6} ns)"', resolved)
+    assert "load = 0.5" in resolved
+    assert 'link = "bottleneck"' in resolved
+
+
+def test_flows_without_a_size_offer_nothing(scenario):
+    text = re.sub(r"(?m)^(workload|arrivals) = .*\n", "", WEB)
+    run = cwnd.run(scenario(text.replace('"100 s"', '"12 s"')))
+    assert run.summary()["offered_bit_s"].to_list() == [None]
+    assert run.notes == []
+
+
+def test_a_result_needs_no_file_to_run_again(scenario, tmp_path):
+    text = WEB.replace('"exponential(30 kB)"', '"sizes.csv"').replace(
+        '"poisson", load = 0.5', '"list", rows = "when.csv"'
+    )
+    path = scenario(
+        text,
+        sizes="kB,probability\n1,0\n20,1\n",
+        when="time_s,server,client,size_bytes\n12,left,right,4000\n11,,,\n",
+    )
+    run = cwnd.run(path)
+    (again := tmp_path / "elsewhere" / "again.toml").parent.mkdir()
+    again.write_text(run.resolved[0], encoding="utf-8")
+    assert cwnd.run(again).runs["digest"].to_list() == run.runs["digest"].to_list()
+    assert sorted(run.flows["start_s"].to_list()) == [11.0, 12.0]
+    assert 4000 in run.flows["size_bytes"].to_list()
+
+
+def test_a_broken_file_is_named_with_its_line(scenario):
+    text = WEB.replace('"exponential(30 kB)"', '"sizes.csv"')
+    path = scenario(text, sizes="bytes,probability\n40,0.5\nmany,1\n")
+    with pytest.raises(cwnd.ScenarioError, match=r"`sizes.csv` can't be used: its line 3"):
+        cwnd.run(path)
