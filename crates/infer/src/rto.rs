@@ -45,6 +45,7 @@ const COST_OF_RARE: f64 = 3.0;
 /// What a timer that began later than is seen must explain, and where that is usual.
 const COST_OF_LATER: f64 = 2.0;
 const COST_OF_LATER_HERE: f64 = 0.3;
+const COST_OF_THINKING: f64 = 2.0;
 /// A difference of costs that is none, and one that decides.
 const EQUAL: f64 = 1e-9;
 const CLEARLY: f64 = 0.4;
@@ -233,7 +234,10 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(u32,
                 let exact = square(off(event.waited, first, length));
                 let above = off(event.waited, first, length).min(0.0);
                 let below = off(least, first, length).max(0.0);
-                let between = later + square(above) + square(below);
+                // Nor is it known how long a server thinks: the less is left for that, the better.
+                let rest =
+                    if event.asked { off(event.waited, first, length).max(0.0) } else { 0.0 };
+                let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
                 let found = exact.min(between).min(WORST) + COST_OF_ONE * f64::from(n - 1);
                 if found + EQUAL < best.0 {
                     best = (found, begin, n);
