@@ -163,6 +163,8 @@ class Paper:
     folder: Path
     claims: tuple[Claim, ...] = field(repr=False)
     quick: tuple[Quick, ...] = field(repr=False, default=())
+    #: What of the paper is not here.
+    left: str = ""
 
     def overrides(self, figure: str) -> list[str]:
         """What a quick look replaces in the scenario of a figure; the last of one key holds."""
@@ -219,6 +221,7 @@ def parse(text: str, folder: Path) -> Paper:
         folder=folder,
         claims=tuple(_claim(each) for each in top.tables("claim", file)),
         quick=tuple(_quick(each) for each in top.tables("quick", file, [])),
+        left=top.text("left", ""),
     )
 
 

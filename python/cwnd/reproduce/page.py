@@ -23,6 +23,7 @@ def markdown(found: Reproduction, images: str) -> str:
         f"{held} of {len(claims)} claims are reproduced in full, {numbers} of their {len(checks)}"
         f" numbers. `cwnd reproduce {paper.name}` runs everything again;"
         f" `cwnd reproduce {paper.name} {claims[0].id}` runs one claim.",
+        *([paper.left] if paper.left else []),
         "Ours are means over seeds with 95 % confidence intervals. A *value* counts as reproduced"
         " within the tolerance beside it, an *order* when the intervals of what it compares do not"
         " meet, a *bound* when every seed keeps it. The scenarios are in this folder, the claims in"
@@ -55,8 +56,14 @@ def _claim(found: Reproduction, claim: Claim, images: str) -> str:
     parts.append("\n".join(rows))
     if claim.found:
         parts.append(f"What we found: {claim.found}")
-    parts += [f"![Fig. {int(f.removeprefix('fig'))}]({images}/{f}.png)" for f in claim.figures]
+    parts += [f"![{_caption(figure)}]({images}/{figure}.png)" for figure in claim.figures]
     return "\n\n".join(parts)
+
+
+def _caption(figure: str) -> str:
+    """What a figure is called: those that the paper has are named by their number."""
+    number = figure.removeprefix("fig")
+    return f"Fig. {int(number)}" if number.isdigit() else figure
 
 
 def _row(outcome: Outcome) -> str:

@@ -12,9 +12,7 @@ from cwnd import _core
 from cwnd.errors import CwndError
 from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.reproduce.measures import measure as shared_measure
-from cwnd.reproduce.measures import sides
-from cwnd.reproduce.shelf import drawings, own_measures, paper
+from cwnd.reproduce import measures, shelf
 from cwnd.running import plans
 from cwnd.sweeps import sweep
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from cwnd.reproduce.claims import Check, Claim, Outcome, Paper
+    from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
     from cwnd.reproduce.measures import Measure
     from cwnd.results import Run
     from cwnd.running import OnProgress
@@ -98,7 +96,7 @@ def reproduce(
         InputError: There is no such paper or claim.
         CwndError: A result could not be written.
     """
-    chosen_paper = paper(name)
+    chosen_paper = shelf.paper(name)
     chosen = chosen_paper.chosen(ids)
     default = Path("out") / "reproduce" / (f"{name}-quick" if quick else name)
     place = default if directory is None else Path(directory)
@@ -108,7 +106,7 @@ def reproduce(
         overrides = chosen_paper.overrides(figure) if quick else []
         scenario = chosen_paper.scenario(figure)
         results[figure] = _result(scenario, overrides, place / RUNS, threads, progress)
-    outcomes = {claim.id: _judge(claim, results, own_measures(name)) for claim in chosen}
+    outcomes = {claim.id: _judge(claim, results, name) for claim in chosen}
     found = Reproduction(chosen_paper, outcomes, quick, (), place)
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     try:
@@ -138,11 +136,16 @@ def _result(
         )
 
 
-def _judge(
-    claim: Claim, results: Mapping[str, Run], own: Mapping[str, Measure]
-) -> tuple[Outcome, ...]:
+def _judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
+    own, own_sides = shelf.own_measures(paper), shelf.own_sides(paper)
+
     def measure(name: str) -> Measure:
-        return own[name] if name in own else shared_measure(name)
+        return own[name] if name in own else measures.measure(name)
+
+    def sides(name: str, **arguments: Any) -> list[Sides]:
+        if name in own_sides:
+            return own_sides[name](results, **arguments)
+        return measures.sides(name, results, **arguments)
 
     def judge(check: Check) -> Outcome:
         arguments = {"figure": claim.figures[0], **check.arguments}
@@ -150,7 +153,7 @@ def _judge(
             name, of = check.limit
             figure = arguments["figure"]
             check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
-        apart = sides(check.measure, results, **arguments) if check.kind == "order" else ()
+        apart = sides(check.measure, **arguments) if check.kind == "order" else ()
         return check.judge(measure(check.measure)(results, **arguments), apart)
 
     return tuple(judge(check) for check in claim.checks)
@@ -163,7 +166,7 @@ def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
     )
     from cwnd.plots import style, write
 
-    drawing = drawings(of.name)
+    drawing = shelf.drawings(of.name)
     files = []
     for figure, run in results.items():
         with attempt(f"figure `{figure}`", then), style.styled():

@@ -12,7 +12,7 @@ from cwnd.reproduce import claims
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cwnd.reproduce.claims import Paper
+    from cwnd.reproduce.claims import Paper, Sides
     from cwnd.reproduce.measures import Measure
     from cwnd.results import Run
 
@@ -39,6 +39,16 @@ def own_measures(name: str) -> Mapping[str, Measure]:
     if not (PAPERS / name / "measures.py").is_file():
         return {}
     found: Mapping[str, Measure] = import_module(f"cwnd.papers.{name}.measures").MEASURES
+    return found
+
+
+def own_sides(name: str) -> Mapping[str, Callable[..., list[Sides]]]:
+    """What those of them compare that order something: `SIDES` of the same file."""
+    if not own_measures(name):
+        return {}
+    found: Mapping[str, Callable[..., list[Sides]]] = import_module(
+        f"cwnd.papers.{name}.measures"
+    ).SIDES
     return found
 
 

@@ -1,0 +1,178 @@
+"""Numbers that the claims of the TCP*(n) paper come down to: one for each seed unless said so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.models import backoff_multipliers, dead_share, rejected_connections
+from cwnd.papers.tcpstar.responses import (
+    QUANTILES,
+    aggregate_response_s,
+    at,
+    rejections,
+    responses,
+    statistic,
+    timeouts_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cwnd.reproduce.claims import Sides
+    from cwnd.reproduce.measures import Measure, Point, Results
+
+#: Rounds that Fig. 1 shows.
+_ROUNDS = 7
+#: What the timeout of fig01 is multiplied with, s.
+_BASE_S = 1.0
+
+
+def distance_from_fig1(results: Results, figure: str) -> list[float]:
+    """The largest difference between a timeout and Fig. 1, in timeouts before backoff; one value.
+
+    Over all n, seven rounds, data and SYNs.
+    """
+    worst = 0.0
+    for (_, n), seen in timeouts_of(results[figure], _ROUNDS).items():
+        expected = backoff_multipliers(float(n), _ROUNDS)
+        worst = max(worst, *(abs(s / _BASE_S - e) for s, e in zip(seen, expected, strict=True)))
+    return [worst]
+
+
+def rejected(results: Results, figure: str, of: Point) -> list[float]:
+    """Share of the connections that were given up at their SYN."""
+    return rejections(results[figure], of)["rejected"].to_list()
+
+
+def rejected_over_model(results: Results, figure: str, of: Point) -> list[float]:
+    """The same ÷ pᵏ, for k SYNs and the share p of all packets that the queue dropped (§ 4.1)."""
+    rows = rejections(results[figure], of)
+    syns = int(of["syns"])
+    return [
+        row["rejected"] / rejected_connections(row["dropped"], syns)
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def dead(results: Results, figure: str, both: float, p1: float, p2: float) -> list[float]:
+    """α by eq. 7; one value, of no run."""
+    del results, figure
+    return [dead_share(both, p1, p2)]
+
+
+def response_over_bound(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """The least ratio of mean response times at `of` ÷ at `over`, over all numbers of users."""
+    after, before = (aggregate_response_s(results[figure], point) for point in (of, over))
+    joined = after.join(before, on=["seed", "flows"], suffix="_before")
+    ratio = pl.col("response_s") / pl.col("response_s_before")
+    return joined.group_by("seed").agg(ratio.min().alias("least")).sort("seed")["least"].to_list()
+
+
+def response_over_closed_form(results: Results, figure: str, of: Point) -> list[float]:
+    """The mean response time ÷ eq. 3, for the number of users at which it is farthest from 1.
+
+    Of the numbers of users at which packets are lost by eq. 1.
+    """
+    rows = aggregate_response_s(results[figure], of)
+    lossy = rows["bound_s"] > rows["bound_s"].min()
+    rows = rows.filter(lossy).with_columns(ratio=pl.col("response_s") / pl.col("bound_s"))
+    far = rows.sort((pl.col("ratio").log()).abs()).group_by("seed", maintain_order=True).last()
+    return far.sort("seed")["ratio"].to_list()
+
+
+def response_ratio(
+    results: Results,
+    figure: str,
+    what: str,
+    *,
+    of: Point,
+    over: Point,
+    group: str | None = None,
+) -> list[float]:
+    """`what` of the response times at `of` ÷ at `over`: `mean`, `max`, a quantile such as `p99`."""
+    ((before, after),) = _both(results, figure, what, of=of, over=over, group=group)
+    return [a / b for a, b in zip(after, before, strict=True)]
+
+
+def response_gain(
+    results: Results,
+    figure: str,
+    what: str,
+    *,
+    of: Point,
+    over: Point,
+    group: str | None = None,
+) -> list[float]:
+    """How much shorter the response times at `of` are than at `over`, in per cent of the latter."""
+    ((before, after),) = _both(results, figure, what, of=of, over=over, group=group)
+    return [100 * (1 - a / b) for a, b in zip(after, before, strict=True)]
+
+
+def _both(
+    results: Results,
+    figure: str,
+    what: str,
+    *,
+    of: Point,
+    over: Point,
+    group: str | None = None,
+) -> list[Sides]:
+    """`what` of the response times at `over`, and at `of`, seed by seed."""
+    run = results[figure]
+    before, after = (
+        responses(run, point, group).group_by("seed").agg(statistic(what).alias("value"))
+        for point in (over, of)
+    )
+    joined = before.join(after, on="seed", suffix="_after").sort("seed")
+    return [(joined["value"].to_list(), joined["value_after"].to_list())]
+
+
+def worst_quantile(
+    results: Results, figure: str, of: Point, over: Point, group: str | None = None
+) -> list[float]:
+    """The largest ratio of quantiles of response times at `of` ÷ at `over`; one value.
+
+    Of all seeds together, from the first tenth to the slowest in a thousand: where the
+    distribution at `of` lies farthest to the right of that at `over`.
+    """
+    run = results[figure]
+    after, before = (
+        responses(run, point, group).select(
+            statistic(f"p{100 * q:g}").alias(str(q)) for q in QUANTILES
+        )
+        for point in (of, over)
+    )
+    return [max(after[str(q)][0] / before[str(q)][0] for q in QUANTILES)]
+
+
+def goodput_gain(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much more payload all receivers got at `of` than at `over`, in per cent."""
+    run = results[figure]
+    both = [
+        at(run, run.flows, point).group_by("seed").agg(pl.col("bytes_received").sum())
+        for point in (of, over)
+    ]
+    joined = both[0].join(both[1], on="seed", suffix="_over").sort("seed")
+    return (100 * (joined["bytes_received"] / joined["bytes_received_over"] - 1)).to_list()
+
+
+MEASURES: Mapping[str, Measure] = {
+    function.__name__: function
+    for function in (
+        distance_from_fig1,
+        rejected,
+        rejected_over_model,
+        dead,
+        response_over_bound,
+        response_over_closed_form,
+        response_ratio,
+        response_gain,
+        worst_quantile,
+        goodput_gain,
+    )
+}
+
+#: What lies above what where a measure orders: response times with backoff above those without.
+SIDES: Mapping[str, Callable[..., list[Sides]]] = {"response_gain": _both}
