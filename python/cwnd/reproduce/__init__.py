@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from cwnd.lazy import offers
 
 if TYPE_CHECKING:
-    from cwnd.reproduce.claims import Check, Claim, Outcome, Paper
+    from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
     from cwnd.reproduce.linux import Figure, reproduce_on_linux
-    from cwnd.reproduce.measures import time_ratios
+    from cwnd.reproduce.measures import Measure, Point, Results, time_ratios
     from cwnd.reproduce.run import Reproduction, reproduce
     from cwnd.reproduce.shelf import paper, papers
 
@@ -22,9 +22,13 @@ __all__ = [
     "Check",
     "Claim",
     "Figure",
+    "Measure",
     "Outcome",
     "Paper",
+    "Point",
     "Reproduction",
+    "Results",
+    "Sides",
     "paper",
     "papers",
     "reproduce",
@@ -35,9 +39,9 @@ __all__ = [
 __getattr__, __dir__ = offers(
     __name__,
     {
-        "claims": "Check Claim Outcome Paper",
+        "claims": "Check Claim Outcome Paper Sides",
         "linux": "Figure reproduce_on_linux",
-        "measures": "time_ratios",
+        "measures": "Measure Point Results time_ratios",
         "run": "Reproduction reproduce",
         "shelf": "paper papers",
     },

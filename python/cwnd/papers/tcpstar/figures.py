@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cwnd.reproduce.measures import Point
+    from cwnd.reproduce import Point
     from cwnd.results import Run
 
 #: Rounds that Fig. 1 shows.

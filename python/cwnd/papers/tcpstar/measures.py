@@ -20,8 +20,7 @@ from cwnd.papers.tcpstar.responses import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cwnd.reproduce.claims import Sides
-    from cwnd.reproduce.measures import Measure, Point, Results
+    from cwnd.reproduce import Measure, Point, Results, Sides
 
 #: Rounds that Fig. 1 shows.
 _ROUNDS = 7

@@ -9,7 +9,7 @@ import polars as pl
 from cwnd.models import response_with_backoff, response_without_backoff
 
 if TYPE_CHECKING:
-    from cwnd.reproduce.measures import Point
+    from cwnd.reproduce import Point
     from cwnd.results import Run
 
 #: Shares of the requests that were answered sooner, at which distributions are compared: the first
