@@ -212,7 +212,7 @@ fn transport(tcp: &[u8], length: usize, wrong: Skip) -> Result<Segment, Skip> {
         return Err(Skip::Malformed);
     }
     let length = length.checked_sub(offset).ok_or(Skip::Malformed)?;
-    // Ports for now; the addresses are not in this header.
+    // The addresses stand in the IP header: who read that one fills them in.
     let port = |at: usize| Host { address: 0, port: half(at) };
     let mut segment = Segment {
         at: Time::ZERO,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -95,18 +95,12 @@ def response_ratio(
     return [a / b for a, b in zip(after, before, strict=True)]
 
 
-def response_gain(
-    results: Results,
-    figure: str,
-    what: str,
-    *,
-    of: Point,
-    over: Point,
-    group: str | None = None,
-) -> list[float]:
-    """How much shorter the response times at `of` are than at `over`, in per cent of the latter."""
-    ((before, after),) = _both(results, figure, what, of=of, over=over, group=group)
-    return [100 * (1 - a / b) for a, b in zip(after, before, strict=True)]
+def response_gain(results: Results, figure: str, what: str, **where: Any) -> list[float]:
+    """How much shorter the response times at `of` are than at `over`, in per cent of the latter.
+
+    Arguments as of `response_ratio`.
+    """
+    return [100 * (1 - ratio) for ratio in response_ratio(results, figure, what, **where)]
 
 
 def _both(
