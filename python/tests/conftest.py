@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -87,6 +88,10 @@ LONG = (
 
 ROOT = Path(__file__).resolve().parents[2]
 CWND = Path(sys.executable).with_name("cwnd")
+
+needs_tshark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
+)
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import CWND
+from conftest import CWND, needs_tshark
 
 import cwnd
 from cwnd.errors import InputError
@@ -19,10 +18,6 @@ from cwnd.infer import CONNECTIONS, FIGURE, SILENCES, SUMMARY, infer, picture
 
 if TYPE_CHECKING:
     from conftest import Cli
-
-needs_tshark = pytest.mark.skipif(
-    shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
-)
 
 #: The last link has no delay: what passes there is what the receiver sends and receives.
 LOSSES = """\

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -10,16 +9,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from conftest import needs_tshark
 
 import cwnd
 from cwnd.running.pcap import captures
 
 if TYPE_CHECKING:
     from conftest import Cli
-
-needs_tshark = pytest.mark.skipif(
-    shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
-)
 
 #: The sender is a fast link without delay away from the bottleneck: what passes there is what it
 #: sends and receives, to the microsecond that a full packet takes at 10 Gbit/s.

@@ -89,7 +89,8 @@ impl LaidPanel {
         let marks = |marks: &[Mark], value: &dyn Fn(f64) -> f64| {
             marks.iter().map(|mark| (value(mark.at), joined(&mark.text))).collect()
         };
-        let along = |x: f64| value(panel, x);
+        let along = |x: f64| value(panel.x_log, x);
+        let up = |y: f64| value(panel.y_log, y);
         let (x, y) = (place.axes.x, place.axes.y);
         Self {
             left: place.left,
@@ -103,9 +104,9 @@ impl LaidPanel {
             y_label: joined(&place.y_label),
             y_room: place.y_room,
             x_marks: marks(&place.x_marks.marks, &along),
-            y_marks: marks(&place.y_marks, &|y| y),
+            y_marks: marks(&place.y_marks, &up),
             x_limits: (along(x.low), along(x.high)),
-            y_limits: (y.low, y.high),
+            y_limits: (up(y.low), up(y.high)),
             x_upright: place.x_marks.upright,
             x_written: place.x_written,
             y_written: place.y_written,
@@ -144,6 +145,7 @@ fn read_panel(from: &Bound<'_, PyAny>) -> PyResult<Panel> {
         x_label: from.getattr("x_label")?.extract()?,
         y_label: from.getattr("y_label")?.extract()?,
         x_log: from.getattr("x_log")?.extract()?,
+        y_log: from.getattr("y_log")?.extract()?,
         x_tight: from.getattr("x_tight")?.extract()?,
         x_limits: from.getattr("x_limits")?.extract()?,
         y_limits: from.getattr("y_limits")?.extract()?,

@@ -61,6 +61,7 @@ pub struct Result {
     activity: Activity,
     events: u64,
     delivered_packets: u64,
+    request_count: u64,
     digest: String,
     steps_hash: Option<String>,
     facts: Option<String>,
@@ -71,6 +72,7 @@ impl Result {
     pub fn new(records: Records) -> Self {
         Self {
             digest: records.digest(),
+            request_count: records.requests.len() as u64,
             tables: [
                 records.flows,
                 records.links,
@@ -146,6 +148,11 @@ impl Result {
     #[getter]
     const fn delivered_packets(&self) -> u64 {
         self.delivered_packets
+    }
+
+    #[getter]
+    const fn request_count(&self) -> u64 {
+        self.request_count
     }
 
     #[getter]

@@ -59,23 +59,35 @@ pub fn axes(picture: &Picture) -> Vec<Axes> {
                 of(picture.shared_x, place)
                     .filter(|panel| panel.x_log == picture.panels[place].x_log),
             ),
-            y: y_extent(of(picture.shared_y, place)),
+            y: y_extent(
+                of(picture.shared_y, place)
+                    .filter(|panel| panel.y_log == picture.panels[place].y_log),
+            ),
         })
         .collect()
 }
 
 /// The coordinate in which a value along x is drawn.
 pub fn along(panel: &Panel, x: f64) -> f64 {
-    match panel.x_log {
-        true if (LARGEST.recip()..=LARGEST).contains(&x) => x.log10(),
+    drawn_at(panel.x_log, x)
+}
+
+/// The coordinate in which a value along y is drawn.
+pub fn up(panel: &Panel, y: f64) -> f64 {
+    drawn_at(panel.y_log, y)
+}
+
+fn drawn_at(logarithmic: bool, value: f64) -> f64 {
+    match logarithmic {
+        true if (LARGEST.recip()..=LARGEST).contains(&value) => value.log10(),
         true => f64::NAN,
-        false => x,
+        false => value,
     }
 }
 
-/// The value along x that is drawn at a coordinate.
-pub fn value(panel: &Panel, along: f64) -> f64 {
-    if panel.x_log { 10.0_f64.powf(along) } else { along }
+/// The value that is drawn at a coordinate of an axis.
+pub fn value(logarithmic: bool, at: f64) -> f64 {
+    if logarithmic { 10.0_f64.powf(at) } else { at }
 }
 
 fn x_extent<'a>(panels: impl Iterator<Item = &'a Panel>) -> Extent {
@@ -104,16 +116,19 @@ fn y_extent<'a>(panels: impl Iterator<Item = &'a Panel>) -> Extent {
             for (i, y) in line.y.iter().enumerate() {
                 if let Some(y) = *y {
                     let half = line.half_width(i);
-                    found = widened(widened(found, y - half), y + half);
+                    for end in [y - half, y + half] {
+                        found = widened(found, up(panel, end));
+                    }
                 }
             }
             let edges = line.band.iter().flat_map(|(low, high)| low.iter().chain(high));
             for &y in edges.flatten() {
-                found = widened(found, y);
+                found = widened(found, up(panel, y));
             }
         }
-        limits.0 = limits.0.or(panel.y_limits.0.filter(|&y| is_drawn(y)));
-        limits.1 = limits.1.or(panel.y_limits.1.filter(|&y| is_drawn(y)));
+        let limit = |y: Option<f64>| y.map(|y| up(panel, y)).filter(|&y| is_drawn(y));
+        limits.0 = limits.0.or(limit(panel.y_limits.0));
+        limits.1 = limits.1.or(limit(panel.y_limits.1));
     }
     with_room(found, limits, MARGIN)
 }

@@ -61,6 +61,8 @@ pub struct Panel {
     pub y_label: String,
     /// x is logarithmic.
     pub x_log: bool,
+    /// y is logarithmic.
+    pub y_log: bool,
     /// x begins and ends with the data.
     pub x_tight: bool,
     /// Where x begins and ends, where it is said.

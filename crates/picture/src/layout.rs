@@ -217,7 +217,9 @@ fn empty_place(picture: &Picture, place: usize, axes: Axes, height: f64) -> Plac
     let y_written = picture.shared_y == Shared::Column || place.is_multiple_of(columns);
     let x_written = x_written && panel.shown && !panel.bare;
     let y_written = y_written && panel.shown && !panel.bare;
-    let y_marks: Vec<Mark> = marks(axes.y, height / Y_MARK_PT)
+    let about = height / Y_MARK_PT;
+    let y_marks = if panel.y_log { log_marks(axes.y, about) } else { marks(axes.y, about) };
+    let y_marks: Vec<Mark> = y_marks
         .into_iter()
         .filter(|_| !panel.bare)
         .map(|(at, text)| Mark { at, text: Text { lines: vec![text], whole: None } })

@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::Color;
 
-use crate::extent::{Axes, along};
+use crate::extent::{Axes, along, up};
 use crate::figure::{Line, Marker, Panel, Picture};
 use crate::layout::{Layout, Place, layout};
 use crate::legend::{KEY_PT, Legend};
@@ -195,7 +195,12 @@ impl Frame<'_> {
 fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Result<(), Failed> {
     let colour = RGBColor(line.colour.0, line.colour.1, line.colour.2);
     let x: Vec<f64> = line.x.iter().map(|&x| along(panel, x)).collect();
+    let y: Vec<_> = line.y.iter().map(|y| y.map(|y| up(panel, y))).collect();
+    // What lies below all that a logarithmic axis has ends at the axis.
+    let end = |y: f64| if panel.y_log && y <= 0.0 { frame.axes.y.low } else { up(panel, y) };
     if let Some((low, high)) = &line.band {
+        let [low, high] =
+            [low, high].map(|edge| edge.iter().map(|y| y.map(end)).collect::<Vec<_>>());
         let Axes { x: across, y: up } = frame.axes;
         let edge = |path: Path| -> Path {
             let inside = |(x, y): (f64, f64)| {
@@ -203,14 +208,14 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
             };
             thinned(&path.into_iter().map(inside).collect::<Path>(), COLUMN_PT)
         };
-        for (low, high) in bands(&x, low, high) {
+        for (low, high) in bands(&x, &low, &high) {
             let around = edge(low).into_iter().chain(edge(high).into_iter().rev());
             let around: Vec<_> = around.map(at).collect();
             canvas.draw(&Polygon::new(around, colour.mix(BAND_ALPHA)))?;
         }
     }
     if line.joined {
-        for piece in pieces(&x, &line.y, line.steps) {
+        for piece in pieces(&x, &y, line.steps) {
             for part in frame.inside(&piece) {
                 let seen = thinned(
                     &part.into_iter().map(|point| frame.point(point)).collect::<Path>(),
@@ -220,11 +225,12 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
             }
         }
     }
-    for (i, (&x, y)) in x.iter().zip(&line.y).enumerate() {
-        let Some(y) = y.filter(|&y| frame.holds((x, y))) else { continue };
+    for (i, (&x, (&value, y))) in x.iter().zip(line.y.iter().zip(y)).enumerate() {
+        let (Some(value), Some(y)) = (value, y.filter(|&y| frame.holds((x, y)))) else { continue };
         let half = line.half_width(i);
         if half > 0.0 {
-            let ends = [y - half, y + half].map(|y| y.clamp(frame.axes.y.low, frame.axes.y.high));
+            let ends = [value - half, value + half]
+                .map(|y| end(y).clamp(frame.axes.y.low, frame.axes.y.high));
             let cap = CAP_PT / 2.0;
             let [(x, low), (_, high)] = ends.map(|y| frame.point((x, y)));
             let strokes = [

@@ -29,6 +29,7 @@ fn panel(lines: Vec<Line>) -> Panel {
         x_label: String::new(),
         y_label: String::new(),
         x_log: false,
+        y_log: false,
         x_tight: true,
         x_limits: (None, None),
         y_limits: (None, None),
@@ -185,6 +186,24 @@ fn decades_of_a_logarithmic_axis_have_the_same_length() {
     let path = &paths(&Document::parse(&text).expect("XML"), "#0072B2")[0];
     let steps: Vec<f64> = path.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(steps.iter().all(|step| (step - steps[0]).abs() < 0.11), "{steps:?}");
+}
+
+#[test]
+fn a_line_on_two_logarithmic_axes_is_straight_where_it_is_a_power() {
+    let mut only = panel(vec![line(&[1.0, 10.0, 100.0], &[1.0, 0.1, 0.01])]);
+    (only.x_log, only.y_log) = (true, true);
+    // The band reaches below what a logarithmic axis has, and ends at the axis.
+    only.y_limits = (Some(0.001), Some(1.0));
+    let low = vec![Some(0.9), Some(0.0), Some(-1.0)];
+    only.lines[0].band = Some((low, vec![Some(1.0), Some(0.2), Some(0.1)]));
+    let text = drawn(&picture(1, vec![only]));
+    let document = Document::parse(&text).expect("XML");
+    let path = &paths(&document, "#0072B2")[0];
+    let slope = |a: (f64, f64), b: (f64, f64)| (b.1 - a.1) / (b.0 - a.0);
+    assert!((slope(path[0], path[1]) - slope(path[1], path[2])).abs() < 0.01, "{path:?}");
+    assert!(text.contains(">0.01<") && text.contains(">0.1<"));
+    assert_eq!(document.descendants().filter(|n| n.has_tag_name("polygon")).count(), 1);
+    assert!(!text.contains("NaN"));
 }
 
 #[test]

@@ -41,12 +41,13 @@ def compare(
         relative_to: Group that goodput_ratio compares with; the first that both have if not given.
         json: Machine-readable output.
     """
-    from cwnd.results import COLUMNS, metrics
+    from cwnd.results import COLUMNS, OF_REQUESTS, metrics
     from cwnd.results import compare as compare_results
     from cwnd.sweeps import load
 
     chosen = [metrics.metric(name).column for name in metric]
-    default = tuple(metrics.METRICS) if json else (*COLUMNS, "goodput_share", "goodput_ratio")
+    usual = (*COLUMNS, "goodput_share", "goodput_ratio", *OF_REQUESTS)
+    default = tuple(metrics.METRICS) if json else usual
     old, new = (load(each, samples_on_disk=True) for each in (before, after))
     found = compare_results(old, new, chosen or default, link, group, relative_to=relative_to)
     if json:

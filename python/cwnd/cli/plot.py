@@ -13,7 +13,7 @@ from cwnd.errors import InputError
 if TYPE_CHECKING:
     from cwnd.results import Run
 
-Kind = Literal["timeseries", "windows", "qdelay", "sweep", "graph"]
+Kind = Literal["timeseries", "windows", "qdelay", "responses", "sweep", "graph"]
 
 
 def plot(
@@ -65,6 +65,7 @@ def plot(
         "timeseries": {"at_point": point, "seed": seed, "link": link, "lines": apart},
         "windows": {"seed": seed, "lines": lines},
         "qdelay": {"link": link},
+        "responses": {"lines": lines, "group": group},
         "graph": {"at_point": point},
         "sweep": {"metrics": metric, "x": x, "lines": lines, "link": link},
     }

@@ -9,6 +9,8 @@ from cwnd.errors import InputError
 from cwnd.files import write_atomically
 from cwnd.plots.graph import graph
 from cwnd.plots.qdelay import qdelay_cdf
+from cwnd.plots.responses import available as responses_available
+from cwnd.plots.responses import response_ccdf
 from cwnd.plots.sweep import available as sweep_available
 from cwnd.plots.sweep import sweep
 from cwnd.plots.timeseries import overview, timeseries
@@ -27,6 +29,7 @@ KINDS: dict[str, Callable[..., Picture]] = {
     "timeseries": timeseries,
     "windows": overview,
     "qdelay": qdelay_cdf,
+    "responses": response_ccdf,
     "sweep": sweep,
     "graph": graph,
 }
@@ -65,6 +68,8 @@ def default_kinds(run: Run) -> list[str]:
         kinds.append("windows" if swept(run) else "timeseries")
     if _filled(run, "qdelay"):
         kinds.append("qdelay")
+    if responses_available(run):
+        kinds.append("responses")
     return kinds
 
 

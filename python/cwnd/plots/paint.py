@@ -45,6 +45,8 @@ def figure(picture: Picture) -> style.NotebookFigure:
             axes.set_ylim(*place["y_limits"])
             if panel.x_log:
                 axes.set_xscale("log")
+            if panel.y_log:
+                axes.set_yscale("log")
             for number, line in enumerate(panel.lines):
                 drawn[index, number] = _paint_line(axes, line, place)
             _write(axes, panel, place)

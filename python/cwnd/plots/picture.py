@@ -58,6 +58,7 @@ class Panel:
     x_label: str = ""
     y_label: str = ""
     x_log: bool = False
+    y_log: bool = False
     #: x begins and ends with the data.
     x_tight: bool = False
     x_limits: Limits = (None, None)

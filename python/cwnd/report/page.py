@@ -20,6 +20,7 @@ from cwnd.plots import attempt, look
 from cwnd.report import scenario, series, tables
 from cwnd.report.figures import Choice, Figure, qdelay_figure, sweep_figure
 from cwnd.report.graph import graph_figure
+from cwnd.report.responses import responses_figure
 from cwnd.results import group_sheet, main_link, result_sheet
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ _FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "windows": series.windows_figure,
     "timeseries": series.runs_figure,
     "qdelay": qdelay_figure,
+    "responses": responses_figure,
     "graph": graph_figure,
 }
 

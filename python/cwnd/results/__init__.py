@@ -25,11 +25,19 @@ if TYPE_CHECKING:
         summarise,
         values_of,
     )
+    from cwnd.results.responses import (
+        Distribution,
+        counts_of,
+        counts_of_times,
+        distribution,
+        survival,
+    )
     from cwnd.results.run import Run
     from cwnd.results.stats import Estimate, welch, welch_difference
     from cwnd.results.store import Spool
     from cwnd.results.table import (
         COLUMNS,
+        OF_REQUESTS,
         Sheet,
         Shown,
         group_sheet,
@@ -44,6 +52,7 @@ __all__ = [
     "DATASET",
     "MANIFEST",
     "METRICS",
+    "OF_REQUESTS",
     "PCAP",
     "PLOTS",
     "RESERVED",
@@ -55,6 +64,7 @@ __all__ = [
     "By",
     "Comparison",
     "Difference",
+    "Distribution",
     "Estimate",
     "Manifest",
     "Metric",
@@ -66,7 +76,10 @@ __all__ = [
     "Spool",
     "all_and_groups",
     "compare",
+    "counts_of",
+    "counts_of_times",
     "described",
+    "distribution",
     "group_sheet",
     "groups",
     "known_group",
@@ -77,6 +90,7 @@ __all__ = [
     "sha256",
     "sheet_of",
     "summarise",
+    "survival",
     "values_of",
     "welch",
     "welch_difference",
@@ -93,9 +107,10 @@ __getattr__, __dir__ = offers(
             "ALL By METRICS Metric RESERVED all_and_groups groups known_group main_link metric"
             " summarise values_of"
         ),
+        "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
         "stats": "Estimate welch welch_difference",
         "store": "Spool",
-        "table": "COLUMNS Sheet Shown group_sheet number result_sheet sheet_of",
+        "table": "COLUMNS OF_REQUESTS Sheet Shown group_sheet number result_sheet sheet_of",
     },
 )

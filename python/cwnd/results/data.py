@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
@@ -77,6 +77,10 @@ class Data:
     pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
     #: Each run as a scenario of its own, all defaults written out.
     resolved: Sequence[str] = ()
+    #: What was computed of all this once and is asked for again.
+    derived: dict[tuple[str, ...], pl.DataFrame] = field(
+        default_factory=dict, init=False, compare=False
+    )
 
     @cached_property
     def series(self) -> pl.DataFrame:

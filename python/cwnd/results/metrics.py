@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import polars as pl
 
 from cwnd.errors import InputError
+from cwnd.results import responses
 from cwnd.results.stats import Estimate
 
 if TYPE_CHECKING:
@@ -57,15 +58,26 @@ METRICS: dict[str, Metric] = {
         Metric("mark_ratio", "Packets marked", "%", 100.0, of="link"),
         Metric("drops", "Drops", of="link"),
         Metric("marks", "Marks", of="link"),
+        Metric("dead_pkts", "Dead packets", of="link"),
+        Metric("duplicate_pkts", "Duplicates carried", of="link"),
         Metric("rtt_p50_us", "RTT, median", "ms", 1e-3),
         Metric("rtt_p95_us", "RTT, 95th percentile", "ms", 1e-3),
         Metric("retrans", "Retransmissions"),
         Metric("rto_count", "Timeouts"),
+        Metric("timeouts_under_way", "Timeouts of segments under way"),
+        Metric("duplicates", "Duplicates received"),
         Metric("reductions_loss", "Reductions by loss"),
         Metric("reductions_ecn", "Reductions by ECN"),
         Metric("reductions_rto", "Reductions by timeout"),
         Metric("bytes_received", "Received", "MB", 1e-6),
         Metric("fct_s", "Completion time, mean", "s"),
+        Metric("requests", "Requests"),
+        Metric("given_up_ratio", "Requests given up", "%", 100.0),
+        Metric("response_mean_s", "Response time, mean", "s"),
+        Metric("response_p50_s", "Response time, median", "s"),
+        Metric("response_p90_s", "Response time, 90th percentile", "s"),
+        Metric("response_p99_s", "Response time, 99th percentile", "s"),
+        Metric("response_max_s", "Response time, largest", "s"),
         Metric("jain", "Jain's fairness index"),
         Metric("goodput_share", "Share of goodput", "%", 100.0, of="part"),
         Metric("goodput_ratio", "Goodput per flow, relative", of="part"),
@@ -78,11 +90,11 @@ RESERVED = frozenset(
     {"point", "n", "group", "flow_id", *METRICS, *(f"{column}_ci95" for column in METRICS)}
 )
 #: Columns of the links that are metrics.
-_OF_LINK = tuple(
-    pl.col({"drops": "dropped_pkts", "marks": "marked_pkts"}.get(column, column)).alias(column)
+_OF_LINK = {
+    column: {"drops": "dropped_pkts", "marks": "marked_pkts"}.get(column, column)
     for column, metric in METRICS.items()
     if metric.of == "link"
-)
+}
 
 
 def _sum(values: pl.Expr) -> pl.Expr:
@@ -110,6 +122,8 @@ _OF_FLOWS = (
     pl.col("rtt_p95_us").mean(),
     _sum(pl.col("retrans")),
     _sum(pl.col("rto_count")),
+    _sum(pl.col("rto_under_way")).alias("timeouts_under_way"),
+    _sum(pl.col("duplicates")),
     _sum(pl.col("cwnd_reductions_loss")).alias("reductions_loss"),
     _sum(pl.col("cwnd_reductions_ecn")).alias("reductions_ecn"),
     _sum(pl.col("cwnd_reductions_rto")).alias("reductions_rto"),
@@ -122,6 +136,8 @@ _OF_FLOWS = (
     .fill_nan(None)
     .alias("jain"),
 )
+#: Columns of the flows and links that results have not always had.
+_LATER = ("rto_under_way", "duplicates", "dead_pkts", "duplicate_pkts")
 #: Ends of columns that are units.
 _UNIT_ENDS = ("_bit_s", "_us", "_s")
 
@@ -196,7 +212,9 @@ def per_run(
     keys = ["run_id", *run.key_columns]
     runs = run.runs.select(keys)
     if by == "all":
-        of_link = run.links.filter(pl.col("link") == link).select("run_id", *_OF_LINK)
+        of_link = _with_later(run.links.filter(pl.col("link") == link)).select(
+            "run_id", *(pl.col(column).alias(name) for name, column in _OF_LINK.items())
+        )
         rows = runs.join(_together(run), on="run_id", how="left", maintain_order="left")
         rows = rows.join(of_link, on="run_id", how="left", maintain_order="left")
         return _filled(rows, keys)
@@ -238,12 +256,28 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
 
 def _together(run: Data) -> pl.DataFrame:
     """What all flows of each run come to."""
-    return _rates(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS))
+    rows = _rates(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS))
+    return _with_requests(run, rows, [])
 
 
 def _flows(run: Data) -> pl.DataFrame:
     """The flows, with what their run cut from its start."""
-    return run.flows.join(run.runs.select("run_id", "warmup_s"), on="run_id", maintain_order="left")
+    flows = _with_later(run.flows)
+    return flows.join(run.runs.select("run_id", "warmup_s"), on="run_id", maintain_order="left")
+
+
+def _with_later(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same with the columns that results have not always had; they are null."""
+    missing = (name for name in _LATER if name not in rows.columns)
+    return rows.with_columns(pl.lit(None, pl.UInt64).alias(name) for name in missing)
+
+
+def _with_requests(run: Data, rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
+    """The same with the metrics of requests."""
+    found = responses.metrics_of(run, apart)
+    if found.is_empty():
+        return rows
+    return rows.join(found, on=["run_id", *apart], how="left", maintain_order="left")
 
 
 def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
@@ -274,7 +308,8 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
         .alias("goodput_ratio"),
     )
     parts = parts.with_columns(own) if "flow_id" in apart else _rates(run, parts)
-    return parts.drop("delivered", "rate", "rates", "rated", "wire_rate")
+    parts = parts.drop("delivered", "rate", "rates", "rated", "wire_rate")
+    return _with_requests(run, parts, apart)
 
 
 def _rates(run: Data, sums: pl.DataFrame) -> pl.DataFrame:

@@ -39,7 +39,9 @@ class Run(Data):
         ]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
-        """Draws one figure; `kind` is "timeseries", "windows", "qdelay" or "sweep".
+        """Draws one figure.
+
+        `kind` is "timeseries", "windows", "qdelay", "responses", "sweep" or "graph".
 
         Without a kind: the sweep if there is one, else the time series. The options are those of
         the functions in `cwnd.plots`: `lines="group"` and `lines="flow"` draw groups or flows

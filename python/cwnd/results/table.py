@@ -31,8 +31,16 @@ COLUMNS = (
     "reductions_ecn",
     "rto_count",
 )
+#: Of requests, where there are some.
+OF_REQUESTS = (
+    "requests",
+    "given_up_ratio",
+    "response_mean_s",
+    "response_p50_s",
+    "response_p99_s",
+)
 #: Shown as well when there is something to show.
-OPTIONAL = ("jain", "fct_s")
+OPTIONAL = ("jain", "fct_s", *OF_REQUESTS)
 #: Short headings; the metric's label is the long one.
 _HEADINGS = {
     "goodput_bit_s": "goodput",
@@ -46,6 +54,13 @@ _HEADINGS = {
     "rto_count": "time-\nouts",
     "jain": "Jain's\nindex",
     "fct_s": "FCT\nmean",
+    "requests": "requests",
+    "given_up_ratio": "given\nup",
+    "response_mean_s": "response\nmean",
+    "response_p50_s": "response\np50",
+    "response_p90_s": "response\np90",
+    "response_p99_s": "response\np99",
+    "response_max_s": "response\nmax",
     "rtt_p50_us": "RTT\np50",
     "retrans": "retrans",
     "goodput_share": "share",
@@ -63,6 +78,7 @@ _GROUP_COLUMNS = (
     "rto_count",
     "jain",
     "fct_s",
+    *OF_REQUESTS,
 )
 #: Rates are shown in the unit that leaves the largest mean with digits before the point.
 _RATE_UNITS = (("kbit/s", 1e-3), ("Mbit/s", 1e-6), ("Gbit/s", 1e-9))
@@ -253,7 +269,7 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
     if seeds > 1:
         about.append(f"mean {'± 95 % confidence ' if intervals else ''}of {seeds} seeds")
         about += [] if intervals else ["intervals in summary.csv"]
-    columns = [*COLUMNS, *(c for c in OPTIONAL if not _empty(summary, c))]
+    columns = [*COLUMNS, *(c for c in OPTIONAL if _telling(summary, c))]
     keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     metrics = [METRICS[column] for column in columns]
     return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
@@ -272,7 +288,7 @@ def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
         "goodput of all flows of a group together",
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
     ]
-    metrics = [METRICS[column] for column in _GROUP_COLUMNS]
+    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in OF_REQUESTS or _telling(rows, c)]
     return sheet_of("by group of flows", about, keys, rows, metrics, intervals=intervals)
 
 
@@ -335,6 +351,11 @@ def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
     """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
     counts = metric.unit == "" and metric.column not in ("jain", "goodput_ratio")
     return counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
+
+
+def _telling(summary: pl.DataFrame, column: str) -> bool:
+    """Whether there is something to show."""
+    return any(mean for mean in summary[column])
 
 
 def _empty(summary: pl.DataFrame, column: str) -> bool:

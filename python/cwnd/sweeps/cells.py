@@ -134,6 +134,7 @@ def encode(
         "warmup_s": cell.warmup_s,
         "events": result.events,
         "delivered_packets": result.delivered_packets,
+        "requests": result.request_count,
         "digest": result.digest,
         **{f"activity_{key}": count for key, count in result.activity.items()},
         **({FACTS: result.facts} if result.facts is not None else {}),

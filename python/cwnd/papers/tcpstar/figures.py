@@ -18,7 +18,7 @@ from cwnd.papers.tcpstar.responses import (
     timeouts_of,
 )
 from cwnd.plots import style
-from cwnd.results import Estimate
+from cwnd.results import Estimate, counts_of_times, distribution, survival
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -250,7 +250,8 @@ def _panels(run: Run, axis: str, curves: Sequence[tuple[Point, str | None, str]]
         _log_axes(panel)
         panel.set_title(value)
     grid[0].set_ylabel("Share of requests\nthat take longer")
-    style.legend(figure, list(grid), columns=3)
+    # Four curves are two rows of two, not three and one.
+    style.legend(figure, list(grid), columns=2 if len(curves) == 4 else 3)  # noqa: PLR2004
     return figure
 
 
@@ -267,14 +268,12 @@ _TIMES_S = [10 ** (exponent / 40) for exponent in range(-80, 105)]
 
 def _ccdf(panel: Axes, rows: pl.DataFrame, index: int, label: str) -> None:
     """The share of requests that take longer: the mean over seeds, and its 95 % interval."""
-    shares = []
-    for _, part in rows.group_by("seed", maintain_order=True):
-        times = part["response_s"].sort()
-        below = times.search_sorted(pl.Series(_TIMES_S), side="right")
-        shares.append([1 - int(count) / times.len() for count in below])
-    estimates = [Estimate.of(list(at_time)) for at_time in zip(*shares, strict=True)]
-    means = [0.0 if e is None else e.mean for e in estimates]
-    widths = [0.0 if e is None else e.half_width or 0.0 for e in estimates]
+    seeds = [
+        survival(counts_of_times(part["response_s"]), [])
+        for _, part in rows.group_by("seed", maintain_order=True)
+    ]
+    shares = distribution(seeds, _TIMES_S)
+    means, widths = shares.means, shares.half_widths or [0.0] * len(_TIMES_S)
     panel.plot(_TIMES_S, means, **style.line(index), label=label)
     low = [mean - width for mean, width in zip(means, widths, strict=True)]
     high = [mean + width for mean, width in zip(means, widths, strict=True)]

@@ -1,0 +1,215 @@
+"""Distribution of response times: which part of the requests takes longer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.errors import InputError
+from cwnd.plots import look
+from cwnd.plots.layout import at, points_of, title
+from cwnd.plots.parts import Parts, by_flow_or_group
+from cwnd.plots.picture import Line, Panel, Picture
+from cwnd.results import Distribution, counts_of, distribution, known_group, survival
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cwnd.plots.layout import Layout
+    from cwnd.plots.look import Look
+    from cwnd.results import Axis, Run
+
+#: A curve has so many points in each decade, from a microsecond to eleven days.
+_PER_DECADE = 40
+TIMES_S = tuple(10 ** (step / _PER_DECADE) for step in range(-6 * _PER_DECADE, 6 * _PER_DECADE + 1))
+#: Smaller parts are not drawn, however many requests there are.
+_LEAST = 1e-6
+_COLUMNS = 3
+_MAX_PANELS = 24
+#: What the figure is called at its axes.
+X_LABEL, Y_LABEL = "Response time (s)", "Part of requests that takes longer"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The distribution of a group or flow at a point of the sweep."""
+
+    look: Look
+    label: str | None
+    #: From the last time that all requests take to the first that none does.
+    shares: Distribution
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the figure shows."""
+
+    axes: list[Axis]
+    #: The points that get a panel with their curves, and how many points there are.
+    panels: list[tuple[dict[str, str], list[Curve]]]
+    every: int
+    #: Panels side by side.
+    columns: int
+
+    @property
+    def least(self) -> float:
+        """The smallest part that is drawn; the axis ends below it."""
+        found = [
+            share
+            for _, curves in self.panels
+            for curve in curves
+            for share in curve.shares.means
+            if share > 0
+        ]
+        return max(min(found, default=0.1), _LEAST)
+
+
+def available(run: Run) -> bool:
+    """Whether there are requests."""
+    if "requests" in run.runs.columns:
+        return bool(run.runs["requests"].sum())
+    return next(counts_of(run), None) is not None
+
+
+def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = None) -> Picture:
+    """The part of the requests that takes longer, on logarithmic axes.
+
+    A curve for each group, or for each label of an axis of the sweep, with panels for the points of
+    the others. Over several seeds a curve is the mean, and the band around it its 95 % interval at
+    each time by itself, by Student's t. Requests that were given up take longer than any time; of
+    those that were open when the run ended it is known that they took so long (Kaplan & Meier
+    1958).
+
+    Args:
+        run: The result.
+        lines: What the curves are: "group", "flow", or an axis of the sweep.
+        group: Only this group of flows; "*" for all flows together.
+
+    Raises:
+        InputError: There are no requests, or no such group or axis.
+    """
+    found = curves_of(run, lines, group)
+    single = len(found.panels) == 1
+    rows = math.ceil(len(found.panels) / found.columns)
+    left_out = f"; the first {len(found.panels)} of {found.every} panels"
+    return Picture(
+        [
+            Panel(
+                [_line(curve) for curve in curves],
+                title=title(point, found.axes),
+                x_log=True,
+                y_log=True,
+                y_limits=(found.least / 1.5, 1),
+            )
+            for point, curves in found.panels
+        ],
+        height=2.8 if single else 0.7 + 1.7 * rows,
+        width=4.5 if single else look.WIDTH,
+        columns=found.columns,
+        x_label=X_LABEL + left_out * (found.every > len(found.panels)),
+        y_label=Y_LABEL,
+    )
+
+
+def _line(curve: Curve) -> Line:
+    shares = curve.shares
+    line = Line(
+        shares.times_s,
+        [share if share > 0 else None for share in shares.means],
+        colour=look.colour(curve.look.colour),
+        dashes=look.dashes(curve.look.dash),
+        label=curve.label,
+    )
+    if shares.half_widths is not None:
+        line.band = edges(shares)
+    return line
+
+
+def edges(shares: Distribution) -> tuple[list[float], list[float]]:
+    """The edges of the band around a curve, between none and all of the requests."""
+    both = list(zip(shares.means, shares.half_widths or [], strict=True))
+    return [max(m - h, 0.0) for m, h in both], [min(m + h, 1.0) for m, h in both]
+
+
+def curves_of(run: Run, lines: str | None = None, group: str | None = None) -> Curves:
+    """Chooses what is drawn and computes it; `InputError` if there is nothing."""
+    known_group(run, group)
+    if not available(run):
+        raise InputError("this result has no requests to draw: no client opened a connection")
+    asking = _asking(run, flows=by_flow_or_group(run, lines) == "flow")
+    parts = Parts.of(run, lines, group=group, only=asking)
+    layout = parts.layout(run, None, lines).without_x()
+    if layout.x is layout.lines:
+        layout = replace(layout, x=None)
+    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
+    points = points_of(axes)
+    columns = len(layout.x.labels) if layout.x is not None else 1
+    shown = points[:_MAX_PANELS]
+    ordered = _ordered(run, parts, axes, shown)
+    panels = [(point, list(_curves(at(ordered, point), layout))) for point in shown]
+    if not any(curves for _, curves in panels):
+        raise InputError(f"group `{group}` has no requests to draw")
+    return Curves(
+        [*run.axes, *([parts.axis] if parts.axis is not None else [])],
+        panels,
+        len(points),
+        columns if columns <= _COLUMNS + 1 else _COLUMNS,
+    )
+
+
+def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
+    """The flows that have requests, or one of each group: there may be millions."""
+    if flows:
+        found = [
+            counts.select("group", "flow_id").unique()
+            for counts in counts_of(run, ["group", "flow_id"])
+        ]
+    else:
+        found = [counts.select("group").unique() for counts in counts_of(run, ["group"])]
+    asking = pl.concat(found).unique(maintain_order=True)
+    return asking if flows else asking.with_row_index("flow_id")
+
+
+def _ordered(
+    run: Run, parts: Parts, axes: tuple[Axis, ...], points: list[dict[str, str]]
+) -> pl.DataFrame:
+    """The requests of the points that are drawn: of each run and part in order of their times."""
+    runs = run.runs.select("run_id", *run.axis_columns)
+    swept = [axis.column for axis in axes if axis.column in run.axis_columns]
+    if swept:
+        shown = pl.DataFrame(points).select(swept).unique()
+        runs = runs.with_columns(pl.col(swept).cast(pl.String)).join(shown, on=swept, how="semi")
+    own = ["group", "flow_id"] if parts.by == "flow" else ["group"]
+    counts = pl.concat(counts_of(run, own, runs["run_id"].to_list()))
+    chosen = parts.group
+    if chosen is not None:
+        counts = counts.filter(pl.col("group") == chosen)
+    counts = parts.labelled(counts)
+    by = ["run_id", *([parts.axis.column] if parts.axis is not None else [])]
+    keys = run.runs.select("run_id", *(pl.col(c).cast(pl.String) for c in run.axis_columns))
+    return survival(counts, by).join(keys, on="run_id", maintain_order="left")
+
+
+def _curves(rows: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
+    for index, label in enumerate(layout.line_labels()):
+        mine = rows
+        if layout.lines is not None:
+            mine = rows.filter(pl.col(layout.lines.column) == label)
+        if mine.is_empty():
+            continue
+        seeds = [part for _, part in mine.group_by("run_id", maintain_order=True)]
+        shares = _cut(distribution(seeds, TIMES_S))
+        yield Curve(layout.look(index, label), layout.line_name(label), shares)
+
+
+def _cut(shares: Distribution) -> Distribution:
+    """Without the times that all requests take, and those after which nothing changes."""
+    means = shares.means
+    first = max((i for i, share in enumerate(means) if share == 1), default=0)
+    last = next((i for i, share in enumerate(means) if share == means[-1]), len(means) - 1)
+    kept = slice(first, last + 2)
+    widths = shares.half_widths
+    return Distribution(shares.times_s[kept], means[kept], None if widths is None else widths[kept])
