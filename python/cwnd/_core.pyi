@@ -218,6 +218,7 @@ class Link:
         user: int,
         ecn: bool | None = None,
         pcap: str | PathLike[str] | None = None,
+        pcap_at: str | None = None,
         dns: str | None = None,
     ) -> Link: ...
     def run(

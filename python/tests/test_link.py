@@ -20,6 +20,7 @@ import pytest
 import reachable
 from conftest import CWND
 
+from cwnd.infer import infer
 from cwnd.link import Direction, Settings
 
 if TYPE_CHECKING:
@@ -141,6 +142,28 @@ def test_queues_mark_connections_that_ask_for_ecn_and_drop_none(cli: Cli):
     assert 0 <= on_the_way <= down["inside_pkts"]
     assert (cli.directory / "packets.pcapng").read_bytes().count(b"marked: codel") == 0 + sum(
         way["marks"].get("codel", 0) for way in answer.json["directions"].values()
+    )
+
+
+@needs_root
+def test_a_capture_at_the_command_has_what_arrives_there_a_round_trip_after_it_asked(cli: Cli):
+    with _server(300_000) as port:
+        answer = cli(
+            *("link", "--rate", "20Mbit/s", "--rtt", "80ms", "--loss", "0.02", "--json"),
+            *("--reorder", "0.02", "--reorder-delay", "20ms"),
+            *("--pcap", "there.pcapng", "--pcap-at", "command", "--", *_fetch(port)),
+        )
+    assert answer.code == 0, answer.err
+    down = answer.json["directions"]["downlink"]
+    packets = (cli.directory / "there.pcapng").read_bytes()
+    assert packets.count(b"dropped") == 0
+    (connection,) = infer(cli.directory / "there.pcapng").connections.iter_rows(named=True)
+    assert connection["server_bytes"] >= 300_000
+    assert connection["position"] > 0.95
+    assert 80 <= connection["rtt_min_ms"] < 90
+    assert (
+        connection["packets"]
+        <= down["delivered_pkts"] + answer.json["directions"]["uplink"]["arrived_pkts"]
     )
 
 

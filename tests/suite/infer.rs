@@ -127,8 +127,7 @@ type Place = (u64, u64);
 /// Timeouts by their place.
 type Timeouts = BTreeMap<Place, u64>;
 
-/// The first byte of data of a sender in captures of the simulator, and its first port.
-const FIRST: u64 = 1_000_000_001;
+/// The first port of a sender in captures of the simulator.
 const PORT: u64 = 49152;
 
 /// Timeouts of the senders, and what is inferred from the capture.
@@ -203,7 +202,7 @@ fn of_kind(found: &Found, kind: &str) -> Timeouts {
     let mut places = BTreeMap::new();
     for (row, count) in column(table, "timeouts").into_iter().enumerate() {
         if kinds[row] == kind && what[row] == "data" {
-            let place = (flows[connections[row] as usize], offsets[row] as u64 - FIRST);
+            let place = (flows[connections[row] as usize], offsets[row] as u64);
             *places.entry(place).or_default() += count as u64;
         }
     }

@@ -8,7 +8,7 @@ use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play}
 use cwnd_router::linux::{
     Front, Keeper as Rights, Manner, create_file, system_servers, time_of_day,
 };
-use cwnd_router::{Config, Direction, DirectionReport};
+use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
 use cwnd_trace::Histogram;
 use cwnd_units::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -110,9 +110,11 @@ pub struct LinkReport {
 impl Link {
     /// Makes the links `uplink` and `downlink` of a scenario real; their propagation is the round-trip time of its flow,
     /// half of it each way. Queries for names that go nowhere behind a link are passed on, or all of them to `dns`. `user`
-    /// is who the command will be; its connections ask for ECN as `ecn` says, or as the system's do.
+    /// is who the command will be; its connections ask for ECN as `ecn` says, or as the system's do. A capture shows what
+    /// leaves the lines (`link`), or what `command` or `caller` sends and receives.
     #[new]
-    #[pyo3(signature = (cell, keeper, user, ecn=None, pcap=None, dns=None))]
+    #[pyo3(signature = (cell, keeper, user, ecn=None, pcap=None, pcap_at=None, dns=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         cell: &Cell,
@@ -120,8 +122,10 @@ impl Link {
         user: u32,
         ecn: Option<bool>,
         pcap: Option<PathBuf>,
+        pcap_at: Option<&str>,
         dns: Option<&str>,
     ) -> PyResult<Self> {
+        let point = pcap_at.map_or(Ok(Point::Line), point)?;
         let config = config(cell)?;
         let dns = dns.map(server).transpose()?;
         let (capture, file) = match pcap {
@@ -132,6 +136,7 @@ impl Link {
                     output,
                     "cwnd link",
                     &config.directions,
+                    point,
                     time_of_day(),
                 )
                 .map_err(|error| capture.error(&error))?;
@@ -216,6 +221,19 @@ impl Link {
 
 fn ended() -> PyErr {
     PyRuntimeError::new_err("the link has ended")
+}
+
+/// Where a capture looks; the command is at the side where the uplink begins.
+fn point(name: &str) -> PyResult<Point> {
+    match name {
+        "link" => Ok(Point::Line),
+        "command" => Ok(Point::At(Side::A)),
+        "caller" => Ok(Point::At(Side::B)),
+        _ => {
+            let help = "link, command or caller";
+            Err(PyValueError::new_err(format!("packets cannot be captured at `{name}`: {help}")))
+        }
+    }
 }
 
 /// A server for names: an address, with a port if it has one of its own.

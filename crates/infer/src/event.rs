@@ -141,7 +141,7 @@ pub struct Event {
     pub asked: bool,
     /// How long the sender had heard nothing when it sent that segment.
     pub idle: Duration,
-    /// Where the segment after it begins in the stream.
+    /// Where the segment after it begins in the stream; its first byte is 0.
     pub offset: u64,
     /// The paper's rule calls it a timeout.
     pub rule: bool,

@@ -104,6 +104,8 @@ pub struct Kept {
 #[derive(Clone, Debug)]
 pub struct Half {
     seen: Option<Ranges>,
+    /// The first byte, or the first that was seen.
+    first: u64,
     /// The longest segment, as one packet.
     mss: u32,
     /// What the other end takes: a longer one was put together by a network card.
@@ -149,6 +151,7 @@ impl Default for Half {
     fn default() -> Self {
         Self {
             seen: None,
+            first: ORIGIN,
             mss: 0,
             most: USUAL_MSS,
             scale: None,
@@ -225,6 +228,7 @@ impl Half {
         let first = ORIGIN + u64::from(segment.seq);
         if self.seen.is_none() {
             self.seen = Some(Ranges::from(first + 1 + u64::from(segment.length)));
+            self.first = first + 1;
             self.answers.acked = first + 1;
             self.answers.advanced = segment.at;
         }
@@ -235,8 +239,8 @@ impl Half {
     /// Where a segment is in the stream; `None` if it cannot be of this stream.
     fn place(&mut self, segment: &Segment) -> Option<(u64, u64)> {
         let seen = self.seen.get_or_insert_with(|| {
-            let first = ORIGIN + u64::from(segment.seq);
-            Ranges::from(first)
+            self.first = ORIGIN + u64::from(segment.seq);
+            Ranges::from(self.first)
         });
         let ahead = segment.seq.wrapping_sub(seen.high() as u32).cast_signed();
         let start = seen.high().saturating_add_signed(i64::from(ahead));
@@ -364,7 +368,7 @@ impl Half {
             waited: self.waited(it, began),
             asked: self.answers.asked.is_some_and(|asked| asked >= self.answers.advanced),
             idle: self.idle(it),
-            offset: it.start - ORIGIN,
+            offset: it.start.saturating_sub(self.first),
             rule: true,
             what: What::Data,
             kind: Kind::Ambiguous,
@@ -461,7 +465,7 @@ impl Half {
 
     fn found(&mut self, event: Event) {
         if event.kind == Kind::Timeout {
-            self.timeout = Some((event.offset + ORIGIN, event.ended));
+            self.timeout = Some((event.offset + self.first, event.ended));
         }
         if self.events.len() < MOST_EVENTS {
             self.events.push(event);

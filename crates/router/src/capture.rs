@@ -1,7 +1,8 @@
 //! Packets written to a capture file as they pass.
 //!
-//! A packet is captured when its last byte leaves the line, as in the simulator: what was queued is behind it, propagation
-//! is before it. Why a packet was marked or dropped is its comment.
+//! On the line a packet is captured when its last byte leaves it, as in the simulator: what was queued is behind it, propagation
+//! is before it; why a packet was marked or dropped is its comment. At a side it is captured when it comes in there or
+//! goes out, as the host there sees it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,13 +12,24 @@ use cwnd_scenario::LinkRate;
 use cwnd_units::Time;
 use cwnd_wire::{Headers, Interface, Writer};
 
-use crate::config::Direction;
+use crate::config::{Direction, Side};
 
 /// Where a capture goes.
 pub type Output = Box<dyn Write + Send>;
 
+/// Where packets are seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Point {
+    /// As they leave the lines.
+    #[default]
+    Line,
+    /// As the host at a side sends and receives them.
+    At(Side),
+}
+
 /// A capture of both directions.
 pub struct Capture {
+    point: Point,
     /// `None` after the output failed.
     writer: Option<Writer<Output>>,
     interfaces: [u32; 2],
@@ -34,7 +46,8 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Begins a file about a router with these directions; `epoch` is what its time starts from, zero or the time of day.
+    /// Begins a file about a router with these directions, as they look from `point`; `epoch` is what its time starts from,
+    /// zero or the time of day.
     ///
     /// # Errors
     /// Those of the output.
@@ -42,6 +55,7 @@ impl Capture {
         to: Output,
         about: &str,
         directions: &[Direction; 2],
+        point: Point,
         epoch: Time,
     ) -> io::Result<Self> {
         let application = concat!("cwnd ", env!("CARGO_PKG_VERSION"));
@@ -50,7 +64,10 @@ impl Capture {
         for (number, of) in interfaces.iter_mut().zip(directions) {
             *number = writer.interface(&Interface {
                 name: &of.name,
-                description: "emulated link",
+                description: match point {
+                    Point::Line => "emulated link",
+                    Point::At(_) => "an end of an emulated link",
+                },
                 bit_s: match &of.rate {
                     LinkRate::Steps { initial, changes } if changes.is_empty() => Some(initial.0),
                     _ => None,
@@ -58,7 +75,12 @@ impl Capture {
             })?;
         }
         let packet = Headers { bytes: Vec::new(), total: 0 };
-        Ok(Self { writer: Some(writer), interfaces, failure: None, epoch, packet })
+        Ok(Self { point, writer: Some(writer), interfaces, failure: None, epoch, packet })
+    }
+
+    /// Where it sees packets.
+    pub(crate) const fn point(&self) -> Point {
+        self.point
     }
 
     pub(crate) fn passed(&mut self, lane: usize, at: Time, bytes: &[u8], marked: Option<Reason>) {

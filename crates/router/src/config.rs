@@ -9,6 +9,29 @@ use cwnd_units::{Duration, Rate};
 
 use crate::packet::Endpoint;
 
+/// One of the two sides of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where the first direction starts.
+    A,
+    /// Where it ends.
+    B,
+}
+
+impl Side {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
 /// A router between two sides, A and B.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {

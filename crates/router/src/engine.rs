@@ -2,33 +2,10 @@
 
 use cwnd_units::{Duration, Time};
 
-use crate::capture::Capture;
-use crate::config::Config;
+use crate::capture::{Capture, Point};
+use crate::config::{Config, Side};
 use crate::lane::Lane;
 use crate::report::{DirectionReport, Report, Work};
-
-/// One of the two sides of a router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Where the first direction starts.
-    A,
-    /// Where it ends.
-    B,
-}
-
-impl Side {
-    /// Both.
-    pub const BOTH: [Self; 2] = [Self::A, Self::B];
-
-    /// The other one.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Self::A => Self::B,
-            Self::B => Self::A,
-        }
-    }
-}
 
 /// A router. Its time starts at zero, never goes back, and may come late: what was due in the meantime is then done as of
 /// when it was due, so that a late call delays packets but changes neither rates nor decisions of queues.
@@ -47,10 +24,12 @@ impl Engine {
         Self { lanes: [0, 1].map(|i| Lane::new(i, config)), capture: None, config: config.clone() }
     }
 
-    /// The same router; what passes or ends is written to `capture`.
+    /// The same router; what passes or ends where `capture` looks is written to it.
     #[must_use]
     pub fn with_capture(mut self, capture: Capture) -> Self {
-        self.lanes.iter_mut().for_each(Lane::keep_verdicts);
+        if capture.point() == Point::Line {
+            self.lanes.iter_mut().for_each(Lane::keep_verdicts);
+        }
         Self { capture: Some(capture), ..self }
     }
 
@@ -58,16 +37,23 @@ impl Engine {
     #[inline]
     pub fn arrive(&mut self, now: Time, at: Side, bytes: &[u8]) {
         let lane = &mut self.lanes[at as usize];
-        lane.advance(now, self.capture.as_mut());
-        lane.arrive(now, bytes, self.capture.as_mut());
+        lane.advance(now, on(Point::Line, &mut self.capture));
+        lane.arrive(now, bytes, on(Point::Line, &mut self.capture));
+        if let Some(capture) = on(Point::At(at), &mut self.capture) {
+            capture.passed(at as usize, now, bytes, None);
+        }
     }
 
     /// A packet that leaves at a side, now or before: when it was due, and its bytes until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time, at: Side) -> Option<(Time, &[u8])> {
-        let lane = &mut self.lanes[at.other() as usize];
-        lane.advance(now, self.capture.as_mut());
-        lane.depart(now)
+        let lane = at.other() as usize;
+        self.lanes[lane].advance(now, on(Point::Line, &mut self.capture));
+        let (due, bytes) = self.lanes[lane].depart(now)?;
+        if let Some(capture) = on(Point::At(at), &mut self.capture) {
+            capture.passed(lane, now, bytes, None);
+        }
+        Some((due, bytes))
     }
 
     /// When to ask [`Engine::depart`] again if nothing arrives before.
@@ -90,7 +76,7 @@ impl Engine {
     pub fn finish(mut self, end: Time, work: Work) -> std::io::Result<Report> {
         for lane in &mut self.lanes {
             // What would happen at the end is behind it, as in the simulator.
-            lane.advance(Time(end.0.saturating_sub(1)), self.capture.as_mut());
+            lane.advance(Time(end.0.saturating_sub(1)), on(Point::Line, &mut self.capture));
         }
         if let Some(capture) = self.capture {
             capture.finish()?;
@@ -119,4 +105,10 @@ impl Engine {
         let window: Duration = end.since(warmup);
         Ok(Report::new(directions, samples, &work, window, end, warmup, self.config.limits))
     }
+}
+
+/// The capture, if it looks there.
+#[inline]
+fn on(point: Point, capture: &mut Option<Capture>) -> Option<&mut Capture> {
+    capture.as_mut().filter(|capture| capture.point() == point)
 }

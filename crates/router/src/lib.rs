@@ -15,9 +15,9 @@ mod report;
 #[cfg(target_os = "linux")]
 pub mod linux;
 
-pub use capture::{Capture, Output};
-pub use config::{Config, Direction, Limits, Pacing};
-pub use engine::{Engine, Side};
+pub use capture::{Capture, Output, Point};
+pub use config::{Config, Direction, Limits, Pacing, Side};
+pub use engine::Engine;
 pub use packet::{Endpoint, Parsed, parse};
 pub use report::{Counters, DirectionReport, Report, Work};
 

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use cwnd_router::{Capture, Config, Direction, Engine, Report, Side, Work};
+use cwnd_router::{Capture, Config, Direction, Engine, Point, Report, Side, Work};
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
@@ -131,15 +131,16 @@ fn simulate(scenario: &Arc<Scenario>) -> (Records, [Vec<Caught>; 3]) {
 }
 
 /// Gives the engine what came to the bottleneck; its own capture, and what arrived behind it.
-fn route(scenario: &Scenario, came: &[Caught]) -> (Report, Vec<Caught>, Vec<Caught>) {
+fn route(scenario: &Scenario, came: &[Caught], point: Point) -> (Report, Vec<Caught>, Vec<Caught>) {
     let link = scenario.links.iter().find(|l| l.name == "bottleneck").expect("it is there");
     let mut config = Config::new(Direction::of_link(link), Direction::unlimited("back"));
     config.seed = scenario.run.seed;
     config.warmup = scenario.run.warmup;
     config.sample = scenario.run.sample;
     let kept = Kept::default();
-    let capture = Capture::new(Box::new(kept.clone()), "test", &config.directions, Time::ZERO)
-        .expect("memory");
+    let capture =
+        Capture::new(Box::new(kept.clone()), "test", &config.directions, point, Time::ZERO)
+            .expect("memory");
     let mut engine = Engine::new(&config).with_capture(capture);
     let mut arrived = Vec::new();
     let mut drain = |engine: &mut Engine, until: Time| {
@@ -194,7 +195,7 @@ fn both(bottleneck: &str, decisions: &[&str]) {
     let scenario = scenario(&text(bottleneck));
     let (records, [came, left, beyond]) = simulate(&scenario);
     assert!(came.len() > 3000, "{} packets came", came.len());
-    let (report, captured, arrived) = route(&scenario, &came);
+    let (report, captured, arrived) = route(&scenario, &came, Point::Line);
     compare("left", &captured, &left);
     for (routed, simulated) in captured.iter().zip(&left) {
         assert_eq!(routed.comment, simulated.comment.rsplit(", ").next().expect("one part"));
@@ -273,4 +274,21 @@ fn every_fault_of_a_link_and_a_device_below_the_queue() {
          reorder = 0.01\nreorder_delay = '4 ms'\ndevice_queue = 3",
         &["dropped: link_loss"],
     );
+}
+
+#[test]
+fn a_capture_at_an_end_has_what_its_host_sends_or_receives() {
+    let scenario = scenario(&text(
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'fifo', limit = '30 packets' }\nloss = 0.01",
+    ));
+    let (_, [came, ..]) = simulate(&scenario);
+    let (_, at_a, arrived) = route(&scenario, &came, Point::At(Side::A));
+    compare("sent", &at_a, &came);
+    let (_, at_b, _) = route(&scenario, &came, Point::At(Side::B));
+    assert!(at_b.len() < came.len() - 30, "what is lost never comes there");
+    assert_eq!(at_b.len(), arrived.len());
+    for (seen, due) in at_b.iter().zip(&arrived) {
+        assert!(seen.at >= due.at && seen.comment.is_empty());
+        assert_eq!((seen.length, &seen.headers[..40]), (due.length, &due.headers[..40]));
+    }
 }

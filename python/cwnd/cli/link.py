@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -36,11 +36,14 @@ def link(
     loss: float = 0.0,
     uplink_loss: float | None = None,
     jitter: str = "0 ms",
+    reorder: float = 0.0,
+    reorder_delay: str | None = None,
     seed: int = 1,
     dns: str | None = None,
     user: str | None = None,
     allow_sudo: Annotated[bool, Parameter(negative=())] = False,
     pcap: Path | None = None,
+    pcap_at: Literal["link", "command", "caller"] = "link",
     output_dir: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative=())] = False,
     json: output.Json = False,
@@ -75,12 +78,16 @@ def link(
         loss: Probability that a packet is lost on the line, in each direction.
         uplink_loss: The same for what COMMAND sends; as --loss if not given.
         jitter: Extra delay, uniform between zero and this; order is kept.
+        reorder: Probability that a packet is held back, so that later ones pass it.
+        reorder_delay: How long it is held back, as in "20ms"; --reorder needs it.
         seed: Of the random numbers of queues and losses.
         dns: Server that COMMAND asks for names, as in 192.0.2.1 or 127.0.0.1:5353, as this machine
             reaches it; those of /etc/resolv.conf if not given.
         user: Who COMMAND runs as, a name or number; who called if not given. Only root may choose.
         allow_sudo: COMMAND may gain rights with sudo and the like, as for a link within a link.
         pcap: File for all packets, pcapng, with marks and drops as comments.
+        pcap_at: Where they are seen: as they leave the link's two lines, or as COMMAND or the
+            caller's end sends and receives them; the ends know of no marks and drops.
         output_dir: Directory for what happened: link.json, time series and tables as Parquet, a
             picture.
         quiet: No table.
@@ -91,7 +98,7 @@ def link(
     if not command:
         raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
     settings = Settings(
-        downlink=Direction(rate, trace, queue, buffer, loss, jitter),
+        downlink=Direction(rate, trace, queue, buffer, loss, jitter, reorder, reorder_delay),
         uplink=Direction(
             uplink_rate or (None if uplink_trace else rate),
             uplink_trace or (None if uplink_rate else trace),
@@ -99,6 +106,8 @@ def link(
             uplink_buffer or buffer,
             loss if uplink_loss is None else uplink_loss,
             jitter,
+            reorder,
+            reorder_delay,
         ),
         rtt=rtt,
         ecn=ecn,
@@ -110,6 +119,7 @@ def link(
         settings,
         user=user,
         pcap=pcap,
+        pcap_at=pcap_at,
         dns=dns,
         records=output_dir,
         allow_sudo=allow_sudo,

@@ -31,6 +31,7 @@ def run(
     *,
     user: str | None = None,
     pcap: Path | None = None,
+    pcap_at: str | None = None,
     records: Path | None = None,
     dns: str | None = None,
     allow_sudo: bool = False,
@@ -46,6 +47,8 @@ def run(
         settings: What lies between it and the rest of the world.
         user: Who it runs as; only root may choose.
         pcap: File for all packets.
+        pcap_at: Whose packets: "link" as they leave the lines (if not given), "command" or "caller"
+            as that end sends and receives them.
         records: Directory for what happened.
         dns: The server that it asks for names in place of the system's.
         allow_sudo: Whether it may gain rights by set-user-ID programs, such as sudo.
@@ -70,7 +73,7 @@ def run(
     cell = _core.parse(scenario.to_toml(), name="the link", base_dir=str(Path.cwd())).cell(0)
     with _machine():
         keeper = keeper or rights.keeper()
-        link = _core.Link(cell, keeper, who.pw_uid, settings.ecn, pcap, dns)
+        link = _core.Link(cell, keeper, who.pw_uid, settings.ecn, pcap, pcap_at, dns)
     try:
         if on_start is not None:
             on_start(link)

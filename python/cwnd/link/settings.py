@@ -28,6 +28,8 @@ class Direction:
     buffer: str | None = None
     loss: float = 0.0
     jitter: str = "0 ms"
+    reorder: float = 0.0
+    reorder_delay: str | None = None
 
     def to_section(self, bdp_rtt: str, ecn: bool | None) -> dict[str, object]:
         """The link as a scenario has it, but for its propagation."""
@@ -36,7 +38,10 @@ class Direction:
             "bdp_rtt": bdp_rtt,
             "loss": self.loss,
             "jitter": self.jitter,
+            "reorder": self.reorder,
         }
+        if self.reorder_delay is not None:
+            section["reorder_delay"] = self.reorder_delay
         if self.trace is not None:
             section["trace"] = str(self.trace)
         if self.rate is not None or self.trace is None:

@@ -16,8 +16,8 @@ use thread_priority::{
 };
 
 use crate::capture::Capture;
-use crate::config::{Config, Pacing};
-use crate::engine::{Engine, Side};
+use crate::config::{Config, Pacing, Side};
+use crate::engine::Engine;
 use crate::linux::clock::{Clock, thread_time};
 use crate::linux::tun::Tun;
 use crate::report::{Report, Work};
