@@ -143,6 +143,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py
 	$(BIN)/python scripts/abe_readings.py
+	$(BIN)/python scripts/no_backoff.py
 	$(BIN)/python scripts/traces.py
 	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,11 @@ from cwnd.files import write_atomically
 from cwnd.plots import attempt
 from cwnd.reproduce import measures, shelf
 from cwnd.running import plans
-from cwnd.sweeps import sweep
+from cwnd.sweeps import load, sweep
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
@@ -101,12 +102,15 @@ def reproduce(
     default = Path("out") / "reproduce" / (f"{name}-quick" if quick else name)
     place = default if directory is None else Path(directory)
     figures = dict.fromkeys(figure for claim in chosen for figure in claim.figures)
-    results: dict[str, Run] = {}
+    results = _Results()
     for figure in figures:
         overrides = chosen_paper.overrides(figure) if quick else []
         scenario = chosen_paper.scenario(figure)
-        results[figure] = _result(scenario, overrides, place / RUNS, threads, progress)
-    outcomes = {claim.id: _judge(claim, results, name) for claim in chosen}
+        results.add(figure, _simulated(scenario, overrides, place / RUNS, threads, progress))
+    outcomes = {}
+    for claim in chosen:
+        outcomes[claim.id] = _judge(claim, results, name)
+        results.forget()
     found = Reproduction(chosen_paper, outcomes, quick, (), place)
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
     try:
@@ -116,17 +120,45 @@ def reproduce(
     return replace(found, figures=tuple(_draw(chosen_paper, results, place)))
 
 
-def _result(
+class _Results(Mapping[str, "Run"]):
+    """The results by figure, each read when it is asked for: all of a paper may not fit memory."""
+
+    def __init__(self) -> None:
+        self._directories: dict[str, Path] = {}
+        self._read: dict[str, Run] = {}
+
+    def add(self, figure: str, directory: Path) -> None:
+        """Says where the result of a figure is."""
+        self._directories[figure] = directory
+
+    def forget(self) -> None:
+        """Frees what was read."""
+        self._read.clear()
+
+    def __getitem__(self, figure: str) -> Run:
+        if figure not in self._read:
+            self._read[figure] = load(self._directories[figure])
+        return self._read[figure]
+
+    def __len__(self) -> int:
+        return len(self._directories)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._directories)
+
+
+def _simulated(
     scenario: Path,
     overrides: list[str],
     runs: Path,
     threads: int | None,
     progress: Bars | None,
-) -> Run:
+) -> Path:
+    """Runs what a figure needs, and says where it is."""
     # Figures that are drawn from the same runs have scenarios of one name.
     name = plans.plan(scenario).scenario.name
     with nullcontext(False) if progress is None else progress(name) as on_progress:
-        return sweep(
+        sweep(
             scenario,
             runs / name,
             set=overrides,
@@ -134,6 +166,7 @@ def _result(
             replan=True,
             progress=on_progress,
         )
+    return runs / name
 
 
 def _judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
@@ -159,7 +192,7 @@ def _judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcom
     return tuple(judge(check) for check in claim.checks)
 
 
-def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
+def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:
     then = (
         f"runs and claims are complete in {place}, and the same command tries again without running"
         " anything twice"
@@ -168,9 +201,10 @@ def _draw(of: Paper, results: Mapping[str, Run], place: Path) -> list[Path]:
 
     drawing = shelf.drawings(of.name)
     files = []
-    for figure, run in results.items():
+    for figure in results:
         with attempt(f"figure `{figure}`", then), style.styled():
-            files += write(drawing[figure](run), place / FIGURES, figure)
+            files += write(drawing[figure](results[figure]), place / FIGURES, figure)
+        results.forget()
     return files
 
 

@@ -305,4 +305,5 @@ def _marks(
         means.append(estimate.mean)
         widths.append(estimate.half_width or 0.0)
     look = style.points(index) | ({} if line else {"linestyle": "none"})
-    panel.errorbar(xs, means, yerr=widths, label=label, clip_on=False, **look)
+    # On log axes an interval may reach below the panel.
+    panel.errorbar(xs, means, yerr=widths, label=label, clip_on=line, **look)

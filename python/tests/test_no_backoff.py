@@ -1,0 +1,128 @@
+"""The page on TCP without backoff: its numbers are those of its scenarios, and say what it says."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import polars as pl
+import pytest
+from conftest import ROOT
+
+
+def _script():
+    spec = importlib.util.spec_from_file_location("no_backoff", ROOT / "scripts/no_backoff.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+script = _script()
+STALE = "is stale; run make docs"
+BARE, STAMPED = script.TIMESTAMPS
+
+
+@pytest.fixture(scope="module")
+def results():
+    return script.read()
+
+
+#: The line of `gaps` that stands still for 2 s every 30 s.
+_PAUSES = {
+    "initial": "10 Mbit/s",
+    "steps": [
+        {"at": f"{at} s", "rate": rate}
+        for start in (30, 60, 90)
+        for at, rate in ((start, "1 bit/s"), (start + 2, "10 Mbit/s"))
+    ],
+}
+
+#: Points that are run again: map, x and y as value and label.
+AGAIN = [
+    ("queue", ({"kind": "fifo", "limit": "10 BDP"}, "10"), (1.2, "1.2")),
+    ("timers", ({"kind": "fifo", "limit": "1 BDP"}, "1"), (["50 ms", "300 ms"], "50 ms, 300 ms")),
+    ("gaps", (_PAUSES, "2"), (100, "100")),
+    ("loss", (0.2, "20"), (50, "50")),
+    ("users", (100, "100"), ("200 ms", "200 ms")),
+]
+
+
+@pytest.mark.parametrize(("name", "x", "y"), AGAIN, ids=[row[0] for row in AGAIN])
+def test_a_point_run_again_gives_the_same_numbers(results, name, x, y):
+    each = script.MAPS[name]
+    overrides = {}
+    for (axis, _), (value, label) in ((each.x, x), (each.y, y)):
+        overrides[f"sweep.axis.{axis}.values"] = [value]
+        overrides[f"sweep.axis.{axis}.labels"] = [label]
+    found = each.measure(overrides)
+    assert found.height == 2
+    for row in found.iter_rows(named=True):
+        before = script.at(results, name, x[1], y[1], row["timestamps"])
+        assert row == before, f"docs/no-backoff/results.csv {STALE}"
+
+
+def test_the_numbers_are_of_every_point_of_the_scenarios(results):
+    assert dict(results.group_by("map").len().iter_rows()) == {
+        "queue": 2 * 5 * 5,
+        "timers": 2 * 5 * 5,
+        "gaps": 2 * 4 * 4,
+        "loss": 2 * 6 * 4,
+        "users": 2 * 4 * 3,
+    }
+
+
+def test_the_page_is_made_of_the_numbers(results):
+    page = script.page(results)
+    assert "{{" not in page
+    assert (ROOT / "docs/no-backoff.md").read_text() == page, f"docs/no-backoff.md {STALE}"
+
+
+def test_the_figures_are_made_of_the_numbers(results):
+    for name, each in script.MAPS.items():
+        svg = script.style.render(script.figure(results, each), "svg")["svg"].decode()
+        assert each.x[1] in svg
+        for kind in ("png", "svg"):
+            assert (ROOT / f"docs/images/no-backoff/{name}.{kind}").exists()
+
+
+def test_it_loses_where_path_and_buffer_take_longer_than_the_first_timeout(results):
+    timers = results.filter((pl.col("map") == "timers") & (pl.col("timestamps") == BARE))
+    for row in timers.iter_rows(named=True):
+        first = {"100 ms": 0.1, "300 ms": 0.3, "1 s": 1.0, "3 s": 3.0}[row["y"].split(", ")[1]]
+        # RTTs of 80 to 120 ms, a full buffer of multiples of 100 ms.
+        longest = 0.12 + 0.1 * float(row["x"])
+        change, width = row[script.GAIN], row[f"{script.GAIN}_ci"]
+        assert (change + width < -3) == (longest > first), row
+        assert (change - width > 0) == (longest < first), row
+
+
+def test_timestamps_end_most_of_it(results):
+    def costs(timestamps: str) -> float:
+        rows = results.filter(
+            (pl.col("map") == "queue")
+            & (pl.col("timestamps") == timestamps)
+            & (pl.col(script.GAIN) + pl.col(f"{script.GAIN}_ci") < 0)
+        )
+        return rows[script.GAIN].sum()
+
+    assert costs(BARE) < 3 * costs(STAMPED) < 0
+
+
+def test_pauses_cost_little_and_random_loss_makes_it_win(results):
+    gaps = results.filter(pl.col("map") == "gaps")
+    assert gaps[script.GAIN].min() > -5
+    assert gaps["spurious_tcp"].median() > 80
+    lossy = results.filter((pl.col("map") == "loss") & pl.col("x").is_in(["30"]))
+    assert (lossy[script.GAIN] - lossy[f"{script.GAIN}_ci"] > 0).all()
+    slight = results.filter(
+        (pl.col("map") == "loss")
+        & pl.col("x").is_in(["1", "2", "5"])
+        & (pl.col("timestamps") == BARE)
+    )
+    assert (slight[script.GAIN] + slight[f"{script.GAIN}_ci"] < 0).all()
+
+
+def test_many_users_alone_are_no_problem(results):
+    many = results.filter((pl.col("map") == "users") & (pl.col("x") == "10000"))
+    assert (many[script.GAIN] - many[f"{script.GAIN}_ci"] > 0).all()
