@@ -9,6 +9,8 @@ from peers.judge import Comparison, compare
 from peers.page import fingerprint
 from peers.rows import load_all
 
+from peers import transfers, transfers_page
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 
 
@@ -27,5 +29,45 @@ def test_the_rows_that_do_not_hold_are_those_that_are_explained(judged: list[Com
 def test_the_page_says_what_the_runs_give(judged: list[Comparison]) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert f"inputs {fingerprint()} " in page, "docs/peers.md is stale; run make docs"
-    verdicts = re.findall(r"^\| \d+ \|.*\| (holds|differs: .*) \|$", page, re.MULTILINE)
+    rows = page[page.index("## Every row") :]
+    verdicts = re.findall(r"^\| \d+ \|.*\| (holds|differs: .*) \|$", rows, re.MULTILINE)
     assert verdicts == ["holds" if c.holds else "differs: " + ", ".join(c.differs) for c in judged]
+
+
+#: A few of each kind: users who lose nothing, RED and DropTail, backoff and none, both smallest
+#: timeouts; Pareto.
+REPLAYED = (64, 67, 69, 70, 71, 74, 76, 79, 82, 83, 97, 104)
+
+
+@pytest.fixture(scope="module")
+def fetched() -> list[transfers.Compared]:
+    chosen = [
+        s for s in transfers.settings() if s.row.number in REPLAYED or s.row.table == "ns2-fct.csv"
+    ]
+    return transfers.compare(s for s in chosen if s.by_value and s.row.cells["rate_mbps"] == "10.0")
+
+
+def test_transfers_that_do_not_hold_are_those_that_are_explained(
+    fetched: list[transfers.Compared],
+) -> None:
+    assert len(fetched) == len(REPLAYED) + 1
+    keys = {c.setting.key for c in fetched}
+    explained = keys & transfers_page.EXPLANATIONS.keys()
+    assert {c.setting.key for c in fetched if not c.holds} == explained
+
+
+def test_what_makes_a_tail_longer_there_does_so_here(fetched: list[transfers.Compared]) -> None:
+    pairs = transfers.orders(fetched)
+    assert len(pairs) >= 4
+    assert all(pair.holds for pair in pairs)
+
+
+def test_the_page_says_of_transfers_what_the_runs_give(fetched: list[transfers.Compared]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for each in fetched:
+        line = next(
+            line
+            for line in page[page.index("## Transfers") :].splitlines()
+            if line.startswith(f"| {each.setting.numbers} | {each.setting.text} | ")
+        )
+        assert line.endswith(f"| {transfers_page.verdict(each)} |"), line

@@ -1,5 +1,6 @@
 //! How connections arrive, and how much they offer.
 
+use cwnd_scenario::Document;
 use cwnd_trace::Records;
 
 use crate::common::{column, run};
@@ -168,4 +169,78 @@ fn a_list_is_played_as_it_was_recorded() {
     assert_eq!(told[..3], [[1.0, 70e3, 18e3], [1.0, 10e3, 20e3], [2.0, 3e3, 12e3]]);
     // The fourth says neither how much nor between whom; the fifth comes after the end.
     assert_eq!((told.len(), told[3][0], told[3][1]), (4, 3.0, 10e3));
+}
+
+/// Users who fetch 20 kB and pause: `keys` are of their group.
+fn users(count: u32, keys: &str) -> Records {
+    run(&format!(
+        r#"
+        [run]
+        duration = "500 s"
+        sample = "none"
+        [dumbbell]
+        rate = "1 Gbit/s"
+        queue = {{ kind = "fifo", limit = "100 MB" }}
+        [flow.users]
+        count = {count}
+        rtt = "100 ms"
+        {keys}
+        workload = {{ kind = "bytes", size = "20 kB" }}
+    "#
+    ))
+}
+
+#[test]
+fn users_fetch_one_file_after_the_other_at_the_rate_of_their_loop() {
+    let records = users(20, r#"arrivals = { kind = "closed", pause = "exponential(700 ms)" }"#);
+    let (start, took) = (column(&records.flows, "start_s"), column(&records.flows, "fct_s"));
+    // SYN, ten segments, four segments: two round trips and a half to the last byte, and half of one until its ACK is back. At the start
+    // twenty files of 14 segments wait for each other.
+    let longest = 0.25 + 20.0 * 14.0 * 1500.0 * 8.0 / 1e9;
+    assert!(took.iter().filter(|fct| !fct.is_nan()).all(|fct| (0.25..longest).contains(fct)));
+    // Little's law: twenty users, each in a cycle of 300 ms and the pause.
+    let (found, expected) = (start.len() as f64, 20.0 * 500.0 / (0.3 + 0.7));
+    assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{found} of {expected}");
+    let at_once = |at: f64| {
+        let open = |(&begin, fct): (&f64, &f64)| begin <= at && at < begin + fct + 0.05;
+        start.iter().zip(&took).filter(|&each| open(each)).count()
+    };
+    assert!((1..5000).all(|tenth| at_once(f64::from(tenth) / 10.0) <= 20), "one at a time");
+}
+
+#[test]
+fn a_user_whose_connection_is_given_up_goes_on_after_the_pause() {
+    let records = run(r#"
+        [run]
+        duration = "60 s"
+        sample = "none"
+        [dumbbell]
+        rate = "1 Mbit/s"
+        loss = 1
+        [flow.users]
+        rtt = "10 ms"
+        endpoint = { syn_retries = 1, rto_initial = "1 s" }
+        arrivals = { kind = "closed", pause = "1 s" }
+        workload = { kind = "bytes", size = "20 kB" }
+    "#);
+    let mut start = starts(&records);
+    // A SYN, another after a second, given up two seconds after that; then the pause.
+    start.truncate(4);
+    assert_eq!(start, [0.0, 4.0, 8.0, 12.0]);
+}
+
+#[test]
+fn users_stop_when_they_are_told_to() {
+    let keys = "stop = \"5 s\"\narrivals = { kind = \"closed\", pause = \"1 s\" }";
+    let start = starts(&users(3, keys));
+    assert!(start.len() == 12 && start.iter().all(|&at| at < 5.0), "{start:?}");
+}
+
+#[test]
+fn nobody_waits_for_what_has_no_end() {
+    let text = "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\n[flow.main]\nrtt = \"1 ms\"\n\
+                arrivals = { kind = \"closed\", pause = \"1 s\" }\n";
+    let files = |_: &str| Err(String::new());
+    let refused = Document::parse("test", text, &files).and_then(|d| d.plan()).unwrap_err();
+    assert!(refused.to_string().contains("no end that another could wait for"), "{refused}");
 }

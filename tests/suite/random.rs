@@ -221,10 +221,17 @@ fn workload() -> impl Strategy<Value = String> {
             )
         },
     );
+    let users = (size(), any::<bool>(), 0..300u32).prop_map(|(s, asked, pause)| {
+        let kind = if asked { "web" } else { "bytes" };
+        format!(
+            "workload = {{ kind = \"{kind}\", size = \"{s}\" }}\narrivals = {{ kind = \"closed\", \
+             pause = \"uniform(0 ms, {pause} ms)\" }}"
+        )
+    });
     let all: Vec<_> = WorkloadParams::KINDS.iter().map(|kind| of_kind(kind.name).boxed()).collect();
     let any = (0..all.len()).prop_flat_map(move |kind| all[kind].clone());
     prop_oneof![
-        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => web, 2 => bursts, 1 => recorded, 3 => Just(String::new()), 1 => datagrams(), 2 => any
+        3 => bulk, 3 => bytes, 3 => on_off, 3 => poisson, 3 => web, 2 => bursts, 1 => recorded, 2 => users, 3 => Just(String::new()), 1 => datagrams(), 2 => any
     ]
 }
 

@@ -76,6 +76,15 @@ params! {
     }
 }
 
+params! {
+    /// Users in a closed loop: each opens a connection, and the next when that one is over and a pause has passed.
+    pub struct Closed {
+        /// From the end of a connection, its last acknowledgement or where it was given up, to the next, drawn each time.
+        #[source("none")]
+        pub pause: DurationDist,
+    }
+}
+
 /// What is to be known of a kind of arrivals where it is of no interest which it is.
 pub trait Arriving {
     /// Makes a process.
@@ -94,6 +103,11 @@ pub trait Arriving {
     /// The share of the time, in the long run, in which connections arrive.
     fn on_share(&self) -> f64 {
         1.0
+    }
+
+    /// Whether a connection comes only once the one before it is over.
+    fn waits(&self) -> bool {
+        false
     }
 
     /// What was recorded, in order of time; of other kinds nothing.
@@ -167,6 +181,15 @@ impl Arriving for List {
     }
 }
 
+impl Arriving for Closed {
+    fn process(&self) -> Process {
+        Process::Closed { pause: self.pause.clone(), begun: false }
+    }
+    fn waits(&self) -> bool {
+        true
+    }
+}
+
 /// More empty periods in a row than this are refused.
 const MOST_EMPTY: f64 = 1_000.0;
 
@@ -219,6 +242,8 @@ arrivals! {
     OnOff(OnOff) = "on-off",
     /// As they were recorded: when, between whom, how much.
     List(List) = "list",
+    /// Users in a closed loop: a connection, a pause, the next.
+    Closed(Closed) = "closed",
 }
 
 impl From<PoissonArrivals> for ArrivalParams {
@@ -239,6 +264,13 @@ pub struct Next {
     pub size: Option<Bytes>,
 }
 
+impl Next {
+    /// One of which no more is known.
+    const fn after(gap: Duration) -> Self {
+        Self { gap, row: None, size: None }
+    }
+}
+
 /// A process that goes on.
 #[derive(Clone, Debug)]
 pub enum Process {
@@ -253,6 +285,13 @@ pub enum Process {
         /// How much of it has come.
         next: usize,
     },
+    /// One after the other.
+    Closed {
+        /// From the end of each to the next.
+        pause: DurationDist,
+        /// Whether the first has come.
+        begun: bool,
+    },
 }
 
 /// Arrivals with pauses; it begins with a period in which they come.
@@ -266,7 +305,7 @@ pub struct Bursts {
 }
 
 impl Process {
-    /// The next arrival; `None` if there is none any more.
+    /// The next arrival; `None` if there is none any more, or if it [waits](Self::over) for the one before it.
     pub fn next(&mut self, rng: &mut Rng) -> Option<Next> {
         let gap = match self {
             Self::Poisson(gaps) => gaps.gap(rng),
@@ -279,8 +318,22 @@ impl Process {
                 let gap = listed.at.saturating_sub(before);
                 return Some(Next { gap, row: Some(row), size: listed.size });
             }
+            Self::Closed { begun: true, .. } => return None,
+            Self::Closed { begun, .. } => {
+                *begun = true;
+                Duration::ZERO
+            }
         };
-        Some(Next { gap, row: None, size: None })
+        Some(Next::after(gap))
+    }
+
+    /// What comes after a connection of it that is over now; `None` if that has nothing to do with it.
+    pub fn over(&self, rng: &mut Rng) -> Option<Next> {
+        match self {
+            // Time passes in every pause.
+            Self::Closed { pause, .. } => Some(Next::after(pause.sample(rng).max(Duration(1)))),
+            Self::Poisson(_) | Self::OnOff(_) | Self::List { .. } => None,
+        }
     }
 }
 

@@ -89,6 +89,16 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
         );
         return false;
     }
+    if group.arrivals.arriving().waits() && group.workload.volume(group.endpoint.mss).is_none() {
+        let message =
+            format!("the connections of `{kind}` have no end that another could wait for");
+        told.error(
+            &["arrivals"],
+            message,
+            Some("remove `arrivals`, or take `workload = { kind = \"bytes\", … }`"),
+        );
+        return false;
+    }
     true
 }
 

@@ -1,5 +1,6 @@
 //! The simulated world: takes events in order of time until the run is over.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub struct World {
     streams: Vec<Stream>,
     groups: Vec<Group>,
     arrivals: Vec<ArrivalProcess>,
+    /// By the place of a connection: which of these waits for its end.
+    users: BTreeMap<usize, u32>,
     /// Whether the warm-up is over.
     counting: bool,
     flows_created: u32,
@@ -82,6 +85,7 @@ impl World {
             streams: Vec::new(),
             groups: Vec::new(),
             arrivals: Vec::new(),
+            users: BTreeMap::new(),
             counting: run.warmup == Duration::ZERO,
             flows_created: 0,
             events_done: 0,
@@ -407,22 +411,6 @@ impl World {
             self.ask(id, what.request);
         }
         self.flows[id.slot()].carry_out(self.now, what)
-    }
-
-    /// Records a flow of an arrival process and gives its slot away.
-    fn retire(&mut self, id: FlowId) {
-        let warmup = Time(self.scenario.run.warmup.0);
-        let flow = &mut self.flows[id.slot()];
-        if !self.counting {
-            // It is over before counting begins: nothing of it counts.
-            flow.end_warmup();
-        }
-        self.recorder.flow(flow, self.now, warmup);
-        // Events and packets still on their way to this flow no longer find it.
-        flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
-        flow.started = Time::NEVER;
-        let way = flow.way as usize;
-        self.groups[flow.group as usize].ways[way].free_slots.push(id.slot() as u32);
     }
 
     fn on_app_wake(&mut self, id: FlowId) {

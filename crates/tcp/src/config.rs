@@ -101,7 +101,10 @@ impl Config {
 
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
-        let start = start(&self.params, 1);
+        let mut start = start(&self.params, 1);
+        if let Some(ssthresh) = self.params.ssthresh_after_syn_loss {
+            start.initial_ssthresh = ssthresh.0;
+        }
         match &self.own_controller {
             Some(Own(make)) => AnyController::Own(make(&start)),
             None => self.controller.build(&start),

@@ -100,6 +100,9 @@ params! {
         /// Slow-start threshold at the start; none is as large as can be.
         #[source("RFC 5681 § 3.1: arbitrarily high")]
         pub initial_ssthresh: Option<Bytes> = None,
+        /// Slow-start threshold of a connection whose SYN was lost; none is that of any other. Its initial window is one segment.
+        #[source("RFC 5681 § 3.1 has nothing of it; ns-2's timeout() leaves two segments, whichever packet it is")]
+        pub ssthresh_after_syn_loss: Option<Bytes> = None,
         /// The congestion window never grows past this; none is no bound.
         #[source("none in the RFCs; ns-2's window_")]
         #[bounds(from Bytes(1))]

@@ -109,6 +109,10 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["workload"], message, Some("run it in the simulator")));
         return;
     }
+    if group.arrivals.arriving().waits() {
+        let message = "on Linux no connection waits for the end of another yet";
+        found.push(of(group, &["arrivals"], message, Some("run it in the simulator")));
+    }
     if group.arrivals.arriving().rows().iter().any(|row| row.size.is_some()) {
         let message = "recorded sizes are not transferred on Linux yet";
         found.push(of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from peers import transfers
 from peers.judge import compare
 from peers.page import draw, write
 from peers.rows import load_all
@@ -15,7 +16,8 @@ def main() -> None:
     page, figure = (Path(argument) for argument in sys.argv[1:3])
     found = compare(load_all())
     draw(found, figure)
-    page.write_text(write(found), encoding="utf-8")
+    fetched = transfers.compare(transfers.settings())
+    page.write_text(write(found, fetched), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2.csv": "goodput_total_pps",
     "ns2-red-ecn.csv": "goodput_total_pps",
     "ns2-timeouts.csv": "transfers_started",
+    "ns2-fct.csv": "transfers_started",
     "linux-kernel.jsonl": "goodput_mbps",
 }
 
@@ -80,7 +81,10 @@ class Row:
         """What was run, for people."""
         cells = self.cells
         if self.table == "ns2-timeouts.csv":
-            return self._setting_of_timeouts()
+            backoff = "no backoff" if cells["rto_mode"] == "cap" else "backoff"
+            parts = [f"{cells['n_long']} endless flows", cells["queue"]]
+            parts += [f"min RTO {cells['min_rto_s']} s", backoff, f"seed {cells['seed']}"]
+            return ", ".join(parts)
         cc = cells.get("cc") or cells["tcp"]
         short = cc.removeprefix("Tcp").removeprefix("TCP/").removeprefix("Linux/")
         queue = cells.get("aqm") or cells["queue"]
@@ -100,17 +104,6 @@ class Row:
         if cells["aqm" if "aqm" in cells else "queue"] == "red" or cells.get("seed", "1") != "1":
             parts.append(f"seed {cells['seed']}")
         return ", ".join(parts)
-
-    def _setting_of_timeouts(self) -> str:
-        cells = self.cells
-        long = cells["set"] == "long"
-        count = cells["n_long"] if long else cells["n_users"]
-        who = "endless flows" if long else f"users ({cells['set']})"
-        parts = [f"{count} {who}", cells["queue"], f"min RTO {cells['min_rto_s']} s"]
-        parts.append("no backoff" if cells["rto_mode"] == "cap" else "backoff")
-        if not long:
-            parts.append(f"first RTO {cells['init_rto_s']} s")
-        return ", ".join([*parts, f"seed {cells['seed']}"])
 
 
 def mean(each: list[Measures]) -> Measures:
@@ -138,8 +131,9 @@ def load(table: str) -> list[Row]:
 
 
 def load_all() -> list[Row]:
-    """All rows, file by file."""
-    return [row for table in TABLES for row in load(table)]
+    """All rows of flows without end, file by file."""
+    rows = (row for table in TABLES for row in load(table))
+    return [row for row in rows if row.cells.get("load", "long") == "long"]
 
 
 def _measured(table: str, cells: dict[str, str]) -> Measures:
@@ -156,6 +150,4 @@ def _by_value(table: str, cells: dict[str, str]) -> bool:
     if table == "ns3-classic.csv":
         # CUBIC under CoDel and PIE has no second implementation that confirms it.
         return cells["cc"] == "TcpNewReno" or cells["aqm"] in ("fifo", "red")
-    if table == "ns2-timeouts.csv":
-        return cells["set"] == "long"
     return table not in ("ns3-prr-trend.csv", "ns3-extra-trend.csv")

@@ -205,14 +205,15 @@ def _ns2(row: Row) -> Table:
         "dumbbell": {
             "rate": f"{row.float('rate_mbps'):g} Mbit/s",
             "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
-            "queue": _ns2_queue(row, wire),
+            "queue": ns2_queue(row, wire),
         },
         "flow": {"main": flows},
         "sweep": {"repeat": SEEDS},
     }
 
 
-def _ns2_queue(row: Row, wire: int) -> Table:
+def ns2_queue(row: Row, wire: int) -> Table:
+    """The queue of ns-2's rows."""
     if row.cells["aqm"] == "fifo":
         # ns-2's DropTail drops what would fill its last place.
         return {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"}
@@ -240,12 +241,31 @@ def _ns2_queue(row: Row, wire: int) -> Table:
     }
 
 
-def _timeouts(row: Row) -> Table:
-    if row.cells["set"] != "long":
-        raise NotExpressibleError("a user opens a connection for each fetch, after a pause")
+def ns2_timer(row: Row) -> Table:
+    """The endpoint of ns-2's SACK sender in its rows about timeouts and transfers."""
     wire, tick = row.int("wire_bytes"), f"{row.float('tick_s') * 1000:g} ms"
     # `cap`: the largest timeout is the smallest, so that none is ever backed off.
     rto_max = row.cells["min_rto_s" if row.cells["rto_mode"] == "cap" else "max_rto_s"]
+    return {
+        "preset": "ns2",
+        "mss": f"{wire} B",
+        "ack_size": f"{row.cells['ack_bytes']} B",
+        "initial_window": row.int("init_window_pkts"),
+        "recovery": "sack",
+        "max_window": f"{row.int('max_window_pkts') * wire} B",
+        "clock": tick,
+        "rto_granularity": tick,
+        "rto_min": f"{row.cells['min_rto_s']} s",
+        "rto_initial": f"{row.cells['init_rto_s']} s",
+        "rto_max": f"{rto_max} s",
+        "timestamps": row.flag("timestamps"),
+        # ts_resetRTO_ is off.
+        "rto_backoff_until": "sent-once",
+    }
+
+
+def _timeouts(row: Row) -> Table:
+    wire = row.int("wire_bytes")
     group: Table = {
         "start": f"uniform(0 s, {row.cells['start_span_s']} s)",
         "controller": {
@@ -254,22 +274,7 @@ def _timeouts(row: Row) -> Table:
             "base": "cwnd",
             "least_window": 1,
         },
-        "endpoint": {
-            "preset": "ns2",
-            "mss": f"{wire} B",
-            "ack_size": f"{row.cells['ack_bytes']} B",
-            "initial_window": row.int("init_window_pkts"),
-            "recovery": "sack",
-            "max_window": f"{row.int('max_window_pkts') * wire} B",
-            "clock": tick,
-            "rto_granularity": tick,
-            "rto_min": f"{row.cells['min_rto_s']} s",
-            "rto_initial": f"{row.cells['init_rto_s']} s",
-            "rto_max": f"{rto_max} s",
-            "timestamps": row.flag("timestamps"),
-            # ts_resetRTO_ is off.
-            "rto_backoff_until": "sent-once",
-        },
+        "endpoint": ns2_timer(row),
     }
     # The flows take turns among host pairs, each with a round-trip time of its own.
     rtts = row.cells["rtt_list_ms"].split(";")
@@ -285,7 +290,7 @@ def _timeouts(row: Row) -> Table:
         "dumbbell": {
             "rate": f"{row.float('rate_mbps'):g} Mbit/s",
             "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
-            "queue": _ns2_queue(replace(row, cells=queue), wire),
+            "queue": ns2_queue(replace(row, cells=queue), wire),
         },
         "flow": flows,
         "sweep": {"repeat": SEEDS},

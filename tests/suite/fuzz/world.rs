@@ -50,7 +50,7 @@ const ENDPOINTS: [&str; 5] = [
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];
-const WORKLOADS: [&str; 8] = [
+const WORKLOADS: [&str; 9] = [
     "",
     "stop = \"20 ms\"",
     "workload = { kind = \"bytes\", size = \"20 kB\" }",
@@ -59,6 +59,7 @@ const WORKLOADS: [&str; 8] = [
     "workload = { kind = \"udp\", rate = \"1 Mbit/s\" }",
     "workload = { kind = \"web\", interval = \"2 ms\", size = \"exponential(3 kB)\", objects = 2 }",
     "workload = { kind = \"web\", pages = \"none\", request = \"4 kB\", size = \"2 kB\", server_time = \"1 ms\", reading = \"exponential(3 ms)\" }",
+    "arrivals = { kind = \"closed\", pause = \"exponential(2 ms)\" }\nworkload = { kind = \"bytes\", size = \"exponential(3 kB)\" }",
 ];
 /// As many as begin a crowd of events, or few.
 const COUNTS: [u32; 6] = [1, 1, 2, 5, 40, 600];

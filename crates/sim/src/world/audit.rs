@@ -25,6 +25,7 @@ impl World {
         {
             self.audit_copies(flow).map_err(|e| format!("{e} at {}", self.now))?;
         }
+        self.audit_users().map_err(|e| format!("{e} at {}", self.now))?;
         let mut pending: Vec<(u64, Time)> =
             self.events.pending().map(|(at, event)| (event.code(), at)).collect();
         pending.sort_unstable();
@@ -69,7 +70,10 @@ impl World {
         let receivers = running()
             .filter(|f| f.receiver.next_timer() != Time::NEVER)
             .map(move |f| (armed(f.receiver_timer), Event::ReceiverTimer(f.id)));
-        self.network.busy().chain(senders).chain(receivers).chain(clients(&self.flows))
+        let arrivals = (0..).zip(&self.arrivals).filter(|(_, a)| a.due != Time::NEVER);
+        let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
+        let flows = senders.chain(receivers).chain(clients(&self.flows));
+        self.network.busy().chain(flows).chain(arrivals)
     }
 }
 

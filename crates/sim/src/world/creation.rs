@@ -1,7 +1,7 @@
-//! How flows come into being: with the run, or one after the other while it goes on.
+//! How flows come into being, with the run or one after the other while it goes on, and how they give their places to others.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cwnd_apps::arrivals::{Next, Process};
@@ -25,6 +25,8 @@ pub(super) struct Group {
     client_opens: bool,
     /// Whether its flows are recorded when they are over, and others come in their places.
     pub(super) gives_slots_away: bool,
+    /// Whether its arrivals hear when a connection is over.
+    waits: bool,
     /// As in the scenario.
     pub(super) ways: Vec<GroupWay>,
     /// Flows that came to a way by turns.
@@ -57,6 +59,8 @@ pub(super) struct ArrivalProcess {
     gaps: Process,
     /// What arrives next.
     next: Next,
+    /// When it does; `Time::NEVER` where that is not known yet, or nothing does any more.
+    pub(super) due: Time,
     rng: Rng,
     arrived: u64,
 }
@@ -91,6 +95,7 @@ impl World {
             make: group.workload.maker(),
             client_opens: facts.client_opens,
             gives_slots_away: arriving.is_some(),
+            waits: arriving.as_ref().is_some_and(|arriving| arriving.arriving().waits()),
             ways,
             turns: 0,
             listed_ways,
@@ -104,7 +109,9 @@ impl World {
                 let mut gaps = arriving.arriving().process();
                 let Some(next) = gaps.next(&mut rng) else { continue };
                 let first = start + next.gap;
-                let of = ArrivalProcess { group: g as u32, index: i, gaps, next, rng, arrived: 0 };
+                let group = g as u32;
+                let of =
+                    ArrivalProcess { group, index: i, gaps, next, due: first, rng, arrived: 0 };
                 self.arrivals.push(of);
                 self.events.push(first, Event::Arrival(process));
                 continue;
@@ -225,6 +232,7 @@ impl World {
     pub(super) fn on_arrival(&mut self, process: u32) {
         let scenario = Arc::clone(&self.scenario);
         let arrivals = &mut self.arrivals[process as usize];
+        arrivals.due = Time::NEVER;
         let g = arrivals.group as usize;
         let group = &scenario.flows[g];
         if group.stop.is_some_and(|stop| stop <= self.now) {
@@ -236,12 +244,71 @@ impl World {
         let now = match next {
             None => arrivals.next.clone(),
             Some(next) => {
-                self.events.push(self.now + next.gap, Event::Arrival(process));
+                arrivals.due = self.now + next.gap;
+                self.events.push(arrivals.due, Event::Arrival(process));
                 core::mem::replace(&mut arrivals.next, next)
             }
         };
         let id = self.add_flow(g, &name, self.random.named(&name), Some(&now));
+        if self.groups[g].waits {
+            self.users.insert(id.slot(), process);
+        }
         self.on_app_wake(id);
+    }
+
+    /// Records a flow of an arrival process and gives its slot away.
+    pub(super) fn retire(&mut self, id: FlowId) {
+        let warmup = Time(self.scenario.run.warmup.0);
+        let flow = &mut self.flows[id.slot()];
+        if !self.counting {
+            // It is over before counting begins: nothing of it counts.
+            flow.end_warmup();
+        }
+        self.recorder.flow(flow, self.now, warmup);
+        // Events and packets still on their way to this flow no longer find it.
+        flow.id = FlowId::new(id.slot() as u32, id.generation().wrapping_add(1));
+        flow.started = Time::NEVER;
+        let way = flow.way as usize;
+        let group = &mut self.groups[flow.group as usize];
+        group.ways[way].free_slots.push(id.slot() as u32);
+        if group.waits {
+            self.on_over(id.slot());
+        }
+    }
+
+    /// A connection is over whose end another may wait for.
+    fn on_over(&mut self, slot: usize) {
+        let Some(process) = self.users.remove(&slot) else { return };
+        let arrivals = &mut self.arrivals[process as usize];
+        if let Some(next) = arrivals.gaps.over(&mut arrivals.rng) {
+            arrivals.due = self.now + next.gap;
+            self.events.push(arrivals.due, Event::Arrival(process));
+            arrivals.next = next;
+        }
+    }
+
+    /// Checks that of each user who waits there is a connection whose end comes, or a time for the next.
+    pub(super) fn audit_users(&self) -> Result<(), String> {
+        let at_work: BTreeSet<u32> = self.users.values().copied().collect();
+        for (process, arrivals) in (0..).zip(&self.arrivals) {
+            let group = &self.scenario.flows[arrivals.group as usize];
+            let waits = self.groups[arrivals.group as usize].waits;
+            let stopped = group.stop.is_some_and(|stop| stop <= self.now);
+            let idle = arrivals.due == Time::NEVER && !at_work.contains(&process);
+            if waits && idle && !stopped {
+                return Err(format!(
+                    "user {} of `{}` waits for nothing",
+                    arrivals.index, group.name
+                ));
+            }
+        }
+        for (&slot, process) in &self.users {
+            let flow = &self.flows[slot];
+            if flow.started == Time::NEVER || flow.group != self.arrivals[*process as usize].group {
+                return Err(format!("a user waits for the end of {}, which is another's", flow.id));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use cwnd_units::{Duration, Echo, Time};
 
 use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
-use crate::params::{EchoAtOne, FlightSize, Recovery};
+use crate::params::{BackoffUntil, EchoAtOne, FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 
@@ -41,8 +41,11 @@ impl Sender {
             self.take_rtt(now, segment.ts);
         }
         if tries > 1 {
-            // RFC 6298 § 5.7: the timeout is set anew, not doubled further.
-            self.backoff = 0;
+            // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987 make no difference between a SYN
+            // and other segments.
+            if self.config.params.rto_backoff_until != BackoffUntil::SentOnce {
+                self.backoff = 0;
+            }
             self.cc = self.config.controller_after_syn_loss();
         }
         exact

@@ -258,6 +258,8 @@ scripts!(
 
 scripts!(
     handshake:
+    a_backoff_of_syns_may_last_until_a_segment_that_went_once,
+    a_lost_syn_may_end_the_first_slow_start,
     a_repeated_syn_ack_is_ignored,
     a_syn_is_sent_again_and_given_up,
     after_a_lost_syn_the_window_is_one_segment_and_the_timeout_three_seconds,
