@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-growth bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,6 +177,9 @@ bench-start: build ## Measure what a user waits for: the start, sweeps, short ru
 
 bench-growth: build ## Measure how cost grows with flows, links, hops and queues; two minutes
 	@$(BIN)/python benches/growth.py --million --figure docs/images/growth.png $(ARGS)
+
+bench-connections: build ## Measure a million connections that clients open: time, and memory with rows and without
+	@$(BIN)/python benches/connections.py $(ARGS)
 
 wheel: $(VENV)/installed ## Build a wheel in dist/
 	$(BIN)/maturin build --release --out dist

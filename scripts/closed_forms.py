@@ -316,7 +316,49 @@ MD1 = Comparison(
     curve=lambda _, load: 1000 * models.md1_wait(load, MD1_SERVICE),
 )
 
-COMPARISONS = (MATHIS, PADHYE, SAW_TOOTH, CUBIC, MD1)
+# M/G/1 with processor sharing --------------------------------------------------------------------
+
+#: The link sends packets and not fluid: a response ends up to a round of turns late, a packet of
+#: each transfer that is there, ρ/(1 − ρ) on the mean. Of the response time, x/(C·(1 − ρ)), that is
+#: ρ in 69, the packets of a mean response.
+PS_BOUND = 0.015
+#: Mean size of the responses of ps.toml and ps-tcp.toml on the wire, bit, and rate of the link.
+PS_BITS, PS_RATE = 100_000 * (1448 + 52) / 1448 * 8, 20e6
+#: Their round-trip times: the handshake takes one, the request and the first byte another, s.
+PS_RTT, PS_TCP_RTT = 0.001, 0.02
+
+
+def ps_time(rtt_s: float, load: float) -> float:
+    """The mean response time, ms."""
+    return 1000 * (2 * rtt_s + models.ps_response(PS_BITS, PS_RATE, load))
+
+
+def ps_points(runs: list[cwnd.Run]) -> list[Point]:
+    """Mean response time against the load."""
+    points = []
+    for run, rtt_s in zip(runs, (PS_RTT, PS_TCP_RTT), strict=True):
+        times = run.per_run().group_by(run.axis_columns, maintain_order=True)
+        for (series, label), rows in times:
+            found = Estimate.of([1000 * each for each in rows["response_mean_s"]])
+            assert found is not None
+            load = float(str(label))
+            model = ps_time(rtt_s, load)
+            judged = rtt_s == PS_RTT
+            points.append(Point(str(series), load, model, found, judged, PS_BOUND))
+    return points
+
+
+PS = Comparison(
+    name="ps",
+    title="M/G/1-PS: responses over a link that all share",
+    scenarios=("ps", "ps-tcp"),
+    xlabel="Load ρ",
+    ylabel="Mean response time (ms)",
+    points=ps_points,
+    curve=lambda _, load: ps_time(PS_RTT, load),
+)
+
+COMPARISONS = (MATHIS, PADHYE, SAW_TOOTH, CUBIC, MD1, PS)
 
 # The page ----------------------------------------------------------------------------------------
 

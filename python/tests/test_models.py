@@ -75,6 +75,18 @@ def test_a_queue_at_half_load_waits_half_a_service():
     assert models.md1_wait(0.0, 1.0) == 0.0
 
 
+def test_a_link_that_all_share_takes_as_long_as_if_it_had_what_others_leave():
+    # 1 Mbit over 10 Mbit/s, half of which others take: as over 5 Mbit/s.
+    assert models.ps_response(1e6, 10e6, 0.5) == pytest.approx(0.2)
+    assert models.ps_response(2e6, 10e6, 0.9) == pytest.approx(2.0)
+    assert models.ps_transfers(0.75) == pytest.approx(3.0)
+    # As many as in M/M/1: the mean of the geometric distribution (1 − ρ)·ρⁿ.
+    rho = 0.8
+    assert models.ps_transfers(rho) == pytest.approx(
+        sum(n * (1 - rho) * rho**n for n in range(2000))
+    )
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -86,6 +98,8 @@ def test_a_queue_at_half_load_waits_half_a_service():
         lambda: models.cubic_window(0.1, 0.1, beta=1.0),
         lambda: models.reno_friendly_window(1.5),
         lambda: models.md1_wait(1.0, 0.001),
+        lambda: models.ps_response(1.0, 1.0, 1.0),
+        lambda: models.ps_response(1.0, 0.0, 0.5),
     ],
 )
 def test_what_has_no_steady_state_is_refused(call):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -14,9 +15,13 @@ import pytest
 import cwnd
 from cwnd import plots
 from cwnd.plots.responses import TIMES_S, curves_of
-from cwnd.results import counts_of, counts_of_times, distribution, survival
+from cwnd.report import write
+from cwnd.results import METRICS, counts_of, counts_of_times, distribution, survival
+from cwnd.results.responses import QUANTILES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Cli
 
 #: Two groups of clients over a full link, two queues, three seeds. Some are given up.
@@ -234,3 +239,77 @@ def test_timeouts_under_way_duplicates_and_dead_packets_are_metrics(web: cwnd.Ru
     links = web.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
     for column in ("dead_pkts", "duplicate_pkts"):
         assert rows[column].to_list() == links[column].to_list()
+
+
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
+    file = tmp_path_factory.mktemp("sparse") / "web.toml"
+    file.write_text(WEB + '\n[record]\nrequests = "none"\nflows = 0.1\n')
+    return cwnd.run(file)
+
+
+def test_metrics_are_of_all_requests_and_flows_whatever_has_a_row(web: cwnd.Run, sparse: cwnd.Run):
+    assert sparse.requests.is_empty()
+    assert 0 < sparse.flows.height < web.flows.height / 5
+    for by in ("all", "group"):
+        exact, found = (each.per_run(by=by) for each in (web, sparse))  # type: ignore[arg-type]
+        for metric in METRICS:
+            # Quantiles of response times are those of a sketch.
+            bound = 1 / 256 if metric in QUANTILES else 1e-9
+            for one, other in zip(exact[metric], found[metric], strict=True):
+                assert other == (None if one is None else pytest.approx(one, rel=bound)), metric
+
+
+def test_a_result_says_which_part_has_rows(web: cwnd.Run, sparse: cwnd.Run, tmp_path: Path):
+    every, some = web.flows.height, sparse.flows.height
+    assert f"{some} of {every} flows ({some / every:.2%}), drawn at random, have a row" in "".join(
+        sparse.notes
+    )
+    assert f"none of {web.requests.height} requests has a row" in "".join(sparse.notes)
+    place = sparse.save(tmp_path / "out", plots=False)
+    said = pl.read_parquet_metadata(place / "flows.parquet")["cwnd"]
+    assert json.loads(said)["of"] == every
+    assert json.loads(said)["rows"] == some
+    again = cwnd.Run.load(place)
+    assert again.summary().equals(sparse.summary())
+    assert again.notes == sparse.notes
+    assert not any("have a row" in note for note in web.notes)
+
+
+def test_the_figure_is_the_same_to_the_bound_of_the_sketch(web: cwnd.Run, sparse: cwnd.Run):
+    for (_, exact), (_, found) in zip(curves_of(web).panels, curves_of(sparse).panels, strict=True):
+        for one, other in zip(exact, found, strict=True):
+            assert one.label == other.label
+            # A bucket may lie on either side of a time: of few requests, one is some per mille.
+            both = dict(zip(one.shares.times_s, one.shares.means, strict=True))
+            for time, share in zip(other.shares.times_s, other.shares.means, strict=True):
+                assert share == pytest.approx(both.get(time, share), abs=0.05)
+
+
+def test_groups_without_a_row_are_groups_all_the_same(tmp_path: Path):
+    (tmp_path / "web.toml").write_text(WEB + '\n[record]\nrequests = 0.5\nflows = "none"\n')
+    run = cwnd.run(tmp_path / "web.toml")
+    assert run.flows.is_empty()
+    assert run.groups == ["short", "long"]
+    assert run.summary(by="group")["goodput_bit_s"].null_count() == 0
+    run.save(tmp_path / "out")
+    report = tmp_path / "report.html"
+    write([run], report)
+    assert "short" in report.read_text()
+
+
+def test_a_sweep_with_sampled_rows_has_the_metrics_of_all(cli: Cli, sparse: cwnd.Run):
+    cli.write("web.toml", WEB + '\n[record]\nrequests = "none"\nflows = 0.1\n')
+    assert cli("sweep", "web.toml", "-o", "swept", "--no-plots").code == 0
+    assert cwnd.Run.load(cli.directory / "swept").summary().equals(sparse.summary())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [('requests = "some"', "all"), ("flows = 1.5", "share"), ("flows = -0.1", "share")],
+)
+def test_what_is_no_share_is_refused(cli: Cli, written: str, said: str):
+    cli.write("web.toml", f"{WEB}\n[record]\n{written}\n")
+    answer = cli("run", "web.toml")
+    assert answer.code == 2
+    assert said in answer.err

@@ -21,5 +21,6 @@ mod messages;
 mod meters;
 mod random;
 mod requests;
+mod sparse;
 mod timeouts;
 mod workloads;

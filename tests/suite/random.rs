@@ -248,7 +248,9 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
                 let value = match field.kind {
                     Kind::Bool => "true".to_owned(),
                     Kind::Integer | Kind::OptionalInteger => n.to_string(),
-                    Kind::Number | Kind::OptionalNumber => format!("{}", f64::from(n) / 100.0),
+                    Kind::Number | Kind::OptionalNumber | Kind::Share => {
+                        format!("{}", f64::from(n) / 100.0)
+                    }
                     Kind::Duration | Kind::OptionalDuration => format!("\"{} ms\"", n + 10),
                     Kind::DurationDist | Kind::OptionalDurationDist => {
                         format!("\"exponential({n} ms)\"")

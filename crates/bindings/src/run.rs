@@ -51,7 +51,8 @@ impl Control {
 }
 
 /// What the tables of a run are called, in their order.
-const TABLES: [&str; 6] = ["flows", "links", "series", "link_series", "qdelay", "requests"];
+const TABLES: [&str; 8] =
+    ["flows", "links", "series", "link_series", "qdelay", "requests", "sketches", "unrecorded"];
 
 /// What one run recorded.
 #[pyclass(frozen, module = "cwnd._core")]
@@ -62,6 +63,7 @@ pub struct Result {
     events: u64,
     delivered_packets: u64,
     request_count: u64,
+    requests_without_row: u64,
     digest: String,
     steps_hash: Option<String>,
     facts: Option<String>,
@@ -72,7 +74,8 @@ impl Result {
     pub fn new(records: Records) -> Self {
         Self {
             digest: records.digest(),
-            request_count: records.requests.len() as u64,
+            request_count: records.request_count,
+            requests_without_row: records.request_count - records.requests.len() as u64,
             tables: [
                 records.flows,
                 records.links,
@@ -80,6 +83,8 @@ impl Result {
                 records.link_series,
                 records.qdelay,
                 records.requests,
+                records.sketches,
+                records.unrecorded,
             ],
             activity: records.activity,
             events: records.events,
@@ -134,6 +139,16 @@ impl Result {
     }
 
     #[getter]
+    fn sketches(&self) -> Table {
+        Table::new(self.tables[6].clone())
+    }
+
+    #[getter]
+    fn unrecorded(&self) -> Table {
+        Table::new(self.tables[7].clone())
+    }
+
+    #[getter]
     fn activity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         self.activity.iter().try_for_each(|(name, count)| dict.set_item(name, count))?;
@@ -153,6 +168,11 @@ impl Result {
     #[getter]
     const fn request_count(&self) -> u64 {
         self.request_count
+    }
+
+    #[getter]
+    const fn requests_without_row(&self) -> u64 {
+        self.requests_without_row
     }
 
     #[getter]

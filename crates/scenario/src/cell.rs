@@ -1,16 +1,16 @@
 //! From the tree of one cell to a scenario with nothing left to decide.
 
 use cwnd_apps::Transport;
-use cwnd_units::{Duration, Kind, ParamsChoice, Value};
+use cwnd_units::{Duration, Kind, ParamsChoice, Share, Value};
 
 use crate::diagnostics::Span;
 use crate::flows;
 use crate::links::{self, Topology};
 use crate::load;
-use crate::model::{FlowGroup, Link, LinkRate, Place, Run, Scenario, Way};
+use crate::model::{FlowGroup, Link, LinkRate, Place, Record, Run, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::reader::{At, Context, Section};
-use crate::sections::{MOST_FLOWS, NODE, RUN, SCHEMA, TOP};
+use crate::sections::{MOST_FLOWS, NODE, RECORD, RUN, SCHEMA, TOP};
 use crate::tree::{Entry, Table, locate};
 
 /// A scenario and the form in which it was written.
@@ -27,6 +27,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     let name = name(&top, stem, cx);
     let description = top.plain::<String>("description", cx);
     let run = table(&top, "run", cx).and_then(|(t, at)| run(t, at, cx));
+    let record = record(&top, cx);
     let topology = topology(&top, cx);
     let flow = table(&top, "flow", cx);
     if let Some((flow, at)) = flow
@@ -50,6 +51,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
         name: name?,
         description: description?,
         run: run?,
+        record: record?,
         nodes: topology.nodes,
         places,
         links: links?,
@@ -130,6 +132,15 @@ fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
     let until_fair = section.plain::<Option<f64>>("until_fair", cx);
     let until_fair = until_fair?;
     Some(Run { duration: duration?, warmup: warmup?, seed: seed?, sample: sample?, until_fair })
+}
+
+fn record(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Record> {
+    let Some(entry) = top.entry("record") else { return Some(Record::default()) };
+    let section =
+        Section::new(as_table(entry, "record", cx)?, &[RECORD], "record", entry.key_span, cx);
+    let (requests, flows) =
+        (section.plain::<Share>("requests", cx), section.plain::<Share>("flows", cx));
+    Some(Record { requests: requests?, flows: flows? })
 }
 
 fn topology(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Topology> {

@@ -18,6 +18,7 @@ mod nodes;
 mod outline;
 mod pairs;
 mod paths;
+mod phrases;
 mod plain;
 mod plan;
 mod rates;
@@ -37,7 +38,9 @@ pub use cwnd_apps::WorkloadParams;
 pub use cwnd_units::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
-pub use model::{Ends, FlowGroup, Impairments, Link, LinkRate, Place, Run, Scenario, Shares, Way};
+pub use model::{
+    Ends, FlowGroup, Impairments, Link, LinkRate, Place, Record, Run, Scenario, Shares, Way,
+};
 pub use outline::Outline;
 pub use plain::{Toml, read_toml};
 pub use plan::{Axis, AxisValue, Cell, Plan, Refusal};

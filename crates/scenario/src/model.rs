@@ -3,7 +3,7 @@
 use cwnd_apps::{ArrivalParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Duration, DurationDist, Rate, Rng, Time};
+use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Time};
 
 use crate::routes::{Edge, Routes};
 
@@ -16,6 +16,8 @@ pub struct Scenario {
     pub description: String,
     /// Length, warm-up, seed and sampling.
     pub run: Run,
+    /// What has a row in the results.
+    pub record: Record,
     /// Names of the nodes; links and flows refer to them by index.
     pub nodes: Vec<String>,
     /// By node: where it is drawn, if the file says so.
@@ -62,6 +64,21 @@ pub struct Run {
     pub sample: Option<Duration>,
     /// Jain's index of the long-lived flows at which the run ends early.
     pub until_fair: Option<f64>,
+}
+
+/// Which part of what there may be millions of has a row each in the results.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record {
+    /// Of the requests of clients.
+    pub requests: Share,
+    /// Of connections that arrive.
+    pub flows: Share,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self { requests: Share::ALL, flows: Share::ALL }
+    }
 }
 
 /// A directed link: queue, then line rate, then propagation.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{Sink, Span};
-use crate::sections::{Fallback, Form, Key};
+use crate::phrases::{example, example_value, phrase};
+use crate::sections::{Fallback, Key};
 use crate::suggest::{closest, list};
 use crate::tables::{Tables, inlined};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
@@ -432,75 +433,4 @@ impl Param for OptionalRate {
     fn write(&self) -> Value {
         self.0.map_or_else(|| Value::Text("none".to_owned()), |r| r.write())
     }
-}
-
-/// What a kind of value is, for "expected …".
-pub(crate) const fn phrase(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Bool => "`true` or `false`",
-        Kind::Integer => "a whole number",
-        Kind::Number => "a number without a unit",
-        Kind::Duration => "a time such as \"100 ms\"",
-        Kind::Rate => "a rate such as \"10 Mbit/s\"",
-        Kind::Bytes => "a size such as \"64 kB\"",
-        Kind::QueueSize => {
-            "a queue size such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
-        }
-        Kind::OptionalDuration => "a time such as \"100 ms\", or \"none\"",
-        Kind::OptionalBytes => "a size such as \"64 kB\", or \"none\"",
-        Kind::OptionalInteger => "a whole number, or \"none\"",
-        Kind::OptionalNumber => "a number, or \"none\"",
-        Kind::DurationDist => "a time, or a distribution over times",
-        Kind::SizeDist => "a size, or a distribution over sizes",
-        Kind::OptionalDurationDist => "a time, a distribution over times, or \"none\"",
-        Kind::Arrivals => "a CSV file, or its rows",
-        Kind::Choice(_) | Kind::Text => "a text in quotes",
-    }
-}
-
-/// A value of this kind, as it may be written.
-const fn example_value(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Bool => "true",
-        Kind::Integer | Kind::OptionalInteger => "1",
-        Kind::Number | Kind::OptionalNumber => "0.5",
-        Kind::Rate => "\"10 Mbit/s\"",
-        Kind::Duration
-        | Kind::OptionalDuration
-        | Kind::DurationDist
-        | Kind::OptionalDurationDist => "\"100 ms\"",
-        Kind::Bytes | Kind::OptionalBytes => "\"1000 B\"",
-        Kind::SizeDist => "\"30 kB\"",
-        Kind::QueueSize => "\"100 packets\"",
-        Kind::Arrivals => "\"arrivals.csv\"",
-        Kind::Choice(_) | Kind::Text => "\"...\"",
-    }
-}
-
-/// What a key is, and how it may be written.
-fn example(key: &Key) -> (String, String) {
-    let name = key.name;
-    let value = match key.form {
-        Form::Section => return (format!("the section [{name}]"), format!("[{name}]")),
-        Form::Named => return (format!("a section [{name}.NAME]"), format!("[{name}.main]")),
-        Form::LinkRate | Form::OptionalRate => "\"10 Mbit/s\"",
-        Form::Plain(kind) => example_value(kind),
-        Form::Paths => "\"flow.main.rtt\"",
-        Form::Values => "[\"100 ms\", \"200 ms\"]",
-        Form::Nodes
-        | Form::Pairs
-        | Form::Route
-        | Form::Labels
-        | Form::TraceFile
-        | Form::TraceTimes
-        | Form::Steps
-        | Form::Queue
-        | Form::Meter
-        | Form::Messenger
-        | Form::Controller
-        | Form::Endpoint
-        | Form::Workload
-        | Form::Arrivals => "\"...\"",
-    };
-    (format!("the key `{name}`"), format!("`{name} = {value}`"))
 }

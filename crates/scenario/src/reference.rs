@@ -7,10 +7,10 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
-use crate::reader::phrase;
+use crate::phrases::phrase;
 use crate::sections::{
     AXIS, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR,
-    RATE, RUN, STEP, SWEEP, TOP,
+    RATE, RECORD, RUN, STEP, SWEEP, TOP,
 };
 
 /// The reference documentation of the scenario file, as Markdown.
@@ -19,6 +19,7 @@ pub fn reference_markdown() -> String {
     let mut page = Page(INTRODUCTION.to_owned());
     page.section("The file", "", &[TOP]);
     page.section("`[run]`", "When things happen.", &[RUN]);
+    page.section("`[record]`", RECORD_TEXT, &[RECORD]);
     page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, FAULTS]);
     page.section("`[link.NAME]`", LINK_TEXT, &[LINK, FAULTS]);
     page.section("`[node.NAME]`", NODE_TEXT, &[NODE]);
@@ -320,6 +321,10 @@ Any key can be set from the command line by its path, `--set flow.main.rtt=\"200
 into a short form: after `queue = \"codel\"`, `dumbbell.queue.target` is a path. A name with a dot in it is quoted:
 `link.\"a-b.reverse\".delay`. In the place of a name, `*` stands for every flow group or link that there is: `flow.*.rtt`, `link.*.delay`.
 ";
+
+const RECORD_TEXT: &str = "\
+What has a row of its own in the results, for runs with millions of connections: then memory grows with those that are open at a time. What has
+no row is counted all the same, in the tables `sketches` and `unrecorded`, and metrics are of everything.";
 
 const DUMBBELL_TEXT: &str = "\
 The short form of a graph: nodes `left` and `right`, the link `bottleneck` from left to right, and the link `reverse` back.

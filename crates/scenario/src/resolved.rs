@@ -22,6 +22,9 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.key("seed", &scenario.run.seed.write());
     out.key("sample", &scenario.run.sample.write());
     out.key("until_fair", &scenario.run.until_fair.write());
+    out.section(&["record"]);
+    out.key("requests", &scenario.record.requests.write());
+    out.key("flows", &scenario.record.flows.write());
     match scenario.links.as_slice() {
         [forward, reverse] if dumbbell => {
             let edge_rate = scenario.flows.first().and_then(|g| g.edge_rate);

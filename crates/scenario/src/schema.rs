@@ -7,11 +7,11 @@ use cwnd_units::dist::{FORMS, NAMED_SIZES};
 use cwnd_units::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, Value};
 use serde_json::{Map, Value as Json, json};
 
-use crate::reader::phrase;
+use crate::phrases::phrase;
 use crate::sections::{
     AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS,
-    FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE, RUN, STEP, SWEEP,
-    TOP,
+    FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE, RECORD, RUN,
+    STEP, SWEEP, TOP,
 };
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -46,6 +46,7 @@ pub fn json_schema() -> Json {
     pair["required"] = json!(["from", "to"]);
     root["$defs"] = json!({
         "run": object(&[RUN]),
+        "record": object(&[RECORD]),
         "dumbbell": object(&[DUMBBELL, FAULTS]),
         "link": object(&[LINK, FAULTS]),
         "flow-dumbbell": object(&[FLOW, FLOW_DUMBBELL]),
@@ -161,6 +162,7 @@ fn value(kind: Kind) -> Json {
         Kind::OptionalBytes => any_of(&[reference("bytes"), none()]),
         Kind::OptionalInteger => any_of(&[value(Kind::Integer), none()]),
         Kind::OptionalNumber => any_of(&[value(Kind::Number), none()]),
+        Kind::Share => any_of(&[value(Kind::Number), json!({ "enum": ["all", "none"] })]),
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
         Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),

@@ -116,6 +116,9 @@ keys! {
         /// When things happen.
         #[source("none")]
         run: Form::Section => Required,
+        /// What has a row in the results, for runs with more connections than are wanted there.
+        #[source("none")]
+        record: Form::Section => Derived("everything has a row"),
         /// One bottleneck between two sides; the short form of a graph of two links.
         #[source("none")]
         dumbbell: Form::Section => Derived("none; either this or links"),
@@ -152,6 +155,18 @@ keys! {
         #[source("cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
         #[bounds(above Number(0.0), up_to Number(1.0); "Jain's index is: write 0.95, or \"none\" for a run of its full length")]
         until_fair: Plain(Kind::OptionalNumber) => Toml("\"none\""),
+    }
+
+    /// `[record]`.
+    RECORD {
+        /// Which part of the requests of clients has a row each in the table `requests`, drawn at random.
+        #[source("cwnd: all that a run gives is there unless less is asked for")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a part of them: write \"all\", \"none\" or a share such as 0.01")]
+        requests: Plain(Kind::Share) => Toml("\"all\""),
+        /// The same of connections that arrive, in the table `flows`; those that are there from the beginning have a row each.
+        #[source("cwnd: all that a run gives is there unless less is asked for")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a part of them: write \"all\", \"none\" or a share such as 0.01")]
+        flows: Plain(Kind::Share) => Toml("\"all\""),
     }
 
     /// `[dumbbell]`.

@@ -21,6 +21,7 @@ mod queue;
 mod record;
 mod requests;
 mod segments;
+mod sparse;
 mod stack;
 mod timeouts;
 mod watch;

@@ -11,13 +11,14 @@ use cwnd_trace::{
     Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSamples, Links,
     Name, QueueDelays, Records, RequestRow, Requests,
 };
-use cwnd_units::{Duration, ParamsChoice as _, Time};
+use cwnd_units::{Duration, ParamsChoice as _, Streams, Time};
 
 use crate::datagrams::Stream;
 use crate::flow::Flow;
 use crate::losses::Load;
 use crate::network::Network;
 use crate::place::LinkParts;
+use crate::sparse::{SKETCHED, Sparse};
 
 /// Collects rows while the run goes on.
 #[derive(Debug, Default)]
@@ -26,6 +27,9 @@ pub struct Recorder {
     flow_samples: FlowSamples,
     link_samples: LinkSamples,
     requests: Requests,
+    request_count: u64,
+    /// Where not everything has a row.
+    sparse: Option<Box<Sparse>>,
     /// What each link had counted when the warm-up ended.
     before: Vec<Counters>,
     /// What of it was dead then.
@@ -49,10 +53,15 @@ struct Totals {
 const GAVE_UP: [&str; 3] = ["no", "syn", "data"];
 const STATES: [&str; 4] = ["Open", "Cwr", "Recovery", "Loss"];
 
-/// What becomes of requests.
+/// What becomes of requests, in the order of [`SKETCHED`].
 const OUTCOMES: [&str; 4] = ["answered", "open", "rejected", "given-up"];
 
 impl Recorder {
+    /// Of a scenario that says what has rows.
+    pub fn new(scenario: &Scenario, streams: &Streams) -> Self {
+        Self { sparse: Sparse::of(scenario, streams), ..Self::default() }
+    }
+
     /// So many flows and sources of datagrams more will be recorded.
     pub fn expect_flows(&mut self, more: usize) {
         self.flows.reserve(more);
@@ -82,7 +91,7 @@ impl Recorder {
         own("timeouts_under_way", told.total.under_way);
         own("timeouts_ack_late", told.total.ack_late);
         own("timeouts_ack_lost", told.total.ack_lost);
-        self.request(flow, None, warmup);
+        self.request(flow, now, false, warmup);
         let nothing = (SenderCounters::default(), ReceiverCounters::default());
         let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
         let finished = flow.finished != Time::NEVER;
@@ -101,7 +110,7 @@ impl Recorder {
         if duplicates > 0 {
             *self.duplicates.entry((flow.group, flow.way)).or_default() += duplicates;
         }
-        self.flows.push(FlowRow {
+        let row = FlowRow {
             flow_id: flow.number,
             group: Name(flow.group),
             controller: Name(flow.group),
@@ -144,27 +153,38 @@ impl Recorder {
                 Some(GaveUp::Syn) => 1,
                 Some(GaveUp::Data) => 2,
             }),
-        });
+        };
+        let completed = finished.then(|| flow.finished.since(flow.started));
+        let sparse = self.sparse.as_mut();
+        if sparse.is_none_or(|sparse| sparse.flow(&row, completed)) {
+            self.flows.push(row);
+        }
     }
 
     /// Records the request of a flow whose response is whole now.
     pub fn response(&mut self, flow: &mut Flow, now: Time, warmup: Time) {
-        self.request(flow, Some(now), warmup);
+        self.request(flow, now, true, warmup);
         if let Some(requests) = &mut flow.requests {
             requests.open = false;
         }
     }
 
-    fn request(&mut self, flow: &Flow, answered: Option<Time>, warmup: Time) {
+    fn request(&mut self, flow: &Flow, now: Time, answered: bool, warmup: Time) {
         let Some(requests) = flow.requests.as_ref().filter(|r| r.open) else { return };
         let outcome = match (answered, flow.gave_up()) {
-            (Some(_), _) => 0,
-            (None, None) => 1,
-            (None, Some(GaveUp::Syn)) => 2,
-            (None, Some(GaveUp::Data)) => 3,
+            (true, _) => 0,
+            (false, None) => 1,
+            (false, Some(GaveUp::Syn)) => 2,
+            (false, Some(GaveUp::Data)) => 3,
         };
         let (turn, asked) = (requests.turn, requests.asked);
         if asked < warmup {
+            return;
+        }
+        let took = now.since(asked);
+        self.request_count += 1;
+        let sparse = self.sparse.as_mut();
+        if !sparse.is_none_or(|sparse| sparse.request(flow.group, outcome, took)) {
             return;
         }
         let counters = requests.sender.counters();
@@ -175,7 +195,7 @@ impl Recorder {
             start_s: asked.as_secs_f64(),
             request_bytes: turn.request_end - turn.request_start,
             response_bytes: flow.receiver.counters().delivered_bytes - turn.response_start,
-            response_s: answered.map(|now| now.since(asked).as_secs_f64()),
+            response_s: answered.then(|| took.as_secs_f64()),
             syn_timeouts: if turn.number == 1 { counters.syn_timeouts } else { 0 },
             request_timeouts: counters.timeouts.iter().sum(),
             outcome: Name(outcome),
@@ -300,6 +320,7 @@ impl Recorder {
             summary.qdelay_rows().for_each(|row| qdelay.push(row));
         }
         let names = |column: &str| labels(scenario, column);
+        let (sketches, unrecorded) = self.sparse.map(|sparse| sparse.finish()).unwrap_or_default();
         let messages = network.messages();
         own.add("quenches_sent", messages.sent);
         own.add("quenches_delivered", messages.delivered);
@@ -311,6 +332,9 @@ impl Recorder {
             link_series: self.link_samples.into_table(names),
             qdelay: qdelay.into_table(names),
             requests: self.requests.into_table(names),
+            sketches: sketches.into_table(names),
+            unrecorded: unrecorded.into_table(names),
+            request_count: self.request_count,
             activity: self.totals.activity(drops, marks),
             events: 0,
             delivered_data_packets: 0,
@@ -366,6 +390,7 @@ fn labels(scenario: &Scenario, column: &str) -> Vec<String> {
         "controller" => scenario.flows.iter().map(controller_label).collect(),
         "link" => scenario.links.iter().map(|l| l.name.clone()).collect(),
         "gave_up" => GAVE_UP.map(str::to_owned).to_vec(),
+        "what" => SKETCHED.map(str::to_owned).to_vec(),
         "outcome" => OUTCOMES.map(str::to_owned).to_vec(),
         "ca_state" => STATES.map(str::to_owned).to_vec(),
         _ => Vec::new(),

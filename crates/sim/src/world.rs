@@ -90,7 +90,7 @@ impl World {
             flows_created: 0,
             events_done: 0,
             data_delivered: 0,
-            recorder: Recorder::default(),
+            recorder: Recorder::new(&scenario, &random),
             fairness: run.until_fair.map(Fairness::new),
             own_parts: None,
             events,

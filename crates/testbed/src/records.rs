@@ -4,7 +4,7 @@ use cwnd_router::Report;
 use cwnd_scenario::Scenario;
 use cwnd_trace::{
     Activity, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Requests,
-    Table,
+    Sketches, Table, Unrecorded,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
@@ -88,6 +88,9 @@ pub fn records(
         link_series: report.samples.clone(),
         qdelay: report.qdelay(),
         requests: Requests::default().into_table(|_| Vec::new()),
+        sketches: Sketches::default().into_table(|_| Vec::new()),
+        unrecorded: Unrecorded::default().into_table(|_| Vec::new()),
+        request_count: 0,
         activity,
         events: 0,
         delivered_data_packets: directions.iter().map(|d| d.total.link.delivered_data).sum(),

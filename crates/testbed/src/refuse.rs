@@ -3,7 +3,7 @@
 use cwnd_apps::Transport;
 use cwnd_aqm::MessengerParams;
 use cwnd_cc::{Backoff, ControllerParams};
-use cwnd_scenario::{FlowGroup, LinkRate, Refusal, Scenario, needs};
+use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
 use cwnd_units::{Ability, Bytes, Params, ParamsChoice as _, Value};
 
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
@@ -67,6 +67,10 @@ fn messengers(scenario: &Scenario, found: &mut Vec<Refusal>) {
 }
 
 fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
+    if scenario.record != Record::default() {
+        let message = "on Linux every flow has a row";
+        found.push(refusal(&["record"], message, Some("leave it out, or run it in the simulator")));
+    }
     let dumbbell = is_dumbbell(scenario);
     if !dumbbell {
         let message = "on Linux there is one router between two hosts: a dumbbell";

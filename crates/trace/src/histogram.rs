@@ -34,7 +34,7 @@ const FEW: usize = 4;
 
 /// The bucket of a value.
 #[inline]
-const fn bucket(ns: u64) -> usize {
+pub(crate) const fn bucket(ns: u64) -> usize {
     if ns < SUB {
         return ns as usize;
     }
@@ -43,7 +43,7 @@ const fn bucket(ns: u64) -> usize {
 }
 
 /// The smallest value of a bucket.
-const fn floor(bucket: usize) -> u64 {
+pub(crate) const fn floor(bucket: usize) -> u64 {
     let b = bucket as u64;
     if b < 2 * SUB {
         return b;

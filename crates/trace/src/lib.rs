@@ -7,6 +7,7 @@ mod histogram;
 mod record;
 mod records;
 mod rows;
+mod sketch;
 mod table;
 
 pub use activity::Activity;
@@ -14,6 +15,8 @@ pub use histogram::Histogram;
 pub use records::Records;
 pub use rows::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,
-    QueueDelayRow, QueueDelays, RequestRow, Requests,
+    QueueDelayRow, QueueDelays, RequestRow, Requests, SketchRow, Sketches, Unrecorded,
+    UnrecordedRow,
 };
+pub use sketch::{Bucket, Sketch};
 pub use table::{Column, ColumnData, Digest, Name, Table};

@@ -16,6 +16,12 @@ pub struct Records {
     pub qdelay: Table,
     /// A row for each request; none without connections that clients open.
     pub requests: Table,
+    /// Distributions of requests and flows, where not each has a row.
+    pub sketches: Table,
+    /// What flows without a row came to.
+    pub unrecorded: Table,
+    /// Requests, with a row or without.
+    pub request_count: u64,
     /// How often each mechanism acted, over the whole run.
     pub activity: Activity,
     /// Events taken.
@@ -26,8 +32,8 @@ pub struct Records {
 
 impl Records {
     /// A digest of all tables and of what acted: equal for equal runs. What was counted and never happened is not in it, nor
-    /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero; nor does a table of
-    /// requests without any.
+    /// the order of the counters, so a counter that is new changes no digest of a run in which it stays zero; nor do tables that
+    /// most runs have no row of.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
@@ -35,9 +41,8 @@ impl Records {
         {
             digest.table(table);
         }
-        if !self.requests.is_empty() {
-            digest.table(&self.requests);
-        }
+        let seldom = [&self.requests, &self.sketches, &self.unrecorded];
+        seldom.into_iter().filter(|table| !table.is_empty()).for_each(|table| digest.table(table));
         let mut acted: Vec<_> = self.activity.iter().filter(|&(_, count)| count > 0).collect();
         acted.sort_unstable();
         for (name, count) in acted {
@@ -50,7 +55,10 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use crate::rows::{FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Requests};
+    use crate::rows::{
+        FlowRow, FlowSamples, Flows, LinkSamples, Links, QueueDelays, Requests, Sketches,
+        Unrecorded,
+    };
 
     use super::*;
 
@@ -67,6 +75,9 @@ mod tests {
             link_series: LinkSamples::default().into_table(none),
             qdelay: QueueDelays::default().into_table(none),
             requests: Requests::default().into_table(none),
+            sketches: Sketches::default().into_table(none),
+            unrecorded: Unrecorded::default().into_table(none),
+            request_count: 0,
             activity,
             events: 0,
             delivered_data_packets: 0,

@@ -283,3 +283,91 @@ record! {
         outcome: Name,
     }
 }
+
+record! {
+    /// A bucket of durations: of a scenario that asks not to have a row for each request, or for each flow that arrives, all of them
+    /// are counted here, those with a row, too.
+    row SketchRow
+    /// Distributions of what need not have a row. The middle of a bucket is at most 0.4 % from what is in it.
+    table Sketches
+    {
+        /// Group of the flows.
+        group: Name,
+        /// What lasted so long: `answered`, response times of requests; `open`, `rejected` and `given-up`, how long others were waited for;
+        /// `completed`, completion times of flows.
+        what: Name,
+        /// Where the bucket begins, s.
+        from_s: f64,
+        /// Where the next begins, s.
+        to_s: f64,
+        /// How many are in it.
+        count: u64,
+        /// All of them together, s.
+        sum_s: f64,
+        /// The longest, s.
+        longest_s: f64,
+    }
+}
+
+record! {
+    /// Flows of a group that arrived and have no row, all together. Unless said otherwise sums of the columns of flows.
+    row UnrecordedRow
+    /// What flows without a row came to.
+    table Unrecorded
+    {
+        /// Group they belong to.
+        group: Name,
+        /// How many there are.
+        flows: u64,
+        /// How many began after the warm-up.
+        began: u64,
+        /// Goodputs, each over the time of its flow, bit/s.
+        goodput_bit_s: f64,
+        /// Throughputs, each over the time of its flow, bit/s.
+        throughput_bit_s: f64,
+        /// Payload handed to the receiving applications, bytes.
+        delivered_bytes: u64,
+        /// Payload handed to the receiving applications in the whole run, warm-up included, bytes.
+        bytes_received: u64,
+        /// Arrived at the receivers, headers and duplicates included, bits.
+        wire_bits: f64,
+        /// Flows with a round-trip time.
+        flows_with_rtt: u64,
+        /// Their medians, µs.
+        rtt_p50_us: f64,
+        /// Their 95th percentiles, µs.
+        rtt_p95_us: f64,
+        /// Data segments sent, retransmissions included.
+        segments_sent: u64,
+        /// Data segments sent again.
+        retrans: u64,
+        /// Data segments received with CE.
+        ce_received: u64,
+        /// Expiries of the retransmission timer.
+        rto_count: u64,
+        /// Window reductions for a loss.
+        cwnd_reductions_loss: u64,
+        /// Window reductions for an ECN-echo.
+        cwnd_reductions_ecn: u64,
+        /// Window reductions for a timeout.
+        cwnd_reductions_rto: u64,
+        /// Expiries whose segment was still on its way or in a queue.
+        rto_under_way: u64,
+        /// Data segments received that brought nothing new.
+        duplicates: u64,
+        /// Connections that were given up at their SYN.
+        gave_up_at_syn: u64,
+        /// Connections that were given up at data.
+        gave_up_at_data: u64,
+        /// Flows that were to transfer a number of bytes.
+        sized: u64,
+        /// Bytes that those were to transfer that began after the warm-up.
+        offered_bytes: u64,
+        /// Segments of these.
+        offered_segments: u64,
+        /// Flows that finished.
+        completed: u64,
+        /// Their completion times, s.
+        fct_s: f64,
+    }
+}

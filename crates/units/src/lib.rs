@@ -30,6 +30,7 @@ pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
 pub use ecn::Ecn;
 pub use header::{Echo, Header};
+pub use param_kinds::Share;
 pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice};
 pub use parse::{ParseError, parse_bytes, parse_duration, parse_rate, split_number};
 pub use queue_size::{Limit, LinkFacts, QueueSize};

@@ -66,6 +66,39 @@ impl Param for f64 {
     }
 }
 
+/// A part of what there is: `"all"`, `"none"`, or a number between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl Share {
+    /// All of it.
+    pub const ALL: Self = Self(1.0);
+}
+
+impl Param for Share {
+    const KIND: Kind = Kind::Share;
+    const BOUNDS: Bounds = Bounds::NONE.from(Quantity::Number(0.0)).up_to(Quantity::Number(1.0));
+    type Bound = f64;
+    fn quantity(&self) -> Option<Quantity> {
+        Some(Quantity::Number(self.0))
+    }
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        match value {
+            Value::Text(t) if t == "all" => Ok(Self::ALL),
+            Value::Text(t) if t == "none" => Ok(Self(0.0)),
+            Value::Text(_) => Err(wrong(value, "\"all\", \"none\" or a share such as 0.01")),
+            other => f64::read(other).map(Self),
+        }
+    }
+    fn write(&self) -> Value {
+        match self.0 {
+            0.0 => Value::Text("none".to_owned()),
+            1.0 => Value::Text("all".to_owned()),
+            share => Value::Float(share),
+        }
+    }
+}
+
 impl Param for String {
     const KIND: Kind = Kind::Text;
     type Bound = Self;

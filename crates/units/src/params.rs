@@ -43,6 +43,8 @@ pub enum Kind {
     OptionalInteger,
     /// A number or `"none"`.
     OptionalNumber,
+    /// [`Share`](crate::Share).
+    Share,
     /// A duration, or a distribution over durations such as `"uniform(20 ms, 200 ms)"`.
     DurationDist,
     /// A size, or a distribution over sizes such as `"pareto(1.2, 30 kB)"`.

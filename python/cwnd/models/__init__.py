@@ -10,6 +10,7 @@ from cwnd.models.cubic import cubic_window, reno_friendly_window, response_windo
 from cwnd.models.mathis import MATHIS_PERIODIC, MATHIS_RANDOM, mathis_rate, mathis_window
 from cwnd.models.md1 import md1_queue, md1_wait
 from cwnd.models.padhye import padhye_throughput, padhye_timeout_share, padhye_window
+from cwnd.models.ps import ps_response, ps_transfers
 from cwnd.models.sawtooth import smallest_full_buffer, utilisation
 from cwnd.models.timeouts import (
     backoff_multipliers,
@@ -35,6 +36,8 @@ __all__ = [
     "padhye_throughput",
     "padhye_timeout_share",
     "padhye_window",
+    "ps_response",
+    "ps_transfers",
     "rejected_connections",
     "reno_friendly_window",
     "response_window",

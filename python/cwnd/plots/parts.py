@@ -77,7 +77,7 @@ class Parts:
         if by == "flow":
             return _flows(run, numbers, chosen)
         if by == "group":
-            return _groups(run, numbers, chosen)
+            return _groups(run, numbers, chosen, every=only is None)
         return cls("all", several=len(numbers) > 1)
 
     def layout(self, run: Run, x: str | None = None, lines: str | None = None) -> Layout:
@@ -116,11 +116,13 @@ def _part(run: Run, name: str | None) -> str | None:
     return _FLOW if name == "flow" and name not in run.axis_columns else name
 
 
-def _groups(run: Run, numbers: list[tuple[str, int]], chosen: str | None) -> Parts:
+def _groups(run: Run, numbers: list[tuple[str, int]], chosen: str | None, *, every: bool) -> Parts:
     looks = {name: Look.of(index) for index, name in enumerate(run.groups)}
     counts = Counter(group for group, _ in numbers)
-    labels = [name for name in run.groups if name in counts and chosen in (None, name)]
-    several = any(counts[label] > 1 for label in labels)
+    # The flows of a group need not have rows.
+    there = [name for name in run.groups if every or name in counts]
+    labels = [name for name in there if chosen in (None, name)]
+    several = any(counts[label] != 1 for label in labels)
     axis = Axis(_GROUP, _GROUP, None, None, labels)
     return Parts("group", chosen, axis, looks, several=several)
 

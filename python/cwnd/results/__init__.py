@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         result_sheet,
         sheet_of,
     )
+    from cwnd.results.unrecorded import rows_metadata
 
 __all__ = [
     "ALL",
@@ -87,6 +88,7 @@ __all__ = [
     "metric",
     "number",
     "result_sheet",
+    "rows_metadata",
     "sha256",
     "sheet_of",
     "summarise",
@@ -112,5 +114,6 @@ __getattr__, __dir__ = offers(
         "stats": "Estimate welch welch_difference",
         "store": "Spool",
         "table": "COLUMNS OF_REQUESTS Sheet Shown group_sheet number result_sheet sheet_of",
+        "unrecorded": "rows_metadata",
     },
 )

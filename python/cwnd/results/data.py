@@ -70,8 +70,8 @@ class Data:
     flows: pl.DataFrame
     #: One row per link.
     links: pl.DataFrame
-    #: What grows with time, in memory or on disk: `series`, `link_series`, `qdelay` and
-    #: `requests`.
+    #: What grows with time, in memory or on disk: `series`, `link_series`, `qdelay`, `requests`,
+    #: and, for what has no row of its own, `sketches` and `unrecorded`.
     samples: Mapping[str, pl.LazyFrame]
     #: Reads the samples of some runs, where that is cheaper than to leave out the others.
     pick: Callable[[str, list[str]], pl.LazyFrame] | None = None
@@ -101,6 +101,16 @@ class Data:
     def requests(self) -> pl.DataFrame:
         """Requests on connections that clients opened, a row each, with their response times."""
         return self.samples["requests"].collect()
+
+    @cached_property
+    def sketches(self) -> pl.DataFrame:
+        """Distributions of what need not have a row: response times, completion times."""
+        return self.samples["sketches"].collect()
+
+    @cached_property
+    def unrecorded(self) -> pl.DataFrame:
+        """What flows without a row came to, a row for each group."""
+        return self.samples["unrecorded"].collect()
 
     def samples_of(self, name: str, run_ids: list[str]) -> pl.LazyFrame:
         """The samples of some runs."""
@@ -151,4 +161,9 @@ class Data:
             )
             most = first.sort(pl.col("group").list.len(), descending=True, maintain_order=True)
             found = pl.concat([most["group"][0], found]).unique(maintain_order=True)
-        return [str(group) for group in found]
+        names = [str(group) for group in found]
+        if self.manifest.activity.get("flows", 0) > self.flows.height:
+            # Of a group whose flows have no rows the scenario tells.
+            named = dict.fromkeys(self.unrecorded["group"].cast(pl.String))
+            return names + [name for name in named if name not in names]
+        return names

@@ -12,7 +12,8 @@ SUMMARY = "summary.csv"
 DATASET = "dataset.json"
 #: Tables with a row for each run, flow or link.
 ROWS = ("runs", "flows", "links")
-#: Tables that grow with time: samples, distributions, and a row for each request.
-SAMPLES = ("series", "link_series", "qdelay", "requests")
+#: Tables that grow with time: samples, distributions, a row for each request, and what stands for
+#: requests and flows that have no row.
+SAMPLES = ("series", "link_series", "qdelay", "requests", "sketches", "unrecorded")
 #: The data frames of a result, each in a Parquet file of its name.
 TABLES = (*ROWS, *SAMPLES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import polars as pl
 
 from cwnd.errors import InputError
-from cwnd.results import responses
+from cwnd.results import responses, unrecorded
 from cwnd.results.stats import Estimate
 
 if TYPE_CHECKING:
@@ -124,6 +124,11 @@ _OF_FLOWS = (
     _sum(pl.col("rto_count")),
     _sum(pl.col("rto_under_way")).alias("timeouts_under_way"),
     _sum(pl.col("duplicates")),
+    # How many flows have what is a mean over them.
+    pl.col("rtt_p50_us").count().alias("counted rtt_p50_us"),
+    pl.col("rtt_p95_us").count().alias("counted rtt_p95_us"),
+    pl.col("fct_s").count().alias("counted fct_s"),
+    pl.col("size_bytes").count().alias("sized"),
     _sum(pl.col("cwnd_reductions_loss")).alias("reductions_loss"),
     _sum(pl.col("cwnd_reductions_ecn")).alias("reductions_ecn"),
     _sum(pl.col("cwnd_reductions_rto")).alias("reductions_rto"),
@@ -256,7 +261,8 @@ def _reference(run: Data, relative_to: str | None) -> str | None:
 
 def _together(run: Data) -> pl.DataFrame:
     """What all flows of each run come to."""
-    rows = _rates(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS))
+    sums = unrecorded.added(run, _flows(run).group_by("run_id").agg(*_OF_FLOWS), ["run_id"])
+    rows = _rates(run, sums)
     return _with_requests(run, rows, [])
 
 
@@ -296,6 +302,8 @@ def _apart(run: Data, apart: list[str], reference: str | None) -> pl.DataFrame:
             pl.col("throughput_bit_s").mean().alias("wire_rate"),
         )
     )
+    if "flow_id" not in apart:
+        parts = unrecorded.added(run, parts, ["run_id", *apart])
     everything = pl.col("delivered").sum().over("run_id")
     theirs = pl.col("group") == reference
     total, count = (pl.col(c).filter(theirs).sum().over("run_id") for c in ("rates", "rated"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd import _core
+from cwnd.results.unrecorded import part, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,13 +85,34 @@ def given_up(run: Data) -> list[str]:
         return []
     where = run.flows["gave_up"].cast(pl.String)
     syn, data = int((where == "syn").sum()), int((where == "data").sum())
+    flows, rest = run.flows.height, unrecorded(run)
+    if not rest.is_empty():
+        syn += int(rest["gave_up_at_syn"].sum())
+        data += int(rest["gave_up_at_data"].sum())
+        flows += int(rest["flows"].sum())
     if not syn + data:
         return []
     named = [f"{n} {what}" for n, what in ((syn, "at the SYN"), (data, "at data")) if n]
     return [
-        f"{syn + data} of {run.flows.height} connections were given up ({', '.join(named)}):"
+        f"{syn + data} of {flows} connections were given up ({', '.join(named)}):"
         " no mean of completion times has them"
     ]
+
+
+def rows_left_out(run: Data) -> list[str]:
+    """Sentences if requests or flows have no row, since the scenario asks for that."""
+    sentences = []
+    for table, exact in (
+        ("requests", "metrics are of all, quantiles of response times to 0.4 %"),
+        ("flows", "metrics are of all"),
+    ):
+        found = part(run, table)
+        if found is None:
+            continue
+        some, every = found
+        which = f"{some} of {every} {table} ({some / every:.2%}), drawn at random, have a row"
+        sentences.append(f"{which if some else f'none of {every} {table} has a row'}: {exact}")
+    return sentences
 
 
 def idle_seeds(run: Data) -> list[str]:
@@ -163,15 +185,21 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
     seconds = float((runs["duration_s"] - runs["warmup_s"]).sum())
     if not isinstance(rate, float) or not isinstance(used, float) or seconds <= 0:
         return None
+    connections, rest = began.height, unrecorded(run)
+    if not rest.is_empty():
+        rest = rest.filter(pl.col("run_id").is_in(ids) & (pl.col("group") == group))
+        connections += int(rest["began"].sum())
     # Of a group between several nodes, results do not say which connections crossed the link.
     if any(isinstance(flow.get(end), list) for end in ("from", "to")):
-        return f"{began.height} connections began, and the link carried {used:.1%} in all"
+        return f"{connections} connections began, and the link carried {used:.1%} in all"
     end = flow["endpoint"]
     mss, header, syn = (_bytes(end[key]) for key in ("mss", "header", "ack_size"))
     total = float((began["size_bytes"] + (began["size_bytes"] / mss).ceil() * header).sum())
-    total += began.height * syn * bool(end["handshake"])
+    if not rest.is_empty():
+        total += float((rest["offered_bytes"] + rest["offered_segments"] * header).sum())
+    total += connections * syn * bool(end["handshake"])
     return (
-        f"{began.height} connections began and offered {total * 8 / (rate * seconds):.1%},"
+        f"{connections} connections began and offered {total * 8 / (rate * seconds):.1%},"
         f" and the link carried {used:.1%} in all"
     )
 

@@ -22,6 +22,8 @@ COLUMNS = ("requests", "given_up_ratio", "response_mean_s", *QUANTILES, "respons
 #: What came of requests at a time since they were sent: answered, still open when the run ended.
 #: Those without an answer for ever, because their connection was given up, have no such time.
 _COUNTS = ("answered", "open", "never")
+#: What becomes of requests.
+OUTCOMES = ("answered", "open", "rejected", "given-up")
 #: Requests that are read at a time, about.
 _BATCH = 4_000_000
 #: Of the products of a million factors below one.
@@ -60,7 +62,12 @@ def counts_of(
     `longest_s`.
     """
     for ids in _batches(run, run_ids):
-        rows = run.samples_of("requests", ids).select(
+        sketched, rowed = ([], ids) if "flow_id" in apart else _without_rows(run, ids)
+        if sketched:
+            yield _sketched(run, sketched, apart)
+        if not rowed:
+            continue
+        rows = run.samples_of("requests", rowed).select(
             "run_id", *apart, "start_s", "response_s", pl.col("outcome").cast(pl.String)
         )
         ends = run.runs.lazy().select("run_id", "duration_s")
@@ -68,6 +75,37 @@ def counts_of(
         counts = _counted(joined, ["run_id", *apart]).collect()
         if not counts.is_empty():
             yield counts
+
+
+def _without_rows(run: Data, run_ids: list[str]) -> tuple[list[str], list[str]]:
+    """Those of the runs in which not every request has a row, and the others."""
+    column = "requests_without_row"
+    if column not in run.runs.columns:
+        return [], run_ids
+    lacking = set(run.runs.filter(pl.col(column).fill_null(0) > 0)["run_id"].to_list())
+    return [i for i in run_ids if i in lacking], [i for i in run_ids if i not in lacking]
+
+
+def _sketched(run: Data, run_ids: list[str], apart: Sequence[str]) -> pl.DataFrame:
+    """The counts of all requests of these runs, by the buckets that they are in."""
+    rows = run.samples_of("sketches", run_ids).with_columns(pl.col("what").cast(pl.String))
+    what = pl.col("what")
+    answered, still_open = what == "answered", what == "open"
+    middle = pl.min_horizontal((pl.col("from_s") + pl.col("to_s")) / 2, "longest_s")
+    none = pl.lit(0, pl.UInt64)
+    return (
+        rows.filter(what.is_in(OUTCOMES))
+        .select(
+            *(pl.col(n).cast(pl.String) if n == "group" else n for n in ("run_id", *apart)),
+            pl.when(answered | still_open).then(middle).otherwise(float("inf")).alias("time_s"),
+            pl.when(answered).then("count").otherwise(none).alias("answered"),
+            pl.when(still_open).then("count").otherwise(none).alias("open"),
+            pl.when(answered | still_open).then(none).otherwise("count").alias("never"),
+            pl.when(answered).then("sum_s").alias("sum_s"),
+            pl.when(answered).then("longest_s").alias("longest_s"),
+        )
+        .collect()
+    )
 
 
 def _counted(rows: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
@@ -83,9 +121,9 @@ def _counted(rows: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
     return rows.select(
         *(pl.col(name).cast(pl.String) if name == "group" else name for name in by),
         time.alias("time_s"),
-        answered.cast(pl.UInt32).alias("answered"),
-        (still_open & ~answered).cast(pl.UInt32).alias("open"),
-        (~still_open & ~answered).cast(pl.UInt32).alias("never"),
+        answered.cast(pl.UInt64).alias("answered"),
+        (still_open & ~answered).cast(pl.UInt64).alias("open"),
+        (~still_open & ~answered).cast(pl.UInt64).alias("never"),
         pl.col("response_s").alias("sum_s"),
         pl.col("response_s").alias("longest_s"),
     )
@@ -197,7 +235,7 @@ def share_longer(ordered: pl.DataFrame, times_s: Sequence[float]) -> list[float]
 def counts_of_times(times_s: pl.Series) -> pl.DataFrame:
     """The same counts of response times that are all known, s."""
     size = times_s.len()
-    one, none = pl.repeat(1, size, dtype=pl.UInt32), pl.repeat(0, size, dtype=pl.UInt32)
+    one, none = pl.repeat(1, size, dtype=pl.UInt64), pl.repeat(0, size, dtype=pl.UInt64)
     return pl.select(
         times_s.alias("time_s"),
         one.alias("answered"),

@@ -34,6 +34,7 @@ class Run(Data):
             *notes.invalid_runs(self),
             *notes.silent_mechanisms(self),
             *notes.given_up(self),
+            *notes.rows_left_out(self),
             *notes.idle_seeds(self),
             *notes.loads(self),
         ]

@@ -143,14 +143,22 @@ def _write(run: Data, place: Path) -> None:
         put(f"{CELLS}/{run_id}.toml", resolved)
     for name in ROWS:
         frame: pl.DataFrame = getattr(run, name)
-        _write_table(frame.lazy(), place / f"{name}.parquet")
+        _write_table(frame.lazy(), place / f"{name}.parquet", _said(run, name))
     for name in SAMPLES:
-        _write_table(run.samples[name], place / f"{name}.parquet")
+        _write_table(run.samples[name], place / f"{name}.parquet", _said(run, name))
     put(SUMMARY, summary(run).write_csv())
     # A reader of the manifest misses the list of files when it is lost.
     manifest = {**run.manifest.to_json(), SUMS_KEY: checksums.SUMS}
     put(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     checksums.write(place, known)
+
+
+def _said(run: Data, table: str) -> dict[str, str] | None:
+    """What the file of a table says if it has not all rows that there could be."""
+    from cwnd.results.unrecorded import part, rows_metadata
+
+    found = part(run, table)
+    return None if found is None else rows_metadata(*found)
 
 
 class _Output(io.BufferedIOBase):
@@ -171,13 +179,13 @@ class _Output(io.BufferedIOBase):
             raise
 
 
-def _write_table(table: pl.LazyFrame, file: Path) -> None:
+def _write_table(table: pl.LazyFrame, file: Path, metadata: dict[str, str] | None = None) -> None:
     import polars as pl
 
     with file.open("wb") as out:
         output = _Output(out)
         try:
-            table.sink_parquet(cast("IO[bytes]", output), compression="zstd")
+            table.sink_parquet(cast("IO[bytes]", output), compression="zstd", metadata=metadata)
         except pl.exceptions.PolarsError as error:
             if output.error is None:
                 raise

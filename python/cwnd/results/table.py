@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import polars as pl
 from rich import box
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from cwnd.results.metrics import METRICS, Metric, main_link
+from cwnd.results.unrecorded import flow_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
 
     from cwnd.results.run import Run
 
@@ -280,8 +282,7 @@ def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
     if len(run.groups) < 2:  # noqa: PLR2004
         return None
     rows = run.summary(_GROUP_COLUMNS, by="group")
-    counts = run.flows.group_by("run_id", "group").len().group_by("group").agg(pl.col("len").mean())
-    flows = {str(group): float(count) for group, count in counts.iter_rows()}
+    flows = flow_counts(run)
     keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
     keys["group (flows)"] = [f"{group} ({number(flows.get(group, 0))})" for group in rows["group"]]
     about = [

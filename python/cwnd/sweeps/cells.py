@@ -14,6 +14,7 @@ import polars as pl
 from cwnd import _core
 from cwnd.errors import InputError
 from cwnd.files import checksums
+from cwnd.results import rows_metadata
 from cwnd.running import SIMULATOR
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 #: The file that is written last: where it is, the cell is complete.
 MARK = "runs"
 #: The other files of a cell, one for each table; none is left out, empty or not.
-RECORDS = ("flows", "links", "series", "link_series", "qdelay", "requests")
+RECORDS = (
+    *("flows", "links", "series", "link_series", "qdelay"),
+    *("requests", "sketches", "unrecorded"),
+)
 FILES = (MARK, *RECORDS)
 #: What a row belongs to.
 CELL_ID = "cell_id"
@@ -125,8 +129,23 @@ def encode(
         "link_series": result.link_series,
         "qdelay": result.qdelay,
         "requests": result.requests,
+        "sketches": result.sketches,
+        "unrecorded": result.unrecorded,
     }
-    files = {table: _parquet(_keyed(name, pl.DataFrame(tables[table]))) for table in RECORDS}
+    frames = {table: _keyed(name, pl.DataFrame(tables[table])) for table in RECORDS}
+    missing = {
+        "requests": result.requests_without_row,
+        "flows": int(frames["unrecorded"]["flows"].sum()),
+    }
+    files = {
+        table: _parquet(
+            frame,
+            rows_metadata(frame.height, frame.height + missing[table])
+            if missing.get(table)
+            else None,
+        )
+        for table, frame in frames.items()
+    }
     row: dict[str, Any] = {
         CELL_ID: name,
         "seed": cell.seed,
@@ -135,6 +154,7 @@ def encode(
         "events": result.events,
         "delivered_packets": result.delivered_packets,
         "requests": result.request_count,
+        "requests_without_row": result.requests_without_row,
         "digest": result.digest,
         **{f"activity_{key}": count for key, count in result.activity.items()},
         **({FACTS: result.facts} if result.facts is not None else {}),

@@ -1,0 +1,86 @@
+"""Measures runs with very many connections that clients open: time, packets per CPU second, memory.
+
+A tenth of the connections, all of them, with a row for each request and flow and without: where
+rows are off, memory must not grow with connections that ended. Each run has a process of its own;
+rows that are written to Parquet files are not part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from run import measure, progress
+
+#: Connections of the larger run.
+CONNECTIONS = 1_000_000
+#: Bar: what memory may grow by from a tenth of the connections to all of them, without rows.
+GROWTH = 1.05
+#: Clients ask for some 7 kB, ten thousand times a second: 0.6 of the link.
+SCENARIO = """\
+schema = 1
+
+[run]
+duration = "{seconds:g} s"
+sample = "none"
+
+[record]
+requests = "{rows}"
+flows = "{rows}"
+
+[dumbbell]
+rate = "1 Gbit/s"
+queue = "codel"
+
+[flow.web]
+rtt = "{rtt}"
+workload = {{ kind = "web", interval = "100 us", size = "pareto(1.5, 7 kB)" }}
+"""
+#: One round-trip time for all connections, and one for each.
+RTTS = {"one": "50 ms", "own": "uniform(20 ms, 80 ms)"}
+
+
+def main() -> int:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connections", type=int, default=CONNECTIONS)
+    parser.add_argument("--repeats", type=int, default=1, help="the fastest of so many counts")
+    options = parser.parse_args()
+    print(
+        f"{'RTT':<5} {'rows':<5} {'connections':>12} {'packets':>12} {'CPU s':>7}"
+        f" {'Mpkt/CPU s':>11} {'peak MiB':>9}"
+    )
+    good = True
+    for name, rtt in RTTS.items():
+        for rows in ("all", "none"):
+            peaks = []
+            for connections in (options.connections // 10, options.connections):
+                text = SCENARIO.format(seconds=connections / 10_000, rows=rows, rtt=rtt)
+                peaks.append(show(name, rows, connections, text, options.repeats))
+            if rows == "none" and peaks[1] > GROWTH * peaks[0]:
+                good = False
+                print("error: memory grows with connections that ended", file=sys.stderr)
+    return 0 if good else 1
+
+
+def show(name: str, rows: str, connections: int, text: str, repeats: int) -> int:
+    """Measures one run and prints its line; its peak of memory, bytes."""
+    progress(f"{connections:,} connections, rows: {rows}")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "connections.toml")
+        path.write_text(text)
+        runs = [measure(path) for _ in range(repeats)]
+    progress("")
+    best = min(runs, key=lambda run: run.cpu_s)
+    print(
+        f"{name:<5} {rows:<5} {connections:>12,} {best.delivered_packets:>12,} {best.cpu_s:>7.2f}"
+        f" {best.delivered_packets / best.cpu_s / 1e6:>11.3f} {best.peak_bytes / 2**20:>9.1f}",
+        flush=True,
+    )
+    return best.peak_bytes
+
+
+if __name__ == "__main__":
+    sys.exit(main())

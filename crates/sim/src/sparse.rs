@@ -1,0 +1,152 @@
+//! Runs in which not everything has a row: which do, drawn at random, and what the others came to.
+
+use cwnd_scenario::{Record, Scenario};
+use cwnd_trace::{FlowRow, Name, Sketch, SketchRow, Sketches, Unrecorded, UnrecordedRow};
+use cwnd_units::{Duration, Rng, Streams, Time};
+
+/// What a [`SketchRow`] counts: response times, how long requests without a response had been waited for, completion times of flows.
+pub const SKETCHED: [&str; 5] = ["answered", "open", "rejected", "given-up", "completed"];
+/// The place of completion times in it; before it are the outcomes of requests, in their order.
+const COMPLETED: usize = SKETCHED.len() - 1;
+
+/// Of things that come one after the other, each has a row with the same probability, whatever it is.
+#[derive(Debug)]
+struct Draw {
+    share: f64,
+    rng: Rng,
+}
+
+impl Draw {
+    /// `None` if all have one.
+    fn of(share: f64, streams: &Streams, name: &str) -> Option<Self> {
+        (share < 1.0).then(|| Self { share, rng: streams.named(name) })
+    }
+
+    fn has_row(&mut self) -> bool {
+        self.rng.chance(self.share)
+    }
+}
+
+/// Which requests and flows have rows, and what is known of those that have none.
+#[derive(Debug)]
+pub struct Sparse {
+    flows: Option<Draw>,
+    requests: Option<Draw>,
+    groups: Vec<Group>,
+    warmup: Time,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    /// Flows that arrive may have no row, as others come in their place.
+    arriving: bool,
+    /// Payload of a full segment, bytes.
+    mss: u64,
+    /// In the order of [`SKETCHED`].
+    sketches: [Sketch; SKETCHED.len()],
+    sums: UnrecordedRow,
+}
+
+impl Sparse {
+    /// `None` if everything has a row.
+    pub fn of(scenario: &Scenario, streams: &Streams) -> Option<Box<Self>> {
+        let Record { requests, flows } = scenario.record;
+        let groups = scenario.flows.iter().map(|group| Group {
+            arriving: group.arriving().is_some(),
+            mss: group.endpoint.mss.0.max(1),
+            ..Group::default()
+        });
+        let sparse = Self {
+            flows: Draw::of(flows.0, streams, "record.flows"),
+            requests: Draw::of(requests.0, streams, "record.requests"),
+            groups: groups.collect(),
+            warmup: Time(scenario.run.warmup.0),
+        };
+        (sparse.flows.is_some() || sparse.requests.is_some()).then(|| Box::new(sparse))
+    }
+
+    /// Takes a request in, that took so long or was waited for so long; whether it has a row.
+    pub fn request(&mut self, group: u32, outcome: u32, took: Duration) -> bool {
+        let Some(draw) = &mut self.requests else { return true };
+        self.groups[group as usize].sketches[outcome as usize].add(took);
+        draw.has_row()
+    }
+
+    /// Takes a flow in, which completed in this time if it did; whether it has a row.
+    pub fn flow(&mut self, row: &FlowRow, completed: Option<Duration>) -> bool {
+        let group = &mut self.groups[row.group.0 as usize];
+        let Some(draw) = self.flows.as_mut().filter(|_| group.arriving) else { return true };
+        if let Some(took) = completed {
+            group.sketches[COMPLETED].add(took);
+        }
+        let has_row = draw.has_row();
+        if !has_row {
+            group.add(row, self.warmup);
+        }
+        has_row
+    }
+
+    /// The tables of what has no row.
+    pub fn finish(self) -> (Sketches, Unrecorded) {
+        let (mut sketches, mut unrecorded) = (Sketches::default(), Unrecorded::default());
+        for (number, group) in (0..).zip(self.groups) {
+            for (what, sketch) in (0..).zip(&group.sketches) {
+                for (from, to, bucket) in sketch.buckets() {
+                    sketches.push(SketchRow {
+                        group: Name(number),
+                        what: Name(what),
+                        from_s: from.as_secs_f64(),
+                        to_s: to.as_secs_f64(),
+                        count: bucket.count,
+                        sum_s: bucket.sum_ns as f64 / 1e9,
+                        longest_s: bucket.longest.as_secs_f64(),
+                    });
+                }
+            }
+            if group.sums.flows > 0 {
+                unrecorded.push(UnrecordedRow { group: Name(number), ..group.sums });
+            }
+        }
+        (sketches, unrecorded)
+    }
+}
+
+impl Group {
+    fn add(&mut self, row: &FlowRow, warmup: Time) {
+        let sums = &mut self.sums;
+        sums.flows += 1;
+        sums.goodput_bit_s += row.goodput_bit_s;
+        sums.throughput_bit_s += row.throughput_bit_s;
+        sums.delivered_bytes += row.delivered_bytes;
+        sums.bytes_received += row.bytes_received;
+        sums.wire_bits += row.throughput_bit_s * row.duration_s;
+        if let (Some(p50), Some(p95)) = (row.rtt_p50_us, row.rtt_p95_us) {
+            sums.flows_with_rtt += 1;
+            sums.rtt_p50_us += p50;
+            sums.rtt_p95_us += p95;
+        }
+        sums.segments_sent += row.segments_sent;
+        sums.retrans += row.retrans;
+        sums.ce_received += row.ce_received;
+        sums.rto_count += row.rto_count;
+        sums.cwnd_reductions_loss += row.cwnd_reductions_loss;
+        sums.cwnd_reductions_ecn += row.cwnd_reductions_ecn;
+        sums.cwnd_reductions_rto += row.cwnd_reductions_rto;
+        sums.rto_under_way += row.rto_under_way;
+        sums.duplicates += row.duplicates;
+        sums.gave_up_at_syn += u64::from(row.gave_up.0 == 1);
+        sums.gave_up_at_data += u64::from(row.gave_up.0 == 2);
+        if let Some(size) = row.size_bytes {
+            sums.sized += 1;
+            if row.start_s >= warmup.as_secs_f64() {
+                sums.offered_bytes += size;
+                sums.offered_segments += size.div_ceil(self.mss);
+            }
+        }
+        if let Some(fct) = row.fct_s {
+            sums.completed += 1;
+            sums.fct_s += fct;
+        }
+        sums.began += u64::from(row.start_s >= warmup.as_secs_f64());
+    }
+}

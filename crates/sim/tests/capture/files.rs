@@ -1,0 +1,136 @@
+//! Captures that are kept in memory, and read back.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use cwnd_scenario::{Document, Scenario};
+use cwnd_sim::World;
+use cwnd_trace::{ColumnData, Records, Table};
+use etherparse::{SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+/// Losses in a queue that is too short, on a line that loses, with the way back in sight.
+pub const LOSSES: &str = r#"
+schema = 1
+run = { duration = "10 s", seed = 7 }
+
+[link.access]
+from = "sender"
+to = "router"
+rate = "1 Gbit/s"
+duplex = true
+
+[link.bottleneck]
+from = "router"
+to = "receiver"
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "fifo", limit = "20 packets" }
+loss = 0.001
+duplex = true
+
+[flow.main]
+from = "sender"
+to = "receiver"
+count = 2
+"#;
+
+/// An output that the test keeps.
+#[derive(Clone, Default)]
+pub struct Kept(pub Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn scenario(text: &str) -> Arc<Scenario> {
+    let plan = Document::parse("test.toml", text, &|_| Err("none".to_owned()))
+        .and_then(|d| d.plan())
+        .unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    Arc::new(plan.cells[0].scenario.clone())
+}
+
+/// Runs a scenario with a file for each group of links.
+pub fn capture<const N: usize>(text: &str, files: [&[&str]; N]) -> (Records, [Vec<u8>; N]) {
+    let scenario = scenario(text);
+    let link =
+        |name: &&str| scenario.links.iter().position(|l| l.name == *name).expect("it is there");
+    let mut world = World::new(Arc::clone(&scenario));
+    let kept = files.map(|names| {
+        let kept = Kept::default();
+        let links: Vec<usize> = names.iter().map(link).collect();
+        world.capture(&links, Box::new(kept.clone())).expect("memory takes it");
+        kept
+    });
+    let records = world.run(|_| true).expect("nothing stops it");
+    (records, kept.map(|k| k.0.lock().expect("nobody panicked with it").clone()))
+}
+
+/// A captured packet.
+pub struct Caught {
+    pub at_ns: u128,
+    pub interface: u32,
+    pub comment: String,
+    /// Headers, and zeros as long as the packet was.
+    pub bytes: Vec<u8>,
+}
+
+impl Caught {
+    pub fn tcp(&self) -> TcpSlice<'_> {
+        match SlicedPacket::from_ip(&self.bytes).expect("it is whole").transport {
+            Some(TransportSlice::Tcp(tcp)) => tcp,
+            other => panic!("not TCP: {other:?}"),
+        }
+    }
+
+    pub fn timestamps(&self) -> (u32, u32) {
+        let found = self.tcp().options_iterator().find_map(|option| match option {
+            Ok(TcpOptionElement::Timestamp(value, echo)) => Some((value, echo)),
+            _ => None,
+        });
+        found.expect("it has timestamps")
+    }
+
+    pub fn was_dropped(&self) -> bool {
+        self.comment.contains("dropped")
+    }
+}
+
+pub fn read(file: &[u8]) -> Vec<Caught> {
+    let mut reader = PcapNgReader::new(file).expect("it begins well");
+    let mut caught = Vec::new();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.expect("it goes on well") else { continue };
+        let comment = packet.options.iter().find_map(|option| match option {
+            EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+            _ => None,
+        });
+        let mut bytes = packet.data.to_vec();
+        bytes.resize(packet.original_len as usize, 0);
+        caught.push(Caught {
+            at_ns: packet.timestamp.as_nanos(),
+            interface: packet.interface_id,
+            comment: comment.unwrap_or_default(),
+            bytes,
+        });
+    }
+    caught
+}
+
+pub fn number(table: &Table, row: usize, column: &str) -> u64 {
+    match table.column(column) {
+        Some(ColumnData::U64(values)) => values[row],
+        _ => panic!("no column `{column}`"),
+    }
+}
+
+/// Row of a link in results: in the order of the file, a way back behind its link.
+pub const BOTTLENECK: usize = 2;

@@ -1,0 +1,132 @@
+"""Flows that have no row of their own, since the scenario asks for that: what they came to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.results.data import Data
+
+#: What is a mean over flows, with how many flows count.
+_MEANS = {
+    "rtt_p50_us": "flows_with_rtt",
+    "rtt_p95_us": "flows_with_rtt",
+    "fct_s": "completed",
+}
+#: Key of the metadata of tables in which not everything has a row.
+METADATA = "cwnd"
+
+#: Metrics that are sums, or become rates, and their columns.
+_SUMS = {
+    "goodput_bit_s": pl.col("delivered_bytes") * 8,
+    "throughput_bit_s": pl.col("wire_bits"),
+    "retrans": pl.col("retrans"),
+    "rto_count": pl.col("rto_count"),
+    "timeouts_under_way": pl.col("rto_under_way"),
+    "duplicates": pl.col("duplicates"),
+    "reductions_loss": pl.col("cwnd_reductions_loss"),
+    "reductions_ecn": pl.col("cwnd_reductions_ecn"),
+    "reductions_rto": pl.col("cwnd_reductions_rto"),
+    "bytes_received": pl.col("bytes_received"),
+    # Beside the other groups: payload, and goodputs of flows with how many there are.
+    "delivered": pl.col("delivered_bytes"),
+    "rates": pl.col("goodput_bit_s"),
+    "rated": pl.col("flows"),
+}
+
+
+def unrecorded(run: Data) -> pl.DataFrame:
+    """The table `unrecorded`, a row for each run and group that has such flows."""
+    key = ("unrecorded",)
+    if key not in run.derived:
+        ids = _runs(run)
+        table = run.samples_of("unrecorded", ids).collect() if ids else pl.DataFrame()
+        if not table.is_empty():
+            table = table.with_columns(pl.col("group").cast(pl.String))
+        run.derived[key] = table
+    return run.derived[key]
+
+
+def _runs(run: Data) -> list[str]:
+    """The runs in which flows have no row: more were counted than are there."""
+    if "activity_flows" not in run.runs.columns:
+        return []
+    rows = run.flows.group_by("run_id").len("rows")
+    both = run.runs.select("run_id", "activity_flows").join(rows, on="run_id", how="left")
+    some = both.filter(pl.col("activity_flows") > pl.col("rows").fill_null(0))
+    return [str(run_id) for run_id in some["run_id"]]
+
+
+def added(run: Data, sums: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Sums and means over the flows with rows as those over all flows.
+
+    Args:
+        run: The result.
+        sums: A row for each of `by`, with `counted_…` for what is a mean, and `sized` flows.
+        by: `run_id`, and `group` if groups have rows of their own.
+    """
+    rest = unrecorded(run)
+    if rest.is_empty():
+        return sums
+    theirs = rest.group_by(list(by), maintain_order=True).agg(
+        *(each.sum().cast(pl.Float64).alias(f"more {name}") for name, each in _SUMS.items()),
+        *(pl.col(name).sum().alias(f"more {name}") for name in _MEANS),
+        *(pl.col(n).sum().alias(f"more {n}") for n in {*_MEANS.values(), "sized"}),
+        (pl.col("offered_bytes").sum() * 8.0).alias("more offered_bit_s"),
+    )
+    both = sums.join(theirs, on=list(by), how="full", coalesce=True, maintain_order="left_right")
+    columns = [
+        (_some(name) + _some(f"more {name}")).alias(name) for name in _SUMS if name in sums.columns
+    ]
+    for name, count in _MEANS.items():
+        known, more = _some(f"counted {name}"), _some(f"more {count}")
+        together = _some(name) * known + _some(f"more {name}")
+        columns.append(pl.when(known + more > 0).then(together / (known + more)).alias(name))
+    offered = _some("offered_bit_s") + _some("more offered_bit_s")
+    some_sized = _some("sized") + _some("more sized") > 0
+    columns.append(pl.when(some_sized).then(offered).alias("offered_bit_s"))
+    found = both.with_columns(columns)
+    if "rate" in sums.columns:
+        found = found.with_columns((pl.col("rates") / pl.col("rated")).alias("rate"))
+    return found.select(sums.columns)
+
+
+def _some(name: str) -> pl.Expr:
+    return pl.col(name).fill_null(0)
+
+
+def part(run: Data, table: str) -> tuple[int, int] | None:
+    """How many rows `flows` or `requests` has, and of how many; `None` if everything has one."""
+    if table == "flows":
+        rest = unrecorded(run)
+        without = 0 if rest.is_empty() else int(rest["flows"].sum())
+        return (run.flows.height, run.flows.height + without) if without else None
+    if table == "requests" and "requests_without_row" in run.runs.columns:
+        every, without = (
+            int(run.runs[name].sum() or 0) for name in ("requests", "requests_without_row")
+        )
+        return (every - without, every) if without else None
+    return None
+
+
+def rows_metadata(rows: int, every: int) -> dict[str, str]:
+    """What the file of such a table says."""
+    said = f"{rows} of {every} have a row, drawn at random"
+    return {METADATA: json.dumps({"rows": rows, "of": every, "note": said})}
+
+
+def flow_counts(run: Data) -> dict[str, float]:
+    """How many flows each group has, with rows or without: the mean over runs with some."""
+    counts = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).len("count")
+    rest = unrecorded(run)
+    if not rest.is_empty():
+        more = rest.select("run_id", "group", pl.col("flows").cast(pl.UInt32).alias("count"))
+        counts = pl.concat([counts, more.select(counts.columns)], how="vertical_relaxed")
+    sums = counts.group_by("run_id", "group").agg(pl.col("count").sum())
+    means = sums.group_by("group").agg(pl.col("count").mean())
+    return {str(group): float(count) for group, count in means.iter_rows()}
