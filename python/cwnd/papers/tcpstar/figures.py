@@ -189,12 +189,12 @@ def fig05(run: Run) -> Figure:
 
 def fig06a(run: Run) -> Figure:
     """Response times in flash crowds of UDP."""
-    return _crowd(run)
+    return _stacks(run, "web")
 
 
 def fig06b(run: Run) -> Figure:
     """Response times in flash crowds of TCP."""
-    return _crowd(run)
+    return _stacks(run, "web")
 
 
 def fig09(run: Run) -> Figure:
@@ -207,15 +207,38 @@ def fig09(run: Run) -> Figure:
     return _panels(run, "trace", curves)
 
 
+def fig11a(run: Run) -> Figure:
+    """Response times over a HOT-like graph with HTTP."""
+    return _stacks(run, "http")
+
+
+def fig11b(run: Run) -> Figure:
+    """Response times over a HOT-like graph with HTTP and p2p."""
+    return _stacks(run, "http")
+
+
 def fig12(run: Run) -> Figure:
     """Response times where TCP and TCP*(∞) share a link, by the share of TCP*(∞)."""
-    stacks = {"stacks": "TCP, TCP*(∞)"}
     curves = [
-        ({**stacks, "share": share}, group, f"{name}, {share} % TCP*(∞)")
+        ({"share": share}, group, f"{name}, {share} % TCP*(∞)")
         for group, name in (("old", "TCP"), ("new", "TCP*(∞)"))
         for share in ("10", "50", "90")
     ]
     return _panels(run, "trace", curves)
+
+
+def steps(run: Run) -> Figure:
+    """Response times of the older stack beside the newer one, in one step and in two."""
+    figure = style.figure(2.8, 4.5)
+    panel = figure.subplots()
+    for index, stacks in enumerate(labels(run, "stacks")):
+        older, _, newer = stacks.removesuffix(" alone").partition(", ")
+        name = f"{older} beside {newer}" if newer else f"{older} alone"
+        _ccdf(panel, responses(run, {"stacks": stacks}, "old"), index, name)
+    _log_axes(panel)
+    panel.set_ylabel("Share of requests that take longer")
+    style.legend(figure, [panel], columns=2)
+    return figure
 
 
 #: Every figure, by the name of its scenario.
@@ -223,16 +246,17 @@ FIGURES: Mapping[str, Callable[[Run], Figure]] = {
     function.__name__: function
     for function in (
         *(fig01, syn, fig02, fig03, fig04, fig05),
-        *(fig06a, fig06b, fig08, fig09, fig12, theorem),
+        *(fig06a, fig06b, fig08, fig09, fig11a, fig11b, fig12, steps, theorem),
     )
 }
 
 
-def _crowd(run: Run) -> Figure:
+def _stacks(run: Run, group: str) -> Figure:
+    """A distribution for each stack, of one group."""
     figure = style.figure(2.8, 4.5)
     panel = figure.subplots()
     for index, n in enumerate(labels(run, "n")):
-        _ccdf(panel, responses(run, {"n": n}, "web"), index, n)
+        _ccdf(panel, responses(run, {"n": n}, group), index, n)
     _log_axes(panel)
     panel.set_ylabel("Share of requests that take longer")
     style.legend(figure, [panel], columns=2)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cwnd.reproduce import Measure, Point, Results, Sides
+    from cwnd.results import Run
 
 #: Rounds that Fig. 1 shows.
 _ROUNDS = 7
@@ -143,12 +144,18 @@ def worst_quantile(
 def goodput_gain(results: Results, figure: str, of: Point, over: Point) -> list[float]:
     """How much more payload all receivers got at `of` than at `over`, in per cent."""
     run = results[figure]
-    both = [
-        at(run, run.flows, point).group_by("seed").agg(pl.col("bytes_received").sum())
-        for point in (of, over)
-    ]
+    both = [_delivered(run, point) for point in (of, over)]
     joined = both[0].join(both[1], on="seed", suffix="_over").sort("seed")
     return (100 * (joined["bytes_received"] / joined["bytes_received_over"] - 1)).to_list()
+
+
+def _delivered(run: Run, point: Point) -> pl.DataFrame:
+    """Payload that arrived, by `seed`: of flows with a row of their own, and of those without."""
+    tables = (at(run, table, point) for table in (run.flows, run.unrecorded))
+    parts = pl.concat(
+        [part.select("seed", "bytes_received") for part in tables], how="vertical_relaxed"
+    )
+    return parts.group_by("seed").agg(pl.col("bytes_received").sum())
 
 
 MEASURES: Mapping[str, Measure] = {
