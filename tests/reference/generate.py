@@ -9,6 +9,7 @@ from typing import Any
 
 import cases_counted
 import cases_hystart
+import cases_quenches
 import cases_queues
 import cases_timers
 import cases_windows
@@ -41,6 +42,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         REAL,
         lambda: [*cases_windows.hystart(), *cases_hystart.hystart_classic()],
     ),
+    "becn": ("controller", REAL, cases_quenches.cases),
     "rto": (
         "rto",
         {

@@ -32,6 +32,8 @@ class Event:
     rtt_ns: int | None = None
     round: int = 0
     nth: int = 1
+    marked: bool = True
+    level: int = 0
 
 
 @dataclass
@@ -119,6 +121,8 @@ class Controller(ABC):
     hystart: HyStart | None = field(init=False)
     classic: HyStartClassic | None = field(init=False)
     delivered: int = 0
+    #: Whether the last reduction was for a quench, and if so whether about a marked packet.
+    quenched: bool | None = None
 
     def __post_init__(self) -> None:
         self.cwnd = Decimal(self.initial_window)
@@ -139,9 +143,14 @@ class Controller(ABC):
             case "ack":
                 self.on_ack(e)
             case "loss":
+                self.quenched = None
                 self.reduce(e, "loss")
             case "ecn":
+                self.quenched = None
                 self.reduce(e, "ecn")
+            case "quench":
+                self.quenched = e.marked
+                self.reduce(e, "mark" if e.marked else "drop")
             case "timeout":
                 self.on_timeout(e)
             case "idle":
@@ -166,7 +175,15 @@ class Controller(ABC):
         """
         if e.ece or not e.limited or e.phase == "recovery":
             return False
-        return e.phase != "cwr" or bool(self.p["grow_in_cwr"])
+        if e.phase != "cwr":
+            return True
+        # BECN § IV-B: after a quench about a marked packet it "waits an RTT before it starts
+        # increasing", after one about a dropped packet it does not.
+        rest = self.p.get("rest_after_quench", "marked")
+        rests = self.quenched is not None and (
+            rest == "always" or (rest == "marked" and self.quenched)
+        )
+        return bool(self.p["grow_in_cwr"]) and not rests
 
     def in_slow_start(self) -> bool:
         """RFC 5681 § 3.1; at equality the choice is the sender's, and ours is avoidance."""
@@ -226,19 +243,23 @@ class Controller(ABC):
         self.first_slow_start = False
         self.after_timeout = False
 
-    def factor(self, cause: str) -> Decimal:
+    def factor(self, cause: str, level: int = 0) -> Decimal:
         """Which β answers this cause, here."""
         p = self.p
         slow_start = self.in_slow_start()
         if slow_start and self.first_slow_start and p["beta_initial"] is not None:
             return real(p["beta_initial"])
-        if cause == "loss" or p["beta_ecn"] is None:
+        milder = p["beta_ecn"]
+        if cause == "mark" and p.get("beta_quench") is not None:
+            levels = str(p["beta_quench"]).split(",")
+            milder = float(levels[min(level, len(levels) - 1)])
+        if cause in {"loss", "drop"} or milder is None:
             return real(p["beta"])
         # RFC 8511 § 3: β_ecn in congestion avoidance; the paper's § III and several stacks in slow
         # start as well.
         if slow_start and p["ecn_in_slow_start"] == "beta":
             return real(p["beta"])
-        return real(p["beta_ecn"])
+        return real(milder)
 
     def decreased(self, e: Event, cause: str) -> int:
         """β of what is in flight, or of the window, in whole bytes or segments.
@@ -246,7 +267,7 @@ class Controller(ABC):
         RFC 5681 eq. 4, RFC 9438 § 4.6.
         """
         base = e.flight if self.p["base"] == "flight-size" else floor(self.cwnd)
-        reduced = int(self.factor(cause) * base)
+        reduced = int(self.factor(cause, e.level) * base)
         return reduced if self.p["rounding"] == "bytes" else reduced // self.mss * self.mss
 
     def after_signal(self) -> None:
@@ -313,8 +334,10 @@ class NewReno(Controller):
 
         The window follows (§ 3.2 step 6), and is never raised by a signal (a reading).
         """
-        self.ssthresh = Decimal(max(self.decreased(e, cause), 2 * self.mss))
-        self.cwnd = min(self.cwnd, self.ssthresh)
+        reduced = self.decreased(e, cause)
+        self.ssthresh = Decimal(max(reduced, 2 * self.mss))
+        least = self.p.get("least_window", 2) * self.mss
+        self.cwnd = min(self.cwnd, Decimal(max(reduced, least)))
         self.bytes_acked = 0
         self.after_signal()
 
@@ -357,7 +380,7 @@ class Cubic(Controller):
 
     def alpha(self, cause: str) -> Decimal:
         """RFC 9438 § 4.3: α = 3 (1 − β) / (1 + β)."""
-        if cause == "ecn" and self.p["alpha_ecn"] is not None:
+        if cause in {"ecn", "mark"} and self.p["alpha_ecn"] is not None:
             return real(self.p["alpha_ecn"])
         beta = real(self.p["beta"])
         return 3 * (1 - beta) / (1 + beta)
@@ -425,7 +448,7 @@ class Cubic(Controller):
         least = (2 if cause == "loss" else self.LEAST_AFTER_ECN) * self.mss
         after = min(self.cwnd, Decimal(max(reduced, least)))
         self.ssthresh = Decimal(max(reduced, 2 * self.mss))
-        if cause == "ecn" and not self.p["ecn_new_stage"]:
+        if cause != "loss" and not self.p["ecn_new_stage"]:
             # W_max, t and W_est stay those of the last loss.
             self.cwnd = after
             self.after_signal()

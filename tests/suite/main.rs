@@ -3,6 +3,7 @@
 mod applications;
 mod architecture;
 mod arrivals;
+mod becn;
 mod check;
 mod circles;
 mod closed_forms;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cwnd_aqm::{Context, Messenger, Outcome, Packet, Verdict};
+use cwnd_aqm::{Backlog, Context, Messenger, Outcome, Packet, Verdict};
 use cwnd_sim::{Messages, World};
 use cwnd_units::{Ability, Contract, Declares, Time};
 
@@ -33,13 +33,13 @@ impl Declares for Tell {
 }
 
 impl<P: Packet> Messenger<P> for Tell {
-    fn tells(&mut self, verdict: &Verdict<P>, _: &dyn Context<P>) -> bool {
+    fn tells(&mut self, verdict: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
         self.verdicts += 1;
         let tells = self.verdicts.is_multiple_of(self.every);
         if tells {
             self.told.lock().expect("nobody panicked with it").push((verdict.at, verdict.what));
         }
-        tells
+        tells.then_some(0)
     }
 }
 
@@ -153,7 +153,7 @@ fn messages_are_lost_like_packets_and_counted_apart() {
         let (tell, _) = Tell::every(1);
         assert!(world.add_messenger("last", tell));
         arrivals(&mut world);
-        let Messages { sent, delivered, lost } = world.messages();
+        let Messages { sent, delivered, lost, .. } = world.messages();
         let under_way = sent - delivered - lost;
         assert!(under_way < 12, "{under_way}");
         let n = sent as f64;
@@ -258,7 +258,7 @@ fn a_sender_that_obeys_messages_slows_down_for_marks_that_it_hears_of_by_them_al
     // The queue marks half of what would fill it; who sends ECT and obeys no ECE learns of it from the router or not at all.
     let text = |obeys: bool| {
         format!(
-            "[run]\nduration = \"20 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+            "[run]\nduration = \"30 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
              queue = {{ kind = \"red\", forced = \"mark\", w_q = 1.0, limit = \"400 packets\" }}\n\
              [flow.main]\nrtt = \"40 ms\"\n\
              endpoint = {{ ecn = true, obey_ece = false, obey_quench = {obeys} }}\n"

@@ -248,7 +248,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
                 let value = match field.kind {
                     Kind::Bool => "true".to_owned(),
                     Kind::Integer | Kind::OptionalInteger => n.to_string(),
-                    Kind::Number | Kind::OptionalNumber | Kind::Share => {
+                    Kind::Number | Kind::OptionalNumber | Kind::OptionalParts | Kind::Share => {
                         format!("{}", f64::from(n) / 100.0)
                     }
                     Kind::Duration | Kind::OptionalDuration => format!("\"{} ms\"", n + 10),
@@ -258,7 +258,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
                     Kind::Rate => format!("\"{} kbit/s\"", n * 10),
                     Kind::Bytes | Kind::OptionalBytes => format!("\"{} B\"", n + 100),
                     Kind::SizeDist => format!("\"exponential({n} kB)\""),
-                    Kind::QueueSize => format!("\"{n} packets\""),
+                    Kind::QueueSize | Kind::OptionalQueueSizes => format!("\"{n} packets\""),
                     Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),
                     Kind::Arrivals => format!("\"{n} ms\""),
                     Kind::Text => format!("\"{n}\""),

@@ -2,7 +2,7 @@ use core::fmt;
 
 use cwnd_units::Time;
 
-use crate::qdisc::{Context, Reason};
+use crate::qdisc::{Backlog, Context, Reason};
 
 /// What a queue decided about a packet.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,14 @@ pub enum Outcome {
 
 /// Decides of which of its queue's verdicts a router tells the source of the packet: RED's BECN, a source quench.
 pub trait Messenger<P>: fmt::Debug + Send {
-    /// The queue decided this about a packet of data; whether its source is told now. What the packet carries is asked of
-    /// `context`.
-    fn tells(&mut self, verdict: &Verdict<P>, context: &dyn Context<P>) -> bool;
+    /// The queue decided this about a packet of data, and so much waits in it then; whether the packet's source is told now, and
+    /// how bad it is, from 0: most know one level. What the packet carries is asked of `context`.
+    fn tells(
+        &mut self,
+        verdict: &Verdict<P>,
+        queued: Backlog,
+        context: &dyn Context<P>,
+    ) -> Option<u8>;
     /// Tells what it counted, each by a name that is its own; the activity has them as they are.
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;

@@ -103,6 +103,8 @@ pub enum Cause {
     Quench {
         /// Whether the packet that it was about was marked; else it was dropped.
         marked: bool,
+        /// How bad the router says it is, from 0: multi-level BECN.
+        level: u8,
     },
     /// Routers told of too high a load.
     Load,
@@ -119,8 +121,8 @@ impl Cause {
             Self::Loss => 0,
             Self::Ecn => 1,
             Self::Delay => 2,
-            Self::Quench { marked: true } => 3,
-            Self::Quench { marked: false } => 4,
+            Self::Quench { marked: true, .. } => 3,
+            Self::Quench { marked: false, .. } => 4,
             Self::Load => 5,
         }
     }

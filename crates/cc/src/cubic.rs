@@ -29,6 +29,8 @@ pub struct Cubic {
     decrease: Arc<dyn Decrease>,
     credit: Credit,
     grow_in_cwr: bool,
+    /// Whether it does not grow in the round trip after the last reduction.
+    rests: bool,
     ecn_new_stage: bool,
     threshold: Threshold,
 }
@@ -75,6 +77,7 @@ impl Cubic {
                 }
             },
             grow_in_cwr: params.growing.grow_in_cwr,
+            rests: !params.growing.grow_in_cwr,
             ecn_new_stage: params.ecn_new_stage,
             threshold: match params.growth {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,
@@ -154,6 +157,7 @@ impl Cubic {
             }
         }
         self.cwnd = after;
+        self.rests = !self.grow_in_cwr || self.decrease.rests(cause);
         self.slow_start.on_congestion();
     }
 
@@ -176,7 +180,7 @@ impl Controller for Cubic {
             }
             Avoidance::Counted(counted) => counted.look(path, ack),
         }
-        if !ack.grow.allows(self.grow_in_cwr) {
+        if !ack.grow.allows(!self.rests) {
             return Request::Nothing;
         }
         let left = if self.in_slow_start() {

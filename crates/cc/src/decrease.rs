@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Ability, Contract, Declares, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Levels, param_enum, params};
 
 use crate::controller::{Cause, Grow, Path};
 use crate::kind::{Mechanism, OnLinux};
@@ -37,6 +37,18 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// After which source quenches the window does not grow for a round trip.
+    pub enum RestAfterQuench {
+        /// None: it grows with the next ACK (draft-salim-jhsbnns-ecn-00, 1998).
+        Never = "never",
+        /// Those about marked packets; after one about a dropped packet it grows at once (BECN § IV-B).
+        Marked = "marked",
+        /// All; BECN § IV-B found that this costs throughput.
+        Always = "always",
+    }
+}
+
 /// Where the window stood when a signal came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -64,6 +76,13 @@ params! {
         #[source("none in the RFCs; FreeBSD's and quicly's CUBIC halve")]
         #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
         pub beta_initial: Option<f64> = None,
+        /// Part of the window that stays after a source quench about a marked packet, or a part for each level of congestion that
+        /// routers tell of; none is as after an ECN-echo. One about a dropped packet costs what the loss would.
+        #[source("BECN § IV-B: as for an ECN-echo")]
+        pub beta_quench: Option<Levels<f64>> = None,
+        /// After which source quenches the window does not grow for a round trip.
+        #[source("BECN § IV-B")]
+        pub rest_after_quench: RestAfterQuench = RestAfterQuench::Marked,
         /// What the factors multiply: what is in flight, or the window.
         #[source("RFC 5681 § 3.1 eq. 4")]
         pub base: Base = Base::FlightSize,
@@ -80,9 +99,14 @@ impl Declares for Rule {
     /// A factor of its own for ECN asks for ECN.
     fn contract(&self) -> Contract {
         let why = "`beta_ecn` differs from `beta` and never acts";
-        Contract::new().when(self.own_beta_ecn().is_some(), |c| {
-            c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why)
-        })
+        Contract::new()
+            .when(self.own_beta_ecn().is_some(), |c| {
+                c.wants(Ability::Ect, why).wants(Ability::ObeysEce, why)
+            })
+            .when(self.beta_quench.is_some(), |c| {
+                c.wants(Ability::Quenches, "`beta_quench` never acts")
+                    .wants(Ability::ObeysQuench, "`beta_quench` never acts")
+            })
     }
 }
 
@@ -120,6 +144,11 @@ pub trait Decrease: fmt::Debug + Send + Sync {
     /// What a signal leaves of a window of `cwnd` bytes, before any lower bound, bytes; no more than the window or what is in
     /// flight.
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64;
+    /// Whether the window does not grow in the round trip that answers this cause; of losses that is settled by recovery.
+    fn rests(&self, cause: Cause) -> bool {
+        let _ = cause;
+        false
+    }
 }
 
 /// What is left is δ · least RTT / newest RTT where a reduction is asked for because packets waited too long (Leith, Heffner,
@@ -150,6 +179,10 @@ impl Decrease for ByDelay {
             _ => self.otherwise.reduced(path, cwnd, stage, cause),
         }
     }
+
+    fn rests(&self, cause: Cause) -> bool {
+        self.otherwise.rests(cause)
+    }
 }
 
 /// The factors of a [`Rule`], ready to use: exact parts of a billion.
@@ -157,6 +190,8 @@ impl Decrease for ByDelay {
 pub(crate) struct Factors {
     beta: u64,
     beta_ecn: u64,
+    beta_quench: Option<Levels<u64>>,
+    rest_after_quench: RestAfterQuench,
     beta_initial: Option<u64>,
     base: Base,
     ecn_in_slow_start: EcnInSlowStart,
@@ -168,6 +203,11 @@ impl Factors {
         Self {
             beta: parts(rule.beta),
             beta_ecn: parts(rule.beta_ecn.unwrap_or(rule.beta)),
+            beta_quench: rule.beta_quench.and_then(|levels| {
+                let levels: Vec<u64> = levels.iter().map(parts).collect();
+                Levels::of(&levels)
+            }),
+            rest_after_quench: rule.rest_after_quench,
             beta_initial: rule.beta_initial.map(parts),
             base: rule.base,
             ecn_in_slow_start: rule.ecn_in_slow_start,
@@ -193,27 +233,41 @@ impl Factors {
 impl Decrease for Factors {
     /// β · base (RFC 5681 eq. 4, RFC 9438 § 4.6).
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
-        let beta = match (stage, cause, self.beta_initial) {
-            (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
-            (_, Cause::Loss | Cause::Delay | Cause::Quench { marked: false }, _) => self.beta,
-            (Stage::Avoidance, Cause::Ecn | Cause::Quench { marked: true } | Cause::Load, _) => {
-                self.beta_ecn
+        let milder = match cause {
+            Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => None,
+            Cause::Ecn | Cause::Load => Some(self.beta_ecn),
+            Cause::Quench { marked: true, level } => {
+                let own = self.beta_quench.and_then(|levels| levels.at(level));
+                Some(own.unwrap_or(self.beta_ecn))
             }
-            (
-                Stage::FirstSlowStart | Stage::SlowStart,
-                Cause::Ecn | Cause::Quench { marked: true } | Cause::Load,
-                _,
-            ) => match self.ecn_in_slow_start {
-                EcnInSlowStart::Beta => self.beta,
-                EcnInSlowStart::BetaEcn => self.beta_ecn,
-            },
+        };
+        let beta = match (stage, milder, self.beta_initial) {
+            (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
+            (_, None, _) => self.beta,
+            (Stage::Avoidance, Some(milder), _) => milder,
+            (Stage::FirstSlowStart | Stage::SlowStart, Some(milder), _) => {
+                match self.ecn_in_slow_start {
+                    EcnInSlowStart::Beta => self.beta,
+                    EcnInSlowStart::BetaEcn => milder,
+                }
+            }
         };
         self.of(path, cwnd, beta)
     }
+
+    fn rests(&self, cause: Cause) -> bool {
+        let Cause::Quench { marked, .. } = cause else { return false };
+        match self.rest_after_quench {
+            RestAfterQuench::Never => false,
+            RestAfterQuench::Marked => marked,
+            RestAfterQuench::Always => true,
+        }
+    }
 }
 
+/// In parts of a billion, at most all.
 fn parts(factor: f64) -> u64 {
-    (factor * PARTS as f64 + 0.5) as u64
+    (factor.min(1.0) * PARTS as f64 + 0.5) as u64
 }
 
 impl Grow {

@@ -22,7 +22,9 @@ mod slow_start;
 pub use controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
 };
-pub use decrease::{Base, ByDelay, Decrease, EcnInSlowStart, Rounding, Rule, Stage};
+pub use decrease::{
+    Base, ByDelay, Decrease, EcnInSlowStart, RestAfterQuench, Rounding, Rule, Stage,
+};
 pub use kind::{Kind, Mechanism, OnLinux};
 pub use registry::{AnyController, ControllerParams, OwnController};
 pub use rto::{Backoff, RtoPolicy};

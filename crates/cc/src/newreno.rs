@@ -8,7 +8,9 @@ use cwnd_units::{Contract, Declares, param_enum, params};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::decrease::{ABE, Base, Decrease, EcnInSlowStart, Factors, Rounding, Rule};
+use crate::decrease::{
+    ABE, Base, Decrease, EcnInSlowStart, Factors, RestAfterQuench, Rounding, Rule,
+};
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Credit, Growing, SlowStartState};
 
@@ -97,6 +99,11 @@ params! {
             ecn_in_slow_start: EcnInSlowStart::BetaEcn,
             ..Rule::default()
         }),
+        /// BECN's sender (BECN § IV-B): half of the window for a source quench, and for a marked packet no growth in the round
+        /// trip after it; growth by ACKs and a window of one segment at the least, as ns-2.
+        "becn" => Self::becn(RestAfterQuench::Marked),
+        /// BECN's sender of 1998 (draft-salim-jhsbnns-ecn-00): the same, but it grows with the next ACK.
+        "becn-1998" => Self::becn(RestAfterQuench::Never),
     }
 }
 
@@ -117,6 +124,16 @@ impl Declares for Params {
 }
 
 impl Params {
+    /// BECN's sender, which is ns-2's NewReno.
+    fn becn(rest_after_quench: RestAfterQuench) -> Self {
+        Self {
+            rule: Rule { base: Base::Cwnd, rest_after_quench, ..Rule::default() },
+            increase: Increase::PerAck,
+            least_window: 1,
+            ..Self::default()
+        }
+    }
+
     /// The RFCs' NewReno with another rule of decrease.
     fn reading(rule: Rule) -> Self {
         Self { rule, ..Self::default() }
@@ -131,6 +148,8 @@ pub struct NewReno {
     /// Of growth by bytes: bytes acknowledged since the window last grew. By ACKs: remainder of the division by cwnd.
     carry: u64,
     slow_start: SlowStartState,
+    /// Whether it does not grow in the round trip after the last reduction.
+    rests: bool,
     law: Arc<Law>,
 }
 
@@ -156,6 +175,7 @@ impl NewReno {
             ssthresh: start.initial_ssthresh(),
             carry: 0,
             slow_start: SlowStartState::new(params.growing.slow_start),
+            rests: !params.growing.grow_in_cwr,
             law: Arc::new(Law {
                 initial_window: start.initial_cwnd(),
                 max_window: start.max_window(),
@@ -232,6 +252,7 @@ impl NewReno {
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // A window below the least one must not be raised to it.
         self.cwnd = self.cwnd.min(reduced.max(self.law.least_window));
+        self.rests = !self.law.grow_in_cwr || self.law.decrease.rests(cause);
         self.carry = 0;
         self.slow_start.on_congestion();
     }
@@ -240,7 +261,7 @@ impl NewReno {
 impl Controller for NewReno {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        if !ack.grow.allows(self.law.grow_in_cwr) {
+        if !ack.grow.allows(!self.rests) {
             return Request::Nothing;
         }
         let left = if self.cwnd < self.ssthresh {

@@ -24,6 +24,10 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
         Kind::DurationDist => "a time, or a distribution over times",
         Kind::SizeDist => "a size, or a distribution over sizes",
         Kind::OptionalDurationDist => "a time, a distribution over times, or \"none\"",
+        Kind::OptionalParts => {
+            "a number above 0 and below 1, several such as \"0.8, 0.6, 0.5\", or \"none\""
+        }
+        Kind::OptionalQueueSizes => "queue sizes such as \"10 packets, 20 packets\", or \"none\"",
         Kind::Arrivals => "a CSV file, or its rows",
         Kind::Choice(_) | Kind::Text => "a text in quotes",
     }
@@ -34,7 +38,7 @@ pub(crate) const fn example_value(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "true",
         Kind::Integer | Kind::OptionalInteger => "1",
-        Kind::Number | Kind::OptionalNumber | Kind::Share => "0.5",
+        Kind::Number | Kind::OptionalNumber | Kind::OptionalParts | Kind::Share => "0.5",
         Kind::Rate => "\"10 Mbit/s\"",
         Kind::Duration
         | Kind::OptionalDuration
@@ -42,7 +46,7 @@ pub(crate) const fn example_value(kind: Kind) -> &'static str {
         | Kind::OptionalDurationDist => "\"100 ms\"",
         Kind::Bytes | Kind::OptionalBytes => "\"1000 B\"",
         Kind::SizeDist => "\"30 kB\"",
-        Kind::QueueSize => "\"100 packets\"",
+        Kind::QueueSize | Kind::OptionalQueueSizes => "\"100 packets\"",
         Kind::Arrivals => "\"arrivals.csv\"",
         Kind::Choice(_) | Kind::Text => "\"...\"",
     }

@@ -163,6 +163,11 @@ fn value(kind: Kind) -> Json {
         Kind::OptionalInteger => any_of(&[value(Kind::Integer), none()]),
         Kind::OptionalNumber => any_of(&[value(Kind::Number), none()]),
         Kind::Share => any_of(&[value(Kind::Number), json!({ "enum": ["all", "none"] })]),
+        Kind::OptionalParts => any_of(&[
+            json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
+            json!({ "type": "string" }),
+        ]),
+        Kind::OptionalQueueSizes => json!({ "type": "string" }),
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
         Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),

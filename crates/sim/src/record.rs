@@ -153,6 +153,9 @@ impl Recorder {
                 Some(GaveUp::Syn) => 1,
                 Some(GaveUp::Data) => 2,
             }),
+            quenches: sender.quenches - s0.quenches,
+            quenches_refused: sender.quenches_refused - s0.quenches_refused,
+            cwnd_reductions_quench: sender.reductions_for_quenches() - s0.reductions_for_quenches(),
         };
         let completed = finished.then(|| flow.finished.since(flow.started));
         let sparse = self.sparse.as_mut();
@@ -294,6 +297,7 @@ impl Recorder {
             drops += total.drops.total();
             marks += total.marks.total();
             let before = self.before.get(i).cloned().unwrap_or_default();
+            let quenches = parts.line.map_or(0, |line| network.messages_of(line));
             let line = parts.line.map(|l| &*network.line_mut(l));
             if let Some(line) = line {
                 line.count(&mut |name, count| own.add(name, count));
@@ -313,6 +317,7 @@ impl Recorder {
                 dead_pkts: died.packets,
                 dead_bytes: died.bytes,
                 duplicate_pkts: duplicates[i],
+                quenches_total_pkts: quenches,
                 ..summary.row()
             });
             own.add("dead_packets", dead[i].packets);
@@ -325,6 +330,7 @@ impl Recorder {
         own.add("quenches_sent", messages.sent);
         own.add("quenches_delivered", messages.delivered);
         own.add("quenches_lost", messages.lost);
+        own.add("quenches_forged", messages.forged);
         Records {
             flows: self.flows.into_table(names),
             links: links.into_table(names),

@@ -123,7 +123,7 @@ impl Stack {
                 )
                 .unwrap_or(u16::MAX),
                 sack: endpoint.recovery == Recovery::Sack,
-                ecn: endpoint.ecn,
+                ecn: endpoint.says_cwr(),
                 window: u32::try_from(endpoint.receive_window.0).unwrap_or(u32::MAX),
             },
         };
@@ -159,12 +159,13 @@ impl Stack {
     pub fn headers(&self, flow: &Connection, segment: &Segment, heading: Heading) -> Headers {
         let Heading { of_request, note } = heading;
         let forward = self.endpoints(flow.number, flow.way);
-        if let Body::Quench { router, about, .. } = segment.body {
+        if let Body::Quench { marked, level, router, about } = segment.body {
             let Quoted { len, wire, flags, ecn } = about;
             let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*segment };
             // What a note is for is not quoted.
             let about = &self.headers(flow, &original, Heading { note: 0, of_request });
-            return SourceQuench { about }.headers(address(NODES, router), forward.source);
+            let quench = SourceQuench { about, marked, level };
+            return quench.headers(address(NODES, router), forward.source);
         }
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);
         let (mss, sack, ecn_capable, window, tick) = match self.transport {

@@ -38,6 +38,8 @@ pub struct Office {
     pub messenger: Box<dyn Messenger<Packet>>,
     /// The hops to the sources of data that goes these ways; every way that crosses the link is here.
     pub hops: BTreeMap<WayId, u32>,
+    /// How many messages it has sent.
+    pub sent: u64,
 }
 
 impl fmt::Debug for Office {
@@ -70,6 +72,11 @@ impl Watch {
         }
     }
 
+    /// How many messages were sent about packets of a line's queue.
+    pub fn sent_about(&self, line: u32) -> u64 {
+        self.offices.iter().filter(|office| office.line == line).map(|office| office.sent).sum()
+    }
+
     /// Has everybody read what the queue of a line decided of late, and gives the messages that follow from it; `way_of` says
     /// which way data goes that is at a hop.
     #[cold]
@@ -87,13 +94,14 @@ impl Watch {
         let drafts = &mut self.drafts;
         for office in self.offices.iter_mut().filter(|office| office.line == i) {
             while let Some(verdict) = line.read(office.reader) {
+                let queued = line.backlog();
                 let packet = verdict.packet;
                 // RFC 1122 § 3.2.2: no message is about a message; and who only acknowledges has nothing to slow down.
                 let way = way_of(packet.next_hop().0);
                 let Some(&hop) = way.and_then(|way| office.hops.get(&way)) else { continue };
-                if !office.messenger.tells(&verdict, segments) {
+                let Some(level) = office.messenger.tells(&verdict, queued, segments) else {
                     continue;
-                }
+                };
                 let mut about = *segments.get(packet.place());
                 if about.is_ack() {
                     // Of a request: it goes where data goes.
@@ -103,7 +111,8 @@ impl Watch {
                     take_note(&mut about);
                 }
                 let marked = matches!(verdict.what, Outcome::Marked { .. });
-                let segment = about.quench(marked, office.router);
+                office.sent += 1;
+                let segment = about.quench(marked, level, office.router);
                 drafts.push(Draft { flow: packet.flow(), hop, segment });
             }
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use cwnd_apps::Do;
+use cwnd_link::Settings;
 use cwnd_scenario::Scenario;
 use cwnd_scenario::needs::Parts;
 use cwnd_trace::Records;
@@ -24,6 +25,7 @@ use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
 mod ahead;
 mod audit;
 mod creation;
+mod forged;
 mod own;
 mod requests;
 mod truth;
@@ -107,7 +109,8 @@ impl World {
             world.events.push(Time::ZERO, Event::Fairness);
         }
         for (i, link) in scenario.links.iter().enumerate() {
-            if let Some(messenger) = link.messenger.build() {
+            let facts = Settings::from(link).facts(&world.random);
+            if let Some(messenger) = facts.and_then(|(facts, _)| link.messenger.build(&facts)) {
                 world.network.add_messenger(&scenario, i, messenger);
             }
         }

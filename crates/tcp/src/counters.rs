@@ -23,8 +23,12 @@ pub struct SenderCounters {
     pub losses_in_cwr: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
-    /// Source quenches about data that was outstanding.
+    /// Source quenches that were believed: about data that was outstanding, if that is looked at.
     pub quenches: u64,
+    /// Those that were not.
+    pub quenches_refused: u64,
+    /// Those that made the pause between packets longer (RFC 1016).
+    pub quench_pauses: u64,
     /// Probes of a closed receive window.
     pub window_probes: u64,
 }
@@ -42,6 +46,14 @@ impl SenderCounters {
         self.reductions[cause.index()]
     }
 
+    /// Window reductions for source quenches.
+    #[must_use]
+    pub const fn reductions_for_quenches(&self) -> u64 {
+        let [marked, dropped] =
+            [Cause::Quench { marked: true, level: 0 }, Cause::Quench { marked: false, level: 0 }];
+        self.reductions_for(marked) + self.reductions_for(dropped)
+    }
+
     /// Tells all that the activity of a run has of it, by name: what may happen to any connection in any case, the rest if it
     /// happened.
     pub fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
@@ -55,10 +67,18 @@ impl SenderCounters {
         each("syn_timeouts", self.syn_timeouts);
         let rare = [
             ("delay_reductions", self.reductions_for(Cause::Delay)),
-            ("quench_reductions_marked", self.reductions_for(Cause::Quench { marked: true })),
-            ("quench_reductions_dropped", self.reductions_for(Cause::Quench { marked: false })),
+            (
+                "quench_reductions_marked",
+                self.reductions_for(Cause::Quench { marked: true, level: 0 }),
+            ),
+            (
+                "quench_reductions_dropped",
+                self.reductions_for(Cause::Quench { marked: false, level: 0 }),
+            ),
             ("load_reductions", self.reductions_for(Cause::Load)),
             ("quenches", self.quenches),
+            ("quenches_refused", self.quenches_refused),
+            ("quench_pauses", self.quench_pauses),
         ];
         for (name, count) in rare.into_iter().filter(|&(_, count)| count > 0) {
             each(name, count);
@@ -80,6 +100,8 @@ impl AddAssign<&Self> for SenderCounters {
             losses_in_cwr,
             ece_acks,
             quenches,
+            quenches_refused,
+            quench_pauses,
             window_probes,
         } = other;
         self.segments_sent += segments_sent;
@@ -91,6 +113,8 @@ impl AddAssign<&Self> for SenderCounters {
         self.losses_in_cwr += losses_in_cwr;
         self.ece_acks += ece_acks;
         self.quenches += quenches;
+        self.quenches_refused += quenches_refused;
+        self.quench_pauses += quench_pauses;
         self.window_probes += window_probes;
     }
 }

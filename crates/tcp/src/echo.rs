@@ -17,6 +17,8 @@ param_enum! {
         Last = "last",
         /// The ECN field of the newest data, and how often it has changed; a change is acknowledged at once.
         Changes = "changes",
+        /// Nothing: the receiver was not asked whether it knows ECN (BECN § IV-B needs no negotiation).
+        None = "none",
         /// How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).
         CeCount = "ce-count",
     }
@@ -24,13 +26,15 @@ param_enum! {
 
 impl Declares for EchoKind {
     fn contract(&self) -> Contract {
-        Contract::new().provides(match self {
+        let echoes = match self {
+            Self::None => return Contract::new(),
             Self::Classic => Ability::EchoesEce,
             Self::Sum => Ability::EchoesSum,
             Self::Last => Ability::EchoesLast,
             Self::Changes => Ability::EchoesChanges,
             Self::CeCount => Ability::EchoesCount,
-        })
+        };
+        Contract::new().provides(echoes)
     }
 }
 
@@ -45,6 +49,8 @@ pub trait EchoPolicy {
 /// Any of the policies.
 #[derive(Clone, Debug)]
 pub enum AnyEcho {
+    /// [`EchoKind::None`].
+    Nothing(Nothing),
     /// [`EchoKind::Sum`].
     Sum(Sum),
     /// [`EchoKind::Last`].
@@ -79,6 +85,7 @@ impl Clone for Box<dyn OwnEcho> {
 macro_rules! each {
     ($self:expr, $p:ident => $call:expr) => {
         match $self {
+            AnyEcho::Nothing($p) => $call,
             AnyEcho::Sum($p) => $call,
             AnyEcho::Last($p) => $call,
             AnyEcho::Changes($p) => $call,
@@ -93,6 +100,7 @@ impl AnyEcho {
     pub fn new(kind: EchoKind) -> Option<Self> {
         Some(match kind {
             EchoKind::Classic => return None,
+            EchoKind::None => Self::Nothing(Nothing),
             EchoKind::Sum => Self::Sum(Sum::default()),
             EchoKind::Last => Self::Last(Last::default()),
             EchoKind::Changes => Self::Changes(Changes::default()),
@@ -108,6 +116,20 @@ impl EchoPolicy for AnyEcho {
 
     fn take(&mut self) -> Echo {
         each!(self, p => p.take())
+    }
+}
+
+/// Echoes nothing, ECE neither.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl EchoPolicy for Nothing {
+    fn on_data(&mut self, _: &Segment) -> bool {
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        Echo::None
     }
 }
 

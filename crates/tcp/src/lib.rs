@@ -15,13 +15,17 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod squid;
 #[cfg(test)]
 mod vectors;
 
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use echo::{EchoKind, EchoPolicy, OwnEcho};
-pub use params::{BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, Recovery, RttArithmetic};
+pub use params::{
+    BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery,
+    RttArithmetic,
+};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::Receiver;
@@ -29,3 +33,4 @@ pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
 pub use sender::{Copies, GaveUp, Handshake, Sender};
+pub use squid::Params as SquidParams;

@@ -1,9 +1,12 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{Ability, Bytes, Contract, Declares, Duration, Invalid, param_enum, params};
+use cwnd_units::{
+    Ability, Bytes, Contract, Declares, Duration, Invalid, Params as _, param_enum, params,
+};
 
 use crate::echo::EchoKind;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
+use crate::squid;
 
 param_enum! {
     /// What a sender does about a hole in what was acknowledged.
@@ -75,6 +78,26 @@ param_enum! {
         Waits = "waits",
         /// It waits, and every echo in a row that finds exactly one segment, but the first, doubles the time (ns-2's tcp.cc, ecn).
         BacksOff = "backs-off",
+    }
+}
+
+param_enum! {
+    /// What a sender does about a source quench.
+    pub enum QuenchAnswer {
+        /// Its controller makes the window smaller, at most once a round trip (BECN § IV-B).
+        Reduce = "reduce",
+        /// It pauses between packets (RFC 1016, SQuID); the window stays.
+        Pause = "pause",
+    }
+}
+
+param_enum! {
+    /// Which source quenches a sender believes.
+    pub enum QuenchCheck {
+        /// Those that quote data that is outstanding (RFC 5927 § 4.1).
+        InFlight = "in-flight",
+        /// All.
+        None = "none",
     }
 }
 
@@ -186,6 +209,19 @@ params! {
         /// Whether a router's source quench reduces the window, at most once a round trip with all other causes.
         #[source("RFC 6633 § 3: hosts ignore them")]
         pub obey_quench: bool = false,
+        /// What a source quench that is obeyed does.
+        #[source("BECN § IV-B")]
+        pub quench_answer: QuenchAnswer = QuenchAnswer::Reduce,
+        /// Which source quenches are believed.
+        #[source("RFC 5927 § 4.1")]
+        pub quench_check: QuenchCheck = QuenchCheck::InFlight,
+        /// After so many quenches of a round trip that quote nothing outstanding the rest of that round trip's are not believed
+        /// either; none is no limit. Nothing with `quench_check = "none"`.
+        #[source("RFC 5927 has none; RFC 5961 § 7 answers 10 doubtful segments in 5 s")]
+        pub quench_guesses: Option<u32> = Some(10),
+        /// With `quench_answer = "pause"`: how long.
+        #[flatten()]
+        pub squid: squid::Params = squid::Params::default(),
         /// What ACKs tell of marks, and of what routers wrote.
         #[source("RFC 3168 § 6.1.3")]
         pub echo: EchoKind = EchoKind::Classic,
@@ -304,6 +340,10 @@ params! {
             data_retries: Some(12),
             ..Self::default()
         },
+        /// The BECN paper's senders and receivers: those of ns-2 with windows of at most 100 kB, ECN-capable without asking the receiver, which echoes nothing; source quenches are obeyed.
+        "becn" => Self { obey_quench: true, ..Self::becn() },
+        /// The same with RFC 1016 in place of the window's reduction: a pause between packets.
+        "squid" => Self { obey_quench: true, quench_answer: QuenchAnswer::Pause, ..Self::becn() },
     }
     check |p| {
         let invalid = |key, message: &str| Err(Invalid { key, message: message.to_owned() });
@@ -356,6 +396,27 @@ impl Params {
             backoff: self.rto_backoff,
             backoff_after: self.rto_backoff_after,
             backoff_rounds: self.rto_backoff_rounds,
+        }
+    }
+
+    /// Whether the first new data after a reduction says so to the receiver (RFC 3168 § 6.1.2): one that echoes marks.
+    #[must_use]
+    pub fn says_cwr(&self) -> bool {
+        self.ecn && self.echo != EchoKind::None
+    }
+
+    /// BECN § V-A, of which quenches are one part.
+    fn becn() -> Self {
+        let mut params = Self::default();
+        params.apply_preset("ns2");
+        Self {
+            max_window: Some(Bytes(100_000)),
+            // ns-2's Newreno.
+            grow_on_exit: true,
+            ecn: true,
+            obey_ece: false,
+            echo: EchoKind::None,
+            ..params
         }
     }
 

@@ -86,6 +86,8 @@ pub enum Body {
     Quench {
         /// Whether that packet was marked and went on; else it was dropped.
         marked: bool,
+        /// How bad the router says it is, from 0: multi-level BECN.
+        level: u8,
         /// Number of the router's node.
         router: u32,
         /// What it quotes of that packet besides number and TSval.
@@ -132,7 +134,7 @@ impl Segment {
 
     /// The message of a router about this packet: a source quench.
     #[must_use]
-    pub const fn quench(&self, marked: bool, router: u32) -> Self {
+    pub const fn quench(&self, marked: bool, level: u8, router: u32) -> Self {
         let Self { len, wire, flags, ecn, .. } = *self;
         Self {
             seq: self.seq,
@@ -141,7 +143,7 @@ impl Segment {
             wire: QUENCH_WIRE,
             flags: Flags(0),
             ecn: Ecn::NotEct,
-            body: Body::Quench { marked, router, about: Quoted { len, wire, flags, ecn } },
+            body: Body::Quench { marked, level, router, about: Quoted { len, wire, flags, ecn } },
         }
     }
 

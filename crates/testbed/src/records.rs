@@ -196,7 +196,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         (_, 0) => Some(0.0),
         (part, whole) => Some(part as f64 / whole as f64),
     };
-    let counts: [(&str, Count); 17] = [
+    let counts: [(&str, Count); 20] = [
         ("segments_sent", |c| c.segments_sent),
         ("retrans", |c| c.retrans),
         ("ce_received", |c| c.ce_received),
@@ -215,6 +215,9 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("rto_ack_late", |_| None),
         ("rto_ack_lost", |_| None),
         ("duplicates", |_| None),
+        ("quenches", |_| None),
+        ("quenches_refused", |_| None),
+        ("cwnd_reductions_quench", |_| None),
     ];
     let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
     for column in &mut table.columns {

@@ -86,6 +86,12 @@ record! {
         duplicates: u64,
         /// Where the connection was given up: at its SYN, at data, or not.
         gave_up: Name,
+        /// Source quenches that reached its sender and were believed.
+        quenches: u64,
+        /// Source quenches that its sender did not believe: what they quote was not outstanding, or too many had been wrong.
+        quenches_refused: u64,
+        /// Window reductions for a source quench.
+        cwnd_reductions_quench: u64,
     }
 }
 
@@ -170,6 +176,8 @@ record! {
         dead_bytes: u64,
         /// Data packets that left it and brought their receiver nothing new.
         duplicate_pkts: u64,
+        /// Source quenches that its router sent about packets of its queue, whole run.
+        quenches_total_pkts: u64,
     }
 }
 

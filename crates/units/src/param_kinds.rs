@@ -1,6 +1,7 @@
 //! The types that can be parameters.
 
 use crate::bounds::{Bounds, Quantity};
+use crate::levels::{Levels, one_part, read_parts, read_sizes};
 use crate::params::{Kind, Param, Value, wrong};
 use crate::parse::{ParseError, parse_bytes, parse_duration, parse_rate};
 use crate::queue_size::QueueSize;
@@ -149,6 +150,37 @@ text_param!(
     "a queue size with its unit, such as \"1000 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""
 );
 
+impl Param for Levels<f64> {
+    const KIND: Kind = Kind::OptionalParts;
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        let one = match value {
+            Value::Text(text) => return read_parts(text),
+            Value::Float(x) => Self::of(&[one_part(*x)?]),
+            Value::Integer(i) => Self::of(&[one_part(*i as f64)?]),
+            Value::Bool(_) => None,
+        };
+        one.ok_or_else(|| wrong(value, "a number, or several such as \"0.8, 0.6, 0.5\""))
+    }
+    fn write(&self) -> Value {
+        match (self.at(0), self.iter().count()) {
+            (Some(one), 1) => Value::Float(one),
+            _ => Value::Text(self.to_string()),
+        }
+    }
+}
+
+impl Param for Levels<QueueSize> {
+    const KIND: Kind = Kind::OptionalQueueSizes;
+    type Bound = Self;
+    fn read(value: &Value) -> Result<Self, ParseError> {
+        read_sizes(value.text("queue sizes, such as \"10 packets, 20 packets\"")?)
+    }
+    fn write(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+}
+
 /// A type's values or "none", which says that there is no such value.
 macro_rules! optional_param {
     ($ty:ty, $kind:expr) => {
@@ -177,3 +209,5 @@ optional_param!(Duration, Kind::OptionalDuration);
 optional_param!(Bytes, Kind::OptionalBytes);
 optional_param!(u32, Kind::OptionalInteger);
 optional_param!(f64, Kind::OptionalNumber);
+optional_param!(Levels<f64>, Kind::OptionalParts);
+optional_param!(Levels<QueueSize>, Kind::OptionalQueueSizes);

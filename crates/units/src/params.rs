@@ -51,6 +51,10 @@ pub enum Kind {
     SizeDist,
     /// A duration, a distribution over durations, or `"none"`.
     OptionalDurationDist,
+    /// A number above 0 and below 1, several of them as in `"0.8, 0.6, 0.5"`, or `"none"`.
+    OptionalParts,
+    /// Queue sizes as in `"10 packets, 20 packets"`, or `"none"`.
+    OptionalQueueSizes,
     /// A CSV file of recorded arrivals, or its rows.
     Arrivals,
     /// Free text.

@@ -9,7 +9,7 @@ mod pcapng;
 mod tcp;
 mod udp;
 
-pub use icmp::SourceQuench;
+pub use icmp::{HeardQuench, SourceQuench};
 pub use ip::{Endpoints, Headers};
 pub use pcapng::{Interface, Writer};
 pub use tcp::{MAX_SACK_BLOCKS, Options, Tcp, window_scale};

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use cwnd_units::{Ecn, Time};
-use cwnd_wire::{Endpoints, Headers, Interface, Options, Tcp, Udp, Writer, window_scale};
+use cwnd_wire::{
+    Endpoints, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp, Writer,
+    window_scale,
+};
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
@@ -128,6 +131,67 @@ fn a_datagram_has_its_length_and_its_sum() {
     assert_eq!((headers.bytes.len(), headers.total), (28, 1028));
     assert_eq!(&headers.bytes[24..26], &1008_u16.to_be_bytes());
     assert_eq!((ip_sum(&headers), transport_sum(&headers)), (0xffff, 0xffff));
+}
+
+const ROUTER: [u8; 4] = [10, 0, 0, 9];
+
+fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
+    SourceQuench { about, marked, level }.headers(ROUTER, ENDS.source).bytes
+}
+
+proptest! {
+    #[test]
+    fn a_quench_is_read_as_it_was_written(
+        sequence in any::<u32>(), source_port in any::<u16>(), destination in any::<[u8; 4]>(),
+        marked in any::<bool>(), level in 0u8..8, udp in any::<bool>()
+    ) {
+        let ends = Endpoints { source_port, destination, ..ENDS };
+        let about = if udp {
+            Udp { ecn: Ecn::Ect0, payload: 1000, wanted: 1028 }.headers(ends)
+        } else {
+            Tcp { sequence, ..DATA }.headers(ends)
+        };
+        let bytes = quench(&about, marked, level);
+        prop_assert_eq!(bytes.len(), 56);
+        prop_assert_eq!(internet_sum(&bytes[20..]), 0xffff);
+        let heard = HeardQuench::read(&bytes).expect("it is one");
+        let protocol = if udp { 17 } else { 6 };
+        let sequence = (!udp).then_some(sequence);
+        let expected = HeardQuench { router: ROUTER, marked, level, about: ends, protocol, sequence };
+        prop_assert_eq!(heard, expected);
+        // What follows a packet is not looked at.
+        let longer = [bytes.as_slice(), &[1, 2, 3]].concat();
+        prop_assert_eq!(HeardQuench::read(&longer), Some(heard));
+    }
+
+    /// The checksums see every changed bit but those that a sum can't tell apart; what is cut short is none.
+    #[test]
+    fn a_quench_with_a_wrong_bit_or_cut_short_is_not_believed(bit in 0usize..56 * 8, end in 0usize..56) {
+        let mut bytes = quench(&DATA.headers(ENDS), true, 2);
+        prop_assert_eq!(HeardQuench::read(&bytes[..end]), None);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        prop_assert_eq!(HeardQuench::read(&bytes), None);
+    }
+
+    #[test]
+    fn any_bytes_are_a_quench_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = HeardQuench::read(&bytes);
+    }
+}
+
+#[test]
+fn a_quench_about_somebody_elses_packet_is_not_believed() {
+    let about = DATA.headers(Endpoints { source: [10, 0, 0, 7], ..ENDS });
+    assert_eq!(HeardQuench::read(&quench(&about, true, 0)), None);
+}
+
+/// RFC 792's own has nothing in the word that BECN uses: dropped, of the lowest level.
+#[test]
+fn a_quench_of_rfc_792_is_about_a_dropped_packet() {
+    let bytes = quench(&DATA.headers(ENDS), false, 0);
+    assert_eq!(bytes[24..28], [0; 4]);
+    let heard = HeardQuench::read(&bytes).expect("it is one");
+    assert_eq!((heard.marked, heard.level, heard.sequence), (false, 0, Some(1)));
 }
 
 #[test]

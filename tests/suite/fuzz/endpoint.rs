@@ -8,7 +8,7 @@ use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 
-const ENDPOINT: [(&str, &[&str]); 15] = [
+const ENDPOINT: [(&str, &[&str]); 18] = [
     ("recovery", &["tahoe", "reno", "newreno", "sack"]),
     ("mss", &["1 B", "100 B", "1000 B", "9000 B"]),
     ("receive_window", &["9000 B", "30 kB", "1 MB", "4000 MB"]),
@@ -24,8 +24,11 @@ const ENDPOINT: [(&str, &[&str]); 15] = [
     ("rto_backoff_until", &["sample", "sent-once", "ack"]),
     ("rto_after_syn_loss", &["0 s", "3 s"]),
     ("data_retry_time", &["none", "1 ns", "100 s"]),
+    ("quench_answer", &["reduce", "pause"]),
+    ("quench_check", &["in-flight", "none"]),
+    ("echo", &["classic", "none"]),
 ];
-const SWITCHES: [&str; 7] = [
+const SWITCHES: [&str; 8] = [
     "handshake",
     "timestamps",
     "ecn",
@@ -33,6 +36,7 @@ const SWITCHES: [&str; 7] = [
     "idle_restart",
     "prr",
     "rto_thin_linear",
+    "obey_quench",
 ];
 const COUNTS: [&str; 9] = [
     "initial_window",
@@ -48,7 +52,7 @@ const COUNTS: [&str; 9] = [
 
 fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
     let mut params = Params::default();
-    let preset = bytes.below(5);
+    let preset = bytes.below(7);
     if let Some(preset) = params.presets().get(preset) {
         params.apply_preset(preset.name);
     }
@@ -250,7 +254,7 @@ pub fn run(data: &[u8]) {
     let mut path = Path::new(config, written);
     path.transmit();
     while !bytes.is_empty() {
-        match bytes.below(12) {
+        match bytes.below(13) {
             0 => path.now += Duration(bytes.wide()),
             1 => path.expire(),
             // In order, as many as are there, a little later each.
@@ -309,6 +313,11 @@ pub fn run(data: &[u8]) {
                 path.forged_acks = true;
                 let ack = forged(&mut bytes, true, path.sender.acknowledged(), path.now);
                 path.land_ack(&ack);
+            }
+            12 => {
+                let forged = forged(&mut bytes, true, path.sender.acknowledged(), path.now);
+                let quench = forged.quench(bytes.flag(), bytes.byte(), 0);
+                path.land_ack(&quench);
             }
             11 if bytes.flag() => {
                 path.sender.stop_writing();

@@ -29,24 +29,28 @@ const RATES: [&str; 5] = [
     "rate = { initial = \"2 Mbit/s\", steps = [{ at = \"5 ms\", rate = \"20 Mbit/s\" }] }",
     "rate = { trace_ms = [0, 0, 1, 3] }",
 ];
-const FAULTS: [&str; 6] = [
+const FAULTS: [&str; 7] = [
     "",
     "loss = 0.05",
     "jitter = \"1 ms\"",
     "reorder = 0.2\nreorder_delay = \"2 ms\"",
     "meter = { kind = \"step\", threshold = \"2 packets\" }",
     "messenger = { kind = \"quench\", ect_only = false }",
+    "messenger = { kind = \"quench\", levels = \"1 packet, 2 kB, 5 ms\" }",
 ];
-const CONTROLLERS: [&str; 4] = [
+const CONTROLLERS: [&str; 5] = [
     "\"newreno\"",
     "\"cubic\"",
     "{ kind = \"newreno\", preset = \"abe\" }",
+    "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-const ENDPOINTS: [&str; 5] = [
+const ENDPOINTS: [&str; 7] = [
     "\"rfc\"",
     "{ preset = \"linux\", ecn = true }",
     "\"ns2\"",
+    "\"becn\"",
+    "{ preset = \"squid\", quench_check = \"none\" }",
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];

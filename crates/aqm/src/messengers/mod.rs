@@ -2,7 +2,7 @@
 
 pub mod quench;
 
-use cwnd_units::{Contract, Declares, params_choice};
+use cwnd_units::{Contract, Declares, LinkFacts, params_choice};
 
 use crate::messenger::Messenger;
 use crate::none;
@@ -19,12 +19,12 @@ params_choice! {
 }
 
 impl MessengerParams {
-    /// A messenger with these parameters, if there is one.
+    /// A messenger with these parameters at the queue of this link, if there is one.
     #[must_use]
-    pub fn build<P>(&self) -> Option<Box<dyn Messenger<P>>> {
+    pub fn build<P>(&self, link: &LinkFacts) -> Option<Box<dyn Messenger<P>>> {
         match self {
             Self::None(_) => None,
-            Self::Quench(p) => Some(Box::new(Quench::new(p))),
+            Self::Quench(p) => Some(Box::new(Quench::new(p, link))),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Source quenches: the source of a packet that the queue marks, or drops, is told at once (BECN § IV-A).
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Time, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Invalid, Levels, Limit, LinkFacts, QueueSize, Time,
+    params,
+};
 
 use crate::messenger::{Messenger, Outcome, Verdict};
-use crate::qdisc::Context;
+use crate::qdisc::{Backlog, Context};
 
 params! {
     /// An ICMP source quench (RFC 792) for what the queue decides about data; one bit says whether the packet was marked or
@@ -15,6 +18,17 @@ params! {
         /// No two messages leave the router in less time than this; what falls between is not told.
         #[source("BECN § IV-A has no limit; RFC 1812 § 4.3.2.8 wants one")]
         pub interval: Option<Duration> = None,
+        /// Multi-level BECN: from the first of these lengths of the queue on a message says level 1, from the second on level 2, and
+        /// so on up to 7; below all, and without, level 0.
+        #[source("BECN § VII, future work")]
+        pub levels: Option<Levels<QueueSize>> = None,
+    }
+    check |p| {
+        let many = p.levels.is_some_and(|levels| levels.iter().count() > MOST_THRESHOLDS);
+        if many {
+            let message = format!("a message has room for levels up to {MOST_THRESHOLDS}");
+            return Err(Invalid { key: "levels", message });
+        }
     }
 }
 
@@ -29,6 +43,8 @@ impl Declares for Params {
 /// Tells of marks, but of none that came with CE, and of drops.
 #[derive(Debug)]
 pub struct Quench {
+    /// Where levels begin.
+    levels: Vec<Limit>,
     ect_only: bool,
     interval: Duration,
     /// When the next may leave.
@@ -37,34 +53,52 @@ pub struct Quench {
 }
 
 impl Quench {
-    /// A messenger with these parameters.
+    /// A messenger with these parameters at the queue of this link.
     #[must_use]
-    pub fn new(params: &Params) -> Self {
-        let Params { ect_only, interval } = *params;
+    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+        let Params { ect_only, interval, levels } = *params;
         let interval = interval.unwrap_or(Duration::ZERO);
-        Self { ect_only, interval, free: Time::ZERO, withheld: 0 }
+        let levels = levels.iter().flat_map(Levels::iter).map(|size| size.resolve(link)).collect();
+        Self { levels, ect_only, interval, free: Time::ZERO, withheld: 0 }
+    }
+
+    /// How many of the lengths are reached.
+    fn level(&self, queued: Backlog) -> u8 {
+        let reached = |limit: &&Limit| match **limit {
+            Limit::Packets(packets) => queued.packets >= packets,
+            Limit::Bytes(bytes) => queued.bytes >= bytes,
+        };
+        self.levels.iter().filter(reached).count() as u8
     }
 }
 
 impl<P> Messenger<P> for Quench {
-    fn tells(&mut self, verdict: &Verdict<P>, context: &dyn Context<P>) -> bool {
+    fn tells(
+        &mut self,
+        verdict: &Verdict<P>,
+        queued: Backlog,
+        context: &dyn Context<P>,
+    ) -> Option<u8> {
         let told = match verdict.what {
             // BECN § IV-A: "if packet is not already marked".
             Outcome::Marked { already } => !already,
             Outcome::Dropped => !self.ect_only || context.ecn(&verdict.packet).is_ect(),
         };
         if !told {
-            return false;
+            return None;
         }
         if verdict.at < self.free {
             self.withheld += 1;
-            return false;
+            return None;
         }
         self.free = verdict.at + self.interval;
-        true
+        Some(self.level(queued))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("quenches_withheld", self.withheld);
     }
 }
+
+/// Three bits of the message hold the level, from 0.
+const MOST_THRESHOLDS: usize = 7;

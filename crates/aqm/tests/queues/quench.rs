@@ -1,13 +1,16 @@
 //! The messenger of source quenches: of which verdicts it tells.
 
 use cwnd_aqm::messengers::quench;
-use cwnd_aqm::{Messenger, MessengerParams, Outcome, Reason, Verdict};
-use cwnd_units::{Duration, Ecn, Time};
+use cwnd_aqm::{Backlog, Messenger, MessengerParams, Outcome, Reason, Verdict};
+use cwnd_units::{Bytes, Duration, Ecn, Levels, LinkFacts, Params as _, QueueSize, Rate, Time};
 
 use crate::common::{Log, Pkt, ms};
 
+const LINK: LinkFacts = LinkFacts { rate: Rate::from_mbit(8), bdp_rtt: Duration::from_millis(100) };
+const EMPTY: Backlog = Backlog { packets: 0, bytes: 0 };
+
 fn messenger(params: quench::Params) -> Box<dyn Messenger<Pkt>> {
-    MessengerParams::Quench(params).build().unwrap()
+    MessengerParams::Quench(params).build(&LINK).unwrap()
 }
 
 fn verdict(at: Time, ecn: Ecn, what: Outcome) -> Verdict<Pkt> {
@@ -31,8 +34,13 @@ fn sources_hear_of_new_marks_and_of_drops_of_capable_packets() {
         (Ecn::NotEct, Outcome::Dropped, false, true),
     ] {
         let verdict = verdict(ms(1), ecn, what);
-        assert_eq!(becn.tells(&verdict, &Log::default()), told, "{ecn:?} {what:?}");
-        assert_eq!(every.tells(&verdict, &Log::default()), told_of_every, "{ecn:?} {what:?}");
+        let [told, told_of_every] = [told, told_of_every].map(|told| told.then_some(0));
+        assert_eq!(becn.tells(&verdict, EMPTY, &Log::default()), told, "{ecn:?} {what:?}");
+        assert_eq!(
+            every.tells(&verdict, EMPTY, &Log::default()),
+            told_of_every,
+            "{ecn:?} {what:?}"
+        );
     }
 }
 
@@ -42,10 +50,37 @@ fn no_two_messages_leave_within_the_interval_and_what_is_withheld_is_counted() {
     let interval = Some(Duration::from_millis(10));
     let mut messenger = messenger(quench::Params { interval, ..quench::Params::default() });
     let told: Vec<u64> = (0..50)
-        .filter(|&at| messenger.tells(&verdict(ms(at), Ecn::Ce, NEW_MARK), &Log::default()))
+        .filter(|&at| {
+            let verdict = verdict(ms(at), Ecn::Ce, NEW_MARK);
+            messenger.tells(&verdict, EMPTY, &Log::default()).is_some()
+        })
         .collect();
     assert_eq!(told, [0, 10, 20, 30, 40]);
     let mut counted = Vec::new();
     messenger.count(&mut |name, count| counted.push((name, count)));
     assert_eq!(counted, [("quenches_withheld", 45)]);
+}
+
+/// Multi-level BECN: each length that the queue has reached is a level more, whatever unit it is written in.
+#[test]
+fn a_message_says_how_many_lengths_the_queue_has_reached() {
+    // 8 Mbit/s: 5 ms are 5000 B.
+    let sizes = [
+        QueueSize::Packets(4),
+        QueueSize::Time(Duration::from_millis(5)),
+        QueueSize::Bytes(Bytes(20_000)),
+    ];
+    let levels = Levels::of(&sizes);
+    let mut mecn = messenger(quench::Params { levels, ..quench::Params::default() });
+    let mut level = |packets, bytes| {
+        let queued = Backlog { packets, bytes };
+        mecn.tells(&verdict(ms(1), Ecn::Ce, NEW_MARK), queued, &Log::default())
+    };
+    assert_eq!(level(3, 4999), Some(0));
+    assert_eq!(level(4, 4999), Some(1));
+    assert_eq!(level(5, 5000), Some(2));
+    assert_eq!(level(30, 30_000), Some(3));
+    let many = Levels::of(&[QueueSize::Packets(1); 8]);
+    let error = quench::Params { levels: many, ..quench::Params::default() }.check().unwrap_err();
+    assert_eq!(error.key, "levels");
 }

@@ -320,8 +320,10 @@ impl Counted {
         };
         self.reno_scale = match cause {
             // The one that goes with the factor that was used.
-            Cause::Loss | Cause::Delay | Cause::Quench { marked: false } => self.reno_scale_loss,
-            Cause::Ecn | Cause::Load | Cause::Quench { marked: true } => self.reno_scale_ecn,
+            Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => {
+                self.reno_scale_loss
+            }
+            Cause::Ecn | Cause::Load | Cause::Quench { marked: true, .. } => self.reno_scale_ecn,
         };
         self.epoch = None;
         if self.stack != Stack::Ns3 {

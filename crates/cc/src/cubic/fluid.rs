@@ -130,8 +130,8 @@ impl Fluid {
         };
         self.alpha = match cause {
             // The one that goes with the factor that was used.
-            Cause::Loss | Cause::Delay | Cause::Quench { marked: false } => self.alpha_loss,
-            Cause::Ecn | Cause::Load | Cause::Quench { marked: true } => self.alpha_ecn,
+            Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => self.alpha_loss,
+            Cause::Ecn | Cause::Load | Cause::Quench { marked: true, .. } => self.alpha_ecn,
         };
         self.epoch = None;
     }

@@ -1,8 +1,8 @@
 //! The parameters of CUBIC, and what the presets set.
 
-use cwnd_units::{Contract, Declares, param_enum, params};
+use cwnd_units::{Contract, Declares, Levels, param_enum, params};
 
-use crate::decrease::{ABE, Base, EcnInSlowStart, Rounding, Rule};
+use crate::decrease::{ABE, Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Growing, SlowStart};
 
@@ -122,6 +122,11 @@ params! {
             ecn_new_stage: false,
             ..Self::reading(Rule { base: Base::FlightSize, ..abe_in_every_phase() })
         },
+        /// BECN § IV-B for CUBIC: half of the window for a source quench about a marked packet, and no growth in the round trip
+        /// after it.
+        "becn" => Self::reading(becn(RestAfterQuench::Marked)),
+        /// The same of 1998 (draft-salim-jhsbnns-ecn-00): it grows with the next ACK.
+        "becn-1998" => Self::reading(becn(RestAfterQuench::Never)),
     }
 }
 
@@ -169,6 +174,17 @@ fn rfc() -> Rule {
 fn abe_in_every_phase() -> Rule {
     Rule {
         beta_ecn: Some(0.85),
+        base: Base::Cwnd,
+        ecn_in_slow_start: EcnInSlowStart::BetaEcn,
+        ..rfc()
+    }
+}
+
+/// Half of the window for a quench, wherever it comes.
+fn becn(rest_after_quench: RestAfterQuench) -> Rule {
+    Rule {
+        beta_quench: Levels::of(&[0.5]),
+        rest_after_quench,
         base: Base::Cwnd,
         ecn_in_slow_start: EcnInSlowStart::BetaEcn,
         ..rfc()

@@ -347,7 +347,7 @@ fn growth_after_a_reduction_follows_the_factor_that_was_used() {
     let (loss, ecn) = (after(Cause::Loss), after(Cause::Ecn));
     assert!(ecn > loss);
     assert_eq!(after(Cause::Delay), loss);
-    assert_eq!(after(Cause::Quench { marked: false }), loss);
-    assert_eq!(after(Cause::Quench { marked: true }), ecn);
+    assert_eq!(after(Cause::Quench { marked: false, level: 0 }), loss);
+    assert_eq!(after(Cause::Quench { marked: true, level: 0 }), ecn);
     assert_eq!(after(Cause::Load), ecn);
 }

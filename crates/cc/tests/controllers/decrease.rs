@@ -80,9 +80,9 @@ fn factors_answer_every_cause() {
     for (cause, left) in [
         (Cause::Loss, 45),
         (Cause::Delay, 45),
-        (Cause::Quench { marked: false }, 45),
+        (Cause::Quench { marked: false, level: 0 }, 45),
         (Cause::Ecn, 72),
-        (Cause::Quench { marked: true }, 72),
+        (Cause::Quench { marked: true, level: 0 }, 72),
         (Cause::Load, 72),
     ] {
         let mut c = NewReno::new(&params, &start());

@@ -113,6 +113,10 @@ fn signal(event: &Json) -> Option<Signal> {
         "ack" => return None,
         "loss" => Signal::Reduce(Cause::Loss),
         "ecn" => Signal::Reduce(Cause::Ecn),
+        "quench" => Signal::Reduce(Cause::Quench {
+            marked: event["marked"].as_bool().unwrap_or(true),
+            level: u8::try_from(event["level"].as_u64().unwrap_or(0)).unwrap(),
+        }),
         "timeout" => {
             Signal::Timeout { nth: u32::try_from(event["nth"].as_u64().unwrap_or(1)).unwrap() }
         }
@@ -140,6 +144,11 @@ fn newreno_is_that_of_rfc_5681_and_each_reading_of_abe_what_it_says() {
 #[test]
 fn cubic_is_that_of_rfc_9438_and_each_reading_of_abe_what_it_says() {
     replay(include_str!("../../../../vectors/cubic.json"), "cubic");
+}
+
+#[test]
+fn a_source_quench_does_what_becn_says_and_each_level_its_own() {
+    replay(include_str!("../../../../vectors/becn.json"), "");
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct Messages {
     pub delivered: u64,
     /// Those of them that were dropped by a queue or lost on a link.
     pub lost: u64,
+    /// Those that an attacker sent in a router's name: none of the others.
+    pub forged: u64,
 }
 
 impl Network {
@@ -44,7 +46,7 @@ impl Network {
             }
         }
         let reader = self.lines[line as usize].reader();
-        let office = Office { line, reader, router: router as u32, messenger, hops };
+        let office = Office { line, reader, router: router as u32, messenger, hops, sent: 0 };
         self.watch.get_or_insert_default().add(office);
         true
     }
@@ -106,6 +108,16 @@ impl Network {
         if let Some(watch) = &self.watch {
             watch.count(each);
         }
+    }
+
+    /// How many messages were sent about packets of this line's queue.
+    pub fn messages_of(&self, line: u32) -> u64 {
+        self.watch.as_ref().map_or(0, |watch| watch.sent_about(line))
+    }
+
+    /// An attacker's message is at its target.
+    pub const fn count_forged(&mut self) {
+        self.messages.forged += 1;
     }
 
     /// What became of all messages until now.

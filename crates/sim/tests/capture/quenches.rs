@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cwnd_aqm::{Context, Messenger, Verdict};
+use cwnd_aqm::{Backlog, Context, Messenger, Verdict};
 use cwnd_sim::World;
 use cwnd_units::{Ability, Contract, Declares};
+use cwnd_wire::HeardQuench;
 
 use crate::files::{Caught, Kept, read, scenario};
 
@@ -19,8 +20,8 @@ impl Declares for TellAll {
 }
 
 impl<P: cwnd_aqm::Packet> Messenger<P> for TellAll {
-    fn tells(&mut self, _: &Verdict<P>, _: &dyn Context<P>) -> bool {
-        true
+    fn tells(&mut self, _: &Verdict<P>, _: Backlog, _: &dyn Context<P>) -> Option<u8> {
+        Some(3)
     }
 }
 
@@ -95,7 +96,13 @@ fn a_routers_message_is_a_source_quench_that_quotes_the_packet_as_it_is() {
             assert_eq!((bytes.len(), bytes[0], bytes[1]), (56, 0x45, 0));
             // `router` is the third node, `sender` the first.
             assert_eq!((&bytes[12..16], &bytes[16..20]), (&[10, 0, 0, 3][..], &[10, 0, 0, 1][..]));
-            assert_eq!((&bytes[20..22], &bytes[24..28]), (&[4, 0][..], &[0; 4][..]));
+            // BECN's octet: whether it was marked, and the level 3.
+            let octet = if bytes[28 + 1] & 0b11 == 3 { 0x83 } else { 3 };
+            assert_eq!((&bytes[20..22], &bytes[24..28]), (&[4, 0][..], &[octet, 0, 0, 0][..]));
+            let heard = HeardQuench::read(bytes).expect("it is one");
+            assert_eq!((heard.router, heard.level, heard.marked), ([10, 0, 0, 3], 3, octet > 3));
+            let number = u32::from_be_bytes([bytes[52], bytes[53], bytes[54], bytes[55]]);
+            assert_eq!(heard.sequence, (heard.protocol == 6).then_some(number));
             assert_eq!(sum_of_words(&bytes[20..]), 0xffff, "RFC 1071");
             // The packet as it was captured at the queue; segments and datagrams are told apart by these bytes but for
             // datagrams among themselves.

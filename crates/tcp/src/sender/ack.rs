@@ -15,8 +15,8 @@ impl Sender {
     pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let (window, echo, sack) = match &segment.body {
             Body::Ack { window, echo, sack } => (window, echo, sack),
-            Body::Quench { marked, .. } => {
-                self.on_quench(now, segment.seq, *marked);
+            Body::Quench { marked, level, .. } => {
+                self.on_quench(now, segment.seq, *marked, *level);
                 return None;
             }
             Body::Data { .. } => return None,
@@ -197,22 +197,9 @@ impl Sender {
         }
     }
 
-    /// A router says that data met congestion there. What it quotes must be outstanding (RFC 5927 § 4.1): who does not see
-    /// the connection can't slow it down.
-    #[cold]
-    fn on_quench(&mut self, now: Time, seq: u64, marked: bool) {
-        if !self.is_established() || seq < self.una || seq >= self.high {
-            return;
-        }
-        self.counters.quenches += 1;
-        if self.config.params.obey_quench {
-            self.on_request(&self.path(now), Cause::Quench { marked });
-        }
-    }
-
     /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round trip that answers it.
     #[cold]
-    fn reduce(&mut self, path: &Path, cause: Cause) {
+    pub(super) fn reduce(&mut self, path: &Path, cause: Cause) {
         let params = &self.config.params;
         let before = self.cc.window().cwnd;
         self.cc.on_signal(path, Signal::Reduce(cause));
@@ -221,7 +208,7 @@ impl Sender {
         }
         self.counters.reductions[cause.index()] += 1;
         self.reduced_until = self.high;
-        self.cwr_pending = params.ecn;
+        self.cwr_pending = params.says_cwr();
     }
 
     /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
@@ -390,7 +377,7 @@ impl Sender {
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
             self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
-            self.cwr_pending = params.ecn;
+            self.cwr_pending = params.says_cwr();
             self.counters.reductions[Cause::Loss.index()] += 1;
             self.begin_loss_state();
             self.rto_deadline = now + self.rto();
@@ -401,7 +388,7 @@ impl Sender {
             self.counters.losses_in_cwr += 1;
         } else {
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
-            self.cwr_pending = params.ecn;
+            self.cwr_pending = params.says_cwr();
             self.counters.reductions[Cause::Loss.index()] += 1;
         }
         let sack = params.recovery == Recovery::Sack;

@@ -5,6 +5,7 @@ mod ack;
 mod burst;
 mod copies;
 mod persist;
+mod quench;
 mod timeout;
 mod transmit;
 
@@ -23,6 +24,7 @@ pub use accept::Handshake;
 use burst::Burst;
 pub use copies::Copies;
 use persist::Persist;
+use quench::Quenched;
 pub use timeout::GaveUp;
 
 /// The sending end of a connection.
@@ -87,6 +89,8 @@ pub struct Sender {
     pace_until: Time,
     /// Whether that is why nothing more went out.
     pacing_holds: bool,
+    /// What is remembered of source quenches, once there were some that matter beyond themselves.
+    quenched: Option<Box<Quenched>>,
     last_sent: Time,
     burst: Burst,
     /// Whether the congestion window was what stopped the last transmission.
@@ -180,6 +184,7 @@ impl Sender {
             rto_deadline: Time::NEVER,
             pace_until: Time::ZERO,
             pacing_holds: false,
+            quenched: None,
             last_sent: Time::ZERO,
             burst: Burst::default(),
             cwnd_limited: false,

@@ -50,7 +50,7 @@ impl Sender {
         // calls pipe is what FlightSize meant.
         path.flight_size = self.in_flight();
         self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
-        self.cwr_pending = self.config.params.ecn;
+        self.cwr_pending = self.config.params.says_cwr();
         self.begin_loss_state();
         self.rto_deadline = now + self.rto();
     }

@@ -237,6 +237,9 @@ impl Sender {
         if self.rto_deadline == Time::NEVER || self.rack && again && seq == self.una {
             self.rto_deadline = now + self.rto();
         }
+        if self.quenched.is_some() {
+            self.pause_after_sending(now);
+        }
         let header =
             if self.cc.beyond_window().is_some() { self.departs(now, wire) } else { Header::None };
         Segment {

@@ -99,7 +99,7 @@ fn a_reduction_is_granted_once_a_window_of_what_was_sent() {
 fn it_is_spread_and_announced_as_one_for_a_mark_is() {
     let params = Params { ecn: true, handshake: false, ..preset("linux") };
     let params = Params { mss: simple().mss, header: simple().header, ..params };
-    let causes = [Cause::Delay, Cause::Load, Cause::Quench { marked: true }, Cause::Ecn];
+    let causes = [Cause::Delay, Cause::Load, Cause::Quench { marked: true, level: 0 }, Cause::Ecn];
     for cause in causes {
         let (mut h, heard) = hand(params.clone(), asking_for(cause));
         // PRR: of 12 in flight 9 may stay; 3 of 4 ACKs send one.
@@ -196,7 +196,7 @@ fn headers_go_with_data_and_pacing_spreads_it() {
 }
 
 fn quench(seq: u64, marked: bool) -> Segment {
-    data(seq, 0, cwnd_units::Time::ZERO).quench(marked, 0)
+    data(seq, 0, cwnd_units::Time::ZERO).quench(marked, 0, 0)
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_quench_counts_once_a_round_trip_with_marks_and_losses() {
     for nth in 1..=4 {
         h.duplicate(2, nth);
     }
-    assert_eq!(signals(&heard), [Signal::Reduce(Cause::Quench { marked: true })]);
+    assert_eq!(signals(&heard), [Signal::Reduce(Cause::Quench { marked: true, level: 0 })]);
     assert_eq!((h.sender.counters().quenches, h.sender.counters().losses_in_cwr), (2, 1));
 }
 

@@ -210,6 +210,25 @@ scripts!(
 );
 
 scripts!(
+    quench:
+    a_dropped_packet_halves_the_window_which_grows_on,
+    a_marked_packet_halves_the_window_which_rests_for_a_round_trip,
+    a_quench_about_nothing_outstanding_is_ignored,
+    a_quench_in_the_window_of_an_echo_reduces_no_further,
+    a_window_of_one_segment_stays,
+    an_echo_in_the_window_of_a_quench_reduces_no_further,
+    cubic_halves_too,
+    each_level_has_its_factor,
+    in_1998_the_window_grew_at_once,
+    squid_pauses_between_packets,
+    the_loss_that_a_quench_told_of_halves_no_further,
+    the_receiver_echoes_nothing_if_it_was_not_asked,
+    too_many_wrong_guesses_make_deaf_for_a_round_trip,
+    unless_told_to_a_sender_ignores_quenches,
+    without_the_check_any_number_counts,
+);
+
+scripts!(
     ecn_receiver:
     a_delayed_ack_echoes_a_mark_on_any_of_its_segments,
     a_mark_above_a_gap_is_echoed_with_the_duplicate_ack,

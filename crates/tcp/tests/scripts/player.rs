@@ -190,7 +190,9 @@ impl Player {
             ecn: packet.ecn,
             body: Body::DATA,
         };
-        if let Some(ack) = packet.ack {
+        if let Some((seq, marked, level)) = packet.quench {
+            segment = Segment { seq, ..segment }.quench(marked, level, 0);
+        } else if let Some(ack) = packet.ack {
             segment.seq = ack;
             self.window = packet.window.unwrap_or(self.window);
             let mut sack = SackBlocks::default();
@@ -329,7 +331,8 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "probes" => Fact::Number(counters.window_probes),
         "timeouts" => Fact::Number(counters.timeouts.iter().sum()),
         "reductions" => {
-            Fact::Number(counters.reductions_for(Cause::Loss) + counters.reductions_for(Cause::Ecn))
+            let [loss, ecn] = [Cause::Loss, Cause::Ecn].map(|cause| counters.reductions_for(cause));
+            Fact::Number(loss + ecn + counters.reductions_for_quenches())
         }
         _ => return None,
     })
@@ -386,6 +389,10 @@ fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
 fn told(segment: &Segment, is_ack: bool) -> String {
     let flag = |flag| segment.flags.has(flag);
     let mut line = String::new();
+    if let Body::Quench { marked, level, .. } = segment.body {
+        let how = if marked { "marked" } else { "dropped" };
+        return format!("quench {} {how} level {level}", segment.seq);
+    }
     if flag(Flags::SYN) {
         line.push_str("syn");
         if !is_ack {

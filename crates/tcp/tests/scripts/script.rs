@@ -65,6 +65,8 @@ pub struct Packet {
     pub window: Option<u32>,
     /// TSval of data, TSecr of an ACK: time since the start.
     pub ts: Option<Duration>,
+    /// A router's message: the number that it quotes, whether that packet was marked, and the level.
+    pub quench: Option<(u64, bool, u8)>,
 }
 
 /// What scripts start from: the RFCs' endpoint with round sizes, no handshake, an exact clock and an ACK each.
@@ -183,6 +185,9 @@ fn read_event(words: &[&str]) -> Result<Event, String> {
 }
 
 fn read_packet(words: &[&str]) -> Result<Packet, String> {
+    if let ["quench", number, how, level @ ..] = words {
+        return read_quench(number, how, level);
+    }
     let mut packet = Packet::default();
     let mut rest = words.iter();
     while let Some(&word) = rest.next() {
@@ -208,6 +213,20 @@ fn read_packet(words: &[&str]) -> Result<Packet, String> {
         return Err("a segment is data (`0:1000`), an `ack` or a `syn`".to_owned());
     }
     Ok(packet)
+}
+
+fn read_quench(number: &str, how: &str, level: &[&str]) -> Result<Packet, String> {
+    let marked = match how {
+        "marked" => true,
+        "dropped" => false,
+        _ => return Err(format!("a quench is about a packet `marked` or `dropped`, not `{how}`")),
+    };
+    let level = match level {
+        [] => 0,
+        ["level", level] => level.parse().map_err(|_| format!("`{level}` is no level"))?,
+        _ => return Err(format!("what is `{}`?", level.join(" "))),
+    };
+    Ok(Packet { quench: Some((read_number(number)?, marked, level)), ..Packet::default() })
 }
 
 fn read_range(word: &str) -> Result<Range<u64>, String> {

@@ -1,0 +1,101 @@
+//! The source quench introduced delay (RFC 1016): quenches put a pause between packets.
+
+use cwnd_units::{Duration, Time, params};
+
+params! {
+    /// RFC 1016, "The SQuID Algorithm".
+    pub struct Params {
+        /// K: by how much an increase event makes the pause longer.
+        #[source("RFC 1016: 20 ms")]
+        pub squid_step: Duration = Duration::from_millis(20),
+        /// I: the shortest pause after an increase event.
+        #[source("RFC 1016: 75 ms")]
+        pub squid_least: Duration = Duration::from_millis(75),
+        /// J: by how much a decrease event makes it shorter.
+        #[source("RFC 1016: 1 ms")]
+        pub squid_decrease: Duration = Duration::from_millis(1),
+        /// E: the quenches that come within this time of the first are one increase event.
+        #[source("RFC 1016: 2 s")]
+        pub squid_event: Duration = Duration::from_secs(2),
+        /// S: the pause becomes shorter at the first packet after so long a time.
+        #[source("RFC 1016: 1 s")]
+        pub squid_period: Duration = Duration::from_secs(1),
+    }
+}
+
+/// The pause between two packets of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Squid {
+    /// D of RFC 1016.
+    pause: Duration,
+    /// When the last increase event began.
+    increased: Time,
+    /// When the pause was last made shorter, or else first made longer.
+    decreased: Time,
+}
+
+impl Squid {
+    /// At the first quench.
+    #[must_use]
+    pub fn begin(now: Time, params: &Params) -> Self {
+        let pause = params.squid_step.max(params.squid_least);
+        Self { pause, increased: now, decreased: now }
+    }
+
+    /// A later quench came: whether it is an increase event.
+    pub fn on_quench(&mut self, now: Time, params: &Params) -> bool {
+        // "Receipt of one or more source quenches in a event period E."
+        let begins = now.since(self.increased) >= params.squid_event;
+        if begins {
+            self.increased = now;
+            // "D <-- maximum (D + K, I)"
+            let longer = Duration(self.pause.0.saturating_add(params.squid_step.0));
+            self.pause = longer.max(params.squid_least);
+        }
+        begins
+    }
+
+    /// A packet goes: how long until the next may.
+    pub fn on_send(&mut self, now: Time, params: &Params) -> Duration {
+        // "When S time has passed since D was decreased and there is a datagram to send."
+        if now.since(self.decreased) >= params.squid_period {
+            self.decreased = now;
+            // "D <-- maximum (D - J, 0)"
+            self.pause = Duration(self.pause.0.saturating_sub(params.squid_decrease.0));
+        }
+        self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_pause_grows_once_an_event_and_shrinks_once_a_period() {
+        let p = Params::default();
+        let mut squid = Squid::begin(at(0), &p);
+        let pause = |squid: &mut Squid, ms| squid.on_send(at(ms), &p).0 / 1_000_000;
+        assert_eq!(pause(&mut squid, 1), 75, "I, as D + K is less");
+        assert!(!squid.on_quench(at(1999), &p));
+        assert_eq!(pause(&mut squid, 1999), 74, "the first second is over");
+        assert_eq!(
+            pause(&mut squid, 2500),
+            74,
+            "a second from when it was sent, not from when it was due"
+        );
+        assert!(squid.on_quench(at(2500), &p));
+        assert_eq!(pause(&mut squid, 2600), 94);
+        assert_eq!(pause(&mut squid, 2999), 93);
+        for s in 0..200 {
+            pause(&mut squid, 4000 + s * 1000);
+        }
+        assert_eq!(pause(&mut squid, 300_000), 0);
+        assert!(squid.on_quench(at(300_000), &p));
+        assert_eq!(pause(&mut squid, 300_001), 75);
+    }
+}

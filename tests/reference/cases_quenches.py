@@ -1,0 +1,168 @@
+"""What source quenches do to the controllers: BECN § IV-B, with one level or several."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from cases_windows import CUBIC, MS, MSS, NEWRENO, Journey, case
+
+if TYPE_CHECKING:
+    from windows import Controller
+
+BECN = "BECN § IV-B"
+DRAFT = "BECN § III on draft-salim-jhsbnns-ecn-00: it grows with the next ACK"
+MECN = "BECN § II-B (iv) and § VII: multi-level feedback"
+
+RENO = {**NEWRENO, "beta_quench": None, "rest_after_quench": "marked", "least_window": 2}
+NS2 = {**RENO, "base": "cwnd", "increase": "per-ack", "least_window": 1}
+RFC_CUBIC = {**CUBIC, "beta_quench": None, "rest_after_quench": "marked"}
+HALVING = {**RFC_CUBIC, "beta_quench": 0.5, "base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
+EVERY = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
+
+
+def script(controller: Controller) -> list[dict[str, Any]]:
+    """Both kinds of quench in each stage, beside a loss and an ECN-echo, with growth between."""
+    j = Journey(controller)
+    j.rounds(2)
+    j.signal("quench")
+    j.rounds(1, phase="cwr")
+    j.rounds(4)
+    j.signal("quench", marked=False)
+    j.rounds(1, phase="cwr")
+    j.rounds(4)
+    j.signal("ecn")
+    j.rounds(1, phase="cwr")
+    j.rounds(4)
+    j.signal("quench", level=1, flight=j.flight() - 2 * MSS)
+    j.rounds(1, phase="cwr")
+    j.rounds(5)
+    j.signal("loss")
+    j.rounds(1, phase="recovery")
+    j.rounds(2)
+    j.signal("quench", level=7)
+    j.rounds(1, phase="cwr")
+    j.signal("timeout")
+    j.rounds(2, phase="loss")
+    j.signal("quench", level=2)
+    j.rounds(1, phase="cwr")
+    j.rounds(3)
+    return j.rows
+
+
+def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, Any]]:
+    """Anything in any order: odd sizes and times, a signal every twenty-fifth event."""
+    draw = Random(seed)
+    j = Journey(controller)
+    phase, left = "open", 0
+    for _ in range(steps):
+        j.now += int(draw.expovariate(1) * 30 * MS)
+        left -= 1
+        if left <= 0:
+            phase = "open"
+        cwnd = j.cwnd()
+        flight = draw.randint(cwnd // 2, cwnd)
+        if draw.random() < 0.04 and cwnd >= 8 * MSS:
+            signal = draw.choice(["quench", "quench", "quench", "loss", "ecn"])
+            facts: dict[str, Any] = {}
+            if signal == "quench":
+                facts = {"marked": draw.random() < 0.7, "level": draw.randint(0, 7)}
+            j.put(signal, flight=flight, **facts)
+            phase, left = "recovery" if signal == "loss" else "cwr", draw.randint(1, 12)
+        else:
+            j.put(
+                "ack",
+                acked=draw.choice([MSS, 2 * MSS, draw.randint(1, cwnd)]),
+                flight=flight,
+                phase=phase,
+                limited=draw.random() > 0.08,
+                srtt_ns=draw.randint(1 * MS, 300 * MS),
+            )
+    return j.rows
+
+
+def small(controller: Controller) -> list[dict[str, Any]]:
+    """Quench after quench: the window ends at its least."""
+    j = Journey(controller)
+    for n in range(8):
+        j.signal("quench", marked=n % 2 == 0)
+    j.rounds(3, acks=2)
+    return j.rows
+
+
+def cases() -> list[dict[str, Any]]:
+    """All cases."""
+    made: list[dict[str, Any]] = []
+    walks = (
+        ("newreno", "BECN", "becn", BECN, NS2),
+        ("newreno", "1998", "becn-1998", DRAFT, {**NS2, "rest_after_quench": "never"}),
+        ("newreno", "RFC 5681", "rfc", BECN, RENO),
+        ("cubic", "BECN", "becn", BECN, HALVING),
+        ("cubic", "1998", "becn-1998", DRAFT, {**HALVING, "rest_after_quench": "never"}),
+        ("cubic", "RFC 9438", "rfc", BECN, RFC_CUBIC),
+    )
+    for number, (controller, name, preset, source, p) in enumerate(walks):
+        named = {"controller": controller, "preset": preset}
+        made += [
+            case(
+                f"{controller}, {name}: each quench in each stage",
+                source,
+                p,
+                script,
+                segments=10,
+                ssthresh=None,
+                **named,
+            ),
+            case(
+                f"{controller}, {name}: at random",
+                source,
+                p,
+                lambda c, seed=300 + 2 * number: wild(c, seed),
+                segments=30,
+                ssthresh=45 * MSS,
+                **named,
+            ),
+        ]
+    levels = {"beta_quench": "0.8, 0.6, 0.5", **EVERY}
+    always = {"rest_after_quench": "always", **EVERY}
+    for controller, base in (("newreno", RENO), ("cubic", RFC_CUBIC)):
+        for name, source, changes, seed in (
+            ("three levels", MECN, levels, 21),
+            ("a rest after drops, too", BECN, always, 22),
+            ("a factor of its own", "RFC 8511 § 3, for quenches", {"beta_quench": 0.8}, 23),
+        ):
+            made.append(
+                case(
+                    f"{controller}, {name}: at random",
+                    source,
+                    {**base, **changes},
+                    lambda c, seed=seed: wild(c, seed),
+                    segments=30,
+                    ssthresh=45 * MSS,
+                    controller=controller,
+                )
+            )
+        made.append(
+            case(
+                f"{controller}, three levels: each quench in each stage",
+                MECN,
+                {**base, **levels},
+                script,
+                segments=10,
+                ssthresh=None,
+                controller=controller,
+            )
+        )
+    made.append(
+        case(
+            "newreno, BECN: one segment is the least",
+            BECN,
+            NS2,
+            small,
+            segments=10,
+            ssthresh=2 * MSS,
+            controller="newreno",
+            preset="becn",
+        )
+    )
+    return made

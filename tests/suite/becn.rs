@@ -1,0 +1,166 @@
+//! BECN as a whole: how much sooner quenches come than echoes, and what forged ones do. The page has the tables that are made here.
+
+use std::fmt::Write as _;
+
+use cwnd_sim::World;
+use cwnd_trace::Records;
+use cwnd_units::Rng;
+
+use crate::common::{activity, at, column, run, scenario};
+
+const PAGE: &str = include_str!("../../docs/messengers/quench.md");
+
+/// The page shows these rows.
+fn is_on_the_page(table: &str) {
+    for row in table.lines() {
+        assert!(PAGE.contains(row), "docs/messengers/quench.md has not\n{table}");
+    }
+}
+
+/// A hundred milliseconds from end to end, so many of them before the bottleneck.
+fn path(before_ms: u64, messenger: &str, endpoint: &str) -> String {
+    let access = |name: &str, from: &str, to: &str, ms: u64, more: &str| {
+        format!(
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\ndelay = \"{ms} ms\"\n{more}\n\
+             [link.{name}-back]\nfrom = \"{to}\"\nto = \"{from}\"\ndelay = \"{ms} ms\"\nrate = \"none\"\n"
+        )
+    };
+    let bottleneck = format!(
+        "rate = \"10 Mbit/s\"\n{messenger}\
+         queue = {{ kind = \"red\", w_q = 1.0, min_th = \"19 packets\", max_th = \"20 packets\", gentle = false, forced = \"mark\" }}"
+    );
+    format!(
+        "[run]\nduration = \"3 s\"\nsample = \"100 us\"\n{}{}[flow.main]\nfrom = \"a\"\nto = \"c\"\n\
+         controller = {{ kind = \"newreno\", preset = \"becn\" }}\n\
+         endpoint = {{ preset = \"ns2\", ecn = true, initial_window = 10, {endpoint} }}\n",
+        access("in", "a", "r", before_ms, "rate = \"none\""),
+        access("out", "r", "c", 100 - before_ms, &bottleneck),
+    )
+}
+
+/// When the threshold first fell, ms.
+fn first_reduction(text: &str) -> f64 {
+    let records = run(text);
+    let series = &records.flow_series;
+    let (times, thresholds) = (column(series, "time_s"), column(series, "snd_ssthresh_pkts"));
+    let fell = thresholds.iter().position(|&t| t < 1000.0).expect("it is reduced");
+    times[fell] * 1000.0
+}
+
+/// R = 200 ms. When the first is marked, 20 packets of 1000 B wait and one is on the line: with its own transmission q is 16.8 to
+/// 17.6 ms.
+#[test]
+fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the_queue() {
+    let mut table = String::new();
+    for (before, closed_form) in [(0, 217.2), (25, 167.2), (50, 117.2), (75, 67.2), (100, 17.2)] {
+        let quench =
+            path(before, "messenger = \"quench\"\n", "obey_ece = false, obey_quench = true");
+        let echo = path(before, "", "obey_ece = true");
+        let sooner = first_reduction(&echo) - first_reduction(&quench);
+        // Half of what q may be, and two samples.
+        assert!((sooner - closed_form).abs() < 0.4 + 0.2, "{before}: {sooner} of {closed_form}");
+        let x = f64::from(before as u32) / 100.0;
+        writeln!(table, "| {x:.2} | {closed_form:.1} ms | {sooner:.1} ms |").unwrap();
+    }
+    is_on_the_page(&table);
+}
+
+/// Forged quenches a second.
+const RATE: u64 = 1_000_000;
+
+/// What an attacker knows.
+#[derive(Clone, Copy, PartialEq)]
+enum Attacker {
+    Nobody,
+    /// The addresses, and the port of the server.
+    Blind,
+    /// Both ports, too.
+    KnowsPorts,
+    /// Everything.
+    OnPath,
+}
+
+/// A flow that is attacked from its start to its end.
+fn attacked(attacker: Attacker, endpoint: &str) -> Records {
+    let text = format!(
+        "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+         queue = {{ kind = \"fifo\", limit = \"1 BDP\" }}\n\
+         [flow.main]\nrtt = \"100 ms\"\ncontroller = {{ kind = \"newreno\", preset = \"becn\" }}\n\
+         endpoint = {{ obey_quench = true, ack_every = 1{endpoint} }}\n"
+    );
+    let mut world = World::new(scenario(&text));
+    let mut rng = Rng::named(1, "attacker");
+    let mut sent = 0;
+    while world.step() {
+        let due =
+            if attacker == Attacker::Nobody { 0 } else { world.now().0 / (1_000_000_000 / RATE) };
+        while sent < due {
+            sent += 1;
+            // A number for each, whether it reaches the connection or not.
+            let lot = rng.bits();
+            let quoted = match attacker {
+                Attacker::Nobody => continue,
+                // One of 2^16 ports.
+                Attacker::Blind if lot >> 48 != 0 => continue,
+                Attacker::Blind | Attacker::KnowsPorts => Some(lot as u32),
+                Attacker::OnPath => None,
+            };
+            world.forge_quench(0, quoted, true);
+        }
+    }
+    assert_eq!(world.audit(), Ok(()));
+    world.finish()
+}
+
+#[test]
+fn forged_quenches_do_what_the_page_says() {
+    let mut table = String::new();
+    let mut goodput = Vec::new();
+    for (who, what, attacker, endpoint) in [
+        ("nobody", "`in-flight`, 10 guesses", Attacker::Nobody, ""),
+        ("blind: one of 2¹⁶ ports", "`in-flight`, 10 guesses", Attacker::Blind, ""),
+        ("", "`none`", Attacker::Blind, ", quench_check = \"none\""),
+        ("knows the ports", "`in-flight`, 10 guesses", Attacker::KnowsPorts, ""),
+        ("", "`in-flight`, any guesses", Attacker::KnowsPorts, ", quench_guesses = \"none\""),
+        ("", "`none`", Attacker::KnowsPorts, ", quench_check = \"none\""),
+        ("on the path", "`in-flight`, 10 guesses", Attacker::OnPath, ""),
+    ] {
+        let records = attacked(attacker, endpoint);
+        let flow = |name: &str| at(&records.flows, 0, name);
+        let (believed, reduced) = (flow("quenches"), flow("cwnd_reductions_quench"));
+        let mbit = flow("goodput_bit_s") / 1e6;
+        goodput.push(mbit);
+        // At most once a round trip, and there are a hundred.
+        assert!(reduced <= believed && reduced <= 100.0, "{who} {what}: {reduced}");
+        if attacker != Attacker::Nobody {
+            let forged = activity(&records, "quenches_forged") as f64;
+            assert_eq!(believed + flow("quenches_refused"), forged, "{who} {what}");
+        }
+        writeln!(table, "| {who} | {what} | {believed} | {reduced} | {mbit:.2} Mbit/s |").unwrap();
+    }
+    // Whom the check stops, changes nothing at all.
+    assert_eq!(goodput[1], goodput[0]);
+    assert_eq!(goodput[3], goodput[0]);
+    // The others slow the flow down; none stops it: a segment a round trip is 0.12 Mbit/s.
+    assert!(goodput[2..].iter().all(|&mbit| mbit > 0.1), "{goodput:?}");
+    assert!(goodput[6] < 0.2, "{goodput:?}");
+    is_on_the_page(&table);
+}
+
+/// A window of W bytes covers W of the 2³² numbers: with no limit to guesses an attacker who knows the ports hits so often.
+#[test]
+fn guesses_hit_as_often_as_the_window_is_wide() {
+    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"100 ms\"\n\
+                endpoint = { quench_guesses = \"none\", max_window = \"100 kB\" }\n";
+    let mut world = World::new(scenario(text));
+    let mut rng = Rng::named(2, "attacker");
+    // Full windows from the second second on.
+    while world.step() && world.now().0 < 2_000_000_000 {}
+    let guesses = 3_000_000;
+    for _ in 0..guesses {
+        assert!(world.forge_quench(0, Some(rng.bits() as u32), false));
+    }
+    let hits = world.messages_to(0).expect("the flow is there") as f64;
+    let expected = f64::from(guesses) * 100_000.0 / 4_294_967_296.0;
+    assert!((hits - expected).abs() < 4.0 * expected.sqrt(), "{hits} of {expected}");
+}
