@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -159,6 +159,9 @@ vectors: $(VENV)/installed ## Compute the algorithm vectors again
 
 bench: build ## Measure packets per CPU second and peak memory
 	@$(BIN)/python benches/run.py $(ARGS)
+
+bench-infer: build ## Measure cwnd infer: packets a second and memory, on a capture that it makes
+	@$(BIN)/python benches/infer.py $(ARGS)
 
 bench-accept: $(VENV)/installed ## Accept the instructions that a packet takes now
 	cargo build --release --quiet --package cwnd-sim --example simulate

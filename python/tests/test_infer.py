@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import CWND, needs_tshark
+from conftest import CWND, ROOT, needs_tshark
 
 import cwnd
 from cwnd.errors import InputError
@@ -20,35 +20,7 @@ if TYPE_CHECKING:
     from conftest import Cli
 
 #: The last link has no delay: what passes there is what the receiver sends and receives.
-LOSSES = """\
-schema = 1
-name = "losses"
-run = { duration = "40 s", seed = 5 }
-
-[link.bottleneck]
-from = "sender"
-to = "router"
-rate = "20 Mbit/s"
-delay = "50 ms"
-loss = 0.1
-
-[link.near]
-from = "router"
-to = "receiver"
-rate = "10 Gbit/s"
-duplex = true
-
-[link.back]
-from = "router"
-to = "sender"
-rate = "1 Gbit/s"
-
-[flow.main]
-from = "sender"
-to = "receiver"
-count = 10
-controller = "newreno"
-"""
+LOSSES = ROOT / "tests/suite/at_receiver.toml"
 AT_RECEIVER = "near+near.reverse"
 
 
@@ -56,8 +28,7 @@ AT_RECEIVER = "near+near.reverse"
 def losses(tmp_path_factory: pytest.TempPathFactory) -> tuple[cwnd.Run, Path]:
     """A result, and its capture at the receiver."""
     directory = tmp_path_factory.mktemp("losses")
-    (directory / "losses.toml").write_text(LOSSES)
-    result = cwnd.run(directory / "losses.toml", pcap=AT_RECEIVER, pcap_dir=directory)
+    result = cwnd.run(LOSSES, pcap=AT_RECEIVER, pcap_dir=directory)
     (capture,) = directory.glob("*/*.pcapng")
     return result, capture
 

@@ -70,42 +70,25 @@ impl Case {
         Self { backoff: "constant", ..self }
     }
 
-    /// The last link is without delay: what passes there is what the receiver sends and receives.
     fn text(&self, seed: u64) -> String {
         let Self { rate, delay, path, endpoint, .. } = self;
-        format!(
-            r#"
-schema = 1
-run = {{ duration = "120 s", seed = {seed} }}
-
-[link.bottleneck]
-from = "sender"
-to = "router"
-rate = "{rate}"
-delay = "{delay}"
-{path}
-
-[link.near]
-from = "router"
-to = "receiver"
-rate = "10 Gbit/s"
-duplex = true
-
-[link.back]
-from = "router"
-to = "sender"
-rate = "1 Gbit/s"
-
-[flow.main]
-from = "sender"
-to = "receiver"
-count = 20
-controller = "newreno"
-endpoint = {{ {endpoint} }}
-"#
-        )
+        let changes = [
+            (r#"duration = "40 s", seed = 5"#, format!(r#"duration = "120 s", seed = {seed}"#)),
+            (r#"rate = "20 Mbit/s""#, format!(r#"rate = "{rate}""#)),
+            (r#"delay = "50 ms""#, format!(r#"delay = "{delay}""#)),
+            ("loss = 0.1", (*path).to_owned()),
+            ("count = 10", "count = 20".to_owned()),
+            ("endpoint = {}", format!("endpoint = {{ {endpoint} }}")),
+        ];
+        changes.iter().fold(SCENARIO.to_owned(), |text, (from, to)| {
+            assert_eq!(text.matches(from).count(), 1, "{from}");
+            text.replace(from, to)
+        })
     }
 }
+
+/// What the test in Python runs, too.
+const SCENARIO: &str = include_str!("at_receiver.toml");
 
 const CASES: [Case; 10] = [
     Case::slow("FIFO", FIFO, ""),

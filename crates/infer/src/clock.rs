@@ -15,8 +15,10 @@ pub struct Sent {
     pub at: Time,
     /// The last of them.
     pub until: Time,
-    /// What they acknowledged.
+    /// What they acknowledged, and whether data beyond a hole had come.
     pub acked: u64,
+    /// See `acked`.
+    pub holes: bool,
     /// When that had advanced, or data had been sent: what starts the other side's timer.
     pub stirred: Time,
     echoed: bool,
@@ -40,10 +42,11 @@ pub struct Heard {
 impl Echoes {
     /// The observed receiver sent a packet.
     #[inline]
-    pub fn sent(&mut self, value: u32, at: Time, acked: u64, stirred: Time) {
+    pub fn sent(&mut self, value: u32, at: Time, (acked, holes): (u64, bool), stirred: Time) {
         if let Some(newest) = self.sent.back_mut() {
             if newest.value == value {
-                (newest.until, newest.acked, newest.stirred) = (at, acked, stirred);
+                (newest.until, newest.stirred) = (at, stirred);
+                (newest.acked, newest.holes) = (acked, holes);
                 return;
             }
             if value.wrapping_sub(newest.value) > i32::MAX as u32 {
@@ -58,7 +61,7 @@ impl Echoes {
                 nth % 2 == 1 || nth == MOST
             });
         }
-        self.sent.push_back(Sent { value, at, until: at, acked, stirred, echoed: false });
+        self.sent.push_back(Sent { value, at, until: at, acked, holes, stirred, echoed: false });
     }
 
     /// The other side sent a packet that echoes this.
@@ -101,6 +104,11 @@ pub struct Rtt {
     pub smoothed: Duration,
     /// RTTVAR.
     pub variation: Duration,
+    /// RTTVAR as Linux has it (`tcp_rtt_estimator`): it follows what is larger at once, and falls once a round trip.
+    pub lasting: Duration,
+    /// The largest RTTVAR since that round trip began, and when that was.
+    most: Duration,
+    round: Time,
     /// The least sample.
     pub min: Duration,
     /// From what it is known.
@@ -112,7 +120,7 @@ pub struct Rtt {
 impl Rtt {
     /// Takes a sample, unless better ones are there.
     #[inline]
-    pub fn sample(&mut self, sample: Duration, source: Source) {
+    pub fn sample(&mut self, now: Time, sample: Duration, source: Source) {
         if source < self.source && self.source == Source::Timestamps {
             return;
         }
@@ -120,12 +128,19 @@ impl Rtt {
         self.samples += 1;
         if self.samples == 1 {
             (self.smoothed, self.variation, self.min) = (sample, sample / 2, sample);
+            (self.lasting, self.most, self.round) = (sample / 2, sample / 2, now);
             return;
         }
         let deviation = Duration(self.smoothed.0.abs_diff(sample.0));
         self.variation = Duration((self.variation.0 / 4) * 3 + deviation.0 / 4);
         self.smoothed = Duration((self.smoothed.0 / 8) * 7 + sample.0 / 8);
         self.min = self.min.min(sample);
+        self.most = self.most.max(self.variation);
+        self.lasting = self.lasting.max(self.most);
+        if now.since(self.round) > self.smoothed {
+            self.lasting = Duration(self.lasting.0 / 4 * 3 + self.most.0 / 4);
+            (self.most, self.round) = (Duration::ZERO, now);
+        }
     }
 
     /// It is no shorter than this: of the first flights of a connection, one began when the one before was acknowledged.
@@ -134,9 +149,11 @@ impl Rtt {
             *self = Self {
                 smoothed: sample,
                 variation: sample / 2,
+                lasting: sample / 2,
                 min: sample,
                 source: Source::Flights,
                 samples: self.samples + 1,
+                ..Self::default()
             };
         }
     }

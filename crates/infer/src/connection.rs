@@ -3,7 +3,7 @@
 use cwnd_units::{Duration, Time};
 
 use crate::clock::Source;
-use crate::event::{Event, Evidence, Kind, What, is_long};
+use crate::event::{Event, Evidence, Kind, Probe, What, is_long};
 use crate::half::{Half, Kept};
 use crate::headers::{Host, Segment, flag};
 
@@ -158,7 +158,7 @@ impl Connection {
                         && by != from
                         && !shake.again
                     {
-                        self.halves[from].rtt.sample(now.since(first), Source::Handshake);
+                        self.halves[from].rtt.sample(now, now.since(first), Source::Handshake);
                     }
                 }
                 Some((_, last)) => {
@@ -177,7 +177,7 @@ impl Connection {
                     && !shake.again
                     && now.since(first) < INITIAL_RTO
                 {
-                    self.halves[from].rtt.sample(now.since(first), Source::Handshake);
+                    self.halves[from].rtt.sample(now, now.since(first), Source::Handshake);
                 }
             }
         }
@@ -195,11 +195,17 @@ impl Connection {
             ended,
             rtt: Duration::ZERO,
             variation: Duration::ZERO,
+            lasting: Duration::ZERO,
             delay: Duration::ZERO,
             held: false,
             waited: gap,
             asked: false,
+            repeated: false,
+            pushed: true,
             idle: gap,
+            probe: Probe::No,
+            missing: None,
+            new: false,
             offset: 0,
             rule: is_long(gap, Duration::ZERO),
             what,

@@ -75,13 +75,19 @@ pub enum Evidence {
     TooShort,
     /// SYN or SYN-ACK came again.
     Handshake,
+    /// An acknowledgement had said that it was sent before.
+    Announced,
+    /// Packets are missing, and the client had to repeat its request: what it had acknowledged was not heard.
+    Unheard,
+    /// After the time of a tail loss probe, from a sender that sends such.
+    Probed,
     /// Nothing tells.
     None,
 }
 
 impl Evidence {
     /// As in the tables.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 21] = [
         "filled_hole",
         "repeated_data",
         "stalled",
@@ -99,6 +105,9 @@ impl Evidence {
         "ack_clocked",
         "too_short",
         "handshake",
+        "announced",
+        "unheard",
+        "probe_time",
         "none",
     ];
 }
@@ -112,11 +121,26 @@ pub enum What {
     Syn,
     /// A SYN-ACK.
     SynAck,
+    /// A FIN without data.
+    Fin,
 }
 
 impl What {
     /// As in the tables.
-    pub const NAMES: [&'static str; 3] = ["data", "syn", "syn_ack"];
+    pub const NAMES: [&'static str; 4] = ["data", "syn", "syn_ack", "fin"];
+}
+
+/// What a silence was to a tail loss probe (RFC 8985 § 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// The sender was in recovery, knew of a hole, or had sent one before: its timer is the next to expire.
+    No,
+    /// It would have sent one in it, and what came after it is none: not the last segment that was sent.
+    Before,
+    /// What came after it may be the probe of the only segment that was not acknowledged.
+    Only,
+    /// … or of the last of several.
+    Last,
 }
 
 /// A silence of a sender, and what came after it.
@@ -130,6 +154,8 @@ pub struct Event {
     pub rtt: Duration,
     /// See `rtt`.
     pub variation: Duration,
+    /// RTTVAR as Linux has it: it falls but once a round trip.
+    pub lasting: Duration,
     /// How long acknowledgements waited at the receiver, which the sender's round-trip times have besides.
     pub delay: Duration,
     /// Without timestamps, a timeout stays as long as it had grown until something is acknowledged that was sent once (Karn's
@@ -139,8 +165,18 @@ pub struct Event {
     pub waited: Duration,
     /// What it had heard last was a request: when it answered and began a timer is not known.
     pub asked: bool,
+    /// That request had been sent before, and again: it may have been heard only then.
+    pub repeated: bool,
+    /// What came after it has PSH, or is shorter than others.
+    pub pushed: bool,
     /// How long the sender had heard nothing when it sent that segment.
     pub idle: Duration,
+    /// What it was to a tail loss probe, if the sender sends such.
+    pub probe: Probe,
+    /// Packets that the sender sent in it and that never came, where it counts its packets.
+    pub missing: Option<u32>,
+    /// What came after it had not come before, nor anything beyond it.
+    pub new: bool,
     /// Where the segment after it begins in the stream; its first byte is 0.
     pub offset: u64,
     /// The paper's rule calls it a timeout.

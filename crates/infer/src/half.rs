@@ -2,11 +2,17 @@
 
 use cwnd_units::{Duration, Time};
 
-use crate::clock::{Echoes, Heard, Rtt, Sent, Source};
-use crate::event::{Event, Evidence, Kind, What, is_long};
+use crate::clock::{Echoes, Rtt, Source};
+use crate::event::{Event, GAP, is_long};
 use crate::headers::{Segment, flag};
 use crate::identification::Identifications;
 use crate::ranges::{Fresh, Ranges};
+
+mod answers;
+mod silence;
+
+use answers::Answers;
+use silence::{Arrival, Open};
 
 /// What a connection remembers at most; the rest is counted.
 const MOST_EVENTS: usize = 4096;
@@ -18,53 +24,12 @@ const USUAL_MSS: u32 = 1460;
 const TIMESTAMPS: u16 = 12;
 /// Round-trip times far from the others are believed after so many in a row.
 const STRANGE: u32 = 2;
-/// Round trips within which a timeout that had grown may still be as long.
-const HELD: u64 = 10;
 /// No acknowledgement waits longer (RFC 9293 § 3.8.6.3).
 const MOST_DELAY: Duration = Duration::from_millis(500);
-/// Packets among which is the last that the sender heard, where no timestamps tell.
-const RECENT: usize = 8;
 /// Segments whose longest wait is a round trip, if there was no handshake.
 const FIRST_FLIGHTS: u64 = 16;
 /// Sequence numbers begin here, so that those before the first are positive.
 const ORIGIN: u64 = 1 << 33;
-
-/// A silence whose meaning what follows will tell.
-#[derive(Clone, Debug)]
-struct Open {
-    event: Event,
-    /// Segments that came with the first.
-    burst: u32,
-    /// The first was as long as segments get.
-    full: bool,
-    /// The last before the silence was, and had no PSH though others have.
-    more: bool,
-    /// Only a FIN came.
-    close: bool,
-    /// The retransmission of the first hole after a stall, else data that are new.
-    stall: bool,
-    /// The sender had waited, as far as round-trip times tell.
-    idle: bool,
-    /// What identifications say: packets between, or none.
-    between: Option<bool>,
-}
-
-/// What the end that receives said last.
-#[derive(Clone, Debug, Default)]
-struct Answers {
-    acked: u64,
-    advanced: Time,
-    /// When it last sent data, a request maybe.
-    asked: Option<Time>,
-    /// Since when the window lets something through, or not.
-    closed: bool,
-    opened: Option<Time>,
-    /// When it sent its last packets, the newest first.
-    recent: [Time; RECENT],
-    /// When the first data came that it has not acknowledged, and how long that takes as a rule.
-    owes: Option<Time>,
-    delay: Duration,
-}
 
 /// Counts of what came.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,6 +61,8 @@ pub struct Kept {
     pub rtt: Rtt,
     /// Counts of what came.
     pub counts: Counts,
+    /// Tail loss probes that came too soon for timeouts.
+    pub tails: u32,
     /// What was found.
     pub events: Vec<Event>,
 }
@@ -119,32 +86,31 @@ pub struct Half {
     identifications: Identifications,
     answers: Answers,
     echoes: Echoes,
+    /// Packets that the sender sent since its last data and that never came; `None` if it does not count them.
+    missing: Option<u32>,
+    /// Of those before, what no hole explains, since all had come: it may have been the end of what was sent.
+    unexplained: u32,
+    /// Up to where it had sent, as its acknowledgements say.
+    announced: u64,
+    /// Its newest timestamp.
+    stamp: Option<u32>,
+    /// What it knew to have arrived when it last sent.
+    knew: u64,
+    /// Where the recovery ends that it is in: what it had sent by then must be acknowledged.
+    recovers: u64,
+    /// Segments that came again sooner than after any timeout, with nothing beyond them: tail loss probes.
+    tails: u32,
     /// Round-trip times in a row that were not believed.
     strange: u32,
     /// The round trip from here to the sender and back.
     pub rtt: Rtt,
     open: Option<Open>,
-    /// Where the last timeout's segment began, and when it came.
-    timeout: Option<(u64, Time)>,
+    /// Where the segment began that came last after a silence, when it came, and whether it was sent again.
+    timeout: Option<(u64, Time, bool)>,
     /// What was found so far.
     pub events: Vec<Event>,
     /// Counts of what came.
     pub counts: Counts,
-}
-
-/// An arrival, and what is known of it.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    at: Time,
-    start: u64,
-    end: u64,
-    fresh: Fresh,
-    high_before: u64,
-    next_before: u64,
-    heard: Option<Heard>,
-    /// Packets were sent between the last one and this, or not.
-    between: Option<bool>,
-    data: u32,
 }
 
 impl Default for Half {
@@ -162,6 +128,13 @@ impl Default for Half {
             identifications: Identifications::default(),
             answers: Answers::default(),
             echoes: Echoes::default(),
+            missing: None,
+            unexplained: 0,
+            announced: 0,
+            stamp: None,
+            knew: 0,
+            recovers: 0,
+            tails: 0,
             strange: 0,
             rtt: Rtt::default(),
             open: None,
@@ -178,7 +151,7 @@ impl Half {
         let heard = segment.timestamps.and_then(|(_, echo)| {
             segment.has(flag::ACK).then(|| self.echoes.heard(echo, segment.at)).flatten()
         });
-        let between = self.identifications.between(segment, self.mss);
+        self.count_missing(segment);
         if let Some(scale) = segment.scale {
             self.scale = Some(scale);
         }
@@ -186,7 +159,17 @@ impl Half {
             self.syn(segment);
             return;
         }
-        if segment.space() == 0 || segment.has(flag::RST) {
+        if segment.has(flag::RST) {
+            return;
+        }
+        // Data may have waited for long; acknowledgements don't.
+        let prompt = |sample: &Duration| segment.space() == 0 || *sample < GAP;
+        let sample = heard.and_then(|heard| heard.sample).filter(prompt);
+        if let Some(sample) = sample.filter(|_| !self.rtt.is_known()) {
+            self.rtt.sample(segment.at, sample, Source::Timestamps);
+        }
+        if segment.space() == 0 {
+            self.announce(segment);
             return;
         }
         let Some((start, end)) = self.place(segment) else { return };
@@ -204,6 +187,12 @@ impl Half {
         self.counts.repeated += u64::from(fresh == Fresh::Nothing);
         self.mss = self.mss.max(segment.length.min(self.most));
         let (at, data, push) = (segment.at, segment.length, segment.has(flag::PSH));
+        let stamp = segment.timestamps.map(|(value, _)| value);
+        let older = |(a, b): (u32, u32)| a.wrapping_sub(b).cast_signed() < 0;
+        let overtaken = stamp.zip(self.stamp).is_some_and(older);
+        if !overtaken {
+            self.stamp = stamp;
+        }
         self.arrived(&Arrival {
             at,
             start,
@@ -212,16 +201,53 @@ impl Half {
             high_before,
             next_before,
             heard,
-            between,
+            overtaken,
             data,
+            push,
         });
+        self.answers.packets = 0;
+        let late = self.last.is_some_and(|last| is_long(at.since(last), self.rtt.smoothed));
+        self.explain_missing(fresh, end.saturating_sub(high_before), late);
         let whole = self.seen.as_ref().is_some_and(|seen| !seen.has_holes());
         if fresh == Fresh::Next && whole && self.answers.owes.is_none() {
             self.answers.owes = Some(at);
         }
         self.pushes |= push;
-        (self.last_push, self.last_full) = (push, data >= self.mss);
+        if end >= high_before {
+            (self.last_push, self.last_full) = (push, data >= self.mss);
+        }
         self.last = Some(at);
+    }
+
+    /// What is missing is the hole that shows it, retransmissions, or what lay behind all that came.
+    fn explain_missing(&mut self, fresh: Fresh, beyond: u64, late: bool) {
+        let missing = self.missing.replace(0).unwrap_or(0);
+        self.unexplained = match fresh {
+            Fresh::Next => 0,
+            Fresh::Beyond => {
+                let hole = beyond.div_ceil(u64::from(self.mss.max(1))).saturating_sub(1);
+                self.unexplained
+                    .saturating_add(missing.saturating_sub(hole.min(u64::from(u32::MAX)) as u32))
+            }
+            // In a long silence they were retransmissions.
+            Fresh::Fills | Fresh::Nothing if late => self.unexplained,
+            Fresh::Fills | Fresh::Nothing => self.unexplained.saturating_add(missing),
+        };
+    }
+
+    /// An acknowledgement bears the number of what comes next: what lies before was sent.
+    fn announce(&mut self, segment: &Segment) {
+        let Some(seen) = &self.seen else { return };
+        let ahead = segment.seq.wrapping_sub(seen.high() as u32).cast_signed();
+        if ahead > 0 && u64::from(ahead.unsigned_abs()) < FARTHEST {
+            self.announced = seen.high() + u64::from(ahead.unsigned_abs());
+        }
+    }
+
+    /// Identifications count what was sent between.
+    fn count_missing(&mut self, segment: &Segment) {
+        let between = self.identifications.between(segment, self.mss);
+        self.missing = self.missing.zip(between).map(|(sum, more)| sum + u32::from(more));
     }
 
     fn syn(&mut self, segment: &Segment) {
@@ -262,25 +288,6 @@ impl Half {
         tiny && ((keep_alive && long_ago) || (self.answers.closed && start >= seen.next()))
     }
 
-    fn arrived(&mut self, it: &Arrival) {
-        self.follow(it);
-        let Some(last) = self.last else { return };
-        let silent = it.at.since(last);
-        let new = matches!(it.fresh, Fresh::Next | Fresh::Beyond);
-        // New data may answer a request: the server was silent since that.
-        let began = if new { last.max(self.answers.asked.unwrap_or(last)) } else { last };
-        let gap = it.at.since(began);
-        let rule = is_long(gap, self.rtt.smoothed);
-        if !new && it.fresh == Fresh::Fills && !rule {
-            self.look_for_stall(it, began);
-        } else if rule && new {
-            self.silence_before_new(it, began);
-        } else if rule {
-            self.silence_before_old(it, began);
-        }
-        self.measure(it, silent, rule);
-    }
-
     /// Takes round-trip times where the sender did not wait for anything else.
     fn measure(&mut self, it: &Arrival, silent: Duration, rule: bool) {
         if rule {
@@ -293,7 +300,7 @@ impl Half {
             let strange = self.rtt.is_known() && silent > sample / 2 && sample > usual;
             self.strange = if strange { self.strange + 1 } else { 0 };
             if !strange || self.strange > STRANGE {
-                self.rtt.sample(sample, Source::Timestamps);
+                self.rtt.sample(it.at, sample, Source::Timestamps);
             }
         } else if it.heard.is_none() && it.fresh == Fresh::Next && it.start <= self.answers.acked {
             // Without timestamps: all was acknowledged, and the next data came a round trip later.
@@ -306,219 +313,8 @@ impl Half {
             let likely = !self.rtt.is_known()
                 || (since > self.rtt.smoothed / 2 && since < self.rtt.smoothed * 2);
             if likely {
-                self.rtt.sample(since, Source::Flights);
+                self.rtt.sample(it.at, since, Source::Flights);
             }
-        }
-    }
-
-    /// A retransmission of the first hole that came late though others came in time: S is how long the sender's timer took.
-    fn look_for_stall(&mut self, it: &Arrival, began: Time) {
-        let event = Event { rule: false, ..self.event(it, began) };
-        if it.start <= it.next_before && is_long(event.waited, self.rtt.smoothed) {
-            self.begin(event, it, true);
-        }
-    }
-
-    fn silence_before_old(&mut self, it: &Arrival, began: Time) {
-        let heard = it.heard.map(|heard| heard.last);
-        let event = self.event(it, began);
-        let (kind, evidence) = match it.fresh {
-            _ if !self.was_idle(event.idle) => {
-                let first = it.fresh == Fresh::Fills && it.start <= it.next_before;
-                (if first { Kind::Ambiguous } else { Kind::Recovery }, Evidence::Clocked)
-            }
-            Fresh::Fills if it.start <= it.next_before => (Kind::Timeout, Evidence::Filled),
-            Fresh::Fills => (Kind::Recovery, Evidence::LaterHole),
-            // RFC 8985 § 7.3: a probe sends the last segment, a timeout the first that is not acknowledged.
-            _ if it.end == it.high_before && heard.is_some_and(|h| h.acked < it.start) => {
-                (Kind::Probe, Evidence::Tail)
-            }
-            _ => (Kind::Timeout, Evidence::Repeated),
-        };
-        self.found(Event { kind, evidence, ..event });
-    }
-
-    fn silence_before_new(&mut self, it: &Arrival, began: Time) {
-        let answers = &self.answers;
-        let event = self.event(it, began);
-        // The window was closed, or opened so late that the data came when they could.
-        let late = answers.opened.is_some_and(|at| !is_long(it.at.since(at), self.rtt.smoothed));
-        if answers.closed || late {
-            self.found(Event { kind: Kind::Window, evidence: Evidence::Window, ..event });
-        } else if !self.was_idle(event.idle) {
-            self.found(Event { kind: Kind::Client, evidence: Evidence::Clocked, ..event });
-        } else if it.fresh == Fresh::Beyond {
-            self.found(Event { kind: Kind::Pause, evidence: Evidence::Beyond, ..event });
-        } else {
-            self.begin(event, it, false);
-        }
-    }
-
-    fn event(&self, it: &Arrival, began: Time) -> Event {
-        Event {
-            began,
-            ended: it.at,
-            rtt: self.rtt.smoothed,
-            variation: self.rtt.variation,
-            delay: self.answers.delay,
-            held: it.heard.is_none()
-                && self.timeout.is_some_and(|(_, at)| {
-                    it.at.since(at) < self.rtt.smoothed * HELD + self.waited(it, began)
-                }),
-            waited: self.waited(it, began),
-            asked: self.answers.asked.is_some_and(|asked| asked >= self.answers.advanced),
-            idle: self.idle(it),
-            offset: it.start.saturating_sub(self.first),
-            rule: true,
-            what: What::Data,
-            kind: Kind::Ambiguous,
-            evidence: Evidence::None,
-            again: self.is_again(it),
-            before: 0,
-            timeouts: 1,
-            rto: Duration::ZERO,
-        }
-    }
-
-    /// The same segment as after the timeout before: the sender heard of nothing new.
-    fn is_again(&self, it: &Arrival) -> bool {
-        self.timeout.is_some_and(|(start, _)| start == it.start)
-    }
-
-    /// How long the sender had heard nothing: what answers an acknowledgement comes a round trip after that went.
-    fn idle(&self, it: &Arrival) -> Duration {
-        let rtt = self.rtt.smoothed;
-        let heard = match it.heard {
-            Some(heard) => heard.last.until,
-            None => {
-                let on_time = |sent: &&Time| it.at.since(**sent) >= rtt * 9 / 10;
-                *self.answers.recent.iter().find(on_time).unwrap_or(&it.at)
-            }
-        };
-        it.at.since(heard).saturating_sub(rtt)
-    }
-
-    /// What is within the noise of round-trip times is no waiting.
-    fn was_idle(&self, idle: Duration) -> bool {
-        let Rtt { smoothed, variation, .. } = self.rtt;
-        idle > (variation * 4).max(smoothed / 16).max(Duration::from_millis(5))
-    }
-
-    /// From when the sender's timer began (RFC 6298 § 5) to when it sent this, as far as it can be seen: the timer begins anew
-    /// when new data are acknowledged, and that is half a round trip away, as the retransmission is.
-    fn waited(&self, it: &Arrival, began: Time) -> Duration {
-        if let Some((_, at)) = self.timeout.filter(|_| self.is_again(it)) {
-            return it.at.since(at);
-        }
-        let stirred = match it.heard {
-            Some(Heard { last: Sent { stirred, .. }, .. }) => stirred,
-            None if it.fresh == Fresh::Nothing => began,
-            None => self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO)),
-        };
-        it.at.since(stirred).saturating_sub(self.rtt.smoothed)
-    }
-
-    fn begin(&mut self, event: Event, it: &Arrival, stall: bool) {
-        self.open = Some(Open {
-            event,
-            burst: it.data.div_ceil(self.mss.max(1)),
-            full: it.data >= self.mss && it.data > 0,
-            more: self.last_full && self.pushes && !self.last_push,
-            close: it.data == 0,
-            stall,
-            idle: self.was_idle(event.idle),
-            between: it.between,
-        });
-    }
-
-    /// What came after a silence tells what it was.
-    fn follow(&mut self, it: &Arrival) {
-        let Some(mut open) = self.open.take() else { return };
-        let since = it.at.since(open.event.ended);
-        if since <= self.rtt.smoothed / 2 {
-            open.burst += it.data.div_ceil(self.mss.max(1)).max(1);
-            self.open = Some(open);
-            return;
-        }
-        let clocked = !self.was_idle(self.idle(it));
-        self.judge(&open, clocked);
-    }
-
-    /// `clocked`: the next segment answered the acknowledgement of the one after the silence.
-    fn judge(&mut self, open: &Open, clocked: bool) {
-        let alone = open.burst <= 1;
-        let (kind, evidence) = match open.between {
-            _ if open.stall && !alone => return,
-            _ if open.stall && open.idle => (Kind::Timeout, Evidence::Stalled),
-            _ if open.stall => (Kind::Ambiguous, Evidence::Stalled),
-            Some(true) => (Kind::Timeout, Evidence::Identification),
-            Some(false) => (Kind::Pause, Evidence::NothingSent),
-            None if open.close => (Kind::Pause, Evidence::Close),
-            None if !alone => (Kind::Pause, Evidence::Burst),
-            None if open.full && clocked => (Kind::Timeout, Evidence::SlowStart),
-            None if open.more => (Kind::Timeout, Evidence::MoreToSend),
-            None if open.full => (Kind::Ambiguous, Evidence::Single),
-            None => (Kind::Ambiguous, Evidence::None),
-        };
-        self.found(Event { kind, evidence, ..open.event });
-    }
-
-    fn found(&mut self, event: Event) {
-        if event.kind == Kind::Timeout {
-            self.timeout = Some((event.offset + self.first, event.ended));
-        }
-        if self.events.len() < MOST_EVENTS {
-            self.events.push(event);
-        } else {
-            self.counts.forgotten += 1;
-        }
-    }
-
-    /// The end that receives sent a segment; `scale` is that of its windows.
-    pub fn answered(&mut self, segment: &Segment, scale: Option<u8>) {
-        let Self { seen, answers, .. } = self;
-        if let Some(mss) = segment.mss.filter(|&mss| mss > TIMESTAMPS) {
-            let taken = if segment.timestamps.is_some() { TIMESTAMPS } else { 0 };
-            self.most = u32::from(mss - taken);
-        }
-        if segment.space() > 0 && !segment.has(flag::SYN) {
-            answers.asked = Some(segment.at);
-        }
-        if let Some(seen) = seen
-            && segment.has(flag::ACK)
-        {
-            let ahead = segment.ack.wrapping_sub(seen.high() as u32).cast_signed();
-            let acked = seen.high().saturating_add_signed(i64::from(ahead));
-            if acked > answers.acked && acked <= seen.high() + FARTHEST {
-                (answers.acked, answers.advanced) = (acked, segment.at);
-                if let Some(since) = answers.owes.take() {
-                    let late = segment.at.since(since).min(MOST_DELAY);
-                    answers.delay = match answers.delay {
-                        Duration::ZERO => late,
-                        delay => Duration(delay.0 / 8 * 7 + late.0 / 8),
-                    };
-                }
-                // What was acknowledged arrived, captured or not.
-                seen.acknowledged(acked);
-            }
-            let window = u64::from(segment.window) << scale.unwrap_or(0);
-            let tight = scale.is_some() && acked + window < seen.high() + u64::from(self.mss);
-            let closed = !segment.has(flag::SYN) && (segment.window == 0 || tight);
-            if answers.closed && !closed {
-                answers.opened = Some(segment.at);
-            }
-            answers.closed = closed;
-            if let [Some((start, end)), other] = segment.blocks {
-                let below = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
-                let inside = other.is_some_and(|(a, b)| !below(start, a) && !below(b, end));
-                self.counts.dsacks += u64::from(below(start, segment.ack) || inside);
-            }
-        }
-        self.answers.recent.copy_within(..RECENT - 1, 1);
-        self.answers.recent[0] = segment.at;
-        if let Some((value, _)) = segment.timestamps {
-            let stirred = self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO));
-            self.echoes.sent(value, segment.at, self.answers.acked, stirred);
         }
     }
 
@@ -531,13 +327,14 @@ impl Half {
         // What came before there was a round-trip time is looked at with the one that was found since.
         for event in self.events.iter_mut().filter(|event| event.rtt == Duration::ZERO) {
             (event.rtt, event.variation) = (self.rtt.min, self.rtt.min / 2);
+            event.lasting = event.variation;
         }
     }
 
     /// What was found: no more packets come.
     pub fn into_kept(mut self) -> Kept {
         self.events.shrink_to_fit();
-        Kept { rtt: self.rtt, counts: self.counts, events: self.events }
+        Kept { rtt: self.rtt, counts: self.counts, tails: self.tails, events: self.events }
     }
 
     /// Scale of the windows that this end advertises.

@@ -5,8 +5,9 @@
 
 use crate::headers::Segment;
 
-/// Packets in a row that were counted by one before identifications are believed.
-const BELIEVED: u32 = 6;
+/// Packets that were counted by one before it is believed that none was sent between two, and that some were.
+const NONE_BELIEVED: u32 = 1;
+const SOME_BELIEVED: u32 = 1;
 /// So many steps by less than one are made good by as many that are right.
 const MOST: u32 = 64;
 /// A step of more than this is a counter that others use as well, or none at all.
@@ -21,24 +22,29 @@ pub struct Identifications {
 }
 
 impl Identifications {
-    /// Whether packets were sent between the last one and this: `None` if nothing can be said.
+    /// How many packets were sent between the last one and this: `None` if nothing can be said.
     #[inline]
-    pub fn between(&mut self, segment: &Segment, mss: u32) -> Option<bool> {
+    pub fn between(&mut self, segment: &Segment, mss: u32) -> Option<u16> {
         let id = segment.id?;
         // Segments that a network card put together were several packets.
         let packets = if mss == 0 { 1 } else { segment.length.div_ceil(mss).max(1) };
         let step = self.expected.map(|expected| id.wrapping_sub(expected));
+        // A packet that was overtaken says nothing.
+        if step.is_some_and(|step| step.wrapping_neg() <= FARTHEST && step != 0) {
+            return None;
+        }
         self.expected = Some(id.wrapping_add(packets as u16));
         match step? {
             0 => {
+                let believed = self.steady >= NONE_BELIEVED;
                 self.steady = (self.steady + 1).min(MOST);
-                (self.steady > BELIEVED).then_some(false)
+                believed.then_some(0)
             }
             step if step <= FARTHEST => {
-                let believed = self.steady > BELIEVED;
+                let believed = self.steady >= SOME_BELIEVED;
                 // A counter of a whole host has such steps all the time.
-                self.steady -= self.steady / 4;
-                believed.then_some(true)
+                self.steady = self.steady.saturating_sub((self.steady / 4).max(1));
+                believed.then_some(step)
             }
             _ => {
                 self.steady = 0;

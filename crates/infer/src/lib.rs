@@ -143,9 +143,10 @@ impl Inference {
     pub fn finish(self) -> Found {
         let mut servers: BTreeMap<IpAddr, Scores> = BTreeMap::new();
         for (_, summary) in &self.summaries {
-            let events = &summary.halves[1].events;
-            if !events.is_empty() {
-                servers.entry(summary.server.address()).or_default().add(events);
+            let server = &summary.halves[1];
+            if !server.events.is_empty() || server.tails > 0 {
+                let scores = servers.entry(summary.server.address()).or_default();
+                scores.add(&server.events, server.tails);
             }
         }
         let (mut connections, mut silences) = (Connections::default(), Silences::default());

@@ -185,7 +185,8 @@ impl Connections {
         hosts: &mut Labels,
     ) {
         let [client, server] = &summary.halves;
-        let of = |kind: Kind| server.events.iter().filter(move |event| event.kind == kind);
+        let data = |event: &&Event| event.what == What::Data;
+        let of = |kind: Kind| server.events.iter().filter(data).filter(move |e| e.kind == kind);
         let count = |kind: Kind| of(kind).count() as u64;
         let again = |what: What| {
             summary.handshakes.iter().filter(|event| event.what == what).count() as u64

@@ -6,27 +6,42 @@
 
 use cwnd_units::Duration;
 
-use crate::event::{Event, Evidence, Kind, What};
+use crate::event::{Event, Evidence, Kind, Probe, What};
 
 /// A rule for the timeout.
 #[derive(Clone, Copy, Debug)]
-enum Rule {
+struct Rule {
+    /// What is added to SRTT, or what all is at least.
+    least: Least,
+    /// Whether the sender probes before (RFC 8985 § 7).
+    probes: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Least {
     /// max(m, SRTT + 4·RTTVAR) (RFC 6298 § 2.4).
     AtLeast(Duration),
     /// SRTT + max(m, 4·RTTVAR), as Linux has it.
     Plus(Duration),
 }
 
-/// Rules that are tried; the first is the RFC's, the second Linux's.
-const RULES: [Rule; 8] = [
-    Rule::AtLeast(Duration::from_secs(1)),
-    Rule::Plus(Duration::from_millis(200)),
-    Rule::AtLeast(Duration::from_millis(200)),
-    Rule::AtLeast(Duration::from_millis(300)),
-    Rule::AtLeast(Duration::from_millis(400)),
-    Rule::AtLeast(Duration::from_millis(500)),
-    Rule::AtLeast(Duration::from_millis(1500)),
-    Rule::AtLeast(Duration::from_secs(3)),
+const fn at_least(ms: u64) -> Rule {
+    Rule { least: Least::AtLeast(Duration::from_millis(ms)), probes: false }
+}
+
+/// Linux's.
+const LINUX: Least = Least::Plus(Duration::from_millis(200));
+/// Rules that are tried; the first is the RFC's, then Linux's without tail loss probes and with them.
+const RULES: [Rule; 9] = [
+    at_least(1000),
+    Rule { least: LINUX, probes: false },
+    Rule { least: LINUX, probes: true },
+    at_least(200),
+    at_least(300),
+    at_least(400),
+    at_least(500),
+    at_least(1500),
+    at_least(3000),
 ];
 
 /// Consecutive timeouts that do not double, before they do: the n of TCP*(n); the last stands for ∞.
@@ -46,9 +61,29 @@ const COST_OF_RARE: f64 = 3.0;
 const COST_OF_LATER: f64 = 2.0;
 const COST_OF_LATER_HERE: f64 = 0.3;
 const COST_OF_THINKING: f64 = 2.0;
+/// What speaks for a sender that probes: that it did, once or so many times.
+const WORTH_OF_A_PROBE: f64 = 2.0;
+const MOST_PROBES: u32 = 20;
+/// What a timeout without a probe before it must explain, and a packet more than the sender sent.
+const COST_OF_NO_PROBE: f64 = 8.0;
+const COST_OF_A_PACKET: f64 = 20.0;
+/// What a probe must explain if more is missing than the segment that it repeats, or more was to be sent.
+const COST_OF_MORE: f64 = 2.0;
+const MOST_MORE: u32 = 4;
+/// What a request must explain that was not heard before it was repeated.
+const COST_OF_REPEATED: f64 = 1.4;
+/// Linux's timers are late by up to an eighth, as a logarithm: its wheel of timers is that coarse.
+const LATE: f64 = 0.118;
+/// A tail loss probe goes after two round-trip times and two ticks of a clock; if it is of the only segment that is not
+/// acknowledged, it waits for an acknowledgement that was delayed as well (RFC 8985 § 7.2, with Linux's numbers).
+const TICKS: Duration = Duration::from_millis(10);
+const DELAYED: Duration = Duration::from_millis(200);
 /// A difference of costs that is none, and one that decides.
 const EQUAL: f64 = 1e-9;
 const CLEARLY: f64 = 0.4;
+const CLEARLY_PROBES: f64 = 1.0;
+/// What is worse explained than this, and not needed, was something else.
+const UNLIKELY: f64 = 3.0;
 /// What fits that well, with so few timeouts, is one; with more it must fit better.
 const WELL: f64 = 0.12;
 const FEW: u32 = 3;
@@ -83,6 +118,7 @@ impl Backoff {
 pub struct Scores {
     costs: [[f64; PATTERNS.len()]; RULES.len()],
     timeouts: usize,
+    tails: u32,
 }
 
 impl Default for Scores {
@@ -91,57 +127,72 @@ impl Default for Scores {
             0 | u32::MAX => 0.0,
             _ => COST_OF_RARE,
         });
-        Self { costs: [rare; RULES.len()], timeouts: 0 }
+        Self { costs: [rare; RULES.len()], timeouts: 0, tails: 0 }
     }
 }
 
 impl Scores {
     /// Takes the silences of a connection into account.
-    pub fn add(&mut self, events: &[Event]) {
+    pub fn add(&mut self, events: &[Event], tails: u32) {
+        self.tails = self.tails.saturating_add(tails);
         self.timeouts += events.iter().filter(|event| is_timeout(event)).count();
         for (costs, rule) in self.costs.iter_mut().zip(RULES) {
             for (cost, pattern) in costs.iter_mut().zip(PATTERNS) {
-                *cost += explain(events, rule, pattern, |_, _| ());
+                *cost += explain(events, rule, pattern, |_| ());
             }
         }
     }
 
-    /// The rule and the pattern that explain most; the first of those that are as good.
-    fn best(&self) -> (Rule, u32) {
+    /// The rule and the pattern that explain most, the first of those that are as good; of rules that `may` be.
+    fn best(&self, may: impl Fn(Rule) -> bool) -> ((Rule, u32), f64) {
         let (mut best, mut least) = ((RULES[0], PATTERNS[0]), f64::INFINITY);
-        for (costs, rule) in self.costs.iter().zip(RULES) {
+        let seen = WORTH_OF_A_PROBE * f64::from(self.tails.min(MOST_PROBES));
+        for (costs, rule) in self.costs.iter().zip(RULES).filter(|(_, rule)| may(*rule)) {
             for (cost, pattern) in costs.iter().zip(PATTERNS) {
-                if *cost + EQUAL < least {
-                    (best, least) = ((rule, pattern), *cost);
+                let cost = cost + if rule.probes { 0.0 } else { seen };
+                if cost + EQUAL < least {
+                    (best, least) = ((rule, pattern), cost);
                 }
             }
         }
-        best
+        (best, least)
     }
 }
 
 /// Decides by the rule of their server what could not be decided before, and writes into the events how many timeouts are in
 /// each.
 pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
-    let (rule, pattern) = scores.best();
+    let ((rule, pattern), cost) = scores.best(|_| true);
     for event in events.iter_mut() {
         decide(event, rule, pattern, scores.timeouts);
     }
-    let mut counts = Vec::new();
-    explain(events, rule, pattern, |before, count| counts.push((before, count)));
-    let mut timeouts = events.iter_mut().filter(|event| is_timeout(event));
-    for (before, count) in counts {
-        let Some(event) = timeouts.next() else { break };
-        (event.before, event.timeouts, event.rto) = (before, count, rto(event, rule));
+    let found = explained(events, rule, pattern);
+    // Where it is not clear whether the server probes, a probe may as well be a timeout.
+    let (other, other_cost) = scores.best(|each| each.probes != rule.probes);
+    let unclear = other_cost < cost + CLEARLY_PROBES;
+    let others = if unclear { explained(events, other.0, other.1) } else { found.clone() };
+    let mut either = false;
+    let timeouts = events.iter_mut().filter(|event| is_timeout(event));
+    for ((event, found), other) in timeouts.zip(found).zip(others) {
+        (event.before, event.timeouts, event.rto) = (found.before, found.count, rto(event, rule));
+        if event.evidence == Evidence::Unheard && (found.count == 0 || found.cost > UNLIKELY) {
+            (event.kind, event.evidence) = (Kind::Client, Evidence::Clocked);
+        } else if (found.count == 0) != (other.count == 0) {
+            (event.kind, event.evidence) = (Kind::Ambiguous, Evidence::Probed);
+            either = true;
+        } else if found.count == 0 {
+            (event.kind, event.evidence) = (Kind::Probe, Evidence::Probed);
+        }
     }
     let longest = events.iter().filter(|e| is_timeout(e)).map(|e| e.before + e.timeouts).max();
     if longest.unwrap_or(0) < 2 {
         return Backoff::None;
     }
     // Doubled or not is what is asked.
-    let cost = |pattern| explain(events, rule, pattern, |_, _| ());
+    let cost = |pattern| explain(events, rule, pattern, |_| ());
     let (doubled, constant) = (cost(0), cost(u32::MAX));
     match pattern {
+        _ if either => Backoff::Unclear,
         0 if constant > doubled + CLEARLY => Backoff::Doubled,
         u32::MAX if doubled > constant + CLEARLY => Backoff::Constant,
         0 | u32::MAX => Backoff::Unclear,
@@ -156,22 +207,26 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
     let least = rto(event, rule);
     // What was not looked at further must fit better, and so must many timeouts.
     let well = if event.evidence == Evidence::Clocked { EXACTLY } else { WELL };
-    let mut length = 0.0;
     let fits = known > 0
-        && (1..=MANY).any(|n| {
-            length += factor(n - 1, pattern);
-            off(event.waited, least, length).abs() < if n <= FEW { well } else { EXACTLY }
+        && guesses(event, rule, false).take_while(|guess| guess.count <= MANY).any(|guess| {
+            let timeouts: f64 = (0..guess.count).map(|nth| factor(nth, pattern)).sum();
+            let expected = guess.probe + timeouts * least.0 as f64;
+            let near = if guess.count <= FEW { well } else { EXACTLY };
+            guess.count > 0 && off(event.waited, expected, rule).abs() < near
         });
-    let short = event.waited * 5 < least * 3;
+    let short = match rule.least {
+        Least::Plus(_) => event.waited * 4 < least * 3,
+        Least::AtLeast(_) => event.waited * 5 < least * 3,
+    };
     match (event.kind, event.evidence) {
         // A timer that began later than is seen here took less than `waited`, never more.
-        (Kind::Timeout, _) if short => {
+        (Kind::Timeout, _) if short && !(rule.probes && event.probe == Probe::Last) => {
             (event.kind, event.evidence) = (Kind::Recovery, Evidence::TooShort);
         }
         (Kind::Ambiguous, Evidence::Stalled | Evidence::Clocked) if fits => {
             event.evidence = Evidence::Stalled;
             // Linux finds lost retransmissions without its timer (RFC 8985), some as late as a timeout.
-            if !matches!(rule, Rule::Plus(_)) {
+            if !matches!(rule.least, Least::Plus(_)) {
                 event.kind = Kind::Timeout;
             }
         }
@@ -192,25 +247,83 @@ fn is_timeout(event: &Event) -> bool {
 
 fn rto(event: &Event, rule: Rule) -> Duration {
     let (rtt, varying) = (event.rtt + event.delay, event.variation * 4);
+    let lasting = event.lasting * 4;
     if event.rtt == Duration::ZERO {
         return INITIAL;
     }
-    match rule {
-        Rule::AtLeast(least) => (rtt + varying).max(least),
-        Rule::Plus(least) => rtt + varying.max(least),
+    match rule.least {
+        Least::AtLeast(least) => (rtt + varying).max(least),
+        Least::Plus(least) => rtt + lasting.max(least),
     }
 }
 
-/// How far a span is from so many timeouts, as a logarithm.
-fn off(span: Duration, rto: Duration, times: f64) -> f64 {
-    (span.0 as f64 / (times * rto.0 as f64).max(1.0)).max(1e-9).ln()
+/// How far a span is from what it should be, as a logarithm.
+fn off(span: Duration, expected: f64, rule: Rule) -> f64 {
+    let off = (span.0 as f64 / expected.max(1.0)).max(1e-9).ln();
+    match rule.least {
+        Least::Plus(_) if off > 0.0 => (off - LATE).max(0.0),
+        _ => off,
+    }
 }
 
-/// How badly a rule and a pattern explain silences; tells for each timeout how many came before, and how many are in it.
-fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(u32, u32)) -> f64 {
+/// What may have been in a silence.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    /// Timeouts.
+    count: u32,
+    /// How long a probe before them took, ns; zero if there was none.
+    probe: f64,
+    /// What must be explained besides.
+    cost: f64,
+}
+
+/// What may have been in a silence, fewest timeouts first.
+fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> {
+    let probing = rule.probes && !row;
+    let srtt = event.rtt + event.delay;
+    let last = (srtt * 2 + TICKS).min(rto(event, rule)).0 as f64;
+    let only = (srtt * 2 + DELAYED).min(rto(event, rule)).0 as f64;
+    let at_once = match event.probe {
+        Probe::Only => Some(only),
+        Probe::Last => Some(last),
+        Probe::No | Probe::Before => None,
+    };
+    let free = event.probe == Probe::No || !probing;
+    // Of the only segment no more was lost than once, and who has more to send says so.
+    let more = event.missing.map_or(0, |missing| missing.saturating_sub(u32::from(event.new)));
+    let cost = COST_OF_MORE * f64::from(more.min(MOST_MORE) + u32::from(!event.pushed));
+    let none = at_once.filter(|_| probing).map(|probe| Guess { count: 0, probe, cost });
+    let some = (1..=MOST).flat_map(move |count| {
+        let cost = COST_OF_ONE * f64::from(count - 1);
+        let alone = cost + if free { 0.0 } else { COST_OF_NO_PROBE };
+        let after = |probe| (!free).then_some(Guess { count, probe, cost: cost + COST_OF_ONE });
+        [Some(Guess { count, probe: 0.0, cost: alone }), after(last), after(only)]
+    });
+    none.into_iter().chain(some.flatten())
+}
+
+/// What a silence was found to be.
+#[derive(Clone, Copy, Debug)]
+struct Explained {
+    /// Timeouts in a row before it.
+    before: u32,
+    /// Timeouts in it; none if it was a probe.
+    count: u32,
+    /// How badly that explains it.
+    cost: f64,
+}
+
+fn explained(events: &[Event], rule: Rule, pattern: u32) -> Vec<Explained> {
+    let mut all = Vec::new();
+    explain(events, rule, pattern, |each| all.push(each));
+    all
+}
+
+/// How badly a rule and a pattern explain silences; tells for each that ends with a retransmission what it was.
+fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Explained)) -> f64 {
     // Linux's timer begins anew with a retransmission, too: it began at some time between what is seen and the last
     // acknowledgement that the sender heard.
-    let usual = matches!(rule, Rule::Plus(_));
+    let usual = matches!(rule.least, Least::Plus(_));
     let mut total = 0.0;
     let mut row: Option<(u32, Duration)> = None;
     for event in events.iter().filter(|event| is_timeout(event)) {
@@ -227,29 +340,49 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(u32,
         let mut best = (f64::INFINITY, own, 1);
         for begin in begins.into_iter().flatten() {
             let (before, first) = begin;
-            let mut length = 0.0;
-            for n in 1..=MOST {
-                length += factor(before + n - 1, pattern);
+            for guess in guesses(event, rule, event.again) {
+                let timeouts: f64 =
+                    (before..before + guess.count).map(|nth| factor(nth, pattern)).sum();
+                let length = guess.probe + timeouts * first.0 as f64;
                 let square = |off: f64| (off / DEVIATION).powi(2) / 2.0;
-                let exact = square(off(event.waited, first, length));
-                let above = off(event.waited, first, length).min(0.0);
-                let below = off(least, first, length).max(0.0);
+                let mut exact = square(off(event.waited, length, rule));
+                if event.evidence == Evidence::Unheard {
+                    // The next timer had not expired when the server heard of it.
+                    let next = length + factor(before + guess.count, pattern) * first.0 as f64;
+                    exact = square(off(event.waited, length, rule).min(0.0))
+                        + square(off(event.waited, next, rule).max(0.0));
+                }
+                if event.repeated {
+                    let again = square(off(event.idle, length, rule)) + COST_OF_REPEATED;
+                    exact = exact.min(again);
+                }
+                let above = off(event.waited, length, rule).min(0.0);
+                let below = off(least, length, rule).max(0.0);
                 // Nor is it known how long a server thinks: the less is left for that, the better.
-                let rest =
-                    if event.asked { off(event.waited, first, length).max(0.0) } else { 0.0 };
+                let rest = if event.asked { off(event.waited, length, rule).max(0.0) } else { 0.0 };
                 let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
-                let found = exact.min(between).min(WORST) + COST_OF_ONE * f64::from(n - 1);
+                let sent = guess.count + u32::from(guess.probe > 0.0);
+                let beyond = excess(event, sent);
+                let between = if event.evidence == Evidence::Unheard { WORST } else { between };
+                let found = exact.min(between).min(WORST) + guess.cost + COST_OF_A_PACKET * beyond;
                 if found + EQUAL < best.0 {
-                    best = (found, begin, n);
+                    best = (found, begin, guess.count);
                 }
             }
         }
         let (cost, (before, first), count) = best;
         total += cost;
-        each(if event.again { before } else { 0 }, count);
+        each(Explained { before: if event.again { before } else { 0 }, count, cost });
         row = Some((before + count, first));
     }
     total
+}
+
+/// How many packets more than were sent there would have been: what arrived last, those before it that were lost, and the
+/// first of them, if that was lost in the same silence.
+fn excess(event: &Event, sent: u32) -> f64 {
+    let first = u32::from(event.new && !event.again);
+    event.missing.map_or(0.0, |missing| f64::from((sent + first).saturating_sub(missing + 1)))
 }
 
 /// The `nth` timeout in a row, counted from zero, as a multiple of the first (TCP*(n), Fig. 1).

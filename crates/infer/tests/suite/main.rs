@@ -2,4 +2,5 @@
 
 mod formats;
 mod pauses;
+mod probes;
 mod talk;

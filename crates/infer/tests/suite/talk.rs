@@ -19,6 +19,8 @@ pub struct Talk {
     pub v6: bool,
     id: u16,
     heard: u32,
+    /// Bytes that the client has asked with.
+    asked: u32,
 }
 
 /// What a packet says besides.
@@ -42,7 +44,7 @@ impl Talk {
 
     pub fn empty() -> Self {
         let packets = Vec::new();
-        Self { packets, timestamps: true, counts: false, v6: false, id: 7, heard: 0 }
+        Self { packets, timestamps: true, counts: false, v6: false, id: 7, heard: 0, asked: 0 }
     }
 
     pub fn open(&mut self) {
@@ -78,8 +80,8 @@ impl Talk {
     }
 
     pub fn client_says(&mut self, at: f64, length: u32, acked: u32, say: Say) {
-        let seq = REQUEST + if length == 0 && !say.syn && at > 50.15 { 100 } else { 0 };
-        let seq = if say.syn { REQUEST - 1 } else { seq };
+        let seq = if say.syn { REQUEST - 1 } else { REQUEST + self.asked };
+        self.asked += length;
         self.packet(
             at,
             false,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cwnd.models import backoff_multipliers, dead_share, rejected_connections
+from cwnd.papers.tcpstar.inference import inference
 from cwnd.papers.tcpstar.responses import (
     aggregate_response_s,
     at,
@@ -246,7 +247,7 @@ FIGURES: Mapping[str, Callable[[Run], Figure]] = {
     function.__name__: function
     for function in (
         *(fig01, syn, fig02, fig03, fig04, fig05),
-        *(fig06a, fig06b, fig08, fig09, fig11a, fig11b, fig12, steps, theorem),
+        *(fig06a, fig06b, fig08, fig09, fig11a, fig11b, fig12, steps, theorem, inference),
     )
 }
 

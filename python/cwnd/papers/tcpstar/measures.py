@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.models import backoff_multipliers, dead_share, rejected_connections
+from cwnd.papers.tcpstar.inference import precision, recall
 from cwnd.papers.tcpstar.responses import (
     QUANTILES,
     aggregate_response_s,
@@ -171,6 +172,8 @@ MEASURES: Mapping[str, Measure] = {
         response_gain,
         worst_quantile,
         goodput_gain,
+        recall,
+        precision,
     )
 }
 

@@ -1,0 +1,118 @@
+"""Measures `cwnd infer`: packets a second, and peak memory, on a capture that it makes itself.
+
+A thousand connections lose packets on a link of 200 Mbit/s; the capture is read in a process of its
+own, once and, as a file that is several times as large, several times in a row: memory may grow
+with the connections and silences that are found, not with packets. What is in the files is in the
+page cache by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+#: The last link has no delay: what passes there is what the receivers receive and send.
+SCENARIO = """\
+schema = 1
+run = { duration = "60 s", sample = "none" }
+
+[link.bottleneck]
+from = "servers"
+to = "router"
+rate = "200 Mbit/s"
+delay = "20 ms"
+loss = 0.01
+
+[link.near]
+from = "router"
+to = "clients"
+rate = "10 Gbit/s"
+duplex = true
+
+[link.back]
+from = "router"
+to = "servers"
+rate = "10 Gbit/s"
+
+[flow.main]
+from = "servers"
+to = "clients"
+count = 1000
+start = "uniform(0 s, 5 s)"
+"""
+REPEATS = 5
+#: The large file: so many of the small one.
+LARGE = 4
+#: What this process has had most of; `ru_maxrss` knows of its parent, too.
+STATUS = Path("/proc/self/status")
+
+
+def child(files: list[str]) -> None:
+    """Reads captures and says how long that took."""
+    from cwnd import _core
+
+    before = peak_bytes()
+    began = time.perf_counter()
+    found = _core.infer_timeouts(files)
+    seconds = time.perf_counter() - began
+    memory = peak_bytes() - before
+    packets = found.counts["frames"]
+    print(json.dumps({"packets": packets, "seconds": seconds, "memory_bytes": memory}))
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had (`proc_pid_status(5)`)."""
+    (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def measure(files: list[Path]) -> dict[str, float]:
+    """The median of several readings."""
+    runs = []
+    for _ in range(REPEATS):
+        command = [sys.executable, __file__, "--child", *map(str, files)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        runs.append(json.loads(done.stdout))
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def main() -> None:
+    """Makes the capture, reads it, prints a row for each size."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--child", nargs="+", metavar="FILE")
+    parser.add_argument("--json", action="store_true", help="print a document, not a table")
+    given = parser.parse_args()
+    if given.child:
+        child(given.child)
+        return
+    import cwnd
+
+    with tempfile.TemporaryDirectory() as scratch:
+        scenario = Path(scratch) / "bench.toml"
+        scenario.write_text(SCENARIO)
+        cwnd.run(scenario, pcap="near+near.reverse", pcap_dir=scratch)
+        (capture,) = Path(scratch).glob("*/*.pcapng")
+        large = Path(scratch) / "large.pcapng"
+        # Sections of pcapng may follow one another in a file.
+        content = capture.read_bytes()
+        with large.open("wb") as file:
+            for _ in range(LARGE):
+                file.write(content)
+        rows = {f"{file.stat().st_size / 1e6:.0f} MB": measure([file]) for file in (capture, large)}
+    if given.json:
+        print(json.dumps(rows, indent=2))
+        return
+    print(f"{'file':>8} {'packets':>12} {'packets/s':>12} {'memory':>10}")
+    for name, row in rows.items():
+        speed, memory = row["packets"] / row["seconds"], row["memory_bytes"] / 2**20
+        print(f"{name:>8} {row['packets']:>12,.0f} {speed:>12,.0f} {memory:>6.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()

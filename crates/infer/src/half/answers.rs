@@ -1,0 +1,99 @@
+//! What the end that receives says: acknowledgements, requests, windows.
+
+use cwnd_units::{Duration, Time};
+
+use super::{FARTHEST, Half, MOST_DELAY, TIMESTAMPS};
+use crate::headers::{Segment, flag};
+use crate::ranges::Ranges;
+
+/// Packets among which is the last that the sender heard, where no timestamps tell.
+const RECENT: usize = 8;
+
+/// A packet of the end that receives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said {
+    pub at: Time,
+    /// What it acknowledged, and whether data beyond a hole had come.
+    pub acked: u64,
+    /// See `acked`.
+    pub holes: bool,
+}
+
+/// What the end that receives said last.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    pub acked: u64,
+    pub advanced: Time,
+    /// When it last sent data that were new, a request maybe, where they end, and when it last sent some again.
+    pub asked: Option<Time>,
+    end: Option<u32>,
+    pub repeated: Option<Time>,
+    /// How many packets it sent since the last data came, without repeated ones.
+    pub packets: u32,
+    /// Since when the window lets something through, or not.
+    pub closed: bool,
+    pub opened: Option<Time>,
+    /// Its last packets, the newest first.
+    pub recent: [Said; RECENT],
+    /// When the first data came that it has not acknowledged, and how long that takes as a rule.
+    pub owes: Option<Time>,
+    pub delay: Duration,
+}
+
+impl Half {
+    /// The end that receives sent a segment; `scale` is that of its windows.
+    pub fn answered(&mut self, segment: &Segment, scale: Option<u8>) {
+        let Self { seen, answers, .. } = self;
+        if let Some(mss) = segment.mss.filter(|&mss| mss > TIMESTAMPS) {
+            let taken = if segment.timestamps.is_some() { TIMESTAMPS } else { 0 };
+            self.most = u32::from(mss - taken);
+        }
+        answers.packets += 1;
+        if segment.space() > 0 && !segment.has(flag::SYN) {
+            let end = segment.seq.wrapping_add(segment.space());
+            if answers.end.is_some_and(|known| end.wrapping_sub(known).cast_signed() <= 0) {
+                answers.repeated = Some(segment.at);
+                answers.packets -= 1;
+            } else {
+                (answers.asked, answers.end) = (Some(segment.at), Some(end));
+            }
+        }
+        if let Some(seen) = seen
+            && segment.has(flag::ACK)
+        {
+            let ahead = segment.ack.wrapping_sub(seen.high() as u32).cast_signed();
+            let acked = seen.high().saturating_add_signed(i64::from(ahead));
+            if acked > answers.acked && acked <= seen.high() + FARTHEST {
+                (answers.acked, answers.advanced) = (acked, segment.at);
+                if let Some(since) = answers.owes.take() {
+                    let late = segment.at.since(since).min(MOST_DELAY);
+                    answers.delay = match answers.delay {
+                        Duration::ZERO => late,
+                        delay => Duration(delay.0 / 8 * 7 + late.0 / 8),
+                    };
+                }
+                // What was acknowledged arrived, captured or not.
+                seen.acknowledged(acked);
+            }
+            let window = u64::from(segment.window) << scale.unwrap_or(0);
+            let tight = scale.is_some() && acked + window < seen.high() + u64::from(self.mss);
+            let closed = !segment.has(flag::SYN) && (segment.window == 0 || tight);
+            if answers.closed && !closed {
+                answers.opened = Some(segment.at);
+            }
+            answers.closed = closed;
+            if let [Some((start, end)), other] = segment.blocks {
+                let below = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
+                let inside = other.is_some_and(|(a, b)| !below(start, a) && !below(b, end));
+                self.counts.dsacks += u64::from(below(start, segment.ack) || inside);
+            }
+        }
+        self.answers.recent.copy_within(..RECENT - 1, 1);
+        let holes = self.seen.as_ref().is_some_and(Ranges::has_holes);
+        self.answers.recent[0] = Said { at: segment.at, acked: self.answers.acked, holes };
+        if let Some((value, _)) = segment.timestamps {
+            let stirred = self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO));
+            self.echoes.sent(value, segment.at, (self.answers.acked, holes), stirred);
+        }
+    }
+}

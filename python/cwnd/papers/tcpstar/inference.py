@@ -1,0 +1,132 @@
+"""Timeouts that `cwnd infer` finds in captures at the clients, beside those there were (§ 2.4).
+
+Each run is simulated once more, to the same packets, with a capture; the truth is its flow table.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.infer import infer
+from cwnd.papers.tcpstar.responses import at, labels
+from cwnd.plots import style
+from cwnd.running import run as simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cwnd.reproduce import Point, Results
+    from cwnd.results import Run
+
+#: What the clients receive and send.
+_AT_CLIENTS = "near+near.reverse"
+#: The port of the first flow in captures.
+_PORT = 49152
+#: Rows of timeouts that are longer are few.
+_ROUNDS = 7
+_KEYS = ("connections", "silences")
+
+
+def recall(results: Results, figure: str, of: Point) -> list[float]:
+    """Of the timeouts that there were, those that were found; one value for each seed."""
+    return _shares(results[figure], of, pl.col("timeouts_there"))
+
+
+def precision(results: Results, figure: str, of: Point) -> list[float]:
+    """Of the timeouts that were found, those that there were; one value for each seed."""
+    return _shares(results[figure], of, pl.col("timeouts"))
+
+
+def inference(run: Run) -> Figure:
+    """Time since the first timer began against timeouts in a row, in units of the first timeout.
+
+    As it is seen at the clients: medians with the span from the 10th to the 90th percentile, beside
+    what doubling and no backoff would give.
+    """
+    figure = style.figure(2.8, 4.5)
+    panel = figure.subplots()
+    rounds = range(1, _ROUNDS + 1)
+    expected = (
+        ("doubled each time", [2.0**n - 1 for n in rounds]),
+        ("as long as the first", [float(n) for n in rounds]),
+    )
+    for index, (name, times) in enumerate(expected):
+        panel.plot(rounds, times, **style.line(index), label=name)
+    silences = _found(run)["silences"]
+    for index, n in enumerate(labels(run, "n")):
+        seen = _rows_of_timeouts(at(run, silences, {"n": n}))
+        low, middle, high = (seen[name].to_list() for name in ("low", "median", "high"))
+        spread = [
+            [m - a for m, a in zip(middle, low, strict=True)],
+            [b - m for m, b in zip(middle, high, strict=True)],
+        ]
+        look = style.points(index) | {"linestyle": "none"}
+        panel.errorbar(seen["round"].to_list(), middle, yerr=spread, **look, label=f"{n}, seen")
+    panel.set_yscale("log", base=2)
+    panel.set_xlabel("Timeouts in a row")
+    panel.set_ylabel("Time waited / first timeout")
+    style.legend(figure, [panel], columns=2)
+    return figure
+
+
+def _shares(run: Run, of: Point, all_of_them: pl.Expr) -> list[float]:
+    rows = at(run, _found(run)["connections"], of)
+    right = pl.min_horizontal("timeouts", "timeouts_there").sum()
+    shares = rows.group_by("seed").agg((right / all_of_them.sum()).alias("share"))
+    return shares.sort("seed")["share"].to_list()
+
+
+def _rows_of_timeouts(silences: pl.DataFrame) -> pl.DataFrame:
+    rows = silences.with_columns((pl.col("round") == 1).cum_sum().alias("row"))
+    times = pl.col("waited_ms").cum_sum().over("row") / pl.col("rto_ms").first().over("row")
+    rows = rows.select((pl.col("round") - 1 + pl.col("timeouts")).alias("round"), times.alias("t"))
+    seen = (
+        rows.filter(pl.col("round") <= _ROUNDS)
+        .group_by("round")
+        .agg(
+            pl.col("t").quantile(0.1).alias("low"),
+            pl.col("t").median().alias("median"),
+            pl.col("t").quantile(0.9).alias("high"),
+        )
+    )
+    return seen.sort("round")
+
+
+def _found(run: Run) -> dict[str, pl.DataFrame]:
+    """What is found in the captures of all runs, with what there was."""
+    if not all(("inference", key) in run.derived for key in _KEYS):
+        found = [_of_one(run, index) for index in range(run.runs.height)]
+        for key, frames in zip(_KEYS, zip(*found, strict=True), strict=True):
+            run.derived["inference", key] = pl.concat(frames)
+    return {key: run.derived["inference", key] for key in _KEYS}
+
+
+def _of_one(run: Run, index: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    keys = run.runs[index].select("run_id", *run.key_columns)
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "run.toml"
+        file.write_text(run.resolved[index], encoding="utf-8")
+        simulate(file, pcap=_AT_CLIENTS, pcap_dir=scratch)
+        (capture,) = Path(scratch).glob("*/*.pcapng")
+        found = infer(capture)
+    there = run.flows.join(keys.select("run_id"), on="run_id").select(
+        (pl.col("flow_id").cast(pl.Int64) + _PORT).alias("server_port"),
+        # Those of SYNs that were lost on their way to the client are not to be seen there.
+        (pl.col("rto_count").cast(pl.Int64) - pl.col("rto_syn").cast(pl.Int64))
+        .clip(0)
+        .alias("timeouts_there"),
+    )
+    connections = found.connections.select(
+        "connection", pl.col("server_port").cast(pl.Int64), pl.col("timeouts").cast(pl.Int64)
+    ).join(there, on="server_port", how="right")
+    silences = found.silences.filter(
+        (pl.col("kind") == "timeout") & (pl.col("what") == "data") & (pl.col("rto_ms") > 0)
+    ).select("round", "timeouts", "waited_ms", "rto_ms")
+    return (
+        keys.join(connections.with_columns(pl.col("timeouts").fill_null(0)), how="cross"),
+        keys.join(silences, how="cross"),
+    )

@@ -1,0 +1,58 @@
+"""`cwnd infer` on captures of real Linux at its clients; what is true the servers' kernel says."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+from test_link import needs_root
+
+#: A part of the cases of the page, and smaller: what half a minute is enough for.
+CASES = {
+    "10 % loss": 60,
+    "20 % loss": 100,
+    "30 % loss": 80,
+    "20 % loss, 10 % of ACKs, 100 ms": 80,
+    "FIFO of 20 packets, overrun": 80,
+    "pauses of the server, 10 % loss": 40,
+}
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("inference", ROOT / "scripts/inference.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@needs_root
+def test_timeouts_of_linux_servers_are_found_at_their_clients(script):
+    named = {case.name: case for case in script.CASES}
+    cases = [replace(named[name], connections=count, at_once=20) for name, count in CASES.items()]
+    outcomes = script.run_all(cases, [7], at_once=len(cases))
+    every = script.Outcome()
+    for outcome in outcomes:
+        every.add(outcome)
+    table = script.table(cases, outcomes)
+    for score in (every.silences, every.timeouts):
+        assert score.there > 100, table
+        # Real losses are others each time: within what so many tell of a share of 0.95.
+        for count in (score.there, score.said):
+            assert score.right >= 0.95 * count - 2 * math.sqrt(0.95 * 0.05 * count), table
+    assert every.rows.there > 10, table
+    assert every.rows.recall > 0.85, table
+    # Whatever is said of how timeouts grew: Linux doubles them.
+    assert every.growth.right == every.growth.said, table
+
+
+def test_the_page_has_a_table_of_every_case(script):
+    page = script.PAGE.read_text(encoding="utf-8")
+    table = page.split(script.BEGIN)[1].split(script.END)[0]
+    for case in script.CASES:
+        assert f"| {case.name} |" in table
