@@ -18,8 +18,8 @@ FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_
     delivered_bytes rtt_base_us rtt_min_us rtt_mean_us rtt_p50_us rtt_p95_us rtt_p99_us
     segments_sent retrans loss_ratio ce_ratio ce_received rto_count rto_nth_1 rto_nth_2 rto_nth_3
     rto_nth_4 rto_nth_5_plus cwnd_reductions_loss cwnd_reductions_ecn cwnd_reductions_rto
-    size_bytes fct_s bytes_received rto_syn rto_under_way rto_ack_late rto_ack_lost duplicates
-    gave_up quenches quenches_refused cwnd_reductions_quench""".split()
+    size_bytes fct_s bytes_received rto_syn rto_request rto_under_way rto_ack_late rto_ack_lost
+    duplicates gave_up quenches quenches_refused cwnd_reductions_quench""".split()
 LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdelay_p90_us
     qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts delivered_pkts
     dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts

@@ -7,6 +7,7 @@ use crate::common::{activity, at, audited, column, run, scenario};
 
 /// Two links in a row from `a` over `b` to `c`, and a way back that loses nothing unless it is told to.
 fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Records {
+    let first_delay = if first.contains("delay") { "" } else { "delay = \"10 ms\"" };
     let [first, second, back] = [first, second, back].map(|link| {
         let any = if link.contains("rate") { "" } else { "rate = \"none\"\n" };
         format!("{any}{link}")
@@ -19,7 +20,7 @@ fn in_a_row(run: &str, first: &str, second: &str, back: &str, flows: &str) -> Re
         [link.first]
         from = "a"
         to = "b"
-        delay = "10 ms"
+        {first_delay}
         {first}
         [link.second]
         from = "b"
@@ -42,7 +43,7 @@ const SECOND: usize = 1;
 /// The truth about all timeouts of the first flow: how many, and of them under way, ACK late, ACK lost.
 fn timeouts(records: &Records) -> [f64; 4] {
     let flow = |name| at(&records.flows, 0, name);
-    let all = flow("rto_count") + flow("rto_syn");
+    let all = flow("rto_count") + flow("rto_syn") + flow("rto_request");
     [all, flow("rto_under_way"), flow("rto_ack_late"), flow("rto_ack_lost")]
 }
 
@@ -204,4 +205,40 @@ fn a_count_of_dead_packets_begins_after_the_warm_up() {
         at(&in_a_row(&keys, "", "loss = 1.0", "", &flow).links, FIRST, "dead_pkts")
     };
     assert_eq!((run("0 s"), run("4500 ms")), (11.0, 6.0));
+}
+
+/// A client at `c` who opens a connection to a server at `a` and asks for 1 kB; the first row of what became of it.
+fn asked(first: &str, back: &str) -> Records {
+    let flow = "[flow.main]\nfrom = \"a\"\nto = \"c\"\nendpoint = { rto_initial = \"1 s\", syn_retries = 4 }\n\
+                workload = { kind = \"web\", size = \"1 kB\" }\n";
+    in_a_row("duration = \"60 s\"", first, "", back, flow)
+}
+
+#[test]
+fn the_timers_of_clients_are_judged_like_those_of_servers() {
+    let syns = |records: &Records| at(&records.flows, 0, "rto_syn");
+    // SYNs that are lost, one after the other.
+    let gone = asked("", "loss = 1");
+    assert_eq!((timeouts(&gone), syns(&gone)), ([5.0, 0.0, 0.0, 0.0], 5.0));
+    // A SYN takes 1.04 s onto the line: its timer expires before it has left.
+    let slow = asked("", "rate = \"400 bit/s\"\nqueue = { kind = \"fifo\", limit = \"100 packets\" }");
+    assert!(syns(&slow) >= 1.0 && at(&slow.flows, 0, "rto_under_way") >= 1.0);
+    assert_eq!(at(&slow.flows, 0, "rto_ack_lost"), 0.0);
+    // Its answer takes two seconds.
+    let late = asked("delay = \"2 s\"", "");
+    assert_eq!((at(&late.flows, 0, "rto_ack_late"), syns(&late)), (1.0, 1.0));
+    // Every answer is lost.
+    let unheard = asked("loss = 1", "");
+    assert_eq!((timeouts(&unheard), syns(&unheard)), ([5.0, 0.0, 0.0, 5.0], 5.0));
+    assert_eq!(activity(&unheard, "timeouts_ack_lost"), 5);
+}
+
+#[test]
+fn a_request_that_arrived_and_whose_response_is_lost_is_told_apart() {
+    // Of the server's packets every second one is lost: the SYN-ACK comes through, the response that acknowledges the request does not.
+    let records = asked("loss_every = 2", "");
+    let flow = |name| at(&records.flows, 0, name);
+    assert!(flow("rto_request") >= 1.0 && flow("rto_syn") == 0.0);
+    assert!(flow("rto_ack_lost") >= flow("rto_request"), "{}", flow("rto_ack_lost"));
+    assert_eq!(flow("rto_under_way") + flow("rto_ack_late"), 0.0);
 }

@@ -10,7 +10,7 @@ use cwnd_units::{Duration, Rng, Time};
 use crate::event::FlowId;
 use crate::network::Route;
 use crate::requests::Requests;
-use crate::timeouts::Told;
+use crate::timeouts::{Fate, Told};
 
 /// Who a flow is and which way it goes.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,17 @@ pub struct Identity {
     pub client_opens: bool,
     /// When it is told to stop; `Time::NEVER` if it is not.
     pub stop: Time,
+}
+
+/// What the ends of a flow had counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Before {
+    /// At the sender of the data.
+    pub sender: SenderCounters,
+    /// At its receiver.
+    pub receiver: ReceiverCounters,
+    /// At the sender of requests, if there is one.
+    pub client: SenderCounters,
 }
 
 /// A flow: sender, receiver, what the application wants, and what was measured.
@@ -69,7 +80,7 @@ pub struct Flow {
     /// RTTs measured after the warm-up.
     pub rtt: Histogram,
     /// What had been counted when the warm-up ended.
-    pub before: Option<Box<(SenderCounters, ReceiverCounters)>>,
+    pub before: Option<Box<Before>>,
     /// The truth about its timeouts; `None` before the first.
     pub told: Option<Box<Told>>,
     /// What its client asks, if it is the client who opens it.
@@ -211,9 +222,22 @@ impl Flow {
         (self.finished != Time::NEVER && self.sender.is_drained()) || self.has_failed()
     }
 
+    /// What had become of a segment that a timer of either end expired for.
+    #[cold]
+    pub fn tell(&mut self, fate: Fate) {
+        if fate != Fate::Lost {
+            self.told.get_or_insert_default().add(fate);
+        }
+    }
+
     /// Counting begins.
     pub fn end_warmup(&mut self) {
-        self.before = Some(Box::new((*self.sender.counters(), *self.receiver.counters())));
+        let client = self.requests.as_ref().map(|requests| *requests.sender.counters());
+        self.before = Some(Box::new(Before {
+            sender: *self.sender.counters(),
+            receiver: *self.receiver.counters(),
+            client: client.unwrap_or_default(),
+        }));
         self.rtt.clear();
         if let Some(told) = &mut self.told {
             told.before = told.total;

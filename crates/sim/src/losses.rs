@@ -48,6 +48,21 @@ struct Slot {
     id: FlowId,
     /// Most flows of most runs lose nothing.
     lost: Option<Box<OfFlow>>,
+    /// Of the requests on it, if its client opens it.
+    of_requests: Option<Box<OfFlow>>,
+}
+
+impl Slot {
+    /// That of a flow, or of its stream of requests.
+    fn lost(&mut self, id: FlowId) -> Option<&mut Option<Box<OfFlow>>> {
+        if self.id == id {
+            Some(&mut self.lost)
+        } else if self.id.requests() == id {
+            Some(&mut self.of_requests)
+        } else {
+            None
+        }
+    }
 }
 
 /// What a flow lost.
@@ -69,7 +84,7 @@ const CROWD: usize = 64;
 impl Losses {
     /// A slot is this flow's from now on.
     pub fn begin_flow(&mut self, id: FlowId) {
-        let slot = Slot { id, lost: None };
+        let slot = Slot { id, lost: None, of_requests: None };
         match self.slots.get_mut(id.slot()) {
             Some(place) => *place = slot,
             None => {
@@ -92,8 +107,10 @@ impl Losses {
         }
         // Those of datagrams have no slot here.
         let id = packet.flow();
-        let Some(slot) = self.slots.get_mut(id.slot()).filter(|slot| slot.id == id) else { return };
-        let lost = slot.lost.get_or_insert_default();
+        let Some(lost) = self.slots.get_mut(id.slot()).and_then(|slot| slot.lost(id)) else {
+            return;
+        };
+        let lost = lost.get_or_insert_default();
         let syn = segment.flags.has(Flags::SYN);
         let segment = without_note(segment);
         match segment.body {
@@ -114,18 +131,23 @@ impl Losses {
         self.slots.get(id.slot()).filter(|slot| slot.id == id)?.lost.as_deref()
     }
 
+    /// What its stream of requests lost, if anything.
+    pub fn of_requests(&self, id: FlowId) -> Option<&OfFlow> {
+        self.slots.get(id.slot()).filter(|slot| slot.id == id)?.of_requests.as_deref()
+    }
+
     /// Whether flows are to be asked what of theirs is still outstanding.
     #[inline]
     pub const fn are_crowded(&self) -> bool {
         !self.crowded.is_empty()
     }
 
-    /// Asks them: `una` gives what all below is acknowledged.
+    /// Asks them, and streams of requests: `una` gives what all below is acknowledged.
     #[cold]
     pub fn thin_out(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
         for id in core::mem::take(&mut self.crowded) {
-            let slot = self.slots.get_mut(id.slot()).filter(|slot| slot.id == id);
-            if let (Some(Slot { lost: Some(lost), .. }), Some(una)) = (slot, una(id)) {
+            let lost = self.slots.get_mut(id.slot()).and_then(|slot| slot.lost(id));
+            if let (Some(Some(lost)), Some(una)) = (lost, una(id)) {
                 lost.data.forget_below(una);
             }
         }
@@ -175,14 +197,17 @@ mod tests {
         let lost = losses.of(id).expect("it lost some");
         assert_eq!((lost.data.of(1499), lost.data.of(1500)), (2, 0));
         assert_eq!((lost.syns, lost.syn_ack, lost.ack), (1, false, 900));
-        assert!(losses.of(other).is_none());
+        assert!(losses.of(other).is_none() && losses.of_requests(id).is_none());
+        lose(&mut losses, id.requests(), 7, data_segment(0, 400));
+        let asked = losses.of_requests(id).expect("a request was lost");
+        assert_eq!((asked.data.of(0), losses.of(id).map(|lost| lost.data.of(0))), (1, Some(0)));
         // The next flow of the slot starts afresh, and what the last one still loses is not its.
         losses.begin_flow(FlowId::new(0, 4));
         lose(&mut losses, id, 4, data_segment(1000, 500));
         assert!(losses.of(FlowId::new(0, 4)).is_none() && losses.of(id).is_none());
         // Datagrams have no slot.
         lose(&mut losses, FlowId::datagrams(0), 4, data_segment(0, 500));
-        assert_eq!(losses.total().packets, 6);
+        assert_eq!(losses.total().packets, 7);
     }
 
     #[test]

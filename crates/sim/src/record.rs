@@ -14,7 +14,7 @@ use cwnd_trace::{
 use cwnd_units::{Duration, ParamsChoice as _, Streams, Time};
 
 use crate::datagrams::Stream;
-use crate::flow::Flow;
+use crate::flow::{Before, Flow};
 use crate::losses::Load;
 use crate::network::Network;
 use crate::place::LinkParts;
@@ -92,8 +92,10 @@ impl Recorder {
         own("timeouts_ack_late", told.total.ack_late);
         own("timeouts_ack_lost", told.total.ack_lost);
         self.request(flow, now, false, warmup);
-        let nothing = (SenderCounters::default(), ReceiverCounters::default());
-        let (s0, r0) = flow.before.as_deref().unwrap_or(&nothing);
+        let Before { sender: s0, receiver: r0, client: c0 } =
+            flow.before.as_deref().copied().unwrap_or_default();
+        let client = flow.requests.as_ref().map(|requests| requests.sender.counters());
+        let client = client.copied().unwrap_or_default();
         let finished = flow.finished != Time::NEVER;
         let ended = if finished { flow.finished } else { flow.stopped }.min(now);
         let seconds = ended.since(flow.started.max(warmup)).as_secs_f64();
@@ -143,7 +145,8 @@ impl Recorder {
             cwnd_reductions_rto: rto_count,
             size_bytes: flow.session.size(),
             fct_s: finished.then(|| flow.finished.since(flow.started).as_secs_f64()),
-            rto_syn: sender.syn_timeouts - s0.syn_timeouts,
+            rto_syn: sender.syn_timeouts - s0.syn_timeouts + client.syn_timeouts - c0.syn_timeouts,
+            rto_request: client.data_timeouts() - c0.data_timeouts(),
             rto_under_way: fates.under_way,
             rto_ack_late: fates.ack_late,
             rto_ack_lost: fates.ack_lost,
@@ -200,7 +203,7 @@ impl Recorder {
             response_bytes: flow.receiver.counters().delivered_bytes - turn.response_start,
             response_s: answered.then(|| took.as_secs_f64()),
             syn_timeouts: if turn.number == 1 { counters.syn_timeouts } else { 0 },
-            request_timeouts: counters.timeouts.iter().sum(),
+            request_timeouts: counters.data_timeouts(),
             outcome: Name(outcome),
         });
     }

@@ -37,7 +37,13 @@ impl SenderCounters {
     /// Expiries of the retransmission timer, of SYNs and of data.
     #[must_use]
     pub fn expiries(&self) -> u64 {
-        self.syn_timeouts + self.timeouts.iter().sum::<u64>()
+        self.syn_timeouts + self.data_timeouts()
+    }
+
+    /// Those of data.
+    #[must_use]
+    pub fn data_timeouts(&self) -> u64 {
+        self.timeouts.iter().sum()
     }
 
     /// Window reductions for a cause; those of timeouts are no part of any.

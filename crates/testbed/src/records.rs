@@ -211,6 +211,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("cwnd_reductions_rto", |c| c.timeouts),
         // What had become of a segment, no endpoint knows.
         ("rto_syn", |_| None),
+        ("rto_request", |_| None),
         ("rto_under_way", |_| None),
         ("rto_ack_late", |_| None),
         ("rto_ack_lost", |_| None),

@@ -74,9 +74,11 @@ record! {
     }
     rare
     {
-        /// Expiries of the timer of a SYN.
+        /// Expiries of the timer of a SYN, at whichever end opens the connection.
         rto_syn: u64,
-        /// Expiries, of SYNs too, whose segment was still on its way or in a queue: the timeout was shorter than the round trip.
+        /// Expiries of the timer of a request, at a client that opens the connection.
+        rto_request: u64,
+        /// Expiries, of SYNs and requests too, whose segment was still on its way or in a queue: the timeout was shorter than the round trip.
         rto_under_way: u64,
         /// Expiries whose segment had arrived, and no ACK of it was lost: the timeout was shorter than the round trip.
         rto_ack_late: u64,

@@ -154,7 +154,12 @@ impl World {
         let Some(requests) = self.flow(id).and_then(|flow| flow.requests.as_mut()) else { return };
         if requests.sender_timer == now {
             requests.sender_timer = Time::NEVER;
-            requests.sender.on_timer(now);
+            let sender = &mut requests.sender;
+            let (syn, before) = (!sender.is_established(), sender.counters().expiries());
+            sender.on_timer(now);
+            if sender.counters().expiries() != before {
+                self.tell_of_client_timeout(id, syn);
+            }
             self.drive_client(id);
         }
     }

@@ -1,9 +1,11 @@
 //! What a run tells of timeouts that no sender knows.
 
+use cwnd_tcp::{Receiver, Sender};
+
 use super::World;
 use crate::event::FlowId;
-use crate::flow::Flow;
-use crate::losses::Losses;
+use crate::losses::OfFlow;
+use crate::requests::Requests;
 use crate::timeouts::Fate;
 
 impl World {
@@ -12,38 +14,63 @@ impl World {
     pub(super) fn tell_of_timeout(&mut self, id: FlowId, syn: bool) {
         let losses = self.network.losses();
         let Some(flow) = self.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else { return };
-        let fate = if syn { of_syn(flow, losses) } else { of_data(flow, losses) };
-        if fate != Fate::Lost {
-            flow.told.get_or_insert_default().add(fate);
-        }
+        let half = Half { sender: &flow.sender, receiver: &flow.receiver, lost: losses.of(id) };
+        let fate = if syn { half.of_syn() } else { half.of_data(false) };
+        flow.tell(fate);
+    }
+
+    /// That of its client expired, for a SYN or a request.
+    #[cold]
+    pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, syn: bool) {
+        let losses = self.network.losses();
+        let Some(flow) = self.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else { return };
+        let Some(Requests { sender, receiver, turn, .. }) = flow.requests.as_deref() else { return };
+        let half = Half { sender, receiver, lost: losses.of_requests(id) };
+        // The response says that the request arrived, too.
+        let response = || losses.of(id).is_some_and(|lost| lost.data.any_from(turn.response_start));
+        let fate = if syn { half.of_syn() } else { half.of_data(response()) };
+        flow.tell(fate);
     }
 
     /// What was lost and has arrived since is of no use. Timers look at every flow now and then, so that no more is kept than they leave time for.
     #[cold]
     pub(super) fn thin_out_losses(&mut self) {
         let flows = &self.flows;
-        let of = |id: FlowId| flows.get(id.slot()).filter(|flow| flow.id == id);
-        self.network.losses_mut().thin_out(|id| Some(of(id)?.sender.acknowledged()));
+        let una = |id: FlowId| {
+            let flow = flows.get(id.slot()).filter(|flow| flow.id == id.of_requests())?;
+            let requests = flow.requests.as_ref().filter(|_| flow.id != id);
+            Some(requests.map_or(&flow.sender, |requests| &requests.sender).acknowledged())
+        };
+        self.network.losses_mut().thin_out(una);
     }
 }
 
-/// Of the SYN of a flow, whose timer has just expired: each that was sent has timed out.
-fn of_syn(flow: &Flow, losses: &Losses) -> Fate {
-    let lost = losses.of(flow.id);
-    if flow.receiver.counters().syns > 0 {
-        return if lost.is_some_and(|l| l.syn_ack) { Fate::AckLost } else { Fate::AckLate };
-    }
-    let sent = flow.sender.counters().syn_timeouts;
-    if lost.map_or(0, |l| l.syns) < sent { Fate::UnderWay } else { Fate::Lost }
+/// The two ends of one direction, and what it lost.
+struct Half<'w> {
+    sender: &'w Sender,
+    receiver: &'w Receiver,
+    lost: Option<&'w OfFlow>,
 }
 
-/// Of the first segment that is not acknowledged, for which the timer of data has just expired.
-fn of_data(flow: &Flow, losses: &Losses) -> Fate {
-    let (lost, first) = (losses.of(flow.id), flow.sender.acknowledged());
-    if flow.receiver.counters().delivered_bytes > first {
-        let ack_lost = lost.is_some_and(|l| l.ack > first);
-        return if ack_lost { Fate::AckLost } else { Fate::AckLate };
+impl Half<'_> {
+    /// Of the SYN whose timer has just expired: each that was sent has timed out.
+    fn of_syn(&self) -> Fate {
+        if self.receiver.counters().syns > 0 {
+            return if self.lost.is_some_and(|l| l.syn_ack) { Fate::AckLost } else { Fate::AckLate };
+        }
+        let sent = self.sender.counters().syn_timeouts;
+        if self.lost.map_or(0, |l| l.syns) < sent { Fate::UnderWay } else { Fate::Lost }
     }
-    let lost = lost.map_or(0, |l| l.data.of(first));
-    if lost < flow.sender.copies_of_first() { Fate::UnderWay } else { Fate::Lost }
+
+    /// Of the first segment that is not acknowledged, for which the timer of data has just expired; whether data of the other
+    /// direction was lost that acknowledged it.
+    fn of_data(&self, answer_lost: bool) -> Fate {
+        let first = self.sender.acknowledged();
+        if self.receiver.counters().delivered_bytes > first {
+            let ack_lost = answer_lost || self.lost.is_some_and(|l| l.ack > first);
+            return if ack_lost { Fate::AckLost } else { Fate::AckLate };
+        }
+        let lost = self.lost.map_or(0, |l| l.data.of(first));
+        if lost < self.sender.copies_of_first() { Fate::UnderWay } else { Fate::Lost }
+    }
 }

@@ -38,6 +38,12 @@ impl Copies {
         self.0.len()
     }
 
+    /// Whether anything from this byte on went.
+    #[must_use]
+    pub fn any_from(&self, byte: u64) -> bool {
+        self.0.iter().any(|copy| copy.end > byte)
+    }
+
     /// How often this byte went.
     #[must_use]
     pub fn of(&self, byte: u64) -> u64 {
@@ -58,6 +64,7 @@ mod tests {
         }
         let counts = [0, 499, 500, 999, 1000, 1499, 1500, 1999, 2000].map(|at| copies.of(at));
         assert_eq!(counts, [3, 3, 4, 4, 2, 2, 1, 1, 0]);
+        assert!(copies.any_from(1999) && !copies.any_from(2000));
     }
 
     #[test]
