@@ -164,12 +164,39 @@ def test_a_hot_scenario_runs_with_the_load_that_was_asked_for(cli: Cli):
 
 def test_peers_are_others_and_as_many_as_asked(cli: Cli):
     assert cli("topology", "hot", "--peers", 5, "-o", "hot.toml").code == 0
-    flow = _core.read_toml((cli.directory / "hot.toml").read_text(), name="hot")["flow"]["p2p"]
-    assert flow["count"] == len(flow["pairs"]) == 5 * 49
-    to: dict[str, set[str]] = {}
-    for pair in flow["pairs"]:
-        to.setdefault(pair["to"], set()).add(pair["from"])
-    assert all(len(others) == 5 and client not in others for client, others in to.items())
+    text = (cli.directory / "hot.toml").read_text()
+    drawn = []
+    for cell in _core.parse(text, name="hot", overrides=["sweep.repeat=2"]).cells:
+        flow = _core.read_toml(cell.resolved, name="resolved")["flow"]["p2p"]
+        assert flow["count"] == len(flow["pairs"]) == 5 * 49
+        to: dict[str, set[str]] = {}
+        for pair in flow["pairs"]:
+            to.setdefault(pair["to"], set()).add(pair["from"])
+        assert len(to) == 49
+        assert all(len(others) == 5 and client not in others for client, others in to.items())
+        drawn.append(to)
+    assert drawn[0] != drawn[1], "each run draws its own"
+
+
+def test_the_configurations_of_figure_11_are_two_files(cli: Cli):
+    asked = ("topology", "hot", "--http", "--backoffs", "--size", "mondal-trace-2")
+    assert cli(*asked, "-o", "http.toml").code == 0
+    assert cli(*asked, "--peers", 5, "-o", "both.toml").code == 0
+    for name, groups in (("http.toml", ["http"]), ("both.toml", ["http", "p2p"])):
+        text = (cli.directory / name).read_text()
+        cells = _core.parse(text, name=name, overrides=['run.duration="5 s"']).cells
+        assert [cell.axes for cell in cells] == [{"stack": "TCP"}, {"stack": "TCP*(inf)"}]
+        for cell, backoff in zip(cells, ("exponential", "off"), strict=True):
+            flows = _core.read_toml(cell.resolved, name="resolved")["flow"]
+            assert list(flows) == groups
+            assert {flow["endpoint"]["rto_backoff"] for flow in flows.values()} == {backoff}
+            assert flows["http"]["workload"]["kind"] == "web"
+        # What servers send is 0.15 of all clients' rates; the slowest client has a 49th of it.
+        graph, _, clients = hot(Hot())
+        rates = [link.rate_bit_s for link in graph.links if link.target in set(clients)]
+        load = 0.15 * sum(rates) / len(rates) / min(rates)
+        assert flows["http"]["arrivals"]["load"] == pytest.approx(load, rel=1e-5)
+        assert pl.DataFrame(cells[0].run().requests).height > 100
 
 
 def test_red_has_the_thresholds_of_ns2():

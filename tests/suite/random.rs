@@ -343,6 +343,8 @@ enum Way {
     Given([bool; 2]),
     /// Between several nodes.
     Several(&'static str),
+    /// Between drawn ones.
+    Peers,
 }
 
 /// Four nodes in a ring of duplex links, so that there are routes of one to three links.
@@ -359,6 +361,7 @@ fn graph(
         4 => Just(Way::Shortest),
         2 => any::<[bool; 2]>().prop_map(Way::Given),
         1 => select(vec!["random", "round-robin"]).prop_map(Way::Several),
+        1 => Just(Way::Peers),
     ];
     let group = (0..4usize, 1..4usize, 1..3u32, controller(), endpoint(timer), workload, way);
     (proptest::collection::vec(link, 4), proptest::collection::vec(group, 1..4)).prop_map(
@@ -381,6 +384,7 @@ fn graph(
                 );
                 let (a, b) = (NODES[from], NODES[(from + hops) % 4]);
                 text += &match way {
+                    Way::Peers => format!("from = {NODES:?}\nto = [\"{a}\", \"{b}\"]\npeers = {count}\n"),
                     Way::Shortest => format!("from = \"{a}\"\nto = \"{b}\"\n"),
                     Way::Given(senses) => {
                         format!("from = \"{a}\"\nto = \"{b}\"\n{}", routes(from, hops, senses))

@@ -35,7 +35,9 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     {
         cx.sink.error(at, "flow", "there are no flows: write a section such as [flow.main]");
     }
-    let groups = flow.map(|(flow, _)| flows::groups(flow, topology.as_ref(), cx));
+    let groups = flow.map(|(flow, _)| {
+        flows::groups(flow, topology.as_ref(), run.as_ref().map(|run| run.seed), cx)
+    });
     if let (Some(groups), Some(run)) = (&groups, &run) {
         for group in groups.iter().flatten() {
             starts_in_time(group, run.duration, root, cx);

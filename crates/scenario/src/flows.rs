@@ -17,16 +17,23 @@ use crate::ways::{across, through};
 /// What results write in the place of a group's name where they count all flows.
 const ALL_FLOWS: &str = "*";
 
-/// The groups; one that could not be read is `None`. Without a topology only what they say of themselves is looked at.
+/// The groups; one that could not be read is `None`. Without a topology only what they say of themselves is looked at; peers are
+/// drawn from the seed.
 pub(crate) fn groups(
     table: &Table,
     topology: Option<&Topology>,
+    seed: Option<u64>,
     cx: &mut Context<'_>,
 ) -> Vec<Option<FlowGroup>> {
-    table.entries.iter().map(|entry| group(entry, topology, cx)).collect()
+    table.entries.iter().map(|entry| group(entry, topology, seed, cx)).collect()
 }
 
-fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Option<FlowGroup> {
+fn group(
+    entry: &Entry,
+    topology: Option<&Topology>,
+    seed: Option<u64>,
+    cx: &mut Context<'_>,
+) -> Option<FlowGroup> {
     let path = format!("flow.{}", entry.key);
     let Some(table) = entry.node.table() else {
         At { node: &entry.node, path: &path }.wrong_kind("a table with the keys of a group", cx);
@@ -55,8 +62,10 @@ fn group(entry: &Entry, topology: Option<&Topology>, cx: &mut Context<'_>) -> Op
     let count = section.plain::<u32>("count", cx);
     let way = topology.and_then(|topology| match &topology.dumbbell {
         Some(dumbbell) => across(&section, dumbbell, cx),
-        None => through(&section, topology, cx),
+        None => through(&section, topology, seed, cx),
     });
+    let unsaid = section.entry("count").is_none();
+    let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(count);
     let controller = section.read("controller", cx, |at, cx| {
         choice::<ControllerParams>(at, "controller", DEFAULT_CONTROLLER, cx)
     });

@@ -17,6 +17,7 @@ pub mod needs;
 mod nodes;
 mod outline;
 mod pairs;
+mod peers;
 mod paths;
 mod phrases;
 mod plain;

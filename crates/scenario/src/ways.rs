@@ -9,6 +9,7 @@ use crate::links::{Dumbbell, Topology};
 use crate::model::{Ends, Shares, Way};
 use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
 use crate::pairs;
+use crate::peers;
 use crate::reader::{At, Context, OptionalRate, Section, unknown_name};
 use crate::routes::broken;
 use crate::tree::Item;
@@ -19,6 +20,8 @@ pub(crate) struct Ways {
     pub to: Vec<usize>,
     pub shares: Option<Shares>,
     pub ends: Ends,
+    /// How many flows these ways are for, where the group does not say it.
+    pub flows: Option<u32>,
     pub ways: Vec<Way>,
     pub edge_rtt: DurationDist,
     pub edge_rate: Option<Rate>,
@@ -50,6 +53,7 @@ pub(crate) fn across(
         to: vec![to],
         shares: None,
         ends: Ends::Random,
+        flows: None,
         ways: vec![Way { from, to, route: vec![from], reverse: vec![to] }],
         edge_rtt,
         edge_rate: dumbbell.edge_rate?,
@@ -90,26 +94,40 @@ fn shift(rtt: DurationDist, by: Duration) -> Result<DurationDist, String> {
 pub(crate) fn through(
     section: &Section<'_>,
     topology: &Topology,
+    seed: Option<u64>,
     cx: &mut Context<'_>,
 ) -> Option<Ways> {
     let ends = section.plain::<Ends>("ends", cx);
+    let peers = section.plain::<Option<u32>>("peers", cx)?;
     let edge_rtt = section.plain::<DurationDist>("edge_rtt", cx);
     let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
-    let (from, to, ways, shares) = match section.entry("pairs") {
-        Some(_) => {
-            let (ways, shares) = pairs::read(section, ends, topology, cx)?;
-            let each = |end: fn(&Way) -> usize| {
-                let nodes: BTreeSet<usize> = ways.iter().map(end).collect();
-                nodes.into_iter().collect()
-            };
-            (each(|way| way.from), each(|way| way.to), ways, Some(shares))
+    let each = |ways: &[Way], end: fn(&Way) -> usize| -> Vec<usize> {
+        let nodes: BTreeSet<usize> = ways.iter().map(end).collect();
+        nodes.into_iter().collect()
+    };
+    let of_pairs = |ways: Vec<Way>, shares| {
+        (each(&ways, |way| way.from), each(&ways, |way| way.to), ways, Some(shares))
+    };
+    let (from, to, ways, shares) = match (section.entry("pairs"), peers) {
+        (_, Some(count)) => {
+            let (ways, shares) = peers::read(section, count, seed?, topology, cx)?;
+            let (from, to, ways, shares) = of_pairs(ways, shares);
+            let (edge_rtt, edge_rate) = (edge_rtt?, edge_rate?);
+            // By turns: one flow from each.
+            let (ends, flows) = (Ends::RoundRobin, u32::try_from(ways.len()).ok());
+            return Some(Ways { from, to, shares, ends, flows, ways, edge_rtt, edge_rate });
         }
-        None => {
+        (Some(_), None) => {
+            let (ways, shares) = pairs::read(section, ends, topology, cx)?;
+            of_pairs(ways, shares)
+        }
+        (None, None) => {
             let (from, to, ways) = between_lists(section, topology, cx)?;
             (from, to, ways, None)
         }
     };
-    Some(Ways { from, to, shares, ends: ends?, ways, edge_rtt: edge_rtt?, edge_rate: edge_rate? })
+    let (ends, edge_rtt, edge_rate) = (ends?, edge_rtt?, edge_rate?);
+    Some(Ways { from, to, shares, ends, flows: None, ways, edge_rtt, edge_rate })
 }
 
 /// The senders' nodes, the receivers', and the ways between them: by a given or the shortest route between two nodes, by the

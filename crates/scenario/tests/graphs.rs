@@ -130,3 +130,29 @@ fn places_of_nodes_are_kept_and_change_no_packet() {
     assert_eq!(place, Some((-8.5, 47.0)));
     assert_eq!(plain, placed);
 }
+
+#[test]
+fn every_receiver_has_so_many_peers_and_each_seed_draws_its_own() {
+    let ring: Vec<(usize, usize, u64)> =
+        (0..8).flat_map(|i| [(i, (i + 1) % 8, 1), ((i + 1) % 8, i, 1)]).collect();
+    let nodes = (0..8).map(|i| format!("\"n{i}\"")).collect::<Vec<_>>().join(", ");
+    let group = |name: &str| format!("[flow.{name}]\nfrom = [{nodes}]\nto = [{nodes}]\npeers = 3\n");
+    let drawn = |text: &str, group: usize| {
+        let scenario = scenario(text);
+        let of = &scenario.flows[group];
+        assert_eq!((of.count, of.ways.len()), (24, 24), "a flow from each");
+        (0..8)
+            .map(|to| {
+                let peers = of.ways.iter().filter(|way| way.to == to).map(|way| way.from);
+                let peers: std::collections::BTreeSet<usize> = peers.collect();
+                assert!(peers.len() == 3 && !peers.contains(&to), "{peers:?}");
+                peers
+            })
+            .collect::<Vec<_>>()
+    };
+    let one = text(&ring) + &group("p2p");
+    let first = drawn(&one, 0);
+    assert_eq!(drawn(&(text(&ring) + &group("other") + &group("p2p")), 1), first);
+    let other = one.replace("[run]", "[run]\nseed = 2");
+    assert!(other != one && drawn(&other, 0) != first);
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,9 @@ def hot(
     target_delay: str = "5 ms",
     load: float = 0.15,
     size: str = _SIZE,
+    http: bool = False,
     peers: int = 0,
+    backoffs: bool = False,
     duration: str = "60 s",
     output_file: Output = None,
     json: output.Json = False,
@@ -60,12 +63,14 @@ def hot(
         target_delay: RED's, from which its thresholds follow; "5 ms" if not given.
         load: What servers send, as a part of all clients' rates, 0.15 if not given.
         size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
-        peers: Clients from which each client downloads without end besides, drawn.
+        http: Clients open the connections and ask; otherwise servers open them.
+        peers: Clients from which each client downloads without end besides, drawn for each run.
+        backoffs: Make a sweep of TCP and TCP*(inf), which never backs off.
         duration: Of the run, "60 s" if not given.
         output_file: Where the scenario goes; hot-NODES.toml if not given.
         json: Machine-readable output.
     """
-    from cwnd.topology import Hot, Traffic, choose_peers, quantity
+    from cwnd.topology import Hot, Traffic, quantity
     from cwnd.topology import hot as make
 
     if load <= 0:
@@ -84,13 +89,16 @@ def hot(
     graph, serving, clients = make(asked)
     rates = {link.target: link.rate_bit_s for link in graph.links}
     offered = load * sum(rates[client] for client in clients)
-    groups = [
-        Traffic("http", senders=serving, receivers=clients, sizes=size, offered_bit_s=offered)
-    ]
+    # Clients are equally popular, so that the slowest one's link is loaded most.
+    asked_load = offered / len(clients) / min(rates[client] for client in clients)
+    web = Traffic("http", senders=serving, receivers=clients, sizes=size, offered_bit_s=offered)
+    groups = [replace(web, asked_load=asked_load) if http else web]
     if peers:
-        pairs = choose_peers(clients, peers, seed)
-        groups.append(Traffic("p2p", pairs=pairs, flows=len(pairs)))
-    return _write(graph, groups, duration, output_file, json=json)
+        if not 0 < peers < len(clients):
+            most = len(clients) - 1
+            raise InputError(f"--peers {peers}: of {len(clients)} clients up to {most}")
+        groups.append(Traffic("p2p", senders=clients, receivers=clients, peers=peers))
+    return _write(graph, groups, duration, output_file, json=json, backoffs=backoffs)
 
 
 @topology.command(name="import")
@@ -189,7 +197,13 @@ def _matrix(graph: Graph, file: Path | None, gravity: str) -> Matrix:
 
 
 def _write(
-    graph: Graph, groups: list[Traffic], duration: str, file: Path | None, *, json: bool
+    graph: Graph,
+    groups: list[Traffic],
+    duration: str,
+    file: Path | None,
+    *,
+    json: bool,
+    backoffs: bool = False,
 ) -> int:
     from cwnd import _core
     from cwnd.files import write_atomically
@@ -199,7 +213,7 @@ def _write(
     if file.is_dir():
         raise InputError(f"{file}: a directory is in the way; name a file with -o")
     made_by = shlex.join(["cwnd", *_arguments()])
-    text = scenario(graph, groups, made_by=made_by, duration=duration)
+    text = scenario(graph, groups, made_by=made_by, duration=duration, backoffs=backoffs)
     # What is written runs: nobody should find an error in a file that he did not write.
     _core.parse(text, name=str(file))
     file.parent.mkdir(parents=True, exist_ok=True)

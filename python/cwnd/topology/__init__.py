@@ -8,7 +8,7 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.topology.graph import Graph, Link, Node
-    from cwnd.topology.hotlike import Hot, choose_peers, hot
+    from cwnd.topology.hotlike import Hot, hot
     from cwnd.topology.importing import Defaults, read_graph
     from cwnd.topology.layout import places
     from cwnd.topology.matrix import Matrix, gravity, read_matrix, total_for
@@ -23,7 +23,6 @@ __all__ = [
     "Matrix",
     "Node",
     "Traffic",
-    "choose_peers",
     "gravity",
     "hot",
     "places",
@@ -39,7 +38,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "graph": "Graph Link Node",
-        "hotlike": "Hot choose_peers hot",
+        "hotlike": "Hot hot",
         "importing": "Defaults read_graph",
         "layout": "places",
         "matrix": "Matrix gravity read_matrix total_for",

@@ -115,23 +115,6 @@ def hot(asked: Hot) -> tuple[Graph, list[str], list[str]]:
     return Graph(f"hot-{n}", nodes, links, remarks=[about]), names[True], names[False]
 
 
-def choose_peers(clients: list[str], peers: int, seed: int) -> list[tuple[str, str, None]]:
-    """For each client the others that it downloads from: pairs of sender and receiver.
-
-    Raises:
-        InputError: There are not so many others.
-    """
-    if not 0 < peers < len(clients):
-        raise InputError(f"--peers {peers}: of {len(clients)} clients up to {len(clients) - 1}")
-    # Draws of their own, so that peers change nothing in the graph.
-    draw = random.Random(f"peers {seed}").random  # noqa: S311 - a graph, no secret
-    pairs: list[tuple[str, str, None]] = []
-    for client in clients:
-        others = [other for other in clients if other != client]
-        pairs += [(others[place], client, None) for place in _drawn(draw, len(others), peers)]
-    return pairs
-
-
 def _check(asked: Hot) -> None:
     if not LEAST_NODES <= asked.nodes <= MOST_NODES:
         raise InputError(f"--nodes {asked.nodes}: from {LEAST_NODES} to {MOST_NODES} can be made")

@@ -35,6 +35,11 @@ class Traffic:
     sizes: str | None = None
     #: What all transfers together offer, in bit/s.
     offered_bit_s: float = 0.0
+    #: Receivers ask for them: a part of the rate of the link that is loaded most, in place of what
+    #: is offered.
+    asked_load: float | None = None
+    #: Each receiver has lasting flows from so many of the senders, drawn for each run.
+    peers: int | None = None
     #: How many lasting flows.
     flows: int = 1
 
@@ -57,7 +62,14 @@ def quantity(kind: str, text: str, option: str) -> float:
         raise InputError(f"{option} {text!r}: {error}") from error
 
 
-def scenario(graph: Graph, traffic: Sequence[Traffic], *, made_by: str, duration: str) -> str:
+def scenario(
+    graph: Graph,
+    traffic: Sequence[Traffic],
+    *,
+    made_by: str,
+    duration: str,
+    backoffs: bool = False,
+) -> str:
     """The text of a scenario file; the same arguments give the same text.
 
     Args:
@@ -65,6 +77,7 @@ def scenario(graph: Graph, traffic: Sequence[Traffic], *, made_by: str, duration
         traffic: At least one group.
         made_by: The command that makes it again.
         duration: Of the run, as the file has it.
+        backoffs: Whether the file is a sweep of TCP and TCP*(∞), for all groups.
 
     Raises:
         InputError: The traffic is so little, or so much, that no interval between arrivals fits.
@@ -87,6 +100,11 @@ def scenario(graph: Graph, traffic: Sequence[Traffic], *, made_by: str, duration
     lines += [f"{_text(node.name)} = {{ x = {node.x!r}, y = {node.y!r} }}" for node in placed]
     for group in traffic:
         lines += ["", f"[flow.{_text(group.name)}]", *_group(group)]
+    if backoffs:
+        paths = [f"flow.{group.name}.endpoint.rto_backoff" for group in traffic]
+        values = [[value] * len(paths) for value in ("exponential", "off")]
+        lines += ["", "[sweep.axis.stack]", f"path = {json.dumps(paths)}"]
+        lines += [f"values = {json.dumps(values)}", 'labels = ["TCP", "TCP*(inf)"]']
     return "\n".join(lines) + "\n"
 
 
@@ -109,6 +127,12 @@ def _group(group: Traffic) -> list[str]:
             lines.append('ends = "round-robin"')
     else:
         lines += [f"from = {_names(group.senders)}", f"to = {_names(group.receivers)}"]
+    if group.peers is not None:
+        return [*lines, f"peers = {group.peers}", 'start = "uniform(0 s, 1 s)"']
+    if group.asked_load is not None:
+        sizes = _text(str(group.sizes))
+        lines.append(f'workload = {{ kind = "web", size = {sizes} }}')
+        return [*lines, f'arrivals = {{ kind = "poisson", load = {group.asked_load:.6g} }}']
     if group.sizes is None:
         return [*lines, f"count = {group.flows}", 'start = "uniform(0 s, 1 s)"']
     interval = group.interval_s

@@ -1,0 +1,87 @@
+//! Peers: each receiver has flows from some of the senders, drawn for the run.
+
+use cwnd_units::Rng;
+
+use crate::links::Topology;
+use crate::model::{Shares, Way};
+use crate::nodes::{MOST_WAYS, Travels, nodes, shortest};
+use crate::reader::{Context, Section};
+
+/// The ways of a group that says how many peers each of its receivers has: those of the first receiver, of the second, and so on. They are
+/// pairs that flows take by turns, as a group can give them itself.
+pub(crate) fn read(
+    section: &Section<'_>,
+    count: u32,
+    seed: u64,
+    topology: &Topology,
+    cx: &mut Context<'_>,
+) -> Option<(Vec<Way>, Shares)> {
+    for (key, why) in [
+        ("pairs", "`peers` are drawn, and `pairs` say who they are"),
+        ("ends", "flows take turns among peers, which leaves nothing to say for `ends`"),
+        ("route", "a `route` leads from one node to one other, and peers are more"),
+        ("reverse_route", "a `reverse_route` leads from one node to one other, and peers are more"),
+    ] {
+        let Some(entry) = section.entry(key) else { continue };
+        let problem = cx.sink.error(entry.key_span, section.path_of(key), why);
+        problem.help(format!("remove `{key}`, or `peers`"));
+    }
+    let (from, to) = (nodes("from", section, topology, cx), nodes("to", section, topology, cx));
+    let (from, to) = (from?, to?);
+    let wanted = count as usize;
+    if to.len().saturating_mul(wanted) > MOST_WAYS {
+        let message = format!("{} receivers with {count} peers each: at most {MOST_WAYS} pairs can be simulated", to.len());
+        cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
+        return None;
+    }
+    // A stream of their own for each group, so that another group changes nothing in this one.
+    let mut rng = Rng::named(seed, &format!("{}.peers", section.path));
+    let mut ways = Vec::with_capacity(to.len() * wanted);
+    for receiver in to {
+        let others: Vec<usize> = from.iter().copied().filter(|&node| node != receiver).collect();
+        if others.len() < wanted {
+            let name = &topology.nodes[receiver];
+            let message = format!("`{name}` has {} others to be its peers, not {count}", others.len());
+            let problem = cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
+            problem.help("name more nodes in `from`, or ask for fewer peers");
+            return None;
+        }
+        for sender in drawn(others, wanted, &mut rng) {
+            let route = shortest((sender, receiver), Travels::Data, section, topology, cx);
+            let back = (receiver, sender);
+            let reverse = shortest(back, Travels::Acknowledgements, section, topology, cx);
+            ways.push(Way { from: sender, to: receiver, route: route?, reverse: reverse? });
+        }
+    }
+    let shares = Shares::new(vec![1.0; ways.len()]);
+    Some((ways, shares))
+}
+
+/// So many of them, each set of them with the same chance (Fisher & Yates 1938), in the order in which they are drawn.
+fn drawn(mut all: Vec<usize>, count: usize, rng: &mut Rng) -> Vec<usize> {
+    for i in 0..count {
+        let left = (all.len() - i) as u64;
+        all.swap(i, i + rng.below(left) as usize);
+    }
+    all.truncate(count);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_set_of_peers_has_the_same_chance() {
+        let mut rng = Rng::named(1, "peers");
+        let mut seen = std::collections::BTreeMap::new();
+        for _ in 0..10_000 {
+            let mut peers = drawn(vec![3, 5, 8, 9, 11], 2, &mut rng);
+            peers.sort_unstable();
+            *seen.entry(peers).or_insert(0_u32) += 1;
+        }
+        // Ten sets, a thousand each; a deviation is 30.
+        assert_eq!(seen.len(), 10);
+        assert!(seen.values().all(|n| n.abs_diff(1000) < 120), "{seen:?}");
+    }
+}
