@@ -166,7 +166,8 @@ def test_peers_are_others_and_as_many_as_asked(cli: Cli):
     assert cli("topology", "hot", "--peers", 5, "-o", "hot.toml").code == 0
     text = (cli.directory / "hot.toml").read_text()
     drawn = []
-    for cell in _core.parse(text, name="hot", overrides=["sweep.repeat=2"]).cells:
+    for seed in (1, 2):
+        cell = _core.parse(text, name="hot", overrides=[f"run.seed={seed}"]).cells[0]
         flow = _core.read_toml(cell.resolved, name="resolved")["flow"]["p2p"]
         assert flow["count"] == len(flow["pairs"]) == 5 * 49
         to: dict[str, set[str]] = {}
@@ -175,7 +176,7 @@ def test_peers_are_others_and_as_many_as_asked(cli: Cli):
         assert len(to) == 49
         assert all(len(others) == 5 and client not in others for client, others in to.items())
         drawn.append(to)
-    assert drawn[0] != drawn[1], "each run draws its own"
+    assert drawn[0] != drawn[1], "each seed draws its own"
 
 
 def test_the_configurations_of_figure_11_are_two_files(cli: Cli):

@@ -197,12 +197,21 @@ fn workload() -> impl Strategy<Value = String> {
     let poisson = (size(), 10..200u32).prop_map(|(s, gap)| {
         format!("workload = {{ kind = \"poisson\", interval = \"{gap} ms\", size = \"{s}\" }}")
     });
-    let web = (size(), any::<bool>(), (1..4u32, 1..4u32), (1..9_000u32, 0..60u32, 0..60u32)).prop_map(
-        |(s, arrive, (pages, objects), (request, server, reading))| {
+    let connections = prop_oneof![
+        2 => Just(String::new()),
+        1 => Just(", connections = \"object\", parallel = \"none\", object_gap = \"exponential(5 ms)\"".to_owned()),
+        1 => (1..4u32).prop_map(|n| format!(", connections = \"object\", parallel = {n}")),
+    ];
+    let pages = prop_oneof![
+        3 => (1..4u32, 1..4u32).prop_map(|(p, o)| (p.to_string(), o.to_string())),
+        1 => Just(("\"exponential(2)\"".to_owned(), "\"lomax(1.5, 3)\"".to_owned())),
+    ];
+    let web = (size(), any::<bool>(), pages, (1..9_000u32, 0..60u32, 0..60u32), connections).prop_map(
+        |(s, arrive, (pages, objects), (request, server, reading), each)| {
             let interval = if arrive { ", interval = \"40 ms\"" } else { "" };
             format!(
                 "workload = {{ kind = \"web\", size = \"{s}\", pages = {pages}, objects = {objects}, \
-                 request = \"{request} B\", server_time = \"{server} ms\", reading = \"{reading} ms\"{interval} }}"
+                 request = \"{request} B\", server_time = \"{server} ms\", reading = \"{reading} ms\"{interval}{each} }}"
             )
         },
     );
@@ -257,6 +266,7 @@ pub fn of_kind(kind: &'static str) -> impl Strategy<Value = String> {
                     }
                     Kind::Rate => format!("\"{} kbit/s\"", n * 10),
                     Kind::Bytes | Kind::OptionalBytes => format!("\"{} B\"", n + 100),
+                    Kind::CountDist | Kind::OptionalCountDist => format!("\"exponential({n})\""),
                     Kind::SizeDist => format!("\"exponential({n} kB)\""),
                     Kind::QueueSize | Kind::OptionalQueueSizes => format!("\"{n} packets\""),
                     Kind::Choice(names) => format!("\"{}\"", names[n as usize % names.len()]),

@@ -159,3 +159,92 @@ fn requests_of_before_the_end_of_the_warm_up_are_not_there() {
     assert!((800..1200).contains(&start.len()), "{}", start.len());
     assert!(start.iter().all(|&s| s >= 1000.0));
 }
+
+/// The columns `start_s` and `acked_s` of all requests, in order of time.
+fn started_and_acked(records: &Records) -> Vec<(f64, f64)> {
+    let (start, acked) =
+        (column(&records.requests, "start_s"), column(&records.requests, "acked_s"));
+    let mut both: Vec<(f64, f64)> = start.into_iter().zip(acked).collect();
+    both.sort_by(|a, b| a.0.total_cmp(&b.0));
+    both
+}
+
+/// A user who asks for objects of one segment, each over a connection of its own.
+fn user(more: &str) -> Records {
+    audited(World::new(scenario(&world(
+        "",
+        "",
+        &format!(
+            "endpoint = {{ ack_every = 1 }}\nworkload = {{ kind = \"web\", connections = \"object\", size = \"1448 B\", \
+             object_gap = \"10 ms\", reading = \"1 s\", {more} }}"
+        ),
+    ))))
+}
+
+#[test]
+fn a_user_opens_a_connection_for_each_object_and_reads_when_the_last_is_over() {
+    // Handshake and response are two round trips; half of one more, and the last ACK is at the server.
+    let object = 2.5 * RTT;
+    let page = |begin: f64, starts: [f64; 3]| starts.map(|start| begin + start);
+    for (parallel, starts) in [
+        ("\"none\"", [0.0, 0.01, 0.02]),
+        ("2", [0.0, 0.01, object + 0.01]),
+        ("1", [0.0, object + 0.01, 2.0 * (object + 0.01)]),
+    ] {
+        let records = user(&format!("pages = 2, objects = 3, parallel = {parallel}"));
+        let second = starts[2] + object + 1.0;
+        let expected = [page(0.0, starts), page(second, starts)].concat();
+        let found = started_and_acked(&records);
+        assert_eq!((found.len(), records.flows.len()), (6, 6), "a connection for each object");
+        for ((start, acked), expected) in found.into_iter().zip(expected) {
+            assert!((start - expected).abs() < 1e-4, "{parallel}: {start}, not {expected}");
+            assert!((acked - object).abs() < 1e-4, "{acked}");
+        }
+        assert!(column(&records.requests, "request").into_iter().all(|n| n == 1.0));
+    }
+}
+
+#[test]
+fn the_last_acknowledgement_comes_after_the_response_or_with_the_next_request() {
+    let session = "endpoint = { ack_every = 1 }\nworkload = { kind = \"web\", objects = 3, size = \"30 kB\" }";
+    let records = audited(World::new(scenario(&world("", "", session))));
+    let (response, acked) =
+        (column(&records.requests, "response_s"), column(&records.requests, "acked_s"));
+    for (response, acked) in response.into_iter().zip(acked) {
+        assert!((acked - response - RTT / 2.0).abs() < 1e-6, "{response} and {acked}");
+    }
+}
+
+#[test]
+fn pages_and_objects_are_drawn_and_sessions_come_at_random() {
+    for connections in ["session", "object"] {
+        let records = run(&world(
+            "",
+            "",
+            &format!(
+                "stop = \"1900 s\"\nworkload = {{ kind = \"web\", interval = \"1 s\", connections = \"{connections}\", parallel = 6, \
+                 pages = \"exponential(2)\", objects = \"lomax(2.5, 3)\", size = \"2 kB\" }}"
+            ),
+        ));
+        // An exponential number with mean 2, rounded up, is geometric with 1 / (1 − e^(−1/2)) = 2.54; of lomax(2.5, 3), rounded up, the
+        // sum of (1 + k/4.5)^−2.5 over k is 3.53. Each deviates by about its mean, or twice that.
+        let expected = 1900.0 * 2.54 * 3.53;
+        let found = records.requests.len() as f64;
+        assert!((found / expected - 1.0).abs() < 0.15, "{connections}: {found} of {expected}");
+        assert!(outcomes(&records).iter().all(|&outcome| outcome == "answered"));
+    }
+}
+
+#[test]
+fn a_load_counts_all_objects_of_a_session() {
+    for connections in ["session", "object"] {
+        let records = run(&format!(
+            "[run]\nduration = \"1000 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.web]\nrtt = \"20 ms\"\n\
+             arrivals = {{ kind = \"poisson\", load = 0.4 }}\n\
+             workload = {{ kind = \"web\", connections = \"{connections}\", pages = 2, objects = \"exponential(3)\", size = \"5 kB\" }}\n"
+        ));
+        let carried = column(&records.links, "utilisation")[0];
+        // Some 10,000 sessions of 7 objects; ACKs of requests go the same way.
+        assert!((carried - 0.4).abs() < 0.025, "{connections}: {carried}");
+    }
+}

@@ -221,7 +221,8 @@ fn the_timers_of_clients_are_judged_like_those_of_servers() {
     let gone = asked("", "loss = 1");
     assert_eq!((timeouts(&gone), syns(&gone)), ([5.0, 0.0, 0.0, 0.0], 5.0));
     // A SYN takes 1.04 s onto the line: its timer expires before it has left.
-    let slow = asked("", "rate = \"400 bit/s\"\nqueue = { kind = \"fifo\", limit = \"100 packets\" }");
+    let slow =
+        asked("", "rate = \"400 bit/s\"\nqueue = { kind = \"fifo\", limit = \"100 packets\" }");
     assert!(syns(&slow) >= 1.0 && at(&slow.flows, 0, "rto_under_way") >= 1.0);
     assert_eq!(at(&slow.flows, 0, "rto_ack_lost"), 0.0);
     // Its answer takes two seconds.

@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use cwnd_units::{Bytes, Duration, Params, Rng, SizeDist, Time};
 
+use crate::users::Habits;
+
 /// What decides when a flow sends and how much.
 ///
 /// A call is made only for what was asked for: nothing is called for a packet. On a connection `total` counts the bytes of
@@ -135,7 +137,12 @@ pub trait Workload: Params {
         None
     }
 
-    /// What a flow transfers in the mean, in segments of so many bytes; `None` where that is not known beforehand.
+    /// What each of its users does, if a user is more than one connection; each connection is then one object.
+    fn habits(&self) -> Option<Habits> {
+        None
+    }
+
+    /// What a flow, or all flows of a user, transfer in the mean, in segments of so many bytes; `None` where that is not known beforehand.
     fn volume(&self, segment: Bytes) -> Option<Volume> {
         let _ = segment;
         None
@@ -165,13 +172,22 @@ pub struct Volume {
     pub bytes: f64,
     /// Segments of data.
     pub segments: f64,
+    /// Connections.
+    pub connections: f64,
 }
 
 impl Volume {
     /// That of one transfer.
     #[must_use]
     pub fn of(size: &SizeDist, segment: Bytes) -> Self {
-        Self { bytes: size.mean(), segments: size.mean_parts(segment) }
+        Self { bytes: size.mean(), segments: size.mean_parts(segment), connections: 1.0 }
+    }
+
+    /// So many of them.
+    #[must_use]
+    pub fn times(self, count: f64) -> Self {
+        let Self { bytes, segments, connections } = self;
+        Self { bytes: count * bytes, segments: count * segments, connections: count * connections }
     }
 }
 

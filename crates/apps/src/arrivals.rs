@@ -7,6 +7,7 @@ use cwnd_units::{Bytes, Duration, DurationDist, Rng, params, params_choice};
 
 use crate::application::PoissonArrivals;
 use crate::listed::{Listed, Rows};
+use crate::users::User;
 
 params! {
     /// How often connections arrive: `interval` or `load`.
@@ -266,7 +267,8 @@ pub struct Next {
 
 impl Next {
     /// One of which no more is known.
-    const fn after(gap: Duration) -> Self {
+    #[must_use]
+    pub const fn after(gap: Duration) -> Self {
         Self { gap, row: None, size: None }
     }
 }
@@ -292,6 +294,8 @@ pub enum Process {
         /// Whether the first has come.
         begun: bool,
     },
+    /// The connections of a user.
+    User(Box<User>),
 }
 
 /// Arrivals with pauses; it begins with a period in which they come.
@@ -323,16 +327,33 @@ impl Process {
                 *begun = true;
                 Duration::ZERO
             }
+            Self::User(user) => return user.opens(rng).map(Next::after),
         };
         Some(Next::after(gap))
     }
 
     /// What comes after a connection of it that is over now; `None` if that has nothing to do with it.
-    pub fn over(&self, rng: &mut Rng) -> Option<Next> {
+    pub fn over(&mut self, rng: &mut Rng) -> Option<Next> {
         match self {
             // Time passes in every pause.
             Self::Closed { pause, .. } => Some(Next::after(pause.sample(rng).max(Duration(1)))),
+            Self::User(user) => user.over(rng).map(Next::after),
             Self::Poisson(_) | Self::OnOff(_) | Self::List { .. } => None,
+        }
+    }
+
+    /// Whether it is to hear when its connections are over.
+    #[must_use]
+    pub const fn hears(&self) -> bool {
+        matches!(self, Self::Closed { .. } | Self::User(_))
+    }
+
+    /// Whether nothing comes any more, now that none of its connections is open; of those that do not hear of ends it is not known.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::User(user) => user.is_done(),
+            _ => false,
         }
     }
 }

@@ -16,6 +16,7 @@ mod poisson;
 mod registry;
 mod session;
 pub mod udp;
+pub mod users;
 mod web;
 
 pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Volume, Workload};

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use cwnd_units::{Bytes, Rng, Time, params_choice};
 
 use crate::application::{Application, Do, Facts, Volume, Workload};
+use crate::users::Habits;
 use crate::{bulk, bytes, on_off, poisson, udp, web};
 
 /// Makes the applications of a group's flows, one by one.
@@ -35,6 +36,12 @@ macro_rules! workloads {
             #[must_use]
             pub fn volume(&self, segment: Bytes) -> Option<Volume> {
                 match self { $( Self::$kind(params) => params.volume(segment), )+ }
+            }
+
+            /// What each of its users does, if a user is more than one connection.
+            #[must_use]
+            pub fn habits(&self) -> Option<Habits> {
+                match self { $( Self::$kind(params) => params.habits(), )+ }
             }
 
             /// The application of a flow whose size was recorded; `None` where flows have no one size.

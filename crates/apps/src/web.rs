@@ -2,12 +2,26 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Bytes, Duration, DurationDist, Rng, Shape, SizeDist, Time, params};
+use cwnd_units::dist::Width;
+use cwnd_units::{
+    Bytes, CountDist, Duration, DurationDist, Rng, Shape, SizeDist, Time, param_enum, params,
+};
 
 use crate::application::{Application, Do, Facts, PoissonArrivals, Transport, Volume, Workload};
+use crate::users::Habits;
+
+param_enum! {
+    /// What goes over one connection.
+    pub enum Connections {
+        /// A session: one object after the other (persistent connections, RFC 9112 § 9.3).
+        Session = "session",
+        /// One object, and a session opens a connection for each (HTTP/1.0, RFC 1945 § 1.3).
+        Object = "object",
+    }
+}
 
 params! {
-    /// Sessions of clients: each opens a connection and asks for one object after the other.
+    /// Sessions of clients: each asks for one object after the other, page by page.
     pub struct Params {
         /// Mean time between sessions, which arrive independently of each other. Without it each of `count` has one, from its
         /// start on.
@@ -17,11 +31,18 @@ params! {
         /// Pages in a session; none is without end.
         #[source("cwnd: a request for one object is the least")]
         #[bounds(from 1; "a session has a page")]
-        pub pages: Option<u32> = Some(1),
+        pub pages: Option<CountDist> = Some(CountDist::constant(1)),
         /// Objects of a page, each with a request of its own.
         #[source("cwnd: a request for one object is the least")]
         #[bounds(from 1; "a page has an object")]
-        pub objects: u32 = 1,
+        pub objects: CountDist = CountDist::constant(1),
+        /// What goes over one connection: a session, or an object.
+        #[source("RFC 9112 § 9.3: connections persist")]
+        pub connections: Connections = Connections::Session,
+        /// How many connections of a session are open at a time, where each object has one; none is no limit.
+        #[source("cwnd: one after the other; RFC 2616 § 8.1.4 had two, browsers of today have six")]
+        #[bounds(from 1; "nothing is asked for over no connection")]
+        pub parallel: Option<u32> = Some(1),
         /// How large each object is: the response to its request.
         #[source("none")]
         pub size: SizeDist,
@@ -31,23 +52,39 @@ params! {
         /// From the last byte of a request at the server to the first of its response.
         #[source("cwnd: the network alone")]
         pub server_time: DurationDist = DurationDist::default(),
-        /// From the last byte of an object to the request for the next of the same page.
+        /// From the last byte of an object to the request for the next of the same page; where each object has a connection, from when there is
+        /// room for the next: after the last request if fewer than `parallel` are open, otherwise after the end of one.
         #[source("cwnd: the network alone")]
         pub object_gap: DurationDist = DurationDist::default(),
-        /// From the last byte of a page to the first request for the next.
+        /// From the last byte of a page to the first request for the next; where each object has a connection, from the end of the last of them.
         #[source("cwnd: the network alone")]
         pub reading: DurationDist = DurationDist::default(),
     }
+    presets {
+        /// The users of Table I of the BECN paper (Akujobi, Lambadaris, Makkar, Seddigh & Nandy): sessions every 0.5 s, 10 pages, Pareto II objects of 12 packets of 1000 B in the mean.
+        "becn-table-1" => Self {
+            interval: Some(Duration::from_millis(500)),
+            pages: Some(CountDist::constant(10)),
+            objects: CountDist(Shape::Lomax(1.5, Width::Mean(3_000_000))),
+            connections: Connections::Object,
+            parallel: None,
+            size: SizeDist(Shape::Lomax(1.2, Width::Mean(12_000))),
+            request: SizeDist(Shape::Constant(1000)),
+            object_gap: DurationDist(Shape::Lomax(1.5, Width::Mean(100_000_000))),
+            reading: DurationDist(Shape::Lomax(2.0, Width::Mean(10_000_000_000))),
+            ..Self::default()
+        },
+    }
 }
 
-/// A session.
+/// A session, or one object of one.
 #[derive(Debug)]
 pub struct Session {
     params: Arc<Params>,
-    /// Pages that are over.
-    pages: u32,
-    /// Objects of this page that the client has.
-    objects: u32,
+    /// Pages that are still to come, this one apart; none is without end.
+    pages: Option<u64>,
+    /// Objects of this page that the client has not.
+    objects: u64,
     /// Bytes of all responses until now.
     responded: u64,
     /// Whether the server has a request and thinks about it.
@@ -68,16 +105,25 @@ impl Workload for Params {
         }
     }
 
+    fn habits(&self) -> Option<Habits> {
+        let Self { pages, objects, parallel, object_gap, reading, .. } = self.clone();
+        let each = self.connections == Connections::Object;
+        each.then_some(Habits { pages, objects, parallel, object_gap, reading })
+    }
+
     /// All responses of a session; nothing of one without end.
     fn volume(&self, segment: Bytes) -> Option<Volume> {
-        let responses = f64::from(self.pages?) * f64::from(self.objects);
-        let Volume { bytes, segments } = Volume::of(&self.size, segment);
-        Some(Volume { bytes: responses * bytes, segments: responses * segments })
+        let responses = self.pages.as_ref()?.mean() * self.objects.mean();
+        let all = Volume::of(&self.size, segment).times(responses);
+        Some(match self.connections {
+            Connections::Object => all,
+            Connections::Session => Volume { connections: 1.0, ..all },
+        })
     }
 
     fn application(shared: &Arc<Self>) -> Box<Session> {
         let params = Arc::clone(shared);
-        Box::new(Session { params, pages: 0, objects: 0, responded: 0, at_server: false })
+        Box::new(Session { params, pages: Some(0), objects: 1, responded: 0, at_server: false })
     }
 }
 
@@ -90,8 +136,7 @@ impl Session {
         self.at_server = false;
         let bytes = self.params.size.sample(rng).0;
         self.responded = self.responded.saturating_add(bytes);
-        let last_object = self.objects + 1 == self.params.objects;
-        if last_object && self.params.pages == Some(self.pages + 1) {
+        if (self.objects, self.pages) == (1, Some(0)) {
             return Do::write(bytes).and_finish();
         }
         Do::write(bytes).and_hear_delivered(self.responded)
@@ -100,6 +145,10 @@ impl Session {
 
 impl Application for Session {
     fn start(&mut self, _now: Time, rng: &mut Rng) -> Do {
+        if self.params.connections == Connections::Session {
+            self.pages = self.params.pages.as_ref().map(|pages| pages.sample(rng) - 1);
+            self.objects = self.params.objects.sample(rng);
+        }
         self.ask(rng)
     }
 
@@ -113,11 +162,12 @@ impl Application for Session {
     }
 
     fn on_delivered(&mut self, now: Time, _total: u64, rng: &mut Rng) -> Do {
-        self.objects += 1;
-        let pause = if self.objects < self.params.objects {
+        self.objects = self.objects.saturating_sub(1);
+        let pause = if self.objects > 0 {
             self.params.object_gap.sample(rng)
         } else {
-            (self.objects, self.pages) = (0, self.pages.wrapping_add(1));
+            self.pages = self.pages.map(|pages| pages.saturating_sub(1));
+            self.objects = self.params.objects.sample(rng);
             self.params.reading.sample(rng)
         };
         if pause == Duration::ZERO { self.ask(rng) } else { Do::wake(now + pause) }
@@ -135,8 +185,8 @@ mod tests {
     #[test]
     fn a_session_asks_for_all_objects_of_its_pages_and_pauses_between_them() {
         let params = Params {
-            pages: Some(2),
-            objects: 2,
+            pages: Some(CountDist::constant(2)),
+            objects: CountDist::constant(2),
             size: SizeDist(Shape::Constant(1000)),
             server_time: DurationDist::constant(Duration(5)),
             reading: DurationDist::constant(Duration(100)),

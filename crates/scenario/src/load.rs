@@ -89,6 +89,13 @@ fn fits(group: &FlowGroup, told: &mut Told<'_>) -> bool {
         );
         return false;
     }
+    if group.arrivals.arriving().waits() && group.workload.habits().is_some() {
+        let message = format!("the users of `{kind}` open one connection after the other already");
+        let help =
+            "remove `arrivals`, and write `pages = \"none\"` and `reading` into the workload";
+        told.error(&["arrivals"], message, Some(help));
+        return false;
+    }
     if group.arrivals.arriving().waits() && group.workload.volume(group.endpoint.mss).is_none() {
         let message =
             format!("the connections of `{kind}` have no end that another could wait for");
@@ -221,7 +228,8 @@ fn for_load<'l>(
     }
     // Each byte once: what is sent again, and what ACKs take on the way back, is no load that is offered.
     let syn = if endpoint.handshake { endpoint.ack_size.0 as f64 } else { 0.0 };
-    let bits = 8.0 * (volume.bytes + volume.segments * endpoint.header.0 as f64 + syn);
+    let headers = volume.segments * endpoint.header.0 as f64 + volume.connections * syn;
+    let bits = 8.0 * (volume.bytes + headers);
     // The part of the connections whose data crosses each link.
     let mut used = vec![0.0; links.len()];
     for (way, part) in group.parts() {

@@ -1,4 +1,4 @@
-//! Peers: each receiver has flows from some of the senders, drawn for the run.
+//! Peers: each receiver has flows from some of the senders, drawn from the scenario's seed.
 
 use cwnd_units::Rng;
 
@@ -30,7 +30,10 @@ pub(crate) fn read(
     let (from, to) = (from?, to?);
     let wanted = count as usize;
     if to.len().saturating_mul(wanted) > MOST_WAYS {
-        let message = format!("{} receivers with {count} peers each: at most {MOST_WAYS} pairs can be simulated", to.len());
+        let message = format!(
+            "{} receivers with {count} peers each: at most {MOST_WAYS} pairs can be simulated",
+            to.len()
+        );
         cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
         return None;
     }
@@ -41,8 +44,10 @@ pub(crate) fn read(
         let others: Vec<usize> = from.iter().copied().filter(|&node| node != receiver).collect();
         if others.len() < wanted {
             let name = &topology.nodes[receiver];
-            let message = format!("`{name}` has {} others to be its peers, not {count}", others.len());
-            let problem = cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
+            let message =
+                format!("`{name}` has {} others to be its peers, not {count}", others.len());
+            let problem =
+                cx.sink.error(section.span_of("peers"), section.path_of("peers"), message);
             problem.help("name more nodes in `from`, or ask for fewer peers");
             return None;
         }

@@ -28,6 +28,8 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
             "a number above 0 and below 1, several such as \"0.8, 0.6, 0.5\", or \"none\""
         }
         Kind::OptionalQueueSizes => "queue sizes such as \"10 packets, 20 packets\", or \"none\"",
+        Kind::CountDist => "a whole number, or a distribution over them",
+        Kind::OptionalCountDist => "a whole number, a distribution over them, or \"none\"",
         Kind::Arrivals => "a CSV file, or its rows",
         Kind::Choice(_) | Kind::Text => "a text in quotes",
     }
@@ -37,7 +39,7 @@ pub(crate) const fn phrase(kind: Kind) -> &'static str {
 pub(crate) const fn example_value(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "true",
-        Kind::Integer | Kind::OptionalInteger => "1",
+        Kind::Integer | Kind::OptionalInteger | Kind::CountDist | Kind::OptionalCountDist => "1",
         Kind::Number | Kind::OptionalNumber | Kind::OptionalParts | Kind::Share => "0.5",
         Kind::Rate => "\"10 Mbit/s\"",
         Kind::Duration

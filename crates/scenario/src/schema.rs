@@ -62,6 +62,7 @@ pub fn json_schema() -> Json {
         "queue-size": quantity(phrase(Kind::QueueSize), "1 BDP"),
         "duration-distribution": distribution("duration", "uniform(20 ms, 200 ms)", &[]),
         "size-distribution": distribution("bytes", "pareto(1.2, 30 kB)", NAMED_SIZES),
+        "count-distribution": drawn("lomax(1.5, 3)"),
         "link-rate": any_of(&[reference("rate"), none(), object(&[RATE])]),
         "queue": choice::<QueueParams>(DEFAULT_QUEUE),
         "meter": choice::<MeterParams>(DEFAULT_BESIDE),
@@ -171,6 +172,10 @@ fn value(kind: Kind) -> Json {
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
         Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),
+        Kind::CountDist => any_of(&[value(Kind::Integer), reference("count-distribution")]),
+        Kind::OptionalCountDist => {
+            any_of(&[value(Kind::Integer), reference("count-distribution"), none()])
+        }
         Kind::Text | Kind::Arrivals => json!({ "type": "string" }),
     }
 }
@@ -224,19 +229,23 @@ fn quantity(what: &str, example: &str) -> Json {
 
 fn distribution(constant: &str, example: &str, named: &[(&str, &str)]) -> Json {
     let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
-    let words: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
-    let written: Vec<&str> = FORMS.iter().map(|(_, form)| *form).collect();
-    let drawn = json!({
-        "type": "string",
-        "description": written.join(", "),
-        "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*\.csv))\s*$", words.join("|")),
-        "examples": [example],
-    });
-    let mut forms = vec![reference(constant), drawn];
+    let mut forms = vec![reference(constant), drawn(example)];
     if !names.is_empty() {
         forms.push(json!({ "enum": names }));
     }
     any_of(&forms)
+}
+
+/// What is drawn from a distribution.
+fn drawn(example: &str) -> Json {
+    let words: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
+    let written: Vec<&str> = FORMS.iter().map(|(_, form)| *form).collect();
+    json!({
+        "type": "string",
+        "description": written.join(", "),
+        "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*\.csv))\s*$", words.join("|")),
+        "examples": [example],
+    })
 }
 
 /// A kind by its name, or a table of its parameters.

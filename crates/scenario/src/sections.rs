@@ -352,7 +352,7 @@ keys! {
         /// The pairs of nodes between which the flows go, in place of `from` and `to`: a traffic matrix.
         #[source("none")]
         pairs: Form::Pairs => Derived("each of `from` with each of `to`"),
-        /// Each node of `to` has flows from so many of the other nodes in `from`, drawn for each seed; `count` is then one from each.
+        /// Each node of `to` has flows from so many of the other nodes in `from`, drawn from the run's `seed`, the same for all repeats; `count` is then one from each.
         #[source("none; Mondal & Kuzmanovic 2008, § 5.3: 5, for clients that download from each other")]
         #[bounds(from Count(1), up_to Bounds::WORD; "peers that are none send nothing")]
         peers: Plain(Kind::OptionalInteger) => Toml("\"none\""),

@@ -136,7 +136,8 @@ fn every_receiver_has_so_many_peers_and_each_seed_draws_its_own() {
     let ring: Vec<(usize, usize, u64)> =
         (0..8).flat_map(|i| [(i, (i + 1) % 8, 1), ((i + 1) % 8, i, 1)]).collect();
     let nodes = (0..8).map(|i| format!("\"n{i}\"")).collect::<Vec<_>>().join(", ");
-    let group = |name: &str| format!("[flow.{name}]\nfrom = [{nodes}]\nto = [{nodes}]\npeers = 3\n");
+    let group =
+        |name: &str| format!("[flow.{name}]\nfrom = [{nodes}]\nto = [{nodes}]\npeers = 3\n");
     let drawn = |text: &str, group: usize| {
         let scenario = scenario(text);
         let of = &scenario.flows[group];

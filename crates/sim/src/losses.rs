@@ -107,9 +107,8 @@ impl Losses {
         }
         // Those of datagrams have no slot here.
         let id = packet.flow();
-        let Some(lost) = self.slots.get_mut(id.slot()).and_then(|slot| slot.lost(id)) else {
-            return;
-        };
+        let slot = self.slots.get_mut(id.of_requests().slot());
+        let Some(lost) = slot.and_then(|slot| slot.lost(id)) else { return };
         let lost = lost.get_or_insert_default();
         let syn = segment.flags.has(Flags::SYN);
         let segment = without_note(segment);
@@ -146,7 +145,8 @@ impl Losses {
     #[cold]
     pub fn thin_out(&mut self, una: impl Fn(FlowId) -> Option<u64>) {
         for id in core::mem::take(&mut self.crowded) {
-            let lost = self.slots.get_mut(id.slot()).and_then(|slot| slot.lost(id));
+            let slot = self.slots.get_mut(id.of_requests().slot());
+            let lost = slot.and_then(|slot| slot.lost(id));
             if let (Some(Some(lost)), Some(una)) = (lost, una(id)) {
                 lost.data.forget_below(una);
             }

@@ -169,10 +169,17 @@ impl Recorder {
 
     /// Records the request of a flow whose response is whole now.
     pub fn response(&mut self, flow: &mut Flow, now: Time, warmup: Time) {
+        let row = self.requests.len();
         self.request(flow, now, true, warmup);
         if let Some(requests) = &mut flow.requests {
             requests.open = false;
+            requests.unacknowledged = (self.requests.len() > row).then_some((row, requests.asked));
         }
+    }
+
+    /// The server knows that all of a response arrived.
+    pub fn acknowledged(&mut self, (row, asked): (usize, Time), now: Time) {
+        self.requests.acknowledged(row, now.since(asked).as_secs_f64());
     }
 
     fn request(&mut self, flow: &Flow, now: Time, answered: bool, warmup: Time) {
@@ -202,6 +209,7 @@ impl Recorder {
             request_bytes: turn.request_end - turn.request_start,
             response_bytes: flow.receiver.counters().delivered_bytes - turn.response_start,
             response_s: answered.then(|| took.as_secs_f64()),
+            acked_s: None,
             syn_timeouts: if turn.number == 1 { counters.syn_timeouts } else { 0 },
             request_timeouts: counters.data_timeouts(),
             outcome: Name(outcome),

@@ -26,6 +26,8 @@ pub struct Requests {
     pub asked: Time,
     /// Whether the response is still to come.
     pub open: bool,
+    /// The response that the client has and the server does not know it of: the row of its request, and when that was sent.
+    pub unacknowledged: Option<(usize, Time)>,
     /// What the server knows of the handshake until it takes the connection.
     handshake: Option<Handshake>,
 }
@@ -59,6 +61,7 @@ impl Requests {
             turn: Turn::default(),
             asked: Time::NEVER,
             open: false,
+            unacknowledged: None,
             handshake: Some(Handshake::default()),
         }
     }

@@ -47,6 +47,8 @@ pub struct World {
     arrivals: Vec<ArrivalProcess>,
     /// By the place of a connection: which of these waits for its end.
     users: BTreeMap<usize, u32>,
+    /// Places of users who are done.
+    free_processes: Vec<u32>,
     /// Whether the warm-up is over.
     counting: bool,
     flows_created: u32,
@@ -88,6 +90,7 @@ impl World {
             groups: Vec::new(),
             arrivals: Vec::new(),
             users: BTreeMap::new(),
+            free_processes: Vec::new(),
             counting: run.warmup == Duration::ZERO,
             flows_created: 0,
             events_done: 0,
@@ -376,6 +379,11 @@ impl World {
     #[cold]
     fn on_drained(&mut self, id: FlowId) {
         let flow = &mut self.flows[id.slot()];
+        if let Some(requests) = flow.requests.as_mut().filter(|_| flow.sender.is_drained())
+            && let Some(response) = requests.unacknowledged.take()
+        {
+            self.recorder.acknowledged(response, self.now);
+        }
         if flow.is_over() && self.groups[flow.group as usize].gives_slots_away {
             self.retire(id);
         } else if flow.stop <= self.now {

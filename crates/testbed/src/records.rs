@@ -196,7 +196,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         (_, 0) => Some(0.0),
         (part, whole) => Some(part as f64 / whole as f64),
     };
-    let counts: [(&str, Count); 20] = [
+    let counts: [(&str, Count); 21] = [
         ("segments_sent", |c| c.segments_sent),
         ("retrans", |c| c.retrans),
         ("ce_received", |c| c.ce_received),

@@ -285,6 +285,9 @@ record! {
         response_bytes: u64,
         /// From then to the last byte of the response at the client, s; null if that never came.
         response_s: Option<f64>,
+        /// From then to the last acknowledgement of the response at the server, s: the time of an object as servers see it; null if that never
+        /// came.
+        acked_s: Option<f64>,
         /// SYNs of its connection that timed out; of the first request only.
         syn_timeouts: u64,
         /// Expiries of the client's retransmission timer on its connection so far, SYNs apart.
@@ -379,5 +382,26 @@ record! {
         completed: u64,
         /// Their completion times, s.
         fct_s: f64,
+    }
+}
+
+impl Requests {
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.start_s.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.start_s.is_empty()
+    }
+
+    /// All of the response of this request was acknowledged so long after it was sent.
+    pub fn acknowledged(&mut self, row: usize, after_s: f64) {
+        if let Some(acked) = self.acked_s.get_mut(row) {
+            *acked = Some(after_s);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Distributions, as text: `"uniform(20 ms, 200 ms)"`.
 
+mod count;
 mod moments;
 mod named;
 mod shape;
@@ -8,6 +9,7 @@ mod text;
 
 use core::fmt;
 
+pub use count::CountDist;
 pub use shape::{Replaced, Shape, Width};
 pub use table::Table;
 pub use text::FORMS;
@@ -102,14 +104,18 @@ impl SizeDist {
     /// from zero, where the first is one. What lies beyond the first thousands of terms is an integral.
     #[must_use]
     pub fn mean_parts(&self, part: Bytes) -> f64 {
-        const TERMS: u32 = 4_096;
-        let part = part.0.max(1) as f64;
-        // A draw is rounded: more than k parts is at least half a byte more.
-        let more = |k: u32| self.0.ccdf(f64::from(k) * part + 0.5);
-        let near: f64 = (1..TERMS).map(more).sum();
-        let beyond = (f64::from(TERMS) - 0.5) * part;
-        1.0 + near + (self.0.mean() - self.0.limited_mean(beyond)) / part
+        mean_parts(&self.0, part.0)
     }
+}
+
+fn mean_parts(shape: &Shape, part: u64) -> f64 {
+    const TERMS: u32 = 4_096;
+    let part = part.max(1) as f64;
+    // A draw is rounded: more than k parts is at least half a unit more.
+    let more = |k: u32| shape.ccdf(f64::from(k) * part + 0.5);
+    let near: f64 = (1..TERMS).map(more).sum();
+    let beyond = (f64::from(TERMS) - 0.5) * part;
+    1.0 + near + (shape.mean() - shape.limited_mean(beyond)) / part
 }
 
 impl Param for DurationDist {

@@ -26,7 +26,7 @@ mod time;
 pub use bounds::{Bounds, Edge, Quantity, Typed};
 pub use contract::{Ability, Ask, Contract, Declares, Place};
 pub use describe::{joined, resourced, total, within};
-pub use dist::{DurationDist, Shape, SizeDist};
+pub use dist::{CountDist, DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
 pub use ecn::Ecn;

@@ -55,6 +55,10 @@ pub enum Kind {
     OptionalParts,
     /// Queue sizes as in `"10 packets, 20 packets"`, or `"none"`.
     OptionalQueueSizes,
+    /// A whole number, or a distribution over them such as `"lomax(1.5, 3)"`.
+    CountDist,
+    /// The same, or `"none"`.
+    OptionalCountDist,
     /// A CSV file of recorded arrivals, or its rows.
     Arrivals,
     /// Free text.

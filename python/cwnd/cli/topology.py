@@ -64,7 +64,7 @@ def hot(
         load: What servers send, as a part of all clients' rates, 0.15 if not given.
         size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
         http: Clients open the connections and ask; otherwise servers open them.
-        peers: Clients from which each client downloads without end besides, drawn for each run.
+        peers: Clients from which each client downloads without end besides, drawn by a run's seed.
         backoffs: Make a sweep of TCP and TCP*(inf), which never backs off.
         duration: Of the run, "60 s" if not given.
         output_file: Where the scenario goes; hot-NODES.toml if not given.

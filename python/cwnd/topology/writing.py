@@ -38,7 +38,7 @@ class Traffic:
     #: Receivers ask for them: a part of the rate of the link that is loaded most, in place of what
     #: is offered.
     asked_load: float | None = None
-    #: Each receiver has lasting flows from so many of the senders, drawn for each run.
+    #: Each receiver has lasting flows from so many of the senders, drawn when it is read.
     peers: int | None = None
     #: How many lasting flows.
     flows: int = 1

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cwnd_apps::arrivals::{Next, Process};
+use cwnd_apps::users::{Habits, User};
 use cwnd_apps::{AnyApplication, Facts, Listed, Maker, Transport};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::Config;
@@ -27,6 +28,8 @@ pub(super) struct Group {
     pub(super) gives_slots_away: bool,
     /// Whether its arrivals hear when a connection is over.
     waits: bool,
+    /// What each of its users does, if what arrives are users.
+    habits: Option<Arc<Habits>>,
     /// As in the scenario.
     pub(super) ways: Vec<GroupWay>,
     /// Flows that came to a way by turns.
@@ -53,9 +56,9 @@ pub(super) struct GroupWay {
 
 #[derive(Debug)]
 pub(super) struct ArrivalProcess {
-    group: u32,
-    /// Which of its group's processes.
-    index: u32,
+    group: usize,
+    /// Its group's and its own number, or those of a user: what arrives is called by it, and its number.
+    name: String,
     gaps: Process,
     /// What arrives next.
     next: Next,
@@ -68,7 +71,9 @@ pub(super) struct ArrivalProcess {
 /// How many connections of a group are there from the beginning to the end.
 pub(super) fn lasting_flows(group: &FlowGroup) -> usize {
     match group.workload.facts() {
-        Facts { transport: Transport::Connection, .. } if group.arriving().is_none() => {
+        Facts { transport: Transport::Connection, .. }
+            if group.arriving().is_none() && group.workload.habits().is_none() =>
+        {
             group.count as usize
         }
         Facts { .. } => 0,
@@ -82,6 +87,7 @@ impl World {
         let own_routes = group.edge_rtt.varies() || group.edge_rate.is_some();
         let facts = group.workload.facts();
         let arriving = group.arriving();
+        let habits = group.workload.habits().map(Arc::new);
         let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
             base_rtt: base_rtt(&scenario, way),
             shared_route: (!own_routes)
@@ -94,8 +100,10 @@ impl World {
             config: Arc::new(Config::new(group.endpoint.clone(), group.controller.clone())),
             make: group.workload.maker(),
             client_opens: facts.client_opens,
-            gives_slots_away: arriving.is_some(),
-            waits: arriving.as_ref().is_some_and(|arriving| arriving.arriving().waits()),
+            gives_slots_away: arriving.is_some() || habits.is_some(),
+            waits: habits.is_some()
+                || arriving.as_ref().is_some_and(|arriving| arriving.arriving().waits()),
+            habits: habits.clone(),
             ways,
             turns: 0,
             listed_ways,
@@ -105,15 +113,22 @@ impl World {
             let mut rng = self.random.named(&name);
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
             if let Some(arriving) = &arriving {
-                let process = self.arrivals.len() as u32;
                 let mut gaps = arriving.arriving().process();
                 let Some(next) = gaps.next(&mut rng) else { continue };
-                let first = start + next.gap;
-                let group = g as u32;
-                let of =
-                    ArrivalProcess { group, index: i, gaps, next, due: first, rng, arrived: 0 };
-                self.arrivals.push(of);
-                self.events.push(first, Event::Arrival(process));
+                let (group, due) = (g, start + next.gap);
+                self.begin_process(ArrivalProcess {
+                    group,
+                    name,
+                    gaps,
+                    next,
+                    due,
+                    rng,
+                    arrived: 0,
+                });
+                continue;
+            }
+            if let Some(habits) = &habits {
+                self.begin_user(g, name, habits, start, rng);
                 continue;
             }
             match facts.transport {
@@ -233,13 +248,13 @@ impl World {
         let scenario = Arc::clone(&self.scenario);
         let arrivals = &mut self.arrivals[process as usize];
         arrivals.due = Time::NEVER;
-        let g = arrivals.group as usize;
-        let group = &scenario.flows[g];
-        if group.stop.is_some_and(|stop| stop <= self.now) {
+        let g = arrivals.group;
+        if scenario.flows[g].stop.is_some_and(|stop| stop <= self.now) {
             return;
         }
         let next = arrivals.gaps.next(&mut arrivals.rng);
-        let name = format!("flow.{}.{}.{}", group.name, arrivals.index, arrivals.arrived);
+        let name = format!("{}.{}", arrivals.name, arrivals.arrived);
+        let is_user = matches!(arrivals.gaps, Process::User(_));
         arrivals.arrived += 1;
         let now = match next {
             None => arrivals.next.clone(),
@@ -249,11 +264,37 @@ impl World {
                 core::mem::replace(&mut arrivals.next, next)
             }
         };
-        let id = self.add_flow(g, &name, self.random.named(&name), Some(&now));
+        let rng = self.random.named(&name);
+        if let Some(habits) = self.groups[g].habits.clone().filter(|_| !is_user) {
+            return self.begin_user(g, name, &habits, self.now, rng);
+        }
+        let id = self.add_flow(g, &name, rng, Some(&now));
         if self.groups[g].waits {
             self.users.insert(id.slot(), process);
         }
         self.on_app_wake(id);
+    }
+
+    /// A user comes, whose first connection opens then.
+    fn begin_user(&mut self, group: usize, name: String, habits: &Arc<Habits>, at: Time, rng: Rng) {
+        let gaps = Process::User(Box::new(User::new(Arc::clone(habits))));
+        let next = Next::after(Duration::ZERO);
+        self.begin_process(ArrivalProcess { group, name, gaps, next, due: at, rng, arrived: 0 });
+    }
+
+    fn begin_process(&mut self, of: ArrivalProcess) {
+        let due = of.due;
+        let process = match self.free_processes.pop() {
+            Some(place) => {
+                self.arrivals[place as usize] = of;
+                place
+            }
+            None => {
+                self.arrivals.push(of);
+                (self.arrivals.len() - 1) as u32
+            }
+        };
+        self.events.push(due, Event::Arrival(process));
     }
 
     /// Records a flow of an arrival process and gives its slot away.
@@ -284,6 +325,8 @@ impl World {
             arrivals.due = self.now + next.gap;
             self.events.push(arrivals.due, Event::Arrival(process));
             arrivals.next = next;
+        } else if arrivals.gaps.is_done() {
+            self.free_processes.push(process);
         }
     }
 
@@ -291,20 +334,18 @@ impl World {
     pub(super) fn audit_users(&self) -> Result<(), String> {
         let at_work: BTreeSet<u32> = self.users.values().copied().collect();
         for (process, arrivals) in (0..).zip(&self.arrivals) {
-            let group = &self.scenario.flows[arrivals.group as usize];
-            let waits = self.groups[arrivals.group as usize].waits;
+            let group = &self.scenario.flows[arrivals.group];
+            let waits = arrivals.gaps.hears() && !arrivals.gaps.is_done();
             let stopped = group.stop.is_some_and(|stop| stop <= self.now);
             let idle = arrivals.due == Time::NEVER && !at_work.contains(&process);
             if waits && idle && !stopped {
-                return Err(format!(
-                    "user {} of `{}` waits for nothing",
-                    arrivals.index, group.name
-                ));
+                return Err(format!("`{}` waits for nothing", arrivals.name));
             }
         }
         for (&slot, process) in &self.users {
             let flow = &self.flows[slot];
-            if flow.started == Time::NEVER || flow.group != self.arrivals[*process as usize].group {
+            let group = self.arrivals[*process as usize].group;
+            if flow.started == Time::NEVER || flow.group as usize != group {
                 return Err(format!("a user waits for the end of {}, which is another's", flow.id));
             }
         }

@@ -160,6 +160,9 @@ impl World {
             if sender.counters().expiries() != before {
                 self.tell_of_client_timeout(id, syn);
             }
+            if self.network.losses().are_crowded() {
+                self.thin_out_losses();
+            }
             self.drive_client(id);
         }
     }

@@ -24,7 +24,9 @@ impl World {
     pub(super) fn tell_of_client_timeout(&mut self, id: FlowId, syn: bool) {
         let losses = self.network.losses();
         let Some(flow) = self.flows.get_mut(id.slot()).filter(|flow| flow.id == id) else { return };
-        let Some(Requests { sender, receiver, turn, .. }) = flow.requests.as_deref() else { return };
+        let Some(Requests { sender, receiver, turn, .. }) = flow.requests.as_deref() else {
+            return;
+        };
         let half = Half { sender, receiver, lost: losses.of_requests(id) };
         // The response says that the request arrived, too.
         let response = || losses.of(id).is_some_and(|lost| lost.data.any_from(turn.response_start));
@@ -37,7 +39,8 @@ impl World {
     pub(super) fn thin_out_losses(&mut self) {
         let flows = &self.flows;
         let una = |id: FlowId| {
-            let flow = flows.get(id.slot()).filter(|flow| flow.id == id.of_requests())?;
+            let flow =
+                flows.get(id.of_requests().slot()).filter(|flow| flow.id == id.of_requests())?;
             let requests = flow.requests.as_ref().filter(|_| flow.id != id);
             Some(requests.map_or(&flow.sender, |requests| &requests.sender).acknowledged())
         };
@@ -56,7 +59,11 @@ impl Half<'_> {
     /// Of the SYN whose timer has just expired: each that was sent has timed out.
     fn of_syn(&self) -> Fate {
         if self.receiver.counters().syns > 0 {
-            return if self.lost.is_some_and(|l| l.syn_ack) { Fate::AckLost } else { Fate::AckLate };
+            return if self.lost.is_some_and(|l| l.syn_ack) {
+                Fate::AckLost
+            } else {
+                Fate::AckLate
+            };
         }
         let sent = self.sender.counters().syn_timeouts;
         if self.lost.map_or(0, |l| l.syns) < sent { Fate::UnderWay } else { Fate::Lost }

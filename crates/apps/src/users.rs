@@ -1,0 +1,147 @@
+//! Users whose connections follow one another: an object a connection, several at a time, page after page.
+
+use std::sync::Arc;
+
+use cwnd_units::{CountDist, Duration, DurationDist, Rng};
+
+/// What each user of a group does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Habits {
+    /// How many pages, drawn for each user; none is without end.
+    pub pages: Option<CountDist>,
+    /// How many objects, drawn for each page.
+    pub objects: CountDist,
+    /// How many connections at a time; none is as many as there are objects.
+    pub parallel: Option<u32>,
+    /// From when there is room for the next connection of a page until it opens.
+    pub object_gap: DurationDist,
+    /// From the end of a page's last connection to the first of the next page.
+    pub reading: DurationDist,
+}
+
+/// A user at work. It is asked when a connection of it opens, and when one is over; each time it says how long after that the next opens,
+/// if it knows.
+#[derive(Clone, Debug)]
+pub struct User {
+    habits: Arc<Habits>,
+    /// Pages that are still to come, this one apart; none is without end. Nothing is drawn before the first.
+    pages: Option<u64>,
+    /// Objects of this page that nobody has asked for.
+    objects: u64,
+    /// Connections that are open.
+    open: u32,
+    begun: bool,
+    /// Whether a connection is about to open.
+    due: bool,
+}
+
+impl User {
+    /// One whose first connection opens now.
+    #[must_use]
+    pub const fn new(habits: Arc<Habits>) -> Self {
+        Self { habits, pages: None, objects: 0, open: 0, begun: false, due: true }
+    }
+
+    /// A connection opens.
+    pub fn opens(&mut self, rng: &mut Rng) -> Option<Duration> {
+        if !self.begun {
+            self.begun = true;
+            let pages = self.habits.pages.as_ref().map(|pages| pages.sample(rng));
+            // The first of them is turned to below.
+            self.pages = pages;
+        }
+        if self.objects == 0 {
+            self.pages = self.pages.map(|pages| pages.saturating_sub(1));
+            self.objects = self.habits.objects.sample(rng);
+        }
+        (self.objects, self.open, self.due) = (self.objects - 1, self.open + 1, false);
+        self.next(rng)
+    }
+
+    /// A connection is over, however it ended.
+    pub fn over(&mut self, rng: &mut Rng) -> Option<Duration> {
+        self.open = self.open.saturating_sub(1);
+        if self.due { None } else { self.next(rng) }
+    }
+
+    /// Whether nothing of it comes any more.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        !self.due && self.open == 0
+    }
+
+    fn next(&mut self, rng: &mut Rng) -> Option<Duration> {
+        let room = self.habits.parallel.is_none_or(|most| self.open < most);
+        let pause = match (self.objects, self.open, self.pages) {
+            (1.., _, _) if room => self.habits.object_gap.sample(rng),
+            (0, 0, None | Some(1..)) => self.habits.reading.sample(rng),
+            _ => return None,
+        };
+        self.due = true;
+        // Time passes in every pause of users without end.
+        Some(if self.habits.pages.is_none() { pause.max(Duration(1)) } else { pause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a user whose connections take so long each: when they open.
+    fn play(habits: Habits, each: u64) -> Vec<u64> {
+        let mut rng = Rng::named(1, "user");
+        let mut user = User::new(Arc::new(habits));
+        let (mut opened, mut open) = (Vec::new(), Vec::<u64>::new());
+        let mut due = Some(0_u64);
+        while opened.len() < 1000 {
+            let ends = open.first().copied();
+            let (now, heard) = match (due, ends) {
+                (Some(at), end) if end.is_none_or(|end| at <= end) => {
+                    opened.push(at);
+                    open.push(at + each);
+                    due = None;
+                    (at, user.opens(&mut rng))
+                }
+                (_, Some(end)) => {
+                    open.remove(0);
+                    (end, user.over(&mut rng))
+                }
+                (Some(_) | None, None) => break,
+            };
+            due = heard.map(|pause| now + pause.0).or(due);
+            assert_eq!(user.is_done(), due.is_none() && open.is_empty());
+        }
+        opened
+    }
+
+    fn habits(pages: u64, objects: u64, parallel: Option<u32>) -> Habits {
+        Habits {
+            pages: Some(CountDist::constant(pages)),
+            objects: CountDist::constant(objects),
+            parallel,
+            object_gap: DurationDist::constant(Duration(3)),
+            reading: DurationDist::constant(Duration(100)),
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_the_next_waits_for_the_end_and_the_gap() {
+        assert_eq!(play(habits(2, 3, Some(1)), 10), [0, 13, 26, 136, 149, 162]);
+    }
+
+    #[test]
+    fn without_a_limit_all_objects_of_a_page_open_a_gap_apart() {
+        assert_eq!(play(habits(2, 3, None), 10), [0, 3, 6, 116, 119, 122]);
+    }
+
+    #[test]
+    fn several_at_a_time_leave_room_when_the_first_is_over() {
+        assert_eq!(play(habits(1, 4, Some(2)), 10), [0, 3, 13, 16]);
+    }
+
+    #[test]
+    fn a_user_without_end_goes_on() {
+        let endless = Habits { pages: None, ..habits(1, 1, Some(1)) };
+        assert_eq!(play(endless, 10)[..3], [0, 110, 220]);
+    }
+}
