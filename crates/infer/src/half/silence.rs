@@ -82,7 +82,7 @@ impl Half {
         // No stack has timeouts that are this short.
         let short = waited < GAP && waited > self.rtt.smoothed * 3 / 2;
         let tail = alone && short && it.data > 0 && (it.fresh == Fresh::Nothing || lost);
-        let late = rule && (lost || self.missing.is_none()) && self.was_idle(self.idle(it));
+        let late = rule && lost && self.was_idle(self.idle(it));
         if it.overtaken || !(again || late || tail) || heard.acked < self.recovers {
             // What was lost behind the segment that a timeout repeated comes one by one.
             if self.recovers > it.start && it.fresh == Fresh::Next && !it.overtaken {

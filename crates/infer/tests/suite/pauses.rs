@@ -244,11 +244,13 @@ fn syns_that_come_again_are_the_clients_timeouts() {
     talk.server_says(3050.0, 0, 0, syn);
     talk.server_says(4050.0, 0, 0, syn);
     talk.client(4050.1, 0, 0);
+    talk.client(4050.2, 100, 0);
+    talk.flight(4100.3, 0, 2);
     let found = talk.found();
     assert_eq!(names(&found.silences, "what"), ["syn", "syn", "syn_ack"]);
     assert_eq!(of_connection(&found, "syn_timeouts"), 2.0);
     assert_eq!(of_connection(&found, "syn_ack_timeouts"), 1.0);
-    // Its timestamp says which SYN was answered.
+    // Timestamps say what was answered.
     assert!((of_connection(&found, "rtt_ms") - 50.0).abs() < 1.0);
 }
 
