@@ -114,7 +114,7 @@ def _by_run(run: cwnd.Run) -> pl.DataFrame:
     Requests of the warm-up are not counted; one without an answer counts as what it waited.
     """
     keys = [axis.column for axis in run.axes] + ["seed"]
-    expired = pl.col("rto_count") + pl.col("rto_syn")
+    expired = pl.col("rto_count") + pl.col("rto_syn") + pl.col("rto_request")
     in_time = pl.sum_horizontal(
         pl.col(name) for name in ("rto_under_way", "rto_ack_late") if name in run.flows.columns
     )
