@@ -166,16 +166,19 @@ fn value(kind: Kind) -> Json {
         Kind::Share => any_of(&[value(Kind::Number), json!({ "enum": ["all", "none"] })]),
         Kind::OptionalParts => any_of(&[
             json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
-            json!({ "type": "string" }),
+            json!({ "type": "string", "pattern": r"^\s*0?\.[0-9]+(\s*,\s*0?\.[0-9]+)*\s*$" }),
+            none(),
         ]),
         Kind::OptionalQueueSizes => json!({ "type": "string" }),
         Kind::DurationDist => reference("duration-distribution"),
         Kind::SizeDist => reference("size-distribution"),
         Kind::OptionalDurationDist => any_of(&[reference("duration-distribution"), none()]),
-        Kind::CountDist => any_of(&[value(Kind::Integer), reference("count-distribution")]),
-        Kind::OptionalCountDist => {
-            any_of(&[value(Kind::Integer), reference("count-distribution"), none()])
-        }
+        Kind::CountDist => any_of(&[
+            value(Kind::Integer),
+            json!({ "type": "string", "pattern": r"^\s*[1-9][0-9]*\s*$" }),
+            reference("count-distribution"),
+        ]),
+        Kind::OptionalCountDist => any_of(&[value(Kind::CountDist), none()]),
         Kind::Text | Kind::Arrivals => json!({ "type": "string" }),
     }
 }
