@@ -70,15 +70,15 @@ impl HeardQuench {
         let length = usize::from(ip.total_len).checked_sub(ip.header_len())?;
         let message = rest.get(..length)?;
         let whole = !ip.more_fragments && ip.fragment_offset.value() == 0;
-        let sound = ip.header_checksum == ip.calc_header_checksum();
+        // Of the bytes as they came: what was parsed lacks the reserved bit.
+        let sound = sums_to_ones(packet.get(..ip.header_len())?);
         if ip.protocol != ip_number::ICMP || !whole || !sound {
             return None;
         }
         let &[SOURCE_QUENCH, 0, _, _, said, _, _, _, ref quoted @ ..] = message else {
             return None;
         };
-        // RFC 1071: of a message with its checksum the sum is all ones.
-        if etherparse::checksum::Sum16BitWords::new().add_slice(message).ones_complement() != 0 {
+        if !sums_to_ones(message) {
             return None;
         }
         let (about, behind) = Ipv4Header::from_slice(quoted).ok()?;
@@ -103,6 +103,11 @@ impl HeardQuench {
             sequence: tcp.then(|| u32::from_be_bytes([n0, n1, n2, n3])),
         })
     }
+}
+
+/// RFC 1071: of bytes with their checksum the sum is all ones.
+fn sums_to_ones(bytes: &[u8]) -> bool {
+    etherparse::checksum::Sum16BitWords::new().add_slice(bytes).ones_complement() == 0
 }
 
 /// RFC 792, source quench message.
