@@ -95,7 +95,8 @@ $(CARGO_FUZZ):
 
 test-python: dev ## Run the Python tests
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadgroup -m "not real_time"
+	$(BIN)/pytest -m real_time
 
 test-instructions: $(VENV)/installed ## Check that no packet takes more instructions than were accepted
 	cargo build --release --quiet --package cwnd-sim --example simulate

@@ -94,6 +94,16 @@ needs_tshark = pytest.mark.skipif(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file, or of a page, stay together where several processes share the work.
+
+    So what they share is made once.
+    """
+    for item in items:
+        page = item.get_closest_marker("page")
+        item.add_marker(pytest.mark.xdist_group(page.args[0] if page else item.path.stem))
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command said."""

@@ -103,9 +103,14 @@ class Block:
         return {match[1]: " ".join(match[2].split()) for match in matches if match}
 
     @property
+    def needs(self) -> list[str]:
+        """`root`, programs, and modules of Python."""
+        return " ".join(self.told("needs")).replace(",", " ").split()
+
+    @property
     def lacks(self) -> str | None:
         """What it needs and this machine has not."""
-        for need in " ".join(self.told("needs")).replace(",", " ").split():
+        for need in self.needs:
             if need == "root":
                 there = os.geteuid() == 0 and Path("/dev/net/tun").exists()
             else:

@@ -16,6 +16,7 @@ from typing import Any
 import docblocks
 import pytest
 import tomli_w
+from _pytest.mark.structures import ParameterSet
 from conftest import CWND, ROOT
 
 import cwnd
@@ -23,6 +24,8 @@ from cwnd.running import plans
 
 BLOCKS = [block for page in docblocks.pages() for block in docblocks.blocks(page)]
 RUN = [block for block in BLOCKS if block.language in docblocks.RUN]
+#: Pages that send real packets: one block of them does, and shares what others leave.
+REAL_TIME = {block.page for block in RUN if "root" in block.needs}
 
 #: All that is not run, and why; a line more is a decision.
 CLUSTER = "a cluster of several machines; test_sweep_on_ray.py makes one"
@@ -59,7 +62,14 @@ def readers() -> dict[str, docblocks.Reader]:
     return {}
 
 
-@pytest.mark.parametrize("block", RUN, ids=[block.place for block in RUN])
+def _marked(block: docblocks.Block) -> ParameterSet:
+    marks = [pytest.mark.page(block.page)]
+    if block.page in REAL_TIME:
+        marks.append(pytest.mark.real_time)
+    return pytest.param(block, id=block.place, marks=marks)
+
+
+@pytest.mark.parametrize("block", [_marked(block) for block in RUN])
 def test_a_block_does_what_it_says(
     block: docblocks.Block,
     readers: dict[str, docblocks.Reader],

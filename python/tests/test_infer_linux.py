@@ -10,6 +10,8 @@ import pytest
 from conftest import ROOT
 from test_link import needs_root
 
+pytestmark = pytest.mark.real_time
+
 #: A part of the cases of the page, and smaller: what half a minute is enough for.
 CASES = {
     "10 % loss": 60,

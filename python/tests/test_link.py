@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from cwnd.running.scenario import Scenario
 
+pytestmark = pytest.mark.real_time
+
 
 def _lacking() -> str | None:
     if sys.platform != "linux":

@@ -19,6 +19,8 @@ from cwnd.sweeps.cells import cell_id, content
 from cwnd.sweeps.filling import Todo
 from cwnd.sweeps.on_ray import Ray
 
+pytestmark = pytest.mark.real_time
+
 #: Cells of 20 ms or so: enough of them that a machine is lost in the midst.
 MANY = SWEEP.replace("repeat = 3", "repeat = 10").replace('"2 s"', '"400 s"')
 

@@ -26,6 +26,8 @@ from cwnd.running.worlds import Linux, kernel_helper
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.real_time
+
 CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
 real = pytest.mark.skipif(not CAN_RUN, reason="needs root and /dev/net/tun")
 with_kernel = pytest.mark.skipif(
