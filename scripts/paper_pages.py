@@ -1,4 +1,7 @@
-"""Reproduces every paper and writes its page, with small copies of the figures under docs."""
+"""Reproduces papers and writes their pages, with small copies of the figures under docs.
+
+`scripts/paper_pages.py` does all of them, `scripts/paper_pages.py becn` one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> int:
     """Writes the pages; runs that are there from before are not simulated again."""
-    for name in reproduce.papers():
+    for name in sys.argv[1:] or reproduce.papers():
         found = reproduce.reproduce(name, directory=ROOT / "out" / "reproduce" / name, progress=bar)
         images = ROOT / "docs" / "images" / "papers" / name
         images.mkdir(parents=True, exist_ok=True)

@@ -72,6 +72,9 @@ def test_all_claims_are_there() -> None:
     assert ids["abe"] == [f"A{i}" for i in range(1, 11)]
     figures = {figure for claim in reproduce.paper("abe").claims for figure in claim.figures}
     assert figures == set(FIGURES) == {f"fig{i:02d}" for i in range(1, 13)}
+    assert ids["becn"] == [f"B{i}" for i in range(1, 6)]
+    becn = {figure for claim in reproduce.paper("becn").claims for figure in claim.figures}
+    assert becn == {*(f"fig{i:02d}" for i in range(2, 20)), "readings"}
 
 
 @pytest.mark.parametrize("name", reproduce.papers())
@@ -289,6 +292,25 @@ def test_a_reproduction_is_resumed_and_says_the_same(tmp_path: Path) -> None:
     assert [len(outcomes) for outcomes in first.outcomes.values()] == [2]
 
 
+@pytest.mark.parametrize(
+    ("same", "message"),
+    [
+        ('fig02 = "fig03"\nfig03 = "fig01"', "`same_runs.fig02`: fig03 has no runs of its own"),
+        ("fig02 = 1", "`same_runs.fig02` names a figure, not 1"),
+        ('fig02 = "fig99"', "needs fig99.toml, which is not there"),
+    ],
+)
+def test_a_fault_in_what_has_the_same_runs_is_named(
+    tmp_path: Path, same: str, message: str
+) -> None:
+    folder = tmp_path / "abe"
+    shutil.copytree(reproduce.paper("abe").folder, folder)
+    file = folder / "claims.toml"
+    file.write_text(f"{file.read_text()}\n[same_runs]\n{same}\n")
+    with pytest.raises(InputError, match=message):
+        read(folder)
+
+
 def test_a_paper_is_all_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "papers" / "toy"
     folder.mkdir(parents=True)
@@ -299,6 +321,9 @@ title = "A toy"
 authors = "A. Author"
 venue = "Nowhere"
 
+[same_runs]
+fig02 = "fig01"
+
 [[quick]]
 set = ["sweep.repeat=1", "run.duration=4 s"]
 
@@ -308,7 +333,7 @@ set = ["run.duration=2 s"]
 
 [[claim]]
 id = "T1"
-figures = ["fig01"]
+figures = ["fig01", "fig02"]
 text = "Larger factors carry more"
 
 [[claim.check]]
@@ -348,7 +373,7 @@ def fig01(run):
     return figure
 
 
-FIGURES = {"fig01": fig01}
+FIGURES = {"fig01": fig01, "fig02": fig01}
 """)
     monkeypatch.setattr(shelf, "PAPERS", folder.parent)
     monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
@@ -357,7 +382,9 @@ FIGURES = {"fig01": fig01}
     found = reproduce.reproduce("toy", directory=tmp_path / "out")
 
     assert found.outcomes["T1"][0].check.what == "gain of 0.9 over 0.5 at 160 ms"
-    assert {file.name for file in found.figures} == {"fig01.png", "fig01.svg"}
+    names = {"fig01.png", "fig01.svg", "fig02.png", "fig02.svg"}
+    assert {file.name for file in found.figures} == names
+    assert [folder.name for folder in (tmp_path / "out" / "runs").iterdir()] == ["small"]
     assert "cwnd.papers.toy.figures" in sys.modules
     assert found.outcomes["T1"][1].holds, "a measure of the paper's own"
     assert not found.to_json()["quick"]

@@ -165,9 +165,16 @@ class Paper:
     quick: tuple[Quick, ...] = field(repr=False, default=())
     #: What of the paper is not here.
     left: str = ""
+    #: Figures that are drawn from the runs of another one, and which.
+    same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
+
+    def runs_of(self, figure: str) -> str:
+        """The figure from whose runs a figure is drawn: itself, or that of `same_runs`."""
+        return self.same_runs.get(figure, figure)
 
     def overrides(self, figure: str) -> list[str]:
         """What a quick look replaces in the scenario of a figure; the last of one key holds."""
+        figure = self.runs_of(figure)
         ours = (each for each in self.quick if not each.figures or figure in each.figures)
         return [text for each in ours for text in each.set]
 
@@ -185,7 +192,7 @@ class Paper:
 
     def scenario(self, figure: str) -> Path:
         """The scenario file of a figure."""
-        return self.folder / f"{figure}.toml"
+        return self.folder / f"{self.runs_of(figure)}.toml"
 
 
 def read(folder: Path) -> Paper:
@@ -200,7 +207,8 @@ def read(folder: Path) -> Paper:
     for claim in paper.claims:
         for figure in claim.figures:
             if not paper.scenario(figure).is_file():
-                raise InputError(f"{file}: {claim.id} needs {figure}.toml, which is not there")
+                missing = paper.scenario(figure).name
+                raise InputError(f"{file}: {claim.id} needs {missing}, which is not there")
     return paper
 
 
@@ -222,6 +230,7 @@ def parse(text: str, folder: Path) -> Paper:
         claims=tuple(_claim(each) for each in top.tables("claim", file)),
         quick=tuple(_quick(each) for each in top.tables("quick", file, [])),
         left=top.text("left", ""),
+        same_runs=_same_runs(top),
     )
 
 
@@ -243,8 +252,8 @@ class _Table:
             raise InputError(f"{self.where}: `{key}` is a number, not {value!r:.80}")
         return value
 
-    def table(self, key: str) -> dict[str, Any]:
-        return dict(self._get(key, dict, "a table in braces"))
+    def table(self, key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
+        return dict(self._get(key, dict, "a table", default))
 
     def texts(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
         found = self._get(key, list, "a list of texts", default)
@@ -265,6 +274,16 @@ class _Table:
         if not isinstance(value, kind):
             raise InputError(f"{self.where}: `{key}` is {wanted}, not {value!r:.80}")
         return value
+
+
+def _same_runs(table: _Table) -> Mapping[str, str]:
+    found = table.table("same_runs", {})
+    for figure, of in found.items():
+        if not isinstance(of, str):
+            raise InputError(f"{table.where}: `same_runs.{figure}` names a figure, not {of!r:.80}")
+        if of in found:
+            raise InputError(f"{table.where}: `same_runs.{figure}`: {of} has no runs of its own")
+    return found
 
 
 def _quick(table: _Table) -> Quick:

@@ -103,10 +103,13 @@ def reproduce(
     place = default if directory is None else Path(directory)
     figures = dict.fromkeys(figure for claim in chosen for figure in claim.figures)
     results = _Results()
+    simulated: dict[Path, Path] = {}
     for figure in figures:
         overrides = chosen_paper.overrides(figure) if quick else []
         scenario = chosen_paper.scenario(figure)
-        results.add(figure, _simulated(scenario, overrides, place / RUNS, threads, progress))
+        if scenario not in simulated:
+            simulated[scenario] = _simulated(scenario, overrides, place / RUNS, threads, progress)
+        results.add(figure, simulated[scenario])
     outcomes = {}
     for claim in chosen:
         outcomes[claim.id] = _judge(claim, results, name)

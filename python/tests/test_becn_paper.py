@@ -1,0 +1,116 @@
+"""The BECN paper: what its measures come to, and that each of its figures is drawn."""
+
+from collections.abc import Mapping
+from math import inf
+
+import polars as pl
+import pytest
+
+import cwnd
+from cwnd import reproduce
+from cwnd.papers.becn.figures import FIGURES, stated
+from cwnd.papers.becn.flows import gains, leads, numbers
+from cwnd.plots import style
+from cwnd.reproduce import shelf
+
+#: Each scenario, small enough for a test.
+SMALL: Mapping[str, Mapping[str, object]] = {
+    "fig02": {"sweep.axis.flows.values": [[4, 4]], "sweep.axis.flows.labels": ["8"]},
+    "fig04": {"sweep.axis.flows.values": [15]},
+    "fig08": {},
+    "fig09": {"sweep.axis.flows.values": [10], "flow.web.start": "1 s"},
+    "fig17": {"sweep.axis.flows.values": [25], "flow.web.start": "1 s"},
+    "readings": {},
+}
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, cwnd.Run]:
+    paper = reproduce.paper("becn")
+    common = {"run.duration": "20 s", "run.warmup": "5 s", "sweep.repeat": 2}
+    return {
+        figure: cwnd.run(paper.scenario(figure), set={**common, **small})
+        for figure, small in SMALL.items()
+    }
+
+
+def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
+    paper = reproduce.paper("becn")
+    with style.styled():
+        for name, draw in FIGURES.items():
+            figure = draw(runs[paper.runs_of(name)])
+            assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes)
+
+
+def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
+    paper = reproduce.paper("becn")
+    own = shelf.own_measures("becn")
+    for claim in paper.claims:
+        for check in claim.checks:
+            arguments = {"figure": claim.figures[0], **check.arguments}
+            figure = paper.runs_of(str(arguments.pop("figure")))
+            # Those numbers of flows that the small runs have.
+            kept = runs[figure].axes[-1].labels[0]
+            for name in ("of", "over"):
+                if name in arguments:
+                    arguments[name] = {**arguments[name], "flows": kept}
+            values = own[check.measure](runs, figure=figure, **arguments)
+            assert len(values) == 2
+
+
+def test_the_lead_is_of_mean_goodput_over_the_plain_flows_beside(
+    runs: dict[str, cwnd.Run],
+) -> None:
+    run = runs["fig02"]
+    mine = run.flows.filter((pl.col("scheme") == "BECN") & (pl.col("seed") == 1))
+    by_group = {
+        str(group): part["goodput_bit_s"].to_list()
+        for (group,), part in mine.group_by(pl.col("group").cast(pl.String))
+    }
+    assert [len(by_group[group]) for group in ("tested", "plain")] == [4, 4]
+    expected = 100 * (sum(by_group["tested"]) / sum(by_group["plain"]) - 1)
+    assert leads(run, {"scheme": "BECN", "flows": "8"})[0] == pytest.approx(expected)
+    assert gains([3.0, 1.0], [2.0, 2.0]) == [50.0, -50.0]
+    assert gains([0.0, 1.0], [0.0, 0.0]) == [0.0, inf]
+
+
+def test_losses_of_flows_are_those_of_the_bottleneck(runs: dict[str, cwnd.Run]) -> None:
+    of = {"delay": "40 ms", "scheme": "plain", "flows": "15"}
+    by_link = numbers(runs["fig04"], "loss", of)
+    by_flow = numbers(runs["fig04"], "loss", of, "main")
+    # A packet may be sent before the warm-up is over and arrive after it.
+    assert by_flow == pytest.approx(by_link, abs=0.3)
+    assert all(loss > 0.1 for loss in by_link)
+
+
+def test_quenches_are_a_share_of_themselves_and_the_acks(runs: dict[str, cwnd.Run]) -> None:
+    run = runs["fig04"]
+    of = {"delay": "40 ms", "scheme": "BECN", "flows": "15"}
+    mine = run.links.filter(
+        (pl.col("scheme") == "BECN") & (pl.col("delay") == "40 ms") & (pl.col("seed") == 1)
+    )
+    by_link = {str(row["link"]): row for row in mine.iter_rows(named=True)}
+    told = by_link["bottleneck"]["quenches_total_pkts"]
+    # They join the ACKs at the router: the link to the senders carries both.
+    home = by_link["in.reverse"]["arrived_total_pkts"]
+    assert numbers(run, "quenches", of)[0] == pytest.approx(100 * told / home, rel=0.02)
+    assert numbers(run, "quenches", {**of, "scheme": "ECN"}) == [0.0, 0.0]
+
+
+def test_an_object_is_timed_to_its_last_ack(runs: dict[str, cwnd.Run]) -> None:
+    run = runs["fig09"]
+    mine = run.requests.filter((pl.col("scheme") == "ECN") & (pl.col("seed") == 2))
+    expected = mine["acked_s"].drop_nulls().mean()
+    assert numbers(run, "time", {"scheme": "ECN", "flows": "10"})[1] == pytest.approx(expected)
+    # A handshake, a request and half a round trip are the least.
+    assert mine["acked_s"].min() > 2 * 0.088
+
+
+def test_circles_are_what_the_claims_state() -> None:
+    of = {"delay": "40 ms", "scheme": "plain"}
+    assert stated("loss", of) == [(45, 4.6)]
+    assert stated("utilisation", of) == [(10, 97.44), (45, 99.7)]
+    assert stated("lead", {"scheme": "ECN"}) == [(40, 31.5)]
+    assert stated("lead", {"scheme": "ECN", "flows": "8"}) == []
+    assert stated("loss", {"scheme": "BECN"}, "tested") == [(40, 0.07)]
+    assert stated("time", {"scheme": "BECN"}) == []
