@@ -1,6 +1,7 @@
-"""What BECN's choices do: two tables of docs/messengers/quench.md.
+"""What BECN's choices do, and BECN beyond its paper: tables of two pages.
 
-`scripts/becn_choices.py --page` measures again and writes them; the tests run a part again.
+They are docs/messengers/quench.md and docs/becn.md. `scripts/becn_choices.py --page` measures again
+and writes them; with names, only these. The tests run a part again.
 """
 
 from __future__ import annotations
@@ -15,49 +16,174 @@ import polars as pl
 import cwnd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
-DOCS = Path(__file__).resolve().parents[1] / "docs" / "messengers"
-PAGE = DOCS / "quench.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "messengers" / "quench.md"
+BEYOND = DOCS / "becn.md"
 END = "<!-- end -->\n"
 
 
 def choices(overrides: Mapping[str, object] | None = None) -> list[str]:
     """Utilisation, loss and mean queue of flows of one kind: rows of choices by settings."""
-    run = cwnd.run(DOCS / "choices.toml", set=dict(overrides or {}))
-    choice, setting = (axis.column for axis in run.axes)
-    links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
-    cells = links.group_by(choice, setting, maintain_order=True).agg(
-        (100 * pl.col("utilisation")).mean().alias("used"),
-        (100 * pl.col("dropped_pkts") / pl.col("arrived_pkts")).mean().alias("loss"),
-        (pl.col("qlen_mean_bytes") / 1e3).mean().alias("queue_kb"),
-    )
-    lines = [_line(["", *run.axes[1].labels]), _line(["---"] * (1 + len(run.axes[1].labels)))]
-    for (label,), part in cells.group_by(choice, maintain_order=True):
-        told = [
-            f"{used:.1f} %, {_percent(loss)}, {queue:.0f}"
-            for used, loss, queue in part.select("used", "loss", "queue_kb").iter_rows()
-        ]
-        lines.append(_line([str(label), *told]))
-    return lines
+    run = cwnd.run(PAGE.parent / "choices.toml", set=dict(overrides or {}))
+    return _grid(run, ("bottleneck",), _of_link)
 
 
 def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
     """How much more goodput flows have than as many plain ones beside them."""
-    run = cwnd.run(DOCS / "beside.toml", set=dict(overrides or {}))
+    run = cwnd.run(PAGE.parent / "beside.toml", set=dict(overrides or {}))
     (choice,) = (axis.column for axis in run.axes)
     goodput = pl.col("goodput_bit_s")
     is_plain = pl.col("group").cast(pl.String) == "plain"
     rows = run.flows.group_by(choice, maintain_order=True).agg(
         (100 * (goodput.filter(~is_plain).sum() / goodput.filter(is_plain).sum() - 1)).alias("more")
     )
-    head = [_line(["", "goodput, more than plain flows"]), _line(["---", "---"])]
-    return head + [
-        _line([str(label), f"{more:+.0f} %".replace("-", "−")]) for label, more in rows.iter_rows()
-    ]
+    head = _head(["", "goodput, more than plain flows"])
+    return head + [_line([str(label), _change(more)]) for label, more in rows.iter_rows()]
 
 
-TABLES = {"choices": choices, "beside": beside}
+def two_way(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """Utilisation, loss and mean queue with bulk flows both ways, the mean of both links."""
+    return _grid(_run("two-way", overrides), ("bottleneck", "back"), _of_link)
+
+
+def quench_loss(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """The same for BECN flows whose quenches are lost: rows of how many."""
+    return _grid(_run("quench-loss", overrides), ("bottleneck",), _of_link)
+
+
+def gateways(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """Goodput of flows over three routers and over one, and what each router loses."""
+    run = _run("gateways", overrides)
+    count, scheme = (axis.column for axis in run.axes)
+    lines = _head(["", "", "over three", "over one", "ratio", "utilisation", "loss"])
+    goodput, group = pl.col("goodput_bit_s") / 1e6, pl.col("group").cast(pl.String)
+    flows = run.flows.group_by(count, scheme, maintain_order=True).agg(
+        all=goodput.filter(group == "all").mean(), one=goodput.filter(group != "all").mean()
+    )
+    hops = run.links.filter(pl.col("link").cast(pl.String).is_in(["hop1", "hop2", "hop3"]))
+    both = flows.join(_means(hops, [count, scheme]), on=[count, scheme], maintain_order="left")
+    for row in both.iter_rows(named=True):
+        texts = [row[count], row[scheme], f"{row['all']:.2f} Mbit/s", f"{row['one']:.2f} Mbit/s"]
+        texts += [f"{row['all'] / row['one']:.2f}", f"{row['used']:.1f} %", _percent(row["loss"])]
+        lines.append(_line([str(text) for text in texts]))
+    return lines
+
+
+def position(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """BECN and ECN by where the bottleneck lies: how long each loop is, and what that gives."""
+    run = _run("position", overrides)
+    flows, scheme, x = (axis.column for axis in run.axes)
+    links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
+    means = _means(links, [x, flows, scheme])
+    round_trip_ms = run.flows["rtt_base_us"].max() / 1e3
+    counts = run.axes[0].labels
+    lines = _head(["x", "x R", *(f"{label}: {name}" for label in counts for name in _COMPARED)])
+    for (label,), part in means.group_by(x, maintain_order=True):
+        texts = [str(label), f"{float(label) * round_trip_ms:.0f} ms"]
+        for (_,), cell in part.group_by(flows, maintain_order=True):
+            ecn, becn = cell.sort(pl.col(scheme).cast(pl.String) == "BECN").to_dicts()
+            gain = _change(100 * (becn["carried"] / ecn["carried"] - 1), 1)
+            texts += [_of_link(ecn), _of_link(becn), gain]
+        lines.append(_line(texts))
+    return lines
+
+
+def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """How much more goodput BECN flows have than others beside them."""
+    run = _run("mixtures", overrides)
+    becn, other, delay = (axis.column for axis in run.axes)
+    goodput, group = pl.col("goodput_bit_s"), pl.col("group").cast(pl.String)
+    more = goodput.filter(group == "becn").sum() / goodput.filter(group == "other").sum() - 1
+    rows = run.flows.group_by(other, delay, becn, maintain_order=True).agg(more=100 * more)
+    kinds, delays = run.axes[0].labels, run.axes[2].labels
+    lines = _head(["beside", *(f"{kind}; {each}" for kind in kinds for each in delays)])
+    for (label,), part in rows.group_by(other, maintain_order=True):
+        cells = {(str(a), str(b)): c for a, b, c in part.select(becn, delay, "more").iter_rows()}
+        texts = [_change(cells[kind, each]) for kind in kinds for each in delays]
+        lines.append(_line([str(label), *texts]))
+    return lines
+
+
+def rates(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """Goodput of BECN over ECN by RTT and rate, and the utilisation and loss of both."""
+    run = _run("map", overrides)
+    scheme, rtt, rate = (axis.column for axis in run.axes)
+    links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
+    means = _means(links, [rtt, rate, scheme])
+    lines = _head(["RTT", *(f"{label} Mbit/s" for label in run.axes[2].labels)])
+    for (label,), part in means.group_by(rtt, maintain_order=True):
+        texts = []
+        for (_,), cell in part.group_by(rate, maintain_order=True):
+            ecn, becn = cell.sort(pl.col(scheme).cast(pl.String) == "BECN").to_dicts()
+            gain = _change(100 * (becn["carried"] / ecn["carried"] - 1), 1)
+            losses = f"{_percent(ecn['loss'])} → {_percent(becn['loss'])}"
+            texts.append(f"{gain} ({ecn['used']:.0f} → {becn['used']:.0f} %; {losses})")
+        lines.append(_line([f"{label} ms", *texts]))
+    return lines
+
+
+#: What stands side by side.
+_COMPARED = ("ECN", "BECN", "goodput")
+
+#: What makes each table, and the page that has it.
+TABLES = {
+    "choices": (choices, PAGE),
+    "beside": (beside, PAGE),
+    "rates": (rates, BEYOND),
+    "position": (position, BEYOND),
+    "quench_loss": (quench_loss, BEYOND),
+    "two_way": (two_way, BEYOND),
+    "gateways": (gateways, BEYOND),
+    "mixtures": (mixtures, BEYOND),
+}
+
+
+def _run(name: str, overrides: Mapping[str, object] | None) -> cwnd.Run:
+    return cwnd.run(DOCS / "becn" / f"{name}.toml", set=dict(overrides or {}))
+
+
+def _means(links: pl.DataFrame, by: list[str], **more: pl.Expr) -> pl.DataFrame:
+    """Of links, over seeds: `used` and `loss` in per cent, `queue_kb`, and `carried` packets."""
+    return links.group_by(by, maintain_order=True).agg(
+        (100 * pl.col("utilisation")).mean().alias("used"),
+        (100 * pl.col("dropped_pkts") / pl.col("arrived_pkts")).mean().alias("loss"),
+        (pl.col("qlen_mean_bytes") / 1e3).mean().alias("queue_kb"),
+        pl.col("delivered_data_pkts").mean().alias("carried"),
+        **more,
+    )
+
+
+def _grid(
+    run: cwnd.Run, links: tuple[str, ...], text: Callable[[dict[str, Any]], str]
+) -> list[str]:
+    """A table of the run's two axes; cells are what `text` makes of the means of some links."""
+    row, column = (axis.column for axis in run.axes)
+    named = run.links.filter(pl.col("link").cast(pl.String).is_in(links))
+    cells = _means(named, [row, column])
+    lines = _head(["", *run.axes[1].labels])
+    for (label,), part in cells.group_by(row, maintain_order=True):
+        lines.append(_line([str(label), *(text(cell) for cell in part.iter_rows(named=True))]))
+    return lines
+
+
+def _of_link(cell: dict[str, Any]) -> str:
+    return _three(cell["used"], cell["loss"], cell["queue_kb"])
+
+
+def _three(used: float, loss: float, queue_kb: float) -> str:
+    return f"{used:.1f} %, {_percent(loss)}, {queue_kb:.0f}"
+
+
+def _change(percent: float, digits: int = 0) -> str:
+    # Adding a zero leaves no minus before one.
+    return f"{round(percent, digits) + 0.0:+.{digits}f} %".replace("-", "−")
+
+
+def _head(cells: list[str]) -> list[str]:
+    return [_line(cells), _line(["---"] * len(cells))]
 
 
 def _percent(value: float) -> str:
@@ -70,20 +196,23 @@ def _line(cells: list[str]) -> str:
 
 
 def main() -> None:
-    """Measures both tables."""
+    """Measures the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--page", action="store_true", help="write them into the page")
+    parser.add_argument("names", nargs="*", help="of tables; all if none")
+    parser.add_argument("--page", action="store_true", help="write them into their pages")
     given = parser.parse_args()
-    text = PAGE.read_text(encoding="utf-8")
-    for name, table in TABLES.items():
+    if unknown := set(given.names) - set(TABLES):
+        parser.error(f"there is no {min(unknown)}; there are {', '.join(TABLES)}")
+    for name in given.names or TABLES:
+        table, page = TABLES[name]
         lines = "\n".join(table()) + "\n"
         sys.stdout.write(f"{lines}\n")
-        begin = f"<!-- scripts/becn_choices.py: {name} -->\n"
         if given.page:
+            text = page.read_text(encoding="utf-8")
+            begin = f"<!-- scripts/becn_choices.py: {name} -->\n"
             before, rest = text.split(begin)
             text = before + begin + lines + END + rest.partition(END)[2]
-    if given.page:
-        PAGE.write_text(text, encoding="utf-8")
+            page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

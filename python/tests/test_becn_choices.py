@@ -7,6 +7,8 @@ import importlib.util
 import pytest
 from conftest import ROOT
 
+import cwnd
+
 
 @pytest.fixture(scope="module")
 def script():
@@ -28,3 +30,34 @@ def test_rows_measured_again_are_those_of_the_page(script):
         assert row in page, "run scripts/becn_choices.py --page"
         if table is script.choices:
             assert head[0] in page
+
+
+#: Rows of the page beyond the paper that are run again: table, what is left of the sweep.
+BEYOND = [
+    ("position", {"x": (["12.7 ms", "241.3 ms", "241.3 ms"], "0.05")}),
+    ("quench_loss", {"lost": (0.5, "50 %")}),
+    ("two_way", {"setting": ([10, 10, "40 ms", "40 ms"], "10 each way, 40 ms")}),
+    ("gateways", {"flows": ([5, 5, 5, 5], "5 of each")}),
+]
+
+
+@pytest.mark.parametrize(("name", "kept"), BEYOND, ids=[row[0] for row in BEYOND])
+def test_rows_beyond_the_paper_are_those_of_its_page(script, name, kept):
+    table, path = script.TABLES[name]
+    page = path.read_text(encoding="utf-8")
+    overrides = {}
+    for axis, (value, label) in kept.items():
+        overrides[f"sweep.axis.{axis}.values"] = [value]
+        overrides[f"sweep.axis.{axis}.labels"] = [label]
+    _, _, *rows = table(overrides)
+    for row in rows:
+        first, *cells = row.strip("| ").split(" | ")
+        assert f"| {first} | {cells[0]} |" in page, "run scripts/becn_choices.py --page"
+        assert name == "two_way" or row in page
+
+
+def test_all_scenarios_of_the_page_are_valid_and_linked(script):
+    page = script.BEYOND.read_text(encoding="utf-8")
+    for file in (script.DOCS / "becn").glob("*.toml"):
+        assert cwnd.check(file) == []
+        assert f"(becn/{file.name})" in page
