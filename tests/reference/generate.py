@@ -11,6 +11,7 @@ import cases_counted
 import cases_hystart
 import cases_quenches
 import cases_queues
+import cases_squid
 import cases_timers
 import cases_windows
 import distributions
@@ -56,6 +57,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         cases_timers.rto,
     ),
     "prr": ("prr", {"sndcnt": 0, "reason": "whole bytes"}, cases_timers.prr),
+    "squid": ("squid", {"pause_ns": 0, "reason": "whole nanoseconds"}, cases_squid.squid),
     "red": ("queue", VERDICTS, cases_queues.red),
     "codel": ("queue", VERDICTS, cases_queues.codel),
     "pie": ("queue", VERDICTS, cases_queues.pie),

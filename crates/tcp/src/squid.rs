@@ -68,6 +68,14 @@ impl Squid {
 }
 
 #[cfg(test)]
+impl Squid {
+    /// D.
+    pub const fn pause(&self) -> Duration {
+        self.pause
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,11 +1,12 @@
-//! The vectors of `vectors/` for the timer and for PRR, computed by the reference in `tests/reference`.
+//! The vectors of `vectors/` for the timer, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::Duration;
+use cwnd_units::{Duration, Time};
 use serde_json::Value as Json;
 
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::rtt::RttEstimator;
+use crate::squid::{self, Squid};
 
 fn cases(text: &str) -> (Json, Vec<Json>) {
     let file: Json = serde_json::from_str(text).unwrap();
@@ -96,6 +97,39 @@ fn prr_is_that_of_rfc_6937_and_that_of_linux() {
             prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, mss);
             assert!(prr.allows(sndcnt), "{}: {event}", case["name"]);
             assert!(!prr.allows(sndcnt + 1), "{}: {event}", case["name"]);
+        }
+    }
+}
+
+#[test]
+fn the_pause_is_that_of_rfc_1016() {
+    let (_, cases) = cases(include_str!("../../../vectors/squid.json"));
+    for case in cases {
+        let ns = |key: &str| Duration(number(&case["parameters"][key]));
+        let params = squid::Params {
+            squid_step: ns("k_ns"),
+            squid_least: ns("i_ns"),
+            squid_decrease: ns("j_ns"),
+            squid_event: ns("e_ns"),
+            squid_period: ns("s_ns"),
+        };
+        let mut squid: Option<Squid> = None;
+        for event in case["events"].as_array().unwrap() {
+            let now = Time(number(&event["now_ns"]));
+            let pause = match (event["event"].as_str().unwrap(), &mut squid) {
+                ("send", None) => Duration::ZERO,
+                ("send", Some(squid)) => squid.on_send(now, &params),
+                (_, None) => {
+                    assert_eq!(event["begins"], true, "{}: {event}", case["name"]);
+                    squid.insert(Squid::begin(now, &params)).pause()
+                }
+                (_, Some(squid)) => {
+                    let begins = squid.on_quench(now, &params);
+                    assert_eq!(event["begins"], begins, "{}: {event}", case["name"]);
+                    squid.pause()
+                }
+            };
+            assert_eq!(pause.0, number(&event["pause_ns"]), "{}: {event}", case["name"]);
         }
     }
 }
