@@ -215,6 +215,10 @@ pub struct World {
     pub ack_fate: Script,
     /// The receive windows that ACKs advertise, instead of the receiver's.
     pub ack_windows: Option<Box<dyn FnMut() -> u32>>,
+    /// The quenches that come with an ACK, given the first outstanding byte.
+    pub quenches: Option<Box<dyn FnMut(u64) -> Vec<Segment>>>,
+    /// All that was sent before the last reduction for a quench.
+    reduced: u64,
     /// Time the line takes for each data segment.
     pub spacing: Duration,
     one_way: Duration,
@@ -246,6 +250,8 @@ impl World {
             data_fate: Box::new(|_, _| Fate::Deliver),
             ack_fate: Box::new(|_, _| Fate::Deliver),
             ack_windows: None,
+            quenches: None,
+            reduced: 0,
             spacing: Duration::ZERO,
             one_way: rtt / 2,
             line_free: Time::ZERO,
@@ -296,6 +302,7 @@ impl World {
 
     fn land(&mut self, segment: &Segment) {
         if segment.is_ack() {
+            self.quench();
             self.sender.on_segment(self.now, segment);
             self.transmit();
             return;
@@ -310,6 +317,27 @@ impl World {
             self.send_ack(ack);
         }
         assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous as u64);
+    }
+
+    /// What routers, or who poses as one, say before an ACK lands: no window is below one segment, and none of data is reduced twice.
+    fn quench(&mut self) {
+        let una = self.sender.acknowledged();
+        let quenches = self.quenches.as_mut().map(|quenches| quenches(una)).unwrap_or_default();
+        for quench in quenches {
+            let before = (self.sender.window(), self.sender.counters().reductions_for_quenches());
+            self.sender.on_segment(self.now, &quench);
+            let after = (self.sender.window(), self.sender.counters().reductions_for_quenches());
+            assert!(after.0.cwnd >= self.sender.mss(), "a window below one segment");
+            assert!(after.0.cwnd <= before.0.cwnd, "a quench that makes a window larger");
+            if after.1 > before.1 {
+                assert_eq!(after.1, before.1 + 1);
+                assert!(una >= self.reduced, "twice in one window of data");
+                self.reduced = self.high;
+            } else {
+                assert_eq!(after.0.cwnd, before.0.cwnd);
+            }
+            self.transmit();
+        }
     }
 
     fn send_ack(&mut self, mut ack: Segment) {

@@ -1,13 +1,15 @@
 //! What holds whatever the path does.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cwnd_cc::{Backoff, ControllerParams};
-use cwnd_tcp::{Config, LossRule, Params, Recovery};
-use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng};
+use cwnd_tcp::{Config, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery, Segment};
+use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng, Time};
 use proptest::prelude::*;
 
-use crate::common::{Fate, Script, World, config, ms, simple};
+use crate::common::{Fate, Script, World, config, data, ms, simple};
 
 /// How badly a path treats what crosses it, in parts of 100.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,28 @@ fn controller() -> impl Strategy<Value = ControllerParams> {
         .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
 }
 
+/// Quenches about what is outstanding, was, will be or never: some of them repeated at once, some again much later.
+fn quenches(share: u64, seed: u64) -> Box<dyn FnMut(u64) -> Vec<Segment>> {
+    let mut rng = Rng::named(seed, "quenches");
+    let mut old: Vec<Segment> = Vec::new();
+    Box::new(move |una| {
+        let mut now = Vec::new();
+        if rng.below(100) >= share {
+            return now;
+        }
+        let near = (una + rng.below(20_000)).saturating_sub(5000);
+        let about = if rng.chance(0.2) { rng.bits() >> 1 } else { near };
+        let (marked, level) = (rng.chance(0.5), rng.below(256) as u8);
+        let quench = data(about, 1000, Time::ZERO).quench(marked, level, 0);
+        now.extend(core::iter::repeat_n(quench, 1 + rng.below(4) as usize));
+        old.push(quench);
+        if rng.chance(0.3) {
+            now.push(old[rng.below(old.len() as u64) as usize]);
+        }
+        now
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -152,6 +176,53 @@ proptest! {
         prop_assert!(w.sender.is_drained());
         prop_assert_eq!(w.sender.in_flight(), 0);
         prop_assert_eq!(w.receiver.counters().delivered_bytes, bytes);
+    }
+
+    /// Quenches that are right, wrong, repeated, late or forged stall no transfer, close no window and reduce none twice
+    /// (`World::quench`), whatever is done about them; each is counted once.
+    #[test]
+    fn no_quench_stalls_a_transfer(
+        params in params(),
+        kind in prop_oneof![Just("newreno"), Just("cubic")],
+        preset in prop_oneof![Just("rfc"), Just("becn"), Just("becn-1998")],
+        answer in prop_oneof![Just(QuenchAnswer::Reduce), Just(QuenchAnswer::Pause)],
+        check in prop_oneof![Just(QuenchCheck::InFlight), Just(QuenchCheck::None)],
+        (guesses, obeyed) in (prop::option::of(0u32..20), any::<bool>()),
+        bytes in 1u64..60_000,
+        (data, acks) in (trouble(), trouble()),
+        share in 0u64..100,
+        seed in any::<u64>(),
+    ) {
+        let handshake = params.handshake;
+        let params = Params {
+            obey_quench: obeyed,
+            quench_answer: answer,
+            quench_check: check,
+            quench_guesses: guesses,
+            ..params
+        };
+        let mut controller = ControllerParams::of_kind(kind).unwrap();
+        prop_assert!(controller.params_mut().apply_preset(preset));
+        let mut w = World::new(Arc::new(Config::new(params, controller)), bytes, ms(50));
+        w.data_fate = script(data, seed, "data");
+        w.ack_fate = script(Trouble { mark: 0, ..acks }, seed, "acks");
+        let came = Rc::new(Cell::new(0));
+        let (mut some, count) = (quenches(share, seed), Rc::clone(&came));
+        w.quenches = Some(Box::new(move |una| {
+            let now = some(una);
+            count.set(count.get() + now.len() as u64);
+            now
+        }));
+        w.run();
+        prop_assert!(w.sender.is_drained());
+        prop_assert_eq!(w.receiver.counters().delivered_bytes, bytes);
+        let c = w.sender.counters();
+        // All that come to an open connection are believed or refused; what is done is done about believed ones.
+        prop_assert!(c.quenches + c.quenches_refused <= came.get());
+        prop_assert!(handshake || c.quenches + c.quenches_refused == came.get());
+        let most = if obeyed { c.quenches } else { 0 };
+        prop_assert!(c.reductions_for_quenches() + c.quench_pauses <= most);
+        prop_assert!(check == QuenchCheck::InFlight || c.quenches_refused == 0);
     }
 
     /// Two runs of one seed send the same segments at the same times.
