@@ -65,51 +65,23 @@ fn a_quench_comes_sooner_than_an_echo_by_what_lies_behind_the_bottleneck_and_the
     is_on_the_page(&table);
 }
 
-/// Forged quenches a second.
-const RATE: u64 = 1_000_000;
-
-/// What an attacker knows.
-#[derive(Clone, Copy, PartialEq)]
-enum Attacker {
-    Nobody,
-    /// The addresses, and the port of the server.
-    Blind,
-    /// Both ports, too.
-    KnowsPorts,
-    /// Everything.
-    OnPath,
-}
-
 /// A flow that is attacked from its start to its end.
-fn attacked(attacker: Attacker, endpoint: &str) -> Records {
+fn attacked(attacker: &str, endpoint: &str) -> Records {
     let text = format!(
         "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
          queue = {{ kind = \"fifo\", limit = \"1 BDP\" }}\n\
          [flow.main]\nrtt = \"100 ms\"\ncontroller = {{ kind = \"newreno\", preset = \"becn\" }}\n\
-         endpoint = {{ obey_quench = true, ack_every = 1{endpoint} }}\n"
+         endpoint = {{ obey_quench = true, ack_every = 1{endpoint} }}\n{attacker}"
     );
     let mut world = World::new(scenario(&text));
-    let mut rng = Rng::named(1, "attacker");
-    let mut sent = 0;
-    while world.step() {
-        let due =
-            if attacker == Attacker::Nobody { 0 } else { world.now().0 / (1_000_000_000 / RATE) };
-        while sent < due {
-            sent += 1;
-            // A number for each, whether it reaches the connection or not.
-            let lot = rng.bits();
-            let quoted = match attacker {
-                Attacker::Nobody => continue,
-                // One of 2^16 ports.
-                Attacker::Blind if lot >> 48 != 0 => continue,
-                Attacker::Blind | Attacker::KnowsPorts => Some(lot as u32),
-                Attacker::OnPath => None,
-            };
-            world.forge_quench(0, quoted, true);
-        }
-    }
+    while world.step() {}
     assert_eq!(world.audit(), Ok(()));
     world.finish()
+}
+
+/// A million quenches a second by one who knows so much.
+fn knows(what: &str) -> String {
+    format!("attacker = {{ kind = \"quench\", rate = 1e6, knows = \"{what}\" }}\n")
 }
 
 #[test]
@@ -117,22 +89,23 @@ fn forged_quenches_do_what_the_page_says() {
     let mut table = String::new();
     let mut goodput = Vec::new();
     for (who, what, attacker, endpoint) in [
-        ("nobody", "`in-flight`, 10 guesses", Attacker::Nobody, ""),
-        ("blind: one of 2¹⁶ ports", "`in-flight`, 10 guesses", Attacker::Blind, ""),
-        ("", "`none`", Attacker::Blind, ", quench_check = \"none\""),
-        ("knows the ports", "`in-flight`, 10 guesses", Attacker::KnowsPorts, ""),
-        ("", "`in-flight`, any guesses", Attacker::KnowsPorts, ", quench_guesses = \"none\""),
-        ("", "`none`", Attacker::KnowsPorts, ", quench_check = \"none\""),
-        ("on the path", "`in-flight`, 10 guesses", Attacker::OnPath, ""),
+        ("nobody", "`in-flight`, 10 guesses", "", ""),
+        ("blind: one of 64512 ports", "`in-flight`, 10 guesses", "addresses", ""),
+        ("", "`none`", "addresses", ", quench_check = \"none\""),
+        ("knows the ports", "`in-flight`, 10 guesses", "ports", ""),
+        ("", "`in-flight`, any guesses", "ports", ", quench_guesses = \"none\""),
+        ("", "`none`", "ports", ", quench_check = \"none\""),
+        ("on the path", "`in-flight`, 10 guesses", "packets", ""),
     ] {
-        let records = attacked(attacker, endpoint);
+        let attack = if attacker.is_empty() { String::new() } else { knows(attacker) };
+        let records = attacked(&attack, endpoint);
         let flow = |name: &str| at(&records.flows, 0, name);
         let (believed, reduced) = (flow("quenches"), flow("cwnd_reductions_quench"));
         let mbit = flow("goodput_bit_s") / 1e6;
         goodput.push(mbit);
         // At most once a round trip, and there are a hundred.
         assert!(reduced <= believed && reduced <= 100.0, "{who} {what}: {reduced}");
-        if attacker != Attacker::Nobody {
+        if !attacker.is_empty() {
             let forged = activity(&records, "quenches_forged") as f64;
             assert_eq!(believed + flow("quenches_refused"), forged, "{who} {what}");
         }
@@ -145,6 +118,26 @@ fn forged_quenches_do_what_the_page_says() {
     assert!(goodput[2..].iter().all(|&mbit| mbit > 0.1), "{goodput:?}");
     assert!(goodput[6] < 0.2, "{goodput:?}");
     is_on_the_page(&table);
+}
+
+/// An attack lasts from its start to its end, on each of the connections that are open, those that arrive, too.
+#[test]
+fn an_attacker_keeps_to_its_time_and_to_open_connections() {
+    let attack = |more: &str| {
+        format!("attacker = {{ kind = \"quench\", rate = 1000.0, knows = \"packets\"{more} }}\n")
+    };
+    let forged = |records: &Records| activity(records, "quenches_forged");
+    assert_eq!(forged(&attacked(&attack(""), "")), 9999 - 100, "none before the handshake is over");
+    assert_eq!(forged(&attacked(&attack(", start = \"2 s\", stop = \"3 s\""), "")), 999);
+    // 100 kB take some round trips; then the connection is over, and nobody is there to be attacked.
+    let short = "workload = { kind = \"bytes\", size = \"100 kB\" }\n";
+    let records = attacked(&(attack("") + short), ", handshake = false");
+    let (took, came) = (at(&records.flows, 0, "fct_s"), forged(&records) as f64);
+    assert!((came / 1000.0 - took).abs() < 0.15, "{came} in {took} s");
+    let arriving = "workload = { kind = \"poisson\", interval = \"500 ms\", size = \"50 kB\" }\n";
+    let records = attacked(&(attack("") + arriving), "");
+    let quenched = column(&records.flows, "quenches").iter().filter(|&&n| n > 0.0).count();
+    assert!(quenched > 10 && quenched + 2 >= records.flows.len(), "{quenched}");
 }
 
 /// A window of W bytes covers W of the 2³² numbers: with no limit to guesses an attacker who knows the ports hits so often.

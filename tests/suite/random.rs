@@ -157,16 +157,16 @@ fn patient_timer() -> impl Strategy<Value = String> {
 
 fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
-    let free = (recovery, any::<[bool; 5]>(), 1..5u32, 100..3000u32, windows(), timer.clone()).prop_map(
-        |(recovery, [ecn, timestamps, handshake, limited, prr], ack_every, mss, windows, timer)| {
+    let free = (recovery, any::<[bool; 6]>(), 1..5u32, 100..3000u32, windows(), timer.clone()).prop_map(
+        |(recovery, [ecn, timestamps, handshake, limited, prr, quenched], ack_every, mss, windows, timer)| {
             let prr = prr && recovery == "sack";
             format!(
                 "{{ recovery = \"{recovery}\", ecn = {ecn}, timestamps = {timestamps}, handshake = {handshake}, \
-                 limited_transmit = {limited}, ack_every = {ack_every}, mss = \"{mss} B\", prr = {prr}, {windows}, {timer} }}"
+                 limited_transmit = {limited}, ack_every = {ack_every}, mss = \"{mss} B\", prr = {prr}, obey_quench = {quenched}, {windows}, {timer} }}"
             )
         },
     );
-    let preset = (select(vec!["rfc", "ns2", "linux"]), any::<bool>(), timer).prop_map(
+    let preset = (select(vec!["rfc", "ns2", "linux", "becn"]), any::<bool>(), timer).prop_map(
         |(preset, ecn, timer)| {
             format!(
                 "{{ preset = \"{preset}\", ecn = {ecn}, receive_window = \"150 kB\", {timer} }}"
@@ -307,12 +307,32 @@ fn rtt() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Who poses as a router towards each connection of a group; mostly nobody.
+fn attacker() -> impl Strategy<Value = String> {
+    let knows = select(vec!["addresses", "ports", "packets"]);
+    let quenches = (knows, any::<bool>(), 1..500u32, 1..20u32, 0..900u32).prop_map(
+        |(knows, marked, rate, ports, start)| {
+            format!(
+                "attacker = {{ kind = \"quench\", knows = \"{knows}\", marked = {marked}, rate = {rate}, ports = {ports}, start = \"{start} ms\" }}\n"
+            )
+        },
+    );
+    prop_oneof![3 => Just(String::new()), 1 => quenches]
+}
+
+/// What a group of connections has that datagrams have not.
+fn sender(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
+    (controller(), endpoint(timer), attacker()).prop_map(|(controller, endpoint, attacker)| {
+        format!("controller = {controller}\nendpoint = {endpoint}\n{attacker}")
+    })
+}
+
 /// Datagrams have no connection that could be set.
-fn connection(controller: &str, endpoint: &str, workload: &str) -> String {
+fn connection(sender: &str, workload: &str) -> String {
     let kind = workload.split("kind = \"").nth(1).and_then(|rest| rest.split('"').next());
     match WorkloadParams::of_kind(kind.unwrap_or("bulk")).expect("a kind").facts().transport {
         Transport::Datagrams { .. } => String::new(),
-        Transport::Connection => format!("controller = {controller}\nendpoint = {endpoint}\n"),
+        Transport::Connection => sender.to_owned(),
     }
 }
 
@@ -321,7 +341,7 @@ fn dumbbell(
     faults: BoxedStrategy<String>,
     timer: BoxedStrategy<String>,
 ) -> impl Strategy<Value = String> {
-    let group = (rtt(), 1..4u32, 0..100u32, controller(), endpoint(timer), workload, any::<bool>());
+    let group = (rtt(), 1..4u32, 0..100u32, sender(timer), workload, any::<bool>());
     let groups = proptest::collection::vec(group, 1..4);
     let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
     (rate(), queue(), beside(), rate(), queue(), faults, edge_rate, groups).prop_map(
@@ -330,14 +350,12 @@ fn dumbbell(
                 "[dumbbell]\nrate = {rate}\nqueue = {queue}\n{beside}reverse_rate = {reverse_rate}\n\
                  reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
             );
-            for (i, (rtt, count, start, controller, endpoint, workload, back)) in
-                groups.into_iter().enumerate()
-            {
+            for (i, (rtt, count, start, sender, workload, back)) in groups.into_iter().enumerate() {
                 let direction = if back { "reverse" } else { "forward" };
                 text += &format!(
                     "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
                      {}direction = \"{direction}\"\n{workload}\n",
-                    connection(&controller, &endpoint, &workload)
+                    connection(&sender, &workload)
                 );
             }
             text
@@ -373,7 +391,7 @@ fn graph(
         1 => select(vec!["random", "round-robin"]).prop_map(Way::Several),
         1 => Just(Way::Peers),
     ];
-    let group = (0..4usize, 1..4usize, 1..3u32, controller(), endpoint(timer), workload, way);
+    let group = (0..4usize, 1..4usize, 1..3u32, sender(timer), workload, way);
     (proptest::collection::vec(link, 4), proptest::collection::vec(group, 1..4)).prop_map(
         |(links, groups)| {
             let mut text = String::new();
@@ -385,12 +403,10 @@ fn graph(
                     NODES[(i + 1) % 4]
                 );
             }
-            for (i, (from, hops, count, controller, endpoint, workload, way)) in
-                groups.into_iter().enumerate()
-            {
+            for (i, (from, hops, count, sender, workload, way)) in groups.into_iter().enumerate() {
                 text += &format!(
                     "[flow.g{i}]\ncount = {count}\n{}{workload}\n",
-                    connection(&controller, &endpoint, &workload),
+                    connection(&sender, &workload),
                 );
                 let (a, b) = (NODES[from], NODES[(from + hops) % 4]);
                 text += &match way {

@@ -8,6 +8,7 @@
 
 mod application;
 pub mod arrivals;
+pub mod attackers;
 mod bulk;
 mod bytes;
 mod listed;
@@ -21,6 +22,7 @@ mod web;
 
 pub use application::{Application, Do, Facts, PoissonArrivals, Then, Transport, Volume, Workload};
 pub use arrivals::{ArrivalParams, Arriving};
+pub use attackers::{Attacker, AttackerParams, Forged};
 pub use listed::{Listed, Rows};
 pub use registry::{AnyApplication, Maker, WorkloadParams};
 pub use session::{Heard, Session};

@@ -1,6 +1,6 @@
 //! The sections `[flow.*]`: groups of flows.
 
-use cwnd_apps::{ArrivalParams, Facts, Transport, WorkloadParams};
+use cwnd_apps::{ArrivalParams, AttackerParams, Facts, Transport, WorkloadParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, ParamsChoice as _, Time};
@@ -79,6 +79,9 @@ fn group(
     });
     let arrivals = section
         .read("arrivals", cx, |at, cx| choice::<ArrivalParams>(at, "arrivals", DEFAULT_BESIDE, cx));
+    let attacker = section.read("attacker", cx, |at, cx| {
+        choice::<AttackerParams>(at, "attacker", DEFAULT_BESIDE, cx)
+    });
     let facts = workload.as_ref().map(WorkloadParams::facts);
     if let (Some(Some(stop)), Some(start)) = (stop, &start)
         && stop <= earliest(start)
@@ -95,7 +98,7 @@ fn group(
     if let (Some(Transport::Datagrams { .. }), Some(workload)) =
         (facts.map(|facts| facts.transport), &workload)
     {
-        for key in ["controller", "endpoint"] {
+        for key in ["controller", "endpoint", "attacker"] {
             let Some(entry) = section.entry(key) else { continue };
             let message = format!("datagrams have no {key}: nothing answers them");
             let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
@@ -119,6 +122,7 @@ fn group(
         stop: stop?.map(|d| Time(d.0)),
         workload: workload?,
         arrivals: arrivals?,
+        attacker: attacker?,
         controller: controller?,
         endpoint: endpoint?,
     })

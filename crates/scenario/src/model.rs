@@ -1,6 +1,6 @@
 //! One run, with nothing left to decide: what a world is built from.
 
-use cwnd_apps::{ArrivalParams, WorkloadParams};
+use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Time};
@@ -210,6 +210,8 @@ pub struct FlowGroup {
     pub workload: WorkloadParams,
     /// How they arrive, where the workload does not say so.
     pub arrivals: ArrivalParams,
+    /// Who attacks each of their connections.
+    pub attacker: AttackerParams,
     /// Their congestion controller; of no effect on datagrams.
     pub controller: ControllerParams,
     /// The rest of their TCP; of no effect on datagrams.

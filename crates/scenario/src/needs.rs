@@ -27,7 +27,7 @@ impl Part {
 /// All parts of a scenario; who replaces a part by one of his own replaces it here, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// What sends, by group of flows: controller and endpoint.
+    /// What is at the sender, by group of flows: controller, endpoint, and who attacks it.
     pub senders: Vec<Vec<Part>>,
     /// What receives, by group of flows.
     pub receivers: Vec<Vec<Part>>,
@@ -50,10 +50,15 @@ impl Parts {
 fn sender(group: &FlowGroup) -> Vec<Part> {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => Vec::new(),
-        Transport::Connection => vec![
-            Part::new(group.controller.kind(), "controller", group.controller.contract()),
-            Part::new("endpoint", "endpoint", group.endpoint.contract()),
-        ],
+        Transport::Connection => {
+            let attacker = Part::new(group.attacker.kind(), "attacker", group.attacker.contract());
+            let mut parts = vec![
+                Part::new(group.controller.kind(), "controller", group.controller.contract()),
+                Part::new("endpoint", "endpoint", group.endpoint.contract()),
+            ];
+            parts.extend(Some(attacker).filter(is_named));
+            parts
+        }
     }
 }
 
@@ -74,10 +79,13 @@ fn link(link: &Link) -> Vec<Part> {
             let meter = Part::new(link.meter.kind(), "meter", link.meter.contract());
             let messenger =
                 Part::new(link.messenger.kind(), "messenger", link.messenger.contract());
-            let named = |part: &Part| part.name != "none";
-            [queue, meter, messenger].into_iter().filter(named).collect()
+            [queue, meter, messenger].into_iter().filter(is_named).collect()
         }
     }
+}
+
+fn is_named(part: &Part) -> bool {
+    part.name != "none"
 }
 
 /// Who asks.

@@ -77,7 +77,8 @@ pub(crate) fn example(key: &Key) -> (String, String) {
         | Form::Controller
         | Form::Endpoint
         | Form::Workload
-        | Form::Arrivals => "\"...\"",
+        | Form::Arrivals
+        | Form::Attacker => "\"...\"",
     };
     (format!("the key `{name}`"), format!("`{name} = {value}`"))
 }

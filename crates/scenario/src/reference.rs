@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use cwnd_apps::{ArrivalParams, WorkloadParams};
+use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
@@ -36,6 +36,9 @@ pub fn reference_markdown() -> String {
     page.heading(2, "Arrivals");
     page.text(ARRIVALS_TEXT);
     page.choice::<ArrivalParams>();
+    page.heading(2, "Attackers");
+    page.text(ATTACKER_TEXT);
+    page.choice::<AttackerParams>();
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
     page.choice::<ControllerParams>();
@@ -276,6 +279,7 @@ fn takes(key: &Key) -> String {
         Form::Endpoint => "an [endpoint](#endpoints)",
         Form::Workload => "a [workload](#workloads)",
         Form::Arrivals => "[arrivals](#arrivals)",
+        Form::Attacker => "an [attacker](#attackers)",
         Form::Nodes => "the name of a node, or a list of names",
         Form::Route => "a list of names of links",
         Form::Paths => "a path, or a list of paths",
@@ -391,6 +395,10 @@ How connections arrive while the run goes on, whatever each of them sends: `arri
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:
 `controller = { kind = \"newreno\", preset = \"abe\", beta_ecn = 0.85 }`. Without `kind` it is `newreno`.";
+
+const ATTACKER_TEXT: &str = "\
+What a stranger sends to each of the group's connections in somebody else's name, in the simulator: `attacker = { kind = \"quench\",
+rate = 1000.0, knows = \"ports\" }`. The activity counts what reached a connection (`quenches_forged`). Without `kind` it is `none`.";
 
 const QUEUE_TEXT: &str = "\
 `queue = \"codel\"`, or a table with `kind`, perhaps a `preset`, and parameters: `queue = { kind = \"codel\", target = \"10 ms\" }`.

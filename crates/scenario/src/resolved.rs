@@ -167,6 +167,7 @@ impl Writer {
         match group.workload.facts().transport {
             Transport::Datagrams { .. } => {}
             Transport::Connection => {
+                self.choice(&["flow", name, "attacker"], &group.attacker);
                 self.choice(&["flow", name, "controller"], &group.controller);
                 self.section(&["flow", name, "endpoint"]);
                 self.params(&group.endpoint);

@@ -1,6 +1,6 @@
 //! The JSON Schema of a scenario file, made from the same tables that read it.
 
-use cwnd_apps::{ArrivalParams, WorkloadParams};
+use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::dist::{FORMS, NAMED_SIZES};
@@ -71,6 +71,7 @@ pub fn json_schema() -> Json {
         "endpoint": endpoint(),
         "workload": choice::<WorkloadParams>(DEFAULT_WORKLOAD),
         "arrivals": choice::<ArrivalParams>(DEFAULT_BESIDE),
+        "attacker": choice::<AttackerParams>(DEFAULT_BESIDE),
     });
     root
 }
@@ -134,6 +135,7 @@ fn form(key: &Key) -> Json {
         Form::Endpoint => reference("endpoint"),
         Form::Workload => reference("workload"),
         Form::Arrivals => reference("arrivals"),
+        Form::Attacker => reference("attacker"),
         Form::Route | Form::Labels => json!({ "type": "array", "items": { "type": "string" } }),
         Form::Paths | Form::Nodes => any_of(&[
             json!({ "type": "string" }),

@@ -45,6 +45,8 @@ pub(crate) enum Form {
     Workload,
     /// How flows arrive: its kind, or a table.
     Arrivals,
+    /// Who attacks connections: its kind, or a table.
+    Attacker,
     /// The name of a node, or a list of names.
     Nodes,
     /// Pairs of nodes, perhaps with their shares.
@@ -329,6 +331,9 @@ keys! {
         /// How the connections arrive while the run goes on: a kind, or a table with `kind` and its keys.
         #[source("cwnd: the flows are there from the beginning")]
         arrivals: Form::Arrivals => Toml("\"none\""),
+        /// Who sends what is forged to each of the connections: a kind, or a table with `kind` and its keys.
+        #[source("cwnd: nobody")]
+        attacker: Form::Attacker => Toml("\"none\""),
     }
 
     /// `[flow.NAME]`, in a dumbbell only.
@@ -435,6 +440,7 @@ pub(crate) const SHORTHANDS: &[(&str, &str)] = &[
     ("controller", "kind"),
     ("workload", "kind"),
     ("arrivals", "kind"),
+    ("attacker", "kind"),
     ("endpoint", "preset"),
     ("rate", "initial"),
     ("reverse_rate", "initial"),
@@ -448,7 +454,7 @@ pub(crate) const MOST_FLOWS: u64 = 8_000_000;
 pub(crate) const DEFAULT_CONTROLLER: &str = "newreno";
 /// The queue of a table without `kind`.
 pub(crate) const DEFAULT_QUEUE: &str = "fifo";
-/// The meter of a table without `kind`, the messenger, and the arrivals.
+/// The meter of a table without `kind`, the messenger, the arrivals and the attacker.
 pub(crate) const DEFAULT_BESIDE: &str = "none";
 /// The workload of a table without `kind`.
 pub(crate) const DEFAULT_WORKLOAD: &str = "bulk";

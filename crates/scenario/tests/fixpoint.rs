@@ -1,5 +1,6 @@
 //! A resolved scenario is a fixed point: it reads back to an equal scenario and to the same text.
 
+use cwnd_apps::AttackerParams;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_scenario::{Cell, Document};
@@ -141,14 +142,15 @@ fn size_or_none() -> impl Strategy<Value = String> {
 fn group() -> impl Strategy<Value = String> {
     let keys = (
         1u32..50,
-        choice::<ControllerParams>(),
+        (choice::<ControllerParams>(), choice::<AttackerParams>()),
         endpoint(),
         workload(),
         duration_dist(),
         arrivals(),
     );
-    keys.prop_map(|(count, controller, endpoint, workload, start, arrivals)| {
-        let tcp = format!("controller = {controller}\nendpoint = {endpoint}\n");
+    keys.prop_map(|(count, (controller, attacker), endpoint, workload, start, arrivals)| {
+        let tcp =
+            format!("controller = {controller}\nendpoint = {endpoint}\nattacker = {attacker}\n");
         let tcp = if workload.contains("udp") { "" } else { &tcp };
         let arrive = workload.contains("\"bytes\"");
         let arrivals = if arrive { format!("arrivals = {arrivals}\n") } else { String::new() };

@@ -177,3 +177,20 @@ fn ecn_is_seen_to_act_on_nothing_where_no_ack_echoes_a_mark() {
         assert_eq!(told(&format!("ecn = true, obey_ece = false, echo = \"{echo}\"")), none);
     }
 }
+
+#[test]
+fn attacks_on_flows_that_ignore_what_is_forged_are_warned_of() {
+    let told = |endpoint: &str| {
+        let text = format!(
+            "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"20 ms\"\n\
+             {endpoint}attacker = \"quench\"\n"
+        );
+        let document = Document::parse("t.toml", &text, &|_: &str| Err(String::new())).unwrap();
+        let scenario = document.cells().expect("it can be run").remove(0).scenario;
+        let found = unmet(&scenario, &Parts::of(&scenario));
+        found.into_iter().map(|unmet| unmet.message).collect::<Vec<_>>()
+    };
+    let message = "forged source quenches change nothing: the sender ignores source quenches";
+    assert_eq!(told(""), [message]);
+    assert!(told("endpoint = { obey_quench = true }\n").is_empty());
+}

@@ -38,6 +38,8 @@ pub enum Event {
     Fairness,
     /// A router's message is at the source of the packet that it is about.
     Message,
+    /// A forged packet reaches this flow.
+    Forged(FlowId),
 }
 
 impl Event {
@@ -59,6 +61,7 @@ impl Event {
             Self::WarmupEnd => (12, 0),
             Self::Fairness => (13, 0),
             Self::Message => (14, 0),
+            Self::Forged(id) => (15, id.0),
         };
         kind << 32 | whom as u64
     }
@@ -82,9 +85,10 @@ impl Event {
             11 => Self::Sample,
             12 => Self::WarmupEnd,
             13 => Self::Fairness,
+            14 => Self::Message,
             last => {
-                debug_assert!(last == 14, "an event without a place here");
-                Self::Message
+                debug_assert!(last == 15, "an event without a place here");
+                Self::Forged(id)
             }
         }
     }
@@ -107,6 +111,7 @@ impl fmt::Display for Event {
             Self::WarmupEnd => f.write_str("the warm-up ends"),
             Self::Fairness => f.write_str("the shares of the flows are compared"),
             Self::Message => f.write_str("a router's message is at its source"),
+            Self::Forged(id) => write!(f, "a forged packet reaches {id}"),
         }
     }
 }
@@ -232,7 +237,8 @@ impl EventQueue {
             | Event::Sample
             | Event::WarmupEnd
             | Event::Fairness
-            | Event::Message => self.timers.push(entry),
+            | Event::Message
+            | Event::Forged(_) => self.timers.push(entry),
         }
     }
 

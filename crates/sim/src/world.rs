@@ -21,6 +21,7 @@ use crate::packet::{LAST_NOTED, Packet};
 use crate::record::Recorder;
 use crate::stack::Connection;
 use crate::world::creation::{ArrivalProcess, Group, lasting_flows};
+use crate::world::forged::Attack;
 
 mod ahead;
 mod audit;
@@ -47,6 +48,8 @@ pub struct World {
     arrivals: Vec<ArrivalProcess>,
     /// By the place of a connection: which of these waits for its end.
     users: BTreeMap<usize, u32>,
+    /// By the place of a connection: who attacks it.
+    attacks: BTreeMap<usize, Attack>,
     /// Places of users who are done.
     free_processes: Vec<u32>,
     /// Whether the warm-up is over.
@@ -90,6 +93,7 @@ impl World {
             groups: Vec::new(),
             arrivals: Vec::new(),
             users: BTreeMap::new(),
+            attacks: BTreeMap::new(),
             free_processes: Vec::new(),
             counting: run.warmup == Duration::ZERO,
             flows_created: 0,
@@ -210,6 +214,7 @@ impl World {
             Event::WarmupEnd => self.on_warmup_end(),
             Event::Fairness => self.on_fairness(),
             Event::Message => self.on_message(),
+            Event::Forged(id) => self.on_forged(id),
         }
     }
 

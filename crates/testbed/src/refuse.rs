@@ -1,6 +1,6 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
-use cwnd_apps::Transport;
+use cwnd_apps::{AttackerParams, Transport};
 use cwnd_aqm::MessengerParams;
 use cwnd_cc::{Backoff, ControllerParams};
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
@@ -137,6 +137,11 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
     if group.count as usize > MOST_FLOWS_OF_GROUP {
         let message = format!("a group has ports for {MOST_FLOWS_OF_GROUP} flows on Linux");
         found.push(of(group, &["count"], &message, None));
+    }
+    if !matches!(group.attacker, AttackerParams::None(_)) {
+        let message = "on Linux nobody forges packets, and hosts ignore source quenches (RFC 6633)";
+        let help = "write `\"none\"`, or run it in the simulator";
+        found.push(of(group, &["attacker"], message, Some(help)));
     }
     controller(group, found);
     endpoint(group, found);
@@ -299,6 +304,7 @@ mod tests {
 
     const CONTROLLER: &str = r#"{ kind = "newreno", preset = "linux" }"#;
     const ENDPOINT: &str = r#"{ preset = "linux" }"#;
+    const ENDPOINT_LINE: &str = r#"endpoint = { preset = "linux" }"#;
 
     #[test]
     fn what_the_kernel_has_is_not_refused() {
@@ -347,13 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn graphs_datagrams_and_line_rates_of_hosts_are_refused() {
+    fn graphs_datagrams_attackers_and_line_rates_of_hosts_are_refused() {
         let rate = r#"rate = "10 Mbit/s""#;
         let edge = r#"rate = "10 Mbit/s"
             edge_rate = "100 Mbit/s""#;
         assert_eq!(refused(&[(rate, edge)]), ["dumbbell.edge_rate"]);
         let bulk = r#"controller = { kind = "newreno", preset = "linux" }
             endpoint = { preset = "linux" }"#;
+        let attacked = r#"endpoint = { preset = "linux" }
+            attacker = "quench""#;
+        assert_eq!(refused(&[(ENDPOINT_LINE, attacked)]), ["flow.main.attacker"]);
         let udp = r#"workload = { kind = "udp", rate = "1 Mbit/s", size = "1000 B" }"#;
         assert_eq!(refused(&[(bulk, udp)]), ["flow.main.workload"]);
     }

@@ -54,7 +54,7 @@ const ENDPOINTS: [&str; 7] = [
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];
-const WORKLOADS: [&str; 10] = [
+const WORKLOADS: [&str; 12] = [
     "",
     "stop = \"20 ms\"",
     "workload = { kind = \"bytes\", size = \"20 kB\" }",
@@ -64,6 +64,8 @@ const WORKLOADS: [&str; 10] = [
     "workload = { kind = \"web\", interval = \"2 ms\", size = \"exponential(3 kB)\", objects = 2 }",
     "workload = { kind = \"web\", pages = \"none\", request = \"4 kB\", size = \"2 kB\", server_time = \"1 ms\", reading = \"exponential(3 ms)\" }",
     "workload = { kind = \"web\", interval = \"9 ms\", connections = \"object\", parallel = 2, pages = 2, objects = \"exponential(3)\", size = \"2 kB\" }",
+    "attacker = { kind = \"quench\", rate = 2e4 }",
+    "attacker = { kind = \"quench\", knows = \"packets\", marked = false, rate = 5e3, start = \"3 ms\" }\nworkload = { kind = \"poisson\", interval = \"2 ms\", size = \"exponential(3 kB)\" }",
     "arrivals = { kind = \"closed\", pause = \"exponential(2 ms)\" }\nworkload = { kind = \"bytes\", size = \"exponential(3 kB)\" }",
 ];
 /// As many as begin a crowd of events, or few.

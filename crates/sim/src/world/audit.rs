@@ -73,7 +73,8 @@ impl World {
         let arrivals = (0..).zip(&self.arrivals).filter(|(_, a)| a.due != Time::NEVER);
         let arrivals = arrivals.map(|(process, a)| (Some(a.due), Event::Arrival(process)));
         let flows = senders.chain(receivers).chain(clients(&self.flows));
-        self.network.busy().chain(flows).chain(arrivals)
+        let attacks = self.attacks_due().map(|(at, id)| (Some(at), Event::Forged(id)));
+        self.network.busy().chain(flows).chain(arrivals).chain(attacks)
     }
 }
 

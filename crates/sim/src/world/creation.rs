@@ -225,6 +225,7 @@ impl World {
             }
         }
         self.network.begin_flow(id, Connection::new(number, g as u32, way as u32));
+        self.begin_attack(g, id, name);
         id
     }
 

@@ -1,20 +1,83 @@
-//! Source quenches that no router sent: what an attacker does to a connection (RFC 5927 § 3).
+//! What attackers send to connections: forged source quenches (RFC 5927 § 6.1).
+
+use cwnd_apps::attackers::Message;
+use cwnd_apps::{Attacker, Forged};
+use cwnd_tcp::{Body, Flags, Segment};
+use cwnd_units::{Ecn, Rng, Time};
 
 use super::World;
-use cwnd_tcp::{Body, Flags, Segment};
-use cwnd_units::Ecn;
+use crate::event::{Event, FlowId};
+
+/// Somebody who attacks a connection.
+#[derive(Debug)]
+pub(super) struct Attack {
+    /// The connection: its place may pass to another.
+    of: FlowId,
+    attacker: Box<dyn Attacker>,
+    rng: Rng,
+    /// What arrives next, and when.
+    next: (Time, Forged),
+}
 
 impl World {
     /// A forged source quench reaches the sender of the flow with this number in results, now; false if there is none that is open.
     /// `quoted` is the sequence number that it quotes, less that of the connection's first byte; `None` for an attacker on the
     /// path, who sees a right one. No link carries it: attackers may be anywhere. The activity counts `quenches_forged`.
     pub fn forge_quench(&mut self, number: u32, quoted: Option<u32>, marked: bool) -> bool {
-        let found = self.flows.iter_mut().find(|flow| flow.number == number);
+        let found = self.flows.iter().find(|flow| flow.number == number);
         let Some(flow) = found.filter(|flow| flow.sender.is_established()) else { return false };
+        self.forge(flow.id, Forged { quoted, what: Message::Quench { marked } });
+        true
+    }
+
+    /// A connection begins; its group may have an attacker.
+    #[inline]
+    pub(super) fn begin_attack(&mut self, g: usize, of: FlowId, name: &str) {
+        if let Some(attacker) = self.scenario.flows[g].attacker.build(self.now) {
+            self.begin_attack_by(attacker, of, name);
+        }
+    }
+
+    #[cold]
+    fn begin_attack_by(&mut self, mut attacker: Box<dyn Attacker>, of: FlowId, name: &str) {
+        let mut rng = self.random.named(&format!("{name}.attacker"));
+        if let Some(next) = attacker.next(&mut rng) {
+            self.events.push(next.0, Event::Forged(of));
+            self.attacks.insert(of.slot(), Attack { of, attacker, rng, next });
+        }
+    }
+
+    /// [`Event::Forged`].
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_forged(&mut self, of: FlowId) {
+        let slot = of.slot();
+        let Some(attack) = self.attacks.get_mut(&slot).filter(|attack| attack.of == of) else {
+            return;
+        };
+        let (_, forged) = attack.next;
+        let lasts = self.flows.get(slot).is_some_and(|flow| flow.id == of && !flow.is_over());
+        match attack.attacker.next(&mut attack.rng).filter(|_| lasts) {
+            Some(next) => {
+                attack.next = next;
+                self.events.push(next.0, Event::Forged(of));
+            }
+            None => {
+                self.attacks.remove(&slot);
+            }
+        }
+        if lasts && self.flows[slot].sender.is_established() {
+            self.forge(of, forged);
+        }
+    }
+
+    /// What is forged reaches a flow that is there and open.
+    fn forge(&mut self, id: FlowId, forged: Forged) {
         self.network.count_forged();
+        let flow = &mut self.flows[id.slot()];
         let una = flow.sender.acknowledged();
         // Hosts compare 32 bits; here numbers don't wrap.
-        let beyond = quoted.map_or(0, |quoted| quoted.wrapping_sub(una as u32));
+        let beyond = forged.quoted.map_or(0, |quoted| quoted.wrapping_sub(una as u32));
         let data = Segment {
             seq: una + u64::from(beyond),
             ts: self.now,
@@ -25,11 +88,18 @@ impl World {
             body: Body::DATA,
         };
         let before = flow.sender.counters().quenches;
-        flow.sender.on_segment(self.now, &data.quench(marked, 0, 0));
+        match forged.what {
+            Message::Quench { marked } => {
+                flow.sender.on_segment(self.now, &data.quench(marked, 0, 0));
+            }
+        }
         if flow.sender.counters().quenches > before {
-            let id = flow.id;
             self.drive_sender(id);
         }
-        true
+    }
+
+    /// What attackers send next, and to whom.
+    pub(super) fn attacks_due(&self) -> impl Iterator<Item = (Time, FlowId)> {
+        self.attacks.values().map(|attack| (attack.next.0, attack.of))
     }
 }

@@ -1,0 +1,157 @@
+//! Forged source quenches: "blind throughput-reduction attacks" (RFC 5927 § 6.1), from anywhere or on the path.
+
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Rng, Time, param_enum, params};
+
+use super::{Attacker, Forged, Message};
+
+param_enum! {
+    /// What an attacker knows of a connection.
+    pub enum Knows {
+        /// The addresses and the server's port: it guesses the client's, and a sequence number.
+        Addresses = "addresses",
+        /// The ports, too: it guesses a sequence number.
+        Ports = "ports",
+        /// It sees the packets, and quotes what is outstanding.
+        Packets = "packets",
+    }
+}
+
+params! {
+    /// Source quenches (RFC 792) in a router's name, at equal distances. No link carries them: an attacker may be anywhere.
+    pub struct Params {
+        /// How many are sent to each connection in a second.
+        #[source("none; RFC 5927 § 3.2 has the packets that a blind attacker needs")]
+        #[bounds(above 0.0, up_to 1e6; "write `attacker = \"none\"` for no attack")]
+        pub rate: f64 = 1e6,
+        /// What the attacker knows.
+        #[source("RFC 5927 § 3.2: the four-tuple is known or guessed, the sequence number is not")]
+        pub knows: Knows = Knows::Ports,
+        /// Whether they say that a packet was marked; else that it was dropped.
+        #[source("BECN § IV-B: the window rests after a mark, which costs more")]
+        pub marked: bool = true,
+        /// The client's ports among which one that does not know it guesses.
+        #[source("RFC 6056 § 3.2: 1024 to 65535")]
+        #[bounds(from 1, up_to 65_536; "ports have 16 bits")]
+        pub ports: u32 = 64_512,
+        /// When the attack begins, from the start of the run.
+        #[source("cwnd: a connection is attacked for as long as it lasts")]
+        pub start: Duration = Duration::ZERO,
+        /// When it ends.
+        #[source("cwnd: a connection is attacked for as long as it lasts")]
+        pub stop: Option<Duration> = None,
+    }
+    check |p| {
+        if let Some(stop) = p.stop.filter(|&stop| stop <= p.start) {
+            let message = format!("the attack ends at {stop}, before it begins");
+            return Err(Invalid { key: "stop", message });
+        }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new().wants(Ability::ObeysQuench, "forged source quenches change nothing")
+    }
+}
+
+/// Sends to one connection.
+#[derive(Debug)]
+pub struct Quench {
+    /// From one to the next, ns.
+    gap: f64,
+    knows: Knows,
+    marked: bool,
+    ports: u64,
+    begins: Time,
+    ends: Time,
+    /// How many were sent.
+    sent: u64,
+}
+
+impl Quench {
+    /// One with these parameters, to a connection that begins now.
+    #[must_use]
+    pub fn new(params: &Params, now: Time) -> Self {
+        Self {
+            gap: 1e9 / params.rate,
+            knows: params.knows,
+            marked: params.marked,
+            ports: u64::from(params.ports),
+            begins: now.max(Time(params.start.0)),
+            ends: params.stop.map_or(Time::NEVER, |stop| Time(stop.0)),
+            sent: 0,
+        }
+    }
+
+    /// When the one after those that were sent goes.
+    fn due(&self) -> Time {
+        // Whole nanoseconds, and none beyond what there are.
+        let after = self.gap * (self.sent + 1) as f64;
+        Time(self.begins.0.saturating_add(after as u64))
+    }
+}
+
+impl Attacker for Quench {
+    fn next(&mut self, rng: &mut Rng) -> Option<(Time, Forged)> {
+        loop {
+            let at = self.due();
+            if at >= self.ends {
+                return None;
+            }
+            self.sent += 1;
+            // What goes to another port reaches another connection, or none.
+            if self.knows == Knows::Addresses && rng.below(self.ports) != 0 {
+                continue;
+            }
+            let quoted = (self.knows != Knows::Packets).then(|| rng.bits() as u32);
+            return Some((at, Forged { quoted, what: Message::Quench { marked: self.marked } }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(params: &Params, until: Time) -> Vec<(Time, Forged)> {
+        let mut attacker = Quench::new(params, Time(500));
+        let mut rng = Rng::named(7, "attacker");
+        let next = core::iter::from_fn(|| attacker.next(&mut rng));
+        next.take_while(|&(at, _)| at < until).collect()
+    }
+
+    const SECOND: Time = Time(1_000_000_000);
+
+    #[test]
+    fn they_come_at_equal_distances_from_the_beginning_to_the_end() {
+        let params = Params { rate: 3.0, ..Params::default() };
+        let times: Vec<u64> = all(&params, SECOND).iter().map(|(at, _)| at.0).collect();
+        assert_eq!(times, [333_333_833, 666_667_166]);
+        let (start, stop) = (Duration::from_millis(300), Some(Duration::from_millis(302)));
+        let short = Params { start, stop, ..Params::default() };
+        assert_eq!(all(&short, SECOND).len(), 1999, "2 ms, without the instant of its end");
+    }
+
+    #[test]
+    fn one_that_guesses_ports_reaches_the_connection_with_one_in_so_many() {
+        let blind = Params { knows: Knows::Addresses, ports: 100, ..Params::default() };
+        let hits = all(&blind, SECOND).len() as f64;
+        // 10,000 of a million; four standard deviations.
+        assert!((hits - 10_000.0).abs() < 400.0, "{hits}");
+    }
+
+    #[test]
+    fn only_one_that_sees_packets_quotes_what_is_outstanding() {
+        let quoted = |knows| {
+            let params = Params { knows, ports: 1, rate: 1000.0, ..Params::default() };
+            all(&params, SECOND).into_iter().map(|(_, forged)| forged.quoted).collect::<Vec<_>>()
+        };
+        assert!(quoted(Knows::Packets).iter().all(Option::is_none));
+        for knows in [Knows::Addresses, Knows::Ports] {
+            let mut numbers = quoted(knows);
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert!(numbers.len() > 990 && numbers[0].is_some(), "{knows:?}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Forged source quenches as real packets: an attacker's raw socket, Linux and a TUN device between it and a host that is ours, the
+//! reader of packets and the sender that the simulator has. Where that is not allowed, the tests say so and stop.
+#![cfg(target_os = "linux")]
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration as Wall;
+
+use cwnd_cc::ControllerParams;
+use cwnd_router::{Namespace, Tun};
+use cwnd_tcp::{Body, Config, Flags, Params, Segment, Sender};
+use cwnd_units::{Bytes, Ecn, ParamsChoice, Rng, Time};
+use cwnd_wire::{Endpoints, HeardQuench, Options, SourceQuench, Tcp};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+
+/// Where the attacker is, and the host that it attacks.
+const ATTACKER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
+/// The router in whose name it sends.
+const ROUTER: [u8; 4] = [192, 0, 2, 1];
+/// The connection that it is after.
+const CONNECTION: Endpoints = Endpoints {
+    source: HOST.octets(),
+    source_port: 49_152,
+    destination: [198, 51, 100, 7],
+    destination_port: 443,
+};
+/// The first byte's number.
+const ISN: u32 = 0xffff_f000;
+const NOW: Time = Time(1_000_000_000);
+
+/// An attacker and what it attacks.
+struct World {
+    raw: OwnedFd,
+    tun: Tun,
+    sender: Sender,
+    /// Packets that no connection of the host is named in, or that are no quenches.
+    others: u64,
+}
+
+impl World {
+    /// `None`, said aloud, where this machine or user can't.
+    fn new(test: &str) -> Option<Self> {
+        let made = Namespace::fresh().and_then(|ns| {
+            ns.inside(|| {
+                let tun = Tun::open("cwnd%d")?;
+                tun.add_address(ATTACKER, HOST)?;
+                // It writes IP headers itself.
+                let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
+                Ok((raw, tun))
+            })
+        });
+        match made {
+            Ok((raw, tun)) => Some(Self { raw, tun, sender: sender(), others: 0 }),
+            Err(error) => {
+                eprintln!("skipped {test}: no namespaces with TUN devices here ({error})");
+                None
+            }
+        }
+    }
+
+    /// The attacker sends a packet; what comes out of the device is the host's.
+    fn send(&mut self, packet: &[u8]) {
+        let to = SocketAddrV4::new(HOST, 0);
+        let sent = sendto(&self.raw, packet, SendFlags::empty(), &to).expect("it is sent");
+        assert_eq!(sent, packet.len());
+        let mut bytes = [0; 2048];
+        let length = read(&self.tun, &mut bytes).expect("Linux passes it on");
+        self.take(&bytes[..length]);
+    }
+
+    /// What a host does with a packet: it reads it, looks for the connection, and tells that.
+    fn take(&mut self, bytes: &[u8]) {
+        let heard = HeardQuench::read(bytes).filter(|heard| heard.about == CONNECTION);
+        let Some((heard, number)) = heard.and_then(|heard| Some((heard, heard.sequence?))) else {
+            self.others += 1;
+            return;
+        };
+        let una = self.sender.acknowledged();
+        let beyond = number.wrapping_sub(ISN).wrapping_sub(una as u32);
+        let about = Segment {
+            seq: una + u64::from(beyond),
+            ts: NOW,
+            len: 0,
+            wire: 0,
+            flags: Flags::default(),
+            ecn: Ecn::NotEct,
+            body: Body::DATA,
+        };
+        self.sender.on_segment(NOW, &about.quench(heard.marked, heard.level, 0));
+    }
+
+    /// Believed, refused, reductions, and what reached no connection.
+    fn counts(&self) -> [u64; 4] {
+        let c = self.sender.counters();
+        [c.quenches, c.quenches_refused, c.reductions_for_quenches(), self.others]
+    }
+}
+
+/// Reads a packet, which Linux hands over at once or a little later.
+fn read(tun: &Tun, bytes: &mut [u8]) -> io::Result<usize> {
+    for _ in 0..1000 {
+        match rustix::io::read(tun, &mut *bytes) {
+            Err(Errno::AGAIN) => thread::sleep(Wall::from_millis(1)),
+            other => return Ok(other?),
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+/// Ten segments of 1000 B are outstanding.
+fn sender() -> Sender {
+    let mut params = Params { mss: Bytes(1000), handshake: false, ..Params::default() };
+    params.obey_quench = true;
+    let mut controller = ControllerParams::of_kind("newreno").expect("it is registered");
+    assert!(controller.params_mut().apply_preset("becn"));
+    let mut sender = Sender::new(Arc::new(Config::new(params, controller)));
+    sender.write(1_000_000);
+    sender.open();
+    let out = core::iter::from_fn(|| sender.poll_transmit(Time::ZERO)).count();
+    assert_eq!(out, 10);
+    sender
+}
+
+/// As a router would write it that marked a segment of this connection.
+fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
+    let about = Tcp {
+        sequence,
+        acknowledgment: 0,
+        flags: 0x10,
+        window: 1000,
+        options: Options {
+            mss: None,
+            sack_permitted: false,
+            window_scale: None,
+            timestamps: None,
+            sack: [(0, 0); 3],
+        },
+        ecn: Ecn::Ect0,
+        payload: 1000,
+        wanted: 1040,
+    };
+    let about = &about.headers(of);
+    SourceQuench { about, marked: true, level: 0 }.headers(ROUTER, HOST.octets()).bytes
+}
+
+const MANY: u64 = 20_000;
+
+#[test]
+fn who_guesses_ports_and_numbers_reaches_no_connection() {
+    let Some(mut world) = World::new("a blind attacker") else { return };
+    let mut rng = Rng::named(1, "blind");
+    for _ in 0..MANY {
+        let source_port = 1024 + rng.below(64_512) as u16;
+        world.send(&quench(Endpoints { source_port, ..CONNECTION }, rng.bits() as u32));
+    }
+    let [believed, refused, reduced, others] = world.counts();
+    assert_eq!((believed, reduced), (0, 0));
+    assert_eq!(others + refused, MANY);
+    // One port of 64,512.
+    assert!(refused < 5, "{refused}");
+}
+
+#[test]
+fn who_guesses_numbers_is_not_believed() {
+    let Some(mut world) = World::new("an attacker who knows the ports") else { return };
+    let mut rng = Rng::named(2, "ports");
+    for _ in 0..MANY {
+        world.send(&quench(CONNECTION, rng.bits() as u32));
+    }
+    assert_eq!(world.counts(), [0, MANY, 0, 0]);
+    // And has made the connection deaf for this round trip: a right one comes too late.
+    world.send(&quench(CONNECTION, ISN));
+    assert_eq!(world.counts(), [0, MANY + 1, 0, 0]);
+}
+
+#[test]
+fn who_sees_the_packets_is_believed_and_reduces_the_window_once_in_a_round_trip() {
+    let Some(mut world) = World::new("an attacker on the path") else { return };
+    for n in 0..MANY {
+        // Any of what is outstanding, over the end of the numbers.
+        world.send(&quench(CONNECTION, ISN.wrapping_add((n % 10_000) as u32)));
+    }
+    assert_eq!(world.counts(), [MANY, 0, 1, 0]);
+    assert_eq!(world.sender.window().cwnd, 5000);
+}
+
+#[test]
+fn what_is_damaged_or_about_others_changes_nothing() {
+    let Some(mut world) = World::new("damaged quenches") else { return };
+    let right = quench(CONNECTION, ISN);
+    // Linux writes the header's checksum, length and, where it is zero, identification itself: bits behind the header.
+    for bit in 20 * 8..right.len() * 8 {
+        let mut wrong = right.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        world.send(&wrong);
+    }
+    world.send(&quench(Endpoints { source: [10, 79, 0, 3], ..CONNECTION }, ISN));
+    let sent = (right.len() as u64 - 20) * 8 + 1;
+    assert_eq!(world.counts(), [0, 0, 0, sent]);
+    world.send(&right);
+    assert_eq!(world.counts(), [1, 0, 1, sent]);
+}

@@ -1,0 +1,45 @@
+"""The table of goodput under forged source quenches: some of its cells are measured again."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("attack", ROOT / "scripts/becn_attack.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cells(lines: list[str]) -> dict[tuple[str, str], str]:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    (_, *rates), _, *body = rows
+    return {
+        (row[0], rate): value for row in body for rate, value in zip(rates, row[1:], strict=True)
+    }
+
+
+def test_cells_measured_again_are_those_of_the_page(script):
+    text = script.PAGE.read_text(encoding="utf-8")
+    page = cells(text.split(script.BEGIN)[1].split(script.END)[0].splitlines())
+    assert len(page) == 6 * 7
+    some = {"sweep.axis.rate.values": [10.0, 10_000.0], "sweep.axis.rate.labels": ["10", "10,000"]}
+    again = cells(script.table(script.measured(some)))
+    assert again == {key: page[key] for key in again}, "run scripts/becn_attack.py --page"
+    for kind in ("png", "svg"):
+        assert (script.IMAGES / f"attack.{kind}").stat().st_size > 1000
+
+
+def test_who_is_stopped_changes_nothing_and_who_is_not_leaves_a_segment_a_round_trip(script):
+    text = script.PAGE.read_text(encoding="utf-8")
+    page = cells(text.split(script.BEGIN)[1].split(script.END)[0].splitlines())
+    untouched = page["blind", "1"]
+    for rate in ("1", "1,000", "1,000,000"):
+        assert page["blind", rate] == page["knows the ports", rate] == untouched
+    for attacker in ("on the path", "knows the ports, all believed"):
+        assert 0.1 < float(page[attacker, "1,000,000"]) < 0.2
