@@ -34,6 +34,13 @@ controller = { kind = "newreno", preset = "abe" }
 endpoint = { ecn = true }
 """
 
+#: The same with a router that sends source quenches, and a flow that obeys them.
+QUENCHED = (
+    SHORT.replace('"abe"', '"becn"')
+    .replace("ecn = true", 'preset = "becn"')
+    .replace('queue = "codel"', 'queue = { kind = "codel", ecn = true }\nmessenger = "quench"')
+)
+
 #: Two arms at three RTTs with three seeds.
 SWEEP = (
     SHORT.replace('"short"', '"sweep"')

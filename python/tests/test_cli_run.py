@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import SHORT, SWEEP
+from conftest import QUENCHED, SHORT, SWEEP
 
 from cwnd.files import checksums
 
@@ -150,6 +150,28 @@ def test_a_mechanism_that_never_acted_is_said_so(cli: Cli):
     assert "note: codel never acted" in answer.out
     notes = cli("run", "idle.toml", "--no-plots", "--json").json["results"][0]["notes"]
     assert len(notes) == 2
+
+
+def test_source_quenches_that_do_nothing_are_said_so(cli: Cli):
+    cli.write("nobody-sends.toml", QUENCHED.replace('messenger = "quench"', ""))
+    cli.write(
+        "nobody-hears.toml",
+        QUENCHED.replace('endpoint = { preset = "becn"', "endpoint = { ecn = true"),
+    )
+    cli.write("both.toml", QUENCHED)
+
+    def notes(name: str) -> list[str]:
+        arguments = ("--no-plots", "--json", "--set", "run.duration=20 s", "-o", f"of-{name}")
+        return cli("run", name, *arguments).json["results"][0]["notes"]
+
+    assert [note for note in notes("nobody-sends.toml") if "quench" in note] == [
+        "source quenches never acted: none came to `main` (in this run)"
+    ]
+    (unheard,) = notes("nobody-hears.toml")
+    assert unheard.endswith(
+        " source quenches of `bottleneck` changed nothing: no flow obeys them (in this run)"
+    )
+    assert notes("both.toml") == []
 
 
 def test_a_mechanism_that_acted_is_not_blamed(cli: Cli):

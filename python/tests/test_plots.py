@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import boxes
 import polars as pl
 import pytest
-from conftest import SHORT
+from conftest import QUENCHED, SHORT
 from matplotlib.colors import to_rgb
 
 import cwnd
@@ -41,6 +41,19 @@ def test_time_series_show_window_rtt_and_queue_with_units(short: cwnd.Run):
     assert [text.get_text() for text in window.get_legend().get_texts()] == ["cwnd", "ssthresh"]
     drawn = window.lines[0].get_ydata()
     assert list(drawn) == short.series["snd_cwnd_pkts"].to_list()
+
+
+def test_time_series_have_source_quenches_where_some_came(tmp_path: Path):
+    (tmp_path / "quenched.toml").write_text(QUENCHED)
+    run = cwnd.run(tmp_path / "quenched.toml", set={"run.duration": "5 s"})
+    *_, queue, quenches = run.plot("timeseries").axes
+    assert (queue.get_xlabel(), quenches.get_xlabel()) == ("", "Time (s)")
+    assert quenches.get_ylabel() == "Quenches\nso far"
+    drawn = list(quenches.lines[0].get_ydata())
+    assert drawn == run.series["quenches"].to_list()
+    sent = run.link_series.filter(pl.col("link").cast(pl.String) == "bottleneck")["quenches"]
+    # What was sent comes to the only flow, a little later.
+    assert 0 < drawn[-1] <= sent[-1] == run.links["quenches_total_pkts"].max()
 
 
 def test_an_initial_threshold_that_is_out_of_sight_does_not_flatten_the_window(short: cwnd.Run):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from conftest import ROOT, SHORT, SWEEP
+from conftest import QUENCHED, ROOT, SHORT, SWEEP
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -214,6 +214,19 @@ def test_the_windows_are_those_of_the_samples(short: cwnd.Run):
     assert drawn == pytest.approx(short.series["snd_cwnd_pkts"].to_list(), rel=1e-4)
     assert rtt["yaxis"]["title"]["text"] == "Smoothed RTT (ms)"
     assert queue["yaxis"]["title"]["text"] == "Queueing delay,<br>of bottleneck (ms)"
+
+
+def test_source_quenches_are_shown_where_some_came(tmp_path: Path):
+    (tmp_path / "quenched.toml").write_text(QUENCHED)
+    run = cwnd.run(tmp_path / "quenched.toml", set={"run.duration": "5 s"})
+    page = page_of(run)
+    *_, quenches = page.figures["r1-timeseries"]["choices"][0]["panels"]
+    assert quenches["yaxis"]["title"]["text"] == "Source quenches so far"
+    assert quenches["traces"][0]["y"] == pytest.approx(run.series["quenches"].to_list(), rel=1e-4)
+    links, flows = ([row[-1] for row in page.tables[name]] for name in ("Links", "Flows"))
+    assert links[0] == "Source quenches sent"
+    assert links[1] == str(run.links["quenches_total_pkts"].max())
+    assert flows == ["Reductions by source quenches", str(run.flows["cwnd_reductions_quench"][0])]
 
 
 def test_each_point_of_a_sweep_can_be_chosen_to_be_shown_over_time(sweep_page: Page):

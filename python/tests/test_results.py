@@ -26,9 +26,9 @@ LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdel
     delivered_total_pkts dropped_total_pkts marked_total_pkts dead_pkts dead_bytes
     duplicate_pkts quenches_total_pkts""".split()
 SERIES = """time_s flow_id group snd_cwnd_pkts snd_ssthresh_pkts bytes_in_flight srtt_us rttvar_us
-    rto_us delivered retrans ca_state""".split()
+    rto_us delivered retrans ca_state quenches quenches_refused""".split()
 LINK_SERIES = """time_s link_id link qlen_pkts qlen_bytes sojourn_us enq deq drop mark
-    aqm_prob""".split()
+    aqm_prob quenches""".split()
 QDELAY = ["link_id", "link", "qdelay_us", "packets"]
 
 

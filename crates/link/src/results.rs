@@ -128,6 +128,8 @@ pub fn sample<P: Packet>(
         drop: counters.drops.total(),
         mark: counters.marks.total(),
         aqm_prob: line.and_then(Line::probability),
+        // What its router tells, only a simulator knows.
+        ..LinkSampleRow::default()
     }
 }
 

@@ -8,8 +8,8 @@ use cwnd_link::{Counters, Line, Summary};
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{GaveUp, ReceiverCounters, SenderCounters};
 use cwnd_trace::{
-    Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSamples, Links,
-    Name, QueueDelays, Records, RequestRow, Requests,
+    Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow,
+    LinkSamples, Links, Name, QueueDelays, Records, RequestRow, Requests,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Streams, Time};
 
@@ -269,13 +269,17 @@ impl Recorder {
                     Phase::Recovery => 2,
                     Phase::Loss => 3,
                 }),
+                quenches: sender.counters().quenches,
+                quenches_refused: sender.counters().quenches_refused,
             });
         }
         for link in 0..network.links().len() {
             let parts = network.links()[link];
             let counters = link_counters(parts, now, network);
+            let quenches = parts.line.map_or(0, |line| network.messages_of(line));
             let line = parts.line.map(|i| &*network.line_mut(i));
-            self.link_samples.push(cwnd_link::sample(link as u32, now, &counters, line));
+            let sample = cwnd_link::sample(link as u32, now, &counters, line);
+            self.link_samples.push(LinkSampleRow { quenches, ..sample });
         }
     }
 

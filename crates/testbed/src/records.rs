@@ -260,9 +260,16 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
             delivered: sample.delivered,
             retrans: u64::from(info.total_retrans),
             ca_state: Name(u32::from(info.ca_state).min(STATES.len() as u32 - 1)),
+            ..FlowSampleRow::default()
         });
     }
-    rows.into_table(|column| labels(&world.scenario, column))
+    let mut table = rows.into_table(|column| labels(&world.scenario, column));
+    let samples = table.len();
+    // What the kernel does not tell.
+    for column in table.columns.iter_mut().filter(|column| column.rare) {
+        column.data = ColumnData::OptionalU64(vec![None; samples]);
+    }
+    table
 }
 
 fn labels(scenario: &Scenario, column: &str) -> Vec<String> {

@@ -214,6 +214,13 @@ record! {
         /// Open, Cwr, Recovery or Loss.
         ca_state: Name,
     }
+    rare
+    {
+        /// Source quenches that its sender believed, so far.
+        quenches: u64,
+        /// Source quenches that its sender did not believe, so far.
+        quenches_refused: u64,
+    }
 }
 
 record! {
@@ -244,6 +251,11 @@ record! {
         mark: u64,
         /// Drop or mark probability; null where the discipline has none.
         aqm_prob: Option<f64>,
+    }
+    rare
+    {
+        /// Source quenches that its router sent about packets of its queue, so far.
+        quenches: u64,
     }
 }
 

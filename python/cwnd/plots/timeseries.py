@@ -87,27 +87,34 @@ def timeseries(
         width=0.8,
     )
     many = ": median and middle 80 % of flows" if parts.by == "group" and parts.several else ""
+    panels = [
+        Panel(
+            windows,
+            title=f"{shown.name}{many}",
+            title_left=True,
+            y_label="Window (packets)",
+            y_limits=(0, None),
+            x_tight=True,
+        ),
+        Panel(times, y_label="Smoothed RTT (ms)", x_tight=True),
+        Panel(
+            [delay],
+            y_label=f"Queueing delay\nof {link} (ms)",
+            y_limits=(0, None),
+            x_tight=True,
+        ),
+    ]
+    if has_quenches(flows):
+        told = _lines(flows, pl.col("quenches"), parts)
+        for line in told:
+            line.label = None
+        panels.append(Panel(told, y_label="Quenches\nso far", y_limits=(0, None), x_tight=True))
+    panels[-1].x_label = "Time (s)"
+    below = len(panels) - 1
     return Picture(
-        [
-            Panel(
-                windows,
-                title=f"{shown.name}{many}",
-                title_left=True,
-                y_label="Window (packets)",
-                y_limits=(0, None),
-                x_tight=True,
-            ),
-            Panel(times, y_label="Smoothed RTT (ms)", x_tight=True),
-            Panel(
-                [delay],
-                x_label="Time (s)",
-                y_label=f"Queueing delay\nof {link} (ms)",
-                y_limits=(0, None),
-                x_tight=True,
-            ),
-        ],
-        height=4.6,
-        heights=(1.5, 1, 1),
+        panels,
+        height=2.6 + below,
+        heights=(1.5, *[1.0] * below),
         shared_y="row",
         legend_above=len(windows) > _BESIDE_TITLE,
     )
@@ -329,6 +336,11 @@ def thresholds_in_sight(flows: pl.DataFrame) -> pl.DataFrame:
     threshold = pl.col("snd_ssthresh_pkts")
     in_sight = pl.when(threshold <= _SSTHRESH_IN_SIGHT * highest).then(threshold).otherwise(None)
     return flows.select("time_s", in_sight.alias("value"))
+
+
+def has_quenches(flows: pl.DataFrame) -> bool:
+    """Whether samples of flows tell of source quenches that were believed: most have none."""
+    return "quenches" in flows.columns and bool(flows["quenches"].sum())
 
 
 def queue_look(run: Run) -> Look:

@@ -13,6 +13,7 @@ from cwnd.plots.parts import MAX_FLOWS, views
 from cwnd.plots.timeseries import (
     Curve,
     curves,
+    has_quenches,
     mean_windows,
     parts_over_time,
     queue_look,
@@ -219,6 +220,11 @@ def _rows(run: Run, one: OneRun, parts: Parts, link: str | None) -> list[_Row]:
         delay = queue.select("time_s", (pl.col("sojourn_us") / 1e3).alias("value"))
         label = f"Queueing delay, of {link} (ms)"
         rows.append(_Row(label, [Curve(queue_look(run), "", delay)], 210, from_zero, [DASHES[0]]))
+    if has_quenches(one.flows):
+        told = list(curves(one.flows, pl.col("quenches"), parts))
+        if len(told) == 1:
+            told = [Curve(each.look, "", each.frame) for each in told]
+        rows.append(_Row("Source quenches so far", told, 210, from_zero, dashes))
     return rows
 
 

@@ -35,6 +35,13 @@ _FLOW_METRICS = (
     METRICS["rto_count"],
     Metric("fct_s", "Completion time", "s"),
 )
+#: What most runs have none of: shown where there is some.
+_RARE_LINK_METRICS = (Metric("quenches_total_pkts", "Source quenches sent"),)
+_RARE_FLOW_METRICS = (
+    Metric("quenches", "Source quenches believed"),
+    Metric("quenches_refused", "Source quenches refused"),
+    Metric("cwnd_reductions_quench", "Reductions by source quenches"),
+)
 #: What flows are summarised by where there are many, and which quantiles.
 _SPREAD_METRICS = (
     METRICS["goodput_bit_s"],
@@ -50,11 +57,12 @@ def links_sheet(run: Run) -> Sheet:
     """One row per point of the sweep and link."""
     by = [*run.axis_columns, "link"]
     links = run.links.with_columns(pl.col("link").cast(pl.String))
-    summary = summarise(links, by, [metric.column for metric in _LINK_METRICS])
+    metrics = (*_LINK_METRICS, *_some(links, _RARE_LINK_METRICS))
+    summary = summarise(links, by, [metric.column for metric in metrics])
     keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     keys["link"] = summary["link"].to_list()
     about = ["data and ACKs of all flows, after the warm-up"]
-    return sheet_of("Links", about + _about_seeds(summary), keys, summary, _LINK_METRICS)
+    return sheet_of("Links", about + _about_seeds(summary), keys, summary, metrics)
 
 
 def flows_sheet(run: Run) -> Sheet:
@@ -63,12 +71,17 @@ def flows_sheet(run: Run) -> Sheet:
     by = [*run.axis_columns, "flow_id", "group", "controller"]
     if flows.select(by).n_unique() > _MAX_ROWS:
         return _spread_sheet(run, flows)
-    summary = summarise(flows, by, [metric.column for metric in _FLOW_METRICS])
+    metrics = (*_FLOW_METRICS, *_some(flows, _RARE_FLOW_METRICS))
+    summary = summarise(flows, by, [metric.column for metric in metrics])
     keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     keys["flow"] = [str(flow) for flow in summary["flow_id"]]
     keys["group"] = summary["group"].to_list()
     keys["controller"] = summary["controller"].to_list()
-    return sheet_of("Flows", _about_seeds(summary), keys, summary, _FLOW_METRICS)
+    return sheet_of("Flows", _about_seeds(summary), keys, summary, metrics)
+
+
+def _some(frame: pl.DataFrame, rare: tuple[Metric, ...]) -> list[Metric]:
+    return [each for each in rare if each.column in frame.columns and frame[each.column].sum()]
 
 
 def _spread_sheet(run: Run, flows: pl.DataFrame) -> Sheet:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 #: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
 #: that holds otherwise, and the column that counts what it does.
 _OF_CONTROLLERS = _core.mechanisms()
-_KEYS = "|".join(sorted({"kind", "ecn", *(key for m in _OF_CONTROLLERS for key in m[2:4])}))
+_OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
+_KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *(k for m in _OF_CONTROLLERS for k in m[2:4])}))
 #: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
 _MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
 #: The lines of a resolved scenario that say what connections offer that arrive for a load.
@@ -64,6 +65,9 @@ def silent_mechanisms(run: Data) -> list[str]:
     told = run.flows["cwnd_reductions_ecn"].null_count() == 0
     acted = "cwnd_reductions_ecn" if told else "ce_received"
     reductions = _sums(run.flows, ["group"], acted)
+    quenches = _sums(run.flows, ["group"], "quenches")
+    answers = _sums(run.flows, ["group"], "cwnd_reductions_quench")
+    told_of = _sums(run.links, ["link"], "quenches_total_pkts")
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
@@ -72,6 +76,8 @@ def silent_mechanisms(run: Data) -> list[str]:
         ids = [run_ids[i] for i in indices]
         found = (
             *_silent_ecn(scenario, ids, reductions),
+            *_silent_quenches(scenario, ids, quenches, answers),
+            *_unheard_quenches(scenario, ids, told_of),
             *_silent_queues(scenario, ids, verdicts),
         )
         for sentence in _told(found):
@@ -221,6 +227,9 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
+    """The sums by run and name; none of columns that a result does not have."""
+    if not set(columns) <= set(frame.columns):
+        return {}
     total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
     sums = frame.group_by("run_id", *by).agg(total.alias("total"))
     return {(run_id, name): int(count) for run_id, name, count in sums.iter_rows()}
@@ -238,8 +247,41 @@ def _silent_ecn(
         asked = _asked_of(controller) if isinstance(controller, dict) else None
         if asked is not None:
             yield f"{asked} never acted: no window of {{}} was reduced by ECN", name
-        else:
+        # Who is capable of ECN and ignores its echoes has another reason to be.
+        elif endpoint.get("obey_ece", True):
             yield "ECN never acted: no window of {} was reduced by it", name
+
+
+def _silent_quenches(
+    scenario: dict[str, Any],
+    ids: list[str],
+    quenches: dict[tuple[str, str], int],
+    answers: dict[tuple[str, str], int],
+) -> Iterable[tuple[str, str]]:
+    """Flows that are to obey source quenches and heard of none, or did nothing about them."""
+    for name, flow in scenario.get("flow", {}).items():
+        endpoint = flow.get("endpoint", {})
+        if not isinstance(endpoint, dict) or not endpoint.get("obey_quench"):
+            continue
+        reduces = endpoint.get("quench_answer", "reduce") == "reduce"
+        if not any(quenches.get((run_id, name), 0) for run_id in ids):
+            yield "source quenches never acted: none came to {}", name
+        elif reduces and not any(answers.get((run_id, name), 0) for run_id in ids):
+            yield "source quenches never acted: no window of {} was reduced by one", name
+
+
+def _unheard_quenches(
+    scenario: dict[str, Any], ids: list[str], told_of: dict[tuple[str, str], int]
+) -> Iterable[tuple[str, str]]:
+    """Links whose routers sent source quenches that nobody obeys."""
+    endpoints = [flow.get("endpoint") for flow in scenario.get("flow", {}).values()]
+    if any(isinstance(each, dict) and each.get("obey_quench") for each in endpoints):
+        return
+    links = dict.fromkeys(link for run_id, link in told_of if run_id in ids)
+    for link in links:
+        sent = sum(told_of.get((run_id, link), 0) for run_id in ids)
+        if sent:
+            yield f"{sent} source quenches of {{}} changed nothing: no flow obeys them", link
 
 
 def _asked_of(controller: dict[str, Any]) -> str | None:
