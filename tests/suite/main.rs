@@ -22,6 +22,7 @@ mod messages;
 mod meters;
 mod random;
 mod requests;
+mod rtt;
 mod sparse;
 mod timeouts;
 mod workloads;

@@ -155,7 +155,22 @@ fn patient_timer() -> impl Strategy<Value = String> {
         .prop_map(|min| format!("rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60"))
 }
 
+/// What the controller sees of the round-trip time; mostly what sets the timer.
+fn seen() -> impl Strategy<Value = String> {
+    let from = select(vec!["timer", "oldest", "newest", "sack"]);
+    let every = select(vec!["ack", "window"]);
+    let some = (from, every, any::<[bool; 2]>(), 0..6u32).prop_map(|(from, every, [lone, note], clock)| {
+        format!(
+            ", rtt_from = \"{from}\", rtt_every = \"{every}\", rtt_lone_acks = {lone}, note_delays = {note}, \
+             rtt_clock = \"{} us\"",
+            10_u32.pow(clock)
+        )
+    });
+    prop_oneof![2 => Just(String::new()), 1 => some]
+}
+
 fn endpoint(timer: BoxedStrategy<String>) -> impl Strategy<Value = String> {
+    let timer = (timer, seen()).prop_map(|(timer, seen)| timer + &seen).boxed();
     let recovery = select(vec!["tahoe", "reno", "newreno", "sack"]);
     let free = (recovery, any::<[bool; 6]>(), 1..5u32, 100..3000u32, windows(), timer.clone()).prop_map(
         |(recovery, [ecn, timestamps, handshake, limited, prr, quenched], ack_every, mss, windows, timer)| {

@@ -60,7 +60,7 @@ fn rate() -> impl Strategy<Value = String> {
 
 /// A kind, or a table with a preset and flipped switches.
 fn choice<T: ParamsChoice>() -> impl Strategy<Value = String> {
-    (0..T::KINDS.len(), any::<u32>(), any::<u32>()).prop_map(|(i, preset, flips)| {
+    (0..T::KINDS.len(), any::<u32>(), any::<u64>()).prop_map(|(i, preset, flips)| {
         let kind = T::KINDS[i].name;
         let chosen = T::of_kind(kind).expect("a kind that is listed");
         let params = chosen.params();
@@ -74,7 +74,7 @@ fn choice<T: ParamsChoice>() -> impl Strategy<Value = String> {
     })
 }
 
-fn switches(params: &dyn Params, flips: u32) -> String {
+fn switches(params: &dyn Params, flips: u64) -> String {
     let flags = params.fields().iter().filter(|f| f.kind == Kind::Bool);
     flags
         .enumerate()
@@ -84,7 +84,7 @@ fn switches(params: &dyn Params, flips: u32) -> String {
 }
 
 fn endpoint() -> impl Strategy<Value = String> {
-    (prop::sample::select(vec!["rfc", "ns2", "linux"]), any::<u32>()).prop_map(|(preset, flips)| {
+    (prop::sample::select(vec!["rfc", "ns2", "linux"]), any::<u64>()).prop_map(|(preset, flips)| {
         let switches = switches(&cwnd_tcp::Params::default(), flips);
         format!("{{ preset = \"{preset}\"{switches} }}")
     })

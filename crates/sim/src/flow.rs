@@ -239,6 +239,8 @@ impl Flow {
             client: client.unwrap_or_default(),
         }));
         self.rtt.clear();
+        self.sender.begin_counting();
+        self.receiver.begin_counting();
         if let Some(told) = &mut self.told {
             told.before = told.total;
         }

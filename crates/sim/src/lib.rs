@@ -8,6 +8,7 @@ mod calendar;
 mod capture;
 mod check;
 mod datagrams;
+mod delays;
 mod event;
 mod fairness;
 mod flow;

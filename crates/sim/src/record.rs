@@ -14,6 +14,7 @@ use cwnd_trace::{
 use cwnd_units::{Duration, ParamsChoice as _, Streams, Time};
 
 use crate::datagrams::Stream;
+use crate::delays::EmptyWays;
 use crate::flow::{Before, Flow};
 use crate::losses::Load;
 use crate::network::Network;
@@ -34,6 +35,8 @@ pub struct Recorder {
     before: Vec<Counters>,
     /// What of it was dead then.
     dead_before: Vec<Load>,
+    /// The ways of flows whose delays are noted.
+    empty: EmptyWays,
     /// Data that arrived for nothing, by the group and its way.
     duplicates: BTreeMap<(u32, u32), u64>,
     totals: Totals,
@@ -59,7 +62,8 @@ const OUTCOMES: [&str; 4] = ["answered", "open", "rejected", "given-up"];
 impl Recorder {
     /// Of a scenario that says what has rows.
     pub fn new(scenario: &Scenario, streams: &Streams) -> Self {
-        Self { sparse: Sparse::of(scenario, streams), ..Self::default() }
+        let (sparse, empty) = (Sparse::of(scenario, streams), EmptyWays::of(scenario));
+        Self { sparse, empty, ..Self::default() }
     }
 
     /// So many flows and sources of datagrams more will be recorded.
@@ -112,6 +116,7 @@ impl Recorder {
         if duplicates > 0 {
             *self.duplicates.entry((flow.group, flow.way)).or_default() += duplicates;
         }
+        let (qdelay_seen_us, qdelay_true_us) = self.empty.queueing(flow);
         let row = FlowRow {
             flow_id: flow.number,
             group: Name(flow.group),
@@ -159,6 +164,8 @@ impl Recorder {
             quenches: sender.quenches - s0.quenches,
             quenches_refused: sender.quenches_refused - s0.quenches_refused,
             cwnd_reductions_quench: sender.reductions_for_quenches() - s0.reductions_for_quenches(),
+            qdelay_seen_us,
+            qdelay_true_us,
         };
         let completed = finished.then(|| flow.finished.since(flow.started));
         let sparse = self.sparse.as_mut();
@@ -271,6 +278,7 @@ impl Recorder {
                 }),
                 quenches: sender.counters().quenches,
                 quenches_refused: sender.counters().quenches_refused,
+                rtt_seen_us: sender.delays().and_then(|_| sender.rtt_seen()).map(micros),
             });
         }
         for link in 0..network.links().len() {

@@ -4,6 +4,7 @@
 mod compressed_acks;
 mod config;
 mod counters;
+mod delays;
 mod echo;
 mod params;
 mod prr;
@@ -13,14 +14,17 @@ mod receiver;
 mod resent;
 mod rtt;
 mod scoreboard;
+mod seen;
 mod segment;
 mod sender;
 mod squid;
+mod timing;
 #[cfg(test)]
 mod vectors;
 
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
+pub use delays::Delays;
 pub use echo::{EchoKind, EchoPolicy, OwnEcho};
 pub use params::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery,
@@ -29,6 +33,7 @@ pub use params::{
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::Receiver;
+pub use seen::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };

@@ -6,6 +6,7 @@ use cwnd_units::{
 use crate::echo::EchoKind;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
+use crate::seen;
 use crate::squid;
 
 param_enum! {
@@ -186,6 +187,9 @@ params! {
         /// Resolution of the timestamp clock and of RTT samples.
         #[source("RFC 7323 § 5.4: 1 ms is typical")]
         pub clock: Duration = Duration::from_millis(1),
+        /// What a controller sees of the round-trip time.
+        #[flatten()]
+        pub timing: seen::Params = seen::Params::default(),
         /// Send an ACK for every so many full segments; 1 acknowledges each.
         #[source("RFC 5681 § 4.2: at least every second")]
         #[bounds(from 1; "0 would acknowledge no segment")]

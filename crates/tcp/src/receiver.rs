@@ -5,6 +5,7 @@ use cwnd_units::{Echo, Ecn, Time};
 use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::counters::ReceiverCounters;
+use crate::delays::Delays;
 use crate::echo::{AnyEcho, EchoPolicy as _};
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
@@ -46,6 +47,8 @@ struct Habits {
     quick: Option<QuickAcks>,
     /// What ACKs echo in place of ECE, if they do.
     echo: Option<AnyEcho>,
+    /// How long data took on its way, where results tell: no algorithm reads it.
+    delays: Option<Delays>,
 }
 
 /// How a segment arrived. RFC 5681 § 4.2 wants an ACK at once for all but the first.
@@ -62,6 +65,9 @@ enum Arrival {
 impl Habits {
     /// Data was taken in. Whether it is to be acknowledged at once.
     fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
+        if let Some(delays) = &mut self.delays {
+            delays.add(now.since(segment.ts), segment.wire);
+        }
         let quickly = self.quick.as_mut().is_some_and(|q| q.on_segment(now, segment, taken));
         let told = self.echo.as_mut().is_some_and(|policy| policy.on_data(segment));
         quickly || told
@@ -81,9 +87,11 @@ impl Receiver {
         let linux = config.params.ack_policy == AckPolicy::Linux;
         let quick = linux.then(|| QuickAcks::new(config.mss));
         let echo = config.new_echo();
+        let delays = config.params.timing.note_delays.then(Delays::default);
+        let habits = quick.is_some() || echo.is_some() || delays.is_some();
         Self {
             ece: false,
-            habits: (quick.is_some() || echo.is_some()).then(|| Box::new(Habits { quick, echo })),
+            habits: habits.then(|| Box::new(Habits { quick, echo, delays })),
             config,
             rcv_nxt: 0,
             last_ack_sent: 0,
@@ -107,6 +115,19 @@ impl Receiver {
     #[must_use]
     pub const fn counters(&self) -> &ReceiverCounters {
         &self.counters
+    }
+
+    /// How long data packets took on their way, where that is noted (`note_delays`).
+    #[must_use]
+    pub fn delays(&self) -> Option<&Delays> {
+        self.habits.as_ref()?.delays.as_ref()
+    }
+
+    /// Counting begins.
+    pub fn begin_counting(&mut self) {
+        if let Some(delays) = self.habits.as_mut().and_then(|habits| habits.delays.as_mut()) {
+            delays.begin_counting();
+        }
     }
 
     /// When [`Receiver::on_timer`] wants to be called; `Time::NEVER` if not at all.

@@ -4,10 +4,23 @@ use cwnd_units::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
-    /// The smallest sample, and the newest, once there is one.
-    min: Duration,
-    last: Duration,
+    seen: Seen,
     ticks: Option<Box<Ticks>>,
+}
+
+/// What a controller sees.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// The smallest sample; `Duration::MAX` before the first.
+    min: Duration,
+    /// The newest.
+    last: Duration,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { min: Duration::MAX, last: Duration::ZERO }
+    }
 }
 
 /// The estimate of [`RttEstimator::in_ticks`].
@@ -49,23 +62,38 @@ impl RttEstimator {
     /// The smallest sample.
     #[inline]
     pub fn min(&self) -> Option<Duration> {
-        self.estimate.is_some().then_some(self.min)
+        (self.seen.min != Duration::MAX).then_some(self.seen.min)
     }
 
     /// The newest sample.
     #[inline]
     pub fn last(&self) -> Option<Duration> {
-        self.estimate.is_some().then_some(self.last)
+        (self.seen.min != Duration::MAX).then_some(self.seen.last)
     }
 
-    /// Takes a sample R.
+    /// What a controller sees, to be put back where it is not to see the timer's samples.
+    pub const fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// Puts that back.
+    pub const fn set_seen(&mut self, seen: Seen) {
+        self.seen = seen;
+    }
+
+    /// A sample that a controller sees.
+    #[inline]
+    pub fn see(&mut self, r: Duration) {
+        self.seen = Seen { min: self.seen.min.min(r), last: r };
+    }
+
+    /// Takes a sample R, which a controller sees, too.
     ///
     /// Departs from RFC 7323 § 4.2, which would have samples weigh less when a round trip gives many: with timestamps
     /// each ACK counts in full (as in Linux and FreeBSD), so that the estimate forgets within a round trip.
     #[inline]
     pub fn sample(&mut self, r: Duration) {
-        self.min = if self.estimate.is_some() { self.min.min(r) } else { r };
-        self.last = r;
+        self.see(r);
         if let Some(ticks) = &mut self.ticks {
             self.estimate = Some(ticks.sample(r, self.estimate.is_none()));
             return;

@@ -94,6 +94,10 @@ record! {
         quenches_refused: u64,
         /// Window reductions for a source quench.
         cwnd_reductions_quench: u64,
+        /// Mean queueing delay as its sender saw it, µs: its round-trip times less the least of them; null unless that was noted.
+        qdelay_seen_us: Option<f64>,
+        /// Mean of what its data packets took on their way beyond propagation and transmission, µs; null unless that was noted.
+        qdelay_true_us: Option<f64>,
     }
 }
 
@@ -220,6 +224,8 @@ record! {
         quenches: u64,
         /// Source quenches that its sender did not believe, so far.
         quenches_refused: u64,
+        /// Newest RTT that its controller saw, µs; null unless that is noted.
+        rtt_seen_us: Option<f64>,
     }
 }
 

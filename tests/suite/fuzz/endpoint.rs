@@ -8,7 +8,7 @@ use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 
-const ENDPOINT: [(&str, &[&str]); 18] = [
+const ENDPOINT: [(&str, &[&str]); 21] = [
     ("recovery", &["tahoe", "reno", "newreno", "sack"]),
     ("mss", &["1 B", "100 B", "1000 B", "9000 B"]),
     ("receive_window", &["9000 B", "30 kB", "1 MB", "4000 MB"]),
@@ -27,8 +27,11 @@ const ENDPOINT: [(&str, &[&str]); 18] = [
     ("quench_answer", &["reduce", "pause"]),
     ("quench_check", &["in-flight", "none"]),
     ("echo", &["classic", "none"]),
+    ("rtt_from", &["timer", "oldest", "newest", "sack"]),
+    ("rtt_clock", &["1 ns", "1 us", "100 ms"]),
+    ("rtt_every", &["ack", "window"]),
 ];
-const SWITCHES: [&str; 8] = [
+const SWITCHES: [&str; 10] = [
     "handshake",
     "timestamps",
     "ecn",
@@ -37,6 +40,8 @@ const SWITCHES: [&str; 8] = [
     "prr",
     "rto_thin_linear",
     "obey_quench",
+    "rtt_lone_acks",
+    "note_delays",
 ];
 const COUNTS: [&str; 9] = [
     "initial_window",
@@ -215,6 +220,7 @@ impl Path {
         let (sender, una) = (&self.sender, self.sender.acknowledged());
         assert!(sender.window().cwnd >= self.mss, "a window below one segment");
         assert!(una <= self.high);
+        assert!(sender.least_rtt_seen() <= sender.rtt_seen(), "the least is more than the newest");
         assert!(self.forged_acks || una <= self.contiguous);
         assert!(self.forged_data || self.contiguous <= self.high);
         if !sender.is_drained() && !sender.has_failed() {

@@ -45,12 +45,13 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-const ENDPOINTS: [&str; 7] = [
+const ENDPOINTS: [&str; 8] = [
     "\"rfc\"",
     "{ preset = \"linux\", ecn = true }",
     "\"ns2\"",
     "\"becn\"",
     "{ preset = \"squid\", quench_check = \"none\" }",
+    "{ rtt_from = \"sack\", rtt_lone_acks = false, rtt_clock = \"1 ms\", note_delays = true }",
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];

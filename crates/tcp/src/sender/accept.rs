@@ -21,7 +21,9 @@ impl Sender {
             0 => {}
             1 => {
                 // RFC 6298 § 2.2: the SYN-ACK and what answers it are a round trip.
-                self.take_rtt(now, handshake.last);
+                let seen = self.rtt.seen();
+                let measured = self.take_rtt(now, handshake.last);
+                self.time_handshake(now, handshake.last, seen, Some(measured), true);
             }
             // Karn: which of them was answered is not known. RFC 5681 § 3.1: after a lost SYN or SYN-ACK the initial window is
             // one segment.

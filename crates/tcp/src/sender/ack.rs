@@ -35,11 +35,12 @@ impl Sender {
         self.connection = Connection::Established;
         self.rto_deadline = Time::NEVER;
         let exact = now.since(segment.ts);
-        if tries == 1 || self.config.params.timestamps {
-            // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a valid sample of
-            // which SYN was answered, and the timeout follows from it (as in Linux).
-            self.take_rtt(now, segment.ts);
-        }
+        let seen = self.rtt.seen();
+        // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a valid sample of
+        // which SYN was answered, and the timeout follows from it (as in Linux).
+        let valid = tries == 1 || self.config.params.timestamps;
+        let measured = valid.then(|| self.take_rtt(now, segment.ts));
+        self.time_handshake(now, self.last_sent, seen, measured, tries == 1);
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987 make no difference between a SYN
             // and other segments.
@@ -73,12 +74,16 @@ impl Sender {
         let has_blocks = blocks[0].len > 0 && sack;
         let newly_sacked =
             if has_blocks { self.scoreboard.update(blocks, ack, self.high) } else { 0 };
+        if newly_sacked > 0 {
+            self.time_sacked(blocks, ack);
+        }
         // What was so before this ACK took effect.
         let (flight_size, mut phase) = (self.flight_size(), self.phase());
         let acked = ack - self.una;
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
         let mut exact_rtt = None;
+        let mut sacked_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
         if ece {
             self.on_echo(now, ack);
@@ -90,7 +95,11 @@ impl Sender {
             if sack {
                 delivered -= self.scoreboard.advance(ack);
             }
-            let (exact, measured) = self.measure(now, segment, ack);
+            let (exact, measured) = if self.timing.is_none() {
+                self.measure(now, segment, ack)
+            } else {
+                self.measure_apart(now, segment, ack)
+            };
             exact_rtt = exact;
             if self.expired > 0 {
                 self.end_of_expiries();
@@ -158,6 +167,9 @@ impl Sender {
             let recovery = !matches!(self.recovery, State::Open);
             let (params, mss) = (&self.config.params, self.config.mss);
             lost = self.scoreboard.detect_losses(params, self.una, mss, recovery);
+            if acked == 0 {
+                (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
+            }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
             if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
                 self.enter_recovery(now);
@@ -172,7 +184,8 @@ impl Sender {
         }
         if acked == 0 && self.cc.beyond_window().is_some() {
             let path = Path { flight_size, ..self.path(now) };
-            let sample = AckSample { newly_sacked, ece, echo, ..AckSample::default() };
+            let rtt = sacked_rtt;
+            let sample = AckSample { newly_sacked, rtt, ece, echo, ..AckSample::default() };
             self.tell_duplicate(&path, sample);
         }
         exact_rtt
@@ -264,7 +277,8 @@ impl Sender {
     }
 
     /// The RTT that a new ACK tells: exact, and as the clock measures it.
-    fn measure(
+    #[inline(always)]
+    pub(super) fn measure(
         &mut self,
         now: Time,
         segment: &Segment,

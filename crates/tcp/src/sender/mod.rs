@@ -6,6 +6,7 @@ mod burst;
 mod copies;
 mod persist;
 mod quench;
+mod timed;
 mod timeout;
 mod transmit;
 
@@ -20,6 +21,7 @@ use crate::params::{BackoffUntil, FlightSize, LossRule, Recovery, RttArithmetic}
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
+use crate::timing::Timing;
 pub use accept::Handshake;
 use burst::Burst;
 pub use copies::Copies;
@@ -73,6 +75,8 @@ pub struct Sender {
     times_one: bool,
     /// The end of the segment being timed, and when it was sent.
     timed: Option<(u64, Time)>,
+    /// What the controller sees in place of what sets the timer.
+    timing: Option<Box<Timing>>,
     /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
     backoff: u32,
     /// Whether the last ECN-echo found a window of one segment, and is waited for.
@@ -151,6 +155,7 @@ impl Sender {
         };
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
+        let timing = Timing::new(&config.params);
         let until = config.params.rto_backoff_until;
         let times_one = !config.params.timestamps || until == BackoffUntil::SentOnce;
         Self {
@@ -176,6 +181,7 @@ impl Sender {
             rtt,
             times_one,
             timed: None,
+            timing,
             backoff: 0,
             waits_at_one: false,
             echoes_at_one: 0,

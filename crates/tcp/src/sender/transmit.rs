@@ -229,6 +229,9 @@ impl Sender {
             }
         }
         self.note_sent(choice, again);
+        if self.timing.is_some() {
+            self.time_sent(now, choice.seq, end, again);
+        }
         self.counters.segments_sent += 1;
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);

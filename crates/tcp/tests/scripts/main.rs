@@ -348,3 +348,22 @@ scripts!(
     sack,
     tahoe,
 );
+
+scripts!(
+    rtt:
+    an_ack_of_one_segment_may_be_ignored,
+    an_ack_that_covers_anything_sent_again_gives_no_sample,
+    lone_acks_may_be_ignored_with_timestamps_too,
+    one_sample_a_window,
+    sack_gives_a_sample_while_a_hole_is_open,
+    the_handshake_is_the_first_that_the_controller_sees,
+    the_newest_segment_gives_the_round_trip_alone,
+    the_oldest_segment_gives_the_time_that_its_ack_waited,
+    the_own_clock_may_be_coarse,
+    the_syn_is_a_sample_unless_it_went_twice,
+    what_sets_the_timer_is_what_is_seen_unless_told_otherwise,
+    what_was_sacked_before_gives_no_sample_when_it_is_acknowledged,
+    what_was_sent_again_gives_no_sample,
+    where_each_segment_is_acknowledged_an_ack_of_one_counts,
+    without_sacks_the_newest_segment_is_seen,
+);

@@ -323,6 +323,8 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "srtt" => Fact::Span(s.rtt_estimate().map(|(srtt, _)| srtt)),
         "rttvar" => Fact::Span(s.rtt_estimate().map(|(_, rttvar)| rttvar)),
         "rto" => Fact::Span(Some(s.current_rto())),
+        "seen" => Fact::Span(s.rtt_seen()),
+        "least" => Fact::Span(s.least_rtt_seen()),
         "timer" => Fact::Span(armed(s.next_timer())),
         "established" => word(s.is_established()),
         "failed" => word(s.has_failed()),

@@ -1,0 +1,80 @@
+//! The queueing delay as senders saw it and as it was, for flows of which that is noted.
+
+use std::collections::BTreeMap;
+
+use cwnd_scenario::{LinkRate, Scenario, Way};
+use cwnd_tcp::Delays;
+use cwnd_units::{Duration, Rate};
+
+use crate::flow::Flow;
+use crate::network::base_rtt;
+
+/// The ways of such flows without anybody on them, by group and way.
+#[derive(Debug, Default)]
+pub struct EmptyWays {
+    ways: BTreeMap<(u32, u32), Empty>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Empty {
+    /// Propagation to the receiver, and there and back; without the hosts' own share.
+    there: Duration,
+    both: Duration,
+    /// Transmission by all lines on the way, ns per byte. What a line of varying rate takes counts as waiting.
+    ns_per_byte: f64,
+}
+
+impl EmptyWays {
+    /// Those of a scenario.
+    pub fn of(scenario: &Scenario) -> Self {
+        let mut ways = BTreeMap::new();
+        for (g, group) in (0..).zip(&scenario.flows) {
+            if group.endpoint.timing.note_delays {
+                let edge = group.edge_rate.map_or(0.0, ns_per_byte);
+                let of = |way| Empty::new(scenario, way, edge);
+                ways.extend((0..).zip(&group.ways).map(|(w, way)| ((g, w), of(way))));
+            }
+        }
+        Self { ways }
+    }
+
+    /// Means of a flow, µs: as its sender saw it, and as it was; `None` unless noted.
+    pub fn queueing(&self, flow: &Flow) -> (Option<f64>, Option<f64>) {
+        let Some(empty) = self.ways.get(&(flow.group, flow.way)) else { return (None, None) };
+        let seen = flow.sender.delays().and_then(|delays| {
+            let least = delays.least?;
+            Some((mean_ns(delays)? - least.0 as f64) / 1000.0)
+        });
+        let true_delay = flow.receiver.delays().and_then(|delays| {
+            let edge = Duration(flow.base_rtt.0.saturating_sub(empty.both.0)) / 2;
+            let bytes = delays.wire_bytes as f64 / delays.count as f64;
+            let alone = (empty.there + edge).0 as f64 + bytes * empty.ns_per_byte;
+            // Lines round each transmission up to a nanosecond.
+            Some(((mean_ns(delays)? - alone) / 1000.0).max(0.0))
+        });
+        (seen, true_delay)
+    }
+}
+
+impl Empty {
+    fn new(scenario: &Scenario, way: &Way, edge: f64) -> Self {
+        let links = || way.route.iter().map(|&link| &scenario.links[link]);
+        let line = |rate: &LinkRate| match rate {
+            LinkRate::Steps { initial, changes } if changes.is_empty() => ns_per_byte(*initial),
+            LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => 0.0,
+        };
+        Self {
+            there: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
+            both: base_rtt(scenario, way),
+            ns_per_byte: edge + links().map(|link| line(&link.rate)).sum::<f64>(),
+        }
+    }
+}
+
+fn ns_per_byte(rate: Rate) -> f64 {
+    8e9 / rate.0 as f64
+}
+
+fn mean_ns(delays: &Delays) -> Option<f64> {
+    (delays.count > 0).then(|| delays.sum.0 as f64 / delays.count as f64)
+}

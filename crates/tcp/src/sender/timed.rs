@@ -1,0 +1,99 @@
+//! What the controller sees of the round-trip time where that is not what sets the timer.
+
+use cwnd_units::{Duration, Time};
+
+use super::Sender;
+use crate::delays::Delays;
+use crate::rtt::Seen;
+use crate::segment::{SackBlocks, Segment};
+use crate::timing::Sample;
+
+impl Sender {
+    /// A segment goes.
+    #[cold]
+    pub(super) fn time_sent(&mut self, now: Time, seq: u64, end: u64, again: bool) {
+        let Some(timing) = &mut self.timing else { return };
+        if again {
+            timing.on_sent_again(seq, end);
+        } else {
+            timing.on_sent(end, now);
+        }
+    }
+
+    /// The blocks of an ACK reported something new.
+    pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64) {
+        let Some(timing) = &mut self.timing else { return };
+        for block in blocks.iter().take_while(|block| block.len > 0) {
+            let start = ack + u64::from(block.offset);
+            timing.on_sacked(start, start + u64::from(block.len));
+        }
+    }
+
+    /// The same as [`Sender::measure`], but for what the controller sees.
+    #[cold]
+    pub(super) fn measure_apart(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        ack: u64,
+    ) -> (Option<Duration>, Option<Duration>) {
+        let seen = self.rtt.seen();
+        let (exact, measured) = self.measure(now, segment, ack);
+        self.rtt.set_seen(seen);
+        let Some(timing) = &mut self.timing else { return (exact, measured) };
+        let sample = timing.on_ack(now, ack, self.high, exact.zip(measured));
+        if let Some((_, measured)) = sample {
+            self.rtt.see(measured);
+        }
+        sample.unzip()
+    }
+
+    /// A duplicate ACK may give a sample, too.
+    pub(super) fn see_sacked(&mut self, now: Time) -> Option<Sample> {
+        let sample = self.timing.as_mut()?.on_duplicate(now, self.una, self.high)?;
+        self.rtt.see(sample.1);
+        Some(sample)
+    }
+
+    /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was `seen` before.
+    pub(super) fn time_handshake(
+        &mut self,
+        now: Time,
+        sent: Time,
+        seen: Seen,
+        measured: Option<Duration>,
+        once: bool,
+    ) {
+        let Some(timing) = &mut self.timing else { return };
+        self.rtt.set_seen(seen);
+        if let Some(measured) = timing.on_handshake(now, sent, measured, once) {
+            self.rtt.see(measured);
+        }
+    }
+
+    /// The round-trip times that its controller saw, where that is noted (`note_delays`).
+    #[must_use]
+    pub fn delays(&self) -> Option<&Delays> {
+        let noted = self.config.params.timing.note_delays;
+        self.timing.as_ref().filter(|_| noted).map(|timing| timing.delays())
+    }
+
+    /// The newest round-trip time that its controller saw.
+    #[must_use]
+    pub fn rtt_seen(&self) -> Option<Duration> {
+        self.rtt.last()
+    }
+
+    /// The least of them.
+    #[must_use]
+    pub fn least_rtt_seen(&self) -> Option<Duration> {
+        self.rtt.min()
+    }
+
+    /// Counting begins: of what was seen before only the least round-trip time counts.
+    pub fn begin_counting(&mut self) {
+        if let Some(timing) = &mut self.timing {
+            timing.begin_counting();
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A sender's own notes of when each segment went, and what its controller sees of them.
+
+use std::collections::VecDeque;
+
+use cwnd_units::{Divisor, Duration, Time};
+
+use crate::delays::Delays;
+use crate::params::Params;
+use crate::seen::{RttEvery, RttFrom};
+
+/// When the segments went that are outstanding, and which of them give samples.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    from: RttFrom,
+    clock: Divisor,
+    /// Whether ACKs of one segment count.
+    lone: bool,
+    by_window: bool,
+    /// With one sample a window: what must be acknowledged before the next.
+    next_from: u64,
+    /// In the order of their numbers, and so of when they went first.
+    sent: VecDeque<Sent>,
+    /// When the newest segment went that SACK reported since the last ACK was looked at.
+    sacked: Option<Time>,
+    /// The samples, for results.
+    delays: Delays,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    end: u64,
+    at: Time,
+    /// Whether it was sent again.
+    again: bool,
+    sacked: bool,
+}
+
+/// A sample: exact, for statistics, and as the clock measures it.
+pub type Sample = (Duration, Duration);
+
+impl Timing {
+    /// `None` if the controller sees what the timer does, which costs nothing.
+    pub fn new(params: &Params) -> Option<Box<Self>> {
+        let own = &params.timing;
+        let lone = own.rtt_lone_acks || params.ack_every == 1;
+        let by_window = own.rtt_every == RttEvery::Window;
+        let plain = own.rtt_from == RttFrom::Timer && lone && !by_window && !own.note_delays;
+        (!plain).then(|| {
+            Box::new(Self {
+                from: own.rtt_from,
+                clock: Divisor::new(own.rtt_clock.0),
+                lone,
+                by_window,
+                next_from: 0,
+                sent: VecDeque::new(),
+                sacked: None,
+                delays: Delays::default(),
+            })
+        })
+    }
+
+    /// New data goes, which ends at `end`.
+    pub fn on_sent(&mut self, end: u64, now: Time) {
+        self.sent.push_back(Sent { end, at: now, again: false, sacked: false });
+    }
+
+    /// Bytes that went before go again: no echo tells which of the two an ACK is for (Karn & Partridge 1987).
+    pub fn on_sent_again(&mut self, seq: u64, end: u64) {
+        let first = self.sent.partition_point(|sent| sent.end <= seq);
+        for sent in self.sent.range_mut(first..) {
+            sent.again = true;
+            if sent.end >= end {
+                break;
+            }
+        }
+    }
+
+    /// A SACK block reports these bytes, some of them perhaps again.
+    pub fn on_sacked(&mut self, seq: u64, end: u64) {
+        if self.from != RttFrom::Sack {
+            return;
+        }
+        let past = self.sent.partition_point(|sent| sent.end <= end);
+        for sent in self.sent.range_mut(..past).rev() {
+            // Of the lowest only the end may be in the block.
+            if sent.end <= seq || sent.sacked {
+                break;
+            }
+            sent.sacked = true;
+            if !sent.again {
+                self.sacked = self.sacked.max(Some(sent.at));
+            }
+        }
+    }
+
+    /// Everything below `ack` is acknowledged, where `high` is the end of what was sent; the timer's own sample is given. What the controller
+    /// sees.
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        ack: u64,
+        high: u64,
+        timer: Option<Sample>,
+    ) -> Option<Sample> {
+        let (mut oldest, mut newest) = (None, None);
+        let (mut segments, mut again) = (0_u32, false);
+        while let Some(sent) = self.sent.front().filter(|sent| sent.end <= ack) {
+            segments += 1;
+            again |= sent.again;
+            if !(sent.sacked && self.from == RttFrom::Sack) {
+                oldest = oldest.or(Some(sent.at));
+                newest = Some(sent.at);
+            }
+            self.sent.pop_front();
+        }
+        let sacked = self.sacked.take();
+        let sample = match self.from {
+            RttFrom::Timer => timer,
+            RttFrom::Oldest => self.of(now, oldest.filter(|_| !again)),
+            RttFrom::Newest => self.of(now, newest.filter(|_| !again)),
+            RttFrom::Sack => self.of(now, sacked.or(newest.filter(|_| !again))),
+        };
+        let counts = self.lone || segments != 1 || sacked.is_some();
+        self.take(ack, high, sample.filter(|_| counts))
+    }
+
+    /// An ACK acknowledged nothing new, and may have reported some: what the controller sees.
+    pub fn on_duplicate(&mut self, now: Time, una: u64, high: u64) -> Option<Sample> {
+        let sacked = self.sacked.take();
+        let sample = self.of(now, sacked);
+        self.take(una, high, sample)
+    }
+
+    /// The handshake took a round trip from `sent`; of a SYN that was sent again only timestamps know which was answered.
+    pub fn on_handshake(
+        &mut self,
+        now: Time,
+        sent: Time,
+        timer: Option<Duration>,
+        once: bool,
+    ) -> Option<Duration> {
+        let measured = match self.from {
+            RttFrom::Timer => timer,
+            _ => self.of(now, once.then_some(sent)).map(|(_, measured)| measured),
+        }?;
+        self.delays.add(measured, 0);
+        Some(measured)
+    }
+
+    /// The samples that the controller saw.
+    pub const fn delays(&self) -> &Delays {
+        &self.delays
+    }
+
+    /// Counting begins.
+    pub const fn begin_counting(&mut self) {
+        self.delays.begin_counting();
+    }
+
+    fn of(&self, now: Time, sent: Option<Time>) -> Option<Sample> {
+        let sent = sent?;
+        let tick = |at: Time| at.0 - self.clock.divide(at.0).1;
+        let measured = Duration((tick(now) - tick(sent)).max(self.clock.get()));
+        Some((now.since(sent), measured))
+    }
+
+    /// One sample a window, if that is all that the controller sees.
+    fn take(&mut self, una: u64, high: u64, sample: Option<Sample>) -> Option<Sample> {
+        let (exact, measured) = sample?;
+        if self.by_window && una < self.next_from {
+            return None;
+        }
+        self.next_from = high;
+        self.delays.add(measured, 0);
+        Some((exact, measured))
+    }
+}
