@@ -109,20 +109,36 @@ def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 def rates(overrides: Mapping[str, object] | None = None) -> list[str]:
     """Goodput of BECN over ECN by RTT and rate, and the utilisation and loss of both."""
+    found = by_rate(overrides)
+    lines = _head(
+        ["RTT", *(f"{rate} Mbit/s" for rate in found["rate"].unique(maintain_order=True))]
+    )
+    for (rtt,), part in found.group_by("rtt", maintain_order=True):
+        texts = [
+            f"{_change(row['gain'], 1)} ({row['ecn']:.0f} → {row['becn']:.0f} %)"
+            for row in part.iter_rows(named=True)
+        ]
+        lines.append(_line([f"{rtt} ms", *texts]))
+    return lines
+
+
+def by_rate(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
+    """BECN's `gain` in goodput over ECN, and the utilisation with `ecn` and `becn`, in per cent.
+
+    A row for each `rtt`, ms, and `rate`, Mbit/s, as they are called in the scenario.
+    """
     run = _run("map", overrides)
     scheme, rtt, rate = (axis.column for axis in run.axes)
     links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck")
     means = _means(links, [rtt, rate, scheme])
-    lines = _head(["RTT", *(f"{label} Mbit/s" for label in run.axes[2].labels)])
-    for (label,), part in means.group_by(rtt, maintain_order=True):
-        texts = []
-        for (_,), cell in part.group_by(rate, maintain_order=True):
-            ecn, becn = cell.sort(pl.col(scheme).cast(pl.String) == "BECN").to_dicts()
-            gain = _change(100 * (becn["carried"] / ecn["carried"] - 1), 1)
-            losses = f"{_percent(ecn['loss'])} → {_percent(becn['loss'])}"
-            texts.append(f"{gain} ({ecn['used']:.0f} → {becn['used']:.0f} %; {losses})")
-        lines.append(_line([f"{label} ms", *texts]))
-    return lines
+    ecn, becn = (means.filter(pl.col(scheme).cast(pl.String) == name) for name in ("ECN", "BECN"))
+    return becn.join(ecn, on=[rtt, rate], suffix="_ecn", maintain_order="left").select(
+        rtt=pl.col(rtt).cast(pl.String),
+        rate=pl.col(rate).cast(pl.String),
+        gain=100 * (pl.col("carried") / pl.col("carried_ecn") - 1),
+        ecn="used_ecn",
+        becn="used",
+    )
 
 
 #: What stands side by side.

@@ -56,6 +56,18 @@ def test_rows_beyond_the_paper_are_those_of_its_page(script, name, kept):
         assert name == "two_way" or row in page
 
 
+def test_a_point_of_the_map_is_that_of_the_page(script):
+    chosen = {
+        "sweep.axis.rtt.values": [["248 ms", "248 ms"]],
+        "sweep.axis.rtt.labels": ["500"],
+        "sweep.axis.rate.values": [["10 Mbit/s", 10]],
+        "sweep.axis.rate.labels": ["10"],
+    }
+    _, _, row = script.rates(chosen)
+    page = script.BEYOND.read_text(encoding="utf-8")
+    assert f"\n{row.removesuffix(' |')} | " in page, "run scripts/becn_choices.py --page"
+
+
 def test_all_scenarios_of_the_page_are_valid_and_linked(script):
     page = script.BEYOND.read_text(encoding="utf-8")
     for file in (script.DOCS / "becn").glob("*.toml"):

@@ -48,7 +48,7 @@ def fig02(run: Run) -> Figure:
         index = _SCHEMES[scheme]
         points = [leads(run, {"scheme": scheme, "flows": n}) for n in labels(run, "flows")]
         _means(ahead, labels(run, "flows"), points, index, None)
-        _circles(ahead, "lead", {"scheme": scheme}, index)
+        _circles(ahead, stated("lead", {"scheme": scheme}), index)
     _axes(ahead, "lead")
     style.legend(figure, [goodput, ahead], columns=5)
     return figure
@@ -94,7 +94,7 @@ def fig09(run: Run) -> Figure:
 
 def fig10(run: Run) -> Figure:
     """Loss of web traffic and bulk flows together."""
-    return _by_flows(run, "loss", {})
+    return _by_flows(run, "loss", {}, {"ECN": (35, 5.09), "BECN": (35, 3.76)})
 
 
 def fig11(run: Run) -> Figure:
@@ -143,7 +143,7 @@ def fig19(run: Run) -> Figure:
     for index, delay in enumerate(labels(run, "delay")):
         of = {"delay": delay, "scheme": "BECN"}
         _curve(panel, run, "quenches", of, index, label=delay)
-        _circles(panel, "quenches", of, index)
+        _circles(panel, stated("quenches", of), index)
     _axes(panel, "quenches")
     style.legend(figure, [panel], columns=5)
     return figure
@@ -193,13 +193,19 @@ FIGURES: Mapping[str, Callable[[Run], Figure]] = {
 _SCHEMES = {"plain": 0, "ECN": 1, "BECN": 2}
 
 
-def _by_flows(run: Run, what: str, of: Point) -> Figure:
-    """A number for each kind of flows, by how many there are."""
+def _by_flows(
+    run: Run, what: str, of: Point, text: Mapping[str, tuple[float, float]] | None = None
+) -> Figure:
+    """A number for each kind of flows, by how many there are.
+
+    `text` has numbers of the paper's text that no claim asks for: flows and value.
+    """
     figure, panel = _one_panel()
     for scheme in labels(run, "scheme"):
         at = {**of, "scheme": scheme}
         _curve(panel, run, what, at, _SCHEMES[scheme], label=scheme)
-        _circles(panel, what, at, _SCHEMES[scheme])
+        said = [text[scheme]] if text is not None else stated(what, at)
+        _circles(panel, said, _SCHEMES[scheme])
         _crosses(panel, run.name, what, at, _SCHEMES[scheme])
     _axes(panel, what)
     style.legend(figure, [panel], columns=5)
@@ -215,8 +221,8 @@ def _beside(panel: Axes, run: Run, what: str) -> None:
         # The plain flows beside these.
         plain = index + len(_SCHEMES)
         _curve(panel, run, what, of, plain, label=f"plain beside {scheme}", group="plain")
-        _circles(panel, what, of, index, "tested")
-        _circles(panel, what, of, plain, "plain")
+        _circles(panel, stated(what, of, "tested"), index)
+        _circles(panel, stated(what, of, "plain"), plain)
     _axes(panel, what)
 
 
@@ -275,9 +281,8 @@ def _estimate(values: Sequence[float]) -> Estimate:
     return found
 
 
-def _circles(panel: Axes, what: str, of: Point, index: int, group: str | None = None) -> None:
+def _circles(panel: Axes, points: Sequence[tuple[float, float]], index: int) -> None:
     """What the paper's text says, as large open marks."""
-    points = stated(what, of, group)
     _marks(panel, points, index, "paper", marker="o", markersize=9, fillstyle="none")
 
 
