@@ -141,6 +141,9 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd run scenarios/abe-codel-pie.toml --quiet -o $(VENV)/docs/abe-codel-pie
 	$(BIN)/cwnd plot $(VENV)/docs/abe-codel-pie > $(VENV)/generated
 	cp $(VENV)/docs/abe-codel-pie/plots/sweep.png docs/images/abe-codel-pie.png
+	$(BIN)/cwnd run scenarios/delay-aimd.toml --quiet -o $(VENV)/docs/delay-aimd
+	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
+	cp $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py
 	$(BIN)/python scripts/abe_readings.py

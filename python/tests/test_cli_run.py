@@ -174,6 +174,22 @@ def test_source_quenches_that_do_nothing_are_said_so(cli: Cli):
     assert notes("both.toml") == []
 
 
+def test_a_backoff_for_delay_that_never_acted_is_said_so(cli: Cli):
+    link = '[run]\nduration = "5 s"\n[dumbbell]\nrate = "10 Mbit/s"\n'
+    link += 'queue = { kind = "fifo", limit = "400 packets" }\n'
+    ends = 'endpoint = { max_window = "6 kB" }\n'
+    flow = '[flow.%s]\nrtt = "40 ms"\ncontroller = %s\n'
+    adaptive = '{ kind = "cubic", adaptive_delta = 0.8 }'
+    cli.write("idle.toml", link + flow % ("shy", '"delay-aimd"') + ends)
+    cli.write("lone.toml", link + flow % ("lone", adaptive) + ends)
+    cli.write("busy.toml", link + flow % ("busy", '"delay-aimd"'))
+
+    never = "never acted: no window of `"
+    assert f"note: backoff for delay {never}shy`" in cli("run", "idle.toml", "--no-plots").out
+    assert f"note: adaptive backoff {never}lone`" in cli("run", "lone.toml", "--no-plots").out
+    assert "never acted" not in cli("run", "busy.toml", "--no-plots").out
+
+
 def test_a_mechanism_that_acted_is_not_blamed(cli: Cli):
     document = cli("run", "short.toml", "--no-plots", "--json", "--set", "run.duration=20 s").json
 

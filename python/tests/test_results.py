@@ -20,14 +20,15 @@ FLOWS = """flow_id group controller start_s duration_s goodput_bit_s throughput_
     rto_nth_4 rto_nth_5_plus cwnd_reductions_loss cwnd_reductions_ecn cwnd_reductions_rto
     size_bytes fct_s bytes_received rto_syn rto_request rto_under_way rto_ack_late rto_ack_lost
     duplicates gave_up quenches quenches_refused cwnd_reductions_quench qdelay_seen_us
-    qdelay_true_us""".split()
+    qdelay_true_us cwnd_reductions_delay min_rtt_us""".split()
 LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdelay_p90_us
     qdelay_p99_us qdelay_max_us qlen_mean_pkts qlen_mean_bytes arrived_pkts delivered_pkts
     dropped_pkts marked_pkts queued_pkts drop_ratio mark_ratio arrived_total_pkts
     delivered_total_pkts dropped_total_pkts marked_total_pkts dead_pkts dead_bytes
     duplicate_pkts quenches_total_pkts""".split()
 SERIES = """time_s flow_id group snd_cwnd_pkts snd_ssthresh_pkts bytes_in_flight srtt_us rttvar_us
-    rto_us delivered retrans ca_state quenches quenches_refused rtt_seen_us""".split()
+    rto_us delivered retrans ca_state quenches quenches_refused rtt_seen_us
+    min_rtt_us""".split()
 LINK_SERIES = """time_s link_id link qlen_pkts qlen_bytes sojourn_us enq deq drop mark
     aqm_prob quenches""".split()
 QDELAY = ["link_id", "link", "qdelay_us", "packets"]

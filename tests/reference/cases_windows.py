@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from counted import CountedCubic
+from delays import DelayAimd
 from windows import Controller, Cubic, Event, NewReno
 
 MSS = 1448
@@ -144,16 +145,20 @@ class Journey:
         )
         self.controller.on(e)
         cwnd, ssthresh = self.controller.window()
-        exact = (
-            float(round(self.controller.cwnd, 7)) if isinstance(self.controller, Cubic) else cwnd
-        )
+        exact = float(round(self.controller.cwnd, 7)) if self.controller.REAL else cwnd
         default = asdict(Event("", 0, 0))
         row = {
             k: v
             for k, v in asdict(e).items()
             if k in {"event", "now_ns", "flight"} or v != default[k]
         }
+        if self.asks():
+            row["asks"] = True
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
+
+    def asks(self) -> bool:
+        """Whether the controller asked for a reduction at the last event."""
+        return isinstance(self.controller, DelayAimd) and self.controller.asks
 
     def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:
         """Round trips in which ACKs come evenly spaced and acknowledge all that is in flight."""
@@ -266,6 +271,8 @@ def case(
     kind: type[Controller] = NewReno
     if "c" in parameters:
         kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
+    elif "threshold" in parameters:
+        kind = DelayAimd
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cases_counted
+import cases_delays
 import cases_hystart
 import cases_quenches
 import cases_queues
@@ -44,6 +45,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         lambda: [*cases_windows.hystart(), *cases_hystart.hystart_classic()],
     ),
     "becn": ("controller", REAL, cases_quenches.cases),
+    "delay": ("controller", REAL, cases_delays.cases),
     "rto": (
         "rto",
         {

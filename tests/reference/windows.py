@@ -34,6 +34,32 @@ class Event:
     nth: int = 1
     marked: bool = True
     level: int = 0
+    min_rtt_ns: int | None = None
+
+
+@dataclass
+class MinRtt:
+    """McCullagh 2008 § 4.1: the least RTT measured, or one that is wrong on purpose.
+
+    The wrong one holds from the first reduction on (a reading).
+    """
+
+    wrong: int | None
+    least: int | None = None
+    own: bool = False
+
+    def hear(self, e: Event) -> None:
+        """One event."""
+        measured = e.srtt_ns if e.min_rtt_ns is None else e.min_rtt_ns
+        if e.event == "idle":
+            return
+        if e.event != "ack" and self.wrong is not None:
+            self.least = self.wrong if e.rtt_ns is None else min(self.wrong, e.rtt_ns)
+            self.wrong, self.own = None, True
+        elif not self.own:
+            self.least = measured
+        elif e.event == "ack" and e.rtt_ns is not None and self.least is not None:
+            self.least = min(self.least, e.rtt_ns)
 
 
 @dataclass
@@ -121,10 +147,16 @@ class Controller(ABC):
     hystart: HyStart | None = field(init=False)
     classic: HyStartClassic | None = field(init=False)
     delivered: int = 0
+    min_rtt: MinRtt = field(init=False)
     #: Whether the last reduction was for a quench, and if so whether about a marked packet.
     quenched: bool | None = None
 
+    #: Whether the window is a real number.
+    REAL = False
+
     def __post_init__(self) -> None:
+        wrong = self.p.get("initial_min_rtt")
+        self.min_rtt = MinRtt(None if wrong is None else int(str(wrong).split()[0]) * 1_000_000)
         self.cwnd = Decimal(self.initial_window)
         self.ssthresh = (
             INFINITY if self.initial_ssthresh is None else Decimal(self.initial_ssthresh)
@@ -139,6 +171,7 @@ class Controller(ABC):
     def on(self, e: Event) -> None:
         """One event."""
         self.delivered += e.acked
+        self.min_rtt.hear(e)
         match e.event:
             case "ack":
                 self.on_ack(e)
@@ -148,6 +181,8 @@ class Controller(ABC):
             case "ecn":
                 self.quenched = None
                 self.reduce(e, "ecn")
+            case "delay":
+                self.reduce(e, "delay")
             case "quench":
                 self.quenched = e.marked
                 self.reduce(e, "mark" if e.marked else "drop")
@@ -243,22 +278,30 @@ class Controller(ABC):
         self.first_slow_start = False
         self.after_timeout = False
 
-    def factor(self, cause: str, level: int = 0) -> Decimal:
+    def beta_of_loss(self, e: Event) -> Decimal:
+        """β, or with adaptive backoff δ · minRTT / RTT (McCullagh 2008 eq. 4.1)."""
+        delta, least = self.p.get("adaptive_delta"), self.min_rtt.least
+        if delta is None or e.rtt_ns is None or least is None or least > e.rtt_ns:
+            return real(self.p["beta"])
+        return real(delta) * least / e.rtt_ns
+
+    def factor(self, cause: str, e: Event) -> Decimal:
         """Which β answers this cause, here."""
         p = self.p
+        beta = self.beta_of_loss(e)
         slow_start = self.in_slow_start()
         if slow_start and self.first_slow_start and p["beta_initial"] is not None:
             return real(p["beta_initial"])
         milder = p["beta_ecn"]
         if cause == "mark" and p.get("beta_quench") is not None:
             levels = str(p["beta_quench"]).split(",")
-            milder = float(levels[min(level, len(levels) - 1)])
+            milder = float(levels[min(e.level, len(levels) - 1)])
         if cause in {"loss", "drop"} or milder is None:
-            return real(p["beta"])
+            return beta
         # RFC 8511 § 3: β_ecn in congestion avoidance; the paper's § III and several stacks in slow
         # start as well.
         if slow_start and p["ecn_in_slow_start"] == "beta":
-            return real(p["beta"])
+            return beta
         return real(milder)
 
     def decreased(self, e: Event, cause: str) -> int:
@@ -267,7 +310,7 @@ class Controller(ABC):
         RFC 5681 eq. 4, RFC 9438 § 4.6.
         """
         base = e.flight if self.p["base"] == "flight-size" else floor(self.cwnd)
-        reduced = int(self.factor(cause, e.level) * base)
+        reduced = int(self.factor(cause, e) * base)
         return reduced if self.p["rounding"] == "bytes" else reduced // self.mss * self.mss
 
     def after_signal(self) -> None:
@@ -366,6 +409,7 @@ class Epoch:
 class Cubic(Controller):
     """RFC 9438, windows in segments."""
 
+    REAL = True
     #: The least window that ECN leaves, segments (§ 4.6).
     LEAST_AFTER_ECN = 1
 

@@ -11,6 +11,7 @@ mod common;
 mod conservation;
 mod controllers;
 mod datagrams;
+mod delay;
 mod determinism;
 mod doors;
 mod fuzz;

@@ -96,7 +96,17 @@ fn controller() -> impl Strategy<Value = String> {
             format!("{{ kind = \"{kind}\", beta = {beta:.3}, beta_ecn = {beta_ecn:.3} }}")
         },
     );
-    prop_oneof![2 => any, 1 => hystart, 1 => backing_off]
+    let by_delay = (1..100u32, 0.05..1.0f64, prop::bool::ANY, 1..300u32).prop_map(
+        |(threshold, delta, per_packet, wrong)| {
+            format!(
+                "{{ kind = \"delay-aimd\", threshold = \"{threshold} ms\", delta = {delta:.3}, \
+                 per_packet = {per_packet}, initial_min_rtt = \"{wrong} ms\" }}"
+            )
+        },
+    );
+    let adaptive = (select(vec!["newreno", "cubic"]), 0.05..1.0f64)
+        .prop_map(|(kind, delta)| format!("{{ kind = \"{kind}\", adaptive_delta = {delta:.3} }}"));
+    prop_oneof![2 => any, 1 => hystart, 1 => backing_off, 1 => by_delay, 1 => adaptive]
 }
 
 /// Windows of one segment and windows without bound, as far as 200 kB: that is what unlimited links carry at once.

@@ -305,15 +305,15 @@ pub fn json_schema() -> PyResult<String> {
     schema.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
 }
 
-/// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise, and
-/// the column of flows that counts what it does.
+/// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise (empty if none does),
+/// and the column of flows that counts what it does.
 #[pyfunction]
 pub fn mechanisms() -> Vec<[&'static str; 5]> {
     let mut found = Vec::new();
     for kind in ControllerParams::KINDS {
         let Some(params) = ControllerParams::of_kind(kind.name) else { continue };
         for m in params.stated().mechanisms() {
-            found.push([kind.name, m.name, m.key, m.base, m.acts_in]);
+            found.push([kind.name, m.name, m.key, m.base.unwrap_or(""), m.acts_in]);
         }
     }
     found

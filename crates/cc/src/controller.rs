@@ -217,6 +217,10 @@ pub trait Controller {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+    /// What it takes for the round trip without queues, if it acts by that.
+    fn min_rtt(&self) -> Option<Duration> {
+        None
+    }
     /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Ability, Contract, Declares, Levels, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Levels, param_enum, params};
 
 use crate::controller::{Cause, Grow, Path};
 use crate::kind::{Mechanism, OnLinux};
@@ -67,6 +67,16 @@ params! {
         #[source("RFC 5681 § 3.1 eq. 4")]
         #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
         pub beta: f64 = 0.5,
+        /// δ of adaptive backoff: after a loss δ · minRTT / RTT of the window stays, in place of `beta`, and after an ECN-echo too where
+        /// `beta_ecn` is none; minRTT is the least RTT, RTT the newest. None is no adaptive backoff.
+        #[source("McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8; no RFC has it")]
+        #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
+        pub adaptive_delta: Option<f64> = None,
+        /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
+        /// every RTT that is less. None is the least RTT measured.
+        #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub initial_min_rtt: Option<Duration> = None,
         /// Part of the window that stays after an ECN-echo; none is `beta`.
         #[source("RFC 3168 § 6.1.2: as for a loss")]
         #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
@@ -93,6 +103,14 @@ params! {
         #[source("RFC 5681 counts bytes")]
         pub rounding: Rounding = Rounding::Bytes,
     }
+    check |p| {
+        if p.initial_min_rtt.is_some() && p.adaptive_delta.is_none() {
+            return Err(Invalid {
+                key: "initial_min_rtt",
+                message: "it has no effect without `adaptive_delta`, such as 0.8".to_owned(),
+            });
+        }
+    }
 }
 
 impl Declares for Rule {
@@ -114,9 +132,20 @@ impl Declares for Rule {
 pub(crate) const ABE: Mechanism = Mechanism {
     name: "ABE",
     key: "beta_ecn",
-    base: "beta",
+    base: Some("beta"),
     parameters: &["beta_ecn", "ecn_in_slow_start"],
     acts_in: "cwnd_reductions_ecn",
+    in_cwnd_kernel: true,
+};
+
+/// What is left of a window depends on the round trip (McCullagh 2008 ch. 4).
+pub(crate) const ADAPTIVE: Mechanism = Mechanism {
+    name: "adaptive backoff",
+    key: "adaptive_delta",
+    base: None,
+    parameters: &["adaptive_delta", "initial_min_rtt"],
+    acts_in: "cwnd_reductions_loss",
+    in_cwnd_kernel: false,
 };
 
 impl Rule {
@@ -170,12 +199,8 @@ impl ByDelay {
 
 impl Decrease for ByDelay {
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
-        match (cause, path.min_rtt, path.rtt) {
-            (Cause::Delay, Some(least), Some(newest)) if least <= newest => {
-                let part = u128::from(self.delta) * u128::from(least.0);
-                // No more than δ. Up, so that a whole number of bytes is not cut short by a billionth.
-                self.otherwise.of(path, cwnd, part.div_ceil(u128::from(newest.0.max(1))) as u64)
-            }
+        match (cause, by_delay(self.delta, path)) {
+            (Cause::Delay, Some(parts)) => self.otherwise.of(path, cwnd, parts),
             _ => self.otherwise.reduced(path, cwnd, stage, cause),
         }
     }
@@ -189,7 +214,10 @@ impl Decrease for ByDelay {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factors {
     beta: u64,
-    beta_ecn: u64,
+    /// δ; β holds where no round trip is known.
+    delta: Option<u64>,
+    /// None is as after a loss.
+    beta_ecn: Option<u64>,
     beta_quench: Option<Levels<u64>>,
     rest_after_quench: RestAfterQuench,
     beta_initial: Option<u64>,
@@ -202,7 +230,8 @@ impl Factors {
     pub(crate) fn new(rule: &Rule) -> Self {
         Self {
             beta: parts(rule.beta),
-            beta_ecn: parts(rule.beta_ecn.unwrap_or(rule.beta)),
+            delta: rule.adaptive_delta.map(parts),
+            beta_ecn: rule.beta_ecn.map(parts),
             beta_quench: rule.beta_quench.and_then(|levels| {
                 let levels: Vec<u64> = levels.iter().map(parts).collect();
                 Levels::of(&levels)
@@ -233,26 +262,28 @@ impl Factors {
 impl Decrease for Factors {
     /// β · base (RFC 5681 eq. 4, RFC 9438 § 4.6).
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
+        let beta = self.delta.and_then(|delta| by_delay(delta, path)).unwrap_or(self.beta);
+        let beta_ecn = self.beta_ecn.unwrap_or(beta);
         let milder = match cause {
             Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => None,
-            Cause::Ecn | Cause::Load => Some(self.beta_ecn),
+            Cause::Ecn | Cause::Load => Some(beta_ecn),
             Cause::Quench { marked: true, level } => {
                 let own = self.beta_quench.and_then(|levels| levels.at(level));
-                Some(own.unwrap_or(self.beta_ecn))
+                Some(own.unwrap_or(beta_ecn))
             }
         };
-        let beta = match (stage, milder, self.beta_initial) {
+        let part = match (stage, milder, self.beta_initial) {
             (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
-            (_, None, _) => self.beta,
+            (_, None, _) => beta,
             (Stage::Avoidance, Some(milder), _) => milder,
             (Stage::FirstSlowStart | Stage::SlowStart, Some(milder), _) => {
                 match self.ecn_in_slow_start {
-                    EcnInSlowStart::Beta => self.beta,
+                    EcnInSlowStart::Beta => beta,
                     EcnInSlowStart::BetaEcn => milder,
                 }
             }
         };
-        self.of(path, cwnd, beta)
+        self.of(path, cwnd, part)
     }
 
     fn rests(&self, cause: Cause) -> bool {
@@ -263,6 +294,17 @@ impl Decrease for Factors {
             RestAfterQuench::Always => true,
         }
     }
+}
+
+/// δ · least RTT / newest RTT in parts of a billion, no more than δ; none where no round trip is known.
+fn by_delay(delta: u64, path: &Path) -> Option<u64> {
+    let (least, newest) = (path.min_rtt?, path.rtt?);
+    if least > newest {
+        return None;
+    }
+    let part = u128::from(delta) * u128::from(least.0);
+    // Up, so that a whole number of bytes is not cut short by a billionth.
+    Some(part.div_ceil(u128::from(newest.0.max(1))) as u64)
 }
 
 /// In parts of a billion, at most all.

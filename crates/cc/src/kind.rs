@@ -9,12 +9,14 @@ pub struct Mechanism {
     pub name: &'static str,
     /// The parameter that asks for it, when it is given and is not what `base` is.
     pub key: &'static str,
-    /// The parameter that holds in its place where it is not asked for.
-    pub base: &'static str,
+    /// The parameter that holds in its place where it is not asked for, if there is one.
+    pub base: Option<&'static str>,
     /// All parameters that say how it is.
     pub parameters: &'static [&'static str],
     /// The column of the table of flows that counts what it does.
     pub acts_in: &'static str,
+    /// Whether `cwnd-kernel` does it on Linux.
+    pub in_cwnd_kernel: bool,
 }
 
 /// How Linux does what a controller does.
@@ -44,6 +46,6 @@ impl Mechanism {
     pub fn is_asked_for(&self, params: &dyn Params) -> bool {
         let none = Value::Text("none".to_owned());
         let value = params.get(self.key).filter(|value| *value != none);
-        value.is_some() && value != params.get(self.base)
+        value.is_some() && value != self.base.and_then(|base| params.get(base))
     }
 }

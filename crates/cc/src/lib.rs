@@ -9,9 +9,11 @@
 mod controller;
 pub mod cubic;
 mod decrease;
+pub mod delay_aimd;
 mod hystart;
 mod hystart_classic;
 mod kind;
+mod min_rtt;
 pub mod newreno;
 #[cfg(feature = "record")]
 pub mod record;

@@ -9,7 +9,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::decrease::{
-    ABE, Base, Decrease, EcnInSlowStart, Factors, RestAfterQuench, Rounding, Rule,
+    ABE, ADAPTIVE, Base, Decrease, EcnInSlowStart, Factors, RestAfterQuench, Rounding, Rule,
 };
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -99,6 +99,12 @@ params! {
             ecn_in_slow_start: EcnInSlowStart::BetaEcn,
             ..Rule::default()
         }),
+        /// Adaptive backoff (McCullagh 2008 § 4.2, 4.3): 0.8 · minRTT / RTT of the window.
+        "adaptive-backoff" => Self::reading(Rule {
+            adaptive_delta: Some(0.8),
+            base: Base::Cwnd,
+            ..Rule::default()
+        }),
         /// BECN's sender (BECN § IV-B): half of the window for a source quench, and for a marked packet no growth in the round
         /// trip after it; growth by ACKs and a window of one segment at the least, as ns-2.
         "becn" => Self::becn(RestAfterQuench::Marked),
@@ -109,7 +115,7 @@ params! {
 
 impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE]
+        &[ABE, ADAPTIVE]
     }
 
     fn on_linux(&self) -> Option<OnLinux> {

@@ -1,6 +1,6 @@
 //! A controller that writes down what it is told and what it answers, for comparisons with other implementations.
 
-use cwnd_units::{Header, Rate};
+use cwnd_units::{Duration, Header, Rate};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
 
@@ -65,6 +65,9 @@ impl<C: Controller> Controller for Recorded<C> {
     }
     fn pacing(&self) -> Option<Rate> {
         self.inner.pacing()
+    }
+    fn min_rtt(&self) -> Option<Duration> {
+        self.inner.min_rtt()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.inner.count(each);

@@ -1,10 +1,13 @@
 use core::fmt;
 
-use cwnd_units::{Contract, Declares, Header, ParamsChoice as _, Rate, params_choice};
+use cwnd_units::{Contract, Declares, Duration, Header, ParamsChoice as _, Rate, params_choice};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
 use crate::cubic::{self, Cubic};
+use crate::decrease::Rule;
+use crate::delay_aimd::{self, DelayAimd};
 use crate::kind::{Kind, Mechanism};
+use crate::min_rtt::Estimating;
 use crate::newreno::{self, NewReno};
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
@@ -16,6 +19,8 @@ params_choice! {
         NewReno(newreno::Params) = "newreno",
         /// CUBIC: growth by a cubic function of the time since the last reduction (RFC 9438).
         Cubic(cubic::Params) = "cubic",
+        /// Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).
+        DelayAimd(delay_aimd::Params) = "delay-aimd",
     }
 }
 
@@ -28,7 +33,8 @@ pub enum AnyController {
     NewReno(NewReno),
     /// CUBIC, which has more to remember: the other need not be as large.
     Cubic(Box<Cubic>),
-    /// One that this crate does not know: a study's own, a test's.
+    /// Behind a pointer: one that this crate does not know, a study's own, a test's, or one of its own that few use. Flows of the others
+    /// pay nothing for it.
     Own(Box<dyn OwnController>),
     /// One of these, and what it was told.
     #[cfg(feature = "record")]
@@ -58,8 +64,12 @@ impl ControllerParams {
     #[must_use]
     pub fn build(&self, start: &Start) -> AnyController {
         match self {
-            Self::NewReno(p) => AnyController::NewReno(NewReno::new(p, start)),
-            Self::Cubic(p) => AnyController::Cubic(Box::new(Cubic::new(p, start))),
+            Self::NewReno(p) => estimating(&p.rule, NewReno::new(p, start), AnyController::NewReno),
+            Self::Cubic(p) => {
+                let plain = |c| AnyController::Cubic(Box::new(c));
+                estimating(&p.rule, Cubic::new(p, start), plain)
+            }
+            Self::DelayAimd(p) => AnyController::Own(Box::new(DelayAimd::new(p, start))),
         }
     }
 
@@ -69,6 +79,7 @@ impl ControllerParams {
         match self {
             Self::NewReno(p) => p,
             Self::Cubic(p) => p,
+            Self::DelayAimd(p) => p,
         }
     }
 
@@ -84,6 +95,7 @@ impl Declares for ControllerParams {
         match self {
             Self::NewReno(p) => p.contract(),
             Self::Cubic(p) => p.contract(),
+            Self::DelayAimd(p) => p.contract(),
         }
     }
 }
@@ -197,6 +209,15 @@ impl Controller for AnyController {
             Self::Recorded(c) => c.stamp(path),
         }
     }
+    fn min_rtt(&self) -> Option<Duration> {
+        match self {
+            Self::NewReno(c) => c.min_rtt(),
+            Self::Cubic(c) => c.min_rtt(),
+            Self::Own(c) => c.min_rtt(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.min_rtt(),
+        }
+    }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         match self {
             Self::NewReno(c) => c.count(each),
@@ -206,6 +227,18 @@ impl Controller for AnyController {
             Self::Recorded(c) => c.count(each),
         }
     }
+}
+
+/// The controller; with an estimate of the round trip of its own where its rule acts by that.
+fn estimating<C: Controller + Clone + fmt::Debug + Send + Sync + 'static>(
+    rule: &Rule,
+    controller: C,
+    plain: impl FnOnce(C) -> AnyController,
+) -> AnyController {
+    if rule.adaptive_delta.is_none() {
+        return plain(controller);
+    }
+    AnyController::Own(Box::new(Estimating::new(controller, rule.initial_min_rtt)))
 }
 
 /// Apart, so that who asks has no copy of this call.

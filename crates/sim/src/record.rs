@@ -166,6 +166,9 @@ impl Recorder {
             cwnd_reductions_quench: sender.reductions_for_quenches() - s0.reductions_for_quenches(),
             qdelay_seen_us,
             qdelay_true_us,
+            cwnd_reductions_delay: sender.reductions_for(Cause::Delay)
+                - s0.reductions_for(Cause::Delay),
+            min_rtt_us: flow.sender.controller().min_rtt().map(micros),
         };
         let completed = finished.then(|| flow.finished.since(flow.started));
         let sparse = self.sparse.as_mut();
@@ -279,6 +282,7 @@ impl Recorder {
                 quenches: sender.counters().quenches,
                 quenches_refused: sender.counters().quenches_refused,
                 rtt_seen_us: sender.delays().and_then(|_| sender.rtt_seen()).map(micros),
+                min_rtt_us: sender.controller().min_rtt().map(micros),
             });
         }
         for link in 0..network.links().len() {

@@ -196,7 +196,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         (_, 0) => Some(0.0),
         (part, whole) => Some(part as f64 / whole as f64),
     };
-    let counts: [(&str, Count); 21] = [
+    let counts: [(&str, Count); 22] = [
         ("segments_sent", |c| c.segments_sent),
         ("retrans", |c| c.retrans),
         ("ce_received", |c| c.ce_received),
@@ -219,6 +219,7 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("quenches", |_| None),
         ("quenches_refused", |_| None),
         ("cwnd_reductions_quench", |_| None),
+        ("cwnd_reductions_delay", |_| None),
     ];
     let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
     for column in &mut table.columns {
@@ -267,7 +268,9 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
     let samples = table.len();
     // What the kernel does not tell.
     for column in table.columns.iter_mut().filter(|column| column.rare) {
-        column.data = ColumnData::OptionalU64(vec![None; samples]);
+        if matches!(column.data, ColumnData::U64(_)) {
+            column.data = ColumnData::OptionalU64(vec![None; samples]);
+        }
     }
     table
 }

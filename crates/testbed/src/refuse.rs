@@ -150,7 +150,12 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let mechanisms = group.controller.stated().mechanisms();
-    let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.parameters).copied().collect();
+    let free: Vec<&str> = mechanisms
+        .iter()
+        .filter(|m| m.in_cwnd_kernel)
+        .flat_map(|m| m.parameters)
+        .copied()
+        .collect();
     let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
     let had = group.controller.stated().on_linux().is_some();
@@ -160,7 +165,8 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
         return;
     }
     let kept = kept((given, kernels.params()), &free);
-    let names: Vec<&str> = group.controller.asked_for().map(|m| m.name).collect();
+    let names: Vec<&str> =
+        group.controller.asked_for().filter(|m| m.in_cwnd_kernel).map(|m| m.name).collect();
     let besides = match names.as_slice() {
         _ if kept.is_empty() => String::new(),
         [] => " as it is asked for".to_owned(),
@@ -322,6 +328,15 @@ mod tests {
         assert_eq!(found, ["flow.main.controller.c", "flow.main.controller.fast_convergence"]);
         let found = refused(&[(ENDPOINT, r#"{ preset = "linux", prr = false, ack_every = 1 }"#)]);
         assert_eq!(found, ["flow.main.endpoint.prr", "flow.main.endpoint.ack_every"]);
+        // Of mechanisms only those of `cwnd-kernel` are free.
+        let adaptive =
+            r#"{ kind = "newreno", preset = "linux", beta_ecn = 0.8, adaptive_delta = 0.8 }"#;
+        let found = told(&[(CONTROLLER, adaptive)]);
+        assert_eq!(found[0].key.join("."), "flow.main.controller.adaptive_delta");
+        let help = found[0].help.as_deref().unwrap();
+        assert!(!help.contains("adaptive") && help.contains("ABE"), "{help}");
+        let found = told(&[(CONTROLLER, r#""delay-aimd""#)]);
+        assert_eq!(found[0].message, "Linux has no controller `delay-aimd`");
         let rfc = refused(&[(ENDPOINT, r#"{ preset = "rfc" }"#)]);
         assert_eq!(rfc, ["flow.main.endpoint"]);
     }

@@ -98,6 +98,10 @@ record! {
         qdelay_seen_us: Option<f64>,
         /// Mean of what its data packets took on their way beyond propagation and transmission, µs; null unless that was noted.
         qdelay_true_us: Option<f64>,
+        /// Window reductions because packets waited too long.
+        cwnd_reductions_delay: u64,
+        /// What its controller took for the round trip without queues at the end, µs; null where it does not act by that.
+        min_rtt_us: Option<f64>,
     }
 }
 
@@ -226,6 +230,8 @@ record! {
         quenches_refused: u64,
         /// Newest RTT that its controller saw, µs; null unless that is noted.
         rtt_seen_us: Option<f64>,
+        /// What its controller takes for the round trip without queues, µs; null where it does not act by that.
+        min_rtt_us: Option<f64>,
     }
 }
 

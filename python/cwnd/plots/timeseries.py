@@ -80,6 +80,9 @@ def timeseries(
     times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
     for line in times:
         line.label = None
+    if single and least_estimates(flows).height:
+        times[0].label = "smoothed RTT"
+        times.append(_least_estimate(flows))
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),
@@ -308,6 +311,29 @@ def _threshold(flows: pl.DataFrame) -> Line:
         dashes=look.dashes(1),
         label="ssthresh",
     )
+
+
+def _least_estimate(flows: pl.DataFrame) -> Line:
+    seen = least_estimates(flows)
+    return Line(
+        seen["time_s"].to_list(),
+        seen["value"].to_list(),
+        colour=look.colour(3),
+        width=0.9,
+        dashes=look.dashes(1),
+        label="minRTT of the controller",
+    )
+
+
+def least_estimates(flows: pl.DataFrame) -> pl.DataFrame:
+    """What a controller takes for the RTT without queues over time, in ms, as `value`.
+
+    Empty where none acts by that.
+    """
+    if "min_rtt_us" not in flows.columns:
+        return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
+    value = (pl.col("min_rtt_us") / 1e3).alias("value")
+    return flows.select("time_s", value).drop_nulls()
 
 
 def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:

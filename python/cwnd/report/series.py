@@ -14,6 +14,7 @@ from cwnd.plots.timeseries import (
     Curve,
     curves,
     has_quenches,
+    least_estimates,
     mean_windows,
     parts_over_time,
     queue_look,
@@ -202,7 +203,7 @@ def _rows(run: Run, one: OneRun, parts: Parts, link: str | None) -> list[_Row]:
     rtts = list(curves(one.flows, pl.col("srtt_us") / 1e3, parts))
     dashes = [dash(each.look) if parts.dashed else DASHES[0] for each in windows]
     from_zero = {"rangemode": "tozero"}
-    of_windows = dashes
+    of_windows = of_rtts = dashes
     if one.flows["flow_id"].n_unique() == 1:
         threshold = thresholds_in_sight(one.flows)
         windows = [
@@ -210,10 +211,15 @@ def _rows(run: Run, one: OneRun, parts: Parts, link: str | None) -> list[_Row]:
             Curve(_THRESHOLD, "ssthresh", threshold),
         ]
         of_windows = [DASHES[0], DASHES[1]]
-        rtts = [Curve(each.look, "", each.frame) for each in rtts]
+        least = least_estimates(one.flows)
+        name = "smoothed RTT" if least.height else ""
+        rtts = [Curve(each.look, name, each.frame) for each in rtts]
+        if least.height:
+            rtts.append(Curve(_THRESHOLD, "minRTT of the controller", least))
+            of_rtts = [DASHES[0], DASHES[1]]
     rows = [
         _Row("Window (packets)", windows, 280, from_zero, of_windows),
-        _Row("Smoothed RTT (ms)", rtts, 210, {}, dashes),
+        _Row("Smoothed RTT (ms)", rtts, 210, {}, of_rtts),
     ]
     queue = one.links.filter(pl.col("link") == link) if link is not None else one.links.clear()
     if queue.height:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from cwnd.results.data import Data
 
 #: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
-#: that holds otherwise, and the column that counts what it does.
+#: that holds otherwise (empty if none does), and the column that counts what it does.
 _OF_CONTROLLERS = _core.mechanisms()
 _OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
-_KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *(k for m in _OF_CONTROLLERS for k in m[2:4])}))
+_OF_KINDS = {key for mechanism in _OF_CONTROLLERS for key in mechanism[2:4] if key}
+_KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *_OF_KINDS}))
 #: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
 _MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
 #: The lines of a resolved scenario that say what connections offer that arrive for a load.
@@ -31,6 +32,8 @@ _ARRIVALS = re.compile(
 )
 #: Units in which a resolved scenario writes sizes of packets.
 _SIZES = {"B": 1, "kB": 1e3, "MB": 1e6}
+#: Counts what answers to ECN did.
+_OF_ECN = "cwnd_reductions_ecn"
 #: How many points of a sweep are named before the rest is counted.
 _NAMED = 3
 
@@ -79,6 +82,7 @@ def silent_mechanisms(run: Data) -> list[str]:
             *_silent_quenches(scenario, ids, quenches, answers),
             *_unheard_quenches(scenario, ids, told_of),
             *_silent_queues(scenario, ids, verdicts),
+            *_silent_controllers(scenario, ids, run.flows),
         )
         for sentence in _told(found):
             silent.setdefault(sentence, []).append(point)
@@ -286,12 +290,32 @@ def _unheard_quenches(
 
 def _asked_of(controller: dict[str, Any]) -> str | None:
     """The mechanism that a controller is asked for, of those that answer ECN."""
+    return next((name for name, column in _asked(controller) if column == _OF_ECN), None)
+
+
+def _asked(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """The mechanisms that a controller is asked for, and the columns that count what they do."""
     for kind, name, key, base, column in _OF_CONTROLLERS:
-        if kind != controller.get("kind") or column != "cwnd_reductions_ecn":
+        if kind != controller.get("kind"):
             continue
         if controller.get(key) not in (None, "none", controller.get(base)):
-            return name
-    return None
+            yield name, column
+
+
+def _silent_controllers(
+    scenario: dict[str, Any], ids: list[str], flows: pl.DataFrame
+) -> Iterable[tuple[str, str]]:
+    for group, flow in scenario.get("flow", {}).items():
+        controller = flow.get("controller", {})
+        for name, column in _asked(controller if isinstance(controller, dict) else {}):
+            # Without ECN its mechanisms are not expected to act; Linux does not tell all.
+            if column == _OF_ECN or flows[column].null_count():
+                continue
+            of_group = flows.filter(
+                pl.col("run_id").is_in(ids) & (pl.col("group").cast(pl.String) == group)
+            )
+            if not of_group.is_empty() and not of_group[column].sum():
+                yield f"{name} never acted: no window of {{}} was reduced by it", group
 
 
 def _silent_queues(

@@ -2,7 +2,7 @@
 
 use cwnd_units::{Contract, Declares, Levels, param_enum, params};
 
-use crate::decrease::{ABE, Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
+use crate::decrease::{ABE, ADAPTIVE, Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Growing, SlowStart};
 
@@ -122,6 +122,12 @@ params! {
             ecn_new_stage: false,
             ..Self::reading(Rule { base: Base::FlightSize, ..abe_in_every_phase() })
         },
+        /// Adaptive backoff (McCullagh 2008 § 4.2) for CUBIC: 0.8 · minRTT / RTT of the window; how fast it grows stays.
+        "adaptive-backoff" => Self::reading(Rule {
+            adaptive_delta: Some(0.8),
+            base: Base::Cwnd,
+            ..rfc()
+        }),
         /// BECN § IV-B for CUBIC: half of the window for a source quench about a marked packet, and no growth in the round trip
         /// after it.
         "becn" => Self::reading(becn(RestAfterQuench::Marked)),
@@ -132,7 +138,7 @@ params! {
 
 impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE]
+        &[ABE, ADAPTIVE]
     }
 
     fn on_linux(&self) -> Option<OnLinux> {

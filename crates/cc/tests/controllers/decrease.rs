@@ -72,6 +72,28 @@ fn with_a_delta_of_one_what_is_left_is_the_pipe() {
     }
 }
 
+/// McCullagh 2008 eq. 4.1: with adaptive backoff a loss leaves δ · minRTT / RTT, and so does an echo without a factor of its own;
+/// β holds before the first measurement.
+#[test]
+fn adaptive_backoff_answers_a_loss_by_the_round_trip() {
+    let left = |beta_ecn, path: &Path, cause| {
+        let rule = Rule { adaptive_delta: Some(0.9), beta_ecn, ..rule() };
+        let params = newreno::Params { rule: rule.clone(), ..newreno::Params::default() };
+        let mut reno = NewReno::new(&params, &start());
+        let params = cubic::Params { rule, ..cubic::Params::default() };
+        let mut cubic = Cubic::new(&params, &start());
+        reno.on_signal(path, Signal::Reduce(cause));
+        cubic.on_signal(path, Signal::Reduce(cause));
+        assert_eq!(reno.window().cwnd, cubic.window().cwnd, "{cause:?}");
+        reno.window().cwnd / MSS
+    };
+    assert_eq!(left(None, &path(Some(150)), Cause::Loss), 54);
+    assert_eq!(left(None, &path(Some(150)), Cause::Ecn), 54);
+    assert_eq!(left(Some(0.8), &path(Some(150)), Cause::Ecn), 72);
+    assert_eq!(left(None, &path(Some(100)), Cause::Loss), 81, "an empty queue leaves δ");
+    assert_eq!(left(None, &path(None), Cause::Loss), 45);
+}
+
 /// Without a rule of its own a controller takes a request for delay or of a dropped quench as a loss, of a mark or of load as a
 /// mark (RFC 8511 in congestion avoidance).
 #[test]

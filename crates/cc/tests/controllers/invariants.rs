@@ -21,6 +21,7 @@ fn event() -> impl Strategy<Value = Event> {
         ),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Loss))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Ecn))),
+        1 => Just(Event::Signal(Signal::Reduce(Cause::Delay))),
         1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth })),
         1 => Just(Event::Signal(Signal::Idle { idle: Duration::from_secs(2) })),
         2 => prop_oneof![Just(Phase::Open), Just(Phase::Cwr), Just(Phase::Recovery), Just(Phase::Loss)]
@@ -55,6 +56,8 @@ fn controllers() -> Vec<ControllerParams> {
 const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
     match params {
         ControllerParams::NewReno(_) | ControllerParams::Cubic(_) => true,
+        // Asks for less where packets wait too long, and by `per_packet` takes off for each.
+        ControllerParams::DelayAimd(_) => false,
     }
 }
 
@@ -87,6 +90,7 @@ proptest! {
                     Event::Ack { segments_tenths, ece, limited, rtt_us } => {
                         let rtt = Duration::from_micros(rtt_us);
                         path.srtt = Some(rtt);
+                        path.rtt = Some(rtt);
                         path.min_rtt = Some(path.min_rtt.map_or(rtt, |m| m.min(rtt)));
                         path.cwnd_limited = limited;
                         path.round += u64::from(segments_tenths % 7 == 0);

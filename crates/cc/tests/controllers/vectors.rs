@@ -28,7 +28,12 @@ fn run(case: &Json, kind: &str, near: f64) {
         let path = path(case, event, delivered);
         match signal(event) {
             Some(signal) => controller.on_signal(&path, signal),
-            None => assert_eq!(controller.on_ack(&path, &ack(&path, event)), Request::Nothing),
+            None => {
+                let asked = controller.on_ack(&path, &ack(&path, event));
+                let asks = event["asks"].as_bool().unwrap_or(false);
+                let expected = if asks { Request::Reduce(Cause::Delay) } else { Request::Nothing };
+                assert_eq!(asked, expected, "{}, event {number}: {event}", case["name"]);
+            }
         }
         let at = || format!("{}, event {number}: {event}", case["name"]);
         let Window { cwnd, ssthresh } = controller.window();
@@ -91,8 +96,8 @@ fn path(case: &Json, event: &Json, delivered: u64) -> Path {
         now: Time(event["now_ns"].as_u64().unwrap()),
         mss: u32::try_from(case["start"]["mss"].as_u64().unwrap()).unwrap(),
         srtt: Some(srtt),
-        rtt: None,
-        min_rtt: Some(srtt),
+        rtt: event["rtt_ns"].as_u64().map(Duration),
+        min_rtt: Some(event["min_rtt_ns"].as_u64().map_or(srtt, Duration)),
         flight_size: event["flight"].as_u64().unwrap(),
         delivered,
         sent: delivered,
@@ -112,6 +117,7 @@ fn signal(event: &Json) -> Option<Signal> {
     Some(match event["event"].as_str().unwrap() {
         "ack" => return None,
         "loss" => Signal::Reduce(Cause::Loss),
+        "delay" => Signal::Reduce(Cause::Delay),
         "ecn" => Signal::Reduce(Cause::Ecn),
         "quench" => Signal::Reduce(Cause::Quench {
             marked: event["marked"].as_bool().unwrap_or(true),
@@ -149,6 +155,11 @@ fn cubic_is_that_of_rfc_9438_and_each_reading_of_abe_what_it_says() {
 #[test]
 fn a_source_quench_does_what_becn_says_and_each_level_its_own() {
     replay(include_str!("../../../../vectors/becn.json"), "");
+}
+
+#[test]
+fn delay_backs_off_as_mccullagh_says_and_adaptive_backoff_by_the_round_trip() {
+    replay(include_str!("../../../../vectors/delay.json"), "");
 }
 
 #[test]

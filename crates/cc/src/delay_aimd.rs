@@ -1,0 +1,358 @@
+//! Delay-based AIMD: additive increase, and a backoff once packets wait longer than a threshold, by as much as empties the queue.
+//!
+//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, M.Sc. thesis, NUI Maynooth 2008; section and equation numbers are of
+//! it. First in Leith, Heffner, Shorten, McCullagh, *Delay-based AIMD congestion control*, PFLDnet 2007.
+
+use std::sync::Arc;
+
+use cwnd_units::{Ability, Contract, Declares, Duration, param_enum, params};
+
+use crate::controller::{
+    AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::{Kind, Mechanism};
+use crate::min_rtt::MinRtt;
+use crate::slow_start::{Credit, Growing, SlowStartState};
+
+param_enum! {
+    /// Which round-trip time the queueing delay τ is taken from.
+    pub enum Filter {
+        /// The newest: one packet that waited too long is enough (§ 3.3.1).
+        Newest = "newest",
+        /// A mean that forgets exponentially (§ 3.3.4 leaves the filter open).
+        Mean = "mean",
+        /// The least of this round trip and the one before: what only some packets meet does not count.
+        Least = "least",
+    }
+}
+
+params! {
+    /// Delay-based AIMD.
+    pub struct Params {
+        /// τ0: the window backs off once packets wait longer.
+        #[source("McCullagh 2008 § 2.3.2: 50 ms")]
+        #[bounds(above Duration::ZERO; "a threshold of zero backs off whenever a packet waits")]
+        pub threshold: Duration = Duration::from_millis(50),
+        /// δ: a backoff leaves δ · minRTT / RTT of the window.
+        #[source("McCullagh 2008 § 2.3.2 eq. 2.6: e.g. 0.8")]
+        #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
+        pub delta: f64 = 0.8,
+        /// Which round-trip time the queueing delay is taken from.
+        #[source("McCullagh 2008 § 3.3.1: one packet above the threshold is enough")]
+        pub filter: Filter = Filter::Newest,
+        /// What the newest RTT weighs in the filter `mean`.
+        #[source("none in the thesis; RFC 6298 § 2.3 smooths by 1/8")]
+        #[bounds(above 0.0, up_to 1.0; "it is a weight")]
+        pub filter_weight: f64 = 0.125,
+        /// Whether each packet that waited too long takes γ segments off the window, before the filtered delay tells of it.
+        #[source("McCullagh 2008 § 3.3.4; off in eq. 2.5")]
+        pub per_packet: bool = false,
+        /// γ of `per_packet`, in segments; none is 1 − δ · minRTT / RTT. Nothing without `per_packet`.
+        #[source("McCullagh 2008 § 3.3.4: one natural choice is 1 − β")]
+        #[bounds(above 0.0; "it is what a late packet costs")]
+        pub gamma: Option<f64> = None,
+        /// Part of the window that stays after a loss; none is as after a delay.
+        #[source("McCullagh 2008 eq. 2.5: the same β")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub loss_beta: Option<f64> = None,
+        /// n of α = n (1 − β), segments a round trip, with the β of the last backoff; none is α = 1 as in Reno, n = 2 is as fast as Reno where
+        /// β is a half.
+        #[source("McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
+        #[bounds(above 0.0; "it is a gain")]
+        pub alpha_factor: Option<f64> = None,
+        /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
+        #[source("McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
+        #[bounds(from 1; "a window of no segment never sends again")]
+        pub least_window: u32 = 1,
+        /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
+        /// every RTT that is less. None is the least RTT measured.
+        #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub initial_min_rtt: Option<Duration> = None,
+        /// How it grows in slow start, and in the round trip after a reduction.
+        #[flatten()]
+        pub growing: Growing = Growing::default(),
+    }
+    presets {
+        /// The thesis, chapters 2 to 4; the default.
+        "thesis" => Self::default(),
+        /// With delayed ACKs (§ 3.4.5): a delay leaves two segments.
+        "delayed-acks" => Self { least_window: 2, ..Self::default() },
+        /// Equal mean windows whatever the round trip (§ 4.3.2): α = 2 (1 − β).
+        "fair" => Self { alpha_factor: Some(2.0), ..Self::default() },
+        /// Each late packet counts, and the full backoff follows a mean (§ 3.3.4).
+        "per-packet" => Self { per_packet: true, filter: Filter::Mean, ..Self::default() },
+    }
+}
+
+/// It backs off for delay.
+const BACKOFF: Mechanism = Mechanism {
+    name: "backoff for delay",
+    key: "threshold",
+    base: None,
+    parameters: &["threshold", "delta", "filter"],
+    acts_in: "cwnd_reductions_delay",
+    in_cwnd_kernel: false,
+};
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[BACKOFF]
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")
+    }
+}
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub struct DelayAimd {
+    cwnd: f64,
+    ssthresh: u64,
+    /// Below the threshold all the same: a backoff for delay may leave less than its least value.
+    avoids: bool,
+    slow_start: SlowStartState,
+    min_rtt: MinRtt,
+    filtered: Filtered,
+    /// τ > τ0 as of the last sample.
+    late: bool,
+    /// α, segments a round trip.
+    alpha: f64,
+    /// S_γ: what late packets took off the window since the last full backoff, bytes.
+    taken: f64,
+    late_acks: u64,
+    law: Arc<Law>,
+}
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    initial_window: f64,
+    max_window: f64,
+    credit: Credit,
+}
+
+/// The round-trip time after its filter.
+#[derive(Clone, Copy, Debug)]
+enum Filtered {
+    Newest,
+    /// In nanoseconds.
+    Mean {
+        weight: f64,
+        mean: Option<f64>,
+    },
+    Least {
+        round: u64,
+        this: Duration,
+        last: Duration,
+    },
+}
+
+impl Filtered {
+    fn new(params: &Params) -> Self {
+        match params.filter {
+            Filter::Newest => Self::Newest,
+            Filter::Mean => Self::Mean { weight: params.filter_weight, mean: None },
+            Filter::Least => Self::Least { round: 0, this: Duration::MAX, last: Duration::MAX },
+        }
+    }
+
+    /// Takes a sample; what comes out, in nanoseconds.
+    fn take(&mut self, round: u64, rtt: Duration) -> f64 {
+        match self {
+            Self::Newest => rtt.0 as f64,
+            Self::Mean { weight, mean } => {
+                let newest = rtt.0 as f64;
+                let next = mean.map_or(newest, |mean| mean + *weight * (newest - mean));
+                *mean = Some(next);
+                next
+            }
+            Self::Least { round: at, this, last } => {
+                if round != *at {
+                    (*at, *last, *this) = (round, *this, Duration::MAX);
+                }
+                *this = (*this).min(rtt);
+                (*this).min(*last).0 as f64
+            }
+        }
+    }
+}
+
+impl DelayAimd {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        Self {
+            cwnd: start.initial_cwnd() as f64,
+            ssthresh: start.initial_ssthresh(),
+            avoids: false,
+            slow_start: SlowStartState::new(params.growing.slow_start),
+            min_rtt: MinRtt::new(params.initial_min_rtt),
+            filtered: Filtered::new(params),
+            late: false,
+            alpha: 1.0,
+            taken: 0.0,
+            late_acks: 0,
+            law: Arc::new(Law {
+                params: params.clone(),
+                initial_window: start.initial_cwnd() as f64,
+                max_window: start.max_window() as f64,
+                credit: Credit::Bytes { limit: params.growing.abc_limit },
+            }),
+        }
+    }
+
+    /// The window in whole bytes.
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    fn in_slow_start(&self) -> bool {
+        !self.avoids && self.bytes() < self.ssthresh
+    }
+
+    /// β = δ · minRTT / RTT (eq. 2.6), of an RTT in nanoseconds; δ before the first measurement.
+    fn beta(&self, rtt: Option<Duration>) -> f64 {
+        let ratio = match (self.min_rtt.get(), rtt) {
+            (Some(least), Some(rtt)) => least.0 as f64 / rtt.max(least).0.max(1) as f64,
+            _ => 1.0,
+        };
+        self.law.params.delta * ratio
+    }
+
+    /// Takes this ACK's sample; whether the packet itself waited longer than τ0.
+    fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
+        self.min_rtt.hear(path, ack);
+        let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
+        let threshold = self.law.params.threshold.0 as f64;
+        let waited = self.filtered.take(path.round, rtt) - least.0 as f64;
+        // Eq. 2.5 has τ > τ0, § 3.3.4 τ ≥ τ0.
+        self.late = waited > threshold || (self.law.params.per_packet && waited == threshold);
+        rtt.saturating_sub(least) > self.law.params.threshold
+    }
+
+    /// § 3.3.4: cwnd ← cwnd − γ for a packet that waited too long.
+    fn take_off(&mut self, path: &Path, ack: &AckSample) {
+        let segments = ack.acked_bytes as f64 / f64::from(path.mss);
+        let gamma = self.law.params.gamma.unwrap_or_else(|| 1.0 - self.beta(ack.rtt));
+        let after = self.cwnd - gamma * segments * f64::from(path.mss);
+        let after = after.max(self.least(path)).min(self.cwnd);
+        self.taken += self.cwnd - after;
+        self.cwnd = after;
+        self.avoids = true;
+        self.late_acks += 1;
+    }
+
+    /// The least window that delay leaves, bytes.
+    fn least(&self, path: &Path) -> f64 {
+        f64::from(self.law.params.least_window) * f64::from(path.mss)
+    }
+
+    fn reduce(&mut self, path: &Path, cause: Cause) {
+        let by_delay = self.beta(path.rtt);
+        let (beta, least, window) = match cause {
+            // min[β (cwnd + S_γ), cwnd] (§ 3.3.4); S_γ is zero in eq. 2.5.
+            Cause::Delay => (by_delay, self.least(path), self.cwnd + self.taken),
+            // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments.
+            _ => {
+                let beta = self.law.params.loss_beta.unwrap_or(by_delay);
+                (beta, min_ssthresh(path.mss) as f64, self.cwnd)
+            }
+        };
+        let reduced = beta * window;
+        // A window below the least is not raised to it.
+        self.cwnd = self.cwnd.min(reduced.max(least));
+        self.ssthresh = (reduced as u64).max(min_ssthresh(path.mss));
+        if cause == Cause::Delay {
+            self.taken = 0.0;
+        }
+        if let Some(n) = self.law.params.alpha_factor {
+            // Eq. 4.9.
+            self.alpha = n * (1.0 - beta);
+        }
+        self.avoids = true;
+        self.slow_start.on_congestion();
+    }
+
+    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
+        let growth = self.slow_start.on_ack(path, ack, self.law.credit);
+        if growth.exit {
+            self.ssthresh = self.bytes();
+            self.slow_start.on_exit();
+            return growth.bytes;
+        }
+        let step = growth.bytes.min(self.ssthresh - self.bytes());
+        self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
+        if self.bytes() >= self.ssthresh {
+            self.slow_start.on_exit();
+        }
+        growth.bytes - step
+    }
+}
+
+impl Controller for DelayAimd {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if ack.acked_bytes == 0 {
+            return Request::Nothing;
+        }
+        let packet_was_late = self.look(path, ack);
+        // Eq. 2.5: above the threshold it backs off, and does not grow.
+        if self.late {
+            return Request::Reduce(Cause::Delay);
+        }
+        // What was sent before a full backoff was answered by it.
+        if packet_was_late && self.law.params.per_packet && path.phase == Phase::Open {
+            self.take_off(path, ack);
+        }
+        if !ack.grow.allows(self.law.params.growing.grow_in_cwr) {
+            return Request::Nothing;
+        }
+        let left = if self.in_slow_start() { self.slow_start(path, ack) } else { ack.acked_bytes };
+        if left > 0 {
+            // cwnd + α / cwnd for each segment acknowledged, windows in segments.
+            let gain = self.alpha * f64::from(path.mss) * left as f64 / self.cwnd;
+            self.cwnd = (self.cwnd + gain).min(self.law.max_window);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        self.min_rtt.on_signal(path, signal);
+        match signal {
+            Signal::Reduce(cause) => self.reduce(path, cause),
+            Signal::Timeout { nth } => {
+                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.reduce(path, Cause::Loss);
+                }
+                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.taken = 0.0;
+                self.avoids = false;
+                self.slow_start.on_timeout();
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => {
+                self.cwnd = self.cwnd.min(self.law.initial_window);
+                self.avoids = false;
+            }
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+    }
+
+    fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt.get()
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("late_acks", self.late_acks);
+    }
+}

@@ -1,0 +1,102 @@
+//! The least round-trip time: what a controller takes for the round trip without queues.
+
+use cwnd_units::{Duration, Header, Rate};
+
+use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
+
+/// An estimate of the round trip without queues (McCullagh 2008 § 4.1: minRTT for baseRTT).
+///
+/// It may be wrong on purpose: then it holds the wrong value from the first reduction on, whatever was measured before, and falls
+/// with every RTT that is less. A wrong value that came before would go with the first packet, which finds an empty queue; § 4.3
+/// studies estimates that were made in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MinRtt {
+    /// What it will be at the first reduction.
+    wrong: Option<Duration>,
+    /// Whether that was.
+    since: bool,
+    least: Option<Duration>,
+}
+
+impl MinRtt {
+    /// One that is measured, or wrong from the first reduction on.
+    pub(crate) const fn new(wrong: Option<Duration>) -> Self {
+        Self { wrong, since: false, least: None }
+    }
+
+    /// The estimate; `None` before the first measurement.
+    pub(crate) const fn get(&self) -> Option<Duration> {
+        self.least
+    }
+
+    /// An ACK came.
+    pub(crate) fn hear(&mut self, path: &Path, ack: &AckSample) {
+        self.least = match (self.since, self.least, ack.rtt) {
+            (true, Some(least), Some(rtt)) => Some(least.min(rtt)),
+            (true, least, None) => least,
+            (true, None, rtt) => rtt,
+            (false, ..) => path.min_rtt,
+        };
+    }
+
+    /// The window is about to become smaller.
+    pub(crate) fn on_signal(&mut self, path: &Path, signal: Signal) {
+        if matches!(signal, Signal::Idle { .. }) {
+            return;
+        }
+        if let Some(wrong) = self.wrong.take() {
+            self.since = true;
+            // No round trip without queues is longer than the one that was just measured.
+            self.least = Some(path.rtt.map_or(wrong, |newest| wrong.min(newest)));
+        } else if !self.since {
+            self.least = path.min_rtt;
+        }
+    }
+}
+
+/// A controller that is told of this estimate in place of what the transport measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimating<C> {
+    inner: C,
+    min_rtt: MinRtt,
+}
+
+impl<C: Controller> Estimating<C> {
+    pub(crate) const fn new(inner: C, wrong: Option<Duration>) -> Self {
+        Self { inner, min_rtt: MinRtt::new(wrong) }
+    }
+
+    fn told(&self, path: &Path) -> Path {
+        Path { min_rtt: self.min_rtt.get(), ..*path }
+    }
+}
+
+impl<C: Controller> Controller for Estimating<C> {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        self.min_rtt.hear(path, ack);
+        // Of a duplicate the crate's own controllers make nothing.
+        if ack.acked_bytes == 0 {
+            return Request::Nothing;
+        }
+        self.inner.on_ack(&self.told(path), ack)
+    }
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        self.min_rtt.on_signal(path, signal);
+        self.inner.on_signal(&self.told(path), signal);
+    }
+    fn stamp(&mut self, path: &Path) -> Header {
+        self.inner.stamp(path)
+    }
+    fn window(&self) -> Window {
+        self.inner.window()
+    }
+    fn pacing(&self) -> Option<Rate> {
+        self.inner.pacing()
+    }
+    fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt.get()
+    }
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.inner.count(each);
+    }
+}

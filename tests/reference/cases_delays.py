@@ -1,0 +1,203 @@
+"""What delay does to the controllers: delay-based AIMD, and adaptive backoff of others."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from cases_windows import CUBIC, MS, MSS, NEWRENO, Journey, case
+
+if TYPE_CHECKING:
+    from windows import Controller
+
+AIMD = "McCullagh 2008, eq. 2.5 and 2.6"
+FILTERED = "McCullagh 2008, § 3.3.4"
+FAIR = "McCullagh 2008, eq. 4.9"
+LEAST = "McCullagh 2008, § 3.4.5"
+WRONG = "McCullagh 2008, § 4.3"
+ADAPTIVE = "McCullagh 2008, eq. 4.1"
+
+DELAY_AIMD: dict[str, Any] = {
+    "threshold": "50 ms",
+    "delta": 0.8,
+    "filter": "newest",
+    "filter_weight": 0.125,
+    "per_packet": False,
+    "gamma": None,
+    "loss_beta": None,
+    "alpha_factor": None,
+    "least_window": 1,
+    "initial_min_rtt": None,
+    "abc_limit": 2,
+    "slow_start": "standard",
+    "grow_in_cwr": True,
+}
+#: Adaptive backoff is of the window (§ 4.2), and CUBIC grows as ever.
+BACKOFF = {"adaptive_delta": 0.8, "initial_min_rtt": None, "base": "cwnd"}
+
+
+class Wait:
+    """A queue's delay that goes up and down, and the round trips that it makes."""
+
+    def __init__(self, draw: Random) -> None:
+        self.draw = draw
+        self.base = draw.randint(20 * MS, 120 * MS)
+        self.waits = 0
+        self.least = self.rtt()
+
+    def rtt(self) -> int:
+        """The round trip now."""
+        return self.base + self.waits
+
+    def facts(self) -> dict[str, int]:
+        """What a sender knows after a measurement."""
+        self.least = min(self.least, self.rtt())
+        return {"rtt_ns": self.rtt(), "min_rtt_ns": self.least}
+
+    def goes_on(self) -> None:
+        """Another ACK: somewhat more or less waits."""
+        step = self.draw.randint(-11 * MS, 14 * MS)
+        self.waits = min(max(self.waits + step, self.draw.randint(0, MS)), 170 * MS)
+
+
+def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, Any]]:
+    """ACKs with round-trip times; what the controller asks for follows, once in a window."""
+    draw = Random(seed)
+    j, wait = Journey(controller), Wait(draw)
+    phase, left = "open", 0
+    for _ in range(steps):
+        j.now += draw.randint(MS // 2, 20 * MS)
+        wait.goes_on()
+        left -= 1
+        if left <= 0:
+            phase = "open"
+        chance = draw.random()
+        if chance < 0.02:
+            j.put("loss", **wait.facts())
+            phase, left, wait.waits = "recovery", draw.randint(2, 8), wait.waits // 2
+        elif chance < 0.03:
+            j.put("timeout", **wait.facts())
+            phase, left, wait.waits = "loss", draw.randint(2, 8), wait.waits // 4
+        elif chance < 0.035:
+            j.put("idle", flight=0)
+        else:
+            if draw.random() < 0.12:
+                j.round_number += 1
+            facts: dict[str, Any] = {
+                "acked": draw.choice([MSS, MSS, 2 * MSS, draw.randint(1, 3 * MSS)]),
+                "phase": phase,
+                "limited": draw.random() > 0.05,
+                "min_rtt_ns": wait.least,
+            }
+            # Not every ACK measures.
+            if draw.random() < 0.9:
+                facts |= wait.facts()
+            j.put("ack", **facts)
+            if j.asks() and phase == "open":
+                j.put("delay", **wait.facts())
+                phase, left, wait.waits = "cwr", draw.randint(2, 8), wait.waits // 3
+    return j.rows
+
+
+def floor_of_windows(controller: Controller) -> list[dict[str, Any]]:
+    """Delay that does not end: the window goes down to its least, and does not grow."""
+    j = Journey(controller)
+    for n in range(24):
+        j.now += 130 * MS
+        late = {"rtt_ns": 131 * MS + n * 999_983, "min_rtt_ns": 50_003_111}
+        j.put("ack", acked=MSS, **late)
+        j.put("delay", **late)
+    for _ in range(4):
+        j.now += 60 * MS
+        j.put("ack", acked=MSS, rtt_ns=57 * MS, min_rtt_ns=50_003_111)
+    return j.rows
+
+
+def cases() -> list[dict[str, Any]]:
+    """All cases."""
+    made = []
+    per_packet = {"per_packet": True, "filter": "mean"}
+    kinds: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (
+        ("the thesis", AIMD, {}, "thesis"),
+        ("delayed ACKs", LEAST, {"least_window": 2}, "delayed-acks"),
+        ("α = 2 (1 − β)", FAIR, {"alpha_factor": 2.0}, "fair"),
+        ("each late packet", FILTERED, per_packet, "per-packet"),
+        ("each late packet a γ", FILTERED, {**per_packet, "gamma": 0.3}, None),
+        ("each late packet, unfiltered", FILTERED, {"per_packet": True}, None),
+        ("a mean", FILTERED, {"filter": "mean", "filter_weight": 0.3}, None),
+        ("the least of two rounds", FILTERED, {"filter": "least"}, None),
+        ("losses by a half", AIMD, {"loss_beta": 0.5, "threshold": "20 ms"}, None),
+        ("a wrong minRTT", WRONG, {"initial_min_rtt": "115 ms", "threshold": "20 ms"}, None),
+    )
+    for number, (name, source, changes, preset) in enumerate(kinds):
+        more = {"controller": "delay-aimd"} | ({"preset": preset} if preset else {})
+        made.append(
+            case(
+                f"delay-aimd, {name}: at random",
+                source,
+                {**DELAY_AIMD, **changes},
+                lambda c, seed=500 + number: walk(c, seed),
+                segments=30,
+                ssthresh=45 * MSS,
+                **more,
+            )
+        )
+    for least, preset in ((1, "thesis"), (2, "delayed-acks")):
+        made.append(
+            case(
+                f"delay-aimd, {preset}: {least} segments are the least",
+                AIMD,
+                {**DELAY_AIMD, "least_window": least},
+                floor_of_windows,
+                segments=10,
+                ssthresh=2 * MSS,
+                controller="delay-aimd",
+                preset=preset,
+            )
+        )
+    adaptive = (("newreno", NEWRENO), ("cubic", CUBIC))
+    for number, (controller, base) in enumerate(adaptive):
+        wrong = {"initial_min_rtt": "115 ms", "adaptive_delta": 0.9}
+        for name, changes, preset in (
+            ("adaptive backoff", {}, "adaptive-backoff"),
+            ("adaptive backoff, a wrong minRTT", wrong, None),
+            ("adaptive backoff, a milder factor for ECN", {"beta_ecn": 0.85}, None),
+        ):
+            more = {"controller": controller} | ({"preset": preset} if preset else {})
+            made.append(
+                case(
+                    f"{controller}, {name}: at random",
+                    ADAPTIVE,
+                    {**base, **BACKOFF, **changes},
+                    lambda c, seed=600 + number: losses(c, seed),
+                    segments=30,
+                    ssthresh=45 * MSS,
+                    **more,
+                )
+            )
+    return made
+
+
+def losses(controller: Controller, seed: int, steps: int = 200) -> list[dict[str, Any]]:
+    """Losses and ECN-echoes at all round-trip times."""
+    draw = Random(seed)
+    j, wait = Journey(controller), Wait(draw)
+    phase, left = "open", 0
+    for _ in range(steps):
+        j.now += draw.randint(MS // 2, 20 * MS)
+        wait.goes_on()
+        left -= 1
+        if left <= 0:
+            phase = "open"
+        chance = draw.random()
+        if chance < 0.06 and j.cwnd() >= 8 * MSS:
+            signal = "loss" if draw.random() < 0.7 else "ecn"
+            j.put(signal, **wait.facts())
+            phase, left = "recovery" if signal == "loss" else "cwr", draw.randint(2, 8)
+            wait.waits //= 3
+        elif chance > 0.993:
+            j.put("timeout", **wait.facts())
+            phase, left = "loss", draw.randint(2, 8)
+        else:
+            j.put("ack", acked=draw.randint(1, 3 * MSS), phase=phase, **wait.facts())
+    return j.rows

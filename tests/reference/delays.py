@@ -1,0 +1,122 @@
+"""Delay-based AIMD and adaptive backoff, from McCullagh 2008, chapters 2 to 4.
+
+Windows are real numbers of bytes; what the thesis leaves open is a *reading* in vectors/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from exact import floor, less, real
+from windows import Controller, Event
+
+MS = 1_000_000
+
+
+def nanoseconds(text: str) -> int:
+    """A time as a scenario has it, in whole milliseconds."""
+    number, unit = text.split()
+    assert unit == "ms", text
+    return int(number) * MS
+
+
+@dataclass
+class DelayAimd(Controller):
+    """Eq. 2.5 and 2.6, § 3.3.4 and eq. 4.9."""
+
+    REAL = True
+
+    asks: bool = False
+    late: bool = False
+    avoids: bool = False
+    alpha: Decimal = Decimal(1)
+    #: S_γ, bytes.
+    taken: Decimal = Decimal(0)
+    mean: Decimal | None = None
+    #: The least RTT of each round trip.
+    rounds: dict[int, int] = field(default_factory=dict)
+
+    def on(self, e: Event) -> None:
+        """One event."""
+        self.asks = False
+        super().on(e)
+        if e.event in {"timeout", "idle"}:
+            self.avoids = False
+        if e.event == "timeout":
+            self.taken = Decimal(0)
+
+    def in_slow_start(self) -> bool:
+        """A backoff may leave less than the least threshold, and is not undone by slow start."""
+        return not self.avoids and super().in_slow_start()
+
+    def beta(self, rtt: int | None) -> Decimal:
+        """Eq. 2.6."""
+        delta = real(self.p["delta"])
+        if rtt is None or self.min_rtt.least is None:
+            return delta
+        return delta * self.min_rtt.least / max(rtt, self.min_rtt.least)
+
+    def filtered(self, e: Event, rtt: int) -> Decimal:
+        """The RTT that τ is taken from."""
+        match self.p["filter"]:
+            case "newest":
+                return Decimal(rtt)
+            case "mean":
+                mean = Decimal(rtt) if self.mean is None else self.mean
+                self.mean = mean + real(self.p["filter_weight"]) * (rtt - mean)
+                return self.mean
+            case _:
+                self.rounds[e.round] = min(rtt, self.rounds.get(e.round, rtt))
+                return Decimal(min(self.rounds[e.round], self.rounds.get(e.round - 1, rtt)))
+
+    def on_ack(self, e: Event) -> None:
+        """Eq. 2.5, and the first row of § 3.3.4's."""
+        waited = None
+        if e.rtt_ns is not None and self.min_rtt.least is not None:
+            threshold = nanoseconds(self.p["threshold"])
+            tau = self.filtered(e, e.rtt_ns) - self.min_rtt.least
+            self.late = less(Decimal(threshold), tau)
+            if self.p["per_packet"] and tau == threshold:
+                self.late = True
+            waited = e.rtt_ns - self.min_rtt.least
+            if waited > threshold and not self.late and self.p["per_packet"] and e.phase == "open":
+                self.take_off(e)
+        if self.late:
+            self.asks = True
+            return
+        super().on_ack(e)
+
+    def take_off(self, e: Event) -> None:
+        """Take γ off the window for each segment that this ACK acknowledges."""
+        gamma = 1 - self.beta(e.rtt_ns) if self.p["gamma"] is None else real(self.p["gamma"])
+        least = self.p["least_window"] * self.mss
+        after = min(self.cwnd, max(self.cwnd - gamma * e.acked, Decimal(least)))
+        self.taken += self.cwnd - after
+        self.cwnd = after
+        self.avoids = True
+
+    def avoid(self, _: Event, n: int) -> None:
+        """Add α / cwnd for each segment, in segments."""
+        self.cwnd += self.alpha * self.mss * n / self.cwnd
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """min[β (cwnd + S_γ), cwnd] for delay, β cwnd for a loss."""
+        beta = self.beta(e.rtt_ns)
+        window, least = self.cwnd + self.taken, self.p["least_window"] * self.mss
+        if cause != "delay":
+            if self.p["loss_beta"] is not None:
+                beta = real(self.p["loss_beta"])
+            window, least = self.cwnd, 2 * self.mss
+        reduced = beta * window
+        self.cwnd = min(self.cwnd, max(reduced, Decimal(least)))
+        self.ssthresh = Decimal(max(floor(reduced), 2 * self.mss))
+        if cause == "delay":
+            self.taken = Decimal(0)
+        if self.p["alpha_factor"] is not None:
+            self.alpha = real(self.p["alpha_factor"]) * (1 - beta)
+        self.avoids = True
+        self.after_signal()
+
+    def on_restart(self) -> None:
+        """Nothing but the window is set anew."""

@@ -1,0 +1,224 @@
+//! Delay-based AIMD and adaptive backoff in whole scenarios, beside closed forms. Sections and equations without a document are of
+//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, 2008.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, assert_golden, at, column, run};
+
+/// A packet on the wire, bytes.
+const PACKET: f64 = 1500.0;
+
+fn link(records: &Records, name: &str) -> f64 {
+    at(&records.links, BOTTLENECK, name)
+}
+
+fn sum(records: &Records, name: &str) -> f64 {
+    column(&records.flows, name).iter().sum()
+}
+
+/// Fig. 2.5: 50 Mbit/s, 120 ms, 400 packets, τ0 20 ms. The delay goes up and down between 0 and little more than τ0, and nothing
+/// is lost. A backoff leaves δ · B · minRTT (§ 4.3), 0.8 · 500 packets.
+#[test]
+fn one_flow_goes_up_and_down_between_an_empty_queue_and_the_threshold() {
+    let records = run(r#"
+        [run]
+        duration = "120 s"
+        warmup = "20 s"
+        sample = "10 ms"
+        [dumbbell]
+        rate = "50 Mbit/s"
+        queue = { kind = "fifo", limit = "400 packets" }
+        [flow.main]
+        rtt = "120 ms"
+        controller = { kind = "delay-aimd", threshold = "20 ms", slow_start = "hystart++" }
+        endpoint = { ack_every = 1, clock = "1 us" }
+        "#);
+    assert_eq!(link(&records, "dropped_total_pkts"), 0.0);
+    let packet_ms = PACKET * 8.0 / 50e3;
+    let most = link(&records, "qdelay_max_us") / 1e3;
+    // The least RTT is the SYN's, which takes less time to send than a packet. What waited too long is known a round trip later,
+    // when one segment more has come, and another while the ACK that tells of it came.
+    assert!((20.0 - packet_ms..20.0 + 3.0 * packet_ms).contains(&most), "{most} ms");
+    let empty = column(&records.link_series, "qlen_pkts").into_iter().skip(2000).any(|n| n == 0.0);
+    assert!(empty, "each backoff empties the queue");
+    let reductions = at(&records.flows, 0, "cwnd_reductions_delay");
+    assert!(reductions >= 3.0, "{reductions}");
+    assert_eq!(at(&records.flows, 0, "cwnd_reductions_loss"), 0.0);
+    let windows: Vec<f64> = column(&records.flow_series, "snd_cwnd_pkts")
+        .into_iter()
+        .zip(column(&records.flow_series, "time_s"))
+        .filter_map(|(window, time)| (time > 20.0).then_some(window))
+        .collect();
+    let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+    // B · minRTT in segments; minRTT has the time that a packet and its ACK take to leave.
+    let bdp = at(&records.flows, 0, "min_rtt_us") / 1e3 / packet_ms;
+    assert!((least / (0.8 * bdp) - 1.0).abs() < 0.01, "{least} of {bdp}");
+}
+
+/// Eq. 3.7: where each backoff brings the queue below q0, it is never longer than q0 + Σ max(α, 1) packets; else eq. 3.8.
+#[test]
+fn the_queue_of_many_flows_keeps_to_its_bound() {
+    for (flows, rtt) in [
+        (1, "100 ms"),
+        (4, "100 ms"),
+        (16, "100 ms"),
+        (48, "100 ms"),
+        (32, "uniform(20 ms, 200 ms)"),
+    ] {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "120 s"
+            warmup = "40 s"
+            sample = "none"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            queue = {{ kind = "fifo", limit = "2000 packets" }}
+            [flow.main]
+            rtt = "{rtt}"
+            count = {flows}
+            start = "uniform(0 s, 5 s)"
+            controller = "delay-aimd"
+            endpoint = {{ ack_every = 1, clock = "1 us" }}
+            "#
+        ));
+        assert_eq!(link(&records, "dropped_total_pkts"), 0.0, "{flows}");
+        let most = link(&records, "qdelay_max_us") / 1e3;
+        let bound = 50.0 + (f64::from(flows) + 1.0) * PACKET * 8.0 / 10e3;
+        // Eq. 3.8, of flows whose round trips differ: some grow on while others back off, and the queue stays above q0. β is δ at
+        // the most.
+        let bound = if rtt.starts_with("uniform") { 50.0 + (bound - 50.0) / 0.2 } else { bound };
+        assert!(most <= bound, "{flows} flows, {rtt}: {most} of {bound} ms");
+        assert!(most > 50.0 - PACKET * 8.0 / 10e3, "{flows} flows, {rtt}: {most} ms");
+        assert!(sum(&records, "cwnd_reductions_delay") >= f64::from(flows), "{flows}");
+    }
+}
+
+/// Fig. 3.5 (a), 3.6 (a) and 3.7: all flows at one segment from B (baseRTT + τ0) flows on; beyond, the delay rises by a packet a flow.
+#[test]
+fn peak_and_mean_delay_by_the_number_of_flows() {
+    let mut table = "# Delay-based AIMD, 10 Mbit/s, 100 ms, tau0 50 ms, 40 to 120 s; delays in ms, bound of eq. 3.7; share of\n\
+         # windows below two segments, and the worst error of minRTT in ms at the end.\n\
+         packet flows   mean   peak  bound utilisation drops jain below2  error\n"
+        .to_owned();
+    for (mss, sizes) in
+        [(1448, [1, 16, 64, 112, 128, 160, 192]), (460, [1, 48, 192, 320, 384, 480, 560])]
+    {
+        for flows in sizes {
+            let records = run(&format!(
+                r#"
+                [run]
+                duration = "120 s"
+                warmup = "40 s"
+                sample = "10 s"
+                [dumbbell]
+                rate = "10 Mbit/s"
+                queue = {{ kind = "fifo", limit = "4000 packets" }}
+                [flow.main]
+                rtt = "100 ms"
+                count = {flows}
+                start = "uniform(0 s, 10 s)"
+                controller = "delay-aimd"
+                endpoint = {{ ack_every = 1, clock = "1 us", mss = "{mss} B", initial_window = 2 }}
+                "#
+            ));
+            let goodputs = column(&records.flows, "goodput_bit_s");
+            let squares: f64 = goodputs.iter().map(|x| x * x).sum();
+            let jain = goodputs.iter().sum::<f64>().powi(2) / (f64::from(flows) * squares);
+            let windows: Vec<f64> = column(&records.flow_series, "time_s")
+                .into_iter()
+                .zip(column(&records.flow_series, "snd_cwnd_pkts"))
+                .filter_map(|(time, window)| (time > 40.0).then_some(window))
+                .collect();
+            let packet_ms = f64::from(mss + 52) * 8.0 / 10e3;
+            let base = column(&records.flows, "rtt_base_us");
+            let found = column(&records.flows, "min_rtt_us");
+            let errors = found.iter().zip(&base).map(|(found, base)| (found - base) / 1e3);
+            let error = errors.fold(0.0, f64::max);
+            table += &format!(
+                "{:6} {flows:5} {:6.1} {:6.1} {:6.1} {:11.3} {:5} {jain:.2} {:6.2} {error:6.1}\n",
+                mss + 52,
+                link(&records, "qdelay_mean_us") / 1e3,
+                link(&records, "qdelay_max_us") / 1e3,
+                50.0 + f64::from(flows) * packet_ms,
+                link(&records, "utilisation"),
+                link(&records, "dropped_total_pkts"),
+                windows.iter().filter(|&&window| window < 2.0).count() as f64
+                    / windows.len() as f64,
+            );
+        }
+    }
+    assert_golden("delay-aimd.txt", &table);
+}
+
+/// The successive values of the estimate over time, of one flow.
+fn estimates(records: &Records) -> Vec<f64> {
+    let mut all = column(&records.flow_series, "min_rtt_us");
+    all.retain(|value| !value.is_nan());
+    all.dedup();
+    all
+}
+
+/// § 4.3.1: q_k ≤ δ q_(k−1) − (1 − δ) baseRTT; of one flow minRTT_k = δ minRTT_(k−1), until the queue empties.
+#[test]
+fn a_wrong_estimate_shrinks_by_delta_with_each_backoff_and_the_smaller_the_sooner() {
+    let mut ends = Vec::new();
+    for delta in [0.95, 0.9, 0.8] {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "600 s"
+            sample = "100 ms"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            queue = {{ kind = "fifo", limit = "3000 packets" }}
+            [flow.main]
+            rtt = "200 ms"
+            controller = {{ kind = "delay-aimd", delta = {delta}, initial_min_rtt = "1 s" }}
+            endpoint = {{ ack_every = 1, clock = "1 us", initial_ssthresh = "20 kB" }}
+            "#
+        ));
+        // With the time that a packet and its ACK take to leave.
+        let base = at(&records.flows, 0, "rtt_base_us") + 1.25e3;
+        let series = estimates(&records);
+        let highest = series.iter().copied().fold(0.0, f64::max);
+        assert!(highest > base + 40e3, "it was wrong: {highest} of {base}");
+        assert!((series[series.len() - 1] / base - 1.0).abs() < 0.001, "{delta}: {series:?}");
+        let from = series.iter().position(|&value| value == highest).expect("is there");
+        let times = column(&records.flow_series, "time_s");
+        let all = column(&records.flow_series, "min_rtt_us");
+        let end = all.iter().rposition(|&value| value > base * 1.001).expect("is there");
+        ends.push(times[end]);
+        // Until the queue empties, each is δ of the one before; what is left is the packet that the growth of a round trip adds.
+        let falls: Vec<f64> = series[from..].to_vec();
+        for pair in falls.windows(2).filter(|pair| delta * pair[0] > base * 1.01) {
+            assert!((pair[1] / (delta * pair[0]) - 1.0).abs() < 0.01, "{delta}: {falls:?}");
+        }
+    }
+    assert!(ends.is_sorted_by(|a, b| a > b), "{ends:?}");
+}
+
+/// Fig. 4.2: 16 Reno flows with adaptive backoff, 125 kB, 20 to 200 ms, all estimates wrong: each comes back.
+#[test]
+fn wrong_estimates_of_reno_with_adaptive_backoff_come_back() {
+    let records = run(r#"
+        [run]
+        duration = "300 s"
+        sample = "none"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        queue = { kind = "fifo", limit = "125 kB" }
+        [flow.main]
+        rtt = "uniform(20 ms, 200 ms)"
+        count = 16
+        start = "uniform(0 s, 20 s)"
+        controller = { kind = "newreno", preset = "adaptive-backoff", initial_min_rtt = "1 s" }
+        endpoint = { ack_every = 1, clock = "1 us" }
+        "#);
+    let (found, base) =
+        (column(&records.flows, "min_rtt_us"), column(&records.flows, "rtt_base_us"));
+    for (found, base) in found.iter().zip(&base) {
+        // The buffer holds 100 ms, and a packet takes 1.2 ms to leave.
+        assert!((found - base) / 1e3 < 6.0, "{found} of {base}");
+    }
+}
