@@ -79,7 +79,13 @@ fn faults() -> impl Strategy<Value = String> {
             )
         },
     );
-    prop_oneof![some, Just(String::new())]
+    let route = (0..20u32, 0..1500u32, 0..90u32, 1..300u32).prop_map(|(jitter, at, added, later)| {
+        format!(
+            "jitter = \"{jitter} ms\"\ndelay_steps = [{{ at = \"{at} ms\", added = \"{added} ms\" }}, {{ at = \"{} ms\", added = \"0 ms\" }}]",
+            at + later
+        )
+    });
+    prop_oneof![2 => some, 1 => route, 3 => Just(String::new())]
 }
 
 /// Those, and loss at equal distances, which may well hit every repetition of a segment: what is sent need not arrive.
@@ -165,15 +171,24 @@ fn patient_timer() -> impl Strategy<Value = String> {
         .prop_map(|min| format!("rto_min = \"{min} ms\", rto_max = \"4 s\", syn_retries = 60"))
 }
 
-/// What the controller sees of the round-trip time; mostly what sets the timer.
+/// What the controller sees of the round-trip time, chunks, and receivers that cheat; mostly none of it.
 fn seen() -> impl Strategy<Value = String> {
+    let tso = (
+        select(vec!["none", "1 B", "20 kB", "64 kB"]),
+        select(vec!["none", "5 ms"]),
+        1..5u32,
+        select(vec!["full", "rate"]),
+    );
+    let cheats = (0..2u32, select(vec!["none", "all"]), 1..4u32);
     let from = select(vec!["timer", "oldest", "newest", "sack"]);
     let every = select(vec!["ack", "window"]);
-    let some = (from, every, any::<[bool; 2]>(), 0..6u32).prop_map(|(from, every, [lone, note], clock)| {
+    let some = (from, every, any::<[bool; 2]>(), 0..6u32, tso, cheats).prop_map(|(from, every, [lone, note], clock, (tso, defer, part, sizing), (ms, hides, divides))| {
         format!(
             ", rtt_from = \"{from}\", rtt_every = \"{every}\", rtt_lone_acks = {lone}, note_delays = {note}, \
-             rtt_clock = \"{} us\"",
-            10_u32.pow(clock)
+             rtt_clock = \"{} us\", tso = \"{tso}\", tso_defer = \"{defer}\", tso_window_part = {part}, \
+             tso_sizing = \"{sizing}\", cheat_timestamps = \"{} ms\", cheat_hides = \"{hides}\", cheat_divides = {divides}",
+            10_u32.pow(clock),
+            ms * 100
         )
     });
     prop_oneof![2 => Just(String::new()), 1 => some]

@@ -1,6 +1,6 @@
 use cwnd_aqm::Reason;
 use cwnd_scenario::Impairments;
-use cwnd_units::{Duration, Rng};
+use cwnd_units::{Duration, Rng, Time};
 
 /// Random loss on the link, not congestion.
 pub const LOSS: Reason = Reason::named("link_loss");
@@ -15,6 +15,9 @@ pub struct Faults {
     jitter: Duration,
     reorder: f64,
     reorder_delay: Duration,
+    /// By how much the link is longer now, and later: the next last.
+    added: Duration,
+    delay_steps: Vec<(Time, Duration)>,
     rng: Rng,
     lost: Losses,
 }
@@ -41,7 +44,7 @@ pub struct Losses {
 
 impl Faults {
     /// These faults, drawn from `rng`.
-    pub const fn new(impairments: &Impairments, rng: Rng) -> Self {
+    pub fn new(impairments: &Impairments, rng: Rng) -> Self {
         Self {
             loss: impairments.loss,
             loss_every: impairments.loss_every,
@@ -49,6 +52,8 @@ impl Faults {
             jitter: impairments.jitter,
             reorder: impairments.reorder,
             reorder_delay: impairments.reorder_delay,
+            added: Duration::ZERO,
+            delay_steps: impairments.delay_steps.iter().rev().copied().collect(),
             rng,
             lost: Losses { packets: 0, data: 0 },
         }
@@ -56,7 +61,10 @@ impl Faults {
 
     /// A packet comes, with payload or without: what becomes of it?
     #[inline]
-    pub fn strike(&mut self, has_payload: bool) -> Fate {
+    pub fn strike(&mut self, now: Time, has_payload: bool) -> Fate {
+        while let Some((_, added)) = self.delay_steps.pop_if(|(at, _)| *at <= now) {
+            self.added = added;
+        }
         // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
         let (lost, late) = (self.rng.chance(self.loss), self.rng.chance(self.reorder));
         let jitter = self.rng.duration_up_to(self.jitter);
@@ -67,7 +75,7 @@ impl Faults {
         } else if late {
             Fate::Late(self.reorder_delay)
         } else {
-            Fate::Delayed(jitter)
+            Fate::Delayed(jitter + self.added)
         }
     }
 
@@ -101,7 +109,8 @@ mod tests {
     fn one_packet_in_so_many_is_lost() {
         let mut faults = faults(&Impairments { loss_every: Some(4), ..Impairments::default() });
         // Every other one has payload.
-        let lost: Vec<u64> = (1..=13).filter(|i| faults.strike(i % 8 == 0) == Fate::Lost).collect();
+        let lost: Vec<u64> =
+            (1..=13).filter(|i| faults.strike(Time::ZERO, i % 8 == 0) == Fate::Lost).collect();
         assert_eq!(lost, [4, 8, 12]);
         assert_eq!(faults.lost(), Losses { packets: 3, data: 1 });
     }
@@ -113,7 +122,7 @@ mod tests {
             faults(&Impairments { jitter, reorder: 0.3, reorder_delay, ..Impairments::default() });
         let mut late = 0;
         for _ in 0..1000 {
-            match faults.strike(true) {
+            match faults.strike(Time::ZERO, true) {
                 Fate::Late(by) => {
                     late += 1;
                     assert_eq!(by, reorder_delay);
@@ -134,9 +143,21 @@ mod tests {
                 jitter: Duration(jitter),
                 reorder,
                 reorder_delay: Duration(1),
+                delay_steps: Vec::new(),
             });
-            (0..1000).filter(|_| faults.strike(true) == Fate::Lost).collect()
+            (0..1000).filter(|_| faults.strike(Time::ZERO, true) == Fate::Lost).collect()
         };
         assert_eq!(lost(0, 0.0), lost(5_000_000, 0.5));
+    }
+
+    #[test]
+    fn a_link_is_longer_from_each_step_on() {
+        let ms = Duration::from_millis;
+        let at = |n| Time::ZERO + ms(n);
+        let delay_steps = vec![(at(10), ms(50)), (at(20), ms(80)), (at(21), ms(7))];
+        let mut faults = faults(&Impairments { delay_steps, ..Impairments::default() });
+        let times = [0, 9, 10, 19, 22, 500];
+        let added = times.map(|n| faults.strike(at(n), true));
+        assert_eq!(added, [0, 0, 50, 50, 7, 7].map(|n| Fate::Delayed(ms(n))));
     }
 }

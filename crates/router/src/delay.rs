@@ -42,7 +42,7 @@ impl Delay {
         let mut exit = now + self.delay;
         let mut late = false;
         if let Some(faults) = &mut self.faults {
-            match faults.strike(packet.has_payload()) {
+            match faults.strike(now, packet.has_payload()) {
                 Fate::Lost => return false,
                 Fate::Late(by) => {
                     late = true;

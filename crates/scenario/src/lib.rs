@@ -29,6 +29,7 @@ mod resolved;
 mod routes;
 mod schema;
 mod sections;
+mod steps;
 mod suggest;
 mod sweep;
 mod tables;

@@ -11,6 +11,7 @@ use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
 use crate::sections::{DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
+use crate::steps::delay_steps;
 use crate::suggest::{closest, list};
 use crate::tree::{Entry, Table};
 
@@ -299,11 +300,17 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
     let jitter = section.plain::<Duration>("jitter", cx);
     let reorder = section.plain::<f64>("reorder", cx);
     let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
+    let delay_steps = section.read("delay_steps", cx, delay_steps);
     if reorder.is_some_and(|p| p > 0.0) && reorder_delay == Some(Duration::ZERO) {
         let message = "packets that are held back for no time are not reordered";
         let problem =
             cx.sink.error(section.span_of("reorder"), section.path_of("reorder"), message);
         problem.help("set `reorder_delay`");
+    }
+    if reorder.is_some_and(|p| p > 0.0) && delay_steps.as_ref().is_some_and(|s| !s.is_empty()) {
+        let message = "what is held back by `reorder` would go the old way";
+        let (span, path) = (section.span_of("delay_steps"), section.path_of("delay_steps"));
+        cx.sink.error(span, path, message).help("keep `reorder` or `delay_steps`");
     }
     Some(Impairments {
         loss: loss?,
@@ -311,5 +318,6 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         jitter: jitter?,
         reorder: reorder?,
         reorder_delay: reorder_delay?,
+        delay_steps: delay_steps?,
     })
 }

@@ -176,6 +176,8 @@ pub struct Impairments {
     pub reorder: f64,
     /// How long a reordered packet is held back.
     pub reorder_delay: Duration,
+    /// By how much the link is longer from each of these times on, in order.
+    pub delay_steps: Vec<(Time, Duration)>,
 }
 
 /// Flows that are alike.

@@ -71,6 +71,7 @@ pub(crate) fn example(key: &Key) -> (String, String) {
         | Form::TraceFile
         | Form::TraceTimes
         | Form::Steps
+        | Form::DelaySteps
         | Form::Queue
         | Form::Meter
         | Form::Messenger

@@ -1,10 +1,11 @@
 //! How fast a link sends: `"10 Mbit/s"`, steps, or a mahimahi trace.
 
-use cwnd_units::{Duration, Rate, Time};
+use cwnd_units::Rate;
 
 use crate::model::LinkRate;
 use crate::reader::{At, Context, Section};
-use crate::sections::{RATE, STEP};
+use crate::sections::RATE;
+use crate::steps::rate_steps;
 use crate::tree::Item;
 
 /// A rate, or a table of how it changes.
@@ -21,7 +22,7 @@ pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
     match sources {
         [true, false, false] => {
             let initial = section.plain::<Rate>("initial", cx);
-            let changes = section.read("steps", cx, steps);
+            let changes = section.read("steps", cx, rate_steps);
             Some(LinkRate::Steps { initial: initial?, changes: changes? })
         }
         [false, true, false] | [false, false, true] => {
@@ -49,40 +50,6 @@ pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
             None
         }
     }
-}
-
-/// Later rates, in order of time.
-fn steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Rate)>> {
-    let Item::Array(list) = &at.node.item else {
-        at.wrong_kind("a list such as [{ at = \"10 s\", rate = \"5 Mbit/s\" }]", cx);
-        return None;
-    };
-    let mut changes: Vec<(Time, Rate)> = Vec::new();
-    let mut good = true;
-    for (i, node) in list.iter().enumerate() {
-        let path = format!("{}[{i}]", at.path);
-        let Some(table) = node.table() else {
-            At { node, path: &path }
-                .wrong_kind("a step such as { at = \"10 s\", rate = \"5 Mbit/s\" }", cx);
-            good = false;
-            continue;
-        };
-        let section = Section::new(table, &[STEP], path, node.span, cx);
-        let when = section.plain::<Duration>("at", cx);
-        let rate = section.plain::<Rate>("rate", cx);
-        let (Some(when), Some(rate)) = (when, rate) else {
-            good = false;
-            continue;
-        };
-        let when = Time(when.0);
-        if changes.last().is_some_and(|&(earlier, _)| earlier >= when) {
-            let message = "a step must come after the one before it";
-            cx.sink.error(section.span_of("at"), section.path_of("at"), message);
-            good = false;
-        }
-        changes.push((when, rate));
-    }
-    good.then_some(changes)
 }
 
 /// A trace from a file.

@@ -9,8 +9,8 @@ use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::phrases::phrase;
 use crate::sections::{
-    AXIS, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR,
-    RATE, RECORD, RUN, STEP, SWEEP, TOP,
+    AXIS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK,
+    NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
 };
 
 /// The reference documentation of the scenario file, as Markdown.
@@ -25,6 +25,7 @@ pub fn reference_markdown() -> String {
     page.section("`[node.NAME]`", NODE_TEXT, &[NODE]);
     page.section("Rates", RATE_TEXT, &[RATE]);
     page.section("Steps of a rate", "", &[STEP]);
+    page.section("Steps of a delay", "", &[DELAY_STEP]);
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
     page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
@@ -271,6 +272,7 @@ fn takes(key: &Key) -> String {
         Form::TraceFile => "the name of a file, seen from the scenario's folder",
         Form::TraceTimes => "a list of whole numbers that do not decrease",
         Form::Steps => "a list of [steps](#steps-of-a-rate)",
+        Form::DelaySteps => "a list of [steps](#steps-of-a-delay)",
         Form::Pairs => "a list of [pairs](#pairs-of-nodes)",
         Form::Queue => "a [queue](#queues)",
         Form::Meter => "a [meter](#meters)",

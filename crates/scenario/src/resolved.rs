@@ -110,6 +110,12 @@ impl Writer {
         self.key("jitter", &impairments.jitter.write());
         self.key("reorder", &impairments.reorder.write());
         self.key("reorder_delay", &impairments.reorder_delay.write());
+        let steps = impairments.delay_steps.iter().map(|(at, added)| {
+            let [at, added] = [Duration(at.0), *added].map(|d| toml(&d.write()));
+            format!("{{ at = {at}, added = {added} }}")
+        });
+        let steps: Vec<String> = steps.collect();
+        self.line(format_args!("delay_steps = [{}]", steps.join(", ")));
     }
 
     fn rate(&mut self, name: &str, rate: &LinkRate) {

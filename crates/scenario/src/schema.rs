@@ -9,9 +9,9 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::phrases::phrase;
 use crate::sections::{
-    AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DUMBBELL, FAULTS,
-    FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE, RECORD, RUN,
-    STEP, SWEEP, TOP,
+    AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DELAY_STEP,
+    DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE,
+    RECORD, RUN, STEP, SWEEP, TOP,
 };
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
@@ -40,6 +40,8 @@ pub fn json_schema() -> Json {
     axis["required"] = json!(["path", "values"]);
     let mut step = object(&[STEP]);
     step["required"] = json!(["at", "rate"]);
+    let mut delay_step = object(&[DELAY_STEP]);
+    delay_step["required"] = json!(["at", "added"]);
     let mut node = object(&[NODE]);
     node["required"] = json!(["x", "y"]);
     let mut pair = object(&[PAIR]);
@@ -54,6 +56,7 @@ pub fn json_schema() -> Json {
         "sweep": object(&[SWEEP]),
         "axis": axis,
         "step": step,
+        "delay-step": delay_step,
         "node": node,
         "pair": pair,
         "duration": quantity(phrase(Kind::Duration), "100 ms"),
@@ -125,6 +128,7 @@ fn form(key: &Key) -> Json {
             json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 })
         }
         Form::Steps => json!({ "type": "array", "items": reference("step") }),
+        Form::DelaySteps => json!({ "type": "array", "items": reference("delay-step") }),
         Form::Pairs => {
             json!({ "type": "array", "items": reference("pair"), "minItems": 1 })
         }

@@ -31,6 +31,8 @@ pub(crate) enum Form {
     TraceTimes,
     /// Rates that come later.
     Steps,
+    /// Delays that come later.
+    DelaySteps,
     /// A queue discipline: its kind, or a table.
     Queue,
     /// What writes into packets: its kind, or a table.
@@ -255,7 +257,7 @@ keys! {
         bdp_rtt: Plain(Kind::Duration) => Derived("the largest mean base RTT of the groups through the link"),
     }
 
-    /// What goes wrong at random on a link, or on a dumbbell's bottleneck.
+    /// What goes wrong on a link, or on a dumbbell's bottleneck.
     FAULTS {
         /// Probability that a packet is lost at random, after the queue.
         #[source("cwnd: a line without faults")]
@@ -275,6 +277,10 @@ keys! {
         /// How long a reordered packet is held back.
         #[source("cwnd: a line without faults")]
         reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        /// By how much the propagation delay is longer later, as after a change of route, in order of time: `[{ at = "10 s", added = "50 ms" }]`.
+        /// Order is kept.
+        #[source("cwnd: a route that does not change")]
+        delay_steps: Form::DelaySteps => Toml("[]"),
     }
 
     /// A rate written as a table.
@@ -301,6 +307,16 @@ keys! {
         /// The rate from then on.
         #[source("none")]
         rate: Plain(Kind::Rate) => Required,
+    }
+
+    /// One of a link's `delay_steps`.
+    DELAY_STEP {
+        /// When the delay changes.
+        #[source("none")]
+        at: Plain(Kind::Duration) => Required,
+        /// How much longer than `delay` the link is from then on.
+        #[source("none")]
+        added: Plain(Kind::Duration) => Required,
     }
 
     /// `[flow.NAME]`, in a dumbbell and in a graph.

@@ -163,11 +163,17 @@ fn link() -> impl Strategy<Value = String> {
     let every = prop::option::of(1u32..u32::MAX);
     let loss = (0.0f64..=1.0, every);
     let parts = (choice::<QueueParams>(), choice::<MeterParams>(), choice::<MessengerParams>());
-    let keys = (rate(), parts, loss, duration(), 0.0f64..=1.0, 1u64..100);
-    keys.prop_map(|(rate, (queue, meter, messenger), (loss, every), jitter, reorder, late)| {
+    let step = prop::option::of((1u64..900, 0u64..5_000_000_000));
+    let keys = (rate(), parts, loss, duration(), (0.0f64..=1.0, step), 1u64..100);
+    keys.prop_map(|(rate, (queue, meter, messenger), (loss, every), jitter, (reorder, step), late)| {
+        let reorder = if step.is_some() { 0.0 } else { reorder };
+        let step = step.map_or_else(String::new, |(ms, added)| {
+            let added = Duration(added);
+            format!("delay_steps = [{{ at = \"{ms} ms\", added = \"{added}\" }}]\n")
+        });
         let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
         format!(
-            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{every}"
+            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{step}{every}"
         )
     })
 }

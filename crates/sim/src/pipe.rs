@@ -76,7 +76,7 @@ impl Pipe {
         self.entered_data += u64::from(data);
         let mut exit = now + self.delay;
         if let Some(Faulty { faults, late }) = self.faulty.as_deref_mut() {
-            match faults.strike(data) {
+            match faults.strike(now, data) {
                 Fate::Lost => return Entry::Lost,
                 Fate::Late(_) => return Entry::Late(*late, packet),
                 Fate::Delayed(jitter) => exit += jitter,

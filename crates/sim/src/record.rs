@@ -92,6 +92,7 @@ impl Recorder {
             Some(GaveUp::Data) => own("given_up_at_data", 1),
         }
         let told = flow.told.as_deref().copied().unwrap_or_default();
+        own("forged_echoes", flow.sender.forged_echoes());
         own("timeouts_under_way", told.total.under_way);
         own("timeouts_ack_late", told.total.ack_late);
         own("timeouts_ack_lost", told.total.ack_lost);
@@ -169,6 +170,7 @@ impl Recorder {
             cwnd_reductions_delay: sender.reductions_for(Cause::Delay)
                 - s0.reductions_for(Cause::Delay),
             min_rtt_us: flow.sender.controller().min_rtt().map(micros),
+            forged_echoes: flow.sender.forged_echoes(),
         };
         let completed = finished.then(|| flow.finished.since(flow.started));
         let sparse = self.sparse.as_mut();

@@ -336,10 +336,10 @@ impl World {
             return;
         }
         flow.receiver_timer = Time::NEVER;
-        match flow.receiver.on_timer(now) {
-            Some(ack) => self.send_ack(id, ack),
-            None => self.arm_receiver(id),
+        if let Some(ack) = flow.receiver.on_timer(now) {
+            self.send_ack(id, ack);
         }
+        self.arm_receiver(id);
     }
 
     fn on_sender_timer(&mut self, id: FlowId) {

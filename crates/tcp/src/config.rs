@@ -6,6 +6,7 @@ use cwnd_units::{Divisor, Duration};
 
 use crate::echo::{AnyEcho, OwnEcho};
 use crate::params::Params;
+use crate::signed::Signer;
 
 /// What the connections of one group share, with everything derived from the parameters once.
 #[derive(Clone, Debug)]
@@ -109,6 +110,11 @@ impl Config {
             Some(Own(make)) => AnyController::Own(make(&start)),
             None => self.controller.build(&start),
         }
+    }
+
+    /// Signs timestamps.
+    pub(crate) const fn signer(&self) -> Signer {
+        Signer::new(&self.params.signature, self.clock)
     }
 
     /// Rounds an instant down to the timestamp clock.

@@ -1,6 +1,7 @@
 //! A TCP endpoint without input or output: segments and time go in, segments and timers come out.
 #![forbid(unsafe_code)]
 
+mod cheat;
 mod compressed_acks;
 mod config;
 mod counters;
@@ -17,11 +18,14 @@ mod scoreboard;
 mod seen;
 mod segment;
 mod sender;
+mod signed;
 mod squid;
 mod timing;
+mod tso;
 #[cfg(test)]
 mod vectors;
 
+pub use cheat::Params as CheatParams;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use delays::Delays;
@@ -38,4 +42,6 @@ pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
 pub use sender::{Copies, GaveUp, Handshake, Sender};
+pub use signed::{OnForged, Params as SignatureParams};
 pub use squid::Params as SquidParams;
+pub use tso::{Params as TsoParams, TsoSizing};

@@ -3,11 +3,14 @@ use cwnd_units::{
     Ability, Bytes, Contract, Declares, Duration, Invalid, Params as _, param_enum, params,
 };
 
+use crate::cheat;
 use crate::echo::EchoKind;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
-use crate::seen;
+use crate::seen::{self, RttFrom};
+use crate::signed;
 use crate::squid;
+use crate::tso::Params as TsoParams;
 
 param_enum! {
     /// What a sender does about a hole in what was acknowledged.
@@ -190,6 +193,9 @@ params! {
         /// What a controller sees of the round-trip time.
         #[flatten()]
         pub timing: seen::Params = seen::Params::default(),
+        /// Timestamps that cannot be forged.
+        #[flatten()]
+        pub signature: signed::Params = signed::Params::default(),
         /// Send an ACK for every so many full segments; 1 acknowledges each.
         #[source("RFC 5681 § 4.2: at least every second")]
         #[bounds(from 1; "0 would acknowledge no segment")]
@@ -200,9 +206,15 @@ params! {
         /// When ACKs are not delayed.
         #[source("RFC 5681 § 4.2")]
         pub ack_policy: AckPolicy = AckPolicy::Rfc5681,
+        /// How the receiver cheats.
+        #[flatten()]
+        pub cheat: cheat::Params = cheat::Params::default(),
         /// Whether a burst of several segments ends with PSH, for receivers with `ack_policy = "linux"`.
         #[source("RFC 9293 § 3.9.1.2 leaves it to the sender; Linux since 4.20")]
         pub push_bursts: bool = false,
+        /// Segmentation offload.
+        #[flatten()]
+        pub tso: TsoParams = TsoParams::default(),
         /// Whether the connection negotiates ECN and sends ECT(0) on new data (RFC 3168).
         #[source("RFC 3168 § 6.1; off in the RFC's default")]
         pub ecn: bool = false,
@@ -329,6 +341,12 @@ params! {
             data_retry_time: Some(LINUX_R2),
             ..Self::default()
         },
+        /// Linux 2.6.18 of 2006, as the delay-based AIMD thesis had it: controllers see echoed timestamps, and chunks of 64 kB wait until they are full, however long.
+        "linux-2.6.18" => Self::linux_2_6(RttFrom::Timer, None),
+        /// Linux 2.6.22: controllers see the oldest segment by the sender's own notes, and chunks wait for 5 ms at most.
+        "linux-2.6.22" => Self::linux_2_6(RttFrom::Oldest, Some(Duration::from_millis(5))),
+        /// Linux 2.6.24: the same with the newest segment.
+        "linux-2.6.24" => Self::linux_2_6(RttFrom::Newest, Some(Duration::from_millis(5))),
         /// FreeBSD 6.1 of 2006, as in the TCP*(n) paper: SACK, three segments at first, ACKs delayed up to 100 ms, timeout 3 s at first and 200 ms above the RTT or more, doubling up to 64 times; five SYNs before their timeout doubles.
         "freebsd-6.1" => Self {
             initial_window: 3,
@@ -362,6 +380,9 @@ params! {
         }
         if p.prr && p.recovery != Recovery::Sack {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");
+        }
+        if p.signature.timestamp_signature > 0 && !p.timestamps {
+            return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");
         }
         if p.rto_min > p.rto_max || p.rto_initial > p.rto_max {
             return invalid("rto_max", "the largest timeout is below the smallest or the initial one");
@@ -407,6 +428,29 @@ impl Params {
     #[must_use]
     pub fn says_cwr(&self) -> bool {
         self.ecn && self.echo != EchoKind::None
+    }
+
+    /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of milliseconds (McCullagh 2008, ch. 5).
+    fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
+        Self {
+            initial_window: 3,
+            prr: true,
+            prr_rule: PrrRule::Halving,
+            prr_on_ecn: true,
+            loss_rule: LossRule::Fack,
+            lost_retransmissions: true,
+            timing: seen::Params { rtt_from, ..seen::Params::default() },
+            ack_delay: Duration::from_millis(40),
+            tso: TsoParams { tso: Some(Bytes(65_536)), tso_defer, ..TsoParams::default() },
+            ecn_at_one: EchoAtOne::Sends,
+            rto_min: Duration::from_millis(200),
+            rto_variation_min: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(3),
+            rto_max: Duration::from_secs(120),
+            syn_retries: 5,
+            data_retry_time: Some(LINUX_R2),
+            ..Self::default()
+        }
     }
 
     /// BECN § V-A, of which quenches are one part.

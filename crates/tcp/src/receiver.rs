@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use cwnd_units::{Echo, Ecn, Time};
 
+use crate::cheat::Cheat;
 use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::counters::ReceiverCounters;
@@ -11,6 +12,7 @@ use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
 use crate::ranges::Ranges;
 use crate::segment::{Body, Flags, MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
+use crate::signed::Signer;
 
 /// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
 ///
@@ -47,8 +49,12 @@ struct Habits {
     quick: Option<QuickAcks>,
     /// What ACKs echo in place of ECE, if they do.
     echo: Option<AnyEcho>,
+    /// How it cheats, if it does.
+    cheat: Option<Cheat>,
     /// How long data took on its way, where results tell: no algorithm reads it.
     delays: Option<Delays>,
+    /// Knows what timestamps stand for, for these.
+    signer: Signer,
 }
 
 /// How a segment arrived. RFC 5681 § 4.2 wants an ACK at once for all but the first.
@@ -66,7 +72,8 @@ impl Habits {
     /// Data was taken in. Whether it is to be acknowledged at once.
     fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
         if let Some(delays) = &mut self.delays {
-            delays.add(now.since(segment.ts), segment.wire);
+            let sent = self.signer.verify(segment.ts).unwrap_or(segment.ts);
+            delays.add(now.since(sent), segment.wire);
         }
         let quickly = self.quick.as_mut().is_some_and(|q| q.on_segment(now, segment, taken));
         let told = self.echo.as_mut().is_some_and(|policy| policy.on_data(segment));
@@ -88,10 +95,12 @@ impl Receiver {
         let quick = linux.then(|| QuickAcks::new(config.mss));
         let echo = config.new_echo();
         let delays = config.params.timing.note_delays.then(Delays::default);
-        let habits = quick.is_some() || echo.is_some() || delays.is_some();
+        let cheat = Cheat::new(&config.params.cheat);
+        let signer = config.signer();
+        let habits = quick.is_some() || echo.is_some() || cheat.is_some() || delays.is_some();
         Self {
             ece: false,
-            habits: habits.then(|| Box::new(Habits { quick, echo, delays })),
+            habits: habits.then(|| Box::new(Habits { quick, echo, cheat, signer, delays })),
             config,
             rcv_nxt: 0,
             last_ack_sent: 0,
@@ -123,6 +132,12 @@ impl Receiver {
         self.habits.as_ref()?.delays.as_ref()
     }
 
+    /// Whether it acknowledges what has not arrived, and perhaps never does (`cheat_ahead`).
+    #[must_use]
+    pub fn conceals(&self) -> bool {
+        self.habits.as_ref().and_then(|habits| habits.cheat.as_ref()).is_some_and(Cheat::conceals)
+    }
+
     /// Counting begins.
     pub fn begin_counting(&mut self) {
         if let Some(delays) = self.habits.as_mut().and_then(|habits| habits.delays.as_mut()) {
@@ -148,6 +163,10 @@ impl Receiver {
             }
             let mut reply = self.ack(segment.ts, Echo::None);
             reply.flags = Flags::SYN;
+            if let Some(cheat) = self.cheat() {
+                cheat.arrived(now, segment, true);
+                cheat.forge(&mut reply);
+            }
             return Some(reply);
         }
         self.counters.segments += 1;
@@ -167,7 +186,7 @@ impl Receiver {
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
-        let held = self.is_apart(segment).then(|| self.ack(self.ts_recent, Echo::None));
+        let held = if self.habits.is_none() { None } else { self.before(now, segment) };
         let arrival = self.accept(segment);
         let mut at_once = arrival != Arrival::InOrder;
         if let Some(habits) = &mut self.habits {
@@ -185,7 +204,7 @@ impl Receiver {
             }
         }
         if at_once || self.is_due() {
-            return Some(self.ack_now());
+            return self.answer(now);
         }
         if self.ack_deadline == Time::NEVER {
             self.ack_deadline = now + self.config.params.ack_delay;
@@ -195,7 +214,18 @@ impl Receiver {
 
     /// The delayed-ACK timer may have expired; returns the ACK if it has.
     pub fn on_timer(&mut self, now: Time) -> Option<Segment> {
-        (now >= self.ack_deadline).then(|| self.ack_now())
+        if now < self.ack_deadline {
+            return None;
+        }
+        if let Some((ack, more)) = self.cheat().and_then(Cheat::owes) {
+            self.ack_deadline = match (more, self.unacked_segments) {
+                (true, _) => now,
+                (false, 0) => Time::NEVER,
+                (false, _) => now + self.config.params.ack_delay,
+            };
+            return Some(ack);
+        }
+        self.answer(now)
     }
 
     /// Data that this end sends says what an ACK would have said (RFC 9293 § 3.8.6.3): none waits any longer.
@@ -231,13 +261,16 @@ impl Receiver {
         let quick = self.quick()?;
         let first = !quick.compressed.is_waiting();
         if quick.compressed.goes_at_once(rcv_nxt) {
-            return Some(self.ack_now());
+            return self.answer(now);
         }
         if first {
             let compression = quick.compression();
             self.ack_deadline = self.ack_deadline.min(now + compression);
         }
         let mut held = held?;
+        if let Some(cheat) = self.cheat() {
+            cheat.forge(&mut held);
+        }
         if let (Some(habits), Body::Ack { echo, .. }) = (&mut self.habits, &mut held.body) {
             *echo = habits.echoed();
         }
@@ -321,10 +354,45 @@ impl Receiver {
         }
     }
 
-    fn ack_now(&mut self) -> Segment {
+    /// The ACK that is due.
+    fn answer(&mut self, now: Time) -> Option<Segment> {
+        let from = self.last_ack_sent;
         self.note_ack();
-        let echo = self.habits.as_mut().map_or(Echo::None, |habits| habits.echoed());
-        self.ack(self.ts_recent, echo)
+        let Some(habits) = &mut self.habits else {
+            return Some(self.ack(self.ts_recent, Echo::None));
+        };
+        let echo = habits.echoed();
+        let mut ack = self.ack(self.ts_recent, echo);
+        if let Some(cheat) = self.cheat() {
+            cheat.forge(&mut ack);
+            if cheat.divide(from, &ack) {
+                // They go at this instant, by the timer.
+                self.ack_deadline = now;
+                return None;
+            }
+        }
+        Some(ack)
+    }
+
+    fn cheat(&mut self) -> Option<&mut Cheat> {
+        self.habits.as_mut()?.cheat.as_mut()
+    }
+
+    /// Before a segment is taken in: what habits make of it, and the ACK that goes first, if one does.
+    #[cold]
+    fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
+        let rcv_nxt = self.rcv_nxt;
+        if let Some(cheat) = self.cheat() {
+            cheat.arrived(now, segment, segment.end() > rcv_nxt);
+            if cheat.conceals() {
+                // What is missing is passed over. That it is behind the window must be seen first.
+                let window = u64::from(self.config.receive_window);
+                if segment.end() <= rcv_nxt + window {
+                    self.rcv_nxt = rcv_nxt.max(segment.seq);
+                }
+            }
+        }
+        self.is_apart(segment).then(|| self.ack(self.ts_recent, Echo::None))
     }
 
     fn note_ack(&mut self) {

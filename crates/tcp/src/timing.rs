@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use cwnd_units::{Divisor, Duration, Time};
 
+use crate::config::Config;
 use crate::delays::Delays;
-use crate::params::Params;
 use crate::seen::{RttEvery, RttFrom};
+use crate::signed::{OnForged, Signer};
 
 /// When the segments went that are outstanding, and which of them give samples.
 #[derive(Clone, Debug)]
@@ -24,6 +25,9 @@ pub struct Timing {
     sacked: Option<Time>,
     /// The samples, for results.
     delays: Delays,
+    /// Signs the timestamps that go, and how many echoes were never sent.
+    signer: Signer,
+    forged: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +44,16 @@ pub type Sample = (Duration, Duration);
 
 impl Timing {
     /// `None` if the controller sees what the timer does, which costs nothing.
-    pub fn new(params: &Params) -> Option<Box<Self>> {
+    pub fn new(config: &Config) -> Option<Box<Self>> {
+        let params = &config.params;
         let own = &params.timing;
         let lone = own.rtt_lone_acks || params.ack_every == 1;
         let by_window = own.rtt_every == RttEvery::Window;
-        let plain = own.rtt_from == RttFrom::Timer && lone && !by_window && !own.note_delays;
+        let plain = own.rtt_from == RttFrom::Timer
+            && lone
+            && !by_window
+            && !own.note_delays
+            && params.signature.timestamp_signature == 0;
         (!plain).then(|| {
             Box::new(Self {
                 from: own.rtt_from,
@@ -55,6 +64,8 @@ impl Timing {
                 sent: VecDeque::new(),
                 sacked: None,
                 delays: Delays::default(),
+                signer: config.signer(),
+                forged: 0,
             })
         })
     }
@@ -150,6 +161,28 @@ impl Timing {
     /// The samples that the controller saw.
     pub const fn delays(&self) -> &Delays {
         &self.delays
+    }
+
+    /// The timestamp of a segment that goes now.
+    pub fn stamp(&self, now: Time) -> Time {
+        self.signer.sign(now)
+    }
+
+    /// When the segment went that an echo is of; `None` if there was none.
+    pub fn verify(&mut self, echo: Time) -> Option<Time> {
+        let sent = self.signer.verify(echo);
+        self.forged += u64::from(sent.is_none());
+        sent
+    }
+
+    /// Whether the window is to be smaller for an echo that was never sent.
+    pub fn punishes(&self) -> bool {
+        self.signer.on_forged == OnForged::Reduce
+    }
+
+    /// Echoes that were never sent.
+    pub const fn forged(&self) -> u64 {
+        self.forged
     }
 
     /// Counting begins.

@@ -102,6 +102,8 @@ record! {
         cwnd_reductions_delay: u64,
         /// What its controller took for the round trip without queues at the end, µs; null where it does not act by that.
         min_rtt_us: Option<f64>,
+        /// Echoes of timestamps that its sender never sent, whole run.
+        forged_echoes: u64,
     }
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use cwnd_cc::ControllerParams;
-use cwnd_tcp::{Body, Config, Flags, Params, Receiver, SackBlock, SackBlocks, Segment, Sender};
+use cwnd_tcp::{
+    Body, CheatParams, Config, Flags, Params, Receiver, SackBlock, SackBlocks, Segment, Sender,
+};
 use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 
-const ENDPOINT: [(&str, &[&str]); 21] = [
+const ENDPOINT: [(&str, &[&str]); 28] = [
     ("recovery", &["tahoe", "reno", "newreno", "sack"]),
     ("mss", &["1 B", "100 B", "1000 B", "9000 B"]),
     ("receive_window", &["9000 B", "30 kB", "1 MB", "4000 MB"]),
@@ -30,6 +32,13 @@ const ENDPOINT: [(&str, &[&str]); 21] = [
     ("rtt_from", &["timer", "oldest", "newest", "sack"]),
     ("rtt_clock", &["1 ns", "1 us", "100 ms"]),
     ("rtt_every", &["ack", "window"]),
+    ("tso", &["none", "1 B", "5000 B", "64 kB"]),
+    ("tso_defer", &["none", "0 s", "5 ms"]),
+    ("tso_sizing", &["full", "rate"]),
+    ("cheat_timestamps", &["0 s", "100 ms"]),
+    ("cheat_hides", &["none", "all"]),
+    ("cheat_ahead", &["0 s", "50 ms"]),
+    ("on_forged", &["ignore", "reduce"]),
 ];
 const SWITCHES: [&str; 10] = [
     "handshake",
@@ -43,7 +52,7 @@ const SWITCHES: [&str; 10] = [
     "rtt_lone_acks",
     "note_delays",
 ];
-const COUNTS: [&str; 9] = [
+const COUNTS: [&str; 11] = [
     "initial_window",
     "dup_thresh",
     "ack_every",
@@ -53,6 +62,8 @@ const COUNTS: [&str; 9] = [
     "rto_backoff_rounds",
     "syn_backoff_after",
     "syn_backoff_rounds",
+    "tso_window_part",
+    "cheat_divides",
 ];
 
 fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
@@ -77,6 +88,9 @@ fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
                 params.set(name, &Value::Integer(count)).expect("a count");
             }
         }
+    }
+    if bytes.below(8) == 7 {
+        params.set("timestamp_signature", &Value::Integer(4)).expect("so many bits");
     }
     params.check().ok()?;
     let kinds = ControllerParams::KINDS;
@@ -109,6 +123,8 @@ struct Path {
     /// Whether the other end ever got a segment that nobody sent.
     forged_data: bool,
     forged_acks: bool,
+    /// Whether the receiver says what is so.
+    honest: bool,
 }
 
 /// More than this is never on the way at once: what comes later is lost.
@@ -119,6 +135,7 @@ const HORIZON: u64 = 1 << 40;
 impl Path {
     fn new(config: Config, written: u64) -> Self {
         let (mss, window) = (config.params.mss.0, config.params.receive_window.0);
+        let honest = config.params.cheat == CheatParams::default();
         let config = Arc::new(config);
         let mut sender = Sender::new(Arc::clone(&config));
         sender.write(written);
@@ -136,7 +153,8 @@ impl Path {
             contiguous: 0,
             islands: Vec::new(),
             forged_data: false,
-            forged_acks: false,
+            forged_acks: !honest,
+            honest,
         }
     }
 
@@ -173,11 +191,17 @@ impl Path {
         }
         let ack = self.receiver.on_segment(self.now, segment);
         self.take_ack(ack);
-        assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous);
+        if self.honest {
+            assert_eq!(self.receiver.counters().delivered_bytes, self.contiguous);
+        }
     }
 
     fn take_ack(&mut self, ack: Option<Segment>) {
         let Some(ack) = ack else { return };
+        if !self.honest {
+            self.acks.push(ack);
+            return self.acks.truncate(MOST_IN_FLIGHT);
+        }
         assert_eq!(ack.seq, self.contiguous, "an ACK for what has not arrived");
         for block in ack.sack().iter().filter(|block| block.len > 0) {
             let from = ack.seq + u64::from(block.offset);

@@ -44,6 +44,7 @@ fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
             jitter: Duration(bytes.wide()),
             reorder: f64::from(bytes.byte()) / 255.0,
             reorder_delay: Duration(bytes.wide()),
+            delay_steps: vec![(Time(bytes.wide()), Duration(bytes.wide()))],
         },
         _ => Impairments::default(),
     };

@@ -29,10 +29,11 @@ const RATES: [&str; 5] = [
     "rate = { initial = \"2 Mbit/s\", steps = [{ at = \"5 ms\", rate = \"20 Mbit/s\" }] }",
     "rate = { trace_ms = [0, 0, 1, 3] }",
 ];
-const FAULTS: [&str; 7] = [
+const FAULTS: [&str; 8] = [
     "",
     "loss = 0.05",
     "jitter = \"1 ms\"",
+    "delay_steps = [{ at = \"5 ms\", added = \"3 ms\" }, { at = \"9 ms\", added = \"0 ms\" }]",
     "reorder = 0.2\nreorder_delay = \"2 ms\"",
     "meter = { kind = \"step\", threshold = \"2 packets\" }",
     "messenger = { kind = \"quench\", ect_only = false }",
@@ -45,13 +46,15 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-const ENDPOINTS: [&str; 8] = [
+const ENDPOINTS: [&str; 10] = [
     "\"rfc\"",
     "{ preset = \"linux\", ecn = true }",
     "\"ns2\"",
     "\"becn\"",
     "{ preset = \"squid\", quench_check = \"none\" }",
     "{ rtt_from = \"sack\", rtt_lone_acks = false, rtt_clock = \"1 ms\", note_delays = true }",
+    "{ tso = \"20 kB\", tso_defer = \"5 ms\", cheat_divides = 3, cheat_timestamps = \"100 ms\", cheat_hides = \"all\" }",
+    "{ tso = \"64 kB\", tso_sizing = \"rate\", cheat_ahead = \"5 ms\", timestamp_signature = 4, on_forged = \"reduce\" }",
     "{ recovery = \"tahoe\", rto_min = \"1 ms\", handshake = true }",
     "{ rto_min = \"1 ms\", rto_initial = \"1 ms\", rto_backoff = \"off\", data_retries = 1, syn_retries = 1 }",
 ];

@@ -44,7 +44,8 @@ impl World {
     fn audit_copies(&self, flow: &Flow) -> Result<(), String> {
         let first = flow.sender.acknowledged();
         let sent = flow.sender.copies_of_first();
-        if sent == 0 || flow.receiver.counters().delivered_bytes > first {
+        let more = flow.receiver.counters().delivered_bytes > first;
+        if sent == 0 || more || flow.receiver.conceals() {
             return Ok(());
         }
         let lost = self.network.losses().of(flow.id).map_or(0, |lost| lost.data.of(first));
@@ -130,7 +131,7 @@ fn audit_ends(
     let idle = sender.is_drained() || sender.has_failed();
     if cwnd < mss {
         Err(format!("the window is {cwnd} B, a segment {mss} B"))
-    } else if acked > delivered {
+    } else if acked > delivered && !receiver.conceals() {
         Err(format!("{acked} B are acknowledged, {delivered} B were delivered"))
     } else if delivered > size {
         Err(format!("{delivered} B were delivered of a transfer of {size} B"))

@@ -178,10 +178,10 @@ impl World {
             return;
         };
         requests.receiver_timer = Time::NEVER;
-        match requests.receiver.on_timer(now) {
-            Some(ack) => self.network.inject_request(now, id, hop, ack, &mut self.events),
-            None => self.arm_server(id),
+        if let Some(ack) = requests.receiver.on_timer(now) {
+            self.network.inject_request(now, id, hop, ack, &mut self.events);
         }
+        self.arm_server(id);
     }
 
     fn arm_server(&mut self, id: FlowId) {

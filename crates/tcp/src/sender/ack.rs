@@ -38,8 +38,8 @@ impl Sender {
         let seen = self.rtt.seen();
         // Departs from RFC 6298 § 5.7, which wants 3 s after a lost SYN: the echoed timestamp is a valid sample of
         // which SYN was answered, and the timeout follows from it (as in Linux).
-        let valid = tries == 1 || self.config.params.timestamps;
-        let measured = valid.then(|| self.take_rtt(now, segment.ts));
+        let sent = self.syn_sent(now, segment.ts, tries == 1);
+        let measured = sent.map(|sent| self.take_rtt(now, sent));
         self.time_handshake(now, self.last_sent, seen, measured, tries == 1);
         if tries > 1 {
             // RFC 6298 § 5.7: the timeout is set anew, not doubled further. Karn & Partridge 1987 make no difference between a SYN
@@ -203,7 +203,7 @@ impl Sender {
 
     /// The controller asks for a reduction: it gets one in a window of data, as every other cause does.
     #[cold]
-    fn on_request(&mut self, path: &Path, cause: Cause) {
+    pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
         if matches!(self.recovery, State::Open) && self.una > reduced {
             self.reduce(path, cause);

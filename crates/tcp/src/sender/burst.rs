@@ -41,12 +41,16 @@ impl Sender {
         u32::try_from((ready / mss).clamp(1, most)).unwrap_or(1)
     }
 
+    /// 200 % of the window a round trip in the first half of slow start, then 120 % (`tcp_pacing_ss_ratio`, `_ca_`).
+    pub(super) fn percent_of_rate(&self, cwnd: u64) -> u64 {
+        if cwnd < self.cc.window().ssthresh / 2 { 200 } else { 120 }
+    }
+
     /// A millisecond (2⁻¹⁰ s) at the rate that would be paced, and more where the round trip is short.
-    fn largest_burst(&self, cwnd: u64) -> u64 {
+    pub(super) fn largest_burst(&self, cwnd: u64) -> u64 {
         let Some(srtt) = self.rtt.srtt() else { return LEAST_SEGMENTS };
-        // 200 % of the window a round trip in the first half of slow start, then 120 % (`tcp_pacing_ss_ratio`, `_ca_`).
-        let percent = if cwnd < self.cc.window().ssthresh / 2 { 200 } else { 120 };
-        let rate = u128::from(cwnd) * percent * 10_000_000 / u128::from(srtt.0.max(1));
+        let rate = u128::from(cwnd) * u128::from(self.percent_of_rate(cwnd)) * 10_000_000
+            / u128::from(srtt.0.max(1));
         let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
         let halvings = least_us >> RTT_LOG;
         let near = if halvings < 32 { LARGEST >> halvings } else { 0 };

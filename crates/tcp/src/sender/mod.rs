@@ -3,6 +3,7 @@
 mod accept;
 mod ack;
 mod burst;
+mod chunks;
 mod copies;
 mod persist;
 mod quench;
@@ -24,6 +25,7 @@ use crate::scoreboard::Scoreboard;
 use crate::timing::Timing;
 pub use accept::Handshake;
 use burst::Burst;
+use chunks::Chunks;
 pub use copies::Copies;
 use persist::Persist;
 use quench::Quenched;
@@ -97,6 +99,8 @@ pub struct Sender {
     quenched: Option<Box<Quenched>>,
     last_sent: Time,
     burst: Burst,
+    /// What waits for more to go with it, and goes together.
+    chunks: Option<Box<Chunks>>,
     /// Whether the congestion window was what stopped the last transmission.
     cwnd_limited: bool,
     round: u64,
@@ -155,7 +159,8 @@ impl Sender {
         };
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
-        let timing = Timing::new(&config.params);
+        let timing = Timing::new(&config);
+        let chunks = Chunks::new(&config.params.tso);
         let until = config.params.rto_backoff_until;
         let times_one = !config.params.timestamps || until == BackoffUntil::SentOnce;
         Self {
@@ -193,6 +198,7 @@ impl Sender {
             quenched: None,
             last_sent: Time::ZERO,
             burst: Burst::default(),
+            chunks,
             cwnd_limited: false,
             round: 0,
             round_end: 0,
@@ -230,7 +236,7 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
-        if self.pacing_holds { self.rto_deadline.min(self.pace_until) } else { self.rto_deadline }
+        if self.pacing_holds { self.rto_deadline.min(self.held_until()) } else { self.rto_deadline }
     }
 
     /// A timer may have expired.

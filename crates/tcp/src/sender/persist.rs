@@ -55,7 +55,7 @@ impl Sender {
         }
         Segment {
             seq: self.una,
-            ts: now,
+            ts: self.stamp(now),
             len: len as u32,
             wire,
             // RFC 3168 § 6.1.6: neither ECT nor CWR, for the loss of a probe is not noticed.

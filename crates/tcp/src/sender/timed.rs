@@ -1,5 +1,6 @@
 //! What the controller sees of the round-trip time where that is not what sets the timer.
 
+use cwnd_cc::Cause;
 use cwnd_units::{Duration, Time};
 
 use super::Sender;
@@ -9,15 +10,39 @@ use crate::segment::{SackBlocks, Segment};
 use crate::timing::Sample;
 
 impl Sender {
-    /// A segment goes.
+    /// A segment goes; its timestamp.
     #[cold]
-    pub(super) fn time_sent(&mut self, now: Time, seq: u64, end: u64, again: bool) {
-        let Some(timing) = &mut self.timing else { return };
+    pub(super) fn time_sent(&mut self, now: Time, seq: u64, end: u64, again: bool) -> Time {
+        let Some(timing) = &mut self.timing else { return now };
         if again {
             timing.on_sent_again(seq, end);
         } else {
             timing.on_sent(end, now);
         }
+        timing.stamp(now)
+    }
+
+    /// The timestamp of what goes now.
+    pub(super) fn stamp(&self, now: Time) -> Time {
+        self.timing.as_ref().map_or(now, |timing| timing.stamp(now))
+    }
+
+    /// When the segment went that an echo is of; of one that was never sent the window hears, where that is asked for.
+    fn verify(&mut self, now: Time, echo: Time) -> Option<Time> {
+        let Some(timing) = self.timing.as_mut().filter(|_| self.config.params.timestamps) else {
+            return Some(echo);
+        };
+        let sent = timing.verify(echo);
+        if sent.is_none() && timing.punishes() {
+            self.on_request(&self.path(now), Cause::Loss);
+        }
+        sent
+    }
+
+    /// Echoes of timestamps that it never sent.
+    #[must_use]
+    pub fn forged_echoes(&self) -> u64 {
+        self.timing.as_ref().map_or(0, |timing| timing.forged())
     }
 
     /// The blocks of an ACK reported something new.
@@ -38,7 +63,10 @@ impl Sender {
         ack: u64,
     ) -> (Option<Duration>, Option<Duration>) {
         let seen = self.rtt.seen();
-        let (exact, measured) = self.measure(now, segment, ack);
+        let (exact, measured) = match self.verify(now, segment.ts) {
+            Some(ts) => self.measure(now, &Segment { ts, ..*segment }, ack),
+            None => (None, None),
+        };
         self.rtt.set_seen(seen);
         let Some(timing) = &mut self.timing else { return (exact, measured) };
         let sample = timing.on_ack(now, ack, self.high, exact.zip(measured));
@@ -53,6 +81,18 @@ impl Sender {
         let sample = self.timing.as_mut()?.on_duplicate(now, self.una, self.high)?;
         self.rtt.see(sample.1);
         Some(sample)
+    }
+
+    /// A SYN-ACK came: when the SYN went that it is for, if that can be known.
+    pub(super) fn syn_sent(&mut self, now: Time, echo: Time, once: bool) -> Option<Time> {
+        if self.timing.is_none() {
+            return (once || self.config.params.timestamps).then_some(echo);
+        }
+        let known = self.verify(now, echo);
+        if self.config.params.timestamps && known.is_some() {
+            return known;
+        }
+        once.then_some(self.last_sent)
     }
 
     /// The handshake took a round trip from `sent`, of which the timer made `measured`; what was `seen` before.

@@ -57,7 +57,7 @@ impl Sender {
         self.rto_deadline = now + self.syn_rto();
         Segment {
             seq: 0,
-            ts: now,
+            ts: self.stamp(now),
             len: 0,
             wire: self.config.ack_wire,
             flags: Flags::SYN,
@@ -97,7 +97,8 @@ impl Sender {
         }
         let cwnd = self.cc.window().cwnd;
         if flight + len <= cwnd {
-            return Some(choice);
+            let goes = self.chunks.is_none() || self.goes_in_chunk(now);
+            return goes.then_some(choice);
         }
         if (self.dupacks > 0 || !self.scoreboard.is_empty())
             && self.limited_transmit_allows(flight, len, cwnd)
@@ -229,9 +230,8 @@ impl Sender {
             }
         }
         self.note_sent(choice, again);
-        if self.timing.is_some() {
-            self.time_sent(now, choice.seq, end, again);
-        }
+        let ts =
+            if self.timing.is_none() { now } else { self.time_sent(now, choice.seq, end, again) };
         self.counters.segments_sent += 1;
         let wire = len as u16 + self.config.header;
         self.counters.wire_bytes_sent += u64::from(wire);
@@ -245,15 +245,7 @@ impl Sender {
         }
         let header =
             if self.cc.beyond_window().is_some() { self.departs(now, wire) } else { Header::None };
-        Segment {
-            seq,
-            ts: now,
-            len: len as u32,
-            wire,
-            flags,
-            ecn,
-            body: Body::Data { header, again },
-        }
+        Segment { seq, ts, len: len as u32, wire, flags, ecn, body: Body::Data { header, again } }
     }
 
     /// Data of so many bytes on the wire goes out: when the next may, and what the controller writes for routers.

@@ -367,3 +367,36 @@ scripts!(
     where_each_segment_is_acknowledged_an_ack_of_one_counts,
     without_sacks_the_newest_segment_is_seen,
 );
+
+scripts!(
+    cheats:
+    a_constant_is_subtracted_from_what_is_echoed,
+    a_divided_ack_leaves_a_delayed_one_its_time,
+    acks_run_ahead_of_what_arrives,
+    an_ack_has_no_more_pieces_than_bytes,
+    an_ack_is_divided,
+    half_of_the_queueing_delay_is_hidden,
+    no_echo_is_before_the_beginning,
+    queueing_delay_is_hidden,
+    what_was_lost_is_concealed,
+    what_was_sent_again_is_acknowledged_as_it_is,
+);
+
+scripts!(
+    signed:
+    an_echo_that_was_never_sent_gives_none,
+    an_echo_that_was_never_sent_may_reduce_the_window,
+    an_echo_that_was_sent_gives_a_sample,
+);
+
+scripts!(
+    tso:
+    a_chunk_is_at_least_a_segment,
+    a_chunk_waits_until_it_is_full,
+    a_loss_is_repaired_without_waiting,
+    a_third_of_the_window_is_full_enough,
+    chunks_are_paced_by_the_rate,
+    the_last_data_waits_for_nothing,
+    the_wait_may_be_bounded,
+    with_nothing_in_flight_there_is_nothing_to_wait_for,
+);

@@ -218,10 +218,10 @@ impl Player {
         Ok(segment)
     }
 
-    /// When the segment that an ACK ends with was last sent: what a receiver echoes that has all in order.
+    /// The timestamp of the segment that an ACK ends with as it was last sent: what a receiver echoes that has all in order.
     fn echo(&self, ack: u64) -> Time {
         let covers = |s: &Segment| s.seq < ack && ack <= s.end() || s.len == 0 && ack == 0;
-        self.sent.iter().rev().find(|(_, s)| covers(s)).map_or(self.now, |(at, _)| *at)
+        self.sent.iter().rev().find(|(_, s)| covers(s)).map_or(self.now, |(_, s)| s.ts)
     }
 
     /// The next that leaves is this, and it leaves now.
@@ -325,6 +325,7 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "rto" => Fact::Span(Some(s.current_rto())),
         "seen" => Fact::Span(s.rtt_seen()),
         "least" => Fact::Span(s.least_rtt_seen()),
+        "forged" => Fact::Number(s.forged_echoes()),
         "timer" => Fact::Span(armed(s.next_timer())),
         "established" => word(s.is_established()),
         "failed" => word(s.has_failed()),

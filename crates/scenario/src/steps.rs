@@ -1,0 +1,55 @@
+//! Values that change at given times: lists such as `[{ at = "10 s", rate = "5 Mbit/s" }]`.
+
+use cwnd_units::{Duration, Rate, Time};
+
+use crate::reader::{At, Context, Section};
+use crate::sections::{DELAY_STEP, Key, STEP};
+use crate::tree::Item;
+
+/// Later rates, in order of time.
+pub(crate) fn rate_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Rate)>> {
+    let example = "{ at = \"10 s\", rate = \"5 Mbit/s\" }";
+    steps(at, cx, (&[STEP], example), |section, cx| section.plain::<Rate>("rate", cx))
+}
+
+/// By how much a link is longer later, in order of time.
+pub(crate) fn delay_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Duration)>> {
+    let example = "{ at = \"10 s\", added = \"50 ms\" }";
+    steps(at, cx, (&[DELAY_STEP], example), |section, cx| section.plain::<Duration>("added", cx))
+}
+
+fn steps<T>(
+    at: At<'_>,
+    cx: &mut Context<'_>,
+    (keys, example): (&'static [&'static [Key]], &str),
+    value: impl Fn(&Section<'_>, &mut Context<'_>) -> Option<T>,
+) -> Option<Vec<(Time, T)>> {
+    let Item::Array(list) = &at.node.item else {
+        at.wrong_kind(&format!("a list such as [{example}]"), cx);
+        return None;
+    };
+    let mut changes: Vec<(Time, T)> = Vec::new();
+    let mut good = true;
+    for (i, node) in list.iter().enumerate() {
+        let path = format!("{}[{i}]", at.path);
+        let Some(table) = node.table() else {
+            At { node, path: &path }.wrong_kind(&format!("a step such as {example}"), cx);
+            good = false;
+            continue;
+        };
+        let section = Section::new(table, keys, path, node.span, cx);
+        let when = section.plain::<Duration>("at", cx);
+        let (Some(when), Some(value)) = (when, value(&section, cx)) else {
+            good = false;
+            continue;
+        };
+        let when = Time(when.0);
+        if changes.last().is_some_and(|&(earlier, _)| earlier >= when) {
+            let message = "a step must come after the one before it";
+            cx.sink.error(section.span_of("at"), section.path_of("at"), message);
+            good = false;
+        }
+        changes.push((when, value));
+    }
+    good.then_some(changes)
+}

@@ -1,0 +1,140 @@
+//! Receivers that lie to get more than their share (McCullagh 2008 § 5.1; Savage, Cardwell, Wetherall, Anderson 1999).
+
+use std::collections::VecDeque;
+
+use cwnd_units::{Duration, Echo, Share, Time, params};
+
+use crate::segment::{Body, SackBlocks, Segment};
+
+params! {
+    /// How a receiver cheats; by default it does not.
+    pub struct Params {
+        /// Subtracted from the timestamps that the receiver echoes: round trips seem longer by that.
+        #[source("McCullagh 2008 § 5.1.1: 100 ms; RFC 7323 § 4.3 echoes them as they are")]
+        #[bounds(up_to Duration::from_secs(10))]
+        pub cheat_timestamps: Duration = Duration::ZERO,
+        /// The part of the queueing delay of data that the receiver hides, by adding it to the timestamps that it echoes.
+        #[source("McCullagh 2008 § 5.1.2; RFC 7323 § 4.3 echoes them as they are")]
+        pub cheat_hides: Share = Share(0.0),
+        /// Into how many the receiver divides each ACK, as far as it has bytes: ACK division.
+        #[source("Savage et al. 1999 § 3.1; RFC 5681 § 4.2: one ACK for a segment at most")]
+        #[bounds(from 1, up_to 1000; "an ACK is at least one")]
+        pub cheat_divides: u32 = 1,
+        /// How much earlier the receiver acknowledges data than it arrives, as far as what came in such a time tells what is on its way:
+        /// optimistic ACKs. What is lost it conceals; a transfer of which anything was lost is never whole.
+        #[source("Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived")]
+        #[bounds(up_to Duration::from_secs(10))]
+        pub cheat_ahead: Duration = Duration::ZERO,
+    }
+}
+
+/// A receiver's lies.
+#[derive(Clone, Debug)]
+pub struct Cheat {
+    timestamps: Duration,
+    hides: f64,
+    divides: u64,
+    ahead: Duration,
+    /// When the newest data arrived, how long it had waited, and the least time that any took on its way.
+    newest: Time,
+    waited: Duration,
+    least: Duration,
+    /// What arrived in the last so many milliseconds, where ACKs run ahead: when, and how many bytes.
+    recent: VecDeque<(Time, u64)>,
+    recent_bytes: u64,
+    /// The highest number that was acknowledged ahead.
+    claimed: u64,
+    /// ACKs that are to go at once after the one that went.
+    owed: VecDeque<Segment>,
+}
+
+impl Cheat {
+    /// `None` if the receiver is honest.
+    pub fn new(params: &Params) -> Option<Self> {
+        let honest = *params == Params::default();
+        (!honest).then(|| Self {
+            timestamps: params.cheat_timestamps,
+            hides: params.cheat_hides.0,
+            divides: u64::from(params.cheat_divides),
+            ahead: params.cheat_ahead,
+            newest: Time::ZERO,
+            waited: Duration::ZERO,
+            least: Duration::MAX,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
+            claimed: 0,
+            owed: VecDeque::new(),
+        })
+    }
+
+    /// Whether ACKs run ahead, so that holes must not be told of.
+    pub const fn conceals(&self) -> bool {
+        self.ahead.0 > 0
+    }
+
+    /// Data arrived, or a SYN; new, if it brings anything.
+    pub fn arrived(&mut self, now: Time, segment: &Segment, new: bool) {
+        let took = now.since(segment.ts);
+        self.least = self.least.min(took);
+        self.waited = Duration(took.0 - self.least.0);
+        self.newest = now;
+        if !self.conceals() {
+            return;
+        }
+        if !new {
+            // The sender's timer expired: what was claimed was not there.
+            (self.recent_bytes, self.claimed) = (0, 0);
+            self.recent.clear();
+            return;
+        }
+        self.recent.push_back((now, u64::from(segment.len)));
+        self.recent_bytes += u64::from(segment.len);
+        while let Some(&(at, bytes)) =
+            self.recent.front().filter(|(at, _)| now.since(*at) >= self.ahead)
+        {
+            debug_assert!(at <= now, "time goes forward");
+            self.recent_bytes -= bytes;
+            self.recent.pop_front();
+        }
+    }
+
+    /// Makes an ACK say what the receiver wants.
+    pub fn forge(&mut self, ack: &mut Segment) {
+        let hidden = Duration((self.waited.0 as f64 * self.hides) as u64);
+        let ts = Time(ack.ts.0.saturating_sub(self.timestamps.0)) + hidden;
+        // Nothing is echoed that is yet to come.
+        ack.ts = ts.min(self.newest.max(ack.ts));
+        if self.conceals() && self.recent_bytes > 0 {
+            self.claimed = self.claimed.max(ack.seq + self.recent_bytes);
+            ack.seq = self.claimed;
+            if let Body::Ack { sack, .. } = &mut ack.body {
+                *sack = SackBlocks::default();
+            }
+        }
+    }
+
+    /// Divides an ACK of what is above `from`; true if it is several now, which are owed.
+    pub fn divide(&mut self, from: u64, ack: &Segment) -> bool {
+        let bytes = ack.seq.saturating_sub(from);
+        let pieces = self.divides.min(bytes);
+        if pieces < 2 {
+            return false;
+        }
+        for n in 1..pieces {
+            let mut piece = Segment { seq: from + bytes * n / pieces, ..*ack };
+            // What is told once is told by the last of them.
+            if let Body::Ack { echo, sack, .. } = &mut piece.body {
+                (*echo, *sack) = (Echo::None, SackBlocks::default());
+            }
+            self.owed.push_back(piece);
+        }
+        self.owed.push_back(*ack);
+        true
+    }
+
+    /// The next ACK that is owed, and whether there are more.
+    pub fn owes(&mut self) -> Option<(Segment, bool)> {
+        let ack = self.owed.pop_front()?;
+        Some((ack, !self.owed.is_empty()))
+    }
+}

@@ -1,0 +1,117 @@
+//! Timestamps that cannot be forged without a key: their low bits sign the rest (McCullagh 2008 § 5.1.3).
+
+use cwnd_units::{Divisor, Time, param_enum, params};
+
+param_enum! {
+    /// What a sender does about an echo that it never sent.
+    pub enum OnForged {
+        /// The ACK counts, but gives no round-trip time.
+        Ignore = "ignore",
+        /// Besides, the window is reduced as for a loss, once a round trip.
+        Reduce = "reduce",
+    }
+}
+
+params! {
+    /// Signed timestamps.
+    pub struct Params {
+        /// How many low bits of the timestamps that a sender sends sign the rest; 0 signs nothing. So many ticks of `clock`, as a power of two, are
+        /// the resolution that is left.
+        #[source("McCullagh 2008 § 5.1.3: one or more; RFC 7323 § 4.1 has none")]
+        #[bounds(up_to 16)]
+        pub timestamp_signature: u32 = 0,
+        /// What follows an echo whose signature is wrong.
+        #[source("McCullagh 2008 § 5.1.3: e.g. backing off cwnd or resetting the connection")]
+        pub on_forged: OnForged = OnForged::Ignore,
+    }
+}
+
+/// Signs timestamps, and knows its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Signer {
+    bits: u32,
+    clock: Divisor,
+    pub on_forged: OnForged,
+}
+
+impl Signer {
+    /// With timestamps of this clock.
+    pub const fn new(params: &Params, clock: Divisor) -> Self {
+        Self { bits: params.timestamp_signature, clock, on_forged: params.on_forged }
+    }
+
+    /// What is sent in place of this instant: never less than what was sent before (RFC 7323 § 5.2).
+    pub fn sign(&self, at: Time) -> Time {
+        if self.bits == 0 {
+            return at;
+        }
+        let rest = self.clock.divide(at.0).0 >> self.bits;
+        Time(((rest << self.bits) | self.signature(rest)) * self.clock.get())
+    }
+
+    /// The instant that an echo stands for, down to what signing leaves; `None` if it was never sent.
+    pub fn verify(&self, echo: Time) -> Option<Time> {
+        if self.bits == 0 {
+            return Some(echo);
+        }
+        let (ticks, _) = self.clock.divide(echo.0);
+        let rest = ticks >> self.bits;
+        let signed = ticks & ((1 << self.bits) - 1);
+        (signed == self.signature(rest)).then(|| Time((rest << self.bits) * self.clock.get()))
+    }
+
+    /// SplitMix64's finaliser of a key and the rest. Nobody here tries keys: that no receiver can compute it is taken for granted.
+    const fn signature(&self, rest: u64) -> u64 {
+        let mut z = rest ^ KEY;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) & ((1 << self.bits) - 1)
+    }
+}
+
+/// A sender's secret.
+const KEY: u64 = 0x6a09_e667_f3bc_c908;
+
+#[cfg(test)]
+mod tests {
+    use cwnd_units::Duration;
+
+    use super::*;
+
+    fn signer(bits: u32) -> Signer {
+        let params = Params { timestamp_signature: bits, ..Params::default() };
+        Signer::new(&params, Divisor::new(1_000_000))
+    }
+
+    #[test]
+    fn what_was_signed_is_known_and_goes_never_back() {
+        for bits in [0, 1, 4, 16] {
+            let signer = signer(bits);
+            let mut last = Time::ZERO;
+            for ms in 0..5000 {
+                let at = Time(ms * 1_000_000);
+                let sent = signer.sign(at);
+                assert!(sent >= last, "{bits} bits at {at}");
+                let known = signer.verify(sent).expect("it was sent");
+                assert!(known <= at && at.since(known) < Duration::from_millis(1 << bits));
+                last = sent;
+            }
+        }
+    }
+
+    #[test]
+    fn a_shifted_echo_passes_as_often_as_a_guess_does() {
+        for bits in [1, 4, 8] {
+            let signer = signer(bits);
+            let n = 20_000_u64;
+            // Each echo once: within a resolution they are all the same.
+            let passed = (0..n).filter(|i| {
+                let sent = signer.sign(Time((i << bits) * 1_000_000 + 100_000_000_000));
+                signer.verify(Time(sent.0 - 1_000_000 * ((7 << bits) + 1))).is_some()
+            });
+            let (passed, p) = (passed.count() as f64, 0.5_f64.powi(bits as i32));
+            let spread = 4.0 * (n as f64 * p * (1.0 - p)).sqrt();
+            assert!((passed - n as f64 * p).abs() < spread, "{bits} bits: {passed}");
+        }
+    }
+}
