@@ -170,6 +170,23 @@ def test_a_capture_at_the_command_has_what_arrives_there_a_round_trip_after_it_a
 
 
 @needs_root
+def test_a_capture_has_the_time_of_day(cli: Cli):
+    connects = (
+        "import os, socket, time; at = time.time();"
+        " socket.create_connection((os.environ['CWND_LINK_CALLER'], {port})); print(at)"
+    )
+    with _server(1) as port:
+        answer = cli(
+            *("link", "--rtt", "50ms", "--quiet", "--pcap", "there.pcapng", "--pcap-at", "command"),
+            *("--", sys.executable, "-c", connects.format(port=port)),
+        )
+    assert answer.code == 0, answer.err
+    (began,) = infer(cli.directory / "there.pcapng").connections["began_s"]
+    # It sends its SYN when it connects; how soon is up to the machine.
+    assert -0.001 < began - float(answer.out) < 1.0
+
+
+@needs_root
 def test_without_ecn_the_same_queue_drops(cli: Cli):
     with _server(4_000_000) as port:
         answer = cli(

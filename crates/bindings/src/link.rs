@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use cwnd_aqm::Reason;
 use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
-use cwnd_router::linux::{
-    Front, Keeper as Rights, Manner, create_file, system_servers, time_of_day,
-};
+use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
 use cwnd_trace::Histogram;
 use cwnd_units::Duration;
@@ -132,15 +130,10 @@ impl Link {
             None => (None, None),
             Some(path) => {
                 let (capture, output) = Capture::into_file(&path, create_file(&path))?;
-                let file = cwnd_router::Capture::new(
-                    output,
-                    "cwnd link",
-                    &config.directions,
-                    point,
-                    time_of_day(),
-                )
-                .map_err(|error| capture.error(&error))?;
-                (Some(capture), Some(file))
+                let file =
+                    cwnd_router::Capture::new(output, "cwnd link", &config.directions, point)
+                        .map_err(|error| capture.error(&error))?;
+                (Some(capture), Some(file.with_time_of_day()))
             }
         };
         let keeper = keeper.inner.lock().unwrap_or_else(PoisonError::into_inner).take();

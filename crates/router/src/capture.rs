@@ -34,8 +34,10 @@ pub struct Capture {
     writer: Option<Writer<Output>>,
     interfaces: [u32; 2],
     failure: Option<io::Error>,
-    /// Added to the router's time: what the file counts from.
+    /// Where the router's time begins in that of the file.
     epoch: Time,
+    /// Whether that is the time of day, which is known when the router begins.
+    of_day: bool,
     packet: Headers,
 }
 
@@ -46,8 +48,7 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Begins a file about a router with these directions, as they look from `point`; `epoch` is what its time starts from,
-    /// zero or the time of day.
+    /// Begins a file about a router with these directions, as they look from `point`.
     ///
     /// # Errors
     /// Those of the output.
@@ -56,7 +57,6 @@ impl Capture {
         about: &str,
         directions: &[Direction; 2],
         point: Point,
-        epoch: Time,
     ) -> io::Result<Self> {
         let application = concat!("cwnd ", env!("CARGO_PKG_VERSION"));
         let mut writer = Writer::new(to, application, about)?;
@@ -75,7 +75,29 @@ impl Capture {
             })?;
         }
         let packet = Headers { bytes: Vec::new(), total: 0 };
-        Ok(Self { point, writer: Some(writer), interfaces, failure: None, epoch, packet })
+        Ok(Self {
+            point,
+            writer: Some(writer),
+            interfaces,
+            failure: None,
+            epoch: Time::ZERO,
+            of_day: false,
+            packet,
+        })
+    }
+
+    /// The same capture; its file has the time of day where a router runs in real time, not the time since that began.
+    #[must_use]
+    pub fn with_time_of_day(self) -> Self {
+        Self { of_day: true, ..self }
+    }
+
+    /// The router's time begins now.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn begins(&mut self, time_of_day: impl FnOnce() -> Time) {
+        if self.of_day {
+            self.epoch = time_of_day();
+        }
     }
 
     /// Where it sees packets.

@@ -14,7 +14,7 @@ pub mod resolver;
 mod run;
 mod tun;
 
-pub use clock::{monotonic, time_of_day};
+pub use clock::monotonic;
 pub use front::{Ended, Front, Keeper, Manner, create_file};
 pub use link::Link;
 pub use names::{Name, Names, system_servers};

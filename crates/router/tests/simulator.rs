@@ -139,8 +139,7 @@ fn route(scenario: &Scenario, came: &[Caught], point: Point) -> (Report, Vec<Cau
     config.sample = scenario.run.sample;
     let kept = Kept::default();
     let capture =
-        Capture::new(Box::new(kept.clone()), "test", &config.directions, point, Time::ZERO)
-            .expect("memory");
+        Capture::new(Box::new(kept.clone()), "test", &config.directions, point).expect("memory");
     let mut engine = Engine::new(&config).with_capture(capture);
     let mut arrived = Vec::new();
     let mut drain = |engine: &mut Engine, until: Time| {

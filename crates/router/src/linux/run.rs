@@ -18,7 +18,7 @@ use thread_priority::{
 use crate::capture::Capture;
 use crate::config::{Config, Pacing, Side};
 use crate::engine::Engine;
-use crate::linux::clock::{Clock, thread_time};
+use crate::linux::clock::{Clock, thread_time, time_of_day};
 use crate::linux::tun::Tun;
 use crate::report::{Report, Work};
 
@@ -133,15 +133,16 @@ pub fn run(
     stop: &Stop,
     capture: Option<Capture>,
 ) -> io::Result<Report> {
-    let mut engine = Engine::new(config);
-    if let Some(capture) = capture {
-        engine = engine.with_capture(capture);
-    }
     let scheduling = prepare(&config.pacing)?;
     stop.0.runs.store(true, Ordering::Release);
     let before = [a.dropped().ok(), b.dropped().ok()];
     let cpu_before = thread_time();
+    let mut engine = Engine::new(config);
     let clock = Clock::start();
+    if let Some(mut capture) = capture {
+        capture.begins(time_of_day);
+        engine = engine.with_capture(capture);
+    }
     let mut shell = Shell {
         engine,
         devices: [a, b],
