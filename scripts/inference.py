@@ -1,15 +1,17 @@
 """Timeouts of real servers as `cwnd infer` finds them, beside what the servers' kernel counted.
 
 Servers of this machine answer requests of clients behind `cwnd link`, whose packets are captured at
-the clients. What is true the kernel says: of each server's socket TCP_INFO is asked every few
-milliseconds. The table is in docs/infer.md; `scripts/inference.py --page` writes it again, a test
-runs a part of it. Needs root, as `cwnd link` does, and Linux 6.7, which counts timeouts.
+the clients. What is true the servers' kernel says: of each socket TCP_INFO is asked every few
+milliseconds how many timeouts there were, and a capture at the servers tells what was sent again
+then. The table is in docs/infer.md; `scripts/inference.py --page` writes it again, a test runs a
+part of it. Needs root, as `cwnd link` does, and Linux 6.7, which counts timeouts.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import random
@@ -46,6 +48,13 @@ BEGIN, END = "<!-- scripts/inference.py -->\n", "<!-- end -->\n"
 TCP_INFO, TCP_CLOSE = 11, 7
 INFO_BYTES = 248
 BYTES_ACKED, TOTAL_RTO = 120, 240
+#: Of captures: linux/if_ether.h, asm-generic/socket.h.
+ETH_P_ALL = 3
+SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35
+TIMESTAMP_SPACE = socket.CMSG_SPACE(16)
+#: Bytes of a packet that are looked at, of them its IPv4 header, and what may wait to be looked at.
+HEADERS, IP_HEADER, TAP_BUFFER = 64, 20, 1 << 24
+SYN = 0x02
 #: How often the kernel is asked: well below a round trip.
 LOOK_S = 0.003
 #: Who waits longer gives up.
@@ -150,9 +159,24 @@ def be_clients(case: Case, port: int, seed: int) -> None:
 class Told:
     """What the kernel said of a socket when it had counted another timeout."""
 
+    #: When it was asked, and when it had been asked before.
     at: float
+    before: float
     acked: int
     timeouts: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A segment of data that the server's host sent."""
+
+    at: float
+    #: Its first byte in the stream, and the first that was not acknowledged by then.
+    offset: int
+    acked: int
+    #: Whether it had been sent before, and for how long nothing had been heard.
+    again: bool
+    idle: float
 
 
 @dataclass
@@ -162,6 +186,60 @@ class Truth:
     told: list[Told] = field(default_factory=list)
     #: Bytes that the server wrote.
     written: int = 0
+    sent: list[Sent] = field(default_factory=list)
+    #: Sequence number of its first byte.
+    first: int = 0
+    #: Bytes that it has sent and that were acknowledged, and when something was heard last.
+    high: int = 0
+    acked: int = 0
+    heard: float = 0.0
+
+    def places(self) -> Iterator[tuple[float, int, int]]:
+        """When it timed out, what it sent then, and how often it did since it was asked before.
+
+        The segment that a timeout sends again is the first that was not acknowledged (RFC 6298
+        § 5.4). Who is asked later says what was acknowledged later, too: the segment itself is
+        looked for, between both times of asking.
+        """
+        for before, after in pairwise(self.told):
+            again = [
+                sent
+                for sent in self.sent
+                if after.before <= sent.at <= after.at and sent.again and sent.offset == sent.acked
+            ]
+            count = after.timeouts - before.timeouts
+            # What answers something heard is no timeout.
+            again = sorted(again, key=lambda sent: sent.idle)[-count:]
+            for sent in again:
+                yield sent.at, sent.offset, 1
+            if len(again) < count:
+                yield after.at, after.acked, count - len(again)
+
+
+def tap(port: int) -> socket.socket:
+    """Packets of this host to and from a port of its own."""
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+    # Offsets are from the IPv4 header, which has no options on Linux.
+    program = (
+        (0x30, 0, 0, 0),  # its first byte
+        (0x15, 0, 7, 0x45),
+        (0x30, 0, 0, 9),  # its protocol
+        (0x15, 0, 5, socket.IPPROTO_TCP),
+        (0x28, 0, 0, IP_HEADER),  # the port that it is from
+        (0x15, 2, 0, port),
+        (0x28, 0, 0, IP_HEADER + 2),
+        (0x15, 0, 1, port),
+        (0x06, 0, 0, HEADERS),
+        (0x06, 0, 0, 0),
+    )
+    code = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+    buffer = ctypes.create_string_buffer(code)
+    told = struct.pack("HL", len(program), ctypes.addressof(buffer))
+    packets.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, told)
+    packets.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, TAP_BUFFER)
+    packets.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    packets.settimeout(0.1)
+    return packets
 
 
 @dataclass
@@ -173,6 +251,7 @@ class Connection:
     #: What is to be written, and not before when.
     parts: list[tuple[float, int]] = field(default_factory=list)
     truth: Truth = field(default_factory=Truth)
+    looked: float = field(default_factory=time.time)
     closing: bool = False
 
 
@@ -186,18 +265,53 @@ class Server:
         self.port = self.listener.getsockname()[1]
         #: By the client's port.
         self.truths: dict[int, Truth] = {}
+        self.taken: dict[int, Truth] = {}
         self._open: dict[int, Connection] = {}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve)
+        self._threads = [
+            threading.Thread(target=self._serve),
+            threading.Thread(target=self._listen, args=(tap(self.port),)),
+        ]
 
     def __enter__(self) -> Server:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         self.listener.close()
+
+    def _listen(self, packets: socket.socket) -> None:
+        """Takes down what the server's host sends and hears."""
+        with packets:
+            while not self._stop.is_set():
+                with contextlib.suppress(TimeoutError):
+                    self._heard(*packets.recvmsg(HEADERS, TIMESTAMP_SPACE)[:2])
+
+    def _heard(self, packet: bytes, ancillary: list[tuple[int, int, bytes]]) -> None:
+        ports, seq, ack, offset, flags = struct.unpack_from("!IIIBB", packet, IP_HEADER)
+        ours, theirs = ports >> 16, ports & 0xFFFF
+        outgoing = ours == self.port
+        truth = self.taken.setdefault(theirs if outgoing else ours, Truth())
+        if flags & SYN:
+            truth.first = seq + 1 if outgoing else truth.first
+            return
+        seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
+        at = seconds + nanoseconds / 1e9
+        if not outgoing:
+            behind = (ack - truth.first) & 0xFFFFFFFF
+            truth.acked = behind if truth.acked < behind < 1 << 31 else truth.acked
+            truth.heard = at
+            return
+        length = struct.unpack_from("!H", packet, 2)[0] - IP_HEADER - (offset >> 4) * 4
+        if length > 0:
+            place = (seq - truth.first) & 0xFFFFFFFF
+            again = place < truth.high
+            truth.sent.append(Sent(at, place, truth.acked, again, at - truth.heard))
+            truth.high = max(truth.high, place + length)
 
     def _serve(self) -> None:
         with selectors.DefaultSelector() as waiting:
@@ -226,8 +340,10 @@ class Server:
                 accepted, (_, port) = self.listener.accept()
                 accepted.setblocking(False)
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connection = Connection(accepted)
-                self.truths[port] = connection.truth
+                # The handshake was heard.
+                truth = self.taken.setdefault(port, Truth())
+                connection = Connection(accepted, truth=truth)
+                self.truths[port] = truth
                 self._open[port] = connection
                 self._look(connection)
                 waiting.register(accepted, selectors.EVENT_READ, port)
@@ -278,12 +394,14 @@ class Server:
 
     def _look(self, connection: Connection) -> bool:
         """Asks the kernel; whether the connection is over."""
+        asked = time.time()
         info = connection.socket.getsockopt(socket.IPPROTO_TCP, TCP_INFO, INFO_BYTES)
         (timeouts,) = struct.unpack_from("H", info, TOTAL_RTO)
-        told = connection.truth.told
+        told, now = connection.truth.told, time.time()
         if not told or told[-1].timeouts != timeouts:
             (acked,) = struct.unpack_from("Q", info, BYTES_ACKED)
-            told.append(Told(time.time(), acked, timeouts))
+            told.append(Told(now, connection.looked, acked, timeouts))
+        connection.looked = asked
         return connection.closing and info[0] == TCP_CLOSE
 
     def _end(self, waiting: selectors.BaseSelector, port: int) -> None:
@@ -320,9 +438,9 @@ def there(truths: dict[int, Truth], last: dict[int, float]) -> Places:
     """Timeouts by place, of data; those after which something arrived."""
     places: Places = defaultdict(int)
     for port, truth in truths.items():
-        for before, after in pairwise(truth.told):
-            if before.at < last.get(port, 0.0) and after.acked < truth.written:
-                places[port, after.acked] += after.timeouts - before.timeouts
+        for at, offset, count in truth.places():
+            if at < last.get(port, 0.0) and offset < truth.written:
+                places[port, offset] += count
     return dict(places)
 
 
