@@ -202,6 +202,7 @@ impl Connection {
             asked: false,
             repeated: false,
             pushed: true,
+            written: false,
             idle: gap,
             probe: Probe::No,
             missing: None,

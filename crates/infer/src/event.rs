@@ -169,6 +169,8 @@ pub struct Event {
     pub repeated: bool,
     /// What came after it has PSH, or is shorter than others.
     pub pushed: bool,
+    /// All before it had been acknowledged: when it was written is not known.
+    pub written: bool,
     /// How long the sender had heard nothing when it sent that segment.
     pub idle: Duration,
     /// What it was to a tail loss probe, if the sender sends such.

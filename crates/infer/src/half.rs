@@ -98,6 +98,8 @@ pub struct Half {
     knew: u64,
     /// Where the recovery ends that it is in: what it had sent by then must be acknowledged.
     recovers: u64,
+    /// Whether more was behind what it sent again then.
+    behind: bool,
     /// Segments that came again sooner than after any timeout, with nothing beyond them: tail loss probes.
     tails: u32,
     /// Round-trip times in a row that were not believed.
@@ -134,6 +136,7 @@ impl Default for Half {
             stamp: None,
             knew: 0,
             recovers: 0,
+            behind: false,
             tails: 0,
             strange: 0,
             rtt: Rtt::default(),

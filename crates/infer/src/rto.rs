@@ -56,7 +56,7 @@ const DEVIATION: f64 = 0.12;
 const WORST: f64 = 12.0;
 /// What a timeout more, or a pattern that nobody has by default, must explain.
 const COST_OF_ONE: f64 = 0.8;
-const COST_OF_RARE: f64 = 3.0;
+const COST_OF_RARE: f64 = 6.0;
 /// What a timer that began later than is seen must explain, and where that is usual.
 const COST_OF_LATER: f64 = 2.0;
 const COST_OF_LATER_HERE: f64 = 0.3;
@@ -66,6 +66,7 @@ const WORTH_OF_A_PROBE: f64 = 2.0;
 const MOST_PROBES: u32 = 20;
 /// What a timeout without a probe before it must explain, and a packet more than the sender sent.
 const COST_OF_NO_PROBE: f64 = 8.0;
+const COST_OF_NO_PROBE_BEFORE: f64 = 2.0;
 const COST_OF_A_PACKET: f64 = 20.0;
 /// What a probe must explain if more is missing than the segment that it repeats, or more was to be sent.
 const COST_OF_MORE: f64 = 2.0;
@@ -81,6 +82,7 @@ const DELAYED: Duration = Duration::from_millis(200);
 /// A difference of costs that is none, and one that decides.
 const EQUAL: f64 = 1e-9;
 const CLEARLY: f64 = 0.4;
+const CLEARLY_CONSTANT: f64 = 2.0;
 const CLEARLY_PROBES: f64 = 1.0;
 /// What is worse explained than this, and not needed, was something else.
 const UNLIKELY: f64 = 3.0;
@@ -194,7 +196,7 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     match pattern {
         _ if either => Backoff::Unclear,
         0 if constant > doubled + CLEARLY => Backoff::Doubled,
-        u32::MAX if doubled > constant + CLEARLY => Backoff::Constant,
+        u32::MAX if doubled > constant + CLEARLY_CONSTANT => Backoff::Constant,
         0 | u32::MAX => Backoff::Unclear,
         _ => Backoff::Late,
     }
@@ -295,7 +297,11 @@ fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> 
     let none = at_once.filter(|_| probing).map(|probe| Guess { count: 0, probe, cost });
     let some = (1..=MOST).flat_map(move |count| {
         let cost = COST_OF_ONE * f64::from(count - 1);
-        let alone = cost + if free { 0.0 } else { COST_OF_NO_PROBE };
+        let without = match event.probe {
+            Probe::Before => COST_OF_NO_PROBE_BEFORE,
+            _ => COST_OF_NO_PROBE,
+        };
+        let alone = cost + if free { 0.0 } else { without };
         let after = |probe| (!free).then_some(Guess { count, probe, cost: cost + COST_OF_ONE });
         [Some(Guess { count, probe: 0.0, cost: alone }), after(last), after(only)]
     });
@@ -321,15 +327,10 @@ fn explained(events: &[Event], rule: Rule, pattern: u32) -> Vec<Explained> {
 
 /// How badly a rule and a pattern explain silences; tells for each that ends with a retransmission what it was.
 fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Explained)) -> f64 {
-    // Linux's timer begins anew with a retransmission, too: it began at some time between what is seen and the last
-    // acknowledgement that the sender heard.
-    let usual = matches!(rule.least, Least::Plus(_));
     let mut total = 0.0;
     let mut row: Option<(u32, Duration)> = None;
     for event in events.iter().filter(|event| is_timeout(event)) {
         let own = (0, rto(event, rule));
-        let later = if usual || event.asked { COST_OF_LATER_HERE } else { COST_OF_LATER };
-        let least = if event.asked { Duration::ZERO } else { event.idle };
         // How many came before, and how long the first was.
         let mut begins = [Some(own), None];
         match row {
@@ -339,32 +340,8 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Expl
         }
         let mut best = (f64::INFINITY, own, 1);
         for begin in begins.into_iter().flatten() {
-            let (before, first) = begin;
             for guess in guesses(event, rule, event.again) {
-                let timeouts: f64 =
-                    (before..before + guess.count).map(|nth| factor(nth, pattern)).sum();
-                let length = guess.probe + timeouts * first.0 as f64;
-                let square = |off: f64| (off / DEVIATION).powi(2) / 2.0;
-                let mut exact = square(off(event.waited, length, rule));
-                if event.evidence == Evidence::Unheard {
-                    // The next timer had not expired when the server heard of it.
-                    let next = length + factor(before + guess.count, pattern) * first.0 as f64;
-                    exact = square(off(event.waited, length, rule).min(0.0))
-                        + square(off(event.waited, next, rule).max(0.0));
-                }
-                if event.repeated {
-                    let again = square(off(event.idle, length, rule)) + COST_OF_REPEATED;
-                    exact = exact.min(again);
-                }
-                let above = off(event.waited, length, rule).min(0.0);
-                let below = off(least, length, rule).max(0.0);
-                // Nor is it known how long a server thinks: the less is left for that, the better.
-                let rest = if event.asked { off(event.waited, length, rule).max(0.0) } else { 0.0 };
-                let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
-                let sent = guess.count + u32::from(guess.probe > 0.0);
-                let beyond = excess(event, sent);
-                let between = if event.evidence == Evidence::Unheard { WORST } else { between };
-                let found = exact.min(between).min(WORST) + guess.cost + COST_OF_A_PACKET * beyond;
+                let found = explain_one(event, rule, pattern, begin, guess);
                 if found + EQUAL < best.0 {
                     best = (found, begin, guess.count);
                 }
@@ -376,6 +353,44 @@ fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Expl
         row = Some((before + count, first));
     }
     total
+}
+
+/// How badly a guess explains a silence, after so many timeouts in a row the first of which was so long.
+fn explain_one(
+    event: &Event,
+    rule: Rule,
+    pattern: u32,
+    (before, first): (u32, Duration),
+    guess: Guess,
+) -> f64 {
+    // Linux's timer begins anew with a retransmission, too: it began at some time between what is seen and the last
+    // acknowledgement that the sender heard.
+    let usual = matches!(rule.least, Least::Plus(_));
+    // When the application wrote is not known, nor how long a server thinks: the less is left for that, the better.
+    let open = event.asked || event.written;
+    let later = if usual || event.asked { COST_OF_LATER_HERE } else { COST_OF_LATER };
+    let least = if open { Duration::ZERO } else { event.idle };
+    let timeouts: f64 = (before..before + guess.count).map(|nth| factor(nth, pattern)).sum();
+    let length = guess.probe + timeouts * first.0 as f64;
+    let square = |off: f64| (off / DEVIATION).powi(2) / 2.0;
+    let mut exact = square(off(event.waited, length, rule));
+    if event.evidence == Evidence::Unheard {
+        // The next timer had not expired when the server heard of it.
+        let next = length + factor(before + guess.count, pattern) * first.0 as f64;
+        exact = square(off(event.waited, length, rule).min(0.0))
+            + square(off(event.waited, next, rule).max(0.0));
+    }
+    if event.repeated {
+        let again = square(off(event.idle, length, rule)) + COST_OF_REPEATED;
+        exact = exact.min(again);
+    }
+    let above = off(event.waited, length, rule).min(0.0);
+    let below = off(least, length, rule).max(0.0);
+    let rest = if open { off(event.waited, length, rule).max(0.0) } else { 0.0 };
+    let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
+    let sent = guess.count + u32::from(guess.probe > 0.0);
+    let between = if event.evidence == Evidence::Unheard { WORST } else { between };
+    exact.min(between).min(WORST) + guess.cost + COST_OF_A_PACKET * excess(event, sent)
 }
 
 /// How many packets more than were sent there would have been: what arrived last, those before it that were lost, and the

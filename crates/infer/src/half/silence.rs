@@ -63,6 +63,8 @@ impl Half {
         let rule = is_long(gap, self.rtt.smoothed);
         if !new && it.fresh == Fresh::Fills && !rule {
             self.look_for_stall(it, began);
+        } else if it.fresh == Fresh::Nothing && !rule {
+            self.look_for_late(it, began);
         } else if rule && new {
             self.silence_before_new(it, began);
         } else if rule {
@@ -85,7 +87,7 @@ impl Half {
         let late = rule && lost && self.was_idle(self.idle(it));
         if it.overtaken || !(again || late || tail) || heard.acked < self.recovers {
             // What was lost behind the segment that a timeout repeated comes one by one.
-            if self.recovers > it.start && it.fresh == Fresh::Next && !it.overtaken {
+            if self.behind && self.recovers > it.start && it.fresh == Fresh::Next && !it.overtaken {
                 self.recovers = self.recovers.max(it.end + u64::from(!it.push));
             }
             self.knew = heard.acked;
@@ -94,7 +96,10 @@ impl Half {
         self.tails += u32::from(tail);
         // A probe that repaired a loss is over when more than it is acknowledged (Linux); so is a recovery if there was more.
         let probed = alone && it.fresh != Fresh::Nothing && waited < self.rtt.smoothed * 2 + PROBED;
-        let beyond = u64::from(probed || (alone && !it.push));
+        self.behind = alone && !it.push;
+        // What is missing may be the end of what had been sent.
+        let tail = self.unexplained + self.missing.unwrap_or(0) > 0;
+        let beyond = u64::from(probed || self.behind || tail);
         self.recovers = it.high_before.max(it.end) + beyond;
         self.knew = heard.acked;
     }
@@ -104,11 +109,18 @@ impl Half {
     fn unheard(&self, it: &Arrival) -> Option<Event> {
         let (last, heard) = (self.last?, it.heard?.last);
         let repeated = self.answers.repeated.is_some_and(|at| at > last && heard.until >= at);
+        // What was announced was sent since the request had been heard, with what it acknowledged.
+        let answered = it.start < self.announced;
         let missing = self.missing.filter(|&packets| packets > 0)?;
         let waited = heard.until.since(last) + self.rtt.smoothed;
         // An acknowledgement besides the request may have been heard all the same.
         let twice = self.answers.packets > 1;
-        if !repeated || twice || self.knew >= it.start || !is_long(waited, self.rtt.smoothed) {
+        if !repeated
+            || answered
+            || twice
+            || self.knew >= it.start
+            || !is_long(waited, self.rtt.smoothed)
+        {
             return None;
         }
         let event = Event { waited, idle: Duration::ZERO, ..self.event(it, last) };
@@ -170,6 +182,19 @@ impl Half {
         }
     }
 
+    /// What had arrived comes again although more came since: its acknowledgement was lost, and while the sender's timer ran the
+    /// application wrote more.
+    fn look_for_late(&mut self, it: &Arrival, began: Time) {
+        // A probe would have sent the last segment.
+        let first = self.last_heard(it).acked == it.start && it.end < it.high_before;
+        let event = Event { rule: false, ..self.event(it, began) };
+        let long =
+            is_long(event.waited, self.rtt.smoothed) && is_long(event.idle, self.rtt.smoothed);
+        if first && long && it.heard.is_some() && !it.overtaken {
+            self.found(Event { kind: Kind::Timeout, evidence: Evidence::Repeated, ..event });
+        }
+    }
+
     fn silence_before_old(&mut self, it: &Arrival, began: Time) {
         let heard = it.heard.map(|heard| heard.last);
         let event = self.event(it, began);
@@ -223,6 +248,7 @@ impl Half {
             asked: self.answers.asked.is_some_and(|asked| asked >= self.answers.advanced),
             repeated: self.is_repeated(it),
             pushed: it.push || it.data < self.mss,
+            written: it.fresh == Fresh::Next && self.last_heard(it).acked >= it.start,
             idle: self.idle(it),
             probe: self.probe(it),
             missing: self.missing,

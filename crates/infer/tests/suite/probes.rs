@@ -62,6 +62,38 @@ fn what_an_acknowledgement_announced_was_sent_before() {
 }
 
 #[test]
+fn what_was_announced_was_sent_when_the_request_came_first() {
+    let mut talk = Talk::empty();
+    talk.counts = true;
+    talk.open();
+    talk.flight(101.0, 0, 4);
+    talk.client(160.0, 100, 4 * MSS);
+    // The answer is lost, and what acknowledged the request; that comes again, and so does its acknowledgement.
+    talk.lose(1);
+    talk.client_again(410.0, 100, 4 * MSS);
+    talk.server(460.0, 4 * MSS + SHORT, 0);
+    // RTO = 50 + 200 ms, then 500 ms; the first retransmission is lost, too.
+    talk.lose(1);
+    talk.server_says(960.0, 4 * MSS, SHORT, PUSH);
+    let found = talk.found();
+    is(&crate::talk::silences(&found), &[("timeout", "announced")]);
+    assert_eq!(crate::talk::numbers(&found.silences, "offset"), [f64::from(4 * MSS)]);
+}
+
+#[test]
+fn what_had_arrived_comes_again_although_more_was_written_meanwhile() {
+    let mut talk = Talk::new(4);
+    talk.server(151.5, 4 * MSS, MSS);
+    talk.deaf = 151.5;
+    talk.client(151.6, 0, 5 * MSS);
+    // The application writes while the timer runs.
+    talk.server_says(330.0, 5 * MSS, SHORT, PUSH);
+    talk.client(330.1, 0, 5 * MSS + SHORT);
+    talk.server(412.0, 4 * MSS, MSS);
+    is(&talk.silences(), &[("timeout", "repeated_data")]);
+}
+
+#[test]
 fn data_behind_a_hole_are_no_timeout() {
     let mut talk = Talk::new(4);
     talk.server(151.0, 5 * MSS, MSS);

@@ -17,6 +17,8 @@ pub struct Talk {
     /// Identifications count the server's packets.
     pub counts: bool,
     pub v6: bool,
+    /// The server hears nothing that the client sends after this.
+    pub deaf: f64,
     id: u16,
     heard: u32,
     /// Bytes that the client has asked with.
@@ -44,7 +46,16 @@ impl Talk {
 
     pub fn empty() -> Self {
         let packets = Vec::new();
-        Self { packets, timestamps: true, counts: false, v6: false, id: 7, heard: 0, asked: 0 }
+        Self {
+            packets,
+            timestamps: true,
+            counts: false,
+            v6: false,
+            deaf: f64::INFINITY,
+            id: 7,
+            heard: 0,
+            asked: 0,
+        }
     }
 
     pub fn open(&mut self) {
@@ -79,6 +90,17 @@ impl Talk {
         self.client_says(at, length, acked, Say::default());
     }
 
+    /// Packets of the server that are lost.
+    pub fn lose(&mut self, packets: u16) {
+        self.id = self.id.wrapping_add(packets);
+    }
+
+    /// The last request again.
+    pub fn client_again(&mut self, at: f64, length: u32, acked: u32) {
+        self.asked -= length;
+        self.client(at, length, acked);
+    }
+
     pub fn client_says(&mut self, at: f64, length: u32, acked: u32, say: Say) {
         let seq = if say.syn { REQUEST - 1 } else { REQUEST + self.asked };
         self.asked += length;
@@ -95,7 +117,7 @@ impl Talk {
     /// The newest packet of the client that is half a round trip older than this.
     fn heard(&self, at: f64) -> u32 {
         let mine = |(sent, bytes): &&(f64, Vec<u8>)| {
-            *sent <= at - 50.0 + 0.001 && !from_server(bytes, self.v6)
+            *sent <= (at - 50.0 + 0.001).min(self.deaf) && !from_server(bytes, self.v6)
         };
         self.packets.iter().rev().find(mine).map_or(0, |(sent, _)| stamp(*sent))
     }
