@@ -25,6 +25,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def script():
+    # It needs its neighbour.
+    sys.path.insert(0, str(ROOT / "scripts"))
     spec = importlib.util.spec_from_file_location("inference", ROOT / "scripts/inference.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
