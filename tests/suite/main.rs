@@ -4,6 +4,7 @@ mod applications;
 mod architecture;
 mod arrivals;
 mod becn;
+mod cheats;
 mod check;
 mod circles;
 mod closed_forms;

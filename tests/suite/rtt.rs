@@ -6,7 +6,7 @@ use cwnd_sim::World;
 use cwnd_trace::Records;
 use cwnd_units::{Contract, Declares, Duration};
 
-use crate::common::{BOTTLENECK, activity, at, run, scenario};
+use crate::common::{BOTTLENECK, activity, at, column, run, scenario};
 
 /// Delay-based AIMD as far as it is needed here (eq. 2.5, 2.6): NewReno that leaves δ · least RTT / RTT of its window once the queueing delay is
 /// above 50 ms, and at a delay no less than two segments (§ 3.4.5).
@@ -128,4 +128,112 @@ fn who_takes_the_oldest_segment_sees_a_queue_where_acks_wait_and_backs_off_for_i
     let newest = with_delayed_acks("rtt_from = \"newest\"");
     assert!(noise(&newest, FAR) > 15.0, "{} ms", noise(&newest, FAR));
     assert_eq!(at(&fixed.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
+}
+
+/// D15, Fig. 5.5 to 5.7: one flow of delay-based AIMD over 10 Mbit/s, 102 ms, 512 kB. By how much the queueing delay goes up and down within
+/// a time that is short beside that of the controller, in the mean, ms.
+fn saw_tooth(tso: &str) -> f64 {
+    let text = format!(
+        r#"
+        [run]
+        duration = "60 s"
+        sample = "1 ms"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        queue = {{ kind = "fifo", limit = "512 kB" }}
+        [flow.main]
+        rtt = "102 ms"
+        endpoint = {{ ack_every = 1, clock = "1 us"{tso} }}
+    "#
+    );
+    let mut world = World::new(scenario(&text));
+    assert!(world.replace_controllers("main", DelayAimd::new));
+    let records = world.run(|_| true).expect("nothing stops it");
+    let links = column(&records.link_series, "link_id");
+    let all = column(&records.link_series, "sojourn_us");
+    let waits: Vec<f64> = links
+        .iter()
+        .zip(all)
+        .filter(|&(&link, _)| link == BOTTLENECK as f64)
+        .map(|(_, w)| w / 1000.0)
+        .collect();
+    let swings = waits[20_000..].chunks(200).map(|part| {
+        let most = part.iter().fold(f64::MIN, |a, &b| a.max(b));
+        most - part.iter().fold(f64::MAX, |a, &b| a.min(b))
+    });
+    let swings: Vec<f64> = swings.collect();
+    swings.iter().sum::<f64>() / swings.len() as f64
+}
+
+#[test]
+fn chunks_that_wait_to_be_full_make_a_saw_tooth_and_a_bound_of_five_milliseconds_takes_most_of_it()
+{
+    let plain = saw_tooth("");
+    let full = saw_tooth(", tso = \"64 kB\", tso_window_part = 1");
+    let third = saw_tooth(", tso = \"64 kB\"");
+    let bounded = saw_tooth(", tso = \"64 kB\", tso_window_part = 1, tso_defer = \"5 ms\"");
+    let by_rate = saw_tooth(", tso = \"64 kB\", tso_sizing = \"rate\"");
+    // The thesis has 50 ms: 45 segments of 1.2 ms. Here a chunk is seldom that large, for the window is 85 to 130 segments.
+    assert!(full > 20.0 && third > 30.0, "{full} ms, {third} ms");
+    assert!(bounded - plain < (full - plain) / 4.0, "{bounded} ms, {plain} ms without chunks");
+    assert!(by_rate < 2.0 * plain + 3.0, "{by_rate} ms, {plain} ms without chunks");
+}
+
+/// One segment at a time over a path of 30 ms, later 30 + 25 ms: 1.2 ms of transmission and 41.6 µs for its ACK are all that comes on top.
+#[test]
+fn a_route_that_becomes_longer_takes_so_much_longer() {
+    for (steps, added) in [
+        ("", 0.0),
+        ("delay_steps = [{ at = \"2 s\", added = \"25 ms\" }]", 25.0),
+        (
+            "delay_steps = [{ at = \"2 s\", added = \"25 ms\" }, { at = \"3 s\", added = \"0 s\" }]",
+            0.0,
+        ),
+    ] {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "10 s"
+            warmup = "4 s"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            {steps}
+            [flow.main]
+            rtt = "30 ms"
+            endpoint = {{ ack_every = 1, max_window = "1448 B" }}
+        "#
+        ));
+        for column in ["rtt_min_us", "rtt_mean_us"] {
+            let rtt = ms(&records, 0, column);
+            assert!((rtt - (30.0 + added + 1.2 + 0.0416)).abs() < 1e-6, "{steps}: {column} {rtt}");
+        }
+    }
+}
+
+/// The least round-trip time cannot rise: who compares with it takes a longer route for a queue for ever, and has two segments a round trip.
+#[test]
+fn who_keeps_the_least_round_trip_time_takes_a_longer_route_for_a_queue() {
+    let carried = |added: u32| {
+        let text = format!(
+            r#"
+            [run]
+            duration = "60 s"
+            warmup = "30 s"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            queue = {{ kind = "fifo", limit = "1000 packets" }}
+            delay_steps = [{{ at = "20 s", added = "{added} ms" }}]
+            [flow.main]
+            rtt = "40 ms"
+            endpoint = {{ ack_every = 1, rtt_from = "newest" }}
+        "#
+        );
+        let mut world = World::new(scenario(&text));
+        assert!(world.replace_controllers("main", DelayAimd::new));
+        let records = world.run(|_| true).expect("nothing stops it");
+        at(&records.links, BOTTLENECK, "utilisation")
+    };
+    // Below the threshold of 50 ms it is told from nothing; above it two or three segments of 1.2 ms go in each round trip of 100 ms.
+    assert!(carried(20) > 0.85, "{}", carried(20));
+    assert!(carried(60) < 0.1, "{}", carried(60));
 }

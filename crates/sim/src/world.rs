@@ -168,6 +168,8 @@ impl World {
     }
 
     /// Takes one event; false when the run is over.
+    // Inlined: a run is this and nothing else, and it is called for each event.
+    #[inline(always)]
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.next_event() else { return false };
         self.handle(at, event);

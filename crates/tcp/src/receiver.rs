@@ -355,13 +355,20 @@ impl Receiver {
     }
 
     /// The ACK that is due.
+    #[inline]
     fn answer(&mut self, now: Time) -> Option<Segment> {
         let from = self.last_ack_sent;
         self.note_ack();
-        let Some(habits) = &mut self.habits else {
-            return Some(self.ack(self.ts_recent, Echo::None));
-        };
-        let echo = habits.echoed();
+        if self.habits.is_some() {
+            return self.answer_by_habit(now, from);
+        }
+        Some(self.ack(self.ts_recent, Echo::None))
+    }
+
+    /// The same of an end that has habits; `from` had been acknowledged before.
+    #[inline(never)]
+    fn answer_by_habit(&mut self, now: Time, from: u64) -> Option<Segment> {
+        let echo = self.habits.as_mut().map_or(Echo::None, |habits| habits.echoed());
         let mut ack = self.ack(self.ts_recent, echo);
         if let Some(cheat) = self.cheat() {
             cheat.forge(&mut ack);
