@@ -130,6 +130,7 @@ def cases() -> list[dict[str, Any]]:
             ("three levels", MECN, levels, 21),
             ("a rest after drops, too", BECN, always, 22),
             ("a factor of its own", "RFC 8511 § 3, for quenches", {"beta_quench": 0.8}, 23),
+            ("a rest by a timer", BECN, {"quench_rest": "srtt", **EVERY}, 24),
         ):
             made.append(
                 case(

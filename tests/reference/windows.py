@@ -150,6 +150,7 @@ class Controller(ABC):
     min_rtt: MinRtt = field(init=False)
     #: Whether the last reduction was for a quench, and if so whether about a marked packet.
     quenched: bool | None = None
+    rests_until_ns: int = 0
 
     #: Whether the window is a real number.
     REAL = False
@@ -185,6 +186,8 @@ class Controller(ABC):
                 self.reduce(e, "delay")
             case "quench":
                 self.quenched = e.marked
+                if self.p.get("quench_rest") == "srtt" and self.rests():
+                    self.rests_until_ns = e.now_ns + e.srtt_ns
                 self.reduce(e, "mark" if e.marked else "drop")
             case "timeout":
                 self.on_timeout(e)
@@ -208,17 +211,21 @@ class Controller(ABC):
 
         RFC 7661 § 4.3: not unused.
         """
-        if e.ece or not e.limited or e.phase == "recovery":
+        if e.ece or not e.limited or e.phase == "recovery" or e.now_ns < self.rests_until_ns:
             return False
         if e.phase != "cwr":
             return True
         # BECN § IV-B: after a quench about a marked packet it "waits an RTT before it starts
         # increasing", after one about a dropped packet it does not.
+        by_window = self.p.get("quench_rest", "window") == "window"
+        return bool(self.p["grow_in_cwr"]) and not (by_window and self.rests())
+
+    def rests(self) -> bool:
+        """Whether the last reduction was for a quench after which it waits."""
         rest = self.p.get("rest_after_quench", "marked")
-        rests = self.quenched is not None and (
+        return self.quenched is not None and (
             rest == "always" or (rest == "marked" and self.quenched)
         )
-        return bool(self.p["grow_in_cwr"]) and not rests
 
     def in_slow_start(self) -> bool:
         """RFC 5681 § 3.1; at equality the choice is the sender's, and ours is avoidance."""

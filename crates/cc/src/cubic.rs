@@ -9,10 +9,12 @@ pub use params::{FastConvergencePoint, Growth, Params};
 
 use std::sync::Arc;
 
+use cwnd_units::Time;
+
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::decrease::{Decrease, Factors};
+use crate::decrease::{Decrease, Factors, Rest};
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
 use fluid::Fluid;
@@ -31,6 +33,8 @@ pub struct Cubic {
     grow_in_cwr: bool,
     /// Whether it does not grow in the round trip after the last reduction.
     rests: bool,
+    /// Nor before then.
+    rests_until: Time,
     ecn_new_stage: bool,
     threshold: Threshold,
 }
@@ -78,6 +82,7 @@ impl Cubic {
             },
             grow_in_cwr: params.growing.grow_in_cwr,
             rests: !params.growing.grow_in_cwr,
+            rests_until: Time::ZERO,
             ecn_new_stage: params.ecn_new_stage,
             threshold: match params.growth {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,
@@ -157,7 +162,11 @@ impl Cubic {
             }
         }
         self.cwnd = after;
-        self.rests = !self.grow_in_cwr || self.decrease.rests(cause);
+        let rest = self.decrease.rest(path, cause);
+        self.rests = !self.grow_in_cwr || rest == Rest::Window;
+        if let Rest::Until(end) = rest {
+            self.rests_until = end;
+        }
         self.slow_start.on_congestion();
     }
 
@@ -180,7 +189,7 @@ impl Controller for Cubic {
             }
             Avoidance::Counted(counted) => counted.look(path, ack),
         }
-        if !ack.grow.allows(!self.rests) {
+        if path.now < self.rests_until || !ack.grow.allows(!self.rests) {
             return Request::Nothing;
         }
         let left = if self.in_slow_start() {

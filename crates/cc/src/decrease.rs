@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Levels, param_enum, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Invalid, Levels, Time, param_enum, params,
+};
 
 use crate::controller::{Cause, Grow, Path};
 use crate::kind::{Mechanism, OnLinux};
@@ -49,6 +51,27 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// What ends the round trip for which a window rests after a source quench.
+    pub enum QuenchRest {
+        /// The acknowledgement of all that had been sent.
+        Window = "window",
+        /// A timer: the smoothed round-trip time, as coarse as the sender's clock.
+        Srtt = "srtt",
+    }
+}
+
+/// Whether a window does not grow after a reduction, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It grows at once.
+    No,
+    /// It does not in the round trip that answers the cause.
+    Window,
+    /// It does not before then.
+    Until(Time),
+}
+
 /// Where the window stood when a signal came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -93,6 +116,9 @@ params! {
         /// After which source quenches the window does not grow for a round trip.
         #[source("BECN § IV-B")]
         pub rest_after_quench: RestAfterQuench = RestAfterQuench::Marked,
+        /// What ends that round trip.
+        #[source("BECN § IV-B: the sender waits an RTT; by what it measures that is not said")]
+        pub quench_rest: QuenchRest = QuenchRest::Window,
         /// What the factors multiply: what is in flight, or the window.
         #[source("RFC 5681 § 3.1 eq. 4")]
         pub base: Base = Base::FlightSize,
@@ -173,10 +199,10 @@ pub trait Decrease: fmt::Debug + Send + Sync {
     /// What a signal leaves of a window of `cwnd` bytes, before any lower bound, bytes; no more than the window or what is in
     /// flight.
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64;
-    /// Whether the window does not grow in the round trip that answers this cause; of losses that is settled by recovery.
-    fn rests(&self, cause: Cause) -> bool {
-        let _ = cause;
-        false
+    /// Whether the window does not grow after a reduction for this cause; of losses that is settled by recovery.
+    fn rest(&self, path: &Path, cause: Cause) -> Rest {
+        let _ = (path, cause);
+        Rest::No
     }
 }
 
@@ -205,8 +231,8 @@ impl Decrease for ByDelay {
         }
     }
 
-    fn rests(&self, cause: Cause) -> bool {
-        self.otherwise.rests(cause)
+    fn rest(&self, path: &Path, cause: Cause) -> Rest {
+        self.otherwise.rest(path, cause)
     }
 }
 
@@ -220,6 +246,7 @@ pub(crate) struct Factors {
     beta_ecn: Option<u64>,
     beta_quench: Option<Levels<u64>>,
     rest_after_quench: RestAfterQuench,
+    quench_rest: QuenchRest,
     beta_initial: Option<u64>,
     base: Base,
     ecn_in_slow_start: EcnInSlowStart,
@@ -237,6 +264,7 @@ impl Factors {
                 Levels::of(&levels)
             }),
             rest_after_quench: rule.rest_after_quench,
+            quench_rest: rule.quench_rest,
             beta_initial: rule.beta_initial.map(parts),
             base: rule.base,
             ecn_in_slow_start: rule.ecn_in_slow_start,
@@ -286,12 +314,17 @@ impl Decrease for Factors {
         self.of(path, cwnd, part)
     }
 
-    fn rests(&self, cause: Cause) -> bool {
-        let Cause::Quench { marked, .. } = cause else { return false };
-        match self.rest_after_quench {
+    fn rest(&self, path: &Path, cause: Cause) -> Rest {
+        let Cause::Quench { marked, .. } = cause else { return Rest::No };
+        let rests = match self.rest_after_quench {
             RestAfterQuench::Never => false,
             RestAfterQuench::Marked => marked,
             RestAfterQuench::Always => true,
+        };
+        match (self.quench_rest, path.srtt) {
+            _ if !rests => Rest::No,
+            (QuenchRest::Srtt, Some(srtt)) => Rest::Until(path.now + srtt),
+            (QuenchRest::Window, _) | (QuenchRest::Srtt, None) => Rest::Window,
         }
     }
 }

@@ -25,7 +25,8 @@ pub use controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
 };
 pub use decrease::{
-    Base, ByDelay, Decrease, EcnInSlowStart, RestAfterQuench, Rounding, Rule, Stage,
+    Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,
+    Stage,
 };
 pub use kind::{Kind, Mechanism, OnLinux};
 pub use registry::{AnyController, ControllerParams, OwnController};

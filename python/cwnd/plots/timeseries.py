@@ -76,13 +76,13 @@ def timeseries(
     windows = _lines(flows, pl.col("snd_cwnd_pkts"), parts)
     if single:
         windows[0].label = "cwnd" if chosen is None else f"cwnd of {chosen}"
-        windows.append(_threshold(flows))
+        windows.append(_dashed(thresholds_in_sight(flows), "ssthresh"))
     times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
     for line in times:
         line.label = None
     if single and least_estimates(flows).height:
         times[0].label = "smoothed RTT"
-        times.append(_least_estimate(flows))
+        times.append(_dashed(least_estimates(flows), "minRTT of the controller"))
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),
@@ -301,27 +301,14 @@ def _name(run: Run, row: dict[str, Any]) -> str:
     return f"{name} (seed {row['seed']})" if len(run.manifest.seeds) > 1 else name
 
 
-def _threshold(flows: pl.DataFrame) -> Line:
-    seen = thresholds_in_sight(flows)
+def _dashed(seen: pl.DataFrame, label: str) -> Line:
     return Line(
         seen["time_s"].to_list(),
         seen["value"].to_list(),
         colour=look.colour(3),
         width=0.9,
         dashes=look.dashes(1),
-        label="ssthresh",
-    )
-
-
-def _least_estimate(flows: pl.DataFrame) -> Line:
-    seen = least_estimates(flows)
-    return Line(
-        seen["time_s"].to_list(),
-        seen["value"].to_list(),
-        colour=look.colour(3),
-        width=0.9,
-        dashes=look.dashes(1),
-        label="minRTT of the controller",
+        label=label,
     )
 
 
