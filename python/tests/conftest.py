@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import cwnd
+
+# How long an example takes depends on what else runs: benches measure time.
+settings.register_profile("cwnd", deadline=None)
+settings.load_profile("cwnd")
 
 #: One flow for two seconds: long enough to leave slow start, short enough to run in milliseconds.
 SHORT = """\

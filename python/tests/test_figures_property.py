@@ -110,13 +110,13 @@ def check_figure(figure: style.NotebookFigure) -> None:
     assert not found, "\n".join(found)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=150, derandomize=True, phases=PHASES)
 @given(pictures())
 def test_texts_of_any_picture_lie_inside_of_it_and_apart(picture: Picture):
     check_svg(_core.draw_svg(picture))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=25, derandomize=True, phases=PHASES)
 @given(pictures())
 def test_matplotlib_writes_them_where_there_is_room(picture: Picture):
     check_figure(paint.figure(picture))
@@ -174,7 +174,7 @@ def check_report(run: cwnd.Run) -> None:
                     json.dumps([panel.traces, panel.xaxis, panel.yaxis], allow_nan=False)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=40, derandomize=True, phases=PHASES)
 @given(scenarios())
 def test_figures_of_any_scenario_can_be_drawn_and_read(text: str):
     with tempfile.TemporaryDirectory() as directory:

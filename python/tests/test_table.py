@@ -36,7 +36,7 @@ def shown(sheet: Sheet, width: int) -> list[str]:
     return captured.get().splitlines()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(sheets(), st.sampled_from([60, 80, 200]))
 def test_no_column_is_pushed_out_and_no_number_is_cut(sheet: Sheet, width: int):
     lines = shown(sheet, width)

@@ -288,7 +288,7 @@ def test_great_circles():
     assert great_circle_m(-0.1278, 51.5074, -74.006, 40.7128) == pytest.approx(5570e3, rel=0.002)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([GRAPHML, GML]))
 def test_damaged_files_are_read_or_refused(seed: int, text: str):
     draw = random.Random(seed)
