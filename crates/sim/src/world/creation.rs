@@ -1,7 +1,7 @@
 //! How flows come into being, with the run or one after the other while it goes on, and how they give their places to others.
 
 use core::fmt;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cwnd_apps::arrivals::{Next, Process};
@@ -51,7 +51,7 @@ pub(super) struct GroupWay {
     /// The route of all its flows, unless each has its own.
     shared_route: Option<Route>,
     /// Slots of its flows that are over and were recorded.
-    pub(super) free_slots: VecDeque<u32>,
+    pub(super) free_slots: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl World {
             base_rtt: base_rtt(&scenario, way),
             shared_route: (!own_routes)
                 .then(|| self.network.add_route((g as u32, w), group, group.edge_rtt.mean())),
-            free_slots: VecDeque::new(),
+            free_slots: Vec::new(),
         });
         let ways = ways.collect();
         let listed_ways = listed_ways(&scenario, g);
@@ -235,21 +235,14 @@ impl World {
         sized.unwrap_or_else(|| (self.groups[g].make)())
     }
 
-    /// The slot of a flow that went this way and is over: the last, which is in the cache. If its route is its own, not while
-    /// packets are still on their way to its hosts, as they would hold up those of the next; then the first, which is over for longest.
+    /// The slot of a flow that went this way and is over. If its route is its own, not while packets are still on their way
+    /// to its hosts: they would hold up those of the next.
     fn take_free_slot(&mut self, g: usize, way: usize) -> Option<u32> {
         let way = &mut self.groups[g].ways[way];
-        let (first, last) = (*way.free_slots.front()?, *way.free_slots.back()?);
-        let (network, flows) = (&self.network, &self.flows);
-        let shared = way.shared_route.is_some();
-        let free = |slot: u32| shared || network.edge_is_empty(flows[slot as usize].route);
-        if free(last) {
-            way.free_slots.pop_back()
-        } else if free(first) {
-            way.free_slots.pop_front()
-        } else {
-            None
-        }
+        let slot = *way.free_slots.last()?;
+        let free = way.shared_route.is_some()
+            || self.network.edge_is_empty(self.flows[slot as usize].route);
+        free.then(|| way.free_slots.pop()).flatten()
     }
 
     pub(super) fn on_arrival(&mut self, process: u32) {
@@ -322,7 +315,7 @@ impl World {
         flow.started = Time::NEVER;
         let way = flow.way as usize;
         let group = &mut self.groups[flow.group as usize];
-        group.ways[way].free_slots.push_back(id.slot() as u32);
+        group.ways[way].free_slots.push(id.slot() as u32);
         if group.waits {
             self.on_over(id.slot());
         }
