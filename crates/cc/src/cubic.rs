@@ -9,12 +9,10 @@ pub use params::{FastConvergencePoint, Growth, Params};
 
 use std::sync::Arc;
 
-use cwnd_units::Time;
-
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::decrease::{Decrease, Factors, Rest};
+use crate::decrease::{Decrease, Factors, Resting};
 use crate::slow_start::{Credit, SlowStartState};
 use counted::Counted;
 use fluid::Fluid;
@@ -31,10 +29,7 @@ pub struct Cubic {
     decrease: Arc<dyn Decrease>,
     credit: Credit,
     grow_in_cwr: bool,
-    /// Whether it does not grow in the round trip after the last reduction.
-    rests: bool,
-    /// Nor before then.
-    rests_until: Time,
+    resting: Resting,
     ecn_new_stage: bool,
     threshold: Threshold,
 }
@@ -81,8 +76,7 @@ impl Cubic {
                 }
             },
             grow_in_cwr: params.growing.grow_in_cwr,
-            rests: !params.growing.grow_in_cwr,
-            rests_until: Time::ZERO,
+            resting: Resting::new(params.growing.grow_in_cwr),
             ecn_new_stage: params.ecn_new_stage,
             threshold: match params.growth {
                 Growth::Fluid | Growth::Linux => Threshold::Exact,
@@ -162,11 +156,7 @@ impl Cubic {
             }
         }
         self.cwnd = after;
-        let rest = self.decrease.rest(path, cause);
-        self.rests = !self.grow_in_cwr || rest == Rest::Window;
-        if let Rest::Until(end) = rest {
-            self.rests_until = end;
-        }
+        self.resting.begin(self.decrease.rest(path, cause), self.grow_in_cwr);
         self.slow_start.on_congestion();
     }
 
@@ -189,7 +179,7 @@ impl Controller for Cubic {
             }
             Avoidance::Counted(counted) => counted.look(path, ack),
         }
-        if path.now < self.rests_until || !ack.grow.allows(!self.rests) {
+        if !self.resting.allows(path.now, ack.grow) {
             return Request::Nothing;
         }
         let left = if self.in_slow_start() {

@@ -357,5 +357,35 @@ impl Grow {
     }
 }
 
+/// When a window does not grow though the transport lets it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resting {
+    /// In the round trip after the last reduction.
+    in_cwr: bool,
+    /// Nor before then.
+    until: Time,
+}
+
+impl Resting {
+    /// Before the first reduction, of a window that grows in the round trip after one or not.
+    pub(crate) const fn new(grow_in_cwr: bool) -> Self {
+        Self { in_cwr: !grow_in_cwr, until: Time::ZERO }
+    }
+
+    /// A reduction came, with this rest.
+    pub(crate) fn begin(&mut self, rest: Rest, grow_in_cwr: bool) {
+        self.in_cwr = !grow_in_cwr || rest == Rest::Window;
+        if let Rest::Until(end) = rest {
+            self.until = end;
+        }
+    }
+
+    /// Whether the window grows for an ACK of which the transport says so.
+    #[inline]
+    pub(crate) fn allows(self, now: Time, grow: Grow) -> bool {
+        now >= self.until && grow.allows(!self.in_cwr)
+    }
+}
+
 /// Denominator of the stored factors, so that 0.8 of a window is exact.
 const PARTS: u64 = 1_000_000_000;

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Contract, Declares, Time, param_enum, params};
+use cwnd_units::{Contract, Declares, param_enum, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::decrease::{
-    ABE, ADAPTIVE, Base, Decrease, EcnInSlowStart, Factors, Rest, RestAfterQuench, Rounding, Rule,
+    ABE, ADAPTIVE, Base, Decrease, EcnInSlowStart, Factors, RestAfterQuench, Resting, Rounding,
+    Rule,
 };
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -154,10 +155,7 @@ pub struct NewReno {
     /// Of growth by bytes: bytes acknowledged since the window last grew. By ACKs: remainder of the division by cwnd.
     carry: u64,
     slow_start: SlowStartState,
-    /// Whether it does not grow in the round trip after the last reduction.
-    rests: bool,
-    /// Nor before then.
-    rests_until: Time,
+    resting: Resting,
     law: Arc<Law>,
 }
 
@@ -183,8 +181,7 @@ impl NewReno {
             ssthresh: start.initial_ssthresh(),
             carry: 0,
             slow_start: SlowStartState::new(params.growing.slow_start),
-            rests: !params.growing.grow_in_cwr,
-            rests_until: Time::ZERO,
+            resting: Resting::new(params.growing.grow_in_cwr),
             law: Arc::new(Law {
                 initial_window: start.initial_cwnd(),
                 max_window: start.max_window(),
@@ -261,11 +258,7 @@ impl NewReno {
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // A window below the least one must not be raised to it.
         self.cwnd = self.cwnd.min(reduced.max(self.law.least_window));
-        let rest = self.law.decrease.rest(path, cause);
-        self.rests = !self.law.grow_in_cwr || rest == Rest::Window;
-        if let Rest::Until(end) = rest {
-            self.rests_until = end;
-        }
+        self.resting.begin(self.law.decrease.rest(path, cause), self.law.grow_in_cwr);
         self.carry = 0;
         self.slow_start.on_congestion();
     }
@@ -274,7 +267,7 @@ impl NewReno {
 impl Controller for NewReno {
     #[inline]
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        if path.now < self.rests_until || !ack.grow.allows(!self.rests) {
+        if !self.resting.allows(path.now, ack.grow) {
             return Request::Nothing;
         }
         let left = if self.cwnd < self.ssthresh {
