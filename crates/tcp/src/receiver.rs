@@ -386,7 +386,7 @@ impl Receiver {
     }
 
     /// Before a segment is taken in: what habits make of it, and the ACK that goes first, if one does.
-    #[cold]
+    #[inline(never)]
     fn before(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let rcv_nxt = self.rcv_nxt;
         if let Some(cheat) = self.cheat() {
