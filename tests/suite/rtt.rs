@@ -1,53 +1,11 @@
 //! What a sender sees of the round-trip time, beside what it is (McCullagh 2008, chapter 5).
 
-use cwnd_cc::newreno::{self, NewReno};
-use cwnd_cc::{AckSample, ByDelay, Cause, Controller, Path, Request, Rule, Signal, Start, Window};
-use cwnd_sim::World;
 use cwnd_trace::Records;
-use cwnd_units::{Contract, Declares, Duration};
 
-use crate::common::{BOTTLENECK, activity, at, column, run, scenario};
+use crate::common::{BOTTLENECK, activity, at, column, run};
 
-/// Delay-based AIMD as far as it is needed here (eq. 2.5, 2.6): NewReno that leaves δ · least RTT / RTT of its window once the queueing delay is
-/// above 50 ms, and at a delay no less than two segments (§ 3.4.5).
-#[derive(Clone, Debug)]
-struct DelayAimd {
-    reno: NewReno,
-    mss: u64,
-}
-
-impl DelayAimd {
-    fn new(start: &Start) -> Self {
-        let rule = ByDelay::new(0.8, &Rule::default());
-        let reno = NewReno::new(&newreno::Params::default(), start).decreasing_by(rule);
-        Self { reno, mss: u64::from(start.mss) }
-    }
-}
-
-impl Declares for DelayAimd {
-    fn contract(&self) -> Contract {
-        Contract::new()
-    }
-}
-
-impl Controller for DelayAimd {
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
-        let _ = self.reno.on_ack(path, ack);
-        match (path.rtt, path.min_rtt) {
-            (Some(rtt), Some(least)) if rtt > least + Duration::from_millis(50) => {
-                Request::Reduce(Cause::Delay)
-            }
-            _ => Request::Nothing,
-        }
-    }
-    fn on_signal(&mut self, path: &Path, signal: Signal) {
-        self.reno.on_signal(path, signal);
-    }
-    fn window(&self) -> Window {
-        let Window { cwnd, ssthresh } = self.reno.window();
-        Window { cwnd: cwnd.max(2 * self.mss), ssthresh }
-    }
-}
+/// Delay-based AIMD; at a delay it leaves no less than two segments, as ACKs wait for each other (§ 3.4.5).
+const DELAY_AIMD: &str = r#"{ kind = "delay-aimd", preset = "delayed-acks" }"#;
 
 fn ms(records: &Records, flow: usize, column: &str) -> f64 {
     at(&records.flows, flow, column) / 1000.0
@@ -77,7 +35,7 @@ fn a_window_larger_than_the_path_waits_for_the_rest_and_both_delays_say_so() {
 
 /// D14, Fig. 5.2 to 5.4: two flows of delay-based AIMD, 20 and 110 ms, ACKs delayed by up to 100 ms.
 fn with_delayed_acks(seen: &str) -> Records {
-    let text = format!(
+    run(&format!(
         r#"
         [run]
         duration = "120 s"
@@ -87,17 +45,14 @@ fn with_delayed_acks(seen: &str) -> Records {
         queue = {{ kind = "fifo", limit = "5 MB" }}
         [flow.near]
         rtt = "20 ms"
+        controller = {DELAY_AIMD}
         endpoint = {{ ack_delay = "100 ms", clock = "1 us", note_delays = true, {seen} }}
         [flow.far]
         rtt = "110 ms"
+        controller = {DELAY_AIMD}
         endpoint = {{ ack_delay = "100 ms", clock = "1 us", note_delays = true, {seen} }}
     "#
-    );
-    let mut world = World::new(scenario(&text));
-    for group in ["near", "far"] {
-        assert!(world.replace_controllers(group, DelayAimd::new));
-    }
-    world.run(|_| true).expect("nothing stops it")
+    ))
 }
 
 const FAR: usize = 1;
@@ -133,7 +88,7 @@ fn who_takes_the_oldest_segment_sees_a_queue_where_acks_wait_and_backs_off_for_i
 /// D15, Fig. 5.5 to 5.7: one flow of delay-based AIMD over 10 Mbit/s, 102 ms, 512 kB. By how much the queueing delay goes up and down within
 /// a time that is short beside that of the controller, in the mean, ms.
 fn saw_tooth(tso: &str) -> f64 {
-    let text = format!(
+    let records = run(&format!(
         r#"
         [run]
         duration = "60 s"
@@ -143,12 +98,10 @@ fn saw_tooth(tso: &str) -> f64 {
         queue = {{ kind = "fifo", limit = "512 kB" }}
         [flow.main]
         rtt = "102 ms"
+        controller = {DELAY_AIMD}
         endpoint = {{ ack_every = 1, clock = "1 us"{tso} }}
     "#
-    );
-    let mut world = World::new(scenario(&text));
-    assert!(world.replace_controllers("main", DelayAimd::new));
-    let records = world.run(|_| true).expect("nothing stops it");
+    ));
     let links = column(&records.link_series, "link_id");
     let all = column(&records.link_series, "sojourn_us");
     let waits: Vec<f64> = links
@@ -173,7 +126,7 @@ fn chunks_that_wait_to_be_full_make_a_saw_tooth_and_a_bound_of_five_milliseconds
     let third = saw_tooth(", tso = \"64 kB\"");
     let bounded = saw_tooth(", tso = \"64 kB\", tso_window_part = 1, tso_defer = \"5 ms\"");
     let by_rate = saw_tooth(", tso = \"64 kB\", tso_sizing = \"rate\"");
-    // The thesis has 50 ms: 45 segments of 1.2 ms. Here a chunk is seldom that large, for the window is 85 to 130 segments.
+    // The thesis has 50 ms, which is a whole chunk: 45 segments of 1.2 ms.
     assert!(full > 20.0 && third > 30.0, "{full} ms, {third} ms");
     assert!(bounded - plain < (full - plain) / 4.0, "{bounded} ms, {plain} ms without chunks");
     assert!(by_rate < 2.0 * plain + 3.0, "{by_rate} ms, {plain} ms without chunks");
@@ -214,7 +167,7 @@ fn a_route_that_becomes_longer_takes_so_much_longer() {
 #[test]
 fn who_keeps_the_least_round_trip_time_takes_a_longer_route_for_a_queue() {
     let carried = |added: u32| {
-        let text = format!(
+        let records = run(&format!(
             r#"
             [run]
             duration = "60 s"
@@ -225,12 +178,10 @@ fn who_keeps_the_least_round_trip_time_takes_a_longer_route_for_a_queue() {
             delay_steps = [{{ at = "20 s", added = "{added} ms" }}]
             [flow.main]
             rtt = "40 ms"
+            controller = {DELAY_AIMD}
             endpoint = {{ ack_every = 1, rtt_from = "newest" }}
         "#
-        );
-        let mut world = World::new(scenario(&text));
-        assert!(world.replace_controllers("main", DelayAimd::new));
-        let records = world.run(|_| true).expect("nothing stops it");
+        ));
         at(&records.links, BOTTLENECK, "utilisation")
     };
     // Below the threshold of 50 ms it is told from nothing; above it two or three segments of 1.2 ms go in each round trip of 100 ms.
