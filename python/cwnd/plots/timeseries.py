@@ -80,9 +80,9 @@ def timeseries(
     times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
     for line in times:
         line.label = None
-    if single and least_estimates(flows).height:
+    if single and (least := least_estimates(flows)).height:
         times[0].label = "smoothed RTT"
-        times.append(_dashed(least_estimates(flows), "minRTT of the controller"))
+        times.append(_dashed(least, "minRTT of the controller"))
     delay = Line(
         queue["time_s"].to_list(),
         (queue["sojourn_us"] / 1e3).to_list(),

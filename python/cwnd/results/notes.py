@@ -65,12 +65,14 @@ def silent_mechanisms(run: Data) -> list[str]:
     silent: dict[str, list[tuple[str, ...]]] = {}
     run_ids = run.runs["run_id"].to_list()
     # Linux does not tell why a window was reduced, but which segments came with a mark.
-    told = run.flows["cwnd_reductions_ecn"].null_count() == 0
-    acted = "cwnd_reductions_ecn" if told else "ce_received"
+    acted = _OF_ECN if _is_told(run.flows, _OF_ECN) else "ce_received"
     reductions = _sums(run.flows, ["group"], acted)
     quenches = _sums(run.flows, ["group"], "quenches")
     answers = _sums(run.flows, ["group"], "cwnd_reductions_quench")
     told_of = _sums(run.links, ["link"], "quenches_total_pkts")
+    # Without ECN its mechanisms are not expected to act.
+    of_others = {mechanism[4] for mechanism in _OF_CONTROLLERS} - {_OF_ECN}
+    acts = {c: _sums(run.flows, ["group"], c) for c in of_others if _is_told(run.flows, c)}
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
@@ -82,7 +84,7 @@ def silent_mechanisms(run: Data) -> list[str]:
             *_silent_quenches(scenario, ids, quenches, answers),
             *_unheard_quenches(scenario, ids, told_of),
             *_silent_queues(scenario, ids, verdicts),
-            *_silent_controllers(scenario, ids, run.flows),
+            *_silent_controllers(scenario, ids, acts),
         )
         for sentence in _told(found):
             silent.setdefault(sentence, []).append(point)
@@ -230,6 +232,11 @@ def _read(text: str) -> dict[str, Any]:
     return _core.read_toml(text, name="resolved")
 
 
+def _is_told(flows: pl.DataFrame, column: str) -> bool:
+    """Whether a result has this count of each flow; Linux does not tell all."""
+    return column in flows.columns and flows[column].null_count() == 0
+
+
 def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
     """The sums by run and name; none of columns that a result does not have."""
     if not set(columns) <= set(frame.columns):
@@ -303,19 +310,16 @@ def _asked(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _silent_controllers(
-    scenario: dict[str, Any], ids: list[str], flows: pl.DataFrame
+    scenario: dict[str, Any], ids: list[str], acts: dict[str, dict[tuple[str, str], int]]
 ) -> Iterable[tuple[str, str]]:
-    for group, flow in scenario.get("flow", {}).items():
+    """Mechanisms of controllers, those that answer ECN apart, that did nothing."""
+    for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
-        for name, column in _asked(controller if isinstance(controller, dict) else {}):
-            # Without ECN its mechanisms are not expected to act; Linux does not tell all.
-            if column == _OF_ECN or flows[column].null_count():
-                continue
-            of_group = flows.filter(
-                pl.col("run_id").is_in(ids) & (pl.col("group").cast(pl.String) == group)
-            )
-            if not of_group.is_empty() and not of_group[column].sum():
-                yield f"{name} never acted: no window of {{}} was reduced by it", group
+        for mechanism, column in _asked(controller if isinstance(controller, dict) else {}):
+            of_column = acts.get(column, {})
+            counts = [of_column[id_, name] for id_ in ids if (id_, name) in of_column]
+            if counts and not any(counts):
+                yield f"{mechanism} never acted: no window of {{}} was reduced by it", name
 
 
 def _silent_queues(
