@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-from inference_servers import Server, Truth
 
 from cwnd.infer import infer
+from inference_servers import Server, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-
 import pytest
 from conftest import ROOT
 
+import abe_readings as script
 import cwnd
 
-
-def _script():
-    spec = importlib.util.spec_from_file_location("abe_readings", ROOT / "scripts/abe_readings.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-script = _script()
 STALE = "is stale; run make docs"
 
 

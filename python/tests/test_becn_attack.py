@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-import pytest
-from conftest import ROOT
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("attack", ROOT / "scripts/becn_attack.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import becn_attack as script
 
 
 def cells(lines: list[str]) -> dict[tuple[str, str], str]:
@@ -24,7 +13,7 @@ def cells(lines: list[str]) -> dict[tuple[str, str], str]:
     }
 
 
-def test_cells_measured_again_are_those_of_the_page(script):
+def test_cells_measured_again_are_those_of_the_page():
     text = script.PAGE.read_text(encoding="utf-8")
     page = cells(text.split(script.BEGIN)[1].split(script.END)[0].splitlines())
     assert len(page) == 6 * 7
@@ -35,7 +24,7 @@ def test_cells_measured_again_are_those_of_the_page(script):
         assert (script.IMAGES / f"attack.{kind}").stat().st_size > 1000
 
 
-def test_who_is_stopped_changes_nothing_and_who_is_not_leaves_a_segment_a_round_trip(script):
+def test_who_is_stopped_changes_nothing_and_who_is_not_leaves_a_segment_a_round_trip():
     text = script.PAGE.read_text(encoding="utf-8")
     page = cells(text.split(script.BEGIN)[1].split(script.END)[0].splitlines())
     untouched = page["blind", "1"]

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-from conftest import ROOT
 
+import becn_choices as script
 import cwnd
 
 
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("choices", ROOT / "scripts/becn_choices.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_rows_measured_again_are_those_of_the_page(script):
+def test_rows_measured_again_are_those_of_the_page():
     page = script.PAGE.read_text(encoding="utf-8").splitlines()
     becn = [{"kind": "newreno", "preset": "becn"}, "becn", "quench"]
     chosen = {
@@ -42,7 +32,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("name", "kept"), BEYOND, ids=[row[0] for row in BEYOND])
-def test_rows_beyond_the_paper_are_those_of_its_page(script, name, kept):
+def test_rows_beyond_the_paper_are_those_of_its_page(name, kept):
     table, path = script.TABLES[name]
     page = path.read_text(encoding="utf-8")
     overrides = {}
@@ -56,7 +46,7 @@ def test_rows_beyond_the_paper_are_those_of_its_page(script, name, kept):
         assert name == "two_way" or row in page
 
 
-def test_a_point_of_the_map_is_that_of_the_page(script):
+def test_a_point_of_the_map_is_that_of_the_page():
     chosen = {
         "sweep.axis.rtt.values": [["248 ms", "248 ms"]],
         "sweep.axis.rtt.labels": ["500"],
@@ -68,7 +58,7 @@ def test_a_point_of_the_map_is_that_of_the_page(script):
     assert f"\n{row.removesuffix(' |')} | " in page, "run scripts/becn_choices.py --page"
 
 
-def test_all_scenarios_of_the_page_are_valid_and_linked(script):
+def test_all_scenarios_of_the_page_are_valid_and_linked():
     page = script.BEYOND.read_text(encoding="utf-8")
     for file in (script.DOCS / "becn").glob("*.toml"):
         assert cwnd.check(file) == []

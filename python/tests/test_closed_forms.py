@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-
 import pytest
 from conftest import ROOT
 
-
-def _script():
-    spec = importlib.util.spec_from_file_location("closed_forms", ROOT / "scripts/closed_forms.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-script = _script()
+import closed_forms as script
 
 
 @pytest.fixture(scope="module")

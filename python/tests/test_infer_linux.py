@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
 
 import pytest
-from conftest import ROOT
 from test_link import needs_root
+
+import inference as script
 
 pytestmark = pytest.mark.real_time
 
@@ -23,19 +22,8 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def script():
-    # It needs its neighbour.
-    sys.path.insert(0, str(ROOT / "scripts"))
-    spec = importlib.util.spec_from_file_location("inference", ROOT / "scripts/inference.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @needs_root
-def test_timeouts_of_linux_servers_are_found_at_their_clients(script):
+def test_timeouts_of_linux_servers_are_found_at_their_clients():
     named = {case.name: case for case in script.CASES}
     cases = [replace(named[name], connections=count, at_once=20) for name, count in CASES.items()]
     outcomes = script.run_all(cases, [7], at_once=len(cases))
@@ -56,7 +44,7 @@ def test_timeouts_of_linux_servers_are_found_at_their_clients(script):
     assert every.growth.right >= 0.75 * every.growth.said, table
 
 
-def test_the_page_has_a_table_of_every_case(script):
+def test_the_page_has_a_table_of_every_case():
     page = script.PAGE.read_text(encoding="utf-8")
     table = page.split(script.BEGIN)[1].split(script.END)[0]
     for case in script.CASES:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-
 import polars as pl
 import pytest
 from conftest import ROOT
 
+import no_backoff as script
 
-def _script():
-    spec = importlib.util.spec_from_file_location("no_backoff", ROOT / "scripts/no_backoff.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-script = _script()
 STALE = "is stale; run make docs"
 BARE, STAMPED = script.TIMESTAMPS
 

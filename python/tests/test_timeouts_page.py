@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-
 from conftest import ROOT
 
+import timeouts as script
 from cwnd import models
 
 
-def _script():
-    spec = importlib.util.spec_from_file_location("timeouts", ROOT / "scripts/timeouts.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_senders_wait_as_figure_1_says():
-    found = _script().rounds()
+    found = script.rounds()
     assert list(found) == [0, 1, 2, 3, 4, 5, 6]
     for n, multiples in found.items():
         assert multiples == models.backoff_multipliers(n)
