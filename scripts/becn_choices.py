@@ -1,7 +1,8 @@
 """What BECN's choices do, and BECN beyond its paper: tables of two pages.
 
 They are docs/messengers/quench.md and docs/becn.md. `scripts/becn_choices.py --page` measures again
-and writes them; with names, only these. The tests run a part again.
+and writes them, and draws the map of docs/becn.md; with names, only these. The tests run a part
+again.
 """
 
 from __future__ import annotations
@@ -14,15 +15,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import cwnd
+from cwnd.plots import style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from matplotlib.figure import Figure
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "messengers" / "quench.md"
 BEYOND = DOCS / "becn.md"
 END = "<!-- end -->\n"
+MAP = DOCS / "images" / "becn" / "map"
+#: Gains beyond this are as blue as can be, per cent.
+_LIMIT = 25.0
 
 
 def choices(overrides: Mapping[str, object] | None = None) -> list[str]:
@@ -91,6 +98,36 @@ def position(overrides: Mapping[str, object] | None = None) -> list[str]:
     return lines
 
 
+def before(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """BECN and ECN with a router that quenches before the bottleneck: rows of that one's rate."""
+    run = _run("before", overrides)
+    flows, scheme, rate = (axis.column for axis in run.axes)
+    links = run.links.filter(pl.col("link").cast(pl.String).is_in(["before", "bottleneck"]))
+    counts = run.axes[0].labels
+    columns = ("ECN", "BECN", "quenches, before and at it", "goodput")
+    lines = _head(["before, Mbit/s", *(f"{label}: {name}" for label in counts for name in columns)])
+    by = [rate, flows, scheme]
+    both = _means(links, [*by, "link"], told=pl.col("quenches_total_pkts").mean())
+    for (label,), part in both.group_by(rate, maintain_order=True):
+        texts = [str(label)]
+        for (_,), cell in part.group_by(flows, maintain_order=True):
+            rows = {(str(row[scheme]), str(row["link"])): row for row in cell.iter_rows(named=True)}
+            # What the receivers got is what the last link carried.
+            gain = rows["BECN", "bottleneck"]["carried"] / rows["ECN", "bottleneck"]["carried"]
+            queues = {
+                name: " and ".join(
+                    f"{rows[name, link]['queue_kb']:.0f}" for link in ("before", "bottleneck")
+                )
+                for name in ("ECN", "BECN")
+            }
+            used = {name: rows[name, "bottleneck"]["used"] for name in queues}
+            texts += [f"{used[name]:.1f} %, {queues[name]}" for name in ("ECN", "BECN")]
+            told = (rows["BECN", link]["told"] for link in ("before", "bottleneck"))
+            texts += [" and ".join(f"{each:,.0f}" for each in told), _change(100 * (gain - 1), 1)]
+        lines.append(_line(texts))
+    return lines
+
+
 def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
     """How much more goodput BECN flows have than others beside them."""
     run = _run("mixtures", overrides)
@@ -108,7 +145,7 @@ def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 
 def rates(overrides: Mapping[str, object] | None = None) -> list[str]:
-    """Goodput of BECN over ECN by RTT and rate, and the utilisation and loss of both."""
+    """Goodput of BECN over ECN by RTT and rate, and the utilisation of both."""
     found = by_rate(overrides)
     lines = _head(
         ["RTT", *(f"{rate} Mbit/s" for rate in found["rate"].unique(maintain_order=True))]
@@ -141,6 +178,42 @@ def by_rate(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
     )
 
 
+def gains() -> tuple[list[str], dict[str, list[float]]]:
+    """Rates, and of each RTT the gains at them in per cent, as the page's table has them."""
+    table = BEYOND.read_text(encoding="utf-8").partition(_begin("rates"))[2].partition(END)[0]
+    head, _, *lines = ([cell.strip() for cell in line.split("|")] for line in table.splitlines())
+    rows = {
+        line[1].removesuffix(" ms"): [
+            float(cell.partition(" %")[0].replace("−", "-")) for cell in line[2:-1]
+        ]
+        for line in lines
+    }
+    return [name.removesuffix(" Mbit/s") for name in head[2:-1]], rows
+
+
+def draw_map() -> Figure:
+    """The gains as a grid with their numbers: blue where BECN carries more than ECN."""
+    rates, rows = gains()
+    with style.styled():
+        figure = style.figure(3.2, width=5.2)
+        panel = figure.subplots()
+        grid = panel.imshow(
+            list(rows.values()),
+            cmap="RdBu", vmin=-_LIMIT, vmax=_LIMIT, aspect="auto", origin="lower",
+        )  # fmt: skip
+        for j, row in enumerate(rows.values()):
+            for i, gain in enumerate(row):
+                colour = "white" if abs(gain) > 0.6 * _LIMIT else "black"
+                text = _change(gain, 1).removesuffix(" %")
+                panel.text(i, j, text, ha="center", va="center", fontsize=8, color=colour)
+        panel.set_xticks(range(len(rates)), rates)
+        panel.set_yticks(range(len(rows)), list(rows))
+        panel.set(xlabel="Rate of the bottleneck (Mbit/s); a flow for each Mbit/s", ylabel="RTT (ms)")
+        panel.grid(visible=False)
+        figure.colorbar(grid, label="BECN's goodput over ECN's (%)")
+    return figure
+
+
 #: What stands side by side.
 _COMPARED = ("ECN", "BECN", "goodput")
 
@@ -150,11 +223,16 @@ TABLES = {
     "beside": (beside, PAGE),
     "rates": (rates, BEYOND),
     "position": (position, BEYOND),
+    "before": (before, BEYOND),
     "quench_loss": (quench_loss, BEYOND),
     "two_way": (two_way, BEYOND),
     "gateways": (gateways, BEYOND),
     "mixtures": (mixtures, BEYOND),
 }
+
+
+def _begin(name: str) -> str:
+    return f"<!-- scripts/becn_choices.py: {name} -->\n"
 
 
 def _run(name: str, overrides: Mapping[str, object] | None) -> cwnd.Run:
@@ -225,10 +303,14 @@ def main() -> None:
         sys.stdout.write(f"{lines}\n")
         if given.page:
             text = page.read_text(encoding="utf-8")
-            begin = f"<!-- scripts/becn_choices.py: {name} -->\n"
+            begin = _begin(name)
             before, rest = text.split(begin)
             text = before + begin + lines + END + rest.partition(END)[2]
             page.write_text(text, encoding="utf-8")
+    if given.page:
+        MAP.parent.mkdir(parents=True, exist_ok=True)
+        for kind, data in style.render(draw_map(), "png", "svg").items():
+            MAP.with_suffix(f".{kind}").write_bytes(data)
 
 
 if __name__ == "__main__":

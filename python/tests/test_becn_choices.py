@@ -27,6 +27,7 @@ BEYOND = [
     ("position", {"x": (["12.7 ms", "241.3 ms", "241.3 ms"], "0.05")}),
     ("quench_loss", {"lost": (0.5, "50 %")}),
     ("two_way", {"setting": ([10, 10, "40 ms", "40 ms"], "10 each way, 40 ms")}),
+    ("before", {"before": ("9.5 Mbit/s", "9.5")}),
     ("gateways", {"flows": ([5, 5, 5, 5], "5 of each")}),
 ]
 
@@ -56,6 +57,16 @@ def test_a_point_of_the_map_is_that_of_the_page():
     _, _, row = script.rates(chosen)
     page = script.BEYOND.read_text(encoding="utf-8")
     assert f"\n{row.removesuffix(' |')} | " in page, "run scripts/becn_choices.py --page"
+
+
+def test_the_map_shows_the_numbers_of_its_table():
+    rates, rows = script.gains()
+    assert rates == ["10", "30", "100", "300", "1000"]
+    assert list(rows) == ["10", "20", "50", "100", "200", "500"]
+    panel, _ = script.draw_map().axes
+    shown = [float(text.get_text().replace("−", "-")) for text in panel.texts]
+    assert shown == [gain for row in rows.values() for gain in row]
+    assert max(shown) > 20.0  # noqa: PLR2004
 
 
 def test_all_scenarios_of_the_page_are_valid_and_linked():

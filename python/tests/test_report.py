@@ -226,7 +226,7 @@ def test_source_quenches_are_shown_where_some_came(tmp_path: Path):
     links, flows = ([row[-1] for row in page.tables[name]] for name in ("Links", "Flows"))
     assert links[0] == "Source quenches sent"
     assert links[1] == str(run.links["quenches_total_pkts"].max())
-    assert flows == ["Reductions by source quenches", str(run.flows["cwnd_reductions_quench"][0])]
+    assert flows == ["Reductions by source quench", str(run.flows["cwnd_reductions_quench"][0])]
 
 
 def test_each_point_of_a_sweep_can_be_chosen_to_be_shown_over_time(sweep_page: Page):

@@ -143,7 +143,7 @@ fn a_seed_draws_the_same_rows_again_and_another_seed_others() {
 }
 
 /// Columns of flows that `unrecorded` has sums of.
-const SUMMED: [&str; 12] = [
+const SUMMED: [&str; 14] = [
     "delivered_bytes",
     "bytes_received",
     "segments_sent",
@@ -152,6 +152,8 @@ const SUMMED: [&str; 12] = [
     "rto_count",
     "cwnd_reductions_loss",
     "cwnd_reductions_ecn",
+    "cwnd_reductions_quench",
+    "cwnd_reductions_delay",
     "rto_under_way",
     "duplicates",
     "goodput_bit_s",

@@ -132,6 +132,8 @@ impl Group {
         sums.cwnd_reductions_loss += row.cwnd_reductions_loss;
         sums.cwnd_reductions_ecn += row.cwnd_reductions_ecn;
         sums.cwnd_reductions_rto += row.cwnd_reductions_rto;
+        sums.cwnd_reductions_quench += row.cwnd_reductions_quench;
+        sums.cwnd_reductions_delay += row.cwnd_reductions_delay;
         sums.rto_under_way += row.rto_under_way;
         sums.duplicates += row.duplicates;
         sums.gave_up_at_syn += u64::from(row.gave_up.0 == 1);

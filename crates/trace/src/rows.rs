@@ -390,6 +390,10 @@ record! {
         cwnd_reductions_ecn: u64,
         /// Window reductions for a timeout.
         cwnd_reductions_rto: u64,
+        /// Window reductions for a source quench.
+        cwnd_reductions_quench: u64,
+        /// Window reductions because packets waited too long.
+        cwnd_reductions_delay: u64,
         /// Expiries whose segment was still on its way or in a queue.
         rto_under_way: u64,
         /// Data segments received that brought nothing new.

@@ -40,7 +40,8 @@ _RARE_LINK_METRICS = (Metric("quenches_total_pkts", "Source quenches sent"),)
 _RARE_FLOW_METRICS = (
     Metric("quenches", "Source quenches believed"),
     Metric("quenches_refused", "Source quenches refused"),
-    Metric("cwnd_reductions_quench", "Reductions by source quenches"),
+    Metric("cwnd_reductions_quench", "Reductions by source quench"),
+    Metric("cwnd_reductions_delay", "Reductions by delay"),
 )
 #: What flows are summarised by where there are many, and which quantiles.
 _SPREAD_METRICS = (

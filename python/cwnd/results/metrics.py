@@ -69,6 +69,8 @@ METRICS: dict[str, Metric] = {
         Metric("reductions_loss", "Reductions by loss"),
         Metric("reductions_ecn", "Reductions by ECN"),
         Metric("reductions_rto", "Reductions by timeout"),
+        Metric("reductions_quench", "Reductions by source quench"),
+        Metric("reductions_delay", "Reductions by delay"),
         Metric("bytes_received", "Received", "MB", 1e-6),
         Metric("fct_s", "Completion time, mean", "s"),
         Metric("requests", "Requests"),
@@ -132,6 +134,8 @@ _OF_FLOWS = (
     _sum(pl.col("cwnd_reductions_loss")).alias("reductions_loss"),
     _sum(pl.col("cwnd_reductions_ecn")).alias("reductions_ecn"),
     _sum(pl.col("cwnd_reductions_rto")).alias("reductions_rto"),
+    _sum(pl.col("cwnd_reductions_quench")).alias("reductions_quench"),
+    _sum(pl.col("cwnd_reductions_delay")).alias("reductions_delay"),
     pl.col("bytes_received").sum(),
     pl.col("fct_s").mean(),
     # Jain, Chiu & Hawe 1984: (Σx)² / (n Σx²); one flow is trivially fair, so it says nothing.
@@ -142,7 +146,14 @@ _OF_FLOWS = (
     .alias("jain"),
 )
 #: Columns of the flows and links that results have not always had.
-_LATER = ("rto_under_way", "duplicates", "dead_pkts", "duplicate_pkts")
+_LATER = (
+    "rto_under_way",
+    "duplicates",
+    "cwnd_reductions_quench",
+    "cwnd_reductions_delay",
+    "dead_pkts",
+    "duplicate_pkts",
+)
 #: Ends of columns that are units.
 _UNIT_ENDS = ("_bit_s", "_us", "_s")
 

@@ -41,8 +41,10 @@ OF_REQUESTS = (
     "response_p50_s",
     "response_p99_s",
 )
+#: Of controllers that few runs have.
+_RARE = ("reductions_quench", "reductions_delay")
 #: Shown as well when there is something to show.
-OPTIONAL = ("jain", "fct_s", *OF_REQUESTS)
+OPTIONAL = (*_RARE, "jain", "fct_s", *OF_REQUESTS)
 #: Short headings; the metric's label is the long one.
 _HEADINGS = {
     "goodput_bit_s": "goodput",
@@ -53,6 +55,8 @@ _HEADINGS = {
     "marks": "marks",
     "reductions_loss": "reduct.\nby loss",
     "reductions_ecn": "reduct.\nby ECN",
+    "reductions_quench": "reduct. by\nquench",
+    "reductions_delay": "reduct.\nby delay",
     "rto_count": "time-\nouts",
     "jain": "Jain's\nindex",
     "fct_s": "FCT\nmean",
@@ -77,6 +81,7 @@ _GROUP_COLUMNS = (
     "retrans",
     "reductions_loss",
     "reductions_ecn",
+    *_RARE,
     "rto_count",
     "jain",
     "fct_s",
@@ -289,7 +294,7 @@ def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
         "goodput of all flows of a group together",
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
     ]
-    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in OF_REQUESTS or _telling(rows, c)]
+    metrics = [METRICS[c] for c in _GROUP_COLUMNS if c not in OPTIONAL or _telling(rows, c)]
     return sheet_of("by group of flows", about, keys, rows, metrics, intervals=intervals)
 
 

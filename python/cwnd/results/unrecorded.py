@@ -32,6 +32,8 @@ _SUMS = {
     "reductions_loss": pl.col("cwnd_reductions_loss"),
     "reductions_ecn": pl.col("cwnd_reductions_ecn"),
     "reductions_rto": pl.col("cwnd_reductions_rto"),
+    "reductions_quench": pl.col("cwnd_reductions_quench"),
+    "reductions_delay": pl.col("cwnd_reductions_delay"),
     "bytes_received": pl.col("bytes_received"),
     # Beside the other groups: payload, and goodputs of flows with how many there are.
     "delivered": pl.col("delivered_bytes"),
