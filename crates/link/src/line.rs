@@ -324,6 +324,11 @@ impl<P: Packet> Line<P> {
         self.verdicts.get_or_insert_with(Verdicts::new).reader()
     }
 
+    /// Whether the queue decided something that not all of its readers have read.
+    pub fn has_news(&self) -> bool {
+        self.verdicts.as_ref().is_some_and(Verdicts::has_news)
+    }
+
     /// The next verdict that this reader has not read. What it leaves is kept for it.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
         self.verdicts.as_mut()?.read(reader)

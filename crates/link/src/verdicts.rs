@@ -34,6 +34,11 @@ impl<P: Copy> Verdicts<P> {
         Reader(self.read.len() - 1)
     }
 
+    /// Whether there is something that not all have read.
+    pub fn has_news(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     /// The next verdict for this reader.
     pub fn read(&mut self, reader: Reader) -> Option<Verdict<P>> {
         let position = self.read.get_mut(reader.0)?;
