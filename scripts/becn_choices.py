@@ -208,7 +208,9 @@ def draw_map() -> Figure:
                 panel.text(i, j, text, ha="center", va="center", fontsize=8, color=colour)
         panel.set_xticks(range(len(rates)), rates)
         panel.set_yticks(range(len(rows)), list(rows))
-        panel.set(xlabel="Rate of the bottleneck (Mbit/s); a flow for each Mbit/s", ylabel="RTT (ms)")
+        panel.set(
+            xlabel="Rate of the bottleneck (Mbit/s); a flow for each Mbit/s", ylabel="RTT (ms)"
+        )
         panel.grid(visible=False)
         figure.colorbar(grid, label="BECN's goodput over ECN's (%)")
     return figure

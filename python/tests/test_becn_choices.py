@@ -66,7 +66,7 @@ def test_the_map_shows_the_numbers_of_its_table():
     panel, _ = script.draw_map().axes
     shown = [float(text.get_text().replace("−", "-")) for text in panel.texts]
     assert shown == [gain for row in rows.values() for gain in row]
-    assert max(shown) > 20.0  # noqa: PLR2004
+    assert max(shown) > 20.0
 
 
 def test_all_scenarios_of_the_page_are_valid_and_linked():
