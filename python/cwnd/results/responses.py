@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from cwnd.results.stats import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cwnd.results.data import Data
 
 #: Metrics of response times that are quantiles: which.
 QUANTILES = {"response_p50_s": 0.5, "response_p90_s": 0.9, "response_p99_s": 0.99}
+#: The same of times to the last acknowledgement of the response at the server.
+ACKED_QUANTILES = {"acked_p50_s": 0.5, "acked_p90_s": 0.9, "acked_p99_s": 0.99}
+#: Metrics of these times.
+_OF_ACKED = ("acked_mean_s", *ACKED_QUANTILES)
 #: All metrics of requests.
-COLUMNS = ("requests", "given_up_ratio", "response_mean_s", *QUANTILES, "response_max_s")
+COLUMNS = (
+    *("requests", "given_up_ratio", "response_mean_s", *QUANTILES, "response_max_s"),
+    *_OF_ACKED,
+)
 
 #: What came of requests at a time since they were sent: answered, still open when the run ended.
 #: Those without an answer for ever, because their connection was given up, have no such time.
@@ -36,7 +43,8 @@ def metrics_of(run: Data, apart: Sequence[str] = ()) -> pl.DataFrame:
     The mean and the largest response time are of the requests that were answered. Quantiles are of
     all: those of connections that were given up take longer than any other, and of those that were
     open when the run ended it is known that they take longer than until then (Kaplan & Meier 1958).
-    A quantile among requests of which no answer is known is null.
+    A quantile among requests of which no answer is known is null. Times to the last acknowledgement
+    are counted likewise; where not every request has a row they are null.
 
     Args:
         run: The result.
@@ -46,30 +54,46 @@ def metrics_of(run: Data, apart: Sequence[str] = ()) -> pl.DataFrame:
     if key not in run.derived:
         by = ["run_id", *apart]
         parts = [_metrics(survival(counts, by), by) for counts in counts_of(run, apart)]
-        empty = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Float64))
-        run.derived[key] = pl.concat(parts) if parts else empty
+        if not parts:
+            run.derived[key] = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Float64))
+            return run.derived[key]
+        found = pl.concat(parts)
+        acked = [
+            _acked(survival(counts, by), by) for counts in counts_of(run, apart, time="acked_s")
+        ]
+        if acked:
+            found = found.join(pl.concat(acked), on=by, how="left", maintain_order="left")
+        else:
+            found = found.with_columns(pl.lit(None, pl.Float64).alias(name) for name in _OF_ACKED)
+        run.derived[key] = found
     return run.derived[key]
 
 
 def counts_of(
-    run: Data, apart: Sequence[str] = (), run_ids: Sequence[str] | None = None
+    run: Data,
+    apart: Sequence[str] = (),
+    run_ids: Sequence[str] | None = None,
+    time: Literal["response_s", "acked_s"] = "response_s",
 ) -> Iterator[pl.DataFrame]:
     """When requests were answered, in batches of whole runs; of these runs or of all.
 
     Columns: `run_id`, those that are `apart`, the time since the request was sent `time_s`, how
     many requests were answered then (`answered`), were open when the run ended (`open`) and were
     given up (`never`, at an infinite time), the sum of the response times `sum_s` and the largest
-    `longest_s`.
+    `longest_s`. With `time="acked_s"` these are times to the last acknowledgement of the response,
+    of runs in which every request has a row.
     """
     for ids in _batches(run, run_ids):
         sketched, rowed = ([], ids) if "flow_id" in apart else _without_rows(run, ids)
-        if sketched:
+        if sketched and time == "response_s":
             yield _sketched(run, sketched, apart)
         if not rowed:
             continue
-        rows = run.samples_of("requests", rowed).select(
-            "run_id", *apart, "start_s", "response_s", pl.col("outcome").cast(pl.String)
-        )
+        requests = run.samples_of("requests", rowed)
+        if time not in requests.collect_schema():
+            continue
+        took, outcome = pl.col(time).alias("took_s"), pl.col("outcome").cast(pl.String)
+        rows = requests.select("run_id", *apart, "start_s", took, outcome)
         ends = run.runs.lazy().select("run_id", "duration_s")
         joined = rows.join(ends, on="run_id", maintain_order="left")
         counts = _counted(joined, ["run_id", *apart]).collect()
@@ -109,23 +133,23 @@ def _sketched(run: Data, run_ids: list[str], apart: Sequence[str]) -> pl.DataFra
 
 
 def _counted(rows: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
-    answered = pl.col("response_s").is_not_null()
-    still_open = pl.col("outcome") == "open"
+    answered = pl.col("took_s").is_not_null()
+    never = ~answered & pl.col("outcome").is_in(["rejected", "given-up"])
     time = (
         pl.when(answered)
-        .then("response_s")
-        .when(still_open)
-        .then(pl.col("duration_s") - pl.col("start_s"))
-        .otherwise(float("inf"))
+        .then("took_s")
+        .when(never)
+        .then(float("inf"))
+        .otherwise(pl.col("duration_s") - pl.col("start_s"))
     )
     return rows.select(
         *(pl.col(name).cast(pl.String) if name == "group" else name for name in by),
         time.alias("time_s"),
         answered.cast(pl.UInt64).alias("answered"),
-        (still_open & ~answered).cast(pl.UInt64).alias("open"),
-        (~still_open & ~answered).cast(pl.UInt64).alias("never"),
-        pl.col("response_s").alias("sum_s"),
-        pl.col("response_s").alias("longest_s"),
+        (~never & ~answered).cast(pl.UInt64).alias("open"),
+        never.cast(pl.UInt64).alias("never"),
+        pl.col("took_s").alias("sum_s"),
+        pl.col("took_s").alias("longest_s"),
     )
 
 
@@ -183,19 +207,32 @@ def survival(counts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def _metrics(ordered: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    answered, every = pl.col("answered").sum(), pl.sum_horizontal(pl.col(_COUNTS).sum())
-    some = pl.col("answered") > 0
-    quantiles = (
-        pl.col("time_s").filter(some & (pl.col("longer") <= 1 - q + _ROUNDING)).first().alias(name)
-        for name, q in QUANTILES.items()
-    )
+    every = pl.sum_horizontal(pl.col(_COUNTS).sum())
     return ordered.group_by(by, maintain_order=True).agg(
         every.cast(pl.Float64).alias("requests"),
         (pl.col("never").sum() / every).alias("given_up_ratio"),
-        pl.when(answered > 0).then(pl.col("sum_s").sum() / answered).alias("response_mean_s"),
-        *quantiles,
+        _mean().alias("response_mean_s"),
+        *_quantiles(QUANTILES),
         pl.col("longest_s").max().alias("response_max_s"),
     )
+
+
+def _acked(ordered: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    return ordered.group_by(by, maintain_order=True).agg(
+        _mean().alias("acked_mean_s"), *_quantiles(ACKED_QUANTILES)
+    )
+
+
+def _mean() -> pl.Expr:
+    answered = pl.col("answered").sum()
+    return pl.when(answered > 0).then(pl.col("sum_s").sum() / answered)
+
+
+def _quantiles(named: Mapping[str, float]) -> Iterator[pl.Expr]:
+    some = pl.col("answered") > 0
+    for name, q in named.items():
+        known = some & (pl.col("longer") <= 1 - q + _ROUNDING)
+        yield pl.col("time_s").filter(known).first().alias(name)
 
 
 @dataclass(frozen=True)
