@@ -183,7 +183,12 @@ class Cell:
     @property
     def rate_bit_s(self) -> float | None: ...
     def run_on_linux(
-        self, control: Control | None = None, *, kernel: str | None = None, calibrate: bool = True
+        self,
+        control: Control | None = None,
+        captures: Sequence[tuple[str | PathLike[str], Sequence[str]]] = ...,
+        *,
+        kernel: str | None = None,
+        calibrate: bool = True,
     ) -> Result: ...
     def check(self, control: Control | None = None) -> Result: ...
 

@@ -23,6 +23,8 @@ from cwnd.running.worlds import Simulator, summary
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cwnd.running.worlds import CaptureFiles
+
 ARMS = (
     SHORT.replace('controller = { kind = "newreno", preset = "abe" }\n', "")
     + """
@@ -131,9 +133,11 @@ class Counting(Simulator):
 
     runs = 0
 
-    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
+    def run(
+        self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
+    ) -> _core.Result:
         Counting.runs += 1
-        return super().run(cell, control)
+        return super().run(cell, control, captures)
 
 
 @pytest.fixture

@@ -14,6 +14,16 @@ pub struct Capture {
     failure: Arc<OnceLock<io::Error>>,
 }
 
+/// A capture file that is there, and what it is for.
+pub struct Opened {
+    /// Its name, and what happens to it.
+    pub capture: Capture,
+    /// What writes into it.
+    pub to: Box<dyn Write + Send>,
+    /// The links whose packets it gets, by their place in the scenario.
+    pub links: Vec<usize>,
+}
+
 /// Writes in large pieces: a packet is a hundred bytes.
 struct Output {
     file: BufWriter<File>,

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, Opened};
 use crate::error::{Cancelled, as_dicts, check_error, scenario_error};
 use crate::file::read;
 use crate::run::{Control, Result};
@@ -128,13 +128,21 @@ impl Cell {
         world: &mut World,
         files: &[(PathBuf, Vec<String>)],
     ) -> PyResult<Vec<Capture>> {
-        let begin = |(path, names): &(PathBuf, Vec<String>)| {
-            let links = names.iter().map(|name| self.link(name)).collect::<PyResult<Vec<_>>>()?;
-            let (capture, output) = Capture::create(path)?;
-            world.capture(&links, output).map_err(|error| capture.error(&error))?;
+        let begin = |Opened { capture, to, links }| {
+            world.capture(&links, to).map_err(|error| capture.error(&error))?;
             Ok(capture)
         };
-        files.iter().map(begin).collect()
+        self.open_captures(files)?.into_iter().map(begin).collect()
+    }
+
+    /// Creates capture files; with each the links that it is for.
+    fn open_captures(&self, files: &[(PathBuf, Vec<String>)]) -> PyResult<Vec<Opened>> {
+        let open = |(path, names): &(PathBuf, Vec<String>)| {
+            let links = names.iter().map(|name| self.link(name)).collect::<PyResult<Vec<_>>>()?;
+            let (capture, to) = Capture::create(path)?;
+            Ok(Opened { capture, to, links })
+        };
+        files.iter().map(open).collect()
     }
 
     fn link(&self, name: &str) -> PyResult<usize> {
@@ -240,17 +248,20 @@ impl Cell {
         }
     }
 
-    /// Runs on this machine's kernel, in real time; `kernel` is the program that loads controllers of our own.
-    #[pyo3(signature = (control=None, *, kernel=None, calibrate=true))]
+    /// Runs on this machine's kernel, in real time; `captures` are files and the links whose packets they get, `kernel` is
+    /// the program that loads controllers of our own.
+    #[pyo3(signature = (control=None, captures=Vec::new(), *, kernel=None, calibrate=true))]
     fn run_on_linux(
         &self,
         py: Python<'_>,
         control: Option<Bound<'_, Control>>,
+        captures: Vec<(PathBuf, Vec<String>)>,
         kernel: Option<PathBuf>,
         calibrate: bool,
     ) -> PyResult<Result> {
         let control = control.map(|c| c.get().clone()).unwrap_or_default();
-        testbed::run(py, Arc::clone(&self.scenario), control, kernel, calibrate)
+        let opened = self.open_captures(&captures)?;
+        testbed::run(py, Arc::clone(&self.scenario), control, opened, kernel, calibrate)
     }
 
     /// Simulates twice at once and compares every step.

@@ -7,6 +7,7 @@ use cwnd_scenario::{Diagnostics, Outline, Scenario};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
+use crate::capture::Opened;
 use crate::run::{Control, Result};
 
 /// This machine lacks something that a run on Linux needs.
@@ -53,6 +54,7 @@ mod linux {
         py: Python<'_>,
         _scenario: Arc<Scenario>,
         _control: Control,
+        _captures: Vec<Opened>,
         _kernel: Option<PathBuf>,
         _calibrate: bool,
     ) -> PyResult<Result> {
@@ -63,10 +65,11 @@ mod linux {
 #[cfg(target_os = "linux")]
 mod linux {
     pub use cwnd_testbed::needs_kernel_helper;
-    use cwnd_testbed::{Error, Options};
+    use cwnd_testbed::{CaptureFile, Error, Options};
     use pyo3::exceptions::PyRuntimeError;
 
     use super::*;
+    use crate::capture::Capture;
     use crate::error::Cancelled;
 
     /// What Linux can't provide of a scenario.
@@ -84,14 +87,22 @@ mod linux {
         py: Python<'_>,
         scenario: Arc<Scenario>,
         control: Control,
+        captures: Vec<Opened>,
         kernel: Option<PathBuf>,
         calibrate: bool,
     ) -> PyResult<Result> {
         let options = Options { kernel_helper: kernel, calibrate };
         let end = scenario.run.duration.as_secs_f64();
-        let outcome = py.detach(move || {
-            cwnd_testbed::run(&scenario, &options, &mut |now| control.tell(now.as_secs_f64(), end))
+        let split = |Opened { capture, to, links }| (capture, CaptureFile { to, links });
+        let (captures, files): (Vec<Capture>, Vec<_>) = captures.into_iter().map(split).unzip();
+        let outcome = py.detach(|| {
+            cwnd_testbed::run(&scenario, &options, files, &mut |now| {
+                control.tell(now.as_secs_f64(), end) && captures.iter().all(Capture::is_fine)
+            })
         });
+        if let Some(error) = captures.iter().find_map(Capture::failed) {
+            return Err(error);
+        }
         let outcome = outcome.map_err(|error| python_error(py, error))?;
         Ok(Result::new(outcome.records).with_facts(outcome.facts.to_string()))
     }

@@ -13,6 +13,7 @@ use cwnd_units::Time;
 use cwnd_wire::{Headers, Interface, Writer};
 
 use crate::config::{Direction, Side};
+use crate::packet::headers_length;
 
 /// Where a capture goes.
 pub type Output = Box<dyn Write + Send>;
@@ -27,23 +28,41 @@ pub enum Point {
     At(Side),
 }
 
-/// A capture of both directions.
+/// A capture: one file with both directions, or several files with some of them.
+#[derive(Debug)]
 pub struct Capture {
     point: Point,
-    /// `None` after the output failed.
-    writer: Option<Writer<Output>>,
-    interfaces: [u32; 2],
-    failure: Option<io::Error>,
-    /// Where the router's time begins in that of the file.
+    /// How much of a packet is kept.
+    keeps: Keeps,
+    files: Vec<File>,
+    /// Where the router's time begins in that of the files.
     epoch: Time,
     /// Whether that is the time of day, which is known when the router begins.
     of_day: bool,
     packet: Headers,
 }
 
-impl fmt::Debug for Capture {
+/// How much of a packet a capture keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    All,
+    Headers,
+}
+
+/// A capture file.
+struct File {
+    /// `None` after the output failed.
+    writer: Option<Writer<Output>>,
+    /// By direction: the number of its interface, where the file has it.
+    interfaces: [Option<u32>; 2],
+    failure: Option<io::Error>,
+}
+
+impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Capture").field("failure", &self.failure).finish_non_exhaustive()
+        let mut shown = f.debug_struct("File");
+        shown.field("interfaces", &self.interfaces).field("failure", &self.failure);
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -58,35 +77,60 @@ impl Capture {
         directions: &[Direction; 2],
         point: Point,
     ) -> io::Result<Self> {
+        let what = match point {
+            Point::Line => "emulated link",
+            Point::At(_) => "an end of an emulated link",
+        };
+        let mut capture = Self::empty(point, Keeps::All);
+        capture.add(to, about, [0, 1].map(|lane| (lane, &directions[lane], what)))?;
+        Ok(capture)
+    }
+
+    /// A capture of what leaves the lines, without a file yet; of packets it keeps the headers only.
+    #[must_use]
+    pub const fn of_headers() -> Self {
+        Self::empty(Point::Line, Keeps::Headers)
+    }
+
+    const fn empty(point: Point, keeps: Keeps) -> Self {
+        Self {
+            point,
+            keeps,
+            files: Vec::new(),
+            epoch: Time::ZERO,
+            of_day: false,
+            packet: Headers { bytes: Vec::new(), total: 0 },
+        }
+    }
+
+    /// Adds a file with these directions: their places in the router (0 from A to B, 1 from B to A), and what they are for people.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn add<'a>(
+        &mut self,
+        to: Output,
+        about: &str,
+        directions: impl IntoIterator<Item = (usize, &'a Direction, &'a str)>,
+    ) -> io::Result<()> {
         let application = concat!("cwnd ", env!("CARGO_PKG_VERSION"));
         let mut writer = Writer::new(to, application, about)?;
-        let mut interfaces = [0; 2];
-        for (number, of) in interfaces.iter_mut().zip(directions) {
-            *number = writer.interface(&Interface {
+        let mut interfaces = [None; 2];
+        for (lane, of, description) in directions {
+            interfaces[lane] = Some(writer.interface(&Interface {
                 name: &of.name,
-                description: match point {
-                    Point::Line => "emulated link",
-                    Point::At(_) => "an end of an emulated link",
-                },
+                description,
                 bit_s: match &of.rate {
                     LinkRate::Steps { initial, changes } if changes.is_empty() => Some(initial.0),
                     _ => None,
                 },
-            })?;
+            })?);
         }
-        let packet = Headers { bytes: Vec::new(), total: 0 };
-        Ok(Self {
-            point,
-            writer: Some(writer),
-            interfaces,
-            failure: None,
-            epoch: Time::ZERO,
-            of_day: false,
-            packet,
-        })
+        self.files.push(File { writer: Some(writer), interfaces, failure: None });
+        Ok(())
     }
 
-    /// The same capture; its file has the time of day where a router runs in real time, not the time since that began.
+    /// The same capture; its files have the time of day where a router runs in real time, not the time since that began.
     #[must_use]
     pub fn with_time_of_day(self) -> Self {
         Self { of_day: true, ..self }
@@ -112,28 +156,57 @@ impl Capture {
         }
     }
 
+    /// A packet was dropped, maybe after it was marked.
     #[cold]
-    pub(crate) fn dropped(&mut self, lane: usize, at: Time, bytes: &[u8], reason: Reason) {
-        self.write(lane, at, bytes, &format!("dropped: {}", reason.name()));
+    pub(crate) fn dropped(
+        &mut self,
+        lane: usize,
+        at: Time,
+        bytes: &[u8],
+        marked: Option<Reason>,
+        reason: Reason,
+    ) {
+        let before = marked.map(|by| format!("marked: {}, ", by.name())).unwrap_or_default();
+        self.write(lane, at, bytes, &format!("{before}dropped: {}", reason.name()));
     }
 
     fn write(&mut self, lane: usize, at: Time, bytes: &[u8], comment: &str) {
-        let Some(writer) = &mut self.writer else { return };
+        let kept = match self.keeps {
+            Keeps::All => bytes.len(),
+            Keeps::Headers => headers_length(bytes),
+        };
         self.packet.bytes.clear();
-        self.packet.bytes.extend_from_slice(bytes);
+        self.packet.bytes.extend_from_slice(&bytes[..kept]);
         self.packet.total = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         let at = Time(self.epoch.0.saturating_add(at.0));
-        if let Err(error) = writer.packet(self.interfaces[lane], at, &self.packet, comment) {
+        for file in &mut self.files {
+            file.write(lane, at, &self.packet, comment);
+        }
+    }
+
+    /// Ends the files.
+    ///
+    /// # Errors
+    /// The first that an output had.
+    pub fn finish(self) -> io::Result<()> {
+        // All are ended, whatever one of them says.
+        let ended: Vec<io::Result<()>> = self.files.into_iter().map(File::finish).collect();
+        ended.into_iter().collect()
+    }
+}
+
+impl File {
+    fn write(&mut self, lane: usize, at: Time, packet: &Headers, comment: &str) {
+        let (Some(writer), Some(interface)) = (&mut self.writer, self.interfaces[lane]) else {
+            return;
+        };
+        if let Err(error) = writer.packet(interface, at, packet, comment) {
             self.failure = Some(error);
             self.writer = None;
         }
     }
 
-    /// Ends the file.
-    ///
-    /// # Errors
-    /// The first that the output had.
-    pub fn finish(self) -> io::Result<()> {
+    fn finish(self) -> io::Result<()> {
         match (self.failure, self.writer) {
             (Some(error), _) => Err(error),
             (None, Some(mut writer)) => writer.flush(),

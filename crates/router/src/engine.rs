@@ -36,8 +36,8 @@ impl Engine {
     /// A packet comes in at a side. Anything may be in it; what can't be forwarded is counted.
     #[inline]
     pub fn arrive(&mut self, now: Time, at: Side, bytes: &[u8]) {
+        self.advance(at as usize, now);
         let lane = &mut self.lanes[at as usize];
-        lane.advance(now, on(Point::Line, &mut self.capture));
         lane.arrive(now, bytes, on(Point::Line, &mut self.capture));
         if let Some(capture) = on(Point::At(at), &mut self.capture) {
             capture.passed(at as usize, now, bytes, None);
@@ -48,12 +48,21 @@ impl Engine {
     #[inline]
     pub fn depart(&mut self, now: Time, at: Side) -> Option<(Time, &[u8])> {
         let lane = at.other() as usize;
-        self.lanes[lane].advance(now, on(Point::Line, &mut self.capture));
+        self.advance(lane, now);
         let (due, bytes) = self.lanes[lane].depart(now)?;
         if let Some(capture) = on(Point::At(at), &mut self.capture) {
             capture.passed(lane, now, bytes, None);
         }
         Some((due, bytes))
+    }
+
+    /// One direction does what was due until `now`. Where lines are captured both do it, in order of time: a file may have both.
+    #[inline]
+    fn advance(&mut self, lane: usize, now: Time) {
+        match on(Point::Line, &mut self.capture) {
+            None => self.lanes[lane].advance(now, None),
+            Some(capture) => advance_in_order(&mut self.lanes, now, capture),
+        }
     }
 
     /// When to ask [`Engine::depart`] again if nothing arrives before.
@@ -74,10 +83,9 @@ impl Engine {
     /// # Errors
     /// Those of the capture's output.
     pub fn finish(mut self, end: Time, work: Work) -> std::io::Result<Report> {
-        for lane in &mut self.lanes {
-            // What would happen at the end is behind it, as in the simulator.
-            lane.advance(Time(end.0.saturating_sub(1)), on(Point::Line, &mut self.capture));
-        }
+        // What would happen at the end is behind it, as in the simulator.
+        let last = Time(end.0.saturating_sub(1));
+        (0..self.lanes.len()).for_each(|lane| self.advance(lane, last));
         if let Some(capture) = self.capture {
             capture.finish()?;
         }
@@ -104,6 +112,18 @@ impl Engine {
         let warmup = Time(self.config.warmup.0).min(end);
         let window: Duration = end.since(warmup);
         Ok(Report::new(directions, samples, &work, window, end, warmup, self.config.limits))
+    }
+}
+
+#[cold]
+fn advance_in_order(lanes: &mut [Lane; 2], now: Time, capture: &mut Capture) {
+    loop {
+        let due = [lanes[0].due(), lanes[1].due()];
+        let first = usize::from(due[1] < due[0]);
+        if due[first] > now || due[first] == Time::NEVER {
+            return;
+        }
+        lanes[first].advance(now.min(due[1 - first]), Some(capture));
     }
 }
 

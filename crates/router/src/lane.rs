@@ -85,8 +85,7 @@ impl Lane {
     pub fn advance(&mut self, now: Time, mut capture: Option<&mut Capture>) {
         let mut idle_ticks = 0;
         loop {
-            let line = self.line.as_ref().map_or(Time::NEVER, Line::next);
-            let at = line.min(self.next_note());
+            let at = self.due();
             if at > now || at == Time::NEVER {
                 return;
             }
@@ -113,6 +112,13 @@ impl Lane {
         }
     }
 
+    /// When something is to be done next.
+    #[inline]
+    pub fn due(&self) -> Time {
+        let line = self.line.as_ref().map_or(Time::NEVER, Line::next);
+        line.min(self.next_note())
+    }
+
     /// From now on drops are captured.
     pub fn keep_verdicts(&mut self) {
         if self.reader.is_none() {
@@ -129,8 +135,9 @@ impl Lane {
         };
         while let Some(verdict) = line.read(reader) {
             if verdict.what == Outcome::Dropped {
-                let bytes = self.pool.bytes(verdict.packet.buffer);
-                capture.dropped(self.index, now, bytes, verdict.reason);
+                let buffer = verdict.packet.buffer;
+                let (bytes, marked) = (self.pool.bytes(buffer), self.pool.marked(buffer));
+                capture.dropped(self.index, now, bytes, marked, verdict.reason);
             }
         }
     }
@@ -141,10 +148,11 @@ impl Lane {
         let bytes = self.pool.bytes(packet.buffer);
         let under_way = self.delay.enter(now, packet, bytes);
         if let Some(capture) = capture {
+            let marked = self.pool.marked(packet.buffer);
             if under_way {
-                capture.passed(self.index, now, bytes, self.pool.marked(packet.buffer));
+                capture.passed(self.index, now, bytes, marked);
             } else {
-                capture.dropped(self.index, now, bytes, cwnd_link::LOSS);
+                capture.dropped(self.index, now, bytes, marked, cwnd_link::LOSS);
             }
         }
         if !under_way {

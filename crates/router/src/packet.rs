@@ -102,24 +102,43 @@ fn parse_v6(bytes: &[u8]) -> Option<Parsed> {
     })
 }
 
+/// How long the IP and transport headers of a packet that was parsed are; all of it where the latter is not known.
+pub fn headers_length(bytes: &[u8]) -> usize {
+    let all = bytes.len();
+    let (ip, protocol, fragment) = match bytes {
+        [first, ..] if first >> 4 == 4 && all >= V4_HEADER => {
+            let fragment = u16::from_be_bytes([bytes[6], bytes[7]]) & FRAGMENT_OFFSET != 0;
+            (usize::from(first & 0xf) * 4, bytes[9], fragment)
+        }
+        [first, ..] if first >> 4 == 6 && all >= V6_HEADER => (V6_HEADER, bytes[6], false),
+        _ => return all,
+    };
+    let transport = bytes.get(ip..).and_then(|content| transport_header(protocol, content));
+    transport.filter(|_| !fragment).map_or(all, |header| all.min(ip + header))
+}
+
 struct Transport {
     ports: [u16; 2],
     has_payload: bool,
 }
 
 fn transport(protocol: u8, content: &[u8], fragment: bool) -> Transport {
-    let header = match protocol {
-        _ if fragment => None,
-        TCP => content.get(12).map(|offset| usize::from(offset >> 4) * 4),
-        UDP => (content.len() >= UDP_HEADER).then_some(UDP_HEADER),
-        _ => None,
-    };
+    let header = if fragment { None } else { transport_header(protocol, content) };
     match (header, content.first_chunk::<4>()) {
         (Some(header), Some(&[a, b, c, d])) => Transport {
             ports: [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])],
             has_payload: content.len() > header,
         },
         _ => Transport { ports: [0; 2], has_payload: !content.is_empty() },
+    }
+}
+
+/// The length of a transport header, where it is one of those that are known.
+fn transport_header(protocol: u8, content: &[u8]) -> Option<usize> {
+    match protocol {
+        TCP => content.get(12).map(|offset| usize::from(offset >> 4) * 4),
+        UDP => (content.len() >= UDP_HEADER).then_some(UDP_HEADER),
+        _ => None,
     }
 }
 
@@ -206,7 +225,7 @@ const UDP: u8 = 17;
 
 #[cfg(test)]
 mod tests {
-    use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
+    use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv6Header, PacketBuilder, TcpOptionElement};
     use proptest::prelude::*;
 
     use super::*;
@@ -242,6 +261,30 @@ mod tests {
         assert_eq!((udp.length, udp.has_payload), (49, true));
         assert_eq!((udp.source.port, udp.destination.port), (53, 5353));
         assert_eq!(udp.destination.address, IpAddr::from([2; 16]));
+    }
+
+    #[test]
+    fn headers_end_where_payload_begins() {
+        let options = [TcpOptionElement::Timestamp(7, 8), TcpOptionElement::Noop];
+        let mut tcp = Vec::new();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .tcp(4000, 80, 1, 2)
+            .options(&options)
+            .expect("they fit")
+            .write(&mut tcp, &[0; 100])
+            .expect("memory takes it");
+        assert_eq!(headers_length(&tcp), 20 + 32);
+        assert_eq!(headers_length(&tcp[..30]), 30, "it is cut");
+        let mut udp = Vec::new();
+        PacketBuilder::ipv6([1; 16], [2; 16], 64)
+            .udp(53, 5353)
+            .write(&mut udp, &[9; 30])
+            .expect("memory takes it");
+        assert_eq!(headers_length(&udp), 40 + 8);
+        // A fragment that is not the first has no transport header.
+        tcp[7] = 1;
+        assert_eq!(headers_length(&tcp), tcp.len());
+        assert_eq!(headers_length(&[]), 0);
     }
 
     #[test]

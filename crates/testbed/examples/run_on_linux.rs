@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for cell in plan.cells {
         let options =
             Options { kernel_helper: std::env::args().nth(2).map(Into::into), calibrate: true };
-        let outcome = run(&cell.scenario, &options, &mut |_| true)?;
+        let outcome = run(&cell.scenario, &options, Vec::new(), &mut |_| true)?;
         for table in [&outcome.records.flows, &outcome.records.links] {
             for column in &table.columns {
                 println!("{}: {:?}", column.name, column.data);

@@ -49,7 +49,7 @@ pub use refuse::refusals;
 #[cfg(target_os = "linux")]
 pub use rights::lacks;
 #[cfg(target_os = "linux")]
-pub use run::{Options, Outcome, run};
+pub use run::{CaptureFile, Options, Outcome, run};
 
 /// Whether a scenario has controllers that the kernel has not by itself.
 #[cfg(target_os = "linux")]

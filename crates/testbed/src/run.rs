@@ -1,5 +1,6 @@
 //! A run: two namespaces, a router between them, and what they saw.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,7 +8,7 @@ use std::thread;
 
 use cwnd_router::linux::netlink::Netlink;
 use cwnd_router::linux::{monotonic, realtime};
-use cwnd_router::{Config, Direction, Endpoint, Namespace, Report, Stop, Tun};
+use cwnd_router::{Capture, Config, Direction, Endpoint, Namespace, Output, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
 use cwnd_units::{Duration, Time};
@@ -35,6 +36,20 @@ pub struct Options {
     pub calibrate: bool,
 }
 
+/// A capture file that a run writes, as the simulator would.
+pub struct CaptureFile {
+    /// Where it goes.
+    pub to: Output,
+    /// The links whose packets it has, by their place in the scenario.
+    pub links: Vec<usize>,
+}
+
+impl fmt::Debug for CaptureFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureFile").field("links", &self.links).finish_non_exhaustive()
+    }
+}
+
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -44,13 +59,16 @@ pub struct Outcome {
     pub facts: Value,
 }
 
-/// Runs a scenario on this machine's kernel, in real time; `go_on` is asked several times a second and told how far it is.
+/// Runs a scenario on this machine's kernel, in real time; `go_on` is asked several times a second and told how far it is. What
+/// `captures` hold when a run is stopped stays there.
 ///
 /// # Errors
-/// If the scenario asks for what Linux can't provide, the machine lacks something, or the run was stopped.
+/// If the scenario asks for what Linux can't provide, the machine lacks something, a capture can't be written, or the run was
+/// stopped.
 pub fn run(
     scenario: &Scenario,
     options: &Options,
+    captures: Vec<CaptureFile>,
     go_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<Outcome, Error> {
     let refused = refusals(scenario);
@@ -66,7 +84,9 @@ pub fn run(
         .collect::<Result<Vec<Loaded>, Error>>()?;
     let names = controllers.iter().map(|c| c.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
-    let done = between_namespaces(&world, options, go_on)?;
+    let config = config(&world);
+    let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
+    let done = between_namespaces(&world, options, (&config, capture), go_on)?;
     let reductions: Vec<Option<Reductions>> = controllers.iter().map(Loaded::reductions).collect();
     let records = records(&world, &done.seen, &done.report, &reductions);
     let facts =
@@ -88,9 +108,13 @@ struct Ready {
     probe: Probe,
 }
 
+/// The router of a run, and what is captured in it.
+type Routed<'a> = (&'a Config, Option<Capture>);
+
 fn between_namespaces(
     world: &World,
     options: &Options,
+    routed: Routed<'_>,
     go_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<Done, Error> {
     thread::scope(|scope| {
@@ -113,7 +137,7 @@ fn between_namespaces(
             }
         }
         let outcome = match <[Ready; 2]>::try_from(ready) {
-            Ok(ready) => Some(router(world, options, &ready, &sides_begin(&sides), go_on)),
+            Ok(ready) => Some(router(world, options, routed, &ready, &sides_begin(&sides), go_on)),
             Err(_) => None,
         };
         world.stop();
@@ -145,14 +169,14 @@ fn sides_begin(sides: &[SideThread<'_>]) -> Vec<Sender<Clock>> {
 fn router(
     world: &World,
     options: &Options,
+    (config, capture): Routed<'_>,
     [left, right]: &[Ready; 2],
     begin: &[Sender<Clock>],
     go_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<(Report, Option<Calibration>), Error> {
-    let config = config(world);
     let calibration = options
         .calibrate
-        .then(|| calibrate(&config, [left, right]))
+        .then(|| calibrate(config, [left, right]))
         .transpose()
         .map_err(Error::at("the calibration"))?;
     let end = world.scenario.run.duration;
@@ -160,7 +184,7 @@ fn router(
     thread::scope(|scope| {
         let router = thread::Builder::new()
             .name("cwnd-router".to_owned())
-            .spawn_scoped(scope, || cwnd_router::run(&config, &left.tun, &right.tun, &stop, None))
+            .spawn_scoped(scope, || cwnd_router::run(config, &left.tun, &right.tun, &stop, capture))
             .map_err(Error::at("the router's thread"))?;
         let clock = Clock::starting_at(monotonic().0);
         for side in begin {
@@ -296,6 +320,33 @@ fn config(world: &World) -> Config {
         config.pacing.spin = Duration::ZERO;
     }
     config
+}
+
+/// What is captured of the router's links, in the time of the run; of packets the headers, as in the simulator.
+fn capture(
+    scenario: &Scenario,
+    config: &Config,
+    files: Vec<CaptureFile>,
+) -> io::Result<Option<Capture>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let about = format!("{}, seed {}, on Linux", scenario.name, scenario.run.seed);
+    let described: Vec<String> = scenario
+        .links
+        .iter()
+        .map(|link| {
+            let (from, to) = (&scenario.nodes[link.from], &scenario.nodes[link.to]);
+            format!("link of the testbed from {from} to {to}")
+        })
+        .collect();
+    let mut capture = Capture::of_headers();
+    for file in files {
+        let links = file.links.iter();
+        let seen = links.map(|&i| (i, &config.directions[i], described[i].as_str()));
+        capture.add(file.to, &about, seen)?;
+    }
+    Ok(Some(capture))
 }
 
 /// Above this a packet of 1500 B takes less than 120 µs.

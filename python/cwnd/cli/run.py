@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from cwnd.results import Run
@@ -55,7 +57,7 @@ def run(
         check: Simulate everything twice and compare every event and random draw; the manifest gets
             the hashes of all steps, to compare builds and machines by.
         on: "linux" runs real endpoints on this machine's kernel around our router, in real time, as
-            root; Ctrl-C leaves the runs that are finished.
+            root; Ctrl-C leaves the runs that are finished, and what was captured of the others.
         plots: Draw the figures, as SVG; `cwnd plot` draws them for papers, as PNG too.
         force: Replace the result of another scenario, too.
         pcap: Links whose packets are written to capture files for Wireshark and its kin, in pcap/
@@ -98,7 +100,10 @@ def run(
         with atomic.scratch_directory(target) as scratch:
             place = scratch / PCAP if pcap else None
             captured = captures(pcap, plan.points, place) if place else None
-            with nullcontext() if quiet or json else _bar(plan) as on_progress:
+            with (
+                nullcontext() if quiet or json else _bar(plan) as on_progress,
+                nullcontext() if world is worlds.SIMULATOR else _kept_captures(place, target),
+            ):
                 result = runner.execute(
                     plan,
                     threads=threads,
@@ -130,6 +135,24 @@ def _bar(plan: Plan) -> AbstractContextManager[OnProgress]:
     from cwnd.running import bar
 
     return bar(plan.scenario.name, output.stderr())
+
+
+@contextmanager
+def _kept_captures(place: Path | None, target: Path) -> Iterator[None]:
+    """Real time cannot be had again: what was captured when nothing was finished stays, too.
+
+    It is beside where the result would be.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if place is not None and place.exists():
+            kept = target.with_name(f"{target.name}-stopped")
+            numbered = (kept.with_name(f"{kept.name}-{n}") for n in count(2))
+            kept = next(name for name in chain([kept], numbered) if not name.exists())
+            place.rename(kept)
+            output.left = f"what was captured is in {kept}"
+        raise
 
 
 def _import_plots() -> None:

@@ -104,15 +104,16 @@ def execute(
 ) -> Run:
     """Runs every cell; Ctrl-C, or any other exception, stops them all at once.
 
-    Real time cannot be had again: of runs on Linux, Ctrl-C leaves those that are finished.
+    Real time cannot be had again: of runs on Linux, Ctrl-C leaves those that are finished, and what
+    was captured of the others.
 
     `spool` is a directory for records that would not fit in memory; it must be there for as long
     as the result is. `meanwhile` is called once while the first cells run, such as for imports.
     """
     if check and pcap:
         raise InputError("a checked run is two runs at once: write captures with another")
-    if world is not SIMULATOR and (check or pcap):
-        raise InputError("checked runs and captures are of the simulator; leave out `on`")
+    if world is not SIMULATOR and check:
+        raise InputError("a checked run is the simulator's: real time does not come again")
     world.check(planned.scenario)
 
     workers = min(world.threads(planned.scenario, threads), planned.runs)
@@ -122,9 +123,7 @@ def execute(
     def work(cell: _core.Cell, control: _core.Control) -> _core.Result:
         if check:
             return _check_cell(cell, control)
-        if pcap:
-            return cell.run(control, pcap.of(run_id(cell)))
-        return world.run(cell, control)
+        return world.run(cell, control, pcap.of(run_id(cell)) if pcap else ())
 
     simulated, cpu_s = world is SIMULATOR, time.process_time()
     with running(planned.scenario, work, workers, on_progress, in_order=simulated) as made:

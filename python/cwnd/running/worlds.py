@@ -13,6 +13,11 @@ from cwnd.machine import KERNEL_HELPER, kernel_helper, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
+    from typing import TypeAlias
+
+    #: Capture files, each with the links whose packets it gets.
+    CaptureFiles: TypeAlias = Sequence[tuple[Path, Sequence[str]]]
 
 #: What `--on` takes for Linux.
 LINUX = "linux"
@@ -36,8 +41,10 @@ class World(Protocol):
     def threads(self, scenario: _core.Scenario, wanted: int | None) -> int:
         """How many runs at a time."""
 
-    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
-        """Runs a cell."""
+    def run(
+        self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
+    ) -> _core.Result:
+        """Runs a cell; the packets of links go to capture files."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +61,11 @@ class Simulator:
         del scenario
         return usable_cores() if wanted is None else at_least_one(wanted)
 
-    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
+    def run(
+        self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
+    ) -> _core.Result:
         """Simulates a cell."""
-        return cell.run(control)
+        return cell.run(control, captures)
 
 
 @dataclass(frozen=True)
@@ -95,12 +104,14 @@ class Linux:
         fitting = int(cores * _BIT_S_PER_CORE / fastest) if fastest > 0 else 1
         return max(1, min(fitting, cores * _MOST_PER_CORE))
 
-    def run(self, cell: _core.Cell, control: _core.Control | None) -> _core.Result:
-        """Runs a cell in real time; again, if it was not valid."""
+    def run(
+        self, cell: _core.Cell, control: _core.Control | None, captures: CaptureFiles = ()
+    ) -> _core.Result:
+        """Runs a cell in real time; again, if it was not valid: captures are those of the last."""
         try:
             for _ in range(self.tries):
                 result = cell.run_on_linux(
-                    control, kernel=kernel_helper(), calibrate=self.calibrate
+                    control, captures, kernel=kernel_helper(), calibrate=self.calibrate
                 )
                 if json.loads(result.facts or "{}").get("valid"):
                     break
