@@ -156,6 +156,7 @@ def test_commands_in_passing_are_there_with_their_options(page: str):
 def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path: Path):
     for trace in ("up.trace", "down.trace"):
         (tmp_path / trace).write_text("1\n2\n", encoding="utf-8")
+    (tmp_path / "wifi.csv").write_text("time_s,added_ms\n0,5\n", encoding="utf-8")
     for span in _spans(page):
         if re.match(r"[a-z_]+ = ", span) and "…" not in span and span not in FORMULAS:
             assert _taken(tomllib.loads(span), tmp_path / "setting.toml"), (page, span)

@@ -89,6 +89,46 @@ fn jitter_delays_packets_and_keeps_their_order() {
 }
 
 #[test]
+fn jitter_of_any_distribution_keeps_the_order_whether_it_hangs_together_or_not() {
+    for correlation in ["0 ms", "5 ms", "200 ms"] {
+        let records = run(&bulk(
+            "duration = \"60 s\"\nsample = \"none\"",
+            &format!(
+                "rate = \"10 Mbit/s\"\njitter = \"lognormal(14 ms, 0.8)\"\njitter_correlation = \"{correlation}\""
+            ),
+            "rtt = \"50 ms\"\nendpoint = { max_window = \"40 kB\", ack_every = 1 }",
+        ));
+        assert!(at(&records.flows, 0, "segments_sent") > 9_000.0);
+        assert_eq!(at(&records.flows, 0, "retrans"), 0.0, "{correlation}");
+    }
+}
+
+#[test]
+fn the_round_trip_of_packets_that_go_one_by_one_is_longer_by_the_mean_of_the_jitter() {
+    // A window of one segment: nobody is ahead whom it must not pass. 9 ms · exp(0.8² / 2) is the mean.
+    let jitter = 9.0 * f64::exp(0.32);
+    for (more, noise) in [
+        ("jitter = \"lognormal(9 ms, 0.8)\"", jitter),
+        ("jitter = \"lognormal(9 ms, 0.8)\"\njitter_correlation = \"30 ms\"", jitter),
+        ("jitter = \"exponential(7 ms)\"\njitter_correlation = \"10 ms\"", 7.0),
+        ("jitter = \"30 ms\"\njitter_correlation = \"30 ms\"", 15.0),
+    ] {
+        let records = run(&bulk(
+            "duration = \"1000 s\"\nsample = \"none\"",
+            &format!("rate = \"10 Mbit/s\"\n{more}"),
+            "rtt = \"50 ms\"\nendpoint = { max_window = \"1448 B\", ack_every = 1, clock = \"1 us\" }",
+        ));
+        // 1500 B take 1.2 ms.
+        let expected = 1000.0 * (50.0 + 1.2 + noise);
+        let mean = at(&records.flows, 0, "rtt_mean_us");
+        assert!((mean / expected - 1.0).abs() < 0.01, "{more}: {mean} and {expected}");
+        let goodput = 1448.0 * 8.0 / (expected / 1e6);
+        let found = at(&records.flows, 0, "goodput_bit_s");
+        assert!((found / goodput - 1.0).abs() < 0.01, "{more}: {found} and {goodput}");
+    }
+}
+
+#[test]
 fn a_step_changes_the_throughput_at_its_instant() {
     let records = run(&bulk(
         "duration = \"40 s\"\nsample = \"100 ms\"",

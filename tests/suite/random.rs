@@ -85,7 +85,15 @@ fn faults() -> impl Strategy<Value = String> {
             at + later
         )
     });
-    prop_oneof![2 => some, 1 => route, 3 => Just(String::new())]
+    let noise = (1..20u32, 0.0..2.0f64, 0..90u32, 0.0..0.05f64).prop_map(
+        |(median, sigma, correlation, loss)| {
+            format!(
+                "loss = {loss}\njitter = \"lognormal({median} ms, {sigma:.3})\"\njitter_correlation = \"{correlation} ms\"\n\
+                 delay_steps = [{{ at = \"20 ms\", added = \"{correlation} ms\" }}]\ndelay_steps_period = \"100 ms\""
+            )
+        },
+    );
+    prop_oneof![2 => some, 1 => route, 1 => noise, 3 => Just(String::new())]
 }
 
 /// Those, and loss at equal distances, which may well hit every repetition of a segment: what is sent need not arrive.

@@ -1,6 +1,8 @@
 use cwnd_aqm::Reason;
 use cwnd_scenario::Impairments;
-use cwnd_units::{Duration, Rng, Time};
+use cwnd_units::{Duration, DurationDist, Rng, Shape, Time};
+
+use crate::noise::Noise;
 
 /// Random loss on the link, not congestion.
 pub const LOSS: Reason = Reason::named("link_loss");
@@ -12,12 +14,13 @@ pub struct Faults {
     /// How many packets pass from one loss to the next, that one included.
     loss_every: Option<u32>,
     since_loss: u32,
+    /// Up to so much for each packet by itself.
     jitter: Duration,
+    /// What other jitter there is.
+    noise: Option<Box<Noise>>,
     reorder: f64,
     reorder_delay: Duration,
-    /// By how much the link is longer now, and later: the next last.
-    added: Duration,
-    delay_steps: Vec<(Time, Duration)>,
+    route: Route,
     rng: Rng,
     lost: Losses,
 }
@@ -33,6 +36,19 @@ pub enum Fate {
     Delayed(Duration),
 }
 
+/// By how much a link is longer now, and later.
+#[derive(Debug)]
+struct Route {
+    added: Duration,
+    steps: Vec<(Time, Duration)>,
+    /// How many of them were taken.
+    taken: usize,
+    /// After so long they begin anew.
+    period: Option<Duration>,
+    /// When they began.
+    began: Time,
+}
+
 /// How many packets were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -43,17 +59,33 @@ pub struct Losses {
 }
 
 impl Faults {
-    /// These faults, drawn from `rng`.
-    pub fn new(impairments: &Impairments, rng: Rng) -> Self {
+    /// These faults, drawn from `rng`; jitter that is not uniform, or hangs together, from `jitter`.
+    pub fn new(impairments: &Impairments, rng: Rng, jitter: Rng) -> Self {
+        let correlation = impairments.jitter_correlation;
+        let (upper, noise) = match &impairments.jitter.0 {
+            Shape::Constant(upper) if *upper == 0 || correlation == Duration::ZERO => {
+                (Duration(*upper), None)
+            }
+            Shape::Constant(upper) => (Duration::ZERO, Some(Shape::Uniform(0, *upper))),
+            other => (Duration::ZERO, Some(other.clone())),
+        };
+        let noise =
+            noise.map(|shape| Box::new(Noise::new(DurationDist(shape), correlation, jitter)));
         Self {
             loss: impairments.loss,
             loss_every: impairments.loss_every,
             since_loss: 0,
-            jitter: impairments.jitter,
+            jitter: upper,
+            noise,
             reorder: impairments.reorder,
             reorder_delay: impairments.reorder_delay,
-            added: Duration::ZERO,
-            delay_steps: impairments.delay_steps.iter().rev().copied().collect(),
+            route: Route {
+                added: Duration::ZERO,
+                steps: impairments.delay_steps.clone(),
+                taken: 0,
+                period: impairments.delay_steps_period,
+                began: Time::ZERO,
+            },
             rng,
             lost: Losses { packets: 0, data: 0 },
         }
@@ -62,12 +94,13 @@ impl Faults {
     /// A packet comes, with payload or without: what becomes of it?
     #[inline]
     pub fn strike(&mut self, now: Time, has_payload: bool) -> Fate {
-        while let Some((_, added)) = self.delay_steps.pop_if(|(at, _)| *at <= now) {
-            self.added = added;
-        }
+        self.route.go_on(now);
         // The draws are made whether they matter or not, so that one fault's setting leaves the others' as they were.
         let (lost, late) = (self.rng.chance(self.loss), self.rng.chance(self.reorder));
-        let jitter = self.rng.duration_up_to(self.jitter);
+        let mut jitter = self.rng.duration_up_to(self.jitter);
+        if let Some(noise) = &mut self.noise {
+            jitter += noise.at(now);
+        }
         if lost || self.turn_to_be_lost() {
             self.lost.packets += 1;
             self.lost.data += u64::from(has_payload);
@@ -75,7 +108,7 @@ impl Faults {
         } else if late {
             Fate::Late(self.reorder_delay)
         } else {
-            Fate::Delayed(jitter + self.added)
+            Fate::Delayed(jitter + self.route.added)
         }
     }
 
@@ -97,12 +130,40 @@ impl Faults {
     }
 }
 
+impl Route {
+    #[inline]
+    fn go_on(&mut self, now: Time) {
+        if let Some(period) = self.period
+            && now.since(self.began) >= period
+        {
+            self.begin_anew(now, period);
+        }
+        while let Some((at, added)) = self.steps.get(self.taken)
+            && self.began + at.since(Time::ZERO) <= now
+        {
+            self.added = *added;
+            self.taken += 1;
+        }
+    }
+
+    #[cold]
+    fn begin_anew(&mut self, now: Time, period: Duration) {
+        let passed = now.since(self.began).0;
+        self.began += Duration(passed - passed % period.0);
+        self.taken = 0;
+        // What was last stays until the first step.
+        if let Some((_, added)) = self.steps.last() {
+            self.added = *added;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn faults(impairments: &Impairments) -> Faults {
-        Faults::new(impairments, Rng::named(3, "test"))
+        Faults::new(impairments, Rng::named(3, "test"), Rng::named(3, "jitter"))
     }
 
     #[test]
@@ -118,8 +179,12 @@ mod tests {
     #[test]
     fn a_packet_is_held_back_for_as_long_as_was_asked_and_others_for_less_than_the_jitter() {
         let (jitter, reorder_delay) = (Duration(1000), Duration(77));
-        let mut faults =
-            faults(&Impairments { jitter, reorder: 0.3, reorder_delay, ..Impairments::default() });
+        let mut faults = faults(&Impairments {
+            jitter: DurationDist::constant(jitter),
+            reorder: 0.3,
+            reorder_delay,
+            ..Impairments::default()
+        });
         let mut late = 0;
         for _ in 0..1000 {
             match faults.strike(Time::ZERO, true) {
@@ -136,18 +201,22 @@ mod tests {
 
     #[test]
     fn one_faults_setting_leaves_the_draws_of_the_others_as_they_were() {
-        let lost = |jitter: u64, reorder: f64| -> Vec<u64> {
+        let lost = |shape: Shape, reorder: f64, correlation: u64| -> Vec<u64> {
             let mut faults = faults(&Impairments {
                 loss: 0.1,
-                loss_every: None,
-                jitter: Duration(jitter),
+                jitter: DurationDist(shape),
+                jitter_correlation: Duration(correlation),
                 reorder,
                 reorder_delay: Duration(1),
-                delay_steps: Vec::new(),
+                ..Impairments::default()
             });
             (0..1000).filter(|_| faults.strike(Time::ZERO, true) == Fate::Lost).collect()
         };
-        assert_eq!(lost(0, 0.0), lost(5_000_000, 0.5));
+        let without = lost(Shape::Constant(0), 0.0, 0);
+        for correlation in [0, 1_000_000] {
+            assert_eq!(without, lost(Shape::Constant(5_000_000), 0.5, correlation));
+            assert_eq!(without, lost(Shape::LogNormal(5_000_000, 0.8), 0.5, correlation));
+        }
     }
 
     #[test]
@@ -159,5 +228,18 @@ mod tests {
         let times = [0, 9, 10, 19, 22, 500];
         let added = times.map(|n| faults.strike(at(n), true));
         assert_eq!(added, [0, 0, 50, 50, 7, 7].map(|n| Fate::Delayed(ms(n))));
+    }
+
+    #[test]
+    fn steps_begin_anew_after_their_period_however_long_nothing_came() {
+        let ms = Duration::from_millis;
+        let at = |n| Time::ZERO + ms(n);
+        let delay_steps = vec![(at(10), ms(50)), (at(20), ms(80))];
+        let delay_steps_period = Some(ms(30));
+        let mut faults =
+            faults(&Impairments { delay_steps, delay_steps_period, ..Impairments::default() });
+        let times = [0, 29, 30, 39, 40, 50, 59, 60, 3_000_009, 3_000_010];
+        let added = times.map(|n| faults.strike(at(n), true));
+        assert_eq!(added, [0, 80, 80, 80, 50, 80, 80, 80, 80, 50].map(|n| Fate::Delayed(ms(n))));
     }
 }

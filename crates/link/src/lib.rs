@@ -5,6 +5,7 @@ mod counters;
 mod faults;
 mod line;
 mod next;
+mod noise;
 mod packet;
 mod results;
 mod settings;

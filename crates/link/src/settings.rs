@@ -84,7 +84,8 @@ impl Settings<'_> {
     #[must_use]
     pub fn faults(&self, random: &Streams) -> Option<Faults> {
         (*self.impairments != Impairments::default()).then(|| {
-            Faults::new(self.impairments, random.named(&format!("link.{}.faults", self.name)))
+            let of = |what: &str| random.named(&format!("link.{}.{what}", self.name));
+            Faults::new(self.impairments, of("faults"), of("jitter"))
         })
     }
 }

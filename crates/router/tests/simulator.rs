@@ -276,6 +276,15 @@ fn every_fault_of_a_link_and_a_device_below_the_queue() {
 }
 
 #[test]
+fn jitter_that_hangs_together_and_recorded_delays_that_begin_anew() {
+    both(
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = 'codel'\njitter = 'lognormal(2 ms, 0.7)'\njitter_correlation = '11 ms'\n\
+         delay_steps = [{ at = '10 ms', added = '3 ms' }, { at = '700 ms', added = '1 ms' }]\ndelay_steps_period = '903 ms'",
+        &[],
+    );
+}
+
+#[test]
 fn a_capture_at_an_end_has_what_its_host_sends_or_receives() {
     let scenario = scenario(&text(
         "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'fifo', limit = '30 packets' }\nloss = 0.01",

@@ -161,6 +161,7 @@ impl<'f> Document<'f> {
             sink: Sink::default(),
             files: self.files,
             traces: BTreeMap::new(),
+            delays: BTreeMap::new(),
             tables: BTreeMap::new(),
         };
         let mut root = self.root.clone();
@@ -202,8 +203,8 @@ impl<'f> Document<'f> {
             }
         }
         let (name, description) = title.unwrap_or_default();
-        let blueprint =
-            Blueprint { root, stem, sweep, traces: cx.traces, tables: cx.tables, points };
+        let Context { traces, delays, tables, .. } = cx;
+        let blueprint = Blueprint { root, stem, sweep, traces, delays, tables, points };
         (told, Some((name, description, blueprint)))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
-use cwnd_units::{Duration, Rate};
+use cwnd_units::{Duration, DurationDist, Rate, Time};
 
 use crate::diagnostics::Span;
 use crate::model::{Impairments, Link, LinkRate};
@@ -297,10 +297,28 @@ fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate
 fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairments> {
     let loss = section.plain::<f64>("loss", cx);
     let loss_every = section.plain::<Option<u32>>("loss_every", cx);
-    let jitter = section.plain::<Duration>("jitter", cx);
+    let jitter = section.plain::<DurationDist>("jitter", cx);
+    let jitter_correlation = section.plain::<Duration>("jitter_correlation", cx);
     let reorder = section.plain::<f64>("reorder", cx);
     let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
     let delay_steps = section.read("delay_steps", cx, delay_steps);
+    let delay_steps_period = section.plain::<Option<Duration>>("delay_steps_period", cx);
+    if jitter_correlation.is_some_and(|time| time > Duration::ZERO)
+        && jitter.as_ref().is_some_and(|of| of.0.at_deviate(0.0).is_none())
+    {
+        let message = "a choice between distributions can't hang together";
+        let (span, path) = (section.span_of("jitter"), section.path_of("jitter"));
+        let problem = cx.sink.error(span, path, message);
+        problem.help("give its points, as in `cdf(file.csv)`, or leave out `jitter_correlation`");
+    }
+    if let (Some(steps), Some(Some(period))) = (&delay_steps, delay_steps_period)
+        && let Some((last, _)) = steps.last().filter(|(at, _)| at.since(Time::ZERO) >= period)
+    {
+        let message = format!("the last step is at {}, which never comes", last.since(Time::ZERO));
+        let (span, path) =
+            (section.span_of("delay_steps_period"), section.path_of("delay_steps_period"));
+        cx.sink.error(span, path, message).help("make `delay_steps_period` longer than that");
+    }
     if reorder.is_some_and(|p| p > 0.0) && reorder_delay == Some(Duration::ZERO) {
         let message = "packets that are held back for no time are not reordered";
         let problem =
@@ -316,8 +334,10 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         loss: loss?,
         loss_every: loss_every?,
         jitter: jitter?,
+        jitter_correlation: jitter_correlation?,
         reorder: reorder?,
         reorder_delay: reorder_delay?,
         delay_steps: delay_steps?,
+        delay_steps_period: delay_steps_period?,
     })
 }

@@ -170,14 +170,18 @@ pub struct Impairments {
     pub loss: f64,
     /// One packet in so many is lost, at equal distances.
     pub loss_every: Option<u32>,
-    /// Extra delay, uniform between zero and this; order is kept.
-    pub jitter: Duration,
+    /// Extra delay of each packet; a constant is uniform between zero and it. Order is kept.
+    pub jitter: DurationDist,
+    /// For how long it hangs together; zero where each packet draws for itself.
+    pub jitter_correlation: Duration,
     /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
     pub reorder: f64,
     /// How long a reordered packet is held back.
     pub reorder_delay: Duration,
     /// By how much the link is longer from each of these times on, in order.
     pub delay_steps: Vec<(Time, Duration)>,
+    /// After how long they begin anew, later than the last of them.
+    pub delay_steps_period: Option<Duration>,
 }
 
 /// Flows that are alike.

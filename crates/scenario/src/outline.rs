@@ -11,7 +11,7 @@ use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
-use crate::tables::Tables;
+use crate::tables::{Recorded, Tables};
 use crate::tree::Table;
 
 /// Everything that a document asks to be run.
@@ -38,6 +38,7 @@ pub(crate) struct Blueprint {
     pub sweep: Sweep,
     /// Files that it names, as they were when they were checked.
     pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+    pub delays: BTreeMap<String, Recorded>,
     pub tables: Tables,
     pub points: Vec<Point>,
 }
@@ -141,6 +142,7 @@ impl Blueprint {
             sink: Sink::default(),
             files: &files,
             traces: self.traces.clone(),
+            delays: self.delays.clone(),
             tables: self.tables.clone(),
         };
         let mut root = self.root.clone();

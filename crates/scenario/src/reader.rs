@@ -8,7 +8,7 @@ use crate::diagnostics::{Sink, Span};
 use crate::phrases::{example, example_value, phrase};
 use crate::sections::{Fallback, Key};
 use crate::suggest::{closest, list};
-use crate::tables::{Tables, inlined};
+use crate::tables::{Recorded, Tables, inlined};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
 
 /// Reads the text of a file that a scenario names, such as a trace; the error is a sentence.
@@ -22,6 +22,8 @@ pub(crate) struct Context<'f> {
     pub files: Files<'f>,
     /// Traces read so far; one that can't be read is remembered as its error.
     pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+    /// The same of recorded delays.
+    pub delays: BTreeMap<String, Recorded>,
     /// Tables of measured values.
     pub tables: Tables,
 }

@@ -272,7 +272,9 @@ fn takes(key: &Key) -> String {
         Form::TraceFile => "the name of a file, seen from the scenario's folder",
         Form::TraceTimes => "a list of whole numbers that do not decrease",
         Form::Steps => "a list of [steps](#steps-of-a-rate)",
-        Form::DelaySteps => "a list of [steps](#steps-of-a-delay)",
+        Form::DelaySteps => {
+            "a list of [steps](#steps-of-a-delay), or the name of a file, seen from the scenario's folder"
+        }
         Form::Pairs => "a list of [pairs](#pairs-of-nodes)",
         Form::Queue => "a [queue](#queues)",
         Form::Meter => "a [meter](#meters)",

@@ -108,6 +108,7 @@ impl Writer {
         self.key("loss", &impairments.loss.write());
         self.key("loss_every", &impairments.loss_every.write());
         self.key("jitter", &impairments.jitter.write());
+        self.key("jitter_correlation", &impairments.jitter_correlation.write());
         self.key("reorder", &impairments.reorder.write());
         self.key("reorder_delay", &impairments.reorder_delay.write());
         let steps = impairments.delay_steps.iter().map(|(at, added)| {
@@ -116,6 +117,7 @@ impl Writer {
         });
         let steps: Vec<String> = steps.collect();
         self.line(format_args!("delay_steps = [{}]", steps.join(", ")));
+        self.key("delay_steps_period", &impairments.delay_steps_period.write());
     }
 
     fn rate(&mut self, name: &str, rate: &LinkRate) {

@@ -128,7 +128,10 @@ fn form(key: &Key) -> Json {
             json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 })
         }
         Form::Steps => json!({ "type": "array", "items": reference("step") }),
-        Form::DelaySteps => json!({ "type": "array", "items": reference("delay-step") }),
+        Form::DelaySteps => any_of(&[
+            json!({ "type": "array", "items": reference("delay-step") }),
+            json!({ "type": "string" }),
+        ]),
         Form::Pairs => {
             json!({ "type": "array", "items": reference("pair"), "minItems": 1 })
         }

@@ -1,8 +1,8 @@
 //! Every key of a scenario file that is not a parameter of an algorithm: what it takes, its default, and who says so.
 //! The reader, the reference and the schema all come from these tables.
 
-use cwnd_units::Quantity::{Count, Number};
-use cwnd_units::{Bounds, Kind};
+use cwnd_units::Quantity::{Count, Number, Span};
+use cwnd_units::{Bounds, Duration, Kind};
 
 /// One key of a section.
 #[derive(Clone, Copy, Debug)]
@@ -267,9 +267,14 @@ keys! {
         #[source("cwnd: a line without faults")]
         #[bounds(from Count(1), up_to Bounds::WORD; "write \"none\" for a line that loses nothing")]
         loss_every: Plain(Kind::OptionalInteger) => Toml("\"none\""),
-        /// Extra delay, uniform between zero and this; order is kept.
+        /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform between zero and it. Order is kept: a packet
+        /// that would pass others arrives with them.
         #[source("cwnd: a line without faults")]
-        jitter: Plain(Kind::Duration) => Toml("\"0 ms\""),
+        jitter: Plain(Kind::DurationDist) => Toml("\"0 ms\""),
+        /// For how long the jitter hangs together, as that of a radio link does: a normal process beneath it forgets by a factor e in this time.
+        /// With zero each packet draws for itself.
+        #[source("cwnd: packets that have nothing in common; 10 to 100 ms are a busy radio link's")]
+        jitter_correlation: Plain(Kind::Duration) => Toml("\"0 ms\""),
         /// Probability that a packet is held back by `reorder_delay`, so that later ones pass it.
         #[source("cwnd: a line without faults")]
         #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
@@ -277,10 +282,14 @@ keys! {
         /// How long a reordered packet is held back.
         #[source("cwnd: a line without faults")]
         reorder_delay: Plain(Kind::Duration) => Toml("\"0 ms\""),
-        /// By how much the propagation delay is longer later, as after a change of route, in order of time: `[{ at = "10 s", added = "50 ms" }]`.
-        /// Order is kept.
+        /// By how much the propagation delay is longer later, as after a change of route, in order of time: `[{ at = "10 s", added = "50 ms" }]`;
+        /// or a file of recorded delays: `"wifi.csv"`, with the columns `time_s` and `added_ms` (or another unit). Order is kept.
         #[source("cwnd: a route that does not change")]
         delay_steps: Form::DelaySteps => Toml("[]"),
+        /// After how long `delay_steps` begin anew; none are later than that.
+        #[source("cwnd: a route that changes once")]
+        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that are taken once")]
+        delay_steps_period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
     }
 
     /// A rate written as a table.

@@ -4,6 +4,7 @@ use cwnd_units::{Duration, Rate, Time};
 
 use crate::reader::{At, Context, Section};
 use crate::sections::{DELAY_STEP, Key, STEP};
+use crate::tables::delays;
 use crate::tree::Item;
 
 /// Later rates, in order of time.
@@ -14,8 +15,28 @@ pub(crate) fn rate_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, 
 
 /// By how much a link is longer later, in order of time.
 pub(crate) fn delay_steps(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<(Time, Duration)>> {
+    if let Some(name) = at.node.text() {
+        return recorded(at, name, cx);
+    }
     let example = "{ at = \"10 s\", added = \"50 ms\" }";
     steps(at, cx, (&[DELAY_STEP], example), |section, cx| section.plain::<Duration>("added", cx))
+}
+
+/// Steps from a file of recorded delays.
+fn recorded(at: At<'_>, name: &str, cx: &mut Context<'_>) -> Option<Vec<(Time, Duration)>> {
+    if !cx.delays.contains_key(name) {
+        let found = (cx.files)(name).and_then(|text| delays(&text));
+        cx.delays.insert(name.to_owned(), found);
+    }
+    match cx.delays.get(name)? {
+        Ok(steps) => Some(steps.clone()),
+        Err(why) => {
+            let message = format!("the delays of `{name}` can't be used: {why}");
+            let problem = cx.sink.error(at.node.span, at.path, message);
+            problem.help("a file has the columns `time_s` and `added_ms`, its times in order");
+            None
+        }
+    }
 }
 
 fn steps<T>(

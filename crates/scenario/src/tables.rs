@@ -6,11 +6,15 @@ use std::collections::BTreeMap;
 use cwnd_apps::{Listed, Rows};
 use cwnd_units::dist::{Shape, Table};
 use cwnd_units::{
-    Bytes, DurationDist, Kind, ParseError, SizeDist, Value, parse_bytes, parse_duration,
+    Bytes, Duration, DurationDist, Kind, ParseError, SizeDist, Time, Value, parse_bytes,
+    parse_duration,
 };
 
 /// Tables read so far, as what they become in the scenario; one that can't be read is remembered as its error.
 pub(crate) type Tables = BTreeMap<(String, &'static str), Result<String, String>>;
+
+/// Recorded delays, in order of time, or why they can't be used.
+pub(crate) type Recorded = Result<Vec<(Time, Duration)>, String>;
 
 /// What a file name of a table ends with.
 const EXTENSION: &str = ".csv";
@@ -95,6 +99,29 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
         "B" => SizeDist(shape).to_string(),
         _ => DurationDist(shape).to_string(),
     })
+}
+
+/// Recorded delays: the column `time_s`, and `added_ms`, or another unit.
+pub(crate) fn delays(text: &str) -> Recorded {
+    let mut steps: Vec<(Time, Duration)> = Vec::new();
+    rows(text, |header, line, cells| {
+        let [time, added] = cells else {
+            return Err(format!("its columns are `{}`", header.join(",")));
+        };
+        let unit = header[1].strip_prefix("added_").filter(|_| header[0] == "time_s");
+        let unit = unit.ok_or_else(|| format!("its columns are `{}`", header.join(",")))?;
+        let read = |value: &str, unit: &str| {
+            let wrong = |e| format!("its line {line}: {e}");
+            parse_duration(&format!("{value} {unit}")).map_err(wrong)
+        };
+        let (at, added) = (Time(read(time, "s")?.0), read(added, unit)?);
+        if steps.last().is_some_and(|(before, _)| *before >= at) {
+            return Err(format!("its line {line} is no later than the one before it"));
+        }
+        steps.push((at, added));
+        Ok(())
+    })?;
+    if steps.is_empty() { Err("it has no rows".to_owned()) } else { Ok(steps) }
 }
 
 /// Recorded arrivals: the column `time_s`, and perhaps `server`, `client` and `size_bytes`.
@@ -189,6 +216,21 @@ mod tests {
         assert!(why("ms,probability\n1,1\n").contains("unknown unit `ms`"));
         assert!(why("bytes\n1\n").contains("no rows") || why("bytes\n1\n").contains("columns"));
         assert!(why("bytes,share\n1,1\n").contains("`bytes,probability`"));
+    }
+
+    #[test]
+    fn recorded_delays_are_steps_and_errors_name_the_line() {
+        let ms = Duration::from_millis;
+        let found = delays("# ping\ntime_s,added_ms\n0,1.5\n0.02, 30\n").unwrap();
+        assert_eq!(found, [(Time(0), Duration(1_500_000)), (Time(20_000_000), ms(30))]);
+        assert_eq!(delays("time_s,added_us\n1,7\n").unwrap()[0].1, Duration(7_000));
+        let why = |text: &str| delays(text).unwrap_err();
+        assert!(why("time_s,added_ms\n0,1\n0,2\n").contains("line 3 is no later"));
+        assert!(why("time_s,added_ms\n0,-1\n").contains("line 2"));
+        assert!(why("time_s,added_ms\n0,x\n").contains("line 2"));
+        assert!(why("time_s,rtt_ms\n0,1\n").contains("`time_s,rtt_ms`"));
+        assert!(why("time_s,added_ms,x\n0,1,1\n").contains("`time_s,added_ms,x`"));
+        assert!(why("time_s,added_ms\n").contains("no rows"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
     "good.csv" => Ok("bytes,probability\n40,0\n1000,1\n".to_owned()),
     "bad-arrivals.csv" => Ok("time_s,size_bytes\n1,30000\n2,many\n".to_owned()),
     "bad.csv" => Ok("bytes,probability\n40,0.5\n1000,0.4\n".to_owned()),
+    "bad-delays.csv" => Ok("time_s,added_ms\n0,10\n2,20\n1,30\n".to_owned()),
     "bad.trace" => Ok("1\ntwo\n".to_owned()),
     _ => Err("no such file".to_owned()),
 };

@@ -169,11 +169,12 @@ fn link() -> impl Strategy<Value = String> {
         let reorder = if step.is_some() { 0.0 } else { reorder };
         let step = step.map_or_else(String::new, |(ms, added)| {
             let added = Duration(added);
-            format!("delay_steps = [{{ at = \"{ms} ms\", added = \"{added}\" }}]\n")
+            format!("delay_steps = [{{ at = \"{ms} ms\", added = \"{added}\" }}]\ndelay_steps_period = \"{} ms\"\n", ms + late)
         });
+        let jitter = if late % 2 == 0 { format!("lognormal({jitter}, 0.5)") } else { jitter };
         let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
         format!(
-            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{step}{every}"
+            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\njitter_correlation = \"{late} ms\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{step}{every}"
         )
     })
 }

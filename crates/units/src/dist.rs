@@ -1,6 +1,7 @@
 //! Distributions, as text: `"uniform(20 ms, 200 ms)"`.
 
 mod count;
+mod deviate;
 mod moments;
 mod named;
 mod shape;

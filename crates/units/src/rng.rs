@@ -76,6 +76,12 @@ impl Rng {
         scale * libm::pow(1.0 - self.unit(), -1.0 / shape)
     }
 
+    /// Normal with mean 0 and deviation 1 (Box–Muller; the second variate is not kept).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(2.0 * core::f64::consts::PI * self.unit())
+    }
+
     /// Log-normal whose logarithm has mean `mu` and deviation `sigma` (Box–Muller; the second variate is not kept).
     pub fn lognormal(&mut self, mu: f64, sigma: f64) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));

@@ -77,7 +77,8 @@ def link(
             queues mark what is ECN-capable, and connections do what this system does.
         loss: Probability that a packet is lost on the line, in each direction.
         uplink_loss: The same for what COMMAND sends; as --loss if not given.
-        jitter: Extra delay, uniform between zero and this; order is kept.
+        jitter: Extra delay, uniform between zero and this or of a distribution, as in
+            "lognormal(5 ms, 0.8)"; order is kept.
         reorder: Probability that a packet is held back, so that later ones pass it.
         reorder_delay: How long it is held back, as in "20ms"; --reorder needs it.
         seed: Of the random numbers of queues and losses.

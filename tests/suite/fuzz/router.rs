@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use cwnd_aqm::QueueParams;
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work, parse};
 use cwnd_scenario::{Impairments, LinkRate};
-use cwnd_units::{Duration, Ecn, ParamsChoice, Rate, Time, Value};
+use cwnd_units::{Duration, DurationDist, Ecn, ParamsChoice, Rate, Shape, Time, Value};
 
 use super::bytes::Bytes;
 
@@ -14,6 +14,17 @@ use super::bytes::Bytes;
 const NUMBER: usize = 4;
 /// Addresses of well-formed packets; the first has a delay of its own at times.
 const ADDRESSES: [[u8; 4]; 3] = [[10, 0, 0, 1], [10, 0, 0, 2], [192, 168, 7, 9]];
+
+/// Of every kind: for each packet by itself, without an inverse, with a tail as heavy as can be.
+fn jitter(bytes: &mut Bytes<'_>) -> DurationDist {
+    let wide = bytes.wide();
+    DurationDist(match bytes.below(4) {
+        0 => Shape::Constant(wide),
+        1 => Shape::LogNormal(wide, f64::from(bytes.byte())),
+        2 => Shape::Mix([(0.5, Shape::Constant(wide)), (0.5, Shape::Constant(0))].into()),
+        _ => Shape::Exponential(wide),
+    })
+}
 
 fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
     let kinds = QueueParams::KINDS;
@@ -41,10 +52,12 @@ fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
         0 => Impairments {
             loss: f64::from(bytes.byte()) / 255.0,
             loss_every: bytes.flag().then(|| u32::from(bytes.byte())),
-            jitter: Duration(bytes.wide()),
+            jitter: jitter(bytes),
+            jitter_correlation: Duration(bytes.pick(&[0, 1, 1_000_000, u64::MAX])),
             reorder: f64::from(bytes.byte()) / 255.0,
             reorder_delay: Duration(bytes.wide()),
             delay_steps: vec![(Time(bytes.wide()), Duration(bytes.wide()))],
+            delay_steps_period: bytes.flag().then(|| Duration(bytes.wide().max(1))),
         },
         _ => Impairments::default(),
     };

@@ -29,7 +29,7 @@ const RATES: [&str; 5] = [
     "rate = { initial = \"2 Mbit/s\", steps = [{ at = \"5 ms\", rate = \"20 Mbit/s\" }] }",
     "rate = { trace_ms = [0, 0, 1, 3] }",
 ];
-const FAULTS: [&str; 8] = [
+const FAULTS: [&str; 9] = [
     "",
     "loss = 0.05",
     "jitter = \"1 ms\"",
@@ -38,6 +38,7 @@ const FAULTS: [&str; 8] = [
     "meter = { kind = \"step\", threshold = \"2 packets\" }",
     "messenger = { kind = \"quench\", ect_only = false }",
     "messenger = { kind = \"quench\", levels = \"1 packet, 2 kB, 5 ms\" }",
+    "jitter = \"lognormal(1 ms, 1)\"\njitter_correlation = \"3 ms\"",
 ];
 const CONTROLLERS: [&str; 5] = [
     "\"newreno\"",

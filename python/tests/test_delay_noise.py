@@ -1,0 +1,71 @@
+"""What the page says that delay noise costs, measured again in part."""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from conftest import ROOT
+
+import cwnd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("delay_noise", ROOT / "scripts/delay_noise.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_the_page_is_what_the_scenario_gives(script):
+    noise = tomllib.loads(script.SCENARIO.read_text(encoding="utf-8"))["sweep"]["axis"]["noise"]
+    some = {
+        f"sweep.axis.noise.{key}": [noise[key][i] for i in (0, 2, 6)]
+        for key in ("values", "labels")
+    }
+    found = script.table(script.measure({**some, "sweep.axis.correlation.values": ["20 ms"]}))
+
+    def cells(table: str) -> list[list[str]]:
+        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+
+    head, _, *rows = cells(script.written())
+    columns = [head.index(name) for name in cells(found)[0]]
+    of_the_page = [[row[i] for i in columns] for row in rows if row[1] == "20 ms"]
+    assert of_the_page == cells(found)[2:]
+
+
+def test_recorded_delays_are_a_file_and_repeat(tmp_path: Path):
+    (tmp_path / "wifi.csv").write_text("time_s,added_ms\n0,0\n10,20\n")
+    file = tmp_path / "recorded.toml"
+    file.write_text(
+        """\
+[run]
+duration = "40 s"
+sample = "100 ms"
+[dumbbell]
+rate = "10 Mbit/s"
+delay_steps = "wifi.csv"
+delay_steps_period = "20 s"
+[flow.main]
+rtt = "50 ms"
+endpoint = { max_window = "1448 B", ack_every = 1, clock = "1 us" }
+"""
+    )
+    run = cwnd.run(file)
+    # A window of one segment: 50 ms and 1.2 ms, and what was added when it went.
+    seconds = run.series.filter(pl.col("time_s") % 10 > 1)
+    for decade, added in enumerate((0.0, 20.0, 0.0, 20.0)):
+        part = seconds.filter((pl.col("time_s") / 10).floor() == decade)
+        assert part["srtt_us"].to_list()[-1] == pytest.approx(51_200 + 1000 * added, rel=0.01)
+    # What is resolved needs no file.
+    again = tmp_path / "resolved.toml"
+    again.write_text(run.resolved[0])
+    (tmp_path / "wifi.csv").unlink()
+    assert cwnd.run(again).manifest.records_sha256 == run.manifest.records_sha256
