@@ -146,7 +146,7 @@ impl Pipe {
 #[cfg(test)]
 mod tests {
     use cwnd_scenario::Impairments;
-    use cwnd_units::Rng;
+    use cwnd_units::{DurationDist, Rng};
 
     use super::*;
 
@@ -154,7 +154,10 @@ mod tests {
     const LATE: u32 = 7;
 
     fn faulty(impairments: Impairments) -> Pipe {
-        Pipe::new(DELAY).with_faults(Faults::new(&impairments, Rng::named(3, "test")), LATE)
+        Pipe::new(DELAY).with_faults(
+            Faults::new(&impairments, Rng::named(3, "test"), Rng::named(3, "jitter")),
+            LATE,
+        )
     }
 
     #[test]
@@ -174,7 +177,8 @@ mod tests {
     #[test]
     fn jitter_is_uniform_for_a_packet_alone_and_never_lets_one_pass_another() {
         let jitter = Duration::from_millis(4);
-        let settings = Impairments { jitter, ..Impairments::default() };
+        let settings =
+            Impairments { jitter: DurationDist::constant(jitter), ..Impairments::default() };
         let mut pipe = faulty(settings.clone());
         let n = 10_000_u64;
         let mut extra = Vec::new();
