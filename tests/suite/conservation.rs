@@ -116,6 +116,33 @@ fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_sta
     });
 }
 
+/// Tahoe goes back to an ACK that divides a segment, and what it sends again does not end where all that was sent does.
+#[test]
+fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {
+    let mut world = World::new(scenario(
+        r#"
+        [run]
+        duration = "2 s"
+        [link.there]
+        from = "a"
+        to = "b"
+        rate = "1277 kbit/s"
+        delay = "15 ms"
+        duplex = true
+        queue = { kind = "fifo", limit = "6 packets" }
+        loss_every = 8
+        [flow.main]
+        from = "a"
+        to = "b"
+        workload = { kind = "on-off", size = "exponential(6 kB)", off = "1 ms" }
+        endpoint = { recovery = "tahoe", timestamps = false, ack_every = 4, mss = "684 B", cheat_divides = 3, initial_window = 10, rto_min = "1 ms" }
+    "#,
+    ));
+    while world.step() {
+        assert_eq!(world.audit(), Ok(()));
+    }
+}
+
 #[test]
 fn every_transfer_ends_when_it_has_the_time() {
     for_all("transfers that end", cases(), transfers(), |text| {

@@ -39,7 +39,8 @@ impl Sender {
         self.probes += 1;
         self.rto_deadline = now + self.probe_interval();
         let len = self.rwnd.clamp(1, self.config.mss.min(self.app_end - self.una));
-        let again = self.high > self.una;
+        let before = self.high;
+        let again = before > self.una;
         self.nxt = self.nxt.max(self.una + len);
         self.high = self.high.max(self.nxt);
         // Karn: which of the probes was answered cannot be told.
@@ -51,7 +52,7 @@ impl Sender {
         self.counters.window_probes += 1;
         if again {
             self.counters.retransmissions += 1;
-            self.copies.add(self.una, self.una + len, self.una);
+            self.copies.add(self.una, (self.una + len).min(before), self.una);
         }
         Segment {
             seq: self.una,

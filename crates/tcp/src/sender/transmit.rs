@@ -214,7 +214,8 @@ impl Sender {
         let mut ecn = Ecn::NotEct;
         if again {
             self.counters.retransmissions += 1;
-            self.copies.add(seq, end, self.una);
+            // What follows behind, after a Tahoe or a divided ACK, goes for the first time.
+            self.copies.add(seq, end.min(self.high), self.una);
             if self.config.params.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }
