@@ -33,6 +33,65 @@ fn a_window_larger_than_the_path_waits_for_the_rest_and_both_delays_say_so() {
     assert!((found - (48.0 - 20.0 - 2.0 * 0.0416)).abs() < 0.001, "{found} ms");
 }
 
+/// The same by one-way delays: all data take as long to be sent, so nothing but their wait is above the least.
+#[test]
+fn one_way_delays_above_the_least_are_what_data_waited() {
+    let records = run(r#"
+        [run]
+        duration = "30 s"
+        warmup = "10 s"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        queue = { kind = "fifo", limit = "1000 packets" }
+        [flow.main]
+        rtt = "20 ms"
+        endpoint = { ack_every = 1, max_window = "57920 B", rtt_from = "one-way", echo = "delay", note_delays = true, clock = "1 us" }
+    "#);
+    let (seen, waited) = (ms(&records, 0, "qdelay_seen_us"), ms(&records, 0, "qdelay_true_us"));
+    assert!((seen - waited).abs() < 0.0015 && waited > 26.0, "{seen} ms, {waited} ms");
+}
+
+/// ACKs wait behind the data of a flow the other way. Round trips have that in them; one-way delays have not: what is seen is what data waited.
+#[test]
+fn one_way_delays_see_no_queue_that_only_acks_wait_in() {
+    let seen = |from: &str| {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "30 s"
+            warmup = "10 s"
+            [link.there]
+            from = "a"
+            to = "b"
+            rate = "10 Mbit/s"
+            delay = "10 ms"
+            queue = {{ kind = "fifo", limit = "1000 packets" }}
+            [link.back]
+            from = "b"
+            to = "a"
+            rate = "10 Mbit/s"
+            delay = "10 ms"
+            queue = {{ kind = "fifo", limit = "100 packets" }}
+            [flow.there]
+            from = "a"
+            to = "b"
+            endpoint = {{ max_window = "57920 B", note_delays = true, clock = "1 us", {from} }}
+            [flow.back]
+            from = "b"
+            to = "a"
+            start = "5 s"
+        "#
+        ));
+        let told = ms(&records, 0, "qdelay_seen_us");
+        (told, ms(&records, 0, "qdelay_true_us"), at(&records.links, 1, "qdelay_mean_us") / 1000.0)
+    };
+    let (told, waited, back) = seen(r#"rtt_from = "one-way", echo = "delay""#);
+    // Of each pair of segments that is acknowledged together the newest is told of.
+    assert!((told - waited).abs() < 2.0, "{told} ms, {waited} ms");
+    let (told, waited, _) = seen(r#"rtt_from = "newest", echo = "none""#);
+    assert!(told - waited > 0.7 * back && back > 20.0, "{told} ms, {waited} ms, {back} ms");
+}
+
 /// D14, Fig. 5.2 to 5.4: two flows of delay-based AIMD, 20 and 110 ms, ACKs delayed by up to 100 ms.
 fn with_delayed_acks(seen: &str) -> Records {
     run(&format!(

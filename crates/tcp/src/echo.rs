@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, param_enum};
+use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, Time, param_enum};
 
 use crate::segment::Segment;
 
@@ -21,6 +21,8 @@ param_enum! {
         None = "none",
         /// How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).
         CeCount = "ce-count",
+        /// How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.4).
+        Delay = "delay",
     }
 }
 
@@ -33,6 +35,7 @@ impl Declares for EchoKind {
             Self::Last => Ability::EchoesLast,
             Self::Changes => Ability::EchoesChanges,
             Self::CeCount => Ability::EchoesCount,
+            Self::Delay => Ability::EchoesDelay,
         };
         Contract::new().provides(echoes)
     }
@@ -40,8 +43,8 @@ impl Declares for EchoKind {
 
 /// A rule by which ACKs echo. What an ACK that never goes would have told is told by the next one.
 pub trait EchoPolicy {
-    /// Data arrived, be it a duplicate. Whether it is to be acknowledged at once.
-    fn on_data(&mut self, segment: &Segment) -> bool;
+    /// Data arrived now, be it a duplicate. Whether it is to be acknowledged at once.
+    fn on_data(&mut self, now: Time, segment: &Segment) -> bool;
     /// What the ACK that goes now tells.
     fn take(&mut self) -> Echo;
 }
@@ -59,6 +62,8 @@ pub enum AnyEcho {
     Changes(Changes),
     /// [`EchoKind::CeCount`].
     CeCount(CeCount),
+    /// [`EchoKind::Delay`].
+    Delay(OneWay),
     /// One that this crate does not know: a study's own, a test's.
     Own(Box<dyn OwnEcho>),
 }
@@ -90,6 +95,7 @@ macro_rules! each {
             AnyEcho::Last($p) => $call,
             AnyEcho::Changes($p) => $call,
             AnyEcho::CeCount($p) => $call,
+            AnyEcho::Delay($p) => $call,
             AnyEcho::Own($p) => $call,
         }
     };
@@ -105,13 +111,14 @@ impl AnyEcho {
             EchoKind::Last => Self::Last(Last::default()),
             EchoKind::Changes => Self::Changes(Changes::default()),
             EchoKind::CeCount => Self::CeCount(CeCount::default()),
+            EchoKind::Delay => Self::Delay(OneWay::default()),
         })
     }
 }
 
 impl EchoPolicy for AnyEcho {
-    fn on_data(&mut self, segment: &Segment) -> bool {
-        each!(self, p => p.on_data(segment))
+    fn on_data(&mut self, now: Time, segment: &Segment) -> bool {
+        each!(self, p => p.on_data(now, segment))
     }
 
     fn take(&mut self) -> Echo {
@@ -124,7 +131,7 @@ impl EchoPolicy for AnyEcho {
 pub struct Nothing;
 
 impl EchoPolicy for Nothing {
-    fn on_data(&mut self, _: &Segment) -> bool {
+    fn on_data(&mut self, _: Time, _: &Segment) -> bool {
         false
     }
 
@@ -140,7 +147,7 @@ pub struct Sum {
 }
 
 impl EchoPolicy for Sum {
-    fn on_data(&mut self, segment: &Segment) -> bool {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         // A duplicate's too: what a router gives, it takes from what it gives others.
         if let Some(Header::Xcp { delta, .. }) = segment.header() {
             self.delta = self.delta.saturating_add(delta);
@@ -160,7 +167,7 @@ pub struct Last {
 }
 
 impl EchoPolicy for Last {
-    fn on_data(&mut self, segment: &Segment) -> bool {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         if let Some(Header::Rcp { rate, .. }) = segment.header() {
             self.kbit_s = Some(u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX));
         }
@@ -180,7 +187,7 @@ pub struct Changes {
 }
 
 impl EchoPolicy for Changes {
-    fn on_data(&mut self, segment: &Segment) -> bool {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         let value = Some(segment.ecn as u16);
         let changed = self.value.is_some() && value != self.value;
         self.changes = self.changes.wrapping_add(u8::from(changed));
@@ -200,7 +207,7 @@ pub struct CeCount {
 }
 
 impl EchoPolicy for CeCount {
-    fn on_data(&mut self, segment: &Segment) -> bool {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         // RFC 9768 § 3.2.2: of every packet that arrives, duplicates too.
         self.packets = self.packets.wrapping_add(u32::from(segment.ecn == Ecn::Ce));
         false
@@ -211,9 +218,27 @@ impl EchoPolicy for CeCount {
     }
 }
 
+/// LEDBAT's feedback: data has the time when it went, and its receiver takes that from its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneWay {
+    us: Option<u32>,
+}
+
+impl EchoPolicy for OneWay {
+    fn on_data(&mut self, now: Time, segment: &Segment) -> bool {
+        // In a circle, so that clocks that are apart are no matter: only differences are read.
+        self.us = Some((now.0.wrapping_sub(segment.ts.0) / 1000) as u32);
+        false
+    }
+
+    fn take(&mut self) -> Echo {
+        self.us.map_or(Echo::None, |us| Echo::Delay { us })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use cwnd_units::{Rate, Time};
+    use cwnd_units::Rate;
 
     use super::*;
     use crate::segment::{Body, Flags};
@@ -225,7 +250,7 @@ mod tests {
 
     fn told(kind: EchoKind, arrivals: &[Segment]) -> Vec<(bool, Echo)> {
         let mut policy = AnyEcho::new(kind).unwrap();
-        arrivals.iter().map(|s| (policy.on_data(s), policy.take())).collect()
+        arrivals.iter().map(|s| (policy.on_data(Time(7_000), s), policy.take())).collect()
     }
 
     #[test]
@@ -233,12 +258,12 @@ mod tests {
         let xcp = |delta| data(Header::Xcp { cwnd: 1, rtt_us: 1, delta }, Ecn::NotEct);
         let mut policy = AnyEcho::new(EchoKind::Sum).unwrap();
         for delta in [300, -100, 7] {
-            assert!(!policy.on_data(&xcp(delta)));
+            assert!(!policy.on_data(Time::ZERO, &xcp(delta)));
         }
         assert_eq!(policy.take(), Echo::Delta(207));
         assert_eq!(policy.take(), Echo::Delta(0));
         for _ in 0..3 {
-            policy.on_data(&xcp(i32::MIN));
+            policy.on_data(Time::ZERO, &xcp(i32::MIN));
         }
         assert_eq!(policy.take(), Echo::Delta(i32::MIN));
     }
@@ -271,5 +296,12 @@ mod tests {
         let arrivals = [Ecn::Ce, Ecn::Ect0, Ecn::Ce].map(|ecn| data(Header::None, ecn));
         let counts = [1, 1, 2].map(|packets| (false, Echo::Ce { packets }));
         assert_eq!(told(EchoKind::CeCount, &arrivals), counts);
+    }
+
+    #[test]
+    fn the_newest_delay_is_told() {
+        let at = |ns| Segment { ts: Time(ns), ..data(Header::None, Ecn::NotEct) };
+        let delay = |us| (false, Echo::Delay { us });
+        assert_eq!(told(EchoKind::Delay, &[at(1_000), at(6_999)]), [delay(6), delay(0)]);
     }
 }

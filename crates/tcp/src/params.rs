@@ -400,6 +400,9 @@ impl Declares for Params {
             .when(self.timestamps, |c| c.provides(Ability::Timestamps))
             .when(self.obey_quench, |c| c.provides(Ability::ObeysQuench))
             .when(self.ecn, |c| c.provides(Ability::Ect))
+            .when(self.timing.rtt_from == RttFrom::OneWay, |c| {
+                c.needs(Ability::EchoesDelay, "there is no round-trip time to see")
+            })
             .when(self.ecn && self.obey_ece, |c| {
                 let why = "ECN never acts";
                 let c = c.provides(Ability::ObeysEce);

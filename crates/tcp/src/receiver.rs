@@ -76,7 +76,7 @@ impl Habits {
             delays.add(now.since(sent), segment.wire);
         }
         let quickly = self.quick.as_mut().is_some_and(|q| q.on_segment(now, segment, taken));
-        let told = self.echo.as_mut().is_some_and(|policy| policy.on_data(segment));
+        let told = self.echo.as_mut().is_some_and(|policy| policy.on_data(now, segment));
         quickly || told
     }
 

@@ -15,6 +15,9 @@ param_enum! {
         Newest = "newest",
         /// The same, or of an ACK with SACK blocks the newest segment that they newly report (Linux today).
         Sack = "sack",
+        /// What data took one way, as its receiver tells (`echo = "delay"`), above the least of that, and the least round trip: queues on the
+        /// way of ACKs are not seen.
+        OneWay = "one-way",
     }
 }
 
@@ -33,7 +36,7 @@ params! {
     pub struct Params {
         /// What gives the round-trip times that the controller sees: that of an ACK, the newest and the least. Its own notes have none of
         /// what was sent again (Karn & Partridge 1987).
-        #[source("RFC 7323 § 4.3; McCullagh 2008 § 5.1, 5.2: Linux 2.6.22 and 2.6.24; Linux 6.18 (tcp_clean_rtx_queue)")]
+        #[source("RFC 7323 § 4.3; McCullagh 2008 § 5.1, 5.2: Linux 2.6.22 and 2.6.24; Linux 6.18 (tcp_clean_rtx_queue); RFC 6817 § 2.4 for one way")]
         pub rtt_from: RttFrom = RttFrom::Timer,
         /// Resolution of the clock of the sender's own notes; timestamps have `clock`.
         #[source("Linux since 2.6.22: ktime; before it ticks of 1 to 10 ms")]

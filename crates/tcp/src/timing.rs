@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Divisor, Duration, Time};
+use cwnd_units::{Divisor, Duration, Echo, Time};
 
 use crate::config::Config;
 use crate::delays::Delays;
@@ -23,6 +23,8 @@ pub struct Timing {
     sent: VecDeque<Sent>,
     /// When the newest segment went that SACK reported since the last ACK was looked at.
     sacked: Option<Time>,
+    /// What is known of one-way delays.
+    one_way: OneWay,
     /// The samples, for results.
     delays: Delays,
     /// Signs the timestamps that go, and how many echoes were never sent.
@@ -37,6 +39,33 @@ struct Sent {
     /// Whether it was sent again.
     again: bool,
     sacked: bool,
+}
+
+/// Round trips as they would be if only data waited (RFC 6817 § 2.4.2: delays above the least, of clocks that need not agree).
+#[derive(Clone, Copy, Debug, Default)]
+struct OneWay {
+    /// The least round trip.
+    least: Option<Duration>,
+    /// The first one-way delay, and the least since, less the first; µs.
+    first: Option<u32>,
+    least_us: i32,
+}
+
+impl OneWay {
+    /// A round trip was measured.
+    fn took(&mut self, rtt: Option<Duration>) {
+        self.least = rtt.into_iter().chain(self.least).min();
+    }
+
+    /// An ACK told how long data took.
+    fn told(&mut self, echo: Echo) -> Option<Sample> {
+        let Echo::Delay { us } = echo else { return None };
+        let above = us.wrapping_sub(*self.first.get_or_insert(us)).cast_signed();
+        self.least_us = self.least_us.min(above);
+        let waited = Duration::from_micros(u64::from(above.abs_diff(self.least_us)));
+        let seen = self.least? + waited;
+        Some((seen, seen))
+    }
 }
 
 /// A sample: exact, for statistics, and as the clock measures it.
@@ -63,6 +92,7 @@ impl Timing {
                 next_from: 0,
                 sent: VecDeque::new(),
                 sacked: None,
+                one_way: OneWay::default(),
                 delays: Delays::default(),
                 signer: config.signer(),
                 forged: 0,
@@ -104,14 +134,15 @@ impl Timing {
         }
     }
 
-    /// Everything below `ack` is acknowledged, where `high` is the end of what was sent; the timer's own sample is given. What the controller
-    /// sees.
+    /// Everything below `ack` is acknowledged, where `high` is the end of what was sent; the timer's own sample is given, and what the ACK
+    /// echoes. What the controller sees.
     pub fn on_ack(
         &mut self,
         now: Time,
         ack: u64,
         high: u64,
         timer: Option<Sample>,
+        echo: Echo,
     ) -> Option<Sample> {
         let (mut oldest, mut newest) = (None, None);
         let (mut segments, mut again) = (0_u32, false);
@@ -130,6 +161,11 @@ impl Timing {
             RttFrom::Oldest => self.of(now, oldest.filter(|_| !again)),
             RttFrom::Newest => self.of(now, newest.filter(|_| !again)),
             RttFrom::Sack => self.of(now, sacked.or(newest.filter(|_| !again))),
+            RttFrom::OneWay => {
+                let took = self.of(now, newest.filter(|_| !again));
+                self.one_way.took(took.map(|(_, measured)| measured));
+                self.one_way.told(echo)
+            }
         };
         let counts = self.lone || segments != 1 || sacked.is_some();
         self.take(ack, high, sample.filter(|_| counts))
@@ -154,6 +190,7 @@ impl Timing {
             RttFrom::Timer => timer,
             _ => self.of(now, once.then_some(sent)).map(|(_, measured)| measured),
         }?;
+        self.one_way.took(Some(measured));
         self.delays.add(measured, 0);
         Some(measured)
     }

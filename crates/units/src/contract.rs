@@ -33,6 +33,8 @@ pub enum Ability {
     EchoesChanges,
     /// ACKs count the packets that came with CE.
     EchoesCount,
+    /// ACKs carry how long data took one way.
+    EchoesDelay,
     /// Packets are marked instead of dropped.
     Marks,
     /// Senders are told of drops or marks by source quenches.
@@ -60,7 +62,7 @@ pub enum Place {
 
 impl Ability {
     /// All of them: where they are provided, what is said where they are not (of a link what it would do), and how they are had.
-    const TABLE: [(Self, Place, &'static str, &'static str); 18] = {
+    const TABLE: [(Self, Place, &'static str, &'static str); 19] = {
         use Ability as A;
         use Place as P;
         [
@@ -126,6 +128,12 @@ impl Ability {
                 P::Receiver,
                 "ACKs do not count marks",
                 "set `echo = \"ce-count\"` in the group's `endpoint`",
+            ),
+            (
+                A::EchoesDelay,
+                P::Receiver,
+                "ACKs do not tell how long data took",
+                "set `echo = \"delay\"` in the group's `endpoint`",
             ),
             (A::Marks, P::SomeLink, "marks packets", "queues that have `ecn = true` mark packets"),
             (

@@ -53,6 +53,11 @@ pub enum Echo {
         /// Packets.
         packets: u32,
     },
+    /// How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.4), in the circle of 2³².
+    Delay {
+        /// µs.
+        us: u32,
+    },
 }
 
 const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);

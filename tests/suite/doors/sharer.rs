@@ -103,7 +103,7 @@ impl Declares for Summed {
 }
 
 impl EchoPolicy for Summed {
-    fn on_data(&mut self, segment: &Segment) -> bool {
+    fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         if let Some(Header::Xcp { delta, .. }) = segment.header() {
             self.0 = self.0.saturating_add(delta);
         }

@@ -1,12 +1,12 @@
 //! What the controller sees of the round-trip time where that is not what sets the timer.
 
 use cwnd_cc::Cause;
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Duration, Echo, Time};
 
 use super::Sender;
 use crate::delays::Delays;
 use crate::rtt::Seen;
-use crate::segment::{SackBlocks, Segment};
+use crate::segment::{Body, SackBlocks, Segment};
 use crate::timing::Sample;
 
 impl Sender {
@@ -69,7 +69,11 @@ impl Sender {
         };
         self.rtt.set_seen(seen);
         let Some(timing) = &mut self.timing else { return (exact, measured) };
-        let sample = timing.on_ack(now, ack, self.high, exact.zip(measured));
+        let echo = match segment.body {
+            Body::Ack { echo, .. } => echo,
+            _ => Echo::None,
+        };
+        let sample = timing.on_ack(now, ack, self.high, exact.zip(measured), echo);
         if let Some((_, measured)) = sample {
             self.rtt.see(measured);
         }
