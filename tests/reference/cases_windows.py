@@ -8,6 +8,7 @@ from typing import Any
 
 from counted import CountedCubic
 from delays import DelayAimd
+from vegas import Vegas
 from windows import Controller, Cubic, Event, NewReno
 
 MSS = 1448
@@ -273,6 +274,8 @@ def case(
         kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
     elif "threshold" in parameters:
         kind = DelayAimd
+    elif "double_every" in parameters:
+        kind = Vegas
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {

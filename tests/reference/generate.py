@@ -14,6 +14,7 @@ import cases_quenches
 import cases_queues
 import cases_squid
 import cases_timers
+import cases_vegas
 import cases_windows
 import distributions
 
@@ -46,6 +47,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
     "becn": ("controller", REAL, cases_quenches.cases),
     "delay": ("controller", REAL, cases_delays.cases),
+    "vegas": ("controller", REAL, cases_vegas.cases),
     "rto": (
         "rto",
         {

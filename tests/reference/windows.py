@@ -162,8 +162,9 @@ class Controller(ABC):
         self.ssthresh = (
             INFINITY if self.initial_ssthresh is None else Decimal(self.initial_ssthresh)
         )
-        self.hystart = HyStart() if self.p["slow_start"] == "hystart++" else None
-        self.classic = HyStartClassic(self.mss) if self.p["slow_start"] == "hystart" else None
+        slow_start = self.p.get("slow_start")
+        self.hystart = HyStart() if slow_start == "hystart++" else None
+        self.classic = HyStartClassic(self.mss) if slow_start == "hystart" else None
 
     def window(self) -> tuple[int, int | None]:
         """The window that a sender may use and the threshold, whole bytes."""

@@ -27,4 +27,5 @@ mod requests;
 mod rtt;
 mod sparse;
 mod timeouts;
+mod vegas;
 mod workloads;

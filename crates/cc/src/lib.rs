@@ -20,6 +20,7 @@ pub mod record;
 mod registry;
 mod rto;
 mod slow_start;
+pub mod vegas;
 
 pub use controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,

@@ -11,6 +11,7 @@ use crate::min_rtt::Estimating;
 use crate::newreno::{self, NewReno};
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
+use crate::vegas::{self, Vegas};
 
 params_choice! {
     /// Which controller, with its parameters.
@@ -21,6 +22,8 @@ params_choice! {
         Cubic(cubic::Params) = "cubic",
         /// Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).
         DelayAimd(delay_aimd::Params) = "delay-aimd",
+        /// Vegas: keeps a few segments in queues (Brakmo & Peterson 1995).
+        Vegas(vegas::Params) = "vegas",
     }
 }
 
@@ -70,6 +73,7 @@ impl ControllerParams {
                 estimating(&p.rule, Cubic::new(p, start), plain)
             }
             Self::DelayAimd(p) => AnyController::Own(Box::new(DelayAimd::new(p, start))),
+            Self::Vegas(p) => AnyController::Own(Box::new(Vegas::new(p, start))),
         }
     }
 
@@ -80,6 +84,7 @@ impl ControllerParams {
             Self::NewReno(p) => p,
             Self::Cubic(p) => p,
             Self::DelayAimd(p) => p,
+            Self::Vegas(p) => p,
         }
     }
 
@@ -96,6 +101,7 @@ impl Declares for ControllerParams {
             Self::NewReno(p) => p.contract(),
             Self::Cubic(p) => p.contract(),
             Self::DelayAimd(p) => p.contract(),
+            Self::Vegas(p) => p.contract(),
         }
     }
 }

@@ -99,7 +99,8 @@ fn config(bytes: &mut Bytes<'_>) -> Option<Config> {
     if let Some(preset) = presets.get(bytes.below(presets.len() + 1)) {
         controller.params_mut().apply_preset(preset.name);
     }
-    if bytes.flag() {
+    // Of some kinds slow start is no choice.
+    if bytes.flag() && controller.params().get("slow_start").is_some() {
         let hystart = Value::Text("hystart++".to_owned());
         controller.params_mut().set("slow_start", &hystart).expect("a slow start");
     }

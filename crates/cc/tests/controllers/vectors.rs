@@ -100,7 +100,8 @@ fn path(case: &Json, event: &Json, delivered: u64) -> Path {
         min_rtt: Some(event["min_rtt_ns"].as_u64().map_or(srtt, Duration)),
         flight_size: event["flight"].as_u64().unwrap(),
         delivered,
-        sent: delivered,
+        // Before this event all that is in flight had been sent, and nothing was since.
+        sent: delivered - event["acked"].as_u64().unwrap_or(0) + event["flight"].as_u64().unwrap(),
         phase: match event["phase"].as_str() {
             None => Phase::Open,
             Some("cwr") => Phase::Cwr,
@@ -160,6 +161,11 @@ fn a_source_quench_does_what_becn_says_and_each_level_its_own() {
 #[test]
 fn delay_backs_off_as_mccullagh_says_and_adaptive_backoff_by_the_round_trip() {
     replay(include_str!("../../../../vectors/delay.json"), "");
+}
+
+#[test]
+fn vegas_keeps_what_each_reading_says_in_queues() {
+    replay(include_str!("../../../../vectors/vegas.json"), "vegas");
 }
 
 #[test]

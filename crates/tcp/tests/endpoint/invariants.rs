@@ -96,7 +96,7 @@ fn params() -> impl Strategy<Value = Params> {
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
-    prop_oneof![Just("newreno"), Just("cubic"), Just("delay-aimd")]
+    prop_oneof![Just("newreno"), Just("cubic"), Just("delay-aimd"), Just("vegas")]
         .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
 }
 

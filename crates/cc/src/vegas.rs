@@ -1,0 +1,391 @@
+//! Vegas: once a round trip the window becomes a segment larger or smaller, so that between α and β segments of it wait in queues.
+//!
+//! Brakmo, Peterson, *TCP Vegas: end to end congestion avoidance on a global Internet*, IEEE JSAC 13 (8), 1995. Equation numbers are of
+//! McCullagh, *Exploring Delay-Based TCP Congestion Control*, M.Sc. thesis, NUI Maynooth 2008, § 2.3.1. Programs: Linux 6.1
+//! `tcp_vegas.c`; the one of Linux 2.6.22, which ns-2.35 has inside; ns-2.35's own `tcp-vegas.cc`.
+
+mod params;
+
+pub use params::{Exit, Params, Rates, RoundRtt, Rounding};
+
+use std::sync::Arc;
+
+use cwnd_units::Duration;
+
+use crate::controller::{
+    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+};
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    cwnd: f64,
+    ssthresh: u64,
+    /// baseRTT: the least RTT of a packet of data.
+    base: Option<Duration>,
+    /// The round trip that is measured; none while a loss or a mark is answered.
+    round: Option<Round>,
+    growth: Growth,
+    /// Round trips of slow start since the last in which the window doubled.
+    stood: u32,
+    after_timeout: bool,
+    counters: Counters,
+    law: Arc<Law>,
+}
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    initial_window: f64,
+    max_window: f64,
+}
+
+/// What once-a-round-trip decisions came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    more: u64,
+    less: u64,
+    same: u64,
+}
+
+/// How the window grows until the round trip ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Growth {
+    Stay,
+    /// Slow start.
+    Double,
+    /// By so many bytes for each byte acknowledged.
+    Spread(f64),
+}
+
+/// One round trip: from a packet's departure to its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// What was sent when it began: it is over once more than that is acknowledged.
+    from: u64,
+    /// The same of the round trip before.
+    before: u64,
+    /// The window when it began, bytes.
+    window: f64,
+    samples: u32,
+    /// Of the samples, nanoseconds.
+    sum: u64,
+    least: Duration,
+}
+
+impl Round {
+    const fn begin(from: u64, before: u64, window: f64) -> Self {
+        Self { from, before, window, samples: 0, sum: 0, least: Duration::MAX }
+    }
+
+    fn take(&mut self, rtt: Duration) {
+        self.samples += 1;
+        self.sum = self.sum.saturating_add(rtt.0);
+        self.least = self.least.min(rtt);
+    }
+
+    /// The RTT of the round trip, nanoseconds; `newest` is that of the ACK which ends it.
+    fn rtt(&self, which: RoundRtt, newest: Option<Duration>) -> Option<f64> {
+        match which {
+            RoundRtt::First => newest.map(|rtt| rtt.0 as f64),
+            _ if self.samples == 0 => None,
+            RoundRtt::Mean => Some(self.sum as f64 / f64::from(self.samples)),
+            RoundRtt::Least => Some(self.least.0 as f64),
+        }
+    }
+}
+
+/// What a round trip told, in segments.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// Expected · baseRTT − Actual · baseRTT: how many wait in queues (eq. 2.3).
+    diff: f64,
+    /// Actual · baseRTT: how many the path holds without queues.
+    held: f64,
+}
+
+impl Vegas {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let cwnd = start.initial_cwnd() as f64;
+        Self {
+            cwnd,
+            ssthresh: start.initial_ssthresh(),
+            base: None,
+            round: Some(Round::begin(0, 0, cwnd)),
+            // The first ACK ends a round trip, of one sample.
+            growth: Growth::Stay,
+            stood: 0,
+            after_timeout: false,
+            counters: Counters::default(),
+            law: Arc::new(Law {
+                params: params.clone(),
+                initial_window: cwnd,
+                max_window: start.max_window() as f64,
+            }),
+        }
+    }
+
+    /// The window in whole bytes.
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.bytes() < self.ssthresh
+    }
+
+    /// Eq. 2.1 to 2.3.
+    fn told(&self, path: &Path, round: &Round, rtt: f64, base: Duration) -> Told {
+        let mss = f64::from(path.mss);
+        // No packet of this round trip was faster than the fastest.
+        let base = (base.0 as f64).min(rtt).max(1.0);
+        let ratio = base / rtt.max(1.0);
+        let window = self.cwnd / mss;
+        let segments = |from: u64, to: u64| to.saturating_sub(from) as f64 / mss;
+        let (expected, actual) = match self.law.params.rates {
+            Rates::Window | Rates::WindowOverBase => (window, window),
+            Rates::Sent => (window, segments(round.from, path.sent)),
+            Rates::InFlight => {
+                // ns-2's `t_seqno_ - last_ack_`: with the segment that this ACK lets go.
+                (segments(path.delivered, path.sent) + 1.0, segments(round.from, path.sent))
+            }
+            Rates::Acknowledged => {
+                let all = segments(round.before, round.from);
+                (all, all)
+            }
+        };
+        let held = actual * ratio;
+        let diff = match self.law.params.rates {
+            Rates::WindowOverBase => expected * (rtt - base) / base,
+            _ => expected - held,
+        };
+        let diff = match self.law.params.rounding {
+            Rounding::Not => diff,
+            Rounding::Nearest => (diff + 0.5).floor(),
+            Rounding::Down => diff.floor(),
+            Rounding::HalvesUp => (2.0 * diff).ceil() / 2.0,
+        };
+        Told { diff, held }
+    }
+
+    /// A round trip is over: what follows for the next. `may_grow` says whether the transport lets the window grow.
+    fn decide(&mut self, path: &Path, round: &Round, told: Told, may_grow: bool) {
+        let params = &self.law.params;
+        let mss = f64::from(path.mss);
+        self.growth = Growth::Stay;
+        if self.in_slow_start() {
+            self.stood += 1;
+            if self.stood < params.double_every {
+                return;
+            }
+            self.stood = 0;
+            if told.diff > params.gamma {
+                self.leave_slow_start(path, told);
+            } else {
+                self.growth = Growth::Double;
+            }
+            return;
+        }
+        let from = if params.from_round_before { round.window } else { self.cwnd };
+        let (alpha, beta) = (params.alpha, params.beta);
+        let next = if told.diff > beta {
+            self.counters.less += 1;
+            from - mss
+        } else if told.diff < alpha {
+            self.counters.more += 1;
+            from + mss
+        } else {
+            self.counters.same += 1;
+            from
+        };
+        // Eq. 2.4: a segment more or less.
+        if next < self.cwnd {
+            self.lower_to(path, self.cwnd - mss);
+        } else if next > self.cwnd && params.spread {
+            self.growth = Growth::Spread(mss / self.cwnd);
+        } else if next > self.cwnd && may_grow {
+            self.cwnd = (self.cwnd + mss).min(self.law.max_window);
+        }
+    }
+
+    fn leave_slow_start(&mut self, path: &Path, told: Told) {
+        let to = match self.law.params.exit {
+            Exit::Stay => self.cwnd,
+            Exit::Eighth => self.cwnd - self.cwnd / 8.0,
+            Exit::Actual => (told.held.floor() + 1.0) * f64::from(path.mss),
+        };
+        self.lower_to(path, to);
+        self.after_timeout = false;
+    }
+
+    /// A smaller window, of two segments at the least, that is no slow start's.
+    fn lower_to(&mut self, path: &Path, window: f64) {
+        self.cwnd = self.cwnd.min(window.max(min_ssthresh(path.mss) as f64));
+        self.ssthresh = self.ssthresh.min(self.bytes()).max(min_ssthresh(path.mss));
+    }
+
+    /// Slow start; gives back the bytes that are left once the threshold is reached.
+    fn slow_start(&mut self, path: &Path, acked: u64) -> u64 {
+        let limit = if self.after_timeout { Some(1) } else { self.law.params.abc_limit };
+        let bytes = limit.map_or(acked, |l| acked.min(u64::from(l) * u64::from(path.mss)));
+        let step = bytes.min(self.ssthresh - self.bytes());
+        self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
+        self.after_timeout &= self.in_slow_start();
+        bytes - step
+    }
+
+    /// RFC 5681 § 3.1, where there is nothing to compare.
+    fn as_reno(&mut self, path: &Path, acked: u64) {
+        let left = if self.in_slow_start() { self.slow_start(path, acked) } else { acked };
+        let gain = f64::from(path.mss) * left as f64 / self.cwnd;
+        self.cwnd = (self.cwnd + gain).min(self.law.max_window);
+    }
+
+    /// This part of the window stays, in whole segments, two at the least.
+    fn part(&self, path: &Path, beta: f64) -> u64 {
+        let mss = u64::from(path.mss);
+        let reduced = (beta * self.cwnd) as u64;
+        (reduced - reduced % mss).max(min_ssthresh(path.mss))
+    }
+
+    fn reduce(&mut self, path: &Path, beta: f64) {
+        self.ssthresh = self.part(path, beta);
+        // A window below two segments is not raised to them.
+        self.cwnd = self.cwnd.min(self.ssthresh as f64);
+        self.restart();
+        self.after_timeout = false;
+    }
+
+    /// What was measured is of no use for what comes.
+    fn restart(&mut self) {
+        self.round = None;
+        self.growth = Growth::Stay;
+        self.stood = 0;
+    }
+
+    /// Whether a round trip begins or is over. Whether the window grew for this ACK, or may not.
+    fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
+        let may_grow = ack.grow == Grow::Yes;
+        if path.phase != Phase::Open {
+            self.restart();
+            if may_grow {
+                self.as_reno(path, ack.acked_bytes);
+            }
+            return true;
+        }
+        match self.round {
+            None => {
+                self.round = Some(Round::begin(path.sent, path.delivered, self.cwnd));
+                false
+            }
+            Some(round) if path.delivered > round.from => {
+                self.end_round(path, ack, &round, may_grow)
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// An ACK ends a round trip. Whether the window grew, or may not.
+    fn end_round(&mut self, path: &Path, ack: &AckSample, round: &Round, may_grow: bool) -> bool {
+        self.round = Some(Round::begin(path.sent, round.from, self.cwnd));
+        let rtt = round.rtt(self.law.params.rtt, ack.rtt);
+        match (rtt, self.base) {
+            (Some(rtt), Some(base)) if round.samples >= self.law.params.least_samples => {
+                let told = self.told(path, round, rtt, base);
+                self.decide(path, round, told, may_grow);
+                false
+            }
+            _ => {
+                let doubles = self.in_slow_start() && self.law.params.double_every == 1;
+                self.growth = if doubles { Growth::Double } else { Growth::Stay };
+                if may_grow && (doubles || !self.in_slow_start()) {
+                    self.as_reno(path, ack.acked_bytes);
+                }
+                true
+            }
+        }
+    }
+}
+
+impl Controller for Vegas {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if ack.acked_bytes == 0 {
+            return Request::Nothing;
+        }
+        let params = &self.law.params;
+        if let Some(rtt) = ack.rtt {
+            let handshakes = path.min_rtt.filter(|_| params.base_from_handshake);
+            let least = handshakes.map_or(rtt, |least| least.min(rtt));
+            self.base = Some(self.base.map_or(least, |base| base.min(least)));
+        }
+        // ns-2 counts the ACK that ends a round trip for the next.
+        let of_next = params.rtt == RoundRtt::Mean;
+        if let (Some(rtt), Some(round), false) = (ack.rtt, &mut self.round, of_next) {
+            round.take(rtt);
+        }
+        let done = self.look(path, ack);
+        if let (Some(rtt), Some(round), true) = (ack.rtt, &mut self.round, of_next) {
+            round.take(rtt);
+        }
+        if ack.grow == Grow::Yes && !done {
+            match self.growth {
+                Growth::Double if self.in_slow_start() => {
+                    self.slow_start(path, ack.acked_bytes);
+                }
+                Growth::Stay | Growth::Double => {}
+                Growth::Spread(part) => {
+                    let grown = self.cwnd + part * ack.acked_bytes as f64;
+                    self.cwnd = grown.min(self.law.max_window);
+                }
+            }
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(cause) => {
+                let params = &self.law.params;
+                let beta = match cause {
+                    Cause::Loss | Cause::Quench { marked: false, .. } => params.loss_beta,
+                    _ => params.ecn_beta.unwrap_or(params.loss_beta),
+                };
+                self.reduce(path, beta);
+            }
+            Signal::Timeout { nth } => {
+                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.ssthresh = self.part(path, 0.5);
+                }
+                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.restart();
+                self.after_timeout = true;
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => {
+                self.cwnd = self.cwnd.min(self.law.initial_window);
+                self.restart();
+                if self.law.params.forgets_when_idle {
+                    self.base = None;
+                }
+            }
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+    }
+
+    fn min_rtt(&self) -> Option<Duration> {
+        self.base
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("rounds_more", self.counters.more);
+        each("rounds_less", self.counters.less);
+        each("rounds_same", self.counters.same);
+    }
+}

@@ -1,0 +1,246 @@
+"""Vegas from McCullagh 2008, eq. 2.1 to 2.4; what ns-2 and Linux do is from their programs.
+
+Windows are real numbers of bytes, rates are exact; what no text says is a *reading* in
+vectors/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING
+
+from exact import less, real
+from windows import Controller
+
+if TYPE_CHECKING:
+    from windows import Event
+
+
+def up(x: Decimal) -> Decimal:
+    """The next whole number."""
+    return x.to_integral_value(ROUND_CEILING)
+
+
+def down(x: Decimal) -> Decimal:
+    """The whole number before."""
+    return x.to_integral_value(ROUND_FLOOR)
+
+
+@dataclass
+class Vegas(Controller):
+    """Once a round trip: how much waits in queues, and a segment more or less."""
+
+    REAL = True
+
+    #: The RTTs of the connection's data.
+    heard: list[int] = field(default_factory=list)
+    #: Those of the round trip; none while a loss is repaired.
+    of_round: list[int] | None = field(default_factory=list)
+    #: What was sent when it began, when the one before began, and the window then.
+    start: int = 0
+    start_before: int = 0
+    window_before: Decimal | None = None
+    #: Bytes by which each byte acknowledged raises the window, above slow start.
+    slope: Decimal = Decimal(0)
+    doubling: bool = False
+    rounds: int = 0
+
+    def on(self, e: Event) -> None:
+        """One event."""
+        match e.event:
+            case "loss":
+                self.answer(real(self.p["loss_beta"]))
+            case "ecn":
+                ecn = self.p["ecn_beta"]
+                self.answer(real(self.p["loss_beta"] if ecn is None else ecn))
+            case "timeout":
+                # RFC 5681 § 3.1: half, unless it was sent again before.
+                if e.nth == 1:
+                    self.ssthresh = self.whole(self.cwnd / 2)
+                self.cwnd = Decimal(self.mss)
+                self.after_timeout = True
+                self.forget_round()
+            case "idle":
+                self.cwnd = min(self.cwnd, Decimal(self.initial_window))
+                self.forget_round()
+                if self.p["forgets_when_idle"]:
+                    self.heard = []
+            case _:
+                self.delivered += e.acked
+                self.on_ack(e)
+
+    def forget_round(self) -> None:
+        """The next ACK begins another."""
+        self.of_round = None
+        self.slope, self.doubling, self.rounds = Decimal(0), False, 0
+
+    def whole(self, window: Decimal) -> Decimal:
+        """Whole segments, two at the least."""
+        return max(down(window / self.mss), Decimal(2)) * self.mss
+
+    def answer(self, part: Decimal) -> None:
+        """A loss or an ECN-echo."""
+        self.ssthresh = self.whole(part * self.cwnd)
+        self.cwnd = min(self.cwnd, self.ssthresh)
+        self.after_timeout = False
+        self.forget_round()
+
+    def on_ack(self, e: Event) -> None:
+        """An ACK of new data."""
+        if e.rtt_ns is not None:
+            self.heard.append(e.rtt_ns)
+            if self.p["base_from_handshake"]:
+                self.heard.append(e.srtt_ns if e.min_rtt_ns is None else e.min_rtt_ns)
+            # tcp-vegas.cc adds it up after the round trip's end.
+            if self.of_round is not None and self.p["rtt"] != "mean":
+                self.of_round.append(e.rtt_ns)
+        self.decide(e)
+        if e.rtt_ns is not None and self.of_round is not None and self.p["rtt"] == "mean":
+            self.of_round.append(e.rtt_ns)
+
+    def decide(self, e: Event) -> None:
+        """What this ACK does, its RTT apart."""
+        grows = self.may_grow(e)
+        if e.phase != "open":
+            self.forget_round()
+            if grows:
+                self.reno(e)
+            return
+        sent = self.delivered - e.acked + e.flight
+        if self.of_round is None:
+            self.begin_round(sent, self.delivered)
+        elif self.delivered > self.start and self.over(e, sent, grows):
+            return
+        if not grows:
+            return
+        if self.in_slow_start():
+            if self.doubling:
+                self.slow_start(e)
+        else:
+            self.cwnd += self.slope * e.acked
+
+    def may_grow(self, e: Event) -> bool:
+        """Not with an ECN-echo, unused, or while a reduction is answered."""
+        return e.limited and (e.phase == "loss" or (e.phase == "open" and not e.ece))
+
+    def begin_round(self, sent: int, before: int) -> None:
+        """The next packet that is sent begins a round trip."""
+        self.of_round = []
+        self.start, self.start_before = sent, before
+        self.window_before = self.cwnd
+
+    def over(self, e: Event, sent: int, grows: bool) -> bool:
+        """A packet that was sent after the round trip began is acknowledged.
+
+        Whether that is all that this ACK does.
+        """
+        samples = self.of_round or []
+        start, before, window_before = self.start, self.start_before, self.window_before
+        self.begin_round(sent, start)
+        rtt: Decimal | None = None
+        match self.p["rtt"]:
+            case "first":
+                rtt = None if e.rtt_ns is None else Decimal(e.rtt_ns)
+            case "mean" if samples:
+                rtt = Decimal(sum(samples)) / len(samples)
+            case "least" if samples:
+                rtt = Decimal(min(samples))
+        if rtt is None or len(samples) < self.p["least_samples"]:
+            self.slope = Decimal(0)
+            self.doubling = self.in_slow_start() and self.p["double_every"] == 1
+            if grows and (self.doubling or not self.in_slow_start()):
+                self.reno(e)
+            return True
+        diff, holds = self.rates(rtt, sent, start, before)
+        self.slope, doubled = Decimal(0), self.doubling
+        self.doubling = False
+        if self.in_slow_start():
+            # Every other round trip, and the rates are compared after one without growth.
+            self.rounds += 1
+            if self.rounds % self.p["double_every"] == 0:
+                self.rounds = 0
+                if less(real(self.p["gamma"]), diff):
+                    self.leave(holds)
+                else:
+                    self.doubling = True
+            assert not (doubled and self.doubling and self.p["double_every"] > 1)
+        else:
+            self.correct(diff, window_before, grows)
+        return False
+
+    def rates(self, rtt: Decimal, sent: int, start: int, before: int) -> tuple[Decimal, Decimal]:
+        """Eq. 2.1 to 2.3: diff, and Actual · baseRTT, in segments."""
+        base = min(Decimal(min(self.heard)), rtt)
+        window = self.cwnd / self.mss
+        match self.p["rates"]:
+            case "window" | "window-over-base":
+                expected = actual = window
+            case "sent":
+                expected, actual = window, Decimal(sent - start) / self.mss
+            case "in-flight":
+                # t_seqno_ is the next packet to go, last_ack_ the last that came.
+                expected = Decimal(max(sent - self.delivered, 0)) / self.mss + 1
+                actual = Decimal(sent - start) / self.mss
+            case _:
+                expected = actual = Decimal(max(start - before, 0)) / self.mss
+        holds = actual * base / rtt
+        diff = expected - holds
+        if self.p["rates"] == "window-over-base":
+            diff = expected * (rtt - base) / base
+        match self.p["rounding"]:
+            case "nearest":
+                diff = down(diff + Decimal("0.5"))
+            case "down":
+                diff = down(diff)
+            case "halves-up":
+                diff = up(2 * diff) / 2
+        return diff, holds
+
+    def leave(self, holds: Decimal) -> None:
+        """Slow start ends for delay."""
+        match self.p["exit"]:
+            case "eighth":
+                self.lower(self.cwnd * 7 / 8)
+            case "actual":
+                self.lower((down(holds) + 1) * self.mss)
+            case _:
+                self.lower(self.cwnd)
+        self.after_timeout = False
+
+    def lower(self, window: Decimal) -> None:
+        """Two segments stay; and what is there now is no slow start."""
+        two = Decimal(2 * self.mss)
+        self.cwnd = min(self.cwnd, max(window, two))
+        self.ssthresh = max(min(self.ssthresh, down(self.cwnd)), two)
+
+    def correct(self, diff: Decimal, window_before: Decimal | None, grows: bool) -> None:
+        """Eq. 2.4."""
+        target = self.cwnd
+        if self.p["from_round_before"] and window_before is not None:
+            target = window_before
+        if less(real(self.p["beta"]), diff):
+            target -= self.mss
+        elif less(diff, real(self.p["alpha"])):
+            target += self.mss
+        if target < self.cwnd:
+            self.lower(self.cwnd - self.mss)
+        elif target > self.cwnd:
+            if self.p["spread"]:
+                self.slope = self.mss / self.cwnd
+            elif grows:
+                self.cwnd += self.mss
+
+    def reno(self, e: Event) -> None:
+        """RFC 5681 § 3.1."""
+        left = self.slow_start(e) if self.in_slow_start() else e.acked
+        self.cwnd += self.mss * left / self.cwnd
+
+    def avoid(self, _: Event, n: int) -> None:
+        """Nothing: see `on_ack`."""
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """Nothing: see `answer`."""
+
+    def on_restart(self) -> None:
+        """Nothing: see `forget_round`."""
