@@ -121,7 +121,9 @@ def _experiments(explanation: Explanation, row: Row, failing: dict[str, Comparis
         f"| ours | {_cells(failing[row.key].ours)} |",
     ]
     for overrides in explanation.experiments:
-        said = ", ".join(f"`{path.split('.')[-1]} = {value}`" for path, value in overrides)
+        # Flows that are changed alike are told of once.
+        told = dict.fromkeys(f"`{path.split('.')[-1]} = {value}`" for path, value in overrides)
+        said = ", ".join(told)
         lines.append(f"| with {said} | {_cells(experiment(row, overrides))} |")
     return [*lines, ""]
 

@@ -17,6 +17,7 @@ TABLES = {
     "ns2.csv": "ns-2",
     "ns2-red-ecn.csv": "ns-2 RED",
     "ns2-timeouts.csv": "ns-2 timeouts",
+    "ns2-vegas.csv": "ns-2 Vegas",
     "linux-kernel.jsonl": "Linux",
 }
 
@@ -80,6 +81,10 @@ class Row:
     def setting(self) -> str:
         """What was run, for people."""
         cells = self.cells
+        if self.table == "ns2-vegas.csv":
+            started = "one after the other" if cells["set"] == "staggered" else "together"
+            parts = [cells["proto"], f"{self.float('base_rtt_ms'):g} ms", f"{cells['n_fwd']}×"]
+            return ", ".join([*parts, started, f"seed {cells['seed']}"])
         if self.table == "ns2-timeouts.csv":
             backoff = "no backoff" if cells["rto_mode"] == "cap" else "backoff"
             parts = [f"{cells['n_long']} endless flows", cells["queue"]]

@@ -28,6 +28,8 @@ def scenario(row: Row) -> Table:
         return _ns3(row)
     if row.table == "ns2-timeouts.csv":
         return _timeouts(row)
+    if row.table == "ns2-vegas.csv":
+        return _vegas(row)
     return _linux(row) if row.table.startswith("linux") else _ns2(row)
 
 
@@ -147,6 +149,20 @@ def _ns3_queue(row: Row) -> Table:
     return queue
 
 
+#: ns-2's TCP-Linux.
+TCP_LINUX: Table = {
+    # It comes down by rate halving, after losses and ECN-echoes, to two segments at the least.
+    "prr": True,
+    "prr_rule": "halving",
+    "prr_on_ecn": True,
+    "ecn_at_one": "sends",
+    # scoreboard1.cc: lost is what is four below the highest SACK, again and again.
+    "loss_rule": "fack",
+    "dup_thresh": 4,
+    "lost_retransmissions": True,
+}
+
+
 def _ns2(row: Row) -> Table:
     wire = row.int("wire_bytes")
     tick = f"{row.float('tick_s') * 1000:g} ms"
@@ -181,17 +197,7 @@ def _ns2(row: Row) -> Table:
         },
     }
     if row.cells["tcp"].startswith("TCP/Linux/"):
-        # It comes down by rate halving, after losses and ECN-echoes, to two segments at the least.
-        flows["endpoint"] |= {
-            "prr": True,
-            "prr_rule": "halving",
-            "prr_on_ecn": True,
-            "ecn_at_one": "sends",
-            # scoreboard1.cc: lost is what is four below the highest SACK, again and again.
-            "loss_rule": "fack",
-            "dup_thresh": 4,
-            "lost_retransmissions": True,
-        }
+        flows["endpoint"] |= TCP_LINUX
     if row.cells["start_mode"] == "uniform":
         flows["start"] = f"uniform(0 s, {row.cells['start_span_s']} s)"
     else:
@@ -294,6 +300,45 @@ def _timeouts(row: Row) -> Table:
         },
         "flow": flows,
         "sweep": {"repeat": SEEDS},
+    }
+
+
+def _vegas(row: Row) -> Table:
+    wire = row.int("wire_bytes")
+    linux = row.cells["proto"] == "linux-vegas"
+    endpoint: Table = {
+        "preset": "ns2",
+        "mss": f"{wire} B",
+        "ack_size": f"{row.cells['ack_bytes']} B",
+        "initial_window": row.int("init_window_pkts"),
+        "max_window": f"{row.int('max_window_pkts') * wire} B",
+        "recovery": "sack" if linux else "reno",
+        # Each packet is timed by a clock of its own (v_sendtime_, net_timedelta), not in ticks.
+        "clock": "1 us",
+        "rto_min": f"{row.float('min_rto_s') * 1000:g} ms",
+        "timestamps": True,
+        "ack_every": 1,
+        # ns-2's Vegas has a send routine of its own, which sends no SYN.
+        "handshake": linux,
+    }
+    group: Table = {
+        "rtt": f"{row.float('base_rtt_ms'):g} ms",
+        "controller": {"kind": "vegas", "preset": "linux-2.6.22", "base_from_handshake": True}
+        if linux
+        else {"kind": "vegas", "preset": "ns2"},
+        "endpoint": endpoint | TCP_LINUX if linux else endpoint,
+    }
+    starts = row.cells["start_list_s"].split(";")
+    return {
+        "schema": 1,
+        "run": _run(row.float("sim_s"), row.float("warmup_s"), SAMPLE),
+        "dumbbell": {
+            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
+            "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
+            "queue": {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"},
+        },
+        # Each at the recorded time: it decides who measures a queue for the path.
+        "flow": {f"from{i}": group | {"start": f"{start} s"} for i, start in enumerate(starts)},
     }
 
 
