@@ -61,9 +61,10 @@ def _claim(found: Reproduction, claim: Claim, images: str) -> str:
 
 
 def _caption(figure: str) -> str:
-    """What a figure is called: those that the paper has are named by their number."""
-    number = figure.removeprefix("fig")
-    return f"Fig. {int(number)}" if number.isdigit() else figure
+    """What a figure is called: those of the paper by their number, as in `fig4_10`."""
+    parts = figure.removeprefix("fig").split("_")
+    numbered = all(part.isdigit() for part in parts)
+    return f"Fig. {'.'.join(str(int(part)) for part in parts)}" if numbered else figure
 
 
 def _row(outcome: Outcome) -> str:

@@ -1,0 +1,489 @@
+"""Numbers that the claims of the delay-based AIMD thesis come down to: one for each seed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import exp, log
+from statistics import linear_regression, mean
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.papers.dbaimd.runs import (
+    BOTTLENECK,
+    PACKET_B,
+    RATE_MBIT_S,
+    RIGHT_MS,
+    aligned,
+    along_flows,
+    at,
+    at_once,
+    bound_ms,
+    crossing,
+    errors,
+    labels,
+    of_runs,
+    of_seeds,
+    samples,
+    sending_ms,
+    share_of_windows,
+    window_shares,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cwnd.reproduce import Measure, Point, Results, Sides
+    from cwnd.results import Run
+
+#: Correlations below this count as none.
+_NO_CORRELATION = 0.25
+#: A share of windows at the floor that counts as all, in per cent (§ 4.3.2 has it for 100 flows).
+_NEARLY_ALL = 90.0
+
+
+def number(results: Results, figure: str, what: str, of: Point | None = None) -> list[float]:
+    """A number of `runs.of_runs`."""
+    return of_runs(results[figure], of or {})[what].to_list()
+
+
+def least_queue(results: Results, figure: str) -> list[float]:
+    """The shortest queue at the bottleneck after the warm-up, packets."""
+    run = results[figure]
+    rows = run.link_series.filter(
+        (pl.col("link").cast(pl.String) == BOTTLENECK)
+        & (pl.col("time_s") >= run.runs["warmup_s"].max())
+    )
+    least = rows.group_by("seed").agg((pl.col("qlen_pkts").min()).alias("least")).sort("seed")
+    return [float(x) for x in least["least"]]
+
+
+def uncorrelated(results: Results, figure: str, how: str) -> list[float]:
+    """The share of flows, in per cent, of whose delays those of flow 1 do not tell: |r| < 0.25.
+
+    `how` compares sample by sample, aligned (`samples`), or at the same times (`times`).
+    """
+    run = results[figure]
+    rows = run.series.filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    found = []
+    for _, part in of_seeds(rows.select("seed", "flow_id", "time_s", "rtt_seen_us")):
+        if how == "times":
+            all_r = at_once(part)
+        else:
+            first, *others = samples(part)
+            all_r = [aligned(first, other) for other in others]
+        found.append(100 * sum(abs(r) < _NO_CORRELATION for r in all_r) / len(all_r))
+    return found
+
+
+def most_in_flight(results: Results, figure: str) -> list[float]:
+    """The largest sum of windows after the warm-up, packets."""
+    run = results[figure]
+    rows = run.series.filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    sums = rows.group_by("seed", "time_s").agg(pl.col("snd_cwnd_pkts").sum())
+    return (
+        sums.group_by("seed")
+        .agg(pl.col("snd_cwnd_pkts").max())
+        .sort("seed")["snd_cwnd_pkts"]
+        .to_list()
+    )
+
+
+def path_and_bound(results: Results, figure: str, longest: float) -> list[float]:
+    """What the longest path and the queue of eq. 3.7 hold (eq. 3.2), packets; one value."""
+    flows = results[figure].flows["flow_id"].n_unique()
+    return [(longest + bound_ms(flows)) * RATE_MBIT_S * 1e3 / 8 / PACKET_B]
+
+
+def beyond_bound(results: Results, figure: str, of: Point | None = None) -> list[float]:
+    """By how much the peak is above eq. 3.7, ms, for the number of flows where it is the most."""
+    counts, peaks = along_flows(results[figure], of or {}, "peak")
+    return [max(p - bound_ms(n) for n, p in zip(counts, row, strict=True)) for row in peaks]
+
+
+def share_of_bound(
+    results: Results, figure: str, most: int, of: Point | None = None
+) -> list[float]:
+    """The peak ÷ eq. 3.7, the mean over numbers of flows up to `most`."""
+    counts, peaks = along_flows(results[figure], of or {}, "peak")
+    kept = [i for i, n in enumerate(counts) if n <= most]
+    return [mean(row[i] / bound_ms(counts[i]) for i in kept) for row in peaks]
+
+
+def largest_fall(results: Results, figure: str, of: Point | None = None) -> list[float]:
+    """The largest fall of the peak from one number of flows to the next, ms."""
+    _, peaks = along_flows(results[figure], of or {}, "peak")
+    return [max(before - after for before, after in pairwise(row)) for row in peaks]
+
+
+def rise(results: Results, figure: str, to: str, of: Point | None = None) -> list[float]:
+    """By how much the mean delay of so many flows is longer than that of one, ms."""
+    ((many, one),) = _many_and_one(results, figure, to, of)
+    return [a - b for a, b in zip(many, one, strict=True)]
+
+
+def _many_and_one(results: Results, figure: str, to: str, of: Point | None = None) -> list[Sides]:
+    run = results[figure]
+    first = labels(run, "flows")[0]
+    return [tuple(of_runs(run, {**(of or {}), "flows": n})["mean"].to_list() for n in (to, first))]  # type: ignore[list-item]
+
+
+def slope(results: Results, figure: str, beyond: int, of: Point | None = None) -> list[float]:
+    """How much the mean delay grows with a flow, ms, of so many flows and more: a line's slope."""
+    counts, means = along_flows(results[figure], of or {}, "mean")
+    kept = [i for i, n in enumerate(counts) if n >= beyond]
+    xs = [counts[i] for i in kept]
+    return [linear_regression(xs, [row[i] for i in kept]).slope for row in means]
+
+
+def limit(results: Results, figure: str, least: int = 1, of: Point | None = None) -> list[float]:
+    """The number of flows from which 90 % of the windows are the least, in whole packets."""
+    run = results[figure]
+    shares = window_shares(run, of or {})
+    counts = labels(run, "flows")
+    columns = [share_of_windows(shares, n, least) for n in counts]
+    flows = [int(n) for n in counts]
+    return [crossing(flows, row, _NEARLY_ALL) for row in zip(*columns, strict=True)]
+
+
+def share_at(
+    results: Results, figure: str, flows: str, windows: list[int], of: Point
+) -> list[float]:
+    """The share of time of windows from the least to the most of two, packets, in per cent."""
+    shares = window_shares(results[figure], of)
+    least, most = windows
+    both = (share_of_windows(shares, flows, upto) for upto in (most, least - 1))
+    return [a - b for a, b in zip(*both, strict=True)]
+
+
+def given_up(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much less goodput `of` has than `over`, %, for the number of flows where it is most."""
+    run = results[figure]
+    (_, mine), (_, theirs) = (along_flows(run, point, "goodput") for point in (of, over))
+    both = zip(mine, theirs, strict=True)
+    return [max(100 * (1 - a / b) for a, b in zip(*rows, strict=True)) for rows in both]
+
+
+def more(results: Results, figure: str, what: str, of: Point, over: Point) -> list[float]:
+    """A number of `runs.of_runs` at `of`, less the same at `over`."""
+    ((mine, theirs),) = _of_and_over(results, figure, what, of, over)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _of_and_over(results: Results, figure: str, what: str, of: Point, over: Point) -> list[Sides]:
+    return [(number(results, figure, what, of), number(results, figure, what, over))]
+
+
+def largest_difference(
+    results: Results, figure: str, what: str, of: Point, over: Point
+) -> list[float]:
+    """The largest difference of a number between two points, over all numbers of flows."""
+    run = results[figure]
+    (_, mine), (_, theirs) = (along_flows(run, point, what) for point in (of, over))
+    both = zip(mine, theirs, strict=True)
+    return [max(abs(a - b) for a, b in zip(*rows, strict=True)) for rows in both]
+
+
+def settled(results: Results, figure: str, of: Point | None = None) -> list[float]:
+    """The time after which all estimates of baseRTT are right, s."""
+    found = []
+    for _, part in of_seeds(errors(results[figure], of or {})):
+        wrong = part.filter(pl.col("error") > RIGHT_MS)
+        found.append(float(wrong["time_s"].max() or 0.0))  # type: ignore[arg-type]
+    return found
+
+
+def sooner(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much sooner all estimates are right at `of` than at `over`, s."""
+    ((later, earlier),) = _settled_both(results, figure, of, over)
+    return [a - b for a, b in zip(later, earlier, strict=True)]
+
+
+def _settled_both(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    return [(settled(results, figure, over), settled(results, figure, of))]
+
+
+def error_at_end(
+    results: Results, figure: str, of: Point | None = None, group: str | None = None
+) -> list[float]:
+    """The largest error of minRTT at the end of the run, ms."""
+    return [
+        float(part.filter(pl.col("time_s") == part["time_s"].max())["error"].max())  # type: ignore[arg-type]
+        for _, part in of_seeds(errors(results[figure], of or {}, group))
+    ]
+
+
+def error_at_first(results: Results, figure: str, of: Point | None = None) -> list[float]:
+    """The largest error of minRTT that there ever was, ms."""
+    return [
+        float(part["error"].max())  # type: ignore[arg-type]
+        for _, part in of_seeds(errors(results[figure], of or {}))
+    ]
+
+
+def off_recursion(results: Results, figure: str) -> list[float]:
+    """How far an estimate is above δ times the one before it, %, where that is the most.
+
+    For one flow § 4.3.1's recursion of queues, q_k ≤ δ q_(k−1) − (1 − δ) baseRTT, is minRTT_k ≤
+    δ minRTT_(k−1), until the queue is empty.
+    """
+    run = results[figure]
+    worst: dict[int, float] = {}
+    for delta in labels(run, "delta"):
+        of = {"delta": delta}
+        base = at(run, run.flows, of)["rtt_base_us"][0] / 1e3 + sending_ms(run, of)
+        for seed, part in of_seeds(errors(run, of)):
+            for before, after in steps_down(part["error"].to_list()):
+                expected = float(delta) * (before + base)
+                if expected > base + RIGHT_MS:
+                    off = 100 * ((after + base) / expected - 1)
+                    worst[seed] = max(worst.get(seed, off), off)
+    return [worst[seed] for seed in sorted(worst)]
+
+
+def steps_down(values: list[float]) -> list[tuple[float, float]]:
+    """Errors of one flow at one backoff and the next, from the largest on.
+
+    Round trips of one emptying of the queue come within samples: of falls in a row the last holds.
+    """
+    start = values.index(max(values))
+    plateaus = [values[start]]
+    last = values[start]
+    for value in values[start + 1 :]:
+        if value == last and value != plateaus[-1]:
+            plateaus.append(value)
+        last = value
+    return list(pairwise(plateaus))
+
+
+def first_errors(results: Results, figure: str, of: Point) -> list[float]:
+    """The number of flows from which the worst error of minRTT at the end is more than 2 ms."""
+    counts, worst = along_flows(results[figure], of, "error")
+    return [crossing(counts, row, RIGHT_MS) for row in worst]
+
+
+#: Estimates of flows that began so short a time ago may still be wrong, s.
+_YOUNG_S = 20
+
+
+def flows_before_errors(results: Results, figure: str) -> list[float]:
+    """How many flows had begun when some estimate was wrong for the last 20 s and on."""
+    run = results[figure]
+    found = []
+    for _, part in of_seeds(errors(run, {})):
+        # A flow that just began has had no time.
+        old = part.filter(pl.col("time_s") >= pl.col("start_s") + _YOUNG_S)
+        worst = old.group_by("time_s").agg(pl.col("error").max()).sort("time_s")
+        right = worst.filter(pl.col("error") <= RIGHT_MS)["time_s"].max()
+        begun = part.filter(pl.col("start_s") <= right)["flow_id"].n_unique() if right else 0
+        found.append(float(begun))
+    return found
+
+
+def backoff_factors(run: Run, of: Point) -> float:
+    """What is left of the window after a backoff: the least window ÷ the largest."""
+    rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    window = rows["snd_cwnd_pkts"]
+    return float(min(window) / max(window))
+
+
+def factor(base_ms: float, queue_ms: float, delta: float = 0.8) -> float:
+    """Eq. 4.1 at a backoff at τ0: δ · baseRTT / (baseRTT + τ0)."""
+    return delta * base_ms / (base_ms + queue_ms)
+
+
+def off_factor(results: Results, figure: str) -> list[float]:
+    """How far a backoff is from eq. 4.1 where it is the farthest; one value."""
+    run = results[figure]
+    return [
+        max(
+            abs(
+                backoff_factors(run, {"queue": queue, "rtt": rtt})
+                - factor(float(rtt), float(queue.removesuffix(" ms")))
+            )
+            for queue in labels(run, "queue")
+            for rtt in labels(run, "rtt")
+        )
+    ]
+
+
+def window_ratio(results: Results, figure: str, of: Point) -> list[float]:
+    """The mean window of a far flow ÷ that of a near one."""
+    run = results[figure]
+    rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    means = rows.group_by("seed", pl.col("group").cast(pl.String)).agg(
+        pl.col("snd_cwnd_pkts").mean()
+    )
+    wide = means.pivot(on="group", index="seed", values="snd_cwnd_pkts").sort("seed")
+    return (wide["far"] / wide["near"]).to_list()
+
+
+def more_equal(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much less unequal mean windows are at `of` than at `over`, %: larger ÷ smaller."""
+    ((theirs, mine),) = _inequalities(results, figure, of, over)
+    return [a - b for a, b in zip(theirs, mine, strict=True)]
+
+
+def _inequalities(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    def unequal(point: Point) -> list[float]:
+        return [100 * (exp(abs(log(x))) - 1) for x in window_ratio(results, figure, point)]
+
+    return [(unequal(over), unequal(of))]
+
+
+def more_corrections(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much more often estimates are corrected at `of` than at `over`, for each long flow."""
+    ((mine, theirs),) = _corrections_both(results, figure, of, over)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _corrections_both(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    return [(corrections(results, figure, of), corrections(results, figure, over))]
+
+
+def corrections(results: Results, figure: str, of: Point) -> list[float]:
+    """How often a long flow's minRTT falls by a millisecond and more after the first 20 s."""
+    found = []
+    for _, part in of_seeds(errors(results[figure], of, "long")):
+        late = part.filter(pl.col("time_s") >= _YOUNG_S)
+        fall = -pl.col("error").diff().over("flow_id")
+        count = late.select((fall >= 1).sum()).item()
+        found.append(count / late["flow_id"].n_unique())
+    return found
+
+
+def share_of(results: Results, figure: str, group: str, of: Point) -> list[float]:
+    """A group's part of what all flows carry, in per cent."""
+    run = results[figure]
+    rows = at(run, run.flows, of)
+    mine = pl.col("goodput_bit_s").filter(pl.col("group").cast(pl.String) == group).sum()
+    shares = rows.group_by("seed").agg(share=100 * mine / pl.col("goodput_bit_s").sum())
+    return shares.sort("seed")["share"].to_list()
+
+
+def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[float]:
+    """By how much a group of two has more than the other, in per cent of both."""
+    ((mine, theirs),) = _both_shares(results, figure, group, of)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _both_shares(results: Results, figure: str, group: str, of: Point) -> list[Sides]:
+    mine = share_of(results, figure, group, of)
+    return [(mine, [100 - share for share in mine])]
+
+
+def of_group(results: Results, figure: str, what: str, group: str, of: Point) -> list[float]:
+    """A number of the one flow of a group.
+
+    `noise` is what it sees beyond the queue, ms in the mean; `backoffs` those for delay a minute;
+    `goodput` in Mbit/s.
+    """
+    run = results[figure]
+    rows = at(run, run.flows, of).filter(pl.col("group").cast(pl.String) == group)
+    minutes = pl.col("duration_s") / 60
+    return (
+        rows.sort("seed")
+        .select(
+            noise=(pl.col("qdelay_seen_us") - pl.col("qdelay_true_us")) / 1e3,
+            backoffs=pl.col("cwnd_reductions_delay") / minutes,
+            goodput=pl.col("goodput_bit_s") / 1e6,
+        )[what]
+        .to_list()
+    )
+
+
+def group_more(
+    results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
+) -> list[float]:
+    """A number of the one flow of a group at `of`, less the same at `over`."""
+    ((mine, theirs),) = _groups(results, figure, what, group, of=of, over=over)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _groups(
+    results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
+) -> list[Sides]:
+    both = (of_group(results, figure, what, group, point) for point in (of, over))
+    return [(next(both), next(both))]
+
+
+def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[float]:
+    """What a flow sees beyond baseRTT and the queue of that moment, ms: its 95th percentile."""
+    run = results[figure]
+    start = run.runs["warmup_s"].max()
+    rows = at(run, run.series, of).filter(
+        (pl.col("group").cast(pl.String) == group) & (pl.col("time_s") >= start)
+    )
+    queue = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    base = at(run, run.flows, of).select("seed", "flow_id", "rtt_base_us")
+    joined = (
+        rows.select("seed", "flow_id", "time_s", "rtt_seen_us")
+        .join(queue.select("seed", "time_s", "sojourn_us"), on=["seed", "time_s"])
+        .join(base, on=["seed", "flow_id"])
+    )
+    noise = (pl.col("rtt_seen_us") - pl.col("rtt_base_us") - pl.col("sojourn_us")) / 1e3
+    return joined.group_by("seed").agg(noise=noise.quantile(0.95)).sort("seed")["noise"].to_list()
+
+
+#: A swing is looked for in so much time, s: longer than a chunk takes, shorter than a cycle.
+_SWING_S = 0.2
+
+
+def swing(results: Results, figure: str, of: Point, quantile: float | None = None) -> list[float]:
+    """By how much the flow's round-trip times go up and down within 0.2 s, ms.
+
+    The mean over the run after its warm-up, or a quantile.
+    """
+    run = results[figure]
+    rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    parts = (
+        rows.with_columns(part=(pl.col("time_s") / _SWING_S).floor())
+        .group_by("seed", "part")
+        .agg(swing=(pl.col("rtt_seen_us").max() - pl.col("rtt_seen_us").min()) / 1e3)
+    )
+    value = pl.col("swing").mean() if quantile is None else pl.col("swing").quantile(quantile)
+    return parts.group_by("seed").agg(value).sort("seed")["swing"].to_list()
+
+
+def calmer(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much smaller the swing is at `of` than at `over`, ms."""
+    ((theirs, mine),) = _swings(results, figure, of, over)
+    return [a - b for a, b in zip(theirs, mine, strict=True)]
+
+
+def _swings(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    return [(swing(results, figure, over), swing(results, figure, of))]
+
+
+def taken_away(
+    results: Results, figure: str, *, of: Point, over: Point, plain: Point
+) -> list[float]:
+    """How much of the swing that chunks bring at `over` is not there at `of`, in per cent."""
+    mine, theirs, least = (swing(results, figure, point) for point in (of, over, plain))
+    return [100 * (b - a) / (b - c) for a, b, c in zip(mine, theirs, least, strict=True)]
+
+
+#: All measures, by the name that `claims.toml` gives.
+MEASURES: Mapping[str, Measure] = {
+    function.__name__: function
+    for function in (
+        *(number, least_queue, uncorrelated, most_in_flight, path_and_bound, beyond_bound),
+        *(share_of_bound, largest_fall, rise, slope, limit, share_at, given_up, more),
+        *(largest_difference, settled, sooner, error_at_end, error_at_first, off_recursion),
+        *(first_errors, flows_before_errors, off_factor, window_ratio, more_equal),
+        *(corrections, more_corrections, share_of, share_beyond, of_group, group_more, worst_noise),
+        *(swing, calmer, taken_away),
+    )
+}
+
+#: What the measures of orders compare.
+SIDES: Mapping[str, Callable[..., list[Sides]]] = {
+    "rise": _many_and_one,
+    "more": _of_and_over,
+    "sooner": _settled_both,
+    "more_equal": _inequalities,
+    "more_corrections": _corrections_both,
+    "share_beyond": _both_shares,
+    "group_more": _groups,
+    "calmer": _swings,
+}

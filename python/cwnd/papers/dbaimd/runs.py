@@ -1,0 +1,170 @@
+"""What measures and figures of the delay-based AIMD thesis share: numbers of runs, and series."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cwnd.reproduce import Point
+    from cwnd.results import Run
+
+BOTTLENECK = "bottleneck"
+#: τ0 (appendix A), the link of most figures, and a packet of it with headers.
+THRESHOLD_MS, RATE_MBIT_S, PACKET_B = 50.0, 10.0, 1500.0
+#: An estimate of baseRTT is right within this, ms: smaller errors are left out of Fig. 4.9.
+RIGHT_MS = 2.0
+#: What propagation leaves out: the bits of a data packet and of its ACK of 52 B.
+_SENDING_BITS = 8 * (PACKET_B + 52)
+
+
+def labels(run: Run, axis: str) -> list[str]:
+    """The labels of an axis, in its order."""
+    return next(each.labels for each in run.axes if each.name == axis)
+
+
+def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
+    """The rows of a point of the sweep."""
+    columns = {axis.name: axis.column for axis in run.axes}
+    for name, label in of.items():
+        rows = rows.filter(pl.col(columns[name]).cast(pl.String) == label)
+    return rows
+
+
+def sending_ms(run: Run, of: Point) -> float:
+    """What a data packet and its ACK take to leave the bottleneck, which baseRTT leaves out, ms."""
+    return float(_SENDING_BITS / at(run, run.links, of)["rate_bit_s"].max() * 1e3)  # type: ignore[operator]
+
+
+def of_runs(run: Run, of: Point) -> pl.DataFrame:
+    """By `seed`: delays in ms (`peak`, `mean`, `error`), Mbit/s, %, packets.
+
+    `error` is the largest of the flows' minRTT less baseRTT at the end; `goodput` and `jain` are
+    of bulk flows.
+    """
+    links = at(run, run.links.filter(pl.col("link").cast(pl.String) == BOTTLENECK), of)
+    flows = at(run, run.flows, of).filter(pl.col("size_bytes").is_null())
+    goodput = pl.col("goodput_bit_s")
+    of_flows = flows.group_by("seed").agg(
+        goodput=goodput.sum() / 1e6,
+        jain=goodput.sum() ** 2 / (pl.len() * (goodput**2).sum()),
+        error=((pl.col("min_rtt_us") - pl.col("rtt_base_us")) / 1e3).max() - sending_ms(run, of),
+        timeouts=pl.col("rto_count").sum(),
+    )
+    return (
+        links.select(
+            "seed",
+            peak=pl.col("qdelay_max_us") / 1e3,
+            mean=pl.col("qdelay_mean_us") / 1e3,
+            dropped=pl.col("dropped_total_pkts").cast(pl.Float64),
+            utilisation=100 * pl.col("utilisation"),
+        )
+        .join(of_flows, on="seed")
+        .sort("seed")
+    )
+
+
+def along_flows(run: Run, of: Point, what: str) -> tuple[list[int], list[list[float]]]:
+    """Numbers of flows, and for each seed a number of `of_runs` by the number of flows."""
+    counts = [int(label) for label in labels(run, "flows")]
+    columns = [of_runs(run, {**of, "flows": str(n)})[what].to_list() for n in counts]
+    return counts, [list(row) for row in zip(*columns, strict=True)]
+
+
+def bound_ms(flows: float, packet_b: float = PACKET_B) -> float:
+    """Eq. 3.7 as a delay: q0 + Σ max(α, 1) packets, of flows that back off below q0."""
+    return THRESHOLD_MS + flows * packet_b * 8 / (RATE_MBIT_S * 1e3)
+
+
+def window_shares(run: Run, of: Point) -> pl.DataFrame:
+    """The share of time of each window after the warm-up: `flows`, `seed`, `cwnd`, `share` in %.
+
+    Windows are in whole packets, as Linux counts them; `flows` is the label of that axis.
+    """
+    rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    flows = next(axis.column for axis in run.axes if axis.name == "flows")
+    counts = rows.group_by(flows, "seed", cwnd=pl.col("snd_cwnd_pkts").floor().cast(pl.Int64)).len()
+    return counts.select(
+        "seed",
+        "cwnd",
+        flows=pl.col(flows).cast(pl.String),
+        share=100 * pl.col("len") / pl.col("len").sum().over(flows, "seed"),
+    )
+
+
+def share_of_windows(shares: pl.DataFrame, flows: str, most: int) -> list[float]:
+    """For each seed the share of time of windows of at most so many packets, in per cent."""
+    here = shares.filter(pl.col("flows") == flows)
+    small = pl.col("share").filter(pl.col("cwnd") <= most).sum()
+    return here.group_by("seed").agg(small).sort("seed")["share"].to_list()
+
+
+def crossing(counts: Sequence[int], values: Sequence[float], level: float) -> float:
+    """The number of flows at which a number reaches a level for good, between points by a line.
+
+    The largest there is, if it never does.
+    """
+    below = [i for i, value in enumerate(values) if value < level]
+    if not below:
+        return float(counts[0])
+    last = below[-1]
+    if last == len(counts) - 1:
+        return float(counts[-1])
+    low, high = values[last], values[last + 1]
+    return counts[last] + (counts[last + 1] - counts[last]) * (level - low) / (high - low)
+
+
+def errors(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
+    """Errors of minRTT over time: `seed`, `flow_id`, `time_s`, `error`, ms.
+
+    Less what a packet takes to leave, which no estimate can be without.
+    """
+    rows = at(run, run.series, of).drop_nulls("min_rtt_us")
+    if group is not None:
+        rows = rows.filter(pl.col("group").cast(pl.String) == group)
+    base = at(run, run.flows, of).select("seed", "flow_id", "rtt_base_us", "start_s")
+    error = (pl.col("min_rtt_us") - pl.col("rtt_base_us")) / 1e3 - sending_ms(run, of)
+    return (
+        rows.select("seed", "flow_id", "time_s", "min_rtt_us")
+        .join(base, on=["seed", "flow_id"])
+        .select("seed", "flow_id", "start_s", "time_s", error=error)
+        .sort("seed", "flow_id", "time_s")
+    )
+
+
+def of_seeds(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows of each seed, in order."""
+    for (seed,), part in rows.sort("seed", maintain_order=True).group_by(
+        "seed", maintain_order=True
+    ):
+        yield int(seed), part
+
+
+def samples(rows: pl.DataFrame) -> list[list[float]]:
+    """What each flow measured one after the other, µs, from samples of what it saw last."""
+    flows = rows.sort("flow_id", "time_s").group_by("flow_id", maintain_order=True)
+    return [[seen for seen, _ in groupby(part["rtt_seen_us"].to_list())] for _, part in flows]
+
+
+def aligned(one: Sequence[float], other: Sequence[float], lags: int = 50) -> float:
+    """The correlation of two flows' samples, sample by sample, where it is largest (footnote 3).
+
+    Of all shifts by up to so many samples the one with the largest magnitude.
+    """
+    size = min(len(one), len(other))
+    both = pl.DataFrame({"one": one[:size], "other": other[:size]})
+    shifts = range(-lags, lags + 1)
+    found = both.select(pl.corr("one", pl.col("other").shift(n)).alias(f"{n}") for n in shifts)
+    return float(max(found.row(0), key=abs))
+
+
+def at_once(rows: pl.DataFrame) -> list[float]:
+    """Correlations of what flow 0 and each other flow saw last at the same times."""
+    wide = rows.pivot(on="flow_id", index="time_s", values="rtt_seen_us").drop_nulls()
+    first, *others = (name for name in wide.columns if name != "time_s")
+    found = wide.select(pl.corr(first, other).alias(other) for other in others)
+    return [float(r) for r in found.row(0)]
