@@ -291,7 +291,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--be-clients", nargs=3, metavar=("CASE", "PORT", "SEED"))
     parser.add_argument("--only", default="", help="cases whose names contain this")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--page", action="store_true", help="write the table into docs/infer.md")
     given = parser.parse_args()
     if given.be_clients:
@@ -299,7 +300,7 @@ def main() -> None:
         be_clients(Case(**json.loads(told)), int(port), int(seed))
         return
     cases = [case for case in CASES if given.only in case.name]
-    text = table(cases, run_all(cases, range(1, given.seeds + 1)))
+    text = table(cases, run_all(cases, range(given.first, given.first + given.seeds)))
     print(text)
     if given.page:
         before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)

@@ -33,10 +33,10 @@ def test_timeouts_of_linux_servers_are_found_at_their_clients():
     table = script.table(cases, outcomes)
     for score in (every.silences, every.timeouts):
         assert score.there > 100, table
-        # Real losses are others each time. The page has 0.92 to 0.96 over all classes, and 0.02
-        # between runs; 0.95 is not reached on Linux in all of it, and the page says why.
+        # Real losses are others each time. The page has 0.95 to 0.97 over all classes, and 0.01
+        # between sets of four seeds; this is one seed of fewer connections, so 0.02 to 0.03.
         for count in (score.there, score.said):
-            assert score.right >= 0.88 * count, table
+            assert score.right >= 0.92 * count, table
     assert every.rows.there > 10, table
     assert every.rows.recall > 0.85, table
     # Linux doubles its timeouts; of a server with few silences it is not always told.

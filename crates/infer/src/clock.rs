@@ -10,7 +10,8 @@ const MOST: usize = 128;
 /// A packet of the observed receiver, and what it had acknowledged by then.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    value: u32,
+    /// Its TSval.
+    pub value: u32,
     /// When the first packet with this TSval went, and the last.
     pub at: Time,
     /// The last of them.
@@ -21,7 +22,10 @@ pub struct Sent {
     pub holes: bool,
     /// When that had advanced, or data had been sent: what starts the other side's timer.
     pub stirred: Time,
-    echoed: bool,
+    /// Who hears it echoes it: nothing was sent before it that is not known to have been heard (RFC 7323 § 4.3).
+    pub echoes: bool,
+    /// It was echoed.
+    pub echoed: bool,
 }
 
 /// TSvals on their way and their echoes: what Nichols' `pping` does (K. Nichols 2017, "Listening to networks").
@@ -42,14 +46,14 @@ pub struct Heard {
 impl Echoes {
     /// The observed receiver sent a packet.
     #[inline]
-    pub fn sent(&mut self, value: u32, at: Time, (acked, holes): (u64, bool), stirred: Time) {
+    pub fn sent(&mut self, sent: Sent) {
         if let Some(newest) = self.sent.back_mut() {
-            if newest.value == value {
-                (newest.until, newest.stirred) = (at, stirred);
-                (newest.acked, newest.holes) = (acked, holes);
+            if newest.value == sent.value {
+                let echoes = newest.echoes && sent.echoes;
+                *newest = Sent { at: newest.at, echoes, echoed: newest.echoed, ..sent };
                 return;
             }
-            if value.wrapping_sub(newest.value) > i32::MAX as u32 {
+            if sent.value.wrapping_sub(newest.value) > i32::MAX as u32 {
                 return;
             }
         }
@@ -61,17 +65,22 @@ impl Echoes {
                 nth % 2 == 1 || nth == MOST
             });
         }
-        self.sent.push_back(Sent { value, at, until: at, acked, holes, stirred, echoed: false });
+        self.sent.push_back(sent);
     }
 
-    /// The other side sent a packet that echoes this.
+    /// The other side sent a packet that echoes this; `hears` is told of each that it had not echoed before.
     #[inline]
-    pub fn heard(&mut self, echo: u32, now: Time) -> Option<Heard> {
+    pub fn heard(&mut self, echo: u32, now: Time, mut hears: impl FnMut(&Sent)) -> Option<Heard> {
         let not_after = |sent: &Sent| echo.wrapping_sub(sent.value) <= i32::MAX as u32;
         while self.sent.get(1).is_some_and(not_after) {
-            self.sent.pop_front();
+            if let Some(sent) = self.sent.pop_front().filter(|sent| !sent.echoed) {
+                hears(&sent);
+            }
         }
         let front = self.sent.front_mut().filter(|sent| not_after(sent))?;
+        if !front.echoed {
+            hears(front);
+        }
         let first = front.value == echo && !front.echoed;
         front.echoed = true;
         Some(Heard { last: *front, sample: first.then(|| now.since(front.at)) })

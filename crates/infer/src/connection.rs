@@ -3,7 +3,7 @@
 use cwnd_units::{Duration, Time};
 
 use crate::clock::Source;
-use crate::event::{Event, Evidence, Kind, Probe, What, is_long};
+use crate::event::{Event, Evidence, Kind, Probe, Timer, What, is_long};
 use crate::half::{Half, Kept};
 use crate::headers::{Host, Segment, flag};
 
@@ -81,6 +81,8 @@ pub struct Summary {
     pub halves: [Kept; 2],
     /// First and last packet.
     pub began: Time,
+    /// When the handshake was over, as far as it was seen.
+    pub shaken: Time,
     /// See `began`.
     pub last: Time,
     /// Packets of both.
@@ -196,6 +198,7 @@ impl Connection {
             rtt: Duration::ZERO,
             variation: Duration::ZERO,
             lasting: Duration::ZERO,
+            linux: Timer::default(),
             delay: Duration::ZERO,
             held: false,
             waited: gap,
@@ -207,6 +210,7 @@ impl Connection {
             probe: Probe::No,
             missing: None,
             new: false,
+            twice: false,
             offset: 0,
             rule: is_long(gap, Duration::ZERO),
             what,
@@ -247,6 +251,7 @@ impl Connection {
             client_opened,
             halves: if server == 1 { [a, b] } else { [b, a] },
             began: self.began,
+            shaken: self.handshake.syn_ack.map_or(self.began, |(_, last)| last),
             last: self.last,
             packets: self.packets,
             position,

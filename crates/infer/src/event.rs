@@ -143,6 +143,17 @@ pub enum Probe {
     Last,
 }
 
+/// What the timers of a sender go by; zero if that is not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timer {
+    /// SRTT.
+    pub smoothed: Duration,
+    /// The retransmission timeout.
+    pub timeout: Duration,
+    /// No data had been acknowledged yet: the handshake is all that it knew.
+    pub first: bool,
+}
+
 /// A silence of a sender, and what came after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
@@ -156,6 +167,8 @@ pub struct Event {
     pub variation: Duration,
     /// RTTVAR as Linux has it: it falls but once a round trip.
     pub lasting: Duration,
+    /// The sender's timers if they are Linux's.
+    pub linux: Timer,
     /// How long acknowledgements waited at the receiver, which the sender's round-trip times have besides.
     pub delay: Duration,
     /// Without timestamps, a timeout stays as long as it had grown until something is acknowledged that was sent once (Karn's
@@ -179,6 +192,8 @@ pub struct Event {
     pub missing: Option<u32>,
     /// What came after it had not come before, nor anything beyond it.
     pub new: bool,
+    /// The sender had heard of the hole just before, and sent it again at once, as RFC 8985 has it: that was lost, too.
+    pub twice: bool,
     /// Where the segment after it begins in the stream; its first byte is 0.
     pub offset: u64,
     /// The paper's rule calls it a timeout.

@@ -2,7 +2,7 @@
 
 use cwnd_units::{Duration, Time};
 
-use crate::clock::{Echoes, Rtt, Source};
+use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
 use crate::headers::{Segment, flag};
 use crate::identification::Identifications;
@@ -10,9 +10,11 @@ use crate::ranges::{Fresh, Ranges};
 
 mod answers;
 mod silence;
+mod theirs;
 
 use answers::Answers;
 use silence::{Arrival, Open};
+use theirs::Theirs;
 
 /// What a connection remembers at most; the rest is counted.
 const MOST_EVENTS: usize = 4096;
@@ -28,6 +30,8 @@ const STRANGE: u32 = 2;
 const MOST_DELAY: Duration = Duration::from_millis(500);
 /// Segments whose longest wait is a round trip, if there was no handshake.
 const FIRST_FLIGHTS: u64 = 16;
+/// After this a SYN-ACK goes again (RFC 6298 § 2.1).
+const INITIAL: Duration = Duration::from_secs(1);
 /// Sequence numbers begin here, so that those before the first are positive.
 const ORIGIN: u64 = 1 << 33;
 
@@ -63,6 +67,8 @@ pub struct Kept {
     pub counts: Counts,
     /// Tail loss probes that came too soon for timeouts.
     pub tails: u32,
+    /// SRTT of the sender if it is Linux; zero if it is not known.
+    pub smoothed: Duration,
     /// What was found.
     pub events: Vec<Event>,
 }
@@ -86,12 +92,15 @@ pub struct Half {
     identifications: Identifications,
     answers: Answers,
     echoes: Echoes,
+    theirs: Theirs,
     /// Packets that the sender sent since its last data and that never came; `None` if it does not count them.
     missing: Option<u32>,
     /// Of those before, what no hole explains, since all had come: it may have been the end of what was sent.
     unexplained: u32,
     /// Up to where it had sent, as its acknowledgements say.
     announced: u64,
+    /// Since when there are holes.
+    holed: Option<Time>,
     /// Its newest timestamp.
     stamp: Option<u32>,
     /// What it knew to have arrived when it last sent.
@@ -130,9 +139,11 @@ impl Default for Half {
             identifications: Identifications::default(),
             answers: Answers::default(),
             echoes: Echoes::default(),
+            theirs: Theirs::default(),
             missing: None,
             unexplained: 0,
             announced: 0,
+            holed: None,
             stamp: None,
             knew: 0,
             recovers: 0,
@@ -151,12 +162,17 @@ impl Default for Half {
 impl Half {
     /// This end sent a segment.
     pub fn sent(&mut self, segment: &Segment) {
-        let heard = segment.timestamps.and_then(|(_, echo)| {
-            segment.has(flag::ACK).then(|| self.echoes.heard(echo, segment.at)).flatten()
-        });
         self.count_missing(segment);
+        let heard = self.hear(segment);
         if let Some(scale) = segment.scale {
             self.scale = Some(scale);
+        }
+        // Data may have waited for long, and a SYN-ACK for its timer; acknowledgements don't.
+        let most = if segment.has(flag::SYN) { INITIAL } else { GAP };
+        let prompt = |sample: &Duration| segment.space() == 0 || *sample < most;
+        let sample = heard.and_then(|heard| heard.sample).filter(prompt);
+        if let Some(sample) = sample.filter(|_| !self.rtt.is_known() && !segment.has(flag::RST)) {
+            self.rtt.sample(segment.at, sample, Source::Timestamps);
         }
         if segment.has(flag::SYN) {
             self.syn(segment);
@@ -164,12 +180,6 @@ impl Half {
         }
         if segment.has(flag::RST) {
             return;
-        }
-        // Data may have waited for long; acknowledgements don't.
-        let prompt = |sample: &Duration| segment.space() == 0 || *sample < GAP;
-        let sample = heard.and_then(|heard| heard.sample).filter(prompt);
-        if let Some(sample) = sample.filter(|_| !self.rtt.is_known()) {
-            self.rtt.sample(segment.at, sample, Source::Timestamps);
         }
         if segment.space() == 0 {
             self.announce(segment);
@@ -191,8 +201,7 @@ impl Half {
         self.mss = self.mss.max(segment.length.min(self.most));
         let (at, data, push) = (segment.at, segment.length, segment.has(flag::PSH));
         let stamp = segment.timestamps.map(|(value, _)| value);
-        let older = |(a, b): (u32, u32)| a.wrapping_sub(b).cast_signed() < 0;
-        let overtaken = stamp.zip(self.stamp).is_some_and(older);
+        let overtaken = stamp.zip(self.stamp).is_some_and(|(a, b)| is_older(a, b));
         if !overtaken {
             self.stamp = stamp;
         }
@@ -208,10 +217,17 @@ impl Half {
             data,
             push,
         });
+        self.theirs.came(at, end, matches!(fresh, Fresh::Fills | Fresh::Nothing));
         self.answers.packets = 0;
         let late = self.last.is_some_and(|last| is_long(at.since(last), self.rtt.smoothed));
         self.explain_missing(fresh, end.saturating_sub(high_before), late);
         let whole = self.seen.as_ref().is_some_and(|seen| !seen.has_holes());
+        self.holed = match fresh {
+            _ if whole => None,
+            // What the sender sent again of the first hole went before.
+            Fresh::Fills | Fresh::Nothing => Some(Time::ZERO),
+            Fresh::Next | Fresh::Beyond => self.holed.or(Some(at)),
+        };
         if fresh == Fresh::Next && whole && self.answers.owes.is_none() {
             self.answers.owes = Some(at);
         }
@@ -220,6 +236,35 @@ impl Half {
             (self.last_push, self.last_full) = (push, data >= self.mss);
         }
         self.last = Some(at);
+    }
+
+    /// What a segment says that its sender had heard.
+    fn hear(&mut self, segment: &Segment) -> Option<Heard> {
+        let (value, echo) = segment.timestamps.filter(|_| segment.has(flag::ACK))?;
+        let Self { echoes, theirs, seen, answers, .. } = self;
+        answers.taken = Some(segment.ack);
+        // A request that came again and was answered at once had not been heard before.
+        let again =
+            answers.repeated.filter(|&again| answers.asked.is_some_and(|asked| asked < again));
+        let clocked = |again: &Time| {
+            let since = segment.at.since(*again);
+            since >= self.rtt.min * 15 / 16
+                && since <= self.rtt.smoothed * 9 / 8 + Duration::from_millis(2)
+        };
+        let ahead = seen.as_ref().map_or(0, |seen| segment.seq.wrapping_sub(seen.high() as u32));
+        let hole = if ahead.cast_signed() > 0 { ahead.div_ceil(self.mss.max(1)) } else { 0 };
+        if let Some(again) = again.filter(clocked)
+            && self.missing.unwrap_or(0) > hole
+        {
+            theirs.unheard(Time(again.0.saturating_sub(1)));
+        }
+        let (round, before) = (self.rtt.smoothed, theirs.newest());
+        let sent = seen.as_ref().map_or(0, Ranges::high);
+        let heard = echoes.heard(echo, segment.at, |said| theirs.hears(said, round, sent));
+        if theirs.newest() == before && !self.stamp.is_some_and(|newest| is_older(value, newest)) {
+            theirs.silent(Time(segment.at.0.saturating_sub((round * 9 / 8).0)));
+        }
+        heard
     }
 
     /// What is missing is the hole that shows it, retransmissions, or what lay behind all that came.
@@ -249,7 +294,9 @@ impl Half {
 
     /// Identifications count what was sent between.
     fn count_missing(&mut self, segment: &Segment) {
-        let between = self.identifications.between(segment, self.mss);
+        // The first that is long may be as long as segments get.
+        let longest = self.mss.max(segment.length.min(self.most));
+        let between = self.identifications.between(segment, longest);
         self.missing = self.missing.zip(between).map(|(sum, more)| sum + u32::from(more));
     }
 
@@ -261,6 +308,7 @@ impl Half {
             self.answers.acked = first + 1;
             self.answers.advanced = segment.at;
         }
+        self.theirs.came(segment.at, self.first, self.last.is_some());
         self.counts.segments += 1;
         self.last = Some(segment.at);
     }
@@ -337,11 +385,22 @@ impl Half {
     /// What was found: no more packets come.
     pub fn into_kept(mut self) -> Kept {
         self.events.shrink_to_fit();
-        Kept { rtt: self.rtt, counts: self.counts, tails: self.tails, events: self.events }
+        Kept {
+            rtt: self.rtt,
+            counts: self.counts,
+            tails: self.tails,
+            smoothed: self.theirs.timer().smoothed,
+            events: self.events,
+        }
     }
 
     /// Scale of the windows that this end advertises.
     pub const fn scale(&self) -> Option<u8> {
         self.scale
     }
+}
+
+/// Whether a timestamp is older than another (RFC 7323 § 5.2).
+const fn is_older(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
 }

@@ -5,10 +5,11 @@
 
 use crate::headers::Segment;
 
-/// Packets that were counted by one before it is believed that none was sent between two, and that some were.
-const NONE_BELIEVED: u32 = 1;
-const SOME_BELIEVED: u32 = 1;
-/// So many steps by less than one are made good by as many that are right.
+/// Packets that were counted by one before it is believed that some were sent between two. That none was is believed at
+/// once: who writes what it likes there does not write the next number.
+const BELIEVED: u32 = 1;
+/// Each of those makes good for two steps that are longer, of so many.
+const MAKES_GOOD: u32 = 2;
 const MOST: u32 = 64;
 /// A step of more than this is a counter that others use as well, or none at all.
 const FARTHEST: u16 = 256;
@@ -36,14 +37,13 @@ impl Identifications {
         self.expected = Some(id.wrapping_add(packets as u16));
         match step? {
             0 => {
-                let believed = self.steady >= NONE_BELIEVED;
-                self.steady = (self.steady + 1).min(MOST);
-                believed.then_some(0)
+                self.steady = (self.steady + MAKES_GOOD).min(MOST);
+                Some(0)
             }
             step if step <= FARTHEST => {
-                let believed = self.steady >= SOME_BELIEVED;
+                let believed = self.steady >= BELIEVED;
                 // A counter of a whole host has such steps all the time.
-                self.steady = self.steady.saturating_sub((self.steady / 4).max(1));
+                self.steady = self.steady.saturating_sub(1);
                 believed.then_some(step)
             }
             _ => {

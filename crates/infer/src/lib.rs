@@ -14,6 +14,7 @@ pub mod half;
 pub mod headers;
 mod identification;
 mod ranges;
+mod remembered;
 mod rows;
 pub mod rto;
 mod source;
@@ -140,7 +141,8 @@ impl Inference {
 
     /// What was found.
     #[must_use]
-    pub fn finish(self) -> Found {
+    pub fn finish(mut self) -> Found {
+        remembered::recall(self.summaries.iter_mut().map(|(_, summary)| summary));
         let mut servers: BTreeMap<IpAddr, Scores> = BTreeMap::new();
         for (_, summary) in &self.summaries {
             let server = &summary.halves[1];

@@ -6,7 +6,7 @@
 
 use cwnd_units::Duration;
 
-use crate::event::{Event, Evidence, Kind, Probe, What};
+use crate::event::{Event, Evidence, Kind, Probe, Timer, What};
 
 /// A rule for the timeout.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,10 @@ const COST_OF_THINKING: f64 = 2.0;
 /// What speaks for a sender that probes: that it did, once or so many times.
 const WORTH_OF_A_PROBE: f64 = 2.0;
 const MOST_PROBES: u32 = 20;
+/// What Linux must explain if it does not probe, as it was told not to.
+const COST_OF_NOT_PROBING: f64 = 0.9;
+/// What a timer must explain that is shorter than Linux's is thought to be.
+const COST_OF_SHORTER: f64 = 0.8;
 /// What a timeout without a probe before it must explain, and a packet more than the sender sent.
 const COST_OF_NO_PROBE: f64 = 8.0;
 const COST_OF_NO_PROBE_BEFORE: f64 = 2.0;
@@ -151,7 +155,9 @@ impl Scores {
         let seen = WORTH_OF_A_PROBE * f64::from(self.tails.min(MOST_PROBES));
         for (costs, rule) in self.costs.iter().zip(RULES).filter(|(_, rule)| may(*rule)) {
             for (cost, pattern) in costs.iter().zip(PATTERNS) {
-                let cost = cost + if rule.probes { 0.0 } else { seen };
+                let unusual = matches!(rule.least, Least::Plus(_)) && !rule.probes;
+                let rare = if unusual { COST_OF_NOT_PROBING } else { 0.0 };
+                let cost = cost + rare + if rule.probes { 0.0 } else { seen };
                 if cost + EQUAL < least {
                     (best, least) = ((rule, pattern), cost);
                 }
@@ -174,6 +180,7 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     let unclear = other_cost < cost + CLEARLY_PROBES;
     let others = if unclear { explained(events, other.0, other.1) } else { found.clone() };
     let mut either = false;
+    let may_be_longest = others.iter().map(|other| other.before + other.count).max();
     let timeouts = events.iter_mut().filter(|event| is_timeout(event));
     for ((event, found), other) in timeouts.zip(found).zip(others) {
         (event.before, event.timeouts, event.rto) = (found.before, found.count, rto(event, rule));
@@ -188,7 +195,8 @@ pub fn fit(events: &mut [Event], scores: &Scores) -> Backoff {
     }
     let longest = events.iter().filter(|e| is_timeout(e)).map(|e| e.before + e.timeouts).max();
     if longest.unwrap_or(0) < 2 {
-        return Backoff::None;
+        let may_be = either && may_be_longest.unwrap_or(0) > 1;
+        return if may_be { Backoff::Unclear } else { Backoff::None };
     }
     // Doubled or not is what is asked.
     let cost = |pattern| explain(events, rule, pattern, |_| ());
@@ -217,7 +225,8 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
             guess.count > 0 && off(event.waited, expected, rule).abs() < near
         });
     let short = match rule.least {
-        Least::Plus(_) => event.waited * 4 < least * 3,
+        // A sample that was long may not have been taken.
+        Least::Plus(_) => event.waited * 4 < least.min(seen(event, rule)) * 3,
         Least::AtLeast(_) => event.waited * 5 < least * 3,
     };
     match (event.kind, event.evidence) {
@@ -247,6 +256,11 @@ fn is_timeout(event: &Event) -> bool {
     event.kind == Kind::Timeout && event.what == What::Data
 }
 
+/// The timeout by the round-trip times that are seen here, and nothing that was lost.
+fn seen(event: &Event, rule: Rule) -> Duration {
+    rto(&Event { linux: Timer::default(), ..*event }, rule)
+}
+
 fn rto(event: &Event, rule: Rule) -> Duration {
     let (rtt, varying) = (event.rtt + event.delay, event.variation * 4);
     let lasting = event.lasting * 4;
@@ -255,6 +269,7 @@ fn rto(event: &Event, rule: Rule) -> Duration {
     }
     match rule.least {
         Least::AtLeast(least) => (rtt + varying).max(least),
+        Least::Plus(_) if event.linux.timeout > Duration::ZERO => event.linux.timeout,
         Least::Plus(least) => rtt + lasting.max(least),
     }
 }
@@ -282,7 +297,9 @@ struct Guess {
 /// What may have been in a silence, fewest timeouts first.
 fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> {
     let probing = rule.probes && !row;
-    let srtt = event.rtt + event.delay;
+    let seen = event.rtt + event.delay;
+    let linux = matches!(rule.least, Least::Plus(_)) && event.linux.smoothed > Duration::ZERO;
+    let srtt = if linux { event.linux.smoothed } else { seen };
     let last = (srtt * 2 + TICKS).min(rto(event, rule)).0 as f64;
     let only = (srtt * 2 + DELAYED).min(rto(event, rule)).0 as f64;
     let at_once = match event.probe {
@@ -325,25 +342,34 @@ fn explained(events: &[Event], rule: Rule, pattern: u32) -> Vec<Explained> {
     all
 }
 
+/// A silence with the timer that Linux is thought to have had; and if that is longer than what is seen here asks for, with this.
+fn readings(event: &Event, rule: Rule) -> impl Iterator<Item = (Event, f64)> {
+    let other = Event { linux: Timer::default(), ..*event };
+    let longer = rto(event, rule) > rto(&other, rule) * 11 / 10;
+    [(*event, 0.0)].into_iter().chain(longer.then_some((other, COST_OF_SHORTER)))
+}
+
 /// How badly a rule and a pattern explain silences; tells for each that ends with a retransmission what it was.
 fn explain(events: &[Event], rule: Rule, pattern: u32, mut each: impl FnMut(Explained)) -> f64 {
     let mut total = 0.0;
     let mut row: Option<(u32, Duration)> = None;
     for event in events.iter().filter(|event| is_timeout(event)) {
-        let own = (0, rto(event, rule));
-        // How many came before, and how long the first was.
-        let mut begins = [Some(own), None];
-        match row {
-            Some(row) if event.again => begins = [Some(row), None],
-            Some((before, _)) if event.held => begins[1] = Some((before, own.1)),
-            _ => {}
-        }
-        let mut best = (f64::INFINITY, own, 1);
-        for begin in begins.into_iter().flatten() {
-            for guess in guesses(event, rule, event.again) {
-                let found = explain_one(event, rule, pattern, begin, guess);
-                if found + EQUAL < best.0 {
-                    best = (found, begin, guess.count);
+        let mut best = (f64::INFINITY, (0, rto(event, rule)), 1);
+        for (event, cost) in readings(event, rule) {
+            let own = (0, rto(&event, rule));
+            // How many came before, and how long the first was.
+            let mut begins = [Some(own), None];
+            match row {
+                Some(row) if event.again => begins = [Some(row), None],
+                Some((before, _)) if event.held => begins[1] = Some((before, own.1)),
+                _ => {}
+            }
+            for begin in begins.into_iter().flatten() {
+                for guess in guesses(&event, rule, event.again) {
+                    let found = cost + explain_one(&event, rule, pattern, begin, guess);
+                    if found + EQUAL < best.0 {
+                        best = (found, begin, guess.count);
+                    }
                 }
             }
         }
@@ -396,7 +422,7 @@ fn explain_one(
 /// How many packets more than were sent there would have been: what arrived last, those before it that were lost, and the
 /// first of them, if that was lost in the same silence.
 fn excess(event: &Event, sent: u32) -> f64 {
-    let first = u32::from(event.new && !event.again);
+    let first = u32::from((event.new && !event.again) || event.twice);
     event.missing.map_or(0.0, |missing| f64::from((sent + first).saturating_sub(missing + 1)))
 }
 

@@ -3,6 +3,7 @@
 use cwnd_units::{Duration, Time};
 
 use super::{FARTHEST, Half, MOST_DELAY, TIMESTAMPS};
+use crate::clock::Sent;
 use crate::headers::{Segment, flag};
 use crate::ranges::Ranges;
 
@@ -27,6 +28,8 @@ pub struct Answers {
     /// When it last sent data that were new, a request maybe, where they end, and when it last sent some again.
     pub asked: Option<Time>,
     end: Option<u32>,
+    /// What of it the sender has acknowledged.
+    pub taken: Option<u32>,
     pub repeated: Option<Time>,
     /// How many packets it sent since the last data came, without repeated ones.
     pub packets: u32,
@@ -93,7 +96,18 @@ impl Half {
         self.answers.recent[0] = Said { at: segment.at, acked: self.answers.acked, holes };
         if let Some((value, _)) = segment.timestamps {
             let stirred = self.answers.advanced.max(self.answers.asked.unwrap_or(Time::ZERO));
-            self.echoes.sent(value, segment.at, (self.answers.acked, holes), stirred);
+            // What a sender missed of this end is echoed first (RFC 7323 § 4.3).
+            let behind = |taken: u32| segment.seq.wrapping_sub(taken).cast_signed() <= 0;
+            self.echoes.sent(Sent {
+                value,
+                at: segment.at,
+                until: segment.at,
+                acked: self.answers.acked,
+                holes,
+                stirred,
+                echoes: self.answers.taken.is_none_or(behind),
+                echoed: false,
+            });
         }
     }
 }

@@ -156,9 +156,18 @@ impl Half {
     fn probe(&self, it: &Arrival) -> Probe {
         let heard = self.last_heard(it);
         let more = u64::from(self.unexplained > 0);
-        if heard.holes || heard.acked < self.recovers + more || self.is_again(it) {
+        // What was lost before the last arrival and is not all: it was sent again in a recovery, and lost again.
+        let twice =
+            more > 0 && it.fresh == Fresh::Next && self.missing.is_some_and(|missing| missing > 0);
+        if twice || heard.holes || heard.acked < self.recovers + more || self.is_again(it) {
             Probe::No
-        } else if it.end < it.high_before.max(self.announced) || it.fresh == Fresh::Beyond {
+        } else if it.end < it.high_before.max(self.announced)
+            || it.fresh == Fresh::Beyond
+            || (self.pushes
+                && !it.push
+                && it.data >= self.mss
+                && self.missing.is_some_and(|missing| missing > 1))
+        {
             Probe::Before
         } else if heard.acked >= it.start {
             Probe::Only
@@ -239,6 +248,7 @@ impl Half {
             rtt: self.rtt.smoothed,
             variation: self.rtt.variation,
             lasting: self.rtt.lasting,
+            linux: self.theirs.timer(),
             delay: self.answers.delay,
             held: it.heard.is_none()
                 && self.timeout.is_some_and(|(_, at, again)| {
@@ -253,6 +263,7 @@ impl Half {
             probe: self.probe(it),
             missing: self.missing,
             new: it.fresh == Fresh::Next && (self.unexplained == 0 || self.missing != Some(0)),
+            twice: it.fresh == Fresh::Fills && self.last_heard(it).holes && self.is_young(),
             offset: it.start.saturating_sub(self.first),
             rule: true,
             what: if it.data > 0 { What::Data } else { What::Fin },
@@ -263,6 +274,12 @@ impl Half {
             timeouts: 1,
             rto: Duration::ZERO,
         }
+    }
+
+    /// The first hole was seen so late that what the sender sent again at once would have come after all that came.
+    fn is_young(&self) -> bool {
+        let round = self.rtt.smoothed * 5 / 4;
+        self.holed.zip(self.last).is_some_and(|(holed, last)| last.since(holed) < round)
     }
 
     /// What the sender had heard last was a request that had been sent before.

@@ -114,3 +114,86 @@ fn a_fin_that_comes_again_is_no_timeout_of_data() {
     assert_eq!(names(&found.silences, "what"), ["fin"]);
     assert_eq!(of_connection(&found, "timeouts"), 0.0);
 }
+
+/// What acknowledged four segments was lost, and what came after them by 600 ms says so: the next sample is that long.
+fn with_a_long_sample() -> Talk {
+    let mut talk = Talk::empty();
+    talk.open();
+    talk.deaf = 100.0;
+    talk.flight(101.0, 0, 4);
+    talk.server_says(650.0, 4 * MSS, SHORT, PUSH);
+    talk.deaf = f64::INFINITY;
+    talk.client(701.0, 0, 4 * MSS + SHORT);
+    talk.server_says(752.0, 4 * MSS + SHORT, SHORT, PUSH);
+    talk.client(752.1, 0, 4 * MSS + 2 * SHORT);
+    talk
+}
+
+/// … and a timeout whose length is that of such a timer.
+fn with_a_long_timeout() -> Talk {
+    let mut talk = with_a_long_sample();
+    let next = 4 * MSS + 2 * SHORT;
+    talk.server(803.0, next + MSS, MSS);
+    talk.client(803.1, 0, next);
+    talk.server(1620.0, next, MSS);
+    talk.client(1620.1, 0, next + 2 * MSS);
+    talk
+}
+
+#[test]
+fn an_acknowledgement_that_was_lost_makes_the_timeout_of_linux_long() {
+    // With samples of 50 ms it would be two timeouts of 250 and 500 ms; one that took in 650 ms is as long.
+    let found = with_a_long_timeout().found();
+    let timeouts = crate::talk::numbers(&found.silences, "timeouts");
+    let timers = crate::talk::numbers(&found.silences, "rto_ms");
+    assert_eq!(timeouts.last(), Some(&1.0), "{timers:?}");
+    assert!(timers.last().is_some_and(|ms| (700.0..830.0).contains(ms)), "{timers:?}");
+}
+
+#[test]
+fn what_was_sent_again_at_once_and_lost_is_no_timeout() {
+    let mut talk = Talk::empty();
+    talk.counts = true;
+    talk.open();
+    talk.flight(101.0, 0, 4);
+    talk.lose(1);
+    talk.server(152.0, 5 * MSS, MSS);
+    talk.client(152.1, 0, 4 * MSS);
+    // The hole is repaired at once, and that is lost; the timer of 250 ms begins with it, or later.
+    talk.lose(1);
+    talk.server(952.0, 4 * MSS, MSS);
+    let found = talk.found();
+    assert_eq!(of_connection(&found, "timeouts"), 1.0, "of two packets one was no timeout");
+}
+
+#[test]
+fn a_server_remembers_how_far_its_client_is() {
+    let fin = Say { fin: true, ..Say::default() };
+    let mut first = with_a_long_timeout();
+    let end = 6 * MSS + 2 * SHORT;
+    first.client_says(1621.0, 0, end, fin);
+    first.server_says(1672.0, end, 0, fin);
+    first.client(1672.1, 0, end + 1);
+    // Nothing of the second's data is acknowledged to it.
+    let mut second = Talk::empty();
+    second.open();
+    second.deaf = 100.0;
+    second.server(101.0, MSS, MSS);
+    second.client(101.1, 0, 0);
+    second.server(415.0, 0, MSS);
+    second.packets.iter_mut().for_each(|(at, _)| *at += 60_000.0);
+    let timer = |talks: [&Talk; 2]| {
+        let mut inference = cwnd_infer::Inference::new(cwnd_infer::Limits::default());
+        for talk in talks {
+            inference.read("talk", talk.pcap().as_slice(), || true).expect("it is a capture");
+        }
+        let timers = crate::talk::numbers(&inference.finish().silences, "rto_ms");
+        timers[timers.len() - 1]
+    };
+    let after = timer([&first, &second]);
+    assert!((300.5..350.0).contains(&after), "three of the round trips that it remembers: {after}");
+    // Who has not ended yet is not remembered.
+    first.packets.truncate(first.packets.len() - 3);
+    let before = timer([&first, &second]);
+    assert!(before < 300.5, "{before}");
+}
