@@ -32,6 +32,8 @@ _LABEL = re.compile(
 _NAMED = 3
 #: In bit/s; what a file has beyond that is a mistake.
 _FASTEST = 1e15
+#: The delay of the shortest cable, 200 m.
+_SHORTEST_S = 1e-6
 #: Latitudes and longitudes end there.
 _POLE, _TURN = 90.0, 180.0
 
@@ -254,8 +256,8 @@ def _speeds(data: dict[str, Any]) -> Iterator[float | None]:
 def _delay(a: Node, b: Node) -> float | None:
     if a.x is None or a.y is None or b.x is None or b.y is None:
         return None
-    # To microseconds: cables are no great circles.
-    return round(great_circle_m(a.x, a.y, b.x, b.y) / FIBRE_M_S, 6)
+    # To microseconds: cables are no great circles, and nodes at one place have one between them.
+    return max(_SHORTEST_S, round(great_circle_m(a.x, a.y, b.x, b.y) / FIBRE_M_S, 6))
 
 
 def great_circle_m(x1: float, y1: float, x2: float, y2: float) -> float:
