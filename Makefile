@@ -144,6 +144,9 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/cwnd run scenarios/delay-aimd.toml --quiet -o $(VENV)/docs/delay-aimd
 	$(BIN)/cwnd plot $(VENV)/docs/delay-aimd --kind timeseries > $(VENV)/generated
 	cp $(VENV)/docs/delay-aimd/plots/timeseries.png docs/images/delay-aimd.png
+	$(BIN)/python scripts/becn_attack.py --page
+	$(BIN)/python scripts/becn_choices.py --page
+	$(BIN)/python scripts/heeding_delay.py --page
 	$(BIN)/python scripts/delay_noise.py
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py

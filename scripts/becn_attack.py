@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import cwnd
+import page_tables
 from cwnd.plots import style
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "messengers" / "quench.md"
 IMAGES = ROOT / "docs" / "images" / "messengers"
-BEGIN = "<!-- scripts/becn_attack.py: goodput -->\n"
-END = "<!-- end -->\n"
+TABLE = "scripts/becn_attack.py: goodput"
 
 
 def measured(overrides: Mapping[str, object] | None = None) -> cwnd.Run:
@@ -38,9 +38,9 @@ def table(run: cwnd.Run) -> list[str]:
         (pl.col("goodput_bit_s") / 1e6).mean().alias("mbit_s")
     )
     labels = run.axes[1].labels
-    lines = [_line(["quenches a second", *labels]), _line(["---"] * (1 + len(labels)))]
+    lines = page_tables.head(["quenches a second", *labels])
     for (label,), part in means.group_by(attack, maintain_order=True):
-        lines.append(_line([str(label), *(f"{value:.2f}" for value in part["mbit_s"])]))
+        lines.append(page_tables.line([str(label), *(f"{value:.2f}" for value in part["mbit_s"])]))
     return lines
 
 
@@ -71,22 +71,16 @@ def draw(run: cwnd.Run) -> None:
         (IMAGES / f"attack.{kind}").write_bytes(data)
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def main() -> None:
     """Measures, and writes what the page shows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--page", action="store_true", help="write table and figure")
     given = parser.parse_args()
     run = measured()
-    lines = "\n".join(table(run)) + "\n"
-    sys.stdout.write(lines)
+    lines = table(run)
+    sys.stdout.write("\n".join(lines) + "\n")
     if given.page:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        text = before + BEGIN + lines + END + rest.partition(END)[2]
-        PAGE.write_text(text, encoding="utf-8")
+        page_tables.write(PAGE, TABLE, lines)
         IMAGES.mkdir(parents=True, exist_ok=True)
         draw(run)
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import cwnd
+import page_tables
 from cwnd.plots import style
+from page_tables import head, line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "messengers" / "quench.md"
 BEYOND = DOCS / "becn.md"
-END = "<!-- end -->\n"
 MAP = DOCS / "images" / "becn" / "map"
 #: Gains beyond this are as blue as can be, per cent.
 _LIMIT = 25.0
@@ -47,8 +48,8 @@ def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
     rows = run.flows.group_by(choice, maintain_order=True).agg(
         (100 * (goodput.filter(~is_plain).sum() / goodput.filter(is_plain).sum() - 1)).alias("more")
     )
-    head = _head(["", "goodput, more than plain flows"])
-    return head + [_line([str(label), _change(more)]) for label, more in rows.iter_rows()]
+    lines = [line([str(label), _change(more)]) for label, more in rows.iter_rows()]
+    return head(["", "goodput, more than plain flows"]) + lines
 
 
 def two_way(overrides: Mapping[str, object] | None = None) -> list[str]:
@@ -65,7 +66,7 @@ def gateways(overrides: Mapping[str, object] | None = None) -> list[str]:
     """Goodput of flows over three routers and over one, and what each router loses."""
     run = _run("gateways", overrides)
     count, scheme = (axis.column for axis in run.axes)
-    lines = _head(["", "", "over three", "over one", "ratio", "utilisation", "loss"])
+    lines = head(["", "", "over three", "over one", "ratio", "utilisation", "loss"])
     goodput, group = pl.col("goodput_bit_s") / 1e6, pl.col("group").cast(pl.String)
     flows = run.flows.group_by(count, scheme, maintain_order=True).agg(
         all=goodput.filter(group == "all").mean(), one=goodput.filter(group != "all").mean()
@@ -75,7 +76,7 @@ def gateways(overrides: Mapping[str, object] | None = None) -> list[str]:
     for row in both.iter_rows(named=True):
         texts = [row[count], row[scheme], f"{row['all']:.2f} Mbit/s", f"{row['one']:.2f} Mbit/s"]
         texts += [f"{row['all'] / row['one']:.2f}", f"{row['used']:.1f} %", _percent(row["loss"])]
-        lines.append(_line([str(text) for text in texts]))
+        lines.append(line([str(text) for text in texts]))
     return lines
 
 
@@ -87,14 +88,14 @@ def position(overrides: Mapping[str, object] | None = None) -> list[str]:
     means = _means(links, [x, flows, scheme])
     round_trip_ms = run.flows["rtt_base_us"].max() / 1e3
     counts = run.axes[0].labels
-    lines = _head(["x", "x R", *(f"{label}: {name}" for label in counts for name in _COMPARED)])
+    lines = head(["x", "x R", *(f"{label}: {name}" for label in counts for name in _COMPARED)])
     for (label,), part in means.group_by(x, maintain_order=True):
         texts = [str(label), f"{float(label) * round_trip_ms:.0f} ms"]
         for (_,), cell in part.group_by(flows, maintain_order=True):
             ecn, becn = cell.sort(pl.col(scheme).cast(pl.String) == "BECN").to_dicts()
             gain = _change(100 * (becn["carried"] / ecn["carried"] - 1), 1)
             texts += [_of_link(ecn), _of_link(becn), gain]
-        lines.append(_line(texts))
+        lines.append(line(texts))
     return lines
 
 
@@ -105,7 +106,7 @@ def before(overrides: Mapping[str, object] | None = None) -> list[str]:
     links = run.links.filter(pl.col("link").cast(pl.String).is_in(["before", "bottleneck"]))
     counts = run.axes[0].labels
     columns = ("ECN", "BECN", "quenches, before and at it", "goodput")
-    lines = _head(["before, Mbit/s", *(f"{label}: {name}" for label in counts for name in columns)])
+    lines = head(["before, Mbit/s", *(f"{label}: {name}" for label in counts for name in columns)])
     by = [rate, flows, scheme]
     both = _means(links, [*by, "link"], told=pl.col("quenches_total_pkts").mean())
     for (label,), part in both.group_by(rate, maintain_order=True):
@@ -124,7 +125,7 @@ def before(overrides: Mapping[str, object] | None = None) -> list[str]:
             texts += [f"{used[name]:.1f} %, {queues[name]}" for name in ("ECN", "BECN")]
             told = (rows["BECN", link]["told"] for link in ("before", "bottleneck"))
             texts += [" and ".join(f"{each:,.0f}" for each in told), _change(100 * (gain - 1), 1)]
-        lines.append(_line(texts))
+        lines.append(line(texts))
     return lines
 
 
@@ -136,26 +137,24 @@ def mixtures(overrides: Mapping[str, object] | None = None) -> list[str]:
     more = goodput.filter(group == "becn").sum() / goodput.filter(group == "other").sum() - 1
     rows = run.flows.group_by(other, delay, becn, maintain_order=True).agg(more=100 * more)
     kinds, delays = run.axes[0].labels, run.axes[2].labels
-    lines = _head(["beside", *(f"{kind}; {each}" for kind in kinds for each in delays)])
+    lines = head(["beside", *(f"{kind}; {each}" for kind in kinds for each in delays)])
     for (label,), part in rows.group_by(other, maintain_order=True):
         cells = {(str(a), str(b)): c for a, b, c in part.select(becn, delay, "more").iter_rows()}
         texts = [_change(cells[kind, each]) for kind in kinds for each in delays]
-        lines.append(_line([str(label), *texts]))
+        lines.append(line([str(label), *texts]))
     return lines
 
 
 def rates(overrides: Mapping[str, object] | None = None) -> list[str]:
     """Goodput of BECN over ECN by RTT and rate, and the utilisation of both."""
     found = by_rate(overrides)
-    lines = _head(
-        ["RTT", *(f"{rate} Mbit/s" for rate in found["rate"].unique(maintain_order=True))]
-    )
+    lines = head(["RTT", *(f"{rate} Mbit/s" for rate in found["rate"].unique(maintain_order=True))])
     for (rtt,), part in found.group_by("rtt", maintain_order=True):
         texts = [
             f"{_change(row['gain'], 1)} ({row['ecn']:.0f} → {row['becn']:.0f} %)"
             for row in part.iter_rows(named=True)
         ]
-        lines.append(_line([f"{rtt} ms", *texts]))
+        lines.append(line([f"{rtt} ms", *texts]))
     return lines
 
 
@@ -180,15 +179,15 @@ def by_rate(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
 
 def gains() -> tuple[list[str], dict[str, list[float]]]:
     """Rates, and of each RTT the gains at them in per cent, as the page's table has them."""
-    table = BEYOND.read_text(encoding="utf-8").partition(_begin("rates"))[2].partition(END)[0]
-    head, _, *lines = ([cell.strip() for cell in line.split("|")] for line in table.splitlines())
+    table = page_tables.written(BEYOND, _named("rates"))
+    names, _, *cells = ([cell.strip() for cell in row.split("|")] for row in table)
     rows = {
-        line[1].removesuffix(" ms"): [
-            float(cell.partition(" %")[0].replace("−", "-")) for cell in line[2:-1]
+        row[1].removesuffix(" ms"): [
+            float(cell.partition(" %")[0].replace("−", "-")) for cell in row[2:-1]
         ]
-        for line in lines
+        for row in cells
     }
-    return [name.removesuffix(" Mbit/s") for name in head[2:-1]], rows
+    return [name.removesuffix(" Mbit/s") for name in names[2:-1]], rows
 
 
 def draw_map() -> Figure:
@@ -233,8 +232,8 @@ TABLES = {
 }
 
 
-def _begin(name: str) -> str:
-    return f"<!-- scripts/becn_choices.py: {name} -->\n"
+def _named(table: str) -> str:
+    return f"scripts/becn_choices.py: {table}"
 
 
 def _run(name: str, overrides: Mapping[str, object] | None) -> cwnd.Run:
@@ -259,9 +258,9 @@ def _grid(
     row, column = (axis.column for axis in run.axes)
     named = run.links.filter(pl.col("link").cast(pl.String).is_in(links))
     cells = _means(named, [row, column])
-    lines = _head(["", *run.axes[1].labels])
+    lines = head(["", *run.axes[1].labels])
     for (label,), part in cells.group_by(row, maintain_order=True):
-        lines.append(_line([str(label), *(text(cell) for cell in part.iter_rows(named=True))]))
+        lines.append(line([str(label), *(text(cell) for cell in part.iter_rows(named=True))]))
     return lines
 
 
@@ -278,17 +277,9 @@ def _change(percent: float, digits: int = 0) -> str:
     return f"{round(percent, digits) + 0.0:+.{digits}f} %".replace("-", "−")
 
 
-def _head(cells: list[str]) -> list[str]:
-    return [_line(cells), _line(["---"] * len(cells))]
-
-
 def _percent(value: float) -> str:
     text = f"{value:.1f} %"
     return "0" if text == "0.0 %" else text
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -301,14 +292,10 @@ def main() -> None:
         parser.error(f"there is no {min(unknown)}; there are {', '.join(TABLES)}")
     for name in given.names or TABLES:
         table, page = TABLES[name]
-        lines = "\n".join(table()) + "\n"
-        sys.stdout.write(f"{lines}\n")
+        lines = table()
+        sys.stdout.write("\n".join(lines) + "\n\n")
         if given.page:
-            text = page.read_text(encoding="utf-8")
-            begin = _begin(name)
-            before, rest = text.split(begin)
-            text = before + begin + lines + END + rest.partition(END)[2]
-            page.write_text(text, encoding="utf-8")
+            page_tables.write(page, _named(name), lines)
     if given.page:
         MAP.parent.mkdir(parents=True, exist_ok=True)
         for kind, data in style.render(draw_map(), "png", "svg").items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import cwnd
+import page_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIO = ROOT / "scenarios" / "delay-noise.toml"
 PAGE = ROOT / "docs" / "controllers" / "delay-aimd.md"
-BEGIN, END = "<!-- scripts/delay_noise.py -->\n", "<!-- end -->\n"
+TABLE = "scripts/delay_noise.py"
 
 
 def measure(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
@@ -40,27 +41,18 @@ def measure(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
     )
 
 
-def table(found: pl.DataFrame) -> str:
+def table(found: pl.DataFrame) -> list[str]:
     """The table of the page."""
-    noises = found.columns[2:]
-    head = f"| controller | hangs together | {' | '.join(noises)} |\n"
-    head += f"|---|--:|{'--:|' * len(noises)}\n"
     rows = (
-        f"| {arm} | {correlation} | {' | '.join(f'{value:.1f}' for value in values)} |\n"
+        page_tables.line([arm, correlation, *(f"{value:.1f}" for value in values)])
         for arm, correlation, *values in found.iter_rows()
     )
-    return head + "".join(rows)
-
-
-def written() -> str:
-    """The table that the page has."""
-    return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
+    return [*page_tables.head(["controller", "hangs together", *found.columns[2:]]), *rows]
 
 
 def main() -> None:
     """Writes the page's table."""
-    text = PAGE.read_text(encoding="utf-8").replace(BEGIN + written(), BEGIN + table(measure()))
-    PAGE.write_text(text, encoding="utf-8")
+    page_tables.write(PAGE, TABLE, table(measure()))
 
 
 if __name__ == "__main__":

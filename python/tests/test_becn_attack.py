@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import becn_attack as script
+import page_tables
 
 
 def cells(lines: list[str]) -> dict[tuple[str, str], str]:
@@ -14,8 +15,7 @@ def cells(lines: list[str]) -> dict[tuple[str, str], str]:
 
 
 def test_cells_measured_again_are_those_of_the_page():
-    text = script.PAGE.read_text(encoding="utf-8")
-    page = cells(text.split(script.BEGIN)[1].split(script.END)[0].splitlines())
+    page = cells(page_tables.written(script.PAGE, script.TABLE))
     assert len(page) == 6 * 7
     some = {"sweep.axis.rate.values": [10.0, 10_000.0], "sweep.axis.rate.labels": ["10", "10,000"]}
     again = cells(script.table(script.measured(some)))
@@ -25,8 +25,7 @@ def test_cells_measured_again_are_those_of_the_page():
 
 
 def test_who_is_stopped_changes_nothing_and_who_is_not_leaves_a_segment_a_round_trip():
-    text = script.PAGE.read_text(encoding="utf-8")
-    page = cells(text.split(script.BEGIN)[1].split(script.END)[0].splitlines())
+    page = cells(page_tables.written(script.PAGE, script.TABLE))
     untouched = page["blind", "1"]
     for rate in ("1", "1,000", "1,000,000"):
         assert page["blind", rate] == page["knows the ports", rate] == untouched

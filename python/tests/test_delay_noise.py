@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import ROOT
 
 import cwnd
+import delay_noise as script
+import page_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("delay_noise", ROOT / "scripts/delay_noise.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_table_of_the_page_is_what_the_scenario_gives(script):
+def test_the_table_of_the_page_is_what_the_scenario_gives():
     noise = tomllib.loads(script.SCENARIO.read_text(encoding="utf-8"))["sweep"]["axis"]["noise"]
     some = {
         f"sweep.axis.noise.{key}": [noise[key][i] for i in (0, 2, 6)]
@@ -32,10 +24,10 @@ def test_the_table_of_the_page_is_what_the_scenario_gives(script):
     }
     found = script.table(script.measure({**some, "sweep.axis.correlation.values": ["20 ms"]}))
 
-    def cells(table: str) -> list[list[str]]:
-        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    def cells(table: list[str]) -> list[list[str]]:
+        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table]
 
-    head, _, *rows = cells(script.written())
+    head, _, *rows = cells(page_tables.written(script.PAGE, script.TABLE))
     columns = [head.index(name) for name in cells(found)[0]]
     of_the_page = [[row[i] for i in columns] for row in rows if row[1] == "20 ms"]
     assert of_the_page == cells(found)[2:]

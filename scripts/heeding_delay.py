@@ -1,0 +1,84 @@
+"""What controllers meet that heed delay: tables of docs/rtt.md and docs/controllers/delay-aimd.md.
+
+`scripts/heeding_delay.py --page` measures again and writes them; the tests run a part again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+import cwnd
+import page_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROUND_TRIPS = DOCS / "rtt.md"
+CONTROLLER = DOCS / "controllers" / "delay-aimd.md"
+
+
+def reverse(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """Goodput of all flows there, the queue that they saw and that there was, means over seeds."""
+    run = cwnd.run(DOCS / "rtt" / "reverse.toml", set=dict(overrides or {}))
+    sees, back = (axis.column for axis in run.axes)
+    seeds = pl.col("seed").n_unique()
+    there = run.flows.filter(pl.col("group").cast(pl.String) == "there")
+    rows = there.group_by(back, sees, maintain_order=True).agg(
+        mbit_s=pl.col("goodput_bit_s").sum() / seeds / 1e6,
+        seen=pl.col("qdelay_seen_us").mean() / 1e3,
+        true=pl.col("qdelay_true_us").mean() / 1e3,
+    )
+    texts = {
+        (row[back], row[sees]): f"{row['mbit_s']:.1f} Mbit/s, {row['seen']:.0f}, {row['true']:.0f}"
+        for row in rows.iter_rows(named=True)
+    }
+    return _grid("the other way", run.axes[1].labels, run.axes[0].labels, texts)
+
+
+def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """The share of goodput of flows beside as many CUBIC flows, per cent, the mean over seeds."""
+    run = cwnd.run(CONTROLLER.with_suffix("") / "beside.toml", set=dict(overrides or {}))
+    kind, queue = (axis.column for axis in run.axes)
+    rows = run.per_run(by="group").filter(pl.col("group") == "heeds")
+    shares = rows.group_by(kind, queue, maintain_order=True).agg(pl.col("goodput_share").mean())
+    texts = {(str(a), str(b)): f"{100 * share:.0f}" for a, b, share in shares.iter_rows()}
+    return _grid("beside CUBIC", run.axes[0].labels, run.axes[1].labels, texts)
+
+
+#: What makes each table, and the page that has it.
+TABLES = {"reverse": (reverse, ROUND_TRIPS), "beside": (beside, CONTROLLER)}
+
+
+def named(table: str) -> str:
+    """How the page calls a table."""
+    return f"scripts/heeding_delay.py: {table}"
+
+
+def _grid(
+    first: str, rows: list[str], columns: list[str], texts: Mapping[tuple[str, str], str]
+) -> list[str]:
+    lines = page_tables.head([first, *columns])
+    cells = ([row, *(texts[row, column] for column in columns)] for row in rows)
+    return lines + [page_tables.line(each) for each in cells]
+
+
+def main() -> None:
+    """Measures, and writes what the pages show."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", action="store_true", help="write the tables")
+    given = parser.parse_args()
+    for name, (table, page) in TABLES.items():
+        lines = table()
+        sys.stdout.write("\n".join(lines) + "\n\n")
+        if given.page:
+            page_tables.write(page, named(name), lines)
+
+
+if __name__ == "__main__":
+    main()
