@@ -7,7 +7,7 @@ import pytest
 
 import cwnd
 from cwnd import reproduce
-from cwnd.papers.dbaimd import measures
+from cwnd.papers.dbaimd import measures, seen
 from cwnd.papers.dbaimd.figures import FIGURES
 from cwnd.papers.dbaimd.runs import aligned, at, bound_ms, crossing, samples
 from cwnd.plots import style
@@ -42,6 +42,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "fig5_2": {},
     "fig5_5": {},
     "fig5_7": {},
+    "late": {"flow.main.spacing": "1 s"},
 }
 
 
@@ -135,7 +136,7 @@ def test_errors_are_without_the_time_that_a_packet_takes_to_leave(
 
 def test_shares_of_two_flows_are_of_what_both_carry(runs: dict[str, cwnd.Run]) -> None:
     of = {"cubic": "Linux 2.6.22", "rtt": "timestamps"}
-    both = [measures.share_of(runs, "fig5_1", group, of) for group in ("cheat", "honest")]
+    both = [seen.share_of(runs, "fig5_1", group, of) for group in ("cheat", "honest")]
     assert [a + b for a, b in zip(*both, strict=True)] == pytest.approx([100, 100])
 
 

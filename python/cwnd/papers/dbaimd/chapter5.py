@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.papers.dbaimd.measures import (
-    share_of,
-)
 from cwnd.papers.dbaimd.panels import (
     estimate,
     grid,
+    means,
     queue_series,
     seconds,
     stacked,
@@ -19,7 +17,9 @@ from cwnd.papers.dbaimd.panels import (
 from cwnd.papers.dbaimd.runs import (
     at,
     labels,
+    sending_ms,
 )
+from cwnd.papers.dbaimd.seen import share_of
 from cwnd.plots import style
 
 if TYPE_CHECKING:
@@ -185,4 +185,29 @@ def fig5_7(run: Run) -> Figure:
         panel.set_ylabel(name)
     seconds(panels[2], 20, 60)
     style.legend(figure, [panels[0]])
+    return figure
+
+
+def late(run: Run) -> Figure:
+    """Errors of minRTT and goodputs of ten flows, by when they began."""
+    figure = style.figure(2.6)
+    left, right = figure.subplots(1, 2)
+    most = max(labels(run, "flows"), key=int)
+    for index, scheme in enumerate(labels(run, "scheme")):
+        of = {"scheme": scheme, "flows": most}
+        base = pl.col("rtt_base_us") / 1e3 + sending_ms(run, of)
+        rows = at(run, run.flows, of).with_columns(
+            error=pl.col("min_rtt_us") / 1e3 - base, goodput=pl.col("goodput_bit_s") / 1e6
+        )
+        flows = sorted(set(rows["flow_id"].to_list()))
+        for panel, what in ((left, "error"), (right, "goodput")):
+            points = [rows.filter(pl.col("flow_id") == n)[what].to_list() for n in flows]
+            means(panel, [n + 1 for n in flows], points, index, scheme)
+    right.axhline(9.65 / int(most), color="0.4", lw=0.8, ls="--")
+    left.set_ylabel("minRTT − baseRTT at the end (ms)")
+    right.set_ylabel("Goodput (Mbit/s)")
+    right.set_ylim(bottom=0)
+    for panel in (left, right):
+        panel.set_xlabel("Flow, in the order of their starts")
+    style.legend(figure, [left])
     return figure

@@ -15,6 +15,7 @@ from cwnd.papers.dbaimd.chapter5 import (
     fig5_5,
     fig5_6,
     fig5_7,
+    late,
 )
 from cwnd.papers.dbaimd.measures import (
     backoff_factors,
@@ -437,6 +438,6 @@ FIGURES: Mapping[str, Callable[[Run], Figure]] = {
     for function in (
         *(fig2_5, fig3_3, fig3_4, fig3_5, fig3_6, fig3_7, fig3_8, fig3_9, fig3_10, starts),
         *(spread, fig4_1, recursion, fig4_2, fig4_3, fig4_4, fig4_5, fair, fig4_6, fig4_7),
-        *(fig4_8, fig4_9, fig5_1, cheat, fig5_2, fig5_3, fig5_4, fig5_5, fig5_6, fig5_7),
+        *(fig4_8, fig4_9, fig5_1, cheat, fig5_2, fig5_3, fig5_4, fig5_5, fig5_6, fig5_7, late),
     )
 }

@@ -1,0 +1,198 @@
+"""Numbers of chapter 5 of the delay-based AIMD thesis, and of late flows: one for each seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from cwnd.papers.dbaimd.runs import BOTTLENECK, at, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cwnd.reproduce import Measure, Point, Results, Sides
+
+
+def share_of(results: Results, figure: str, group: str, of: Point) -> list[float]:
+    """A group's part of what all flows carry, in per cent."""
+    run = results[figure]
+    rows = at(run, run.flows, of)
+    mine = pl.col("goodput_bit_s").filter(pl.col("group").cast(pl.String) == group).sum()
+    shares = rows.group_by("seed").agg(share=100 * mine / pl.col("goodput_bit_s").sum())
+    return shares.sort("seed")["share"].to_list()
+
+
+def share_beyond(results: Results, figure: str, group: str, of: Point) -> list[float]:
+    """By how much a group of two has more than the other, in per cent of both."""
+    ((mine, theirs),) = _both_shares(results, figure, group, of)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _both_shares(results: Results, figure: str, group: str, of: Point) -> list[Sides]:
+    mine = share_of(results, figure, group, of)
+    return [(mine, [100 - share for share in mine])]
+
+
+def late_share(results: Results, figure: str, of: Point) -> list[float]:
+    """The goodput of the flow that began last ÷ the mean of all."""
+    ((last, others),) = _late_and_others(results, figure, of)
+    flows = len(at(results[figure], results[figure].flows, of)) / len(last)
+    return [a * flows / (a + (flows - 1) * b) for a, b in zip(last, others, strict=True)]
+
+
+def late_more(results: Results, figure: str, of: Point) -> list[float]:
+    """By how much the goodput of the flow that began last is more than the others' mean, Mbit/s."""
+    ((last, others),) = _late_and_others(results, figure, of)
+    return [a - b for a, b in zip(last, others, strict=True)]
+
+
+def _late_and_others(results: Results, figure: str, of: Point) -> list[Sides]:
+    run = results[figure]
+    rows = at(run, run.flows, of).sort("seed", "flow_id")
+    last = pl.col("flow_id") == pl.col("flow_id").max()
+    goodput = pl.col("goodput_bit_s") / 1e6
+    both = rows.group_by("seed").agg(
+        last=goodput.filter(last).mean(), others=goodput.filter(~last).mean()
+    )
+    both = both.sort("seed")
+    return [(both["last"].to_list(), both["others"].to_list())]
+
+
+def late_error(results: Results, figure: str, of: Point) -> list[float]:
+    """The error of minRTT at the end, of the flow that began last, ms."""
+    rows = errors(results[figure], of)
+    end = (pl.col("time_s") == pl.col("time_s").max()) & (
+        pl.col("flow_id") == pl.col("flow_id").max()
+    )
+    return rows.filter(end).sort("seed")["error"].to_list()
+
+
+def later_wrong(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much larger the error of the flow that began last is at `of` than at `over`, ms."""
+    ((mine, theirs),) = _late_errors(results, figure, of, over)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _late_errors(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    return [(late_error(results, figure, of), late_error(results, figure, over))]
+
+
+def of_group(results: Results, figure: str, what: str, group: str, of: Point) -> list[float]:
+    """A number of the one flow of a group.
+
+    `noise` is what it sees beyond the queue, ms in the mean; `backoffs` those for delay a minute;
+    `goodput` in Mbit/s.
+    """
+    run = results[figure]
+    rows = at(run, run.flows, of).filter(pl.col("group").cast(pl.String) == group)
+    minutes = pl.col("duration_s") / 60
+    return (
+        rows.sort("seed")
+        .select(
+            noise=(pl.col("qdelay_seen_us") - pl.col("qdelay_true_us")) / 1e3,
+            backoffs=pl.col("cwnd_reductions_delay") / minutes,
+            goodput=pl.col("goodput_bit_s") / 1e6,
+        )[what]
+        .to_list()
+    )
+
+
+def group_more(
+    results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
+) -> list[float]:
+    """A number of the one flow of a group at `of`, less the same at `over`."""
+    ((mine, theirs),) = _groups(results, figure, what, group, of=of, over=over)
+    return [a - b for a, b in zip(mine, theirs, strict=True)]
+
+
+def _groups(
+    results: Results, figure: str, what: str, group: str, *, of: Point, over: Point
+) -> list[Sides]:
+    both = (of_group(results, figure, what, group, point) for point in (of, over))
+    return [(next(both), next(both))]
+
+
+def worst_noise(results: Results, figure: str, group: str, of: Point) -> list[float]:
+    """What a flow sees beyond baseRTT and the queue of that moment, ms: its 95th percentile."""
+    run = results[figure]
+    start = run.runs["warmup_s"].max()
+    rows = at(run, run.series, of).filter(
+        (pl.col("group").cast(pl.String) == group) & (pl.col("time_s") >= start)
+    )
+    queue = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    base = at(run, run.flows, of).select("seed", "flow_id", "rtt_base_us")
+    joined = (
+        rows.select("seed", "flow_id", "time_s", "rtt_seen_us")
+        .join(queue.select("seed", "time_s", "sojourn_us"), on=["seed", "time_s"])
+        .join(base, on=["seed", "flow_id"])
+    )
+    noise = (pl.col("rtt_seen_us") - pl.col("rtt_base_us") - pl.col("sojourn_us")) / 1e3
+    return joined.group_by("seed").agg(noise=noise.quantile(0.95)).sort("seed")["noise"].to_list()
+
+
+#: A swing is looked for in so much time, s: longer than a chunk takes, shorter than a cycle.
+_SWING_S = 0.2
+
+
+def swing(results: Results, figure: str, of: Point, quantile: float | None = None) -> list[float]:
+    """By how much the flow's round-trip times go up and down within 0.2 s, ms.
+
+    The mean over the run after its warm-up, or a quantile.
+    """
+    run = results[figure]
+    rows = at(run, run.series, of).filter(pl.col("time_s") >= run.runs["warmup_s"].max())
+    parts = (
+        rows.with_columns(part=(pl.col("time_s") / _SWING_S).floor())
+        .group_by("seed", "part")
+        .agg(swing=(pl.col("rtt_seen_us").max() - pl.col("rtt_seen_us").min()) / 1e3)
+    )
+    value = pl.col("swing").mean() if quantile is None else pl.col("swing").quantile(quantile)
+    return parts.group_by("seed").agg(value).sort("seed")["swing"].to_list()
+
+
+def calmer(results: Results, figure: str, of: Point, over: Point) -> list[float]:
+    """How much smaller the swing is at `of` than at `over`, ms."""
+    ((theirs, mine),) = _swings(results, figure, of, over)
+    return [a - b for a, b in zip(theirs, mine, strict=True)]
+
+
+def _swings(results: Results, figure: str, of: Point, over: Point) -> list[Sides]:
+    return [(swing(results, figure, over), swing(results, figure, of))]
+
+
+def taken_away(
+    results: Results, figure: str, *, of: Point, over: Point, plain: Point
+) -> list[float]:
+    """How much of the swing that chunks bring at `over` is not there at `of`, in per cent."""
+    mine, theirs, least = (swing(results, figure, point) for point in (of, over, plain))
+    return [100 * (b - a) / (b - c) for a, b, c in zip(mine, theirs, least, strict=True)]
+
+
+#: By the name that `claims.toml` gives.
+MEASURES: Mapping[str, Measure] = {
+    function.__name__: function
+    for function in (
+        share_of,
+        share_beyond,
+        late_share,
+        late_more,
+        late_error,
+        later_wrong,
+        of_group,
+        group_more,
+        worst_noise,
+        swing,
+        calmer,
+        taken_away,
+    )
+}
+
+#: What those of them compare that order something.
+SIDES: Mapping[str, Callable[..., list[Sides]]] = {
+    "share_beyond": _both_shares,
+    "group_more": _groups,
+    "calmer": _swings,
+    "late_more": _late_and_others,
+    "later_wrong": _late_errors,
+}
