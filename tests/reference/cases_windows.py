@@ -8,6 +8,7 @@ from typing import Any
 
 from counted import CountedCubic
 from delays import DelayAimd
+from htcp import HTcp
 from vegas import Vegas
 from windows import Controller, Cubic, Event, NewReno
 
@@ -274,6 +275,8 @@ def case(
         kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
     elif "threshold" in parameters:
         kind = DelayAimd
+    elif "delta_low" in parameters:
+        kind = HTcp
     elif "double_every" in parameters:
         kind = Vegas
     controller = kind(parameters, MSS, segments * MSS, ssthresh)

@@ -9,6 +9,7 @@ from typing import Any
 
 import cases_counted
 import cases_delays
+import cases_htcp
 import cases_hystart
 import cases_quenches
 import cases_queues
@@ -47,6 +48,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
     "becn": ("controller", REAL, cases_quenches.cases),
     "delay": ("controller", REAL, cases_delays.cases),
+    "htcp": ("controller", REAL, cases_htcp.cases),
     "vegas": ("controller", REAL, cases_vegas.cases),
     "rto": (
         "rto",

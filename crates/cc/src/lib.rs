@@ -10,6 +10,7 @@ mod controller;
 pub mod cubic;
 mod decrease;
 pub mod delay_aimd;
+pub mod htcp;
 mod hystart;
 mod hystart_classic;
 mod kind;
@@ -19,6 +20,7 @@ pub mod newreno;
 pub mod record;
 mod registry;
 mod rto;
+mod since_reduction;
 mod slow_start;
 pub mod vegas;
 
@@ -32,4 +34,5 @@ pub use decrease::{
 pub use kind::{Kind, Mechanism, OnLinux};
 pub use registry::{AnyController, ControllerParams, OwnController};
 pub use rto::{Backoff, RtoPolicy};
+pub use since_reduction::Increase;
 pub use slow_start::{Growing, SlowStart};

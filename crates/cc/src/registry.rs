@@ -6,6 +6,7 @@ use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Win
 use crate::cubic::{self, Cubic};
 use crate::decrease::Rule;
 use crate::delay_aimd::{self, DelayAimd};
+use crate::htcp::{self, HTcp};
 use crate::kind::{Kind, Mechanism};
 use crate::min_rtt::Estimating;
 use crate::newreno::{self, NewReno};
@@ -22,6 +23,8 @@ params_choice! {
         Cubic(cubic::Params) = "cubic",
         /// Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).
         DelayAimd(delay_aimd::Params) = "delay-aimd",
+        /// H-TCP: the longer the last loss is ago, the faster it grows (Leith & Shorten 2004).
+        HTcp(htcp::Params) = "htcp",
         /// Vegas: keeps a few segments in queues (Brakmo & Peterson 1995).
         Vegas(vegas::Params) = "vegas",
     }
@@ -73,6 +76,7 @@ impl ControllerParams {
                 estimating(&p.rule, Cubic::new(p, start), plain)
             }
             Self::DelayAimd(p) => AnyController::Own(Box::new(DelayAimd::new(p, start))),
+            Self::HTcp(p) => AnyController::Own(Box::new(HTcp::new(p, start))),
             Self::Vegas(p) => AnyController::Own(Box::new(Vegas::new(p, start))),
         }
     }
@@ -84,6 +88,7 @@ impl ControllerParams {
             Self::NewReno(p) => p,
             Self::Cubic(p) => p,
             Self::DelayAimd(p) => p,
+            Self::HTcp(p) => p,
             Self::Vegas(p) => p,
         }
     }
@@ -101,6 +106,7 @@ impl Declares for ControllerParams {
             Self::NewReno(p) => p.contract(),
             Self::Cubic(p) => p.contract(),
             Self::DelayAimd(p) => p.contract(),
+            Self::HTcp(p) => p.contract(),
             Self::Vegas(p) => p.contract(),
         }
     }

@@ -55,7 +55,9 @@ fn controllers() -> Vec<ControllerParams> {
 /// routers say does not; what is new says here which it is.
 const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
     match params {
-        ControllerParams::NewReno(_) | ControllerParams::Cubic(_) => true,
+        ControllerParams::NewReno(_) | ControllerParams::Cubic(_) | ControllerParams::HTcp(_) => {
+            true
+        }
         // Asks for less where packets wait too long, and by `per_packet` takes off for each.
         ControllerParams::DelayAimd(_) => false,
         // Takes a segment off where too many wait in queues.

@@ -169,6 +169,11 @@ fn vegas_keeps_what_each_reading_says_in_queues() {
 }
 
 #[test]
+fn htcp_grows_by_the_time_since_a_backoff_and_backs_off_by_the_queue() {
+    replay(include_str!("../../../../vectors/htcp.json"), "htcp");
+}
+
+#[test]
 fn hystart_is_that_of_rfc_9406_and_classic_hystart_linuxs() {
     replay(include_str!("../../../../vectors/hystart.json"), "");
 }

@@ -1,0 +1,315 @@
+//! H-TCP: the longer the last loss is ago, the faster the window grows; a loss takes off it what empties the queue.
+//!
+//! Leith, Shorten, *H-TCP: TCP for high-speed and long-distance networks*, PFLDnet 2004, and draft-leith-tcp-htcp-06, as the programs
+//! of Linux (`tcp_htcp.c`) and FreeBSD (`cc_htcp.c`) have them.
+
+use std::sync::Arc;
+
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, params};
+
+use crate::controller::{
+    AckSample, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::{Kind, OnLinux};
+use crate::min_rtt::MinRtt;
+use crate::since_reduction::{Increase, SinceReduction};
+use crate::slow_start::{Credit, Growing, SlowStartState};
+
+params! {
+    /// H-TCP.
+    pub struct Params {
+        /// How fast it grows.
+        #[flatten()]
+        pub increase: Increase = Increase::default(),
+        /// The least β, also where the throughput changed and at the first backoffs.
+        #[source("Leith & Shorten 2004: 0.5; Linux BETA_MIN")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub least_beta: f64 = 0.5,
+        /// The largest β, where the queue is short.
+        #[source("Leith & Shorten 2004: 0.8; Linux BETA_MAX: 102 / 128")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub most_beta: f64 = 0.8,
+        /// By what part the throughput may differ from that at the backoff before, or β is the least; none is by any.
+        #[source("Leith & Shorten 2004: 0.2; Linux use_bandwidth_switch")]
+        #[bounds(above 0.0; "no two throughputs are the same")]
+        pub bandwidth_switch: Option<f64> = Some(0.2),
+        /// By how much one RTT may raise maxRTT; none is by any.
+        #[source("Linux tcp_htcp.c: 20 ms")]
+        #[bounds(above Duration::ZERO; "maxRTT would never rise")]
+        pub longest_step: Option<Duration> = None,
+        /// How much of maxRTT − minRTT is remembered after a backoff.
+        #[source("Linux tcp_htcp.c: 0.95")]
+        #[bounds(above 0.0, up_to 1.0; "it is a part")]
+        pub fading: f64 = 0.95,
+        /// Up to this minRTT β is the least.
+        #[source("Linux tcp_htcp.c: 10 ms")]
+        pub short_path: Duration = Duration::ZERO,
+        /// δ of adaptive backoff: δ · minRTT / RTT of the window stays after a backoff, RTT the newest, whatever H-TCP's β is. None is that.
+        #[source("McCullagh 2008 § 4.2 eq. 4.1, e.g. 0.8")]
+        #[bounds(above 0.0, up_to 1.0; "with more than 1 the queue would never empty")]
+        pub adaptive_delta: Option<f64> = None,
+        /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected.
+        #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub initial_min_rtt: Option<Duration> = None,
+        /// How it grows in slow start, and after an ECN-echo.
+        #[flatten()]
+        pub growing: Growing = Growing::default(),
+    }
+    presets {
+        /// Leith & Shorten 2004 and the draft; the default.
+        "draft" => Self::default(),
+        /// Linux 6.1 (tcp_htcp.c), in real numbers.
+        "linux" => Self {
+            increase: Increase { rtt_scaling: true, ..Increase::default() },
+            most_beta: 102.0 / 128.0,
+            longest_step: Some(Duration::from_millis(20)),
+            short_path: Duration::from_millis(10),
+            growing: Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() },
+            ..Self::default()
+        },
+        /// Adaptive backoff (McCullagh 2008 § 4.2): 0.8 · minRTT / RTT of the window.
+        "adaptive-backoff" => Self { adaptive_delta: Some(0.8), ..Self::default() },
+    }
+    check |p| {
+        if p.least_beta > p.most_beta {
+            return Err(Invalid {
+                key: "least_beta",
+                message: "it is above `most_beta`".to_owned(),
+            });
+        }
+    }
+}
+
+impl Kind for Params {
+    fn on_linux(&self) -> Option<OnLinux> {
+        Some(OnLinux { own: "htcp", loaded: None })
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .wants(Ability::Timestamps, "the RTT of one packet in each window is all it hears of")
+    }
+}
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub struct HTcp {
+    cwnd: f64,
+    ssthresh: u64,
+    slow_start: SlowStartState,
+    since: SinceReduction,
+    min_rtt: MinRtt,
+    max_rtt: Option<Duration>,
+    throughput: Throughput,
+    /// β of the last backoff, which α goes by.
+    beta: f64,
+    /// Whether β may be adapted at the next backoff.
+    adapts: bool,
+    law: Arc<Law>,
+}
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    initial_window: f64,
+    max_window: f64,
+    credit: Credit,
+}
+
+/// What is acknowledged in a second, round trip by round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Throughput {
+    /// The round trip that is counted, when it began and what had been acknowledged.
+    round: Option<(u64, Time, u64)>,
+    /// Round trips since the last backoff.
+    rounds: u32,
+    smoothed: f64,
+    /// The most since the last backoff, and at the backoff before.
+    most: f64,
+    before: f64,
+}
+
+impl Throughput {
+    /// As `measure_achieved_throughput` of Linux: after three round trips a mean that forgets a quarter, and the most of it.
+    fn hear(&mut self, path: &Path) {
+        if path.phase != Phase::Open {
+            self.round = None;
+            return;
+        }
+        let here = (path.round, path.now, path.delivered);
+        let Some((round, begun, delivered)) = self.round else {
+            self.round = Some(here);
+            return;
+        };
+        let took = path.now.since(begun);
+        if path.round == round || took == Duration::ZERO {
+            return;
+        }
+        self.round = Some(here);
+        let now = (path.delivered - delivered) as f64 / took.0 as f64;
+        self.rounds = self.rounds.saturating_add(1);
+        if self.rounds <= 3 {
+            (self.smoothed, self.most) = (now, now);
+        } else {
+            self.smoothed = (3.0 * self.smoothed + now) / 4.0;
+            self.most = self.most.max(self.smoothed);
+        }
+    }
+
+    /// A backoff: whether the throughput is another than at the one before, by more than this part.
+    fn changed(&mut self, by: f64) -> bool {
+        let (most, before) = (self.most, self.before);
+        self.before = most;
+        self.rounds = 0;
+        (most - before).abs() > by * before
+    }
+}
+
+impl HTcp {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        Self {
+            cwnd: start.initial_cwnd() as f64,
+            ssthresh: start.initial_ssthresh(),
+            slow_start: SlowStartState::new(params.growing.slow_start),
+            since: SinceReduction::default(),
+            min_rtt: MinRtt::new(params.initial_min_rtt),
+            max_rtt: None,
+            throughput: Throughput::default(),
+            beta: 0.5,
+            adapts: false,
+            law: Arc::new(Law {
+                params: params.clone(),
+                initial_window: start.initial_cwnd() as f64,
+                max_window: start.max_window() as f64,
+                credit: Credit::Bytes { limit: params.growing.abc_limit },
+            }),
+        }
+    }
+
+    /// The window in whole bytes.
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    /// Takes this ACK's sample.
+    fn look(&mut self, path: &Path, ack: &AckSample) {
+        self.min_rtt.hear(path, ack);
+        self.throughput.hear(path);
+        let (Some(rtt), Some(least), Phase::Open) = (ack.rtt, self.min_rtt.get(), path.phase)
+        else {
+            return;
+        };
+        let most = self.max_rtt.map_or(least, |most| most.max(least));
+        let may = self.law.params.longest_step.is_none_or(|step| rtt.saturating_sub(most) <= step);
+        self.max_rtt = Some(if may { most.max(rtt) } else { most });
+    }
+
+    /// β = minRTT / maxRTT within its bounds, and the least where the throughput changed.
+    fn adapted(&mut self) -> f64 {
+        let params = &self.law.params;
+        if params.bandwidth_switch.is_some_and(|by| self.throughput.changed(by)) {
+            self.adapts = false;
+            return params.least_beta;
+        }
+        match (self.min_rtt.get(), self.max_rtt) {
+            (Some(least), Some(most)) if self.adapts && least > params.short_path => {
+                let ratio = least.0 as f64 / most.0.max(1) as f64;
+                ratio.clamp(params.least_beta, params.most_beta)
+            }
+            _ => {
+                self.adapts = true;
+                params.least_beta
+            }
+        }
+    }
+
+    fn reduce(&mut self, path: &Path) {
+        let own = self.adapted();
+        self.beta = match (self.law.params.adaptive_delta, self.min_rtt.get(), path.rtt) {
+            (Some(delta), Some(least), Some(rtt)) => {
+                delta * least.0 as f64 / rtt.max(least).0.max(1) as f64
+            }
+            _ => own,
+        };
+        if let (Some(least), Some(most)) = (self.min_rtt.get(), self.max_rtt) {
+            let kept = most.saturating_sub(least).0 as f64 * self.law.params.fading;
+            self.max_rtt = Some(least + Duration(kept as u64));
+        }
+        let reduced = self.beta * self.cwnd;
+        let least = min_ssthresh(path.mss);
+        self.ssthresh = (reduced as u64).max(least);
+        // A window below the least is not raised to it.
+        self.cwnd = self.cwnd.min(reduced.max(least as f64));
+        self.since.reduced(path.now);
+        self.slow_start.on_congestion();
+    }
+
+    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
+        let growth = self.slow_start.on_ack(path, ack, self.law.credit);
+        if growth.exit {
+            self.ssthresh = self.bytes();
+            self.slow_start.on_exit();
+            return growth.bytes;
+        }
+        let step = growth.bytes.min(self.ssthresh - self.bytes());
+        self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
+        if self.bytes() >= self.ssthresh {
+            self.slow_start.on_exit();
+        }
+        growth.bytes - step
+    }
+}
+
+impl Controller for HTcp {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if ack.acked_bytes == 0 {
+            return Request::Nothing;
+        }
+        self.look(path, ack);
+        let least = self.min_rtt.get();
+        let alpha = self.since.alpha(&self.law.params.increase, path.now, least, self.beta);
+        if !ack.grow.allows(self.law.params.growing.grow_in_cwr) {
+            return Request::Nothing;
+        }
+        let below = self.bytes() < self.ssthresh;
+        let left = if below { self.slow_start(path, ack) } else { ack.acked_bytes };
+        if left > 0 {
+            // cwnd + α / cwnd for each segment acknowledged, windows in segments.
+            let gain = alpha * f64::from(path.mss) * left as f64 / self.cwnd;
+            self.cwnd = (self.cwnd + gain).min(self.law.max_window);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        self.min_rtt.on_signal(path, signal);
+        match signal {
+            Signal::Reduce(_) => self.reduce(path),
+            Signal::Timeout { nth } => {
+                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.reduce(path);
+                }
+                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.slow_start.on_timeout();
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.law.initial_window),
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+    }
+
+    fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt.get()
+    }
+}

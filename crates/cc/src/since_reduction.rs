@@ -1,0 +1,52 @@
+//! H-TCP's increase: the longer ago the last reduction is, the faster. A piece that any additive increase may take.
+
+use cwnd_units::{Duration, Time, params};
+
+params! {
+    /// How fast a window grows, by the time since it became smaller.
+    pub struct Increase {
+        /// Δ_L: so long after a reduction the window grows as Reno's does.
+        #[source("Leith & Shorten 2004: 1 s; draft-leith-tcp-htcp-06, Linux and FreeBSD as well")]
+        pub delta_low: Duration = Duration::from_secs(1),
+        /// Whether α is multiplied by minRTT / 100 ms, 0.1 to 2, so that the growth in a second does not hang on the round trip; no
+        /// less than 1.
+        #[source("Linux tcp_htcp.c use_rtt_scaling: on; an option of the draft")]
+        pub rtt_scaling: bool = false,
+    }
+}
+
+/// When the window became smaller last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SinceReduction {
+    since: Option<Time>,
+}
+
+impl SinceReduction {
+    /// It became smaller now.
+    pub(crate) fn reduced(&mut self, now: Time) {
+        self.since = Some(now);
+    }
+
+    /// α, in segments a round trip, of a sender whose backoff left β. Before the first reduction the time is that since the first call.
+    pub(crate) fn alpha(
+        &mut self,
+        increase: &Increase,
+        now: Time,
+        min_rtt: Option<Duration>,
+        beta: f64,
+    ) -> f64 {
+        let since = *self.since.get_or_insert(now);
+        let beyond = now.since(since).saturating_sub(increase.delta_low).0 as f64 / 1e9;
+        // 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)².
+        let mut factor = 1.0 + 10.0 * beyond + beyond * beyond / 4.0;
+        if let (true, Some(least)) = (increase.rtt_scaling, min_rtt) {
+            let scale = (least.0 as f64 / REFERENCE.0 as f64).clamp(0.1, 2.0);
+            factor = (factor * scale).max(1.0);
+        }
+        // As fair to Reno as Reno is where β is a half.
+        2.0 * (1.0 - beta) * factor
+    }
+}
+
+/// The round trip of which growth is not scaled.
+const REFERENCE: Duration = Duration::from_millis(100);
