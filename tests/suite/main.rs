@@ -17,6 +17,7 @@ mod determinism;
 mod doors;
 mod fuzz;
 mod goldens;
+mod htcp;
 mod infer;
 mod kernel;
 mod links;

@@ -1,0 +1,86 @@
+//! H-TCP in whole scenarios, beside closed forms.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, assert_golden, at, column, run};
+
+fn link(records: &Records, name: &str) -> f64 {
+    at(&records.links, BOTTLENECK, name)
+}
+
+/// α = 2 (1 − β) (1 + 10 (Δ − 1 s) + ((Δ − 1 s) / 2)²) with β = 1/2: in t seconds ∫ α / RTT.
+#[test]
+fn the_window_grows_by_the_integral_of_alpha() {
+    let records = run(r#"
+        [run]
+        duration = "10.2 s"
+        sample = "100 ms"
+        [dumbbell]
+        rate = "1 Gbit/s"
+        edge_rate = "10 Gbit/s"
+        [flow.main]
+        rtt = "100 ms"
+        controller = "htcp"
+        endpoint = { ack_every = 1, clock = "1 us", initial_ssthresh = "14480 B", receive_window = "1 GB" }
+        "#);
+    let windows = column(&records.flow_series, "snd_cwnd_pkts");
+    let times = column(&records.flow_series, "time_s");
+    let mut seen = 0;
+    for (time, window) in times.iter().zip(&windows) {
+        // A round trip for the handshake, one for the first ACK.
+        let t = time - 0.2;
+        if t < 1.5 {
+            continue;
+        }
+        let beyond = t - 1.0;
+        let grown = (t + 5.0 * beyond * beyond + beyond.powi(3) / 12.0) / 0.1;
+        // What an ACK adds is of the window that it was sent with, a round trip before.
+        assert!((window / (10.0 + grown) - 1.0).abs() < 0.03, "{time} s: {window}, not {grown}");
+        seen += 1;
+    }
+    assert!(seen > 80, "{seen}");
+}
+
+/// β = minRTT / maxRTT empties the queue and leaves the link busy, whatever the buffer between a quarter of the path and all of it.
+#[test]
+fn a_backoff_empties_the_queue_and_leaves_the_link_busy() {
+    let mut table = "# One flow, 20 Mbit/s, 100 ms, 60 to 180 s, by the buffer in parts of what the path holds; delays in ms.\n\
+         controller             buffer utilisation   mean   peak drops reductions\n"
+        .to_owned();
+    for (name, controller) in [
+        ("newreno", r#""newreno""#),
+        ("htcp", r#""htcp""#),
+        ("htcp linux", r#"{ kind = "htcp", preset = "linux" }"#),
+        ("htcp adaptive-backoff", r#"{ kind = "htcp", preset = "adaptive-backoff" }"#),
+    ] {
+        for buffer in [0.1, 0.25, 0.5, 1.0, 2.0] {
+            let records = run(&format!(
+                r#"
+                [run]
+                duration = "180 s"
+                warmup = "60 s"
+                sample = "none"
+                [dumbbell]
+                rate = "20 Mbit/s"
+                queue = {{ kind = "fifo", limit = "{buffer} BDP" }}
+                [flow.main]
+                rtt = "100 ms"
+                controller = {controller}
+                endpoint = {{ ack_every = 1, clock = "1 us" }}
+                "#
+            ));
+            let utilisation = link(&records, "utilisation");
+            if name == "htcp" && (0.25..=1.0).contains(&buffer) {
+                assert!(utilisation > 0.99, "{buffer}: {utilisation}");
+            }
+            table += &format!(
+                "{name:22} {buffer:6} {utilisation:11.3} {:6.1} {:6.1} {:5} {:10}\n",
+                link(&records, "qdelay_mean_us") / 1e3,
+                link(&records, "qdelay_max_us") / 1e3,
+                link(&records, "dropped_pkts"),
+                at(&records.flows, 0, "cwnd_reductions_loss"),
+            );
+        }
+    }
+    assert_golden("htcp.txt", &table);
+}
