@@ -30,6 +30,12 @@ COMPANIONS = {
     "udp.on": {"off": "1 s"},
     "udp.off": {"on": "1 s"},
     "dumbbell.reorder": {"reorder_delay": "1 ms"},
+    "endpoint.rtt_from": {"echo": "delay"},
+    # Of two bounds the other one is out of the way.
+    "vegas.alpha": {"beta": 1e300},
+    "vegas.beta": {"alpha": 0},
+    "htcp.least_beta": {"most_beta": math.nextafter(1.0, 0.0)},
+    "htcp.most_beta": {"least_beta": 5e-324},
 }
 #: Where the plain keys of a section stand in a file.
 SECTIONS = {
@@ -114,7 +120,7 @@ def document(home: list[str], besides: dict[str, Any], key: str, *value: object)
     table.pop(key, None)
     if value:
         table[key] = value[0]
-    elif key in besides or key in ("duration", "rate", "rtt"):
+    elif key in besides or (key in ("duration", "rate", "rtt") and home[-1] != "controller"):
         table[key] = besides.get(key, {"duration": "10 s", "rtt": "100 ms"}.get(key, "10 Mbit/s"))
     return root
 

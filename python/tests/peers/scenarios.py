@@ -55,7 +55,7 @@ def _ns3(row: Row) -> Table:
         "TcpCubic": {"kind": "cubic", "preset": "ns-3", "beta_ecn": "none"},
     }
     if row.cells["cc"] not in controllers:
-        raise NotExpressibleError(f"there is no {row.cells['cc'].removeprefix('Tcp')} here")
+        raise NotExpressibleError(f"ns-3's {row.cells['cc'].removeprefix('Tcp')} is no preset here")
     controller = controllers[row.cells["cc"]]
     if row.flag("hystart"):
         controller["slow_start"] = "hystart"
