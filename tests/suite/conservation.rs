@@ -143,6 +143,32 @@ fn of_a_segment_with_old_and_new_bytes_only_the_old_ones_were_sent_before() {
     }
 }
 
+/// Linux holds ACKs of reordered data back: the one that goes starts the timer of those that follow.
+#[test]
+fn an_ack_that_goes_leaves_no_timer_of_the_next_ones_unset() {
+    for seed in 1..=5 {
+        let mut world = World::new(scenario(&format!(
+            r#"
+            [run]
+            duration = "2 s"
+            seed = {seed}
+            [dumbbell]
+            rate = "20 Mbit/s"
+            jitter = "7 ms"
+            reorder = 0.07
+            reorder_delay = "7 ms"
+            [flow.main]
+            count = 2
+            rtt = "10 ms"
+            endpoint = {{ preset = "linux", cheat_divides = 3 }}
+        "#
+        )));
+        while world.step() {
+            assert_eq!(world.audit(), Ok(()));
+        }
+    }
+}
+
 #[test]
 fn every_transfer_ends_when_it_has_the_time() {
     for_all("transfers that end", cases(), transfers(), |text| {

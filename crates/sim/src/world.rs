@@ -257,10 +257,11 @@ impl World {
     /// A receiver answers, now or later.
     #[inline(always)]
     fn reply(&mut self, id: FlowId, reply: Option<cwnd_tcp::Segment>) {
-        match reply {
-            Some(ack) => self.send_ack(id, ack),
-            None => self.arm_receiver(id),
+        if let Some(ack) = reply {
+            self.send_ack(id, ack);
         }
+        // The ACK that goes may be one that was held back, and what it left behind waits on.
+        self.arm_receiver(id);
     }
 
     /// A packet that is no flow's is at its host: a datagram, or what was meant for a flow that is over.

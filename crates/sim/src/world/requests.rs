@@ -58,10 +58,10 @@ impl World {
         };
         let reply = reply.filter(|ack| !answered || tells(ack));
         let hop = self.flows[id.slot()].route.forward;
-        match reply {
-            Some(ack) => self.network.inject_request(now, id, hop, ack, &mut self.events),
-            None => self.arm_server(id),
+        if let Some(ack) = reply {
+            self.network.inject_request(now, id, hop, ack, &mut self.events);
         }
+        self.arm_server(id);
     }
 
     /// Does what the application says; true if data went that acknowledges all requests that the server has.
