@@ -79,6 +79,18 @@ def flows(rtt: str) -> Callable[[int, float], str]:
     return scenario
 
 
+def quenched(count: int, duration_s: float) -> str:
+    """The same over RED with thresholds of 2 and 6 packets a flow, whose flows hear of quenches."""
+    least, most = f"{2 * count} packets", f"{6 * count} packets"
+    queue = f'kind = "red", ecn = true, min_th = "{least}", max_th = "{most}"'
+    return run_table(duration_s) + (
+        f'[dumbbell]\nrate = "{count} Mbit/s"\nmessenger = "quench"\n'
+        f'queue = {{ {queue}, limit = "{20 * count} packets" }}\n'
+        f'[flow.main]\ncount = {count}\nrtt = "100 ms"\nstart = "uniform(0 s, 1 s)"\n'
+        'endpoint = { ecn = true, obey_ece = false, echo = "none", obey_quench = true }\n'
+    )
+
+
 def link(name: str, ends: tuple[str, str], rate: str) -> str:
     """A link and its way back."""
     return (
@@ -130,6 +142,7 @@ MILLION = run_table(100) + (
 DECADES = (10, 100, 1_000, 10_000, 100_000)
 AXES = (
     Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms"), lambda n: n * FLOW),
+    Axis("becn", "BECN flows, 1 Mbit/s each", DECADES, quenched, lambda n: n * FLOW),
     Axis(
         "rtts",
         "flows with RTTs of their own",
