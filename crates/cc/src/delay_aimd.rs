@@ -218,11 +218,7 @@ impl DelayAimd {
 
     /// β = δ · minRTT / RTT (eq. 2.6), of an RTT in nanoseconds; δ before the first measurement.
     fn beta(&self, rtt: Option<Duration>) -> f64 {
-        let ratio = match (self.min_rtt.get(), rtt) {
-            (Some(least), Some(rtt)) => least.0 as f64 / rtt.max(least).0.max(1) as f64,
-            _ => 1.0,
-        };
-        self.law.params.delta * ratio
+        self.law.params.delta * self.min_rtt.part_of(rtt).unwrap_or(1.0)
     }
 
     /// Takes this ACK's sample; whether the packet itself waited longer than τ0.
@@ -281,18 +277,9 @@ impl DelayAimd {
 
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let growth = self.slow_start.on_ack(path, ack, self.law.credit);
-        if growth.exit {
-            self.ssthresh = self.bytes();
-            self.slow_start.on_exit();
-            return growth.bytes;
-        }
-        let step = growth.bytes.min(self.ssthresh - self.bytes());
-        self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
-        if self.bytes() >= self.ssthresh {
-            self.slow_start.on_exit();
-        }
-        growth.bytes - step
+        let Law { credit, max_window, .. } = *self.law;
+        let growth = self.slow_start.on_ack(path, ack, credit);
+        self.slow_start.grow(growth, &mut self.cwnd, &mut self.ssthresh, max_window)
     }
 }
 

@@ -231,12 +231,9 @@ impl HTcp {
 
     fn reduce(&mut self, path: &Path) {
         let own = self.adapted();
-        self.beta = match (self.law.params.adaptive_delta, self.min_rtt.get(), path.rtt) {
-            (Some(delta), Some(least), Some(rtt)) => {
-                delta * least.0 as f64 / rtt.max(least).0.max(1) as f64
-            }
-            _ => own,
-        };
+        let delta = self.law.params.adaptive_delta;
+        self.beta =
+            delta.zip(self.min_rtt.part_of(path.rtt)).map_or(own, |(delta, part)| delta * part);
         if let (Some(least), Some(most)) = (self.min_rtt.get(), self.max_rtt) {
             let kept = most.saturating_sub(least).0 as f64 * self.law.params.fading;
             self.max_rtt = Some(least + Duration(kept as u64));
@@ -252,18 +249,9 @@ impl HTcp {
 
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let growth = self.slow_start.on_ack(path, ack, self.law.credit);
-        if growth.exit {
-            self.ssthresh = self.bytes();
-            self.slow_start.on_exit();
-            return growth.bytes;
-        }
-        let step = growth.bytes.min(self.ssthresh - self.bytes());
-        self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
-        if self.bytes() >= self.ssthresh {
-            self.slow_start.on_exit();
-        }
-        growth.bytes - step
+        let Law { credit, max_window, .. } = *self.law;
+        let growth = self.slow_start.on_ack(path, ack, credit);
+        self.slow_start.grow(growth, &mut self.cwnd, &mut self.ssthresh, max_window)
     }
 }
 

@@ -29,6 +29,12 @@ impl MinRtt {
         self.least
     }
 
+    /// Its part of a round-trip time, 1 at the most (minRTT / RTT of McCullagh 2008 eq. 2.6, 4.1); `None` before the first measurement.
+    pub(crate) fn part_of(&self, rtt: Option<Duration>) -> Option<f64> {
+        let (least, rtt) = (self.least?, rtt?);
+        Some(least.0 as f64 / rtt.max(least).0.max(1) as f64)
+    }
+
     /// An ACK came.
     pub(crate) fn hear(&mut self, path: &Path, ack: &AckSample) {
         self.least = match (self.since, self.least, ack.rtt) {

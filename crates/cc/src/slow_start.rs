@@ -129,6 +129,28 @@ impl SlowStartState {
         Growth { bytes, exit: false }
     }
 
+    /// What an ACK gave is added to a window that keeps parts of a byte, up to its threshold; gives back the bytes that are left for
+    /// congestion avoidance once that is reached.
+    pub(crate) fn grow(
+        &mut self,
+        growth: Growth,
+        window: &mut f64,
+        ssthresh: &mut u64,
+        most: f64,
+    ) -> u64 {
+        if growth.exit {
+            *ssthresh = *window as u64;
+            self.on_exit();
+            return growth.bytes;
+        }
+        let step = growth.bytes.min(*ssthresh - *window as u64);
+        *window = (*window + step as f64).min(most);
+        if *window as u64 >= *ssthresh {
+            self.on_exit();
+        }
+        growth.bytes - step
+    }
+
     fn on_ack_hystart(
         hystart: &mut HyStart,
         path: &Path,
