@@ -106,7 +106,6 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @real
 def test_a_full_disk_stops_a_run_on_linux(tmp_path: Path) -> None:
     file = tmp_path / "real.toml"

@@ -26,7 +26,7 @@ fn window_of_the_equation(milliseconds: usize, first: f64, round_trip: usize) ->
 }
 
 #[test]
-fn the_window_grows_by_the_integral_of_alpha() {
+fn the_window_grows_as_the_equation_says() {
     let records = run(r#"
         [run]
         duration = "10.2 s"
