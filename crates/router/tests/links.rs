@@ -11,12 +11,15 @@ use std::thread;
 use std::time::Duration as Wall;
 
 use cwnd_aqm::{QueueParams, codel};
-use cwnd_router::linux::{Netlink, Route, monotonic};
+use cwnd_router::linux::{Ends, Netlink, Route, monotonic};
 use cwnd_router::{Config, Direction, Link, Namespace, Report, Running, Tun, start};
 use cwnd_units::{Duration, ParamsChoice, Rate};
 
 /// Where systemd-resolved listens.
 const STUB: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);
+/// The addresses that a link has where no other was.
+const FIRST: Ends<Ipv4Addr> =
+    Ends { caller: Ipv4Addr::new(198, 18, 0, 1), behind: Ipv4Addr::new(198, 18, 0, 2) };
 const ONE_WAY: Duration = Duration::from_millis(20);
 
 /// A machine, and a link on it.
@@ -233,6 +236,38 @@ fn a_connection_that_is_open_does_not_keep_a_link_from_its_end() {
     assert!(monotonic().since(began) < Duration::from_secs(2));
     open.set_read_timeout(Some(Wall::from_secs(5))).expect("it can be set");
     assert_eq!(open.read(&mut [0]).unwrap_or(0), 0, "it has ended");
+}
+
+#[test]
+fn whom_a_connection_of_an_earlier_link_still_sends_to_is_nobody_in_the_next() {
+    let name = "whom_a_connection_of_an_earlier_link_still_sends_to_is_nobody_in_the_next";
+    let Some(world) = World::new(name, delayed(), || Ok(())) else { return };
+    let World { machine, link } = world;
+    let listener = machine.inside(|| TcpListener::bind((FIRST.caller, 5001))).expect("free");
+    let meet = |link: &Link| {
+        let asking = thread::scope(|scope| {
+            let caller = scope.spawn(|| {
+                link.enter().expect("it may");
+                connect((FIRST.caller, 5001)).expect("there is a way")
+            });
+            caller.join().expect("no panic")
+        });
+        let (answering, from) = listener.accept().expect("somebody came");
+        (asking, answering, from.ip())
+    };
+    let (asking, mut answering, first) = meet(&link);
+    assert_eq!(first, FIRST.behind);
+    drop(asking);
+    link.finish().expect("the router runs");
+    answering.write_all(&[0; 1000]).expect("it does not know that nobody listens");
+    let again = || machine.inside(|| Link::new(delayed(), None)).expect("as before");
+    let next = again();
+    assert_ne!(next.ends().behind, FIRST.behind);
+    assert_eq!(next.finish().expect("the router runs").directions[0].total.link.arrived, 0);
+    // Closed with something unsaid it ends at once.
+    rustix::net::sockopt::set_socket_linger(&answering, Some(Wall::ZERO)).expect("it can be set");
+    drop(answering);
+    assert_eq!(again().ends().behind, FIRST.behind);
 }
 
 #[test]

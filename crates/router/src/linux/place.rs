@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
+use crate::linux::linger::Connections;
 use crate::linux::namespace::Namespace;
 use crate::linux::nat::Nat;
 use crate::linux::netlink::{Netlink, Route};
@@ -122,9 +123,11 @@ impl Place {
 }
 
 impl Addresses {
-    /// Takes two addresses that nothing in this network namespace has or routes to.
+    /// Takes two addresses that nothing in this network namespace has or routes to, or still sends to: what is left of a
+    /// connection over an earlier link would cross this one.
     fn reserve() -> io::Result<Self> {
-        let taken = Netlink::route()?.taken()?;
+        let mut taken = Netlink::route()?.taken()?;
+        taken.extend(spoken_to()?);
         let is_free = |block: (IpAddr, u8)| !taken.iter().any(|&other| overlap(other, block));
         for number in 0..BLOCKS {
             let block = FIRST.to_bits() + u32::from(number) * 4;
@@ -152,6 +155,17 @@ impl Addresses {
         }
         Err(io::Error::new(ErrorKind::AddrInUse, "all addresses for links are taken"))
     }
+}
+
+/// Whom connections of the calling thread's network namespace have something to say to, each with the length of an address.
+fn spoken_to() -> io::Result<impl Iterator<Item = (IpAddr, u8)>> {
+    let unfinished = match Connections::here().and_then(|mut all| all.unfinished()) {
+        // A kernel may be without the module that tells (CONFIG_INET_DIAG).
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        found => found?,
+    };
+    let peers = unfinished.into_iter().filter_map(|connection| connection.peer);
+    Ok(peers.map(|peer| (peer, if peer.is_ipv4() { 32 } else { 128 })))
 }
 
 /// Whether a prefix that is in use has addresses of a block. The widest ones are ways out, and mean no address: VPNs route
