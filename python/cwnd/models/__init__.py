@@ -1,4 +1,4 @@
-"""Closed forms of throughput, utilisation and waiting time, each with the paper it comes from.
+"""Closed forms of throughput, utilisation, waiting time and marks, each with its paper.
 
 Rates are in packets (or bytes) per second, windows in packets, times in seconds; `p` is the
 share of the packets that are lost.
@@ -7,6 +7,7 @@ share of the packets that are lost.
 from __future__ import annotations
 
 from cwnd.models.cubic import cubic_window, reno_friendly_window, response_window
+from cwnd.models.marking import adpm_mse, ram_mse, rem_mse, static_mse
 from cwnd.models.mathis import MATHIS_PERIODIC, MATHIS_RANDOM, mathis_rate, mathis_window
 from cwnd.models.md1 import md1_queue, md1_wait
 from cwnd.models.padhye import padhye_throughput, padhye_timeout_share, padhye_window
@@ -25,6 +26,7 @@ from cwnd.models.timeouts import (
 __all__ = [
     "MATHIS_PERIODIC",
     "MATHIS_RANDOM",
+    "adpm_mse",
     "backoff_multipliers",
     "backoff_rounds",
     "cubic_window",
@@ -38,12 +40,15 @@ __all__ = [
     "padhye_window",
     "ps_response",
     "ps_transfers",
+    "ram_mse",
     "rejected_connections",
+    "rem_mse",
     "reno_friendly_window",
     "response_window",
     "response_with_backoff",
     "response_without_backoff",
     "smallest_full_buffer",
+    "static_mse",
     "timeout_loss",
     "utilisation",
 ]

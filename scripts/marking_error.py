@@ -1,0 +1,187 @@
+"""How well one mark a packet tells a number: tables and a figure of docs/meters/marking.md.
+
+`scripts/marking_error.py --page` draws lots again and writes them; the tests do a part again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import page_tables
+from cwnd import models
+from cwnd.plots import style
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "meters" / "marking.md"
+IMAGES = ROOT / "docs" / "images" / "meters"
+STAYS = "scripts/marking_error.py: stays"
+MOVES = "scripts/marking_error.py: moves"
+
+Values = NDArray[np.float64]
+#: The estimate after each packet, from the value at each packet.
+Scheme = Callable[[Values, np.random.Generator], Values]
+
+PACKETS = (1, 3, 10, 30, 100, 300, 1000, 10_000)
+PERIODS = (100, 300, 1000, 3000, 10_000, 100_000)
+#: Of the bits of static marking.
+BITS = (4, 8, 16)
+PHI = 10.0
+#: How many packets random marking may look back on; for each period the best of them counts.
+WINDOWS = (3, 10, 30, 100, 300, 1000, 3000, 10_000)
+
+
+def adpm(values: Values, rng: np.random.Generator) -> Values:
+    """ADPM's update rule (BMCC § II-B), its thresholds uniform in (0, 1), from 1 on."""
+    thresholds = rng.random(len(values))
+    estimate, estimates = 1.0, np.empty(len(values))
+    for i, (value, threshold) in enumerate(zip(values, thresholds, strict=True)):
+        marked = value > threshold
+        if (marked and threshold > estimate) or (not marked and threshold < estimate):
+            estimate = threshold
+        estimates[i] = estimate
+    return estimates
+
+
+def static(bits: int) -> Scheme:
+    """Static marking: each packet carries one of so many bits of the value as it is then."""
+
+    def estimate(values: Values, rng: np.random.Generator) -> Values:
+        cut = np.minimum((values * 2**bits).astype(np.int64), 2**bits - 1)
+        carried = rng.integers(bits, size=len(values))
+        known, estimates = [0.5] * bits, np.empty(len(values))
+        for i, bit in enumerate(carried):
+            known[bit] = float(cut[i] >> (bits - 1 - bit) & 1)
+            # The middle of what the bits leave open.
+            found = sum(each * 2.0 ** -(place + 1) for place, each in enumerate(known))
+            estimates[i] = found + 2.0 ** -(bits + 1)
+        return estimates
+
+    return estimate
+
+
+def _share(marks: Values, window: int) -> Values:
+    """The mean of the last so many, or of all that there were."""
+    total = np.concatenate([[0.0], np.cumsum(marks)])
+    ends = np.arange(1, len(marks) + 1)
+    begins = np.maximum(ends - window, 0)
+    return (total[ends] - total[begins]) / (ends - begins)
+
+
+def ram(window: int) -> Scheme:
+    """Random additive marking over one link, from the last so many packets."""
+    return lambda values, rng: _share((rng.random(len(values)) < values).astype(float), window)
+
+
+def rem(window: int) -> Scheme:
+    """Random exponential marking, from the last so many packets."""
+
+    def estimate(values: Values, rng: np.random.Generator) -> Values:
+        unmarked = (rng.random(len(values)) < PHI**-values).astype(float)
+        with np.errstate(divide="ignore"):
+            return np.minimum(-np.log(_share(unmarked, window)) / math.log(PHI), 1.0)
+
+    return estimate
+
+
+def wave(period: int, packets: int) -> Values:
+    """A value that goes from 0.1 to 0.9 and back in so many packets."""
+    return 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(packets) / period)
+
+
+def moving_mse(scheme: Scheme, period: int, seed: int = 1, packets: int = 200_000) -> float:
+    """Mean square error beside a wave, once one period or a tenth of the packets has passed."""
+    values = wave(period, packets)
+    begin = max(period, packets // 10)
+    errors = scheme(values, np.random.default_rng(seed)) - values
+    return float(np.mean(errors[begin:] ** 2))
+
+
+def stays(packets: int) -> list[float]:
+    """The closed forms over values that are uniform in (0, 1): ADPM, static ones, RAM, REM."""
+    grid = (np.arange(200) + 0.5) / 200
+    return [
+        float(np.mean([models.adpm_mse(1 - value, packets) for value in grid])),
+        *(models.static_mse(packets, bits) for bits in BITS),
+        float(np.mean([models.ram_mse(value, packets) for value in grid])),
+        float(np.mean([models.rem_mse(value, packets, PHI) for value in grid])),
+    ]
+
+
+def moves(period: int) -> list[float]:
+    """The same beside a wave; random schemes with the window that serves them best."""
+    return [
+        moving_mse(adpm, period),
+        *(moving_mse(static(bits), period) for bits in BITS),
+        *(min(moving_mse(kind(window), period) for window in WINDOWS) for kind in (ram, rem)),
+    ]
+
+
+NAMES = ["ADPM", *(f"static, {bits} bits" for bits in BITS), "RAM", "REM"]
+
+
+def table(first: str, rows: dict[int, list[float]]) -> list[str]:
+    """The lines of a table, a row for each number of packets."""
+    lines = page_tables.head([first, *NAMES])
+    for packets, errors in rows.items():
+        lines.append(page_tables.line([f"{packets:,}", *(f"{error:.1e}" for error in errors)]))
+    return lines
+
+
+def draw(static_rows: dict[int, list[float]], moving_rows: dict[int, list[float]]) -> None:
+    """Both tables as panels beside each other."""
+    with style.styled():
+        figure = style.figure(3.2, width=7.6)
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, rows, label in zip(
+            panels,
+            (static_rows, moving_rows),
+            ("Packets that came", "Packets in a period of the value"),
+            strict=True,
+        ):
+            for index, name in enumerate(NAMES):
+                errors = [row[index] for row in rows.values()]
+                axes.plot(
+                    list(rows),
+                    errors,
+                    color=style.colour(index),
+                    marker="osv^Dx"[index],
+                    markersize=3.5,
+                    label=name,
+                )
+            axes.set(xscale="log", yscale="log", xlabel=label)
+        panels[0].set(ylabel="Mean square error", title="A value that stays")
+        panels[1].set_title("A value that moves")
+        panels[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for kind, data in style.render(figure, "png", "svg").items():
+        (IMAGES / f"marking.{kind}").write_bytes(data)
+
+
+def main() -> None:
+    """Measures, and writes what the page shows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", action="store_true", help="write tables and figure")
+    given = parser.parse_args()
+    static_rows = {packets: stays(packets) for packets in PACKETS}
+    moving_rows = {period: moves(period) for period in PERIODS}
+    tables = {
+        STAYS: table("packets", static_rows),
+        MOVES: table("packets in a period", moving_rows),
+    }
+    for name, lines in tables.items():
+        sys.stdout.write("\n".join(lines) + "\n")
+        if given.page:
+            page_tables.write(PAGE, name, lines)
+    if given.page:
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        draw(static_rows, moving_rows)
+
+
+if __name__ == "__main__":
+    main()
