@@ -9,7 +9,7 @@ from peers.judge import Comparison, compare
 from peers.page import fingerprint
 from peers.rows import load_all
 
-from peers import transfers, transfers_page
+from peers import transfers, transfers_page, web, web_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 
@@ -71,3 +71,28 @@ def test_the_page_says_of_transfers_what_the_runs_give(fetched: list[transfers.C
             if line.startswith(f"| {each.setting.numbers} | {each.setting.text} | ")
         )
         assert line.endswith(f"| {transfers_page.verdict(each)} |"), line
+
+
+@pytest.fixture(scope="module")
+def browsed() -> list[web.Compared]:
+    return web.compare(web.settings())
+
+
+def test_web_users_that_do_not_hold_are_those_that_are_explained(
+    browsed: list[web.Compared],
+) -> None:
+    assert len(browsed) == 6
+    assert {c.setting.key for c in browsed if not c.holds} == web_page.EXPLANATIONS.keys()
+
+
+def test_the_page_says_of_web_users_what_the_runs_give(browsed: list[web.Compared]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert "\n".join(web_page.table(browsed)) in page
+
+
+def test_senders_that_begin_with_one_packet_explain_the_medians() -> None:
+    most = [s for s in web.settings() if s.key in web_page.EXPLANATIONS]
+    tables = [web.beginning_with_one(0.5, web.scenario(setting)) for setting in most]
+    for setting, ours in zip(most, web.run_all(tables), strict=True):
+        found = web.Compared(setting, tuple(ours)).differs
+        assert not {"median", "90 %"} & {*found}, setting.key

@@ -182,6 +182,23 @@ def red() -> list[dict[str, Any]]:
             },
             ("overload", 6.5),
         ),
+        case(
+            "bytes are counted, whatever the average, as ns-2",
+            "ns-2 2.35 red.cc, modify_p and drop_early with use_mark_p_",
+            Red,
+            {
+                **quick,
+                "mode": "bytes",
+                "count": "bytes",
+                "wait": True,
+                "mean_packet": 1000,
+                "min_th": 6000,
+                "max_th": 20000,
+                "forced": "spaced",
+            },
+            ("overload", 6.5),
+            shortened_by=37,
+        ),
     ]
 
 

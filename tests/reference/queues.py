@@ -85,6 +85,7 @@ class Red(Queue):
     uniforms: Uniforms = field(default_factory=lambda: Uniforms(1, "red"))
     avg: Decimal = Decimal(0)
     count: int = -1
+    count_bytes: int = 0
     q_time: int | None = 0
 
     def state(self) -> float:
@@ -111,6 +112,7 @@ class Red(Queue):
             # Reading: a full queue drops, and that spaces the next mark as any other does.
             self.hits.append((packet.id, "drop", "overlimit"))
             self.count = 0 if self.count >= 0 else -1
+            self.count_bytes = 0
             return
         if self.marks(packet) and not self.judged(packet):
             return
@@ -137,20 +139,36 @@ class Red(Queue):
             return False
         p_b = self.p_b()
         if p_b is None:
-            self.count = 0
-            return True
+            if self.p["forced"] != "spaced":
+                self.count = self.count_bytes = 0
+                return True
+            p_b = Decimal(1)
+        self.count_bytes = self.count_bytes + packet.size if self.count >= 0 else 0
         self.count += 1
+        if self.p.get("count") == "bytes":
+            return self.marks_as_ns2(packet, p_b)
         if self.p["mode"] == "bytes":
             # The paper's § 4 with the mean in place of the largest packet, as in ns-2.
             p_b = min(Decimal(1), p_b * packet.size / self.p["mean_packet"])
-        if self.uniforms.below(self.p_a(p_b)):
+        if self.uniforms.below(self.p_a(p_b, self.count)):
             self.count = 0
             return True
         return False
 
-    def p_a(self, p_b: Decimal) -> Decimal:
+    def marks_as_ns2(self, packet: Packet, p_b: Decimal) -> bool:
+        """ns-2 2.35, red.cc: counts whole mean packets, and size comes after spacing."""
+        mean = self.p["mean_packet"]
+        p_a = self.p_a(p_b, self.count_bytes // mean)
+        if p_a < 1:
+            p_a = p_a * packet.size / mean
+        if self.uniforms.below(min(p_a, Decimal(1))):
+            self.count = self.count_bytes = 0
+            return True
+        return False
+
+    def p_a(self, p_b: Decimal, count: int) -> Decimal:
         """The paper's eq. 3; one, once the denominator is spent. With `wait`, ns-2's."""
-        spent = self.count * p_b
+        spent = count * p_b
         if self.p["wait"]:
             if less(spent, Decimal(1)):
                 return Decimal(0)

@@ -32,6 +32,19 @@ param_enum! {
         Drop = "drop",
         /// It is marked (Floyd & Jacobson 1993 mark every packet there).
         Mark = "mark",
+        /// It is dropped when spacing says so of a probability of 1, as are packets without ECN (ns-2 with `use_mark_p_`).
+        Spaced = "spaced",
+    }
+}
+
+param_enum! {
+    /// What is counted between hits in byte mode.
+    pub enum Count {
+        /// Packets; a packet's size scales its probability, which is then spaced (Floyd & Jacobson 1993 § 4).
+        Packets = "packets",
+        /// Whole mean packets among the bytes; a packet's size scales what spacing gives, unless that is 1 (ns-2, `modify_p`).
+        /// A packet without payload that comes next after a hit is never hit.
+        Bytes = "bytes",
     }
 }
 
@@ -73,6 +86,9 @@ params! {
         /// Whether queue and probability go by packets or bytes.
         #[source("ns-2 bytes_ and queue_in_bytes_; packets as in Linux and ns-3")]
         pub mode: Mode = Mode::Packets,
+        /// What is counted between hits in byte mode.
+        #[source("Floyd & Jacobson 1993 § 4: packets; ns-2 otherwise (`count_bytes`)")]
+        pub count: Count = Count::Packets,
         /// Whether the probability rises from `max_p` to 1 between `max_th` and twice that, instead of jumping.
         #[source("Floyd 2000, Recommendation on using the gentle variant of RED")]
         pub gentle: bool = true,
@@ -91,7 +107,7 @@ params! {
         /// Whether ECN-capable packets are marked instead of dropped.
         #[source("RFC 3168 § 5; on, as RFC 7567 § 4.2.1 asks of queue managers")]
         pub ecn: bool = true,
-        /// What happens to ECN-capable packets when the average is above `max_th` (gentle: twice that).
+        /// What happens to packets when the average is above `max_th` (gentle: twice that).
         #[source("RFC 3168 § 7: drop")]
         pub forced: Forced = Forced::Drop,
         /// From this probability (before spacing) on, ECN-capable packets are dropped too.
@@ -158,7 +174,7 @@ impl Declares for Params {
 pub struct Red<P> {
     law: Law,
     average: f64,
-    /// Packets since the last mark or drop; `None` while the average is below the lower threshold (−1 in the paper).
+    /// Packets, or bytes as the law says, since the last mark or drop; `None` while the average is below the lower threshold (−1 in the paper).
     count: Option<u32>,
     /// When the queue became empty, if it is, or the rate changed since.
     idle_since: Option<Time>,
@@ -176,6 +192,7 @@ struct Law {
     max_p: f64,
     w_q: f64,
     mode: Mode,
+    count: Count,
     gentle: bool,
     wait: bool,
     spare_short: bool,
@@ -217,6 +234,7 @@ impl Law {
             max_p: p.max_p,
             w_q: p.w_q,
             mode: p.mode,
+            count: p.count,
             gentle: p.gentle,
             wait: p.wait,
             spare_short: p.spare_short,
@@ -252,10 +270,19 @@ impl Law {
         }
     }
 
+    /// What a packet adds to the count.
+    #[inline]
+    const fn counted(&self, wire_bytes: u32) -> u32 {
+        match (self.mode, self.count) {
+            (Mode::Bytes, Count::Bytes) => wire_bytes,
+            _ => 1,
+        }
+    }
+
     /// p_a, which spaces marks evenly: `count` packets went unmarked since the last one (Floyd & Jacobson 1993 § 4).
     #[inline]
-    fn spaced(&self, p_b: f64, count: u32) -> f64 {
-        let expected = f64::from(count) * p_b;
+    fn spaced(&self, p_b: f64, count: f64) -> f64 {
+        let expected = count * p_b;
         if self.wait {
             // ns-2 `wait_`: nothing for 1/p_b packets, then uniform over the next 1/p_b.
             if expected < 1.0 {
@@ -324,15 +351,21 @@ impl<P: Packet> Red<P> {
     /// Decides by lot whether the arriving packet is hit; if so, with the p_b that hit it.
     #[inline]
     fn hit_early(&mut self, p_b: f64, wire_bytes: u32) -> bool {
-        let count = self.count.map_or(0, |c| c.saturating_add(1));
+        let law = &self.law;
+        let count = self.count.map_or(0, |c| c.saturating_add(law.counted(wire_bytes)));
         self.count = Some(count);
-        let p_b = match self.law.mode {
-            Mode::Packets => p_b,
-            // Departs from Floyd & Jacobson 1993 § 4 in the size that counts as one: they divide by the largest packet,
-            // ns-2 and we by the mean one.
-            Mode::Bytes => (p_b * f64::from(wire_bytes) * self.law.per_mean_packet).min(1.0),
+        // Departs from Floyd & Jacobson 1993 § 4 in the size that counts as one: they divide by the largest packet,
+        // ns-2 and we by the mean one.
+        let sized = f64::from(wire_bytes) * law.per_mean_packet;
+        let count = f64::from(count);
+        let p_a = match (law.mode, law.count) {
+            (Mode::Packets, _) => law.spaced(p_b, count),
+            (Mode::Bytes, Count::Packets) => law.spaced((p_b * sized).min(1.0), count),
+            (Mode::Bytes, Count::Bytes) => {
+                let p_a = law.spaced(p_b, libm::floor(count / law.mean_packet));
+                if p_a < 1.0 { p_a * sized } else { 1.0 }
+            }
         };
-        let p_a = self.law.spaced(p_b, count);
         p_a > 0.0 && self.rng.chance(p_a)
     }
 
@@ -347,7 +380,7 @@ impl<P: Packet> Red<P> {
                 true
             }
             Zone::Early(_) if self.count.is_none() && self.law.spare_first => {
-                self.count = Some(1);
+                self.count = Some(self.law.counted(packet.wire_bytes()));
                 true
             }
             Zone::Early(p_b) => {
@@ -359,6 +392,9 @@ impl<P: Packet> Red<P> {
                 congested(now, packet, ecn, EARLY, context)
             }
             Zone::Forced => {
+                if self.law.forced == Forced::Spaced && !self.hit_early(1.0, packet.wire_bytes()) {
+                    return true;
+                }
                 self.count = Some(0);
                 let ecn = self.law.ecn && self.law.forced == Forced::Mark && self.law.mark_p > 1.0;
                 congested(now, packet, ecn, FORCED, context)

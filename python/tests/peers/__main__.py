@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from peers import transfers
+from peers import transfers, web
 from peers.judge import compare
 from peers.page import draw, write
 from peers.rows import load_all
@@ -17,7 +17,8 @@ def main() -> None:
     found = compare(load_all())
     draw(found, figure)
     fetched = transfers.compare(transfers.settings())
-    page.write_text(write(found, fetched), encoding="utf-8")
+    browsed = web.compare(web.settings())
+    page.write_text(write(found, fetched, browsed), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -143,8 +143,9 @@ def load_all() -> list[Row]:
 
 def _measured(table: str, cells: dict[str, str]) -> Measures:
     linux = table == "linux-kernel.jsonl"
+    goodput = {"linux-kernel.jsonl": "goodput_mbps", "ns2-web.csv": "ftp_goodput_total_mbps"}
     return Measures(
-        float(cells["goodput_mbps" if linux else "goodput_total_mbps"]),
+        float(cells[goodput.get(table, "goodput_total_mbps")]),
         float(cells["qdelay_ms_p50" if linux else "qdelay_median_ms"]),
         float(cells["drops"]),
         float(cells["marks"]),

@@ -30,7 +30,7 @@ def scenario(row: Row) -> Table:
         return _timeouts(row)
     if row.table == "ns2-vegas.csv":
         return _vegas(row)
-    return _linux(row) if row.table.startswith("linux") else _ns2(row)
+    return _linux(row) if row.table.startswith("linux") else ns2_bulk(row)
 
 
 def sampled(row: Row) -> bool:
@@ -163,7 +163,8 @@ TCP_LINUX: Table = {
 }
 
 
-def _ns2(row: Row) -> Table:
+def ns2_bulk(row: Row) -> Table:
+    """Flows without end between host pairs of ns-2's dumbbell."""
     wire = row.int("wire_bytes")
     tick = f"{row.float('tick_s') * 1000:g} ms"
     # ns-2 adds per ACK and halves its window, whatever is in flight.

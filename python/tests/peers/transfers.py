@@ -279,7 +279,7 @@ def differences(setting: Setting, ours: list[Figures]) -> tuple[str, ...]:
         each = [getattr(figures, name) for figures in ours]
         mine, peer = statistics.mean(each), statistics.mean(peers)
         share, floor = BOUNDS[name]
-        few = STANDARD_ERRORS * _error(peers, each) if setting.heavy else 0.0
+        few = STANDARD_ERRORS * standard_error(peers, each) if setting.heavy else 0.0
         if abs(mine - peer) > max(share * peer, floor, few):
             found.append(NAMES[name])
     return tuple(found)
@@ -289,7 +289,8 @@ def differences(setting: Setting, ours: list[Figures]) -> tuple[str, ...]:
 STANDARD_ERRORS = 3
 
 
-def _error(theirs: list[float], ours: list[float]) -> float:
+def standard_error(theirs: list[float], ours: list[float]) -> float:
+    """Of the difference of two means over seeds."""
     return math.sqrt(sum(statistics.variance(each) / len(each) for each in (theirs, ours)))
 
 

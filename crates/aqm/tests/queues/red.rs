@@ -1,7 +1,7 @@
 //! RED against the closed forms of Floyd & Jacobson 1993.
 
 use crate::common::{Log, Pkt, fill, link, ms};
-use cwnd_aqm::red::{Forced, Idle, Mode, Params, Red};
+use cwnd_aqm::red::{Count, Forced, Idle, Mode, Params, Red};
 use cwnd_aqm::{Qdisc, Reason};
 use cwnd_units::{Bytes, Ecn, Params as _, QueueSize, Rate, Rng, Time};
 
@@ -408,4 +408,44 @@ fn contradictory_parameters_are_refused() {
     assert_eq!(refused(&|p| p.w_q = 1.5), "w_q");
     assert_eq!(refused(&|p| p.mean_packet = Bytes(0)), "mean_packet");
     assert_eq!(refused(&|p| p.mark_p = Some(2.0)), "mark_p");
+}
+
+#[test]
+fn a_small_packet_that_follows_a_drop_is_let_in_where_bytes_are_counted() {
+    // ns-2's red.cc, modify_p: 40 B after a drop are no whole packet, so that count · p_b is 0; a packet of the mean size is one.
+    let params = Params {
+        w_q: 1.0,
+        min_th: QueueSize::Bytes(Bytes(1_000)),
+        max_th: QueueSize::Bytes(Bytes(3_000)),
+        mode: Mode::Bytes,
+        mean_packet: Bytes(1000),
+        gentle: false,
+        wait: true,
+        spare_first: true,
+        count: Count::Bytes,
+        forced: Forced::Spaced,
+        ..Params::default()
+    };
+    let dropped_of = |params: &Params, size: u32| {
+        let (mut queue, mut log) = (red(params), Log::default());
+        fill(&mut queue, ms(0), &mut log, (0..9).map(|id| Pkt { size: 1000, ..Pkt::plain(id) }));
+        let mut dropped = 0;
+        for id in 0..100 {
+            // Until one of 1000 B is dropped; the packet in question is next.
+            let before = log.drops.len();
+            while log.drops.len() == before {
+                queue.enqueue(ms(1), Pkt { size: 1000, ..Pkt::plain(id) }, &mut log);
+            }
+            let before = log.drops.len();
+            queue.enqueue(ms(1), Pkt { size, ..Pkt::plain(id) }, &mut log);
+            dropped += log.drops.len() - before;
+        }
+        assert!(log.drops.iter().skip(8).all(|(_, _, reason)| reason.name() == "red_forced"));
+        dropped
+    };
+    assert_eq!((dropped_of(&params, 40), dropped_of(&params, 1000)), (0, 100));
+    for (count, forced) in [(Count::Packets, Forced::Spaced), (Count::Bytes, Forced::Drop)] {
+        let dropped = dropped_of(&Params { count, forced, ..params.clone() }, 40);
+        assert_eq!(dropped == 100, forced == Forced::Drop, "{count:?}");
+    }
 }
