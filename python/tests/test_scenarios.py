@@ -20,6 +20,7 @@ SHORTER = {
     "abe-gigabit": ("run.duration=1 s", "sweep.repeat=1"),
     "abe-readings": ("sweep.repeat=1",),
     "abe-shared": ("sweep.repeat=1",),
+    "delay-below-one": ("sweep.repeat=1", "run.duration=35 s", "run.warmup=5 s"),
     "delay-noise": ("sweep.repeat=1", "run.duration=35 s"),
     "abe-why": ("sweep.repeat=1", "run.warmup=0 s"),
 }

@@ -14,6 +14,8 @@ AIMD = "McCullagh 2008, eq. 2.5 and 2.6"
 FILTERED = "McCullagh 2008, § 3.3.4"
 FAIR = "McCullagh 2008, eq. 4.9"
 LEAST = "McCullagh 2008, § 3.4.5"
+HTCP = "McCullagh 2008, § 2.3.2; Leith & Shorten 2004"
+BELOW = "McCullagh 2008, § 3.4.3; Kumar et al. 2020, algorithm 1"
 WRONG = "McCullagh 2008, § 4.3"
 ADAPTIVE = "McCullagh 2008, eq. 4.1"
 
@@ -26,8 +28,14 @@ DELAY_AIMD: dict[str, Any] = {
     "gamma": None,
     "loss_beta": None,
     "alpha_factor": None,
+    "increase": "reno",
+    "delta_low": "1 s",
+    "rtt_scaling": False,
     "least_window": 1,
     "initial_min_rtt": None,
+    "below_one": "never",
+    "below_one_gain": 1.0,
+    "below_one_least": 0.01,
     "abc_limit": 2,
     "slow_start": "standard",
     "grow_in_cwr": True,
@@ -99,6 +107,34 @@ def walk(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, 
     return j.rows
 
 
+def below(controller: Controller, seed: int, steps: int = 260) -> list[dict[str, Any]]:
+    """Windows that go below one segment and above it again; timeouts, one after another, too."""
+    draw = Random(seed)
+    j, wait = Journey(controller), Wait(draw)
+    nth = 0
+    for _ in range(steps):
+        j.now += draw.randint(20 * MS, 900 * MS)
+        j.round_number += 1
+        wait.waits = draw.randint(0, 45 * MS) if draw.random() < 0.4 else draw.randint(51, 170) * MS
+        chance = draw.random()
+        if chance < 0.03:
+            nth += 1
+            j.put("timeout", nth=nth, **wait.facts())
+        elif chance < 0.05:
+            j.put("loss", **wait.facts())
+        elif chance < 0.06:
+            j.put("idle", flight=0)
+        else:
+            nth = 0
+            acked = draw.choice([MSS, MSS, MSS, draw.randint(1, MSS)])
+            phase = draw.choice(["open", "open", "open", "cwr"])
+            measured = wait.facts() if draw.random() < 0.95 else {"min_rtt_ns": wait.least}
+            j.put("ack", acked=acked, phase=phase, limited=draw.random() > 0.05, **measured)
+            if j.asks() and draw.random() < 0.8:
+                j.put("delay", **wait.facts())
+    return j.rows
+
+
 def floor_of_windows(controller: Controller) -> list[dict[str, Any]]:
     """Delay that does not end: the window goes down to its least, and does not grow."""
     j = Journey(controller)
@@ -128,6 +164,13 @@ def cases() -> list[dict[str, Any]]:
         ("the least of two rounds", FILTERED, {"filter": "least"}, None),
         ("losses by a half", AIMD, {"loss_beta": 0.5, "threshold": "20 ms"}, None),
         ("a wrong minRTT", WRONG, {"initial_min_rtt": "115 ms", "threshold": "20 ms"}, None),
+        ("H-TCP's increase", HTCP, {"increase": "h-tcp"}, "h-tcp"),
+        (
+            "H-TCP's increase, soon and by the round trip",
+            HTCP,
+            {"increase": "h-tcp", "delta_low": "100 ms", "rtt_scaling": True},
+            None,
+        ),
     )
     for number, (name, source, changes, preset) in enumerate(kinds):
         more = {"controller": "delay-aimd"} | ({"preset": preset} if preset else {})
@@ -139,6 +182,28 @@ def cases() -> list[dict[str, Any]]:
                 lambda c, seed=500 + number: walk(c, seed),
                 segments=30,
                 ssthresh=45 * MSS,
+                **more,
+            )
+        )
+    proportion = {"below_one": "in-proportion"}
+    for number, (name, changes, preset) in enumerate(
+        (
+            ("the same for each ACK", {"below_one": "per-ack"}, "below-one"),
+            ("in proportion", proportion, None),
+            ("little for each ACK", {"below_one": "per-ack", "below_one_gain": 0.07}, None),
+            ("H-TCP's increase", {"increase": "h-tcp", **proportion}, None),
+            ("α = 2 (1 − β)", {"below_one": "per-ack", "alpha_factor": 2.0}, None),
+        )
+    ):
+        more = {"controller": "delay-aimd"} | ({"preset": preset} if preset else {})
+        made.append(
+            case(
+                f"delay-aimd, below one segment, {name}: at random",
+                BELOW,
+                {**DELAY_AIMD, **changes},
+                lambda c, seed=700 + number: below(c, seed),
+                segments=3,
+                ssthresh=2 * MSS,
                 **more,
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -147,7 +148,9 @@ class Journey:
         )
         self.controller.on(e)
         cwnd, ssthresh = self.controller.window()
-        exact = float(round(self.controller.cwnd, 7)) if self.controller.REAL else cwnd
+        # Below one segment, a segment may go.
+        real = max(self.controller.cwnd, Decimal(MSS))
+        exact = float(round(real, 7)) if self.controller.REAL else cwnd
         default = asdict(Event("", 0, 0))
         row = {
             k: v
@@ -156,6 +159,8 @@ class Journey:
         }
         if self.asks():
             row["asks"] = True
+        if isinstance(self.controller, DelayAimd) and self.controller.spacing_ns():
+            row["spacing_ns"] = self.controller.spacing_ns()
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
 
     def asks(self) -> bool:

@@ -5,10 +5,11 @@ Windows are real numbers of bytes; what the thesis leaves open is a *reading* in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 
 from exact import floor, less, real
+from htcp import growth
 from windows import Controller, Event
 
 MS = 1_000_000
@@ -23,7 +24,7 @@ def nanoseconds(text: str) -> int:
 
 @dataclass
 class DelayAimd(Controller):
-    """Eq. 2.5 and 2.6, § 3.3.4 and eq. 4.9."""
+    """Eq. 2.5 and 2.6, § 3.3.4 and eq. 4.9; H-TCP's increase; windows below one segment."""
 
     REAL = True
 
@@ -36,19 +37,54 @@ class DelayAimd(Controller):
     mean: Decimal | None = None
     #: The least RTT of each round trip.
     rounds: dict[int, int] = field(default_factory=dict)
+    #: The last backoff, or else the first ACK, and the β of it: for H-TCP's increase.
+    since_ns: int | None = None
+    beta_of_last: Decimal = Decimal("0.5")
+    newest_rtt: int = 0
+
+    def is_below(self) -> bool:
+        """Whether less than a segment goes in a round trip."""
+        return self.cwnd < self.mss
+
+    def window(self) -> tuple[int, int | None]:
+        """Below one segment, a segment may go, and then none for a while."""
+        cwnd, ssthresh = super().window()
+        return max(cwnd, self.mss), ssthresh
+
+    def spacing_ns(self) -> int | None:
+        """RTT / w, where the window w is below one segment."""
+        if self.p["below_one"] == "never":
+            return None
+        return int(self.newest_rtt * self.mss / self.cwnd) if self.is_below() else 0
+
+    def least(self) -> Decimal:
+        """The least window that delay leaves, bytes."""
+        if self.p["below_one"] == "never":
+            return Decimal(self.p["least_window"] * self.mss)
+        return real(self.p["below_one_least"]) * self.mss
+
+    def on_timeout(self, e: Event) -> None:
+        """RFC 5681 § 3.1; a window below one segment is not raised, and goes on in avoidance."""
+        windows = [self.cwnd]
+        if e.nth == 1:
+            self.reduce(e, "loss")
+            windows.append(self.cwnd)
+        super().on_timeout(Event(**{**asdict(e), "nth": 2}))
+        self.avoids = windows[-1] < self.mss
+        self.cwnd = min(windows[-1], self.cwnd)
 
     def on(self, e: Event) -> None:
         """One event."""
         self.asks = False
         super().on(e)
-        if e.event in {"timeout", "idle"}:
+        if e.event == "idle":
             self.avoids = False
         if e.event == "timeout":
             self.taken = Decimal(0)
 
     def in_slow_start(self) -> bool:
         """A backoff may leave less than the least threshold, and is not undone by slow start."""
-        return not self.avoids and super().in_slow_start()
+        return not self.avoids and not self.is_below() and super().in_slow_start()
 
     def beta(self, rtt: int | None) -> Decimal:
         """Eq. 2.6."""
@@ -73,7 +109,10 @@ class DelayAimd(Controller):
     def on_ack(self, e: Event) -> None:
         """Eq. 2.5, and the first row of § 3.3.4's."""
         waited = None
+        if self.since_ns is None:
+            self.since_ns = e.now_ns
         if e.rtt_ns is not None and self.min_rtt.least is not None:
+            self.newest_rtt = e.rtt_ns
             threshold = nanoseconds(self.p["threshold"])
             tau = self.filtered(e, e.rtt_ns) - self.min_rtt.least
             self.late = less(Decimal(threshold), tau)
@@ -90,31 +129,41 @@ class DelayAimd(Controller):
     def take_off(self, e: Event) -> None:
         """Take γ off the window for each segment that this ACK acknowledges."""
         gamma = 1 - self.beta(e.rtt_ns) if self.p["gamma"] is None else real(self.p["gamma"])
-        least = self.p["least_window"] * self.mss
-        after = min(self.cwnd, max(self.cwnd - gamma * e.acked, Decimal(least)))
+        after = min(self.cwnd, max(self.cwnd - gamma * e.acked, self.least()))
         self.taken += self.cwnd - after
         self.cwnd = after
         self.avoids = True
 
-    def avoid(self, _: Event, n: int) -> None:
-        """Add α / cwnd for each segment, in segments."""
-        self.cwnd += self.alpha * self.mss * n / self.cwnd
+    def avoid(self, e: Event, n: int) -> None:
+        """Add α / cwnd for each segment, in segments; below one segment α, or α cwnd."""
+        alpha = self.alpha
+        if self.p["increase"] == "h-tcp":
+            since = e.now_ns - (self.since_ns or 0)
+            alpha = growth(self.p, since, self.min_rtt.least, self.beta_of_last)
+        if not self.is_below():
+            self.cwnd += alpha * self.mss * n / self.cwnd
+            return
+        gain = alpha * real(self.p["below_one_gain"]) * n
+        self.cwnd += gain if self.p["below_one"] == "per-ack" else gain * self.cwnd / self.mss
 
     def reduce(self, e: Event, cause: str) -> None:
         """min[β (cwnd + S_γ), cwnd] for delay, β cwnd for a loss."""
         beta = self.beta(e.rtt_ns)
-        window, least = self.cwnd + self.taken, self.p["least_window"] * self.mss
+        window, least = self.cwnd + self.taken, self.least()
         if cause != "delay":
             if self.p["loss_beta"] is not None:
                 beta = real(self.p["loss_beta"])
-            window, least = self.cwnd, 2 * self.mss
+            window = self.cwnd
+            if self.p["below_one"] == "never":
+                least = Decimal(2 * self.mss)
         reduced = beta * window
-        self.cwnd = min(self.cwnd, max(reduced, Decimal(least)))
+        self.cwnd = min(self.cwnd, max(reduced, least))
         self.ssthresh = Decimal(max(floor(reduced), 2 * self.mss))
         if cause == "delay":
             self.taken = Decimal(0)
         if self.p["alpha_factor"] is not None:
             self.alpha = real(self.p["alpha_factor"]) * (1 - beta)
+        self.since_ns, self.beta_of_last = e.now_ns, beta
         self.avoids = True
         self.after_signal()
 

@@ -47,7 +47,15 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         lambda: [*cases_windows.hystart(), *cases_hystart.hystart_classic()],
     ),
     "becn": ("controller", REAL, cases_quenches.cases),
-    "delay": ("controller", REAL, cases_delays.cases),
+    "delay": (
+        "controller",
+        {
+            **REAL,
+            "spacing_ns": 1,
+            "reason": REAL["reason"] + "; the time between segments is cut off to nanoseconds",
+        },
+        cases_delays.cases,
+    ),
     "htcp": ("controller", REAL, cases_htcp.cases),
     "vegas": ("controller", REAL, cases_vegas.cases),
     "rto": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exact import floor, less, real
 from windows import Controller
@@ -19,6 +19,18 @@ def nanoseconds(text: str) -> int:
     """A time as a scenario has it, in whole units."""
     number, unit = text.split()
     return int(number) * {"s": NS, "ms": NS // 1000, "ns": 1}[unit]
+
+
+def growth(p: dict[str, Any], ns: int, least: int | None, beta: Decimal) -> Decimal:
+    """α = 2 (1 − β) times 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)², so long after the last backoff."""
+    t = Decimal(max(ns - nanoseconds(p["delta_low"]), 0)) / NS
+    factor = 1 + 10 * t + (t / 2) ** 2
+    if p["rtt_scaling"] and least is not None:
+        # HZ / (10 minRTT) in [0.5, 10], by which Linux divides.
+        scale = 1 / (10 * Decimal(least) / NS)
+        scale = min(max(scale, Decimal("0.5")), Decimal(10))
+        factor = max(factor / scale, Decimal(1))
+    return 2 * (1 - beta) * factor
 
 
 @dataclass
@@ -76,17 +88,10 @@ class HTcp(Controller):
         self.counted = (e.round, e.now_ns, self.delivered)
 
     def avoid(self, e: Event, n: int) -> None:
-        """α = 2 (1 − β) times 1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)²."""
+        """Add α / cwnd for each segment."""
         assert self.backed_off_ns is not None
-        low = nanoseconds(self.p["delta_low"])
-        t = Decimal(max(e.now_ns - self.backed_off_ns - low, 0)) / NS
-        factor = 1 + 10 * t + (t / 2) ** 2
-        if self.p["rtt_scaling"] and self.min_rtt.least is not None:
-            # HZ / (10 minRTT) in [0.5, 10], by which Linux divides.
-            scale = 1 / (10 * Decimal(self.min_rtt.least) / NS)
-            scale = min(max(scale, Decimal("0.5")), Decimal(10))
-            factor = max(factor / scale, Decimal(1))
-        alpha = 2 * (1 - self.factor_of_last) * factor
+        since = e.now_ns - self.backed_off_ns
+        alpha = growth(self.p, since, self.min_rtt.least, self.factor_of_last)
         self.cwnd += alpha * self.mss * n / self.cwnd
 
     def beta_now(self) -> Decimal:

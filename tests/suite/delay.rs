@@ -3,7 +3,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, assert_golden, at, column, run};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
 
 /// A packet on the wire, bytes.
 const PACKET: f64 = 1500.0;
@@ -149,6 +149,86 @@ fn peak_and_mean_delay_by_the_number_of_flows() {
         }
     }
     assert_golden("delay-aimd.txt", &table);
+}
+
+/// Fig. 3.6's limit is gone where windows may be below one segment (§ 3.4.3): the delay stays about τ0 however many flows there are, every one
+/// finds out minRTT, and none starves.
+#[test]
+fn any_number_of_flows_fits_below_one_segment() {
+    let mut table = "# Delay-based AIMD whose windows may be below one segment, 10 Mbit/s, 100 ms, tau0 50 ms, started within 60 s, 100\n\
+         # to 400 s; delays in ms, bound of eq. 3.7, and the worst error of minRTT in ms at the end.\n\
+         below_one     flows   mean   peak  bound utilisation timeouts jain  error\n"
+        .to_owned();
+    for law in ["per-ack", "in-proportion"] {
+        for flows in [64, 300, 1000] {
+            let records = run(&format!(
+                r#"
+                [run]
+                duration = "400 s"
+                warmup = "100 s"
+                sample = "none"
+                [dumbbell]
+                rate = "10 Mbit/s"
+                queue = {{ kind = "fifo", limit = "4000 packets" }}
+                [flow.main]
+                rtt = "100 ms"
+                count = {flows}
+                start = "uniform(0 s, 60 s)"
+                controller = {{ kind = "delay-aimd", below_one = "{law}" }}
+                endpoint = {{ ack_every = 1, clock = "1 us", initial_window = 2 }}
+                "#
+            ));
+            let goodputs = column(&records.flows, "goodput_bit_s");
+            let squares: f64 = goodputs.iter().map(|x| x * x).sum();
+            let jain = goodputs.iter().sum::<f64>().powi(2) / (f64::from(flows) * squares);
+            let base = column(&records.flows, "rtt_base_us");
+            let found = column(&records.flows, "min_rtt_us");
+            let errors = found.iter().zip(&base).map(|(found, base)| (found - base) / 1e3);
+            let error = errors.fold(0.0, f64::max);
+            let (mean, peak) =
+                (link(&records, "qdelay_mean_us") / 1e3, link(&records, "qdelay_max_us") / 1e3);
+            let bound = 50.0 + f64::from(flows) * 1.2;
+            assert!(mean < 75.0 && peak <= bound, "{law}, {flows}: {mean}, {peak} of {bound} ms");
+            assert!(goodputs.iter().all(|&goodput| goodput > 0.0), "{law}, {flows}");
+            assert!(activity(&records, "acks_below_one_segment") > 0, "{law}, {flows}");
+            table += &format!(
+                "{law:13} {flows:5} {mean:6.1} {peak:6.1} {bound:6.1} {:11.3} {:8} {jain:.2} {error:6.1}\n",
+                link(&records, "utilisation"),
+                sum(&records, "rto_count"),
+            );
+        }
+    }
+    assert_golden("delay-below-one.txt", &table);
+}
+
+/// Half of a link of 200 Mbit/s and 120 ms becomes free: Reno's increase takes 1000 segments at one a round trip, H-TCP's (Leith & Shorten
+/// 2004) α = 1 + 10 t + t² / 4 after a second, of which 1000 segments are the sum in the first 6 s.
+#[test]
+fn with_the_increase_of_htcp_what_becomes_free_is_soon_used() {
+    let used = |increase: &str, from: u32| {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "{} s"
+            warmup = "{from} s"
+            sample = "none"
+            [dumbbell]
+            rate = {{ initial = "100 Mbit/s", steps = [{{ at = "60 s", rate = "200 Mbit/s" }}] }}
+            reverse_rate = "200 Mbit/s"
+            queue = {{ kind = "fifo", limit = "2000 packets" }}
+            [flow.main]
+            rtt = "120 ms"
+            controller = {{ kind = "delay-aimd", increase = "{increase}", slow_start = "hystart++" }}
+            endpoint = {{ ack_every = 1, clock = "1 us" }}
+            "#,
+            from + 5,
+        ));
+        at(&records.flows, 0, "goodput_bit_s") / 1e6
+    };
+    for from in [70, 80] {
+        let (reno, htcp) = (used("reno", from), used("h-tcp", from));
+        assert!(reno < 140.0 && htcp > 160.0, "{from} s: {reno}, {htcp} Mbit/s");
+    }
 }
 
 /// The successive values of the estimate over time, of one flow.

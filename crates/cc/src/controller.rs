@@ -217,6 +217,11 @@ pub trait Controller {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+    /// The least time from one segment to the next, of a controller whose window may be below one segment; it holds as soon as an ACK
+    /// changes it. Zero is as the window allows; `None` of one that never asks for any. Not beside [`Controller::pacing`].
+    fn spacing(&self) -> Option<Duration> {
+        None
+    }
     /// What it takes for the round trip without queues, if it acts by that.
     fn min_rtt(&self) -> Option<Duration> {
         None

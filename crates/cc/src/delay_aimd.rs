@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, param_enum, params};
 
+use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::kind::{Kind, Mechanism};
 use crate::min_rtt::MinRtt;
+use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
 
 param_enum! {
@@ -23,6 +25,16 @@ param_enum! {
         Mean = "mean",
         /// The least of this round trip and the one before: what only some packets meet does not count.
         Least = "least",
+    }
+}
+
+param_enum! {
+    /// What α is, where it does not follow β.
+    pub enum Additive {
+        /// One segment a round trip.
+        Reno = "reno",
+        /// H-TCP's: the more, the longer ago the last backoff is.
+        HTcp = "h-tcp",
     }
 }
 
@@ -60,6 +72,13 @@ params! {
         #[source("McCullagh 2008 § 4.3.2 eq. 4.9; § 2.3.2: Reno's in the thesis")]
         #[bounds(above 0.0; "it is a gain")]
         pub alpha_factor: Option<f64> = None,
+        /// What α is without `alpha_factor`: 1 as in Reno, or H-TCP's, 2 (1 − β) (1 + 10 (Δ − Δ_L) + ((Δ − Δ_L) / 2)²) with the seconds Δ
+        /// since the last backoff.
+        #[source("McCullagh 2008 § 2.3.2: Reno's in the thesis, H-TCP's (Leith & Shorten 2004) as first suggested")]
+        pub increase: Additive = Additive::Reno,
+        /// Δ_L, and whether α is scaled by the round trip; nothing with Reno's.
+        #[flatten()]
+        pub since: Increase = Increase::default(),
         /// Least window that a backoff for delay leaves, in segments; 2 where receivers delay ACKs.
         #[source("McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
         #[bounds(from 1; "a window of no segment never sends again")]
@@ -69,6 +88,9 @@ params! {
         #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
         #[bounds(above Duration::ZERO; "no round trip takes no time")]
         pub initial_min_rtt: Option<Duration> = None,
+        /// What it does below one segment.
+        #[flatten()]
+        pub below: BelowOne = BelowOne::default(),
         /// How it grows in slow start, and in the round trip after a reduction.
         #[flatten()]
         pub growing: Growing = Growing::default(),
@@ -82,6 +104,27 @@ params! {
         "fair" => Self { alpha_factor: Some(2.0), ..Self::default() },
         /// Each late packet counts, and the full backoff follows a mean (§ 3.3.4).
         "per-packet" => Self { per_packet: true, filter: Filter::Mean, ..Self::default() },
+        /// H-TCP's increase: what a loss or a delay left unused on a long fat path is back sooner.
+        "h-tcp" => Self { increase: Additive::HTcp, ..Self::default() },
+        /// Below one segment it paces, so that any number of flows fits (§ 3.4.3 suggests it).
+        "below-one" => Self {
+            below: BelowOne { below_one: Below::PerAck, ..BelowOne::default() },
+            ..Self::default()
+        },
+    }
+    check |p| {
+        if p.increase == Additive::HTcp && p.alpha_factor.is_some() {
+            return Err(Invalid {
+                key: "increase",
+                message: "H-TCP's has 2 (1 − β) in it: leave `alpha_factor` out".to_owned(),
+            });
+        }
+        if p.below.allowed() && p.least_window > 1 {
+            return Err(Invalid {
+                key: "below_one",
+                message: "`least_window` keeps the window above one segment: leave it at 1".to_owned(),
+            });
+        }
     }
 }
 
@@ -103,8 +146,15 @@ impl Kind for Params {
 
 impl Declares for Params {
     fn contract(&self) -> Contract {
-        Contract::new()
-            .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")
+        let contract = Contract::new().wants(
+            Ability::Timestamps,
+            "the delay of one packet in each window is all it hears of",
+        );
+        if self.below.allowed() {
+            return contract
+                .needs(Ability::Pacing, "would send a segment a round trip at the least");
+        }
+        contract
     }
 }
 
@@ -122,9 +172,16 @@ pub struct DelayAimd {
     late: bool,
     /// α, segments a round trip.
     alpha: f64,
+    /// Of H-TCP's increase: the last backoff, and the β that it left.
+    since: SinceReduction,
+    beta: f64,
     /// S_γ: what late packets took off the window since the last full backoff, bytes.
     taken: f64,
     late_acks: u64,
+    /// The newest RTT: below one segment it says how far apart segments go.
+    rtt: Duration,
+    /// ACKs that found a window below one segment.
+    acks_below_one: u64,
     law: Arc<Law>,
 }
 
@@ -132,6 +189,7 @@ pub struct DelayAimd {
 #[derive(Debug)]
 struct Law {
     params: Params,
+    mss: f64,
     initial_window: f64,
     max_window: f64,
     credit: Credit,
@@ -196,10 +254,15 @@ impl DelayAimd {
             filtered: Filtered::new(params),
             late: false,
             alpha: 1.0,
+            since: SinceReduction::default(),
+            beta: 0.5,
             taken: 0.0,
             late_acks: 0,
+            rtt: Duration::ZERO,
+            acks_below_one: 0,
             law: Arc::new(Law {
                 params: params.clone(),
+                mss: f64::from(start.mss),
                 initial_window: start.initial_cwnd() as f64,
                 max_window: start.max_window() as f64,
                 credit: Credit::Bytes { limit: params.growing.abc_limit },
@@ -210,6 +273,11 @@ impl DelayAimd {
     /// The window in whole bytes.
     fn bytes(&self) -> u64 {
         self.cwnd as u64
+    }
+
+    /// The window in segments.
+    fn segments(&self) -> f64 {
+        self.cwnd / self.law.mss
     }
 
     fn in_slow_start(&self) -> bool {
@@ -225,6 +293,7 @@ impl DelayAimd {
     fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         self.min_rtt.hear(path, ack);
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
+        self.rtt = rtt;
         let threshold = self.law.params.threshold.0 as f64;
         let waited = self.filtered.take(path.round, rtt) - least.0 as f64;
         // Eq. 2.5 has τ > τ0, § 3.3.4 τ ≥ τ0.
@@ -246,7 +315,17 @@ impl DelayAimd {
 
     /// The least window that delay leaves, bytes.
     fn least(&self, path: &Path) -> f64 {
-        f64::from(self.law.params.least_window) * f64::from(path.mss)
+        let Params { below, least_window, .. } = &self.law.params;
+        let segments =
+            if below.allowed() { below.below_one_least } else { f64::from(*least_window) };
+        segments * f64::from(path.mss)
+    }
+
+    /// What an ACK adds to a window below one segment.
+    fn grow_below_one(&mut self, ack: &AckSample) {
+        let acked = ack.acked_bytes as f64 / self.law.mss;
+        let gain = self.law.params.below.gain(self.segments(), self.alpha, acked);
+        self.cwnd = (self.cwnd + gain * self.law.mss).min(self.law.max_window);
     }
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
@@ -254,10 +333,12 @@ impl DelayAimd {
         let (beta, least, window) = match cause {
             // min[β (cwnd + S_γ), cwnd] (§ 3.3.4); S_γ is zero in eq. 2.5.
             Cause::Delay => (by_delay, self.least(path), self.cwnd + self.taken),
-            // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments.
+            // "Loss backoff … unchanged" (§ 3.4.5): RFC 5681 eq. 4 leaves two segments, if a window can't be below one.
             _ => {
                 let beta = self.law.params.loss_beta.unwrap_or(by_delay);
-                (beta, min_ssthresh(path.mss) as f64, self.cwnd)
+                let two = min_ssthresh(path.mss) as f64;
+                let least = if self.law.params.below.allowed() { self.least(path) } else { two };
+                (beta, least, self.cwnd)
             }
         };
         let reduced = beta * window;
@@ -271,6 +352,8 @@ impl DelayAimd {
             // Eq. 4.9.
             self.alpha = n * (1.0 - beta);
         }
+        self.beta = beta;
+        self.since.reduced(path.now);
         self.avoids = true;
         self.slow_start.on_congestion();
     }
@@ -289,6 +372,11 @@ impl Controller for DelayAimd {
             return Request::Nothing;
         }
         let packet_was_late = self.look(path, ack);
+        self.acks_below_one += u64::from(self.cwnd < self.law.mss);
+        if self.law.params.increase == Additive::HTcp {
+            let least = self.min_rtt.get();
+            self.alpha = self.since.alpha(&self.law.params.since, path.now, least, self.beta);
+        }
         // Eq. 2.5: above the threshold it backs off, and does not grow.
         if self.late {
             return Request::Reduce(Cause::Delay);
@@ -298,6 +386,10 @@ impl Controller for DelayAimd {
             self.take_off(path, ack);
         }
         if !ack.grow.allows(self.law.params.growing.grow_in_cwr) {
+            return Request::Nothing;
+        }
+        if self.cwnd < self.law.mss {
+            self.grow_below_one(ack);
             return Request::Nothing;
         }
         let left = if self.in_slow_start() { self.slow_start(path, ack) } else { ack.acked_bytes };
@@ -318,9 +410,10 @@ impl Controller for DelayAimd {
                 if nth <= 1 {
                     self.reduce(path, Cause::Loss);
                 }
-                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                // A window below one segment is not raised to it, and grows on from there.
+                self.avoids = self.cwnd < self.law.mss;
+                self.cwnd = self.cwnd.min(self.law.mss);
                 self.taken = 0.0;
-                self.avoids = false;
                 self.slow_start.on_timeout();
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
@@ -332,7 +425,12 @@ impl Controller for DelayAimd {
     }
 
     fn window(&self) -> Window {
-        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+        // Below one segment a segment may go, and then none for a while.
+        Window { cwnd: self.bytes().max(self.law.mss as u64), ssthresh: self.ssthresh }
+    }
+
+    fn spacing(&self) -> Option<Duration> {
+        self.law.params.below.allowed().then(|| spacing(self.segments(), self.rtt))
     }
 
     fn min_rtt(&self) -> Option<Duration> {
@@ -341,5 +439,6 @@ impl Controller for DelayAimd {
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("late_acks", self.late_acks);
+        each("acks_below_one_segment", self.acks_below_one);
     }
 }

@@ -6,6 +6,7 @@
 //! once for all.
 #![forbid(unsafe_code)]
 
+mod below_one;
 mod controller;
 pub mod cubic;
 mod decrease;
@@ -24,6 +25,7 @@ mod since_reduction;
 mod slow_start;
 pub mod vegas;
 
+pub use below_one::{Below, BelowOne};
 pub use controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
 };

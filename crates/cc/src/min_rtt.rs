@@ -99,6 +99,9 @@ impl<C: Controller> Controller for Estimating<C> {
     fn pacing(&self) -> Option<Rate> {
         self.inner.pacing()
     }
+    fn spacing(&self) -> Option<Duration> {
+        self.inner.spacing()
+    }
     fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.get()
     }

@@ -66,6 +66,9 @@ impl<C: Controller> Controller for Recorded<C> {
     fn pacing(&self) -> Option<Rate> {
         self.inner.pacing()
     }
+    fn spacing(&self) -> Option<Duration> {
+        self.inner.spacing()
+    }
     fn min_rtt(&self) -> Option<Duration> {
         self.inner.min_rtt()
     }

@@ -211,6 +211,15 @@ impl Controller for AnyController {
             Self::Recorded(c) => c.pacing(),
         }
     }
+    fn spacing(&self) -> Option<Duration> {
+        match self {
+            Self::NewReno(c) => c.spacing(),
+            Self::Cubic(c) => c.spacing(),
+            Self::Own(c) => c.spacing(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.spacing(),
+        }
+    }
     #[inline]
     fn stamp(&mut self, path: &Path) -> Header {
         match self {

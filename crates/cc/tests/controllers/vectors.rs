@@ -16,11 +16,12 @@ fn replay(text: &str, kind: &str) {
     let near = file["tolerance"]["cwnd"].as_f64().unwrap();
     assert!(near == 0.0 || near == NEAR);
     for case in file["cases"].as_array().unwrap() {
-        run(case, case["controller"].as_str().unwrap_or(kind), near);
+        let kind = case["controller"].as_str().unwrap_or(kind);
+        run(case, kind, near, file["tolerance"]["spacing_ns"].as_u64().unwrap_or(0));
     }
 }
 
-fn run(case: &Json, kind: &str, near: f64) {
+fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
     let mut controller = params(kind, case).build(&start(&case["start"]));
     let mut delivered = 0;
     for (number, event) in case["events"].as_array().unwrap().iter().enumerate() {
@@ -40,6 +41,10 @@ fn run(case: &Json, kind: &str, near: f64) {
         let expected = event["cwnd"].as_f64().unwrap();
         let bounds = (expected - near).floor()..=(expected + near).floor();
         assert!(bounds.contains(&(cwnd as f64)), "cwnd {cwnd}, {}", at());
+        // Below one segment the window shows one, and how far apart segments go tells it.
+        let apart = controller.spacing().unwrap_or_default().0;
+        let expected = event["spacing_ns"].as_u64().unwrap_or(0);
+        assert!(apart.abs_diff(expected) <= spacing, "{apart} ns, {}", at());
         assert_eq!(ssthresh, event["ssthresh"].as_u64().unwrap_or(u64::MAX), "{}", at());
     }
 }

@@ -213,9 +213,10 @@ impl Sender {
     /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round trip that answers it.
     #[cold]
     pub(super) fn reduce(&mut self, path: &Path, cause: Cause) {
-        let params = &self.config.params;
         let before = self.cc.window().cwnd;
         self.cc.on_signal(path, Signal::Reduce(cause));
+        self.space_from_last();
+        let params = &self.config.params;
         if params.prr && params.prr_on_ecn {
             self.cwr = Some(Box::new(Prr::new(params.prr_rule, before, self.config.mss)));
         }

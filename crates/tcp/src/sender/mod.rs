@@ -7,6 +7,7 @@ mod chunks;
 mod copies;
 mod persist;
 mod quench;
+mod spaced;
 mod timed;
 mod timeout;
 mod transmit;

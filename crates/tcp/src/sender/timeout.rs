@@ -51,6 +51,7 @@ impl Sender {
         path.flight_size = self.in_flight();
         self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
         self.cwr_pending = self.config.params.says_cwr();
+        self.end_spacing(now);
         self.begin_loss_state();
         self.rto_deadline = now + self.rto();
     }

@@ -41,7 +41,7 @@ impl Sender {
             self.wake_from_idle(now);
         }
         self.pacing_holds = now < self.pace_until;
-        if self.pacing_holds {
+        if self.pacing_holds && self.still_waits(now) {
             return None;
         }
         let choice = match self.recovery {
@@ -69,7 +69,11 @@ impl Sender {
     /// RFC 5681 § 4.1: after an idle time longer than the timeout the window restarts.
     fn wake_from_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent);
-        if self.config.params.idle_restart && self.high > 0 && idle > self.rto() {
+        if self.config.params.idle_restart
+            && self.high > 0
+            && idle > self.rto()
+            && !self.is_spaced()
+        {
             let path = self.path(now);
             self.cc.on_signal(&path, Signal::Idle { idle });
             self.last_sent = now;
@@ -255,6 +259,8 @@ impl Sender {
     fn departs(&mut self, now: Time, wire: u16) -> Header {
         if let Some(rate) = self.cc.pacing() {
             self.pace_until = now + rate.time_for(Bytes(u64::from(wire))).max(Duration(1));
+        } else if let Some(spacing) = self.cc.spacing() {
+            self.space(now, spacing);
         }
         self.cc.stamp(&self.path(now))
     }

@@ -369,6 +369,15 @@ scripts!(
 );
 
 scripts!(
+    below_one:
+    a_segment_goes_a_round_trip_over_the_window_after_the_last,
+    an_ack_counts_before_the_next_segment_goes,
+    an_expiry_of_the_timer_waits_for_nothing,
+    segments_further_apart_than_the_timeout_are_not_idle,
+    what_the_application_has_not_written_does_not_raise_the_window,
+);
+
+scripts!(
     cheats:
     a_constant_is_subtracted_from_what_is_echoed,
     a_divided_ack_leaves_a_delayed_one_its_time,

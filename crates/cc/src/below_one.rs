@@ -1,0 +1,56 @@
+//! Windows below one segment: how they grow, and how far apart segments go then. A piece that any controller with a real-valued window may take.
+
+use cwnd_units::{Duration, param_enum, params};
+
+param_enum! {
+    /// What a window below one segment makes of an ACK.
+    pub enum Below {
+        /// There is none: a backoff leaves a segment.
+        Never = "never",
+        /// It grows by the same for each ACK (Kumar et al. 2020, algorithm 1).
+        PerAck = "per-ack",
+        /// It grows by the same part of itself for each ACK: as fast at any window.
+        InProportion = "in-proportion",
+    }
+}
+
+params! {
+    /// How a window goes below one segment: one segment goes each RTT / w.
+    pub struct BelowOne {
+        /// Whether the window may be below one segment, and how it grows there; then one segment goes each RTT / w, RTT the newest.
+        #[source("McCullagh 2008 § 3.4.3 suggests to pace; Kumar et al., Swift, SIGCOMM 2020, algorithm 1: cwnd < 1")]
+        pub below_one: Below = Below::Never,
+        /// How much it grows there for an ACK, of α: in segments, or with `in-proportion` as a part of the window. Nothing with `never`.
+        #[source("Kumar et al. 2020, algorithm 1: the same increase on both sides of one segment")]
+        #[bounds(above 0.0, up_to 1.0; "a window below one segment would jump over it")]
+        pub below_one_gain: f64 = 1.0,
+        /// The least window there, in segments.
+        #[source("none: a segment in a hundred round trips, so that it is heard again soon")]
+        #[bounds(above 0.0, up_to 1.0; "it is below one segment")]
+        pub below_one_least: f64 = 0.01,
+    }
+}
+
+impl BelowOne {
+    /// Whether windows may be below one segment.
+    pub(crate) fn allowed(&self) -> bool {
+        self.below_one != Below::Never
+    }
+
+    /// By how much a window below one segment grows when so many segments are acknowledged, all in segments.
+    pub(crate) fn gain(&self, window: f64, alpha: f64, acked: f64) -> f64 {
+        let each = match self.below_one {
+            Below::Never | Below::PerAck => self.below_one_gain,
+            Below::InProportion => self.below_one_gain * window,
+        };
+        alpha * each * acked
+    }
+}
+
+/// The time from one segment to the next of a window in segments: RTT / w below one, none from one on.
+pub(crate) fn spacing(window: f64, rtt: Duration) -> Duration {
+    if window >= 1.0 {
+        return Duration::ZERO;
+    }
+    Duration((rtt.0 as f64 / window) as u64)
+}

@@ -1,0 +1,48 @@
+//! Segments further apart than a round trip: a controller whose window may be below one segment ([`cwnd_cc::Controller::spacing`]).
+
+use cwnd_cc::Controller as _;
+use cwnd_units::{Duration, Time};
+
+use super::Sender;
+
+impl Sender {
+    /// A segment went out, and its controller spaces segments: the next goes so much later, if more waits. That it waits is the window's doing.
+    pub(super) fn space(&mut self, now: Time, spacing: Duration) {
+        if spacing > Duration::ZERO {
+            self.pace_until = now + spacing;
+            self.cwnd_limited = self.nxt < self.app_end;
+        }
+    }
+
+    /// The window became smaller: the next segment goes so much later than the last went.
+    pub(super) fn space_from_last(&mut self) {
+        if let Some(spacing) = self.spacing() {
+            self.pace_until = self.last_sent + spacing;
+        }
+    }
+
+    /// Whether it goes on holding back what is held back: where the controller spaces segments, what the newest ACK told counts at once.
+    #[cold]
+    pub(super) fn still_waits(&mut self, now: Time) -> bool {
+        self.space_from_last();
+        self.pacing_holds = now < self.pace_until;
+        self.pacing_holds
+    }
+
+    /// Whether nothing goes because segments are spaced: then nothing is idle.
+    pub(super) fn is_spaced(&self) -> bool {
+        self.pacing_holds && self.spacing().is_some()
+    }
+
+    /// The timer expired: RFC 6298 § 5.4 has the first segment go again, whatever came between.
+    pub(super) fn end_spacing(&mut self, now: Time) {
+        if self.spacing().is_some() {
+            self.pace_until = now;
+        }
+    }
+
+    /// The least time between segments. A source quench's pause (RFC 1016) has its own.
+    fn spacing(&self) -> Option<Duration> {
+        if self.quenched.is_some() { None } else { self.cc.spacing() }
+    }
+}
