@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peers import judge, scenarios, transfers, transfers_page, web, web_page
+from peers import judge, scenarios, transfers, transfers_page, trends, web, web_page
 from peers.explain import CONTRADICTIONS, EXPLANATIONS, Explanation
 from peers.judge import Comparison, experiment
 from peers.rows import DATA, TABLES, Measures, Row, load_all
@@ -29,6 +29,7 @@ INPUTS = (
             "page",
             "transfers",
             "transfers_page",
+            "trends",
             "web",
             "web_page",
         )
@@ -52,6 +53,7 @@ def write(found: list[Comparison], fetched: list[Compared], browsed: list[Compar
             *_summary(found, fetched, browsed),
             *_explained(found),
             *_contradictions(),
+            *trends.section(found),
             *transfers_page.section(fetched),
             *web_page.section(browsed),
             *_all_rows(found),

@@ -53,6 +53,23 @@ def _ns3(row: Row) -> Table:
         "TcpLinuxReno": {"kind": "newreno", "base": "cwnd"},
         # Without UseAbe.
         "TcpCubic": {"kind": "cubic", "preset": "ns-3", "beta_ecn": "none"},
+        # tcp-vegas.cc is Linux's, but rounds diff up: below α of 2 is what is at most 1.
+        # A loss takes a segment off the window (GetSsThresh): a part of what path and queue hold.
+        "TcpVegas": {
+            "kind": "vegas",
+            "preset": "linux",
+            "rates": "window",
+            "rounding": "none",
+            "alpha": 1,
+            "loss_beta": round(1 - row.int("n_flows") / (2 * row.int("bdp_pkts")), 2),
+        },
+        # tcp-htcp.cc bounds β from below only, and has no scaling by the round-trip time.
+        "TcpHtcp": {
+            "kind": "htcp",
+            "rtt_scaling": False,
+            "most_beta": 0.99,
+            "grow_in_cwr": False,
+        },
     }
     if row.cells["cc"] not in controllers:
         raise NotExpressibleError(f"ns-3's {row.cells['cc'].removeprefix('Tcp')} is no preset here")
