@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, Time, param_enum};
+use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, Rate48, Time, param_enum};
 
 use crate::segment::Segment;
 
@@ -163,19 +163,19 @@ impl EchoPolicy for Sum {
 /// Dukkipati et al. 2005, § 3: the newest rate is the rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Last {
-    kbit_s: Option<u32>,
+    rate: Option<Rate48>,
 }
 
 impl EchoPolicy for Last {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
         if let Some(Header::Rcp { rate, .. }) = segment.header() {
-            self.kbit_s = Some(u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX));
+            self.rate = Some(rate.into());
         }
         false
     }
 
     fn take(&mut self) -> Echo {
-        self.kbit_s.map_or(Echo::None, |kbit_s| Echo::Rate { kbit_s })
+        self.rate.map_or(Echo::None, Echo::Rate)
     }
 }
 
@@ -270,11 +270,11 @@ mod tests {
 
     #[test]
     fn the_newest_rate_is_told_until_there_is_a_newer_one() {
-        let rcp = |kbit: u64| data(Header::Rcp { rate: Rate(kbit * 1000), rtt_us: 0 }, Ecn::NotEct);
+        let rcp = |bits| data(Header::Rcp { rate: Rate(bits), rtt_us: 0 }, Ecn::NotEct);
         let plain = data(Header::None, Ecn::NotEct);
-        let rate = |kbit_s| (false, Echo::Rate { kbit_s });
-        let arrivals = [plain, rcp(8), plain, rcp(u64::from(u32::MAX) + 1)];
-        let expected = [(false, Echo::None), rate(8), rate(8), rate(u32::MAX)];
+        let rate = |bits| (false, Echo::Rate(Rate(bits).into()));
+        let arrivals = [plain, rcp(8), plain, rcp(10_000_000_019)];
+        let expected = [(false, Echo::None), rate(8), rate(8), rate(10_000_000_019)];
         assert_eq!(told(EchoKind::Last, &arrivals), expected);
     }
 

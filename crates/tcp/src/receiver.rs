@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use cwnd_units::{Echo, Ecn, Time};
+use cwnd_units::{Echo, Ecn, Header, Time};
 
 use crate::cheat::Cheat;
 use crate::compressed_acks::BLOCKS;
@@ -161,7 +161,8 @@ impl Receiver {
             if let Some(quick) = self.quick() {
                 quick.on_syn(now);
             }
-            let mut reply = self.ack(segment.ts, Echo::None);
+            let told = self.answer_to_syn(now, segment);
+            let mut reply = self.ack(segment.ts, told);
             reply.flags = Flags::SYN;
             if let Some(cheat) = self.cheat() {
                 cheat.arrived(now, segment, true);
@@ -210,6 +211,15 @@ impl Receiver {
             self.ack_deadline = now + self.config.params.ack_delay;
         }
         None
+    }
+
+    /// What routers wrote into a SYN, where it asked them.
+    fn answer_to_syn(&mut self, now: Time, segment: &Segment) -> Echo {
+        let asked = segment.header().is_some_and(|header| header != Header::None);
+        let Some(habits) = self.habits.as_mut().filter(|_| asked) else { return Echo::None };
+        let Some(policy) = &mut habits.echo else { return Echo::None };
+        policy.on_data(now, segment);
+        policy.take()
     }
 
     /// The delayed-ACK timer may have expired; returns the ACK if it has.

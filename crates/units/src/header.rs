@@ -36,11 +36,8 @@ pub enum Echo {
     None,
     /// The sum of XCP's `H_feedback` since the last ACK, bytes.
     Delta(i32),
-    /// RCP's rate in the newest data, kbit/s: four bytes reach to 4 Tbit/s.
-    Rate {
-        /// kbit/s.
-        kbit_s: u32,
-    },
+    /// RCP's rate in the newest data.
+    Rate(Rate48),
     /// A load factor that the receiver estimates, and how often it has changed.
     Load {
         /// The estimate, in parts that the mechanism defines.
@@ -60,4 +57,37 @@ pub enum Echo {
     },
 }
 
+/// A rate in six bytes, up to 281 Tbit/s; more is that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate48([u8; 6]);
+
+impl From<Rate> for Rate48 {
+    fn from(rate: Rate) -> Self {
+        let [_, _, bytes @ ..] = rate.0.min((1 << 48) - 1).to_be_bytes();
+        Self(bytes)
+    }
+}
+
+impl From<Rate48> for Rate {
+    /// The rate; none is the slowest there is.
+    fn from(rate: Rate48) -> Self {
+        let [a, b, c, d, e, f] = rate.0;
+        Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]).max(1))
+    }
+}
+
 const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_bytes_hold_a_rate_to_the_bit_or_the_most_they_can() {
+        for bits in [1, 255, 256, 100_000, 10_000_000_019, (1 << 48) - 1] {
+            assert_eq!(Rate::from(Rate48::from(Rate(bits))), Rate(bits));
+        }
+        assert_eq!(Rate::from(Rate48::from(Rate(u64::MAX))), Rate((1 << 48) - 1));
+        assert_eq!(Rate::from(Rate48::from(Rate(0))), Rate(1));
+    }
+}

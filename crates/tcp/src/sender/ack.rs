@@ -25,13 +25,13 @@ impl Sender {
             Connection::Established => self.on_ack(now, segment, *window, *echo, sack),
             Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
                 self.rwnd = u64::from(*window);
-                Some(self.on_syn_ack(now, segment, tries))
+                Some(self.on_syn_ack(now, segment, tries, *echo))
             }
             _ => None,
         }
     }
 
-    fn on_syn_ack(&mut self, now: Time, segment: &Segment, tries: u32) -> Duration {
+    fn on_syn_ack(&mut self, now: Time, segment: &Segment, tries: u32, echo: Echo) -> Duration {
         self.connection = Connection::Established;
         self.rto_deadline = Time::NEVER;
         let exact = now.since(segment.ts);
@@ -48,6 +48,10 @@ impl Sender {
                 self.backoff = 0;
             }
             self.cc = self.config.controller_after_syn_loss();
+        }
+        if echo != Echo::None {
+            let path = self.path(now);
+            self.tell_duplicate(&path, AckSample { rtt: measured, echo, ..AckSample::default() });
         }
         exact
     }
@@ -191,7 +195,7 @@ impl Sender {
         exact_rtt
     }
 
-    /// The controller hears of an ACK that acknowledges nothing new.
+    /// The controller hears of an ACK that acknowledges nothing new, or of what a SYN was answered.
     #[cold]
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.scoreboard.take_newly_lost();
@@ -267,6 +271,7 @@ impl Sender {
             EchoAtOne::Sends | EchoAtOne::Waits => 0,
         };
         let policy = self.config.rto;
+        self.paced = 0;
         self.pace_until = now + policy.timeout(self.rto(), doublings);
     }
 

@@ -86,6 +86,7 @@ impl Sender {
         chunks.left -= 1;
         chunks.size += mss + u64::from(self.config.header);
         if let Some(rate) = rate.filter(|_| chunks.by_rate && chunks.left == 0) {
+            self.paced = 0;
             self.pace_until = now + rate.time_for(Bytes(chunks.size));
         }
         true

@@ -96,6 +96,8 @@ pub struct Sender {
     pace_until: Time,
     /// Whether that is why nothing more went out.
     pacing_holds: bool,
+    /// Where it is the controller's rate that holds: what the last segment took on the wire.
+    paced: u16,
     /// What is remembered of source quenches, once there were some that matter beyond themselves.
     quenched: Option<Box<Quenched>>,
     last_sent: Time,
@@ -196,6 +198,7 @@ impl Sender {
             rto_deadline: Time::NEVER,
             pace_until: Time::ZERO,
             pacing_holds: false,
+            paced: 0,
             quenched: None,
             last_sent: Time::ZERO,
             burst: Burst::default(),

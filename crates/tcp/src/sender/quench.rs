@@ -89,6 +89,7 @@ impl Sender {
             return;
         };
         let pause = squid.on_send(now, &self.config.params.squid);
+        self.paced = 0;
         self.pace_until = self.pace_until.max(now + pause);
     }
 }

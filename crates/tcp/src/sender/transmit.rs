@@ -1,7 +1,7 @@
 //! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
 
 use cwnd_cc::{Controller as _, Signal};
-use cwnd_units::{Bytes, Duration, Ecn, Header, Time};
+use cwnd_units::{Bytes, Duration, Ecn, Header, Rate, Time};
 
 use super::persist::Persist;
 use super::{Connection, Sender, State};
@@ -42,6 +42,7 @@ impl Sender {
         }
         self.pacing_holds = now < self.pace_until;
         if self.pacing_holds && self.still_waits(now) {
+        if self.pacing_holds && self.still_holds(now) {
             return None;
         }
         let choice = match self.recovery {
@@ -51,10 +52,25 @@ impl Sender {
         Some(self.send(now, choice))
     }
 
+    /// Whether pacing holds at the controller's present rate, which may be another than when the last segment left.
+    #[cold]
+    fn still_holds(&mut self, now: Time) -> bool {
+        if self.paced > 0
+            && let Some(rate) = self.cc.pacing()
+        {
+            self.pace_until = self.last_sent + pause(rate, self.paced);
+            self.pacing_holds = now < self.pace_until;
+        }
+        self.pacing_holds
+    }
+
     fn send_syn(&mut self, now: Time, tries: u32) -> Segment {
         self.connection = Connection::SynSent { sent: true, tries: tries + 1 };
         self.last_sent = now;
         self.rto_deadline = now + self.syn_rto();
+        // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005 § 3).
+        let path = self.path(now);
+        let header = self.cc.beyond_window().map_or(Header::None, |cc| cc.stamp(&path));
         Segment {
             seq: 0,
             ts: self.stamp(now),
@@ -62,7 +78,7 @@ impl Sender {
             wire: self.config.ack_wire,
             flags: Flags::SYN,
             ecn: Ecn::NotEct,
-            body: Body::DATA,
+            body: Body::Data { header, again: false },
         }
     }
 
@@ -261,6 +277,8 @@ impl Sender {
             self.pace_until = now + rate.time_for(Bytes(u64::from(wire))).max(Duration(1));
         } else if let Some(spacing) = self.cc.spacing() {
             self.space(now, spacing);
+            self.paced = wire;
+            self.pace_until = now + pause(rate, wire);
         }
         self.cc.stamp(&self.path(now))
     }
@@ -302,4 +320,9 @@ impl Sender {
             self.high = self.high.max(end);
         }
     }
+}
+
+/// How long what is so large on the wire keeps the next from leaving.
+fn pause(rate: Rate, wire: u16) -> Duration {
+    rate.time_for(Bytes(u64::from(wire))).max(Duration(1))
 }

@@ -59,9 +59,9 @@ fn a_delayed_ack_tells_the_sum_of_all_that_it_is_for_by_number_or_by_timer() {
 fn a_delayed_ack_tells_the_newest_rate() {
     let rcp = |mbit, k| with(Header::Rcp { rate: Rate::from_mbit(mbit), rtt_us: 0 }, k);
     let mut r = receiver(EchoKind::Last, delayed());
-    let rate = |kbit_s| Some(Echo::Rate { kbit_s });
+    let rate = |mbit| Some(Echo::Rate(Rate::from_mbit(mbit).into()));
     let arrivals = [rcp(9, 0), rcp(5, 1), rcp(6, 2), rcp(8, 3)];
-    assert_eq!(told(&mut r, &arrivals), [None, rate(5000), None, rate(8000)]);
+    assert_eq!(told(&mut r, &arrivals), [None, rate(5), None, rate(8)]);
 }
 
 /// RFC 9768 § 3.2.2: the counter tells again what a lost ACK told, duplicates count.

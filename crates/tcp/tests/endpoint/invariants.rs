@@ -96,8 +96,15 @@ fn params() -> impl Strategy<Value = Params> {
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
-    prop_oneof![Just("newreno"), Just("cubic"), Just("delay-aimd"), Just("vegas")]
-        .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
+    prop_oneof![
+        Just("newreno"),
+        Just("cubic"),
+        Just("delay-aimd"),
+        Just("vegas"),
+        Just("xcp"),
+        Just("rcp")
+    ]
+    .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
 }
 
 /// Quenches about what is outstanding, was, will be or never: some of them repeated at once, some again much later.

@@ -21,6 +21,8 @@ mod requests;
 #[cfg(test)]
 mod sack;
 #[cfg(test)]
+mod steered;
+#[cfg(test)]
 mod timer;
 #[cfg(test)]
 mod windows;
