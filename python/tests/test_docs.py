@@ -162,6 +162,10 @@ def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path:
             assert _taken(tomllib.loads(span), tmp_path / "setting.toml"), (page, span)
 
 
+#: Controllers that need routers of their name, and how ACKs tell them.
+STEERED = {"xcp": "sum", "rcp": "last"}
+
+
 def _taken(setting: dict[str, Any], file: Path) -> bool:
     """Whether there is a place in a scenario where it may stand."""
     for section, around in _places():
@@ -177,6 +181,11 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             del document["dumbbell"]
         if section[-1] == "arrivals" or "arrivals" in setting:
             document["flow"]["main"]["workload"] = {"kind": "bytes", "size": "30 kB"}
+        steered = STEERED.get(setting.get("controller", ""))
+        if steered and "dumbbell" in document:
+            # What routers steer is refused without them.
+            document["dumbbell"]["meter"] = setting["controller"]
+            document["flow"]["main"]["endpoint"] = {"echo": steered}
         table = document
         for name in section:
             table = table.setdefault(name, {})

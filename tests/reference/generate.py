@@ -11,6 +11,7 @@ import cases_counted
 import cases_delays
 import cases_htcp
 import cases_hystart
+import cases_meters
 import cases_quenches
 import cases_queues
 import cases_squid
@@ -76,6 +77,24 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "codel": ("queue", VERDICTS, cases_queues.codel),
     "pie": ("queue", VERDICTS, cases_queues.pie),
     "fq-codel": ("queue", VERDICTS, cases_queues.fq_codel),
+    "xcp": (
+        "meter",
+        {
+            "feedback": 0,
+            "time_ns": 0,
+            "reason": "whole bytes and nanoseconds of numbers that are near no whole one",
+        },
+        cases_meters.xcp,
+    ),
+    "rcp": (
+        "meter",
+        {
+            "rate": 1e-9,
+            "time_ns": 0,
+            "reason": "relative; the rate is a real number, and a header cuts off a part of a bit",
+        },
+        cases_meters.rcp,
+    ),
     "distributions": (
         "distribution",
         {

@@ -17,6 +17,7 @@ mod hystart_classic;
 mod kind;
 mod min_rtt;
 pub mod newreno;
+pub mod rcp;
 #[cfg(feature = "record")]
 pub mod record;
 mod registry;
@@ -24,6 +25,7 @@ mod rto;
 mod since_reduction;
 mod slow_start;
 pub mod vegas;
+pub mod xcp;
 
 pub use below_one::{Below, BelowOne};
 pub use controller::{

@@ -10,9 +10,11 @@ use crate::htcp::{self, HTcp};
 use crate::kind::{Kind, Mechanism};
 use crate::min_rtt::Estimating;
 use crate::newreno::{self, NewReno};
+use crate::rcp::{self, Rcp};
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
 use crate::vegas::{self, Vegas};
+use crate::xcp::{self, Xcp};
 
 params_choice! {
     /// Which controller, with its parameters.
@@ -27,6 +29,10 @@ params_choice! {
         HTcp(htcp::Params) = "htcp",
         /// Vegas: keeps a few segments in queues (Brakmo & Peterson 1995).
         Vegas(vegas::Params) = "vegas",
+        /// RCP: sends at the rate of routers (Dukkipati et al. 2005).
+        Rcp(rcp::Params) = "rcp",
+        /// XCP: its window changes by what routers write (Katabi, Handley, Rohrs 2002).
+        Xcp(xcp::Params) = "xcp",
     }
 }
 
@@ -78,6 +84,8 @@ impl ControllerParams {
             Self::DelayAimd(p) => AnyController::Own(Box::new(DelayAimd::new(p, start))),
             Self::HTcp(p) => AnyController::Own(Box::new(HTcp::new(p, start))),
             Self::Vegas(p) => AnyController::Own(Box::new(Vegas::new(p, start))),
+            Self::Rcp(p) => AnyController::Own(Box::new(Rcp::new(p, start))),
+            Self::Xcp(p) => AnyController::Own(Box::new(Xcp::new(p, start))),
         }
     }
 
@@ -90,6 +98,8 @@ impl ControllerParams {
             Self::DelayAimd(p) => p,
             Self::HTcp(p) => p,
             Self::Vegas(p) => p,
+            Self::Rcp(p) => p,
+            Self::Xcp(p) => p,
         }
     }
 
@@ -108,6 +118,8 @@ impl Declares for ControllerParams {
             Self::DelayAimd(p) => p.contract(),
             Self::HTcp(p) => p.contract(),
             Self::Vegas(p) => p.contract(),
+            Self::Rcp(p) => p.contract(),
+            Self::Xcp(p) => p.contract(),
         }
     }
 }

@@ -4,7 +4,7 @@ use cwnd_apps::AttackerParams;
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_scenario::{Cell, Document};
-use cwnd_units::{Bytes, Duration, Kind, Params, ParamsChoice, Rate};
+use cwnd_units::{Bytes, Declares, Duration, Kind, Params, ParamsChoice, Rate};
 use proptest::prelude::*;
 
 const TRACE: &dyn Fn(&str) -> Result<String, String> = &|_| Ok("0\n1\n1\n7\n".to_owned());
@@ -58,10 +58,15 @@ fn rate() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A kind, or a table with a preset and flipped switches.
-fn choice<T: ParamsChoice>() -> impl Strategy<Value = String> {
-    (0..T::KINDS.len(), any::<u32>(), any::<u64>()).prop_map(|(i, preset, flips)| {
-        let kind = T::KINDS[i].name;
+/// A kind, or a table with a preset and flipped switches; none that needs something of the rest of the path, which is refused.
+fn choice<T: ParamsChoice + Declares>() -> impl Strategy<Value = String> {
+    let free = |name: &str| {
+        let contract = T::of_kind(name).expect("a kind that is listed").contract();
+        contract.asks.iter().all(|ask| !ask.needed)
+    };
+    let kinds: Vec<_> = T::KINDS.iter().map(|kind| kind.name).filter(|name| free(name)).collect();
+    (0..kinds.len(), any::<u32>(), any::<u64>()).prop_map(move |(i, preset, flips)| {
+        let kind = kinds[i];
         let chosen = T::of_kind(kind).expect("a kind that is listed");
         let params = chosen.params();
         let mut table = format!("kind = \"{kind}\"");

@@ -29,13 +29,15 @@ const RATES: [&str; 5] = [
     "rate = { initial = \"2 Mbit/s\", steps = [{ at = \"5 ms\", rate = \"20 Mbit/s\" }] }",
     "rate = { trace_ms = [0, 0, 1, 3] }",
 ];
-const FAULTS: [&str; 9] = [
+const FAULTS: [&str; 11] = [
     "",
     "loss = 0.05",
     "jitter = \"1 ms\"",
     "delay_steps = [{ at = \"5 ms\", added = \"3 ms\" }, { at = \"9 ms\", added = \"0 ms\" }]",
     "reorder = 0.2\nreorder_delay = \"2 ms\"",
     "meter = { kind = \"step\", threshold = \"2 packets\" }",
+    "meter = { kind = \"xcp\", first_interval = \"3 ms\" }",
+    "meter = { kind = \"rcp\", first_rtt = \"3 ms\", update = \"1 ms\" }",
     "messenger = { kind = \"quench\", ect_only = false }",
     "messenger = { kind = \"quench\", levels = \"1 packet, 2 kB, 5 ms\" }",
     "jitter = \"lognormal(1 ms, 1)\"\njitter_correlation = \"3 ms\"",
@@ -47,6 +49,8 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
+/// In some worlds each link steers and all senders obey: meter and controller, and the endpoint.
+const STEERED: [(&str, &str); 2] = [("xcp", "{ echo = \"sum\" }"), ("rcp", "{ echo = \"last\" }")];
 const ENDPOINTS: [&str; 10] = [
     "\"rfc\"",
     "{ preset = \"linux\", ecn = true }",
@@ -80,9 +84,19 @@ const MOST_STEPS: u32 = 2000;
 /// Steps between audits; a prime number, so that no rhythm hides anything.
 const AUDIT: u32 = 211;
 
+/// What a link has besides: its fault, and the meter that all links have.
+fn beside(fault: &str, steered: Option<&(&str, &str)>) -> String {
+    match steered {
+        Some((kind, _)) if fault.contains("meter") => format!("meter = \"{kind}\""),
+        Some((kind, _)) => format!("meter = \"{kind}\"\n{fault}"),
+        None => fault.to_owned(),
+    }
+}
+
 fn scenario(bytes: &mut Bytes<'_>) -> String {
-    let mut text =
-        format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {}\n", bytes.byte());
+    let seed = bytes.byte();
+    let steered = STEERED.get(usize::from(seed % 5));
+    let mut text = format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {seed}\n");
     for i in 0..1 + bytes.below(4) {
         // The first ones are a way there and back; more make a graph.
         let (from, to) = match i {
@@ -96,7 +110,7 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
             bytes.pick(&RATES),
             1 + bytes.short() % 5000,
             bytes.pick(&QUEUES),
-            bytes.pick(&FAULTS),
+            beside(bytes.pick(&FAULTS), steered),
         )
         .expect("a text takes it");
     }
@@ -111,11 +125,13 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         let sender = if workload.contains("udp") {
             String::new()
         } else {
-            format!(
-                "controller = {}\nendpoint = {}\n",
-                bytes.pick(&CONTROLLERS),
-                bytes.pick(&ENDPOINTS)
-            )
+            let (controller, endpoint) = (bytes.pick(&CONTROLLERS), bytes.pick(&ENDPOINTS));
+            match steered {
+                Some((kind, endpoint)) => {
+                    format!("controller = \"{kind}\"\nendpoint = {endpoint}\n")
+                }
+                None => format!("controller = {controller}\nendpoint = {endpoint}\n"),
+            }
         };
         writeln!(
             text,

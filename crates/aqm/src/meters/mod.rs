@@ -1,13 +1,17 @@
 //! What a router writes into packets beside queueing them: a file each.
 
+pub mod rcp;
 pub mod step;
+pub mod xcp;
 
 use cwnd_units::{Contract, Declares, LinkFacts, Rng, params_choice};
 
 use crate::meter::Meter;
 use crate::none;
 use crate::qdisc::Packet;
+use rcp::Rcp;
 use step::Step;
+use xcp::Xcp;
 
 params_choice! {
     /// Which meter, with its parameters.
@@ -16,6 +20,10 @@ params_choice! {
         None(none::Params) = "none",
         /// Marks each packet that finds more than a threshold waiting (DCTCP's router).
         Step(step::Params) = "step",
+        /// Tells all senders one rate (Dukkipati et al. 2005).
+        Rcp(rcp::Params) = "rcp",
+        /// Tells each sender by how much its window shall change (Katabi, Handley, Rohrs 2002).
+        Xcp(xcp::Params) = "xcp",
     }
 }
 
@@ -26,6 +34,8 @@ impl MeterParams {
         match self {
             Self::None(_) => None,
             Self::Step(p) => Some(Box::new(Step::new(p, link))),
+            Self::Rcp(p) => Some(Box::new(Rcp::new(p, link))),
+            Self::Xcp(p) => Some(Box::new(Xcp::new(p, link))),
         }
     }
 }
@@ -35,6 +45,8 @@ impl Declares for MeterParams {
         match self {
             Self::None(p) => p.contract(),
             Self::Step(p) => p.contract(),
+            Self::Rcp(p) => p.contract(),
+            Self::Xcp(p) => p.contract(),
         }
     }
 }

@@ -62,6 +62,8 @@ const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
         ControllerParams::DelayAimd(_) => false,
         // Takes a segment off where too many wait in queues.
         ControllerParams::Vegas(_) => false,
+        // Do as routers say.
+        ControllerParams::Xcp(_) | ControllerParams::Rcp(_) => false,
     }
 }
 

@@ -15,6 +15,8 @@ mod presets;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
+mod steered;
+#[cfg(test)]
 mod teaching;
 #[cfg(test)]
 mod vectors;

@@ -1,0 +1,314 @@
+//! XCP's router: once an average round trip it finds by how much all flows together shall become faster or slower, and which share
+//! of that each packet carries to its sender.
+//!
+//! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.4 and 3.5; what is left of
+//! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
+
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Header, LinkFacts, Rate, Time, param_enum, params,
+};
+
+use crate::meter::Meter;
+use crate::qdisc::{Backlog, Context, Packet};
+
+param_enum! {
+    /// When a router looks at its queue for the persistent one.
+    pub enum QueueSeen {
+        /// What a packet finds that comes: nothing, where the link keeps up.
+        Arriving = "arriving",
+        /// What waits when a packet is about to leave: that packet at least.
+        Leaving = "leaving",
+    }
+}
+
+params! {
+    /// XCP's router (Katabi, Handley, Rohrs 2002).
+    pub struct Params {
+        /// α: the part of the spare rate that is given to all flows together in an average round trip.
+        #[source("Katabi et al. 2002 § 3.5 and Theorem 1: 0.4")]
+        #[bounds(above 0.0; "no spare rate would ever be given")]
+        pub alpha: f64 = 0.4,
+        /// β: the part of the persistent queue that is taken back in an average round trip.
+        #[source("Katabi et al. 2002 § 3.5 and Theorem 1: 0.226")]
+        #[bounds(from 0.0; "a negative one gives more the longer the queue is")]
+        pub beta: f64 = 0.226,
+        /// γ: the part of the traffic that is at least taken and given anew, so that flows come to equal rates.
+        #[source("Katabi et al. 2002 § 3.5.2: 0.1")]
+        #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
+        pub gamma: f64 = 0.1,
+        /// When it looks at the queue for the persistent one.
+        #[source("Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet")]
+        pub queue_seen: QueueSeen = QueueSeen::Arriving,
+        /// The persistent queue is the least one in this part of a round trip without queues.
+        #[source("Katabi et al. 2002 § 3.5.1: a propagation delay")]
+        #[bounds(above 0.0, up_to 10.0; "time would never pass, or hardly")]
+        pub queue_interval: f64 = 1.0,
+        /// The interval of control before any packet told of a round trip.
+        #[source("left open by Katabi et al.; ns-2.35: 50 ms")]
+        #[bounds(above Duration::ZERO; "time would never pass, write 50 ms")]
+        pub first_interval: Duration = Duration::from_millis(50),
+        /// The shortest interval of control; the persistent queue is that of twice as long.
+        #[source("left open by Katabi et al.; ns-2.35: 1 ms and 2 ms")]
+        #[bounds(above Duration::ZERO; "time would never pass, write 1 ms")]
+        pub least_interval: Duration = Duration::from_millis(1),
+        /// A longer round trip counts as this long in the average.
+        #[source("left open by Katabi et al.; ns-2.35: 1 s")]
+        #[bounds(above Duration::ZERO; "time would never pass, write 1 s")]
+        pub most_rtt: Duration = Duration::from_secs(1),
+    }
+    presets {
+        /// ns-2.35 (xcpq.cc): the persistent queue is the least one that a packet leaves in half a round trip.
+        "ns2" => Self {
+            queue_seen: QueueSeen::Leaving,
+            queue_interval: 0.5,
+            ..Self::default()
+        },
+    }
+    check |p| {
+        if p.most_rtt < p.least_interval {
+            return Err(cwnd_units::Invalid {
+                key: "most_rtt",
+                message: "`most_rtt` is below `least_interval`: no interval would be both".to_owned(),
+            });
+        }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::WritesXcp)
+            .wants(Ability::SendsXcp, "the meter tells nobody")
+    }
+}
+
+/// The state of one link's router.
+#[derive(Clone, Debug)]
+pub struct Xcp {
+    params: Params,
+    /// Of the link, bytes a second.
+    capacity: f64,
+    /// The average round trip, seconds.
+    mean_rtt: f64,
+    /// When this interval of control began, and when it is over.
+    began: Time,
+    ends: Time,
+    /// Bytes that came in it, of any packets.
+    arrived: u64,
+    /// Σ rtt·s/cwnd over its packets that told of a round trip, seconds: 1 / throughput, with the packet's size.
+    inverse: f64,
+    /// The same with each packet's round trip as a factor.
+    inverse_by_rtt: f64,
+    queue: PersistentQueue,
+    /// What may still be given in this interval, and what for each second of rtt·s/cwnd.
+    give: Share,
+    /// What may still be taken in this interval, and what for each byte.
+    take: Share,
+    /// The part of a byte that the last header had no place for.
+    rest: f64,
+    counters: Counters,
+}
+
+/// What is handed out in an interval, bytes a second, in equal parts as long as there is any.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    left: f64,
+    each: f64,
+}
+
+impl Share {
+    fn new(all: f64, parts: f64) -> Self {
+        if parts > 0.0 { Self { left: all, each: all / parts } } else { Self::default() }
+    }
+
+    fn of(&self, parts: f64) -> f64 {
+        (self.each * parts).min(self.left)
+    }
+
+    fn spend(&mut self, some: f64) {
+        self.left = (self.left - some).max(0.0);
+    }
+}
+
+/// The queue that does not go away within a round trip, bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct PersistentQueue {
+    bytes: u64,
+    /// The least since the last look.
+    least: u64,
+    ends: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    intervals: u64,
+    given: u64,
+    taken: u64,
+    headers: u64,
+}
+
+impl Xcp {
+    /// The router of this link.
+    #[must_use]
+    pub fn new(params: &Params, link: &LinkFacts) -> Self {
+        let first = Time::ZERO + params.first_interval;
+        Self {
+            params: params.clone(),
+            capacity: bytes_per_second(link.rate),
+            mean_rtt: params.first_interval.as_secs_f64(),
+            began: Time::ZERO,
+            ends: first,
+            arrived: 0,
+            inverse: 0.0,
+            inverse_by_rtt: 0.0,
+            queue: PersistentQueue { ends: first, ..PersistentQueue::default() },
+            give: Share::default(),
+            take: Share::default(),
+            rest: 0.0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What is given and taken in the interval that begins now, from what came in the last one.
+    fn control(&mut self, now: Time) {
+        let params = &self.params;
+        let took = now.since(self.began).as_secs_f64();
+        // § 3.2: the average over the flows, from their headers. A flow's packets carry rtt²·s/cwnd and rtt·s/cwnd; in an interval the
+        // latter sum up to the same for each flow, whatever its rate.
+        self.mean_rtt = if self.inverse > 0.0 {
+            self.inverse_by_rtt / self.inverse
+        } else {
+            params.first_interval.as_secs_f64()
+        };
+        (self.give, self.take) = if self.arrived > 0 {
+            let input = self.arrived as f64 / took;
+            // § 3.5.1: φ = α d S − β Q, here for each second of d.
+            let queue = self.queue.bytes as f64 / self.mean_rtt;
+            let phi = params.alpha * (self.capacity - input) - params.beta * queue;
+            // § 3.5.2: h = max(0, γ y − |φ|), taken from all in proportion to their rates and given to all alike.
+            let shuffled = (params.gamma * input - phi.abs()).max(0.0);
+            // ξp = (h + max(φ, 0)) / Σ rtt·s/cwnd, ξn = (h + max(−φ, 0)) / Σ s.
+            (
+                Share::new(shuffled + phi.max(0.0), self.inverse),
+                Share::new(shuffled + (-phi).max(0.0), self.arrived as f64),
+            )
+        } else {
+            Default::default()
+        };
+        self.arrived = 0;
+        self.inverse = 0.0;
+        self.inverse_by_rtt = 0.0;
+        self.began = now;
+        let interval = Duration::from_secs_f64(self.mean_rtt).max(params.least_interval);
+        self.ends = now + interval;
+        self.counters.intervals += 1;
+    }
+
+    /// § 3.5.1: the persistent queue is "the minimum queue seen by an arriving packet during the last propagation delay".
+    fn look(&mut self, now: Time, waiting: u64) {
+        self.queue.bytes = self.queue.least.min(waiting);
+        self.queue.least = waiting;
+        let propagation = self.mean_rtt - waiting as f64 / self.capacity;
+        let interval = (propagation * self.params.queue_interval).max(0.0);
+        let least = self.params.least_interval * 2;
+        self.queue.ends = now + Duration::from_secs_f64(interval).max(least);
+    }
+
+    /// What the packet's sender shall add to its window, bytes, where routers before this one left it `before`.
+    fn feedback(&mut self, size: f64, cwnd: u32, rtt_us: u32, before: i32) -> i32 {
+        let rtt = seconds(rtt_us);
+        if rtt == 0.0 {
+            // § 3.1: a sender that knows no round trip yet. Both of its parts are zero.
+            return before.min(0);
+        }
+        let mut gives = self.give.of(inverse(size, cwnd, rtt));
+        let mut takes = self.take.of(size);
+        let ours = gives - takes;
+        let (wanted, left) = (ours * rtt + self.rest, f64::from(before));
+        let told = if left >= ours * rtt {
+            // Whole bytes go into the header, and the rest to the next packet: in sum nothing is lost.
+            let told = wanted.floor().min(left);
+            self.rest = (wanted - told).min(1.0);
+            told as i32
+        } else {
+            // draft-falk-xcp-spec-03 § 4.2.3: another router, or the sender, wants less. What it leaves of what is given here is the
+            // others', and what it takes besides is taken from what is to be taken here.
+            let before = left / rtt;
+            takes = (takes + (ours - before)).min(self.take.left);
+            gives = (before + takes).max(0.0);
+            left as i32
+        };
+        self.give.spend(gives);
+        self.take.spend(takes);
+        told
+    }
+}
+
+impl<P: Packet> Meter<P> for Xcp {
+    fn arrives(&mut self, _: Time, packet: &mut P, backlog: Backlog, context: &mut dyn Context<P>) {
+        let size = packet.wire_bytes();
+        self.arrived += u64::from(size);
+        if self.params.queue_seen == QueueSeen::Arriving {
+            self.queue.least = self.queue.least.min(backlog.bytes);
+        }
+        let Some(Header::Xcp { cwnd, rtt_us, .. }) = context.header(packet) else { return };
+        let rtt = seconds(*rtt_us);
+        let inverse = inverse(f64::from(size), *cwnd, rtt);
+        self.inverse += inverse;
+        self.inverse_by_rtt += inverse * rtt.min(self.params.most_rtt.as_secs_f64());
+    }
+
+    fn leaves(&mut self, _: Time, packet: &mut P, stays: Backlog, context: &mut dyn Context<P>) {
+        let size = packet.wire_bytes();
+        if self.params.queue_seen == QueueSeen::Leaving {
+            self.queue.least = self.queue.least.min(stays.bytes + u64::from(size));
+        }
+        let Some(Header::Xcp { cwnd, rtt_us, delta }) = context.header(packet) else { return };
+        *delta = self.feedback(f64::from(size), *cwnd, *rtt_us, *delta);
+        self.counters.headers += 1;
+        let bytes = u64::from(delta.unsigned_abs());
+        if *delta > 0 {
+            self.counters.given += bytes;
+        } else {
+            self.counters.taken += bytes;
+        }
+    }
+
+    fn on_rate(&mut self, _: Time, rate: Rate) {
+        self.capacity = bytes_per_second(rate);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.ends.min(self.queue.ends))
+    }
+
+    fn on_timer(&mut self, now: Time, backlog: Backlog) {
+        if now >= self.queue.ends {
+            self.look(now, backlog.bytes);
+        }
+        if now >= self.ends {
+            self.control(now);
+        }
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("xcp_intervals", self.counters.intervals);
+        each("xcp_headers", self.counters.headers);
+        each("xcp_given_bytes", self.counters.given);
+        each("xcp_taken_bytes", self.counters.taken);
+    }
+}
+
+/// rtt·s/cwnd, seconds.
+fn inverse(size: f64, cwnd: u32, rtt: f64) -> f64 {
+    rtt * size / f64::from(cwnd.max(1))
+}
+
+fn seconds(us: u32) -> f64 {
+    f64::from(us) / 1e6
+}
+
+/// At least one, so that it divides.
+fn bytes_per_second(rate: Rate) -> f64 {
+    (rate.0 as f64 / 8.0).max(1.0)
+}

@@ -1,0 +1,306 @@
+//! Meters that write into headers: the vectors of `vectors/`, and what holds whatever comes.
+
+use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Packet, Reason};
+use cwnd_units::{Duration, Ecn, Header, LinkFacts, ParamsChoice, Rate, Rng, Time, Value};
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+/// A packet that has a header, or a place for none.
+#[derive(Clone, Copy, Debug)]
+struct Carrier {
+    size: u32,
+    header: Option<Header>,
+}
+
+impl Packet for Carrier {
+    fn wire_bytes(&self) -> u32 {
+        self.size
+    }
+    fn flow_hash(&self) -> u64 {
+        0
+    }
+}
+
+/// Neither marks nor drops.
+struct Headers;
+
+impl Context<Carrier> for Headers {
+    fn ecn(&self, _: &Carrier) -> Ecn {
+        Ecn::NotEct
+    }
+    fn set_ecn(&mut self, _: &mut Carrier, ecn: Ecn) {
+        panic!("{ecn:?} was set");
+    }
+    fn header<'a>(&'a mut self, packet: &'a mut Carrier) -> Option<&'a mut Header> {
+        packet.header.as_mut()
+    }
+    fn dropped(&mut self, _: Time, _: &Carrier, reason: Reason) {
+        panic!("dropped for {reason:?}");
+    }
+    fn marked(&mut self, _: Time, _: &Carrier, reason: Reason, _: bool) {
+        panic!("marked for {reason:?}");
+    }
+}
+
+/// A meter, and what waits beside it.
+struct Beside {
+    meter: Box<dyn Meter<Carrier>>,
+    waiting: Backlog,
+}
+
+impl Beside {
+    fn new(params: &MeterParams, rate: Rate) -> Self {
+        let link = LinkFacts { rate, bdp_rtt: Duration::from_millis(100) };
+        let meter = params.build(&link, Rng::named(1, "meter")).expect("a kind that is one");
+        Self { meter, waiting: Backlog::default() }
+    }
+
+    fn arrives(&mut self, now: Time, packet: &mut Carrier) {
+        self.meter.arrives(now, packet, self.waiting, &mut Headers);
+        self.waiting.packets += 1;
+        self.waiting.bytes += u64::from(packet.size);
+    }
+
+    fn leaves(&mut self, now: Time, packet: &mut Carrier) {
+        self.waiting.packets -= 1;
+        self.waiting.bytes -= u64::from(packet.size);
+        self.meter.leaves(now, packet, self.waiting, &mut Headers);
+    }
+
+    fn run_timers(&mut self, until: Time) {
+        while let Some(at) = self.meter.next_timer().filter(|&at| at <= until) {
+            self.meter.on_timer(at, self.waiting);
+            assert!(self.meter.next_timer().is_none_or(|next| next > at), "its clock goes forward");
+        }
+    }
+}
+
+fn params(case: &Json) -> MeterParams {
+    let mut params = MeterParams::of_kind(case["meter"].as_str().unwrap()).expect("a kind");
+    let preset = case["preset"].as_str();
+    if let Some(preset) = preset {
+        assert!(params.params_mut().apply_preset(preset), "{preset}");
+    }
+    for (name, value) in case["parameters"].as_object().unwrap() {
+        let (name, value) = match (name.strip_suffix("_ns"), value) {
+            (Some(name), Json::Number(ns)) => {
+                (name, Value::Text(Duration(ns.as_u64().unwrap()).to_string()))
+            }
+            (None, Json::Number(n)) => (name.as_str(), Value::Float(n.as_f64().unwrap())),
+            (None, Json::String(text)) => (name.as_str(), Value::Text(text.clone())),
+            other => panic!("{other:?}"),
+        };
+        if preset.is_some() {
+            assert_eq!(params.params().get(name), Some(value), "{name}");
+        } else {
+            params.params_mut().set(name, &value).unwrap();
+        }
+    }
+    params.params().check().unwrap();
+    params
+}
+
+fn header(told: &Json) -> Option<Header> {
+    let number = |i: usize| told[i].as_i64().unwrap();
+    Some(match told.as_array()?.len() {
+        3 => Header::Xcp {
+            cwnd: number(0) as u32,
+            rtt_us: number(1) as u32,
+            delta: number(2) as i32,
+        },
+        2 => Header::Rcp { rate: Rate(told[0].as_u64().unwrap()), rtt_us: number(1) as u32 },
+        other => panic!("{other}"),
+    })
+}
+
+/// Whether a header is what a vector says, to the byte of a window, or to a billionth of a rate.
+fn is_told(header: Option<Header>, told: &Json) -> bool {
+    match header {
+        Some(Header::Xcp { delta, .. }) => told.as_i64() == Some(i64::from(delta)),
+        Some(Header::Rcp { rate, .. }) => {
+            let (ours, theirs) = (rate.0 as f64, told.as_f64().unwrap());
+            (ours - theirs).abs() <= 1.0 + 1e-9 * theirs
+        }
+        _ => told.is_null(),
+    }
+}
+
+/// Replays all cases of a file.
+fn replay(text: &str) {
+    let file: Json = serde_json::from_str(text).unwrap();
+    for case in file["cases"].as_array().unwrap() {
+        let rate = Rate(case["rate_bit_per_s"].as_u64().unwrap());
+        let mut beside = Beside::new(&params(case), rate);
+        let mut packets = Vec::new();
+        for (number, row) in case["events"].as_array().unwrap().iter().enumerate() {
+            let at = format!("{}, event {number}: {row}", case["name"]);
+            let number = |i: usize| row[i].as_u64().unwrap();
+            let now = Time(number(1));
+            match row[0].as_str().unwrap() {
+                "arrive" => {
+                    let mut packet = Carrier { size: number(3) as u32, header: header(&row[5]) };
+                    beside.waiting.bytes = number(4);
+                    beside.arrives(now, &mut packet);
+                    packets.push(packet);
+                }
+                "leave" => {
+                    let mut packet: Carrier = packets[number(2) as usize];
+                    beside.waiting.bytes = number(3) + u64::from(packet.size);
+                    beside.leaves(now, &mut packet);
+                    assert!(is_told(packet.header, &row[4]), "{packet:?}, {at}");
+                }
+                "timer" => {
+                    assert_eq!(beside.meter.next_timer(), Some(now), "{at}");
+                    beside.waiting.bytes = number(2);
+                    beside.run_timers(now);
+                }
+                other => panic!("{other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn xcp_is_that_of_katabi_handley_and_rohrs() {
+    replay(include_str!("../../../../vectors/xcp.json"));
+}
+
+#[test]
+fn rcp_is_that_of_dukkipati_and_others() {
+    replay(include_str!("../../../../vectors/rcp.json"));
+}
+
+fn any_header() -> impl Strategy<Value = Option<Header>> {
+    let cwnd = prop_oneof![3 => 1_000..100_000_u32, 1 => any::<u32>()];
+    let rtt = prop_oneof![1 => Just(0), 3 => 1_000..300_000_u32, 1 => any::<u32>()];
+    let delta = prop_oneof![3 => Just(i32::MAX), 2 => -2_000..2_000, 1 => any::<i32>()];
+    prop_oneof![
+        1 => Just(None),
+        1 => Just(Some(Header::None)),
+        6 => (cwnd, rtt, delta)
+            .prop_map(|(cwnd, rtt_us, delta)| Some(Header::Xcp { cwnd, rtt_us, delta })),
+    ]
+}
+
+proptest! {
+    /// Whatever senders write, the rate stays between a packet in a while and the link's, and no header has more than before.
+    #[test]
+    fn rcp_offers_no_more_than_the_link_and_never_nothing(
+        steps in prop::collection::vec((any::<u32>(), any::<u64>(), 40..1_501_u32, 0..20_000_u64, any::<bool>()), 1..300),
+        preset in any::<bool>(),
+    ) {
+        let mut params = MeterParams::of_kind("rcp").unwrap();
+        prop_assert!(!preset || params.params_mut().apply_preset("ns2"));
+        let link = Rate::from_mbit(10);
+        let mut beside = Beside::new(&params, link);
+        let (mut now, mut waiting) = (Time::ZERO, std::collections::VecDeque::new());
+        for (rtt_us, asked, size, wait_us, leaves) in steps {
+            now += Duration::from_micros(wait_us);
+            beside.run_timers(now);
+            let mut packet = Carrier { size, header: Some(Header::Rcp { rate: Rate(asked), rtt_us }) };
+            beside.arrives(now, &mut packet);
+            waiting.push_back((asked, packet));
+            if !leaves {
+                continue;
+            }
+            let (asked, mut packet) = waiting.pop_front().expect("one has come");
+            beside.leaves(now, &mut packet);
+            let Some(Header::Rcp { rate, .. }) = packet.header else { panic!("it has one") };
+            prop_assert!(rate.0 <= asked && rate.0 <= link.0);
+            prop_assert!(rate.0 >= 1 || asked == 0);
+        }
+    }
+
+    /// Whatever senders write, lies too: no router gives more than those before it, all that is given in a second is what efficiency
+    /// and shuffling allow, and headers of other kinds stay as they are.
+    #[test]
+    fn xcp_gives_no_more_than_there_is_and_never_more_than_was_left(
+        steps in prop::collection::vec((any_header(), 40..1_501_u32, 0..20_000_u64, any::<bool>()), 1..300),
+        preset in any::<bool>(),
+    ) {
+        let mut params = MeterParams::of_kind("xcp").unwrap();
+        prop_assert!(!preset || params.params_mut().apply_preset("ns2"));
+        let rate = Rate::from_mbit(10);
+        let mut beside = Beside::new(&params, rate);
+        let (mut now, mut waiting) = (Time::ZERO, std::collections::VecDeque::new());
+        for (header, size, wait_us, leaves) in steps {
+            now += Duration::from_micros(wait_us);
+            beside.run_timers(now);
+            let mut packet = Carrier { size, header };
+            beside.arrives(now, &mut packet);
+            waiting.push_back(packet);
+            if !leaves {
+                continue;
+            }
+            let before = waiting.pop_front().expect("one has come");
+            let mut after = before;
+            beside.leaves(now, &mut after);
+            match (before.header, after.header) {
+                (Some(Header::Xcp { cwnd, rtt_us, delta: left }), Some(Header::Xcp { cwnd: same, rtt_us: rtt, delta })) => {
+                    prop_assert_eq!((cwnd, rtt_us), (same, rtt));
+                    prop_assert!(delta <= left);
+                    // α C + γ y at the most, for a round trip, and the rest of a byte. What came is at most a packet of each step.
+                    let most = 0.4 * 1.25e6 + 0.1 * 300.0 * 1500.0 / 0.001;
+                    prop_assert!(f64::from(delta) <= most * f64::from(rtt) / 1e6 + 1.0);
+                }
+                (before, after) => prop_assert_eq!(before, after),
+            }
+        }
+    }
+
+    /// Flows that do as they are told, from any windows: their rates come together, the link is busy, and nothing waits for long.
+    #[test]
+    fn xcp_brings_windows_to_equal_rates_and_the_link_to_its_capacity(
+        windows in prop::collection::vec(1_500.0..120_000.0_f64, 2..8),
+    ) {
+        let rate = Rate::from_mbit(10);
+        let mut beside = Beside::new(&MeterParams::of_kind("xcp").unwrap(), rate);
+        let rtt_us = 50_000;
+        let rtt = f64::from(rtt_us) / 1e6;
+        let mut windows = windows;
+        let mut due = vec![0.0_f64; windows.len()];
+        // A fluid model: each flow is paced at cwnd / RTT, and hears a round trip later. The line is one of bytes.
+        let mut told: std::collections::VecDeque<(f64, usize, i32)> = std::collections::VecDeque::new();
+        let (mut free, mut waiting) = (0.0_f64, std::collections::VecDeque::new());
+        let mut sent = 0.0;
+        let seconds = 20.0;
+        loop {
+            let (i, at) = due.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            if at > seconds {
+                break;
+            }
+            while let Some((left, flow, size)) = waiting.front().copied().filter(|w: &(f64, usize, Carrier)| w.0 <= at) {
+                waiting.pop_front();
+                let mut packet: Carrier = size;
+                let now = Time((left * 1e9) as u64);
+                beside.run_timers(now);
+                beside.leaves(now, &mut packet);
+                let Some(Header::Xcp { delta, .. }) = packet.header else { panic!("it has one") };
+                told.push_back((left + rtt, flow, delta));
+            }
+            while let Some((_, flow, delta)) = told.front().copied().filter(|t| t.0 <= at) {
+                told.pop_front();
+                windows[flow] = (windows[flow] + f64::from(delta)).max(1000.0);
+            }
+            let now = Time((at * 1e9) as u64);
+            beside.run_timers(now);
+            let cwnd = windows[i] as u32;
+            let header = Some(Header::Xcp { cwnd, rtt_us, delta: i32::MAX });
+            let mut packet = Carrier { size: 1000, header };
+            beside.arrives(now, &mut packet);
+            free = free.max(at) + 1000.0 * 8.0 / rate.0 as f64;
+            waiting.push_back((free, i, packet));
+            due[i] = at + 1000.0 / (windows[i] / rtt);
+            if at > seconds / 2.0 {
+                sent += 1000.0;
+            }
+        }
+        let share = 1.25e6 * rtt / windows.len() as f64;
+        for window in &windows {
+            prop_assert!((window / share - 1.0).abs() < 0.05, "{windows:?} of {share}");
+        }
+        let busy = sent / (1.25e6 * seconds / 2.0);
+        prop_assert!((0.99..1.01).contains(&busy), "{busy}");
+        prop_assert!(beside.waiting.bytes < 20_000, "{:?}", beside.waiting);
+    }
+}

@@ -1,0 +1,122 @@
+//! RCP's sender: data leaves at the least rate that a router on its way offers.
+//!
+//! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
+
+use cwnd_units::{Ability, Contract, Declares, Echo, Header, Rate, params};
+
+use crate::controller::{
+    AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::Kind;
+
+params! {
+    /// RCP's sender (Dukkipati et al. 2005).
+    pub struct Params {
+        /// No more than the rate sends in so many round trips may be outstanding; none has no bound, as the paper has it.
+        #[source("not in Dukkipati et al. 2005: so that a path that falls silent is not filled for ever")]
+        #[bounds(from 2.0; "a change of the rate is heard of after a round trip: write 2 or more")]
+        pub window_rtts: Option<f64> = Some(4.0),
+    }
+    presets {
+        /// The authors' ns-2 code (rcp-host.cc): no bound.
+        "ns2" => Self { window_rtts: None },
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        let why = "waits for the rate of routers";
+        Contract::new()
+            .provides(Ability::SendsRcp)
+            .needs(Ability::WritesRcp, why)
+            .needs(Ability::EchoesLast, why)
+            .needs(Ability::Pacing, why)
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Rcp {
+    /// What routers offer; before any does, the first window goes unpaced.
+    rate: Option<Rate>,
+    cwnd: u64,
+    initial_window: u64,
+    max_window: u64,
+    window_rtts: Option<f64>,
+    rates: u64,
+}
+
+impl Rcp {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        Self {
+            rate: None,
+            cwnd: start.initial_cwnd(),
+            initial_window: start.initial_cwnd(),
+            max_window: start.max_window(),
+            window_rtts: params.window_rtts,
+            rates: 0,
+        }
+    }
+
+    /// What may be outstanding.
+    fn widen(&mut self, path: &Path) {
+        let Some(rate) = self.rate else { return };
+        let most = match (self.window_rtts, path.srtt) {
+            (Some(rtts), Some(srtt)) => (rate.bytes_in(srtt).0 as f64 * rtts) as u64,
+            (Some(_), None) => return,
+            (None, _) => MOST,
+        };
+        // A rate of less than a packet in a round trip still sends one after the other.
+        self.cwnd = most.max(min_ssthresh(path.mss)).min(self.max_window);
+    }
+}
+
+impl Controller for Rcp {
+    // § 3: the receiver copies the rate into its ACKs, and the sender sends at it from then on.
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Echo::Rate(told) = ack.echo {
+            let told = Some(told.into());
+            self.rates += u64::from(self.rate != told);
+            self.rate = told;
+            self.widen(path);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, _: &Path, signal: Signal) {
+        match signal {
+            // A loss is repaired at the rate: what routers know of the queue that it is from, they have said.
+            Signal::Reduce(_) | Signal::Timeout { .. } => {}
+            // What routers said before an idle time is old.
+            Signal::Idle { .. } => {
+                self.rate = None;
+                self.cwnd = self.cwnd.min(self.initial_window);
+            }
+        }
+    }
+
+    // § 3: the rate that is wanted, here without a bound, and the newest round trip.
+    fn stamp(&mut self, path: &Path) -> Header {
+        let rtt_us = path.rtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
+        Header::Rcp { rate: Rate(u64::MAX), rtt_us }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.cwnd, ssthresh: u64::MAX }
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("rcp_rates", self.rates);
+    }
+}
+
+/// What may be outstanding where there is no bound, bytes: ten seconds at 880 Gbit/s.
+const MOST: u64 = 1 << 40;

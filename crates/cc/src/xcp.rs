@@ -1,0 +1,151 @@
+//! XCP's sender: its window changes by what routers wrote into its packets.
+//!
+//! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
+
+use cwnd_units::{Ability, Contract, Declares, Echo, Header, params};
+
+use crate::controller::{
+    AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::Kind;
+
+params! {
+    /// XCP's sender (Katabi, Handley, Rohrs 2002).
+    pub struct Params {
+        /// The part of the window that stays after a loss.
+        #[source("Katabi et al. 2002 § 3.2: losses are answered as in TCP; RFC 5681 eq. 4: half")]
+        #[bounds(above 0.0, up_to 1.0; "it is a part of the window")]
+        pub loss_beta: f64 = 0.5,
+        /// Whether the header tells the window in whole segments.
+        #[source("Katabi et al. 2002 § 3.1 has the window as it is; ns-2.35 whole packets")]
+        pub whole_segments: bool = false,
+        /// Whether the feedback counts of an ACK that acknowledges nothing new.
+        #[source("Katabi et al. 2002 § 3.2: whenever an acknowledgement arrives; off in ns-2.35")]
+        pub hears_duplicates: bool = true,
+    }
+    presets {
+        /// ns-2.35 (xcp-end-sys.cc).
+        "ns2" => Self { whole_segments: true, hears_duplicates: false, ..Self::default() },
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        let why = "waits for what routers write";
+        Contract::new()
+            .provides(Ability::SendsXcp)
+            .needs(Ability::WritesXcp, why)
+            .needs(Ability::EchoesSum, why)
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Xcp {
+    cwnd: u64,
+    ssthresh: u64,
+    initial_window: u64,
+    max_window: u64,
+    params: Params,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    grown: u64,
+    shrunk: u64,
+    unused: u64,
+}
+
+impl Xcp {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let cwnd = start.initial_cwnd();
+        Self {
+            cwnd,
+            ssthresh: start.initial_ssthresh(),
+            initial_window: cwnd,
+            max_window: start.max_window(),
+            params: params.clone(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// § 3.2: cwnd = max(cwnd + H_feedback, s).
+    fn obey(&mut self, path: &Path, delta: i32) {
+        let bytes = u64::from(delta.unsigned_abs());
+        if delta < 0 {
+            self.counters.shrunk += bytes;
+        } else if path.cwnd_limited {
+            self.counters.grown += bytes;
+        } else {
+            // A window that is not used does not grow (RFC 7661 § 4.3).
+            self.counters.unused += bytes;
+            return;
+        }
+        let next = self.cwnd.saturating_add_signed(i64::from(delta));
+        self.cwnd = next.max(u64::from(path.mss)).min(self.max_window);
+    }
+
+    fn reduced(&self, path: &Path) -> u64 {
+        let part = (self.params.loss_beta * self.cwnd as f64) as u64;
+        part.max(min_ssthresh(path.mss))
+    }
+}
+
+impl Controller for Xcp {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Echo::Delta(delta) = ack.echo
+            && (ack.acked_bytes > 0 || self.params.hears_duplicates)
+        {
+            self.obey(path, delta);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(_) => {
+                self.ssthresh = self.reduced(path);
+                self.cwnd = self.cwnd.min(self.ssthresh);
+            }
+            Signal::Timeout { nth } => {
+                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.ssthresh = self.reduced(path);
+                }
+                // From there it grows by feedback alone: there is no slow start.
+                self.cwnd = u64::from(path.mss).min(self.max_window);
+            }
+            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.initial_window),
+        }
+    }
+
+    // § 3.1 and 3.2: the window, the round trip, and the increase that the sender wants, (r·rtt − cwnd) / (packets in cwnd); r·rtt is the
+    // largest window that it may have.
+    fn stamp(&mut self, path: &Path) -> Header {
+        let mss = u64::from(path.mss);
+        let segments = (self.cwnd / mss).max(1);
+        let cwnd = if self.params.whole_segments { segments * mss } else { self.cwnd };
+        let wanted = (self.max_window - self.cwnd) / segments;
+        let rtt_us = path.srtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
+        Header::Xcp {
+            cwnd: u32::try_from(cwnd).unwrap_or(u32::MAX),
+            rtt_us,
+            delta: i32::try_from(wanted).unwrap_or(i32::MAX),
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.cwnd, ssthresh: self.ssthresh }
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("xcp_grown_bytes", self.counters.grown);
+        each("xcp_shrunk_bytes", self.counters.shrunk);
+        each("xcp_unused_bytes", self.counters.unused);
+    }
+}

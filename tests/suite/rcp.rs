@@ -1,0 +1,205 @@
+//! RCP in whole scenarios. Sections are of Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
+
+/// Flows of RCP over a dumbbell with a buffer of one BDP.
+fn dumbbell(
+    mbit: u32,
+    rtt_ms: u32,
+    [warmup, seconds]: [u32; 2],
+    meter: &str,
+    groups: &str,
+) -> Records {
+    run(&format!(
+        r#"
+        [run]
+        duration = "{seconds} s"
+        warmup = "{warmup} s"
+        sample = "80 ms"
+        [dumbbell]
+        rate = "{mbit} Mbit/s"
+        queue = {{ kind = "fifo", limit = "1 BDP" }}
+        bdp_rtt = "{rtt_ms} ms"
+        meter = {meter}
+        {groups}
+        "#
+    ))
+}
+
+fn flows(name: &str, count: u32, rtt_ms: u32, more: &str) -> String {
+    format!(
+        r#"
+        [flow.{name}]
+        rtt = "{rtt_ms} ms"
+        count = {count}
+        controller = "rcp"
+        endpoint = {{ echo = "last" }}
+        {more}
+        "#
+    )
+}
+
+fn jain(goodputs: &[f64]) -> f64 {
+    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
+    goodputs.iter().sum::<f64>().powi(2) / (goodputs.len() as f64 * squares)
+}
+
+/// § 4: a link is busy and its queue short, whatever its rate, the round trip and the number of flows.
+#[test]
+fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
+    let mut table = "# RCP after half a minute: a link's use, what waits in packets of 1500 B, losses, Jain's index.\n\
+         Mbit/s  RTT ms  flows  utilisation  queue  drops  jain\n"
+        .to_owned();
+    for (mbit, rtt_ms, count) in [
+        (10, 20, 1),
+        (10, 20, 30),
+        (10, 80, 5),
+        (10, 400, 5),
+        (45, 80, 30),
+        (155, 20, 5),
+        (155, 80, 100),
+    ] {
+        let starts = flows("main", count, rtt_ms, "start = \"uniform(0 s, 1 s)\"");
+        let records = dumbbell(mbit, rtt_ms, [30, 60], "\"rcp\"", &starts);
+        let link = |name| at(&records.links, BOTTLENECK, name);
+        let jain = jain(&column(&records.flows, "goodput_bit_s"));
+        let queue = link("qlen_mean_bytes") / 1500.0;
+        table += &format!(
+            "{mbit:6} {rtt_ms:7} {count:6} {:12.3} {queue:6.1} {:6} {jain:5.3}\n",
+            link("utilisation"),
+            link("dropped_total_pkts"),
+        );
+        assert!(link("utilisation") > 0.93 && jain > 0.999, "{table}");
+        assert_eq!(link("dropped_pkts"), 0.0, "{table}");
+    }
+    assert_golden("rcp.txt", &table);
+}
+
+/// At rest the change of § 3 is zero: the link is used to γ, less what the queue takes, which is that of packets that come together:
+/// y = γ C − (β / α) q / d.
+#[test]
+fn a_link_is_used_to_the_part_that_is_aimed_at() {
+    for gamma in [0.8, 0.95] {
+        let meter = format!("{{ kind = \"rcp\", gamma = {gamma} }}");
+        let records = dumbbell(45, 80, [30, 60], &meter, &flows("main", 5, 80, ""));
+        let link = |name| at(&records.links, BOTTLENECK, name);
+        let queue = link("qlen_mean_bytes");
+        assert!(queue < 2.0 * 1500.0, "{queue}");
+        let expected = gamma - 1.0 / 0.4 * queue / (0.08 * 45e6 / 8.0);
+        assert!(
+            (link("utilisation") - expected).abs() < 0.004,
+            "{} {expected}",
+            link("utilisation")
+        );
+        let told = |name| activity(&records, name);
+        assert!(told("rcp_updates") > 2500 && told("rcp_rates") > 100);
+        assert_eq!(told("rcp_headers"), told("rcp_lowered"), "nobody else is lower");
+    }
+}
+
+/// § 3: who comes has the rate of the others from its first packet on, since its SYN asked for it.
+#[test]
+fn a_latecomer_has_the_rate_of_the_others_at_once() {
+    let groups = flows("first", 4, 80, "") + &flows("second", 1, 80, "start = \"20 s\"");
+    let records = dumbbell(45, 80, [0, 30], "\"rcp\"", &groups);
+    let (time, delivered) =
+        (column(&records.flow_series, "time_s"), column(&records.flow_series, "delivered"));
+    let flow = column(&records.flow_series, "flow_id");
+    let of = |id: f64, from: f64, to: f64| {
+        let rows = flow.iter().zip(time.iter().zip(&delivered)).filter(|(flow, _)| **flow == id);
+        let at = |when: f64| {
+            rows.clone()
+                .map(|(_, (t, d))| (*t, *d))
+                .find(|(t, _)| *t >= when)
+                .expect("it is sampled")
+        };
+        let (from, to) = (at(from), at(to));
+        (to.1 - from.1) / (to.0 - from.0)
+    };
+    // From its third round trip on: one for the SYN, one until the first ACK.
+    let (late, other) = (of(4.0, 20.2, 20.8), of(0.0, 20.2, 20.8));
+    assert!((late / other - 1.0).abs() < 0.1, "{late} {other}");
+    let share = 45e6 / 8.0 / 5.0 * 1448.0 / 1500.0;
+    let settled = of(4.0, 23.0, 29.0);
+    assert!((settled / share - 1.0).abs() < 0.03, "{settled} {share}");
+}
+
+/// The least of the rates on a way counts, so that three flows over two links have their max-min shares: who is held back by the narrow link
+/// leaves the rest of the wide one to the other.
+#[test]
+fn flows_over_two_links_have_their_max_min_shares() {
+    let link = |name: &str, from: &str, to: &str, mbit: u32| {
+        format!(
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbit} Mbit/s\"\ndelay = \"10 ms\"\nduplex = true\n\
+             queue = {{ kind = \"fifo\", limit = \"400 packets\" }}\nmeter = \"rcp\"\n"
+        )
+    };
+    let group = |name: &str, from: &str, to: &str| {
+        format!(
+            "[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nedge_rtt = \"60 ms\"\ncontroller = \"rcp\"\nendpoint = {{ echo = \"last\" }}\n"
+        )
+    };
+    let text = [
+        "[run]\nduration = \"120 s\"\nwarmup = \"60 s\"\n".to_owned(),
+        link("wide", "a", "b", 40),
+        link("narrow", "b", "c", 20),
+        group("both", "a", "c"),
+        group("wide-only", "a", "b"),
+        group("narrow-only", "b", "c"),
+    ];
+    let goodputs = column(&run(&text.concat()).flows, "goodput_bit_s");
+    let payload = 1448.0 / 1500.0;
+    for (goodput, fair) in goodputs.iter().zip([10.0, 30.0, 10.0]) {
+        let rate = goodput / 1e6 / payload;
+        assert!((rate / fair - 1.0).abs() < 0.03, "{goodputs:?}");
+    }
+}
+
+/// § 2 and 4: flows finish nearly as if the link were shared by a processor: 1.5 RTT for the handshake and the first bytes, and E[L] / (C (1 − ρ)) in
+/// the mean. With room for who comes at once, and little weight of what waits: with β = 1 a burst makes R nearly nothing where d is near T.
+#[test]
+fn flows_finish_nearly_as_under_processor_sharing() {
+    let workload =
+        r#"workload = { kind = "poisson", interval = "16 ms", size = "exponential(100 kB)" }"#;
+    let text = format!(
+        "[run]\nduration = \"40 s\"\nwarmup = \"2 s\"\n[dumbbell]\nrate = \"100 Mbit/s\"\n\
+         queue = {{ kind = \"fifo\", limit = \"5 BDP\" }}\nbdp_rtt = \"20 ms\"\nmeter = {{ kind = \"rcp\", beta = 0.1 }}\n{}",
+        flows("main", 1, 20, workload)
+    );
+    let records = run(&text);
+    let fct: Vec<f64> =
+        column(&records.flows, "fct_s").into_iter().filter(|fct| *fct > 0.0).collect();
+    assert!(fct.len() > 2000, "{}", fct.len());
+    let mean = fct.iter().sum::<f64>() / fct.len() as f64;
+    let load = 100e3 * 8.0 / 0.016 / 100e6 * 1500.0 / 1448.0;
+    let shared = 100e3 * 8.0 * 1500.0 / 1448.0 / 100e6 / (1.0 - load);
+    let expected = 1.5 * 0.02 + shared;
+    assert!((mean / expected - 1.0).abs() < 0.25, "{mean} s, not {expected} s");
+    assert_eq!(at(&records.links, BOTTLENECK, "dropped_total_pkts"), 0.0);
+}
+
+/// Losses are repaired at the rate: a lossy way costs what is lost, and no more.
+#[test]
+fn losses_that_are_no_congestion_cost_what_is_lost() {
+    let text = r#"
+        [run]
+        duration = "40 s"
+        warmup = "10 s"
+        [dumbbell]
+        rate = "20 Mbit/s"
+        queue = { kind = "fifo", limit = "200 packets" }
+        meter = "rcp"
+        loss = 0.01
+        [flow.main]
+        rtt = "60 ms"
+        count = 2
+        controller = "rcp"
+        endpoint = { echo = "last" }
+    "#;
+    let records = run(text);
+    let goodput: f64 = column(&records.flows, "goodput_bit_s").iter().sum();
+    let expected = 20e6 * 1448.0 / 1500.0 * 0.99;
+    assert!((goodput / expected - 1.0).abs() < 0.02, "{goodput}");
+}

@@ -1,0 +1,199 @@
+//! XCP in whole scenarios. Sections are of Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
+
+/// Flows of XCP over a dumbbell: its rate in Mbit/s, the round trip in ms, and groups of flows.
+fn dumbbell(mbit: u32, rtt_ms: u32, [warmup, seconds]: [u32; 2], groups: &str) -> Records {
+    run(&format!(
+        r#"
+        [run]
+        duration = "{seconds} s"
+        warmup = "{warmup} s"
+        sample = "80 ms"
+        [dumbbell]
+        rate = "{mbit} Mbit/s"
+        queue = {{ kind = "fifo", limit = "1 BDP" }}
+        bdp_rtt = "{rtt_ms} ms"
+        meter = "xcp"
+        {groups}
+        "#
+    ))
+}
+
+fn flows(name: &str, count: u32, rtt_ms: u32, more: &str) -> String {
+    format!(
+        r#"
+        [flow.{name}]
+        rtt = "{rtt_ms} ms"
+        count = {count}
+        controller = "xcp"
+        endpoint = {{ echo = "sum", ack_every = 1, initial_window = 2, clock = "1 us" }}
+        {more}
+        "#
+    )
+}
+
+fn jain(goodputs: &[f64]) -> f64 {
+    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
+    goodputs.iter().sum::<f64>().powi(2) / (goodputs.len() as f64 * squares)
+}
+
+/// § 4.3: a link is busy, nothing is lost and nearly nothing waits, whatever its rate, the round trip and the number of flows.
+#[test]
+fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
+    let mut table = "# XCP after half a minute: a link's use, what waits in packets of 1500 B, losses, Jain's index.\n\
+         Mbit/s  RTT ms  flows  utilisation  queue  drops  jain\n"
+        .to_owned();
+    for (mbit, rtt_ms, count) in [
+        (10, 20, 1),
+        (10, 20, 30),
+        (10, 80, 5),
+        (10, 400, 5),
+        (45, 80, 30),
+        (155, 20, 5),
+        (155, 80, 100),
+    ] {
+        let records = dumbbell(
+            mbit,
+            rtt_ms,
+            [30, 60],
+            &flows("main", count, rtt_ms, "start = \"uniform(0 s, 1 s)\""),
+        );
+        let link = |name| at(&records.links, BOTTLENECK, name);
+        let jain = jain(&column(&records.flows, "goodput_bit_s"));
+        let queue = link("qlen_mean_bytes") / 1500.0;
+        table += &format!(
+            "{mbit:6} {rtt_ms:7} {count:6} {:12.3} {queue:6.1} {:6} {jain:5.3}\n",
+            link("utilisation"),
+            link("dropped_total_pkts"),
+        );
+        assert!(link("utilisation") > 0.95 && jain > 0.99, "{table}");
+        assert_eq!(link("dropped_total_pkts"), 0.0, "{table}");
+    }
+    assert_golden("xcp.txt", &table);
+}
+
+/// What routers give and take in sum is what windows grow and shrink in sum, to the byte.
+#[test]
+fn what_routers_write_is_what_windows_change() {
+    let sized = "start = \"uniform(0 s, 1 s)\"\nworkload = { kind = \"bytes\", size = \"2 MB\" }";
+    let records = dumbbell(10, 80, [0, 60], &flows("main", 5, 80, sized));
+    assert!(column(&records.flows, "fct_s").iter().all(|fct| *fct > 1.0), "all have ended");
+    let told = |name| activity(&records, name);
+    assert!(told("xcp_given_bytes") > 100_000 && told("xcp_taken_bytes") > 10_000);
+    let unused = records.activity.get("xcp_unused_bytes").unwrap_or(0);
+    assert_eq!(told("xcp_given_bytes"), told("xcp_grown_bytes") + unused);
+    assert_eq!(told("xcp_taken_bytes"), told("xcp_shrunk_bytes"));
+    assert!(told("xcp_intervals") > 100);
+    // Data has them, and the SYN of each flow.
+    let sent: f64 = column(&records.flows, "segments_sent").iter().sum();
+    assert_eq!(told("xcp_headers"), sent as u64 + 5);
+}
+
+/// § 3.5.2 on a busy link: in each interval d a flow loses the part γ of its rate and gets γ of the fair one, so that a latecomer has
+/// the part 1 − exp(−γ t / d) of its share after t: 95 % of it after d ln(20) / γ.
+#[test]
+fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
+    let groups = flows("first", 1, 80, "") + &flows("second", 1, 80, "start = \"20 s\"");
+    let records = dumbbell(45, 80, [0, 40], &groups);
+    let (time, delivered) =
+        (column(&records.flow_series, "time_s"), column(&records.flow_series, "delivered"));
+    let flow = column(&records.flow_series, "flow_id");
+    let second = flow.iter().zip(time.iter().zip(&delivered)).filter(|(id, _)| **id == 1.0);
+    let points: Vec<(f64, f64)> = second.map(|(_, (t, d))| (*t - 20.0, *d)).collect();
+    // Packets of 1500 B carry 1448.
+    let share = 45e6 / 8.0 / 2.0 * 1448.0 / 1500.0;
+    let of_share = |pair: &&[(f64, f64)]| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0) / share;
+    let reached = points.windows(2).find(|pair| of_share(pair) >= 0.95).expect("it gets it");
+    let (d, gamma) = (0.08, 0.1);
+    let expected = 20.0_f64.ln() / gamma * d;
+    assert!((reached[1].0 / expected - 1.0).abs() < 0.1, "{reached:?}, not {expected} s");
+}
+
+/// § 4.5: throughput does not hang on the round trip.
+#[test]
+fn a_long_round_trip_costs_no_throughput() {
+    let groups = flows("near", 2, 20, "") + &flows("far", 2, 200, "");
+    let goodputs = column(&dumbbell(45, 200, [60, 120], &groups).flows, "goodput_bit_s");
+    assert!(jain(&goodputs) > 0.999, "{goodputs:?}");
+}
+
+/// A link whose rate changes: half of it goes for ten seconds and comes back.
+#[test]
+fn windows_follow_a_link_that_becomes_slower_and_faster() {
+    let text = format!(
+        r#"
+        [run]
+        duration = "60 s"
+        warmup = "50 s"
+        sample = "500 ms"
+        [dumbbell]
+        rate = {{ initial = "20 Mbit/s", steps = [{{ at = "20 s", rate = "10 Mbit/s" }}, {{ at = "40 s", rate = "20 Mbit/s" }}] }}
+        queue = {{ kind = "fifo", limit = "400 packets" }}
+        meter = "xcp"
+        {}
+        "#,
+        flows("main", 5, 80, "")
+    );
+    let records = run(&text);
+    let link = |name| at(&records.links, BOTTLENECK, name);
+    assert_eq!(link("dropped_total_pkts"), 0.0);
+    assert!(link("utilisation") > 0.99, "{}", link("utilisation"));
+    let series = &records.link_series;
+    let rows = column(series, "link_id")
+        .into_iter()
+        .zip(column(series, "time_s"))
+        .zip(column(series, "qlen_pkts"));
+    let here = rows.filter(|((link, _), _)| *link == BOTTLENECK as f64);
+    let (mut after, mut settled) = (0.0_f64, 0.0_f64);
+    for ((_, time), packets) in here {
+        if (20.0..24.0).contains(&time) {
+            after = after.max(packets);
+        } else if (28.0..40.0).contains(&time) {
+            settled = settled.max(packets);
+        }
+    }
+    // What half of the link had been carrying for a round trip waits, and then goes away.
+    assert!(after > 30.0 && settled < 10.0, "{after} {settled}");
+}
+
+/// A link that a flow crosses which is held back elsewhere: its local flow gets less than max-min has for it, since what the other leaves of
+/// what is shuffled is lost (Low, Andrew, Wydrowski, *Understanding XCP: equilibrium and fairness*, INFOCOM 2005). At rest the local flow's
+/// feedback is zero: γ y / 2 = (γ y − α (C − y)) x / y for two flows at the link, y = x + what the other has.
+#[test]
+fn beside_a_flow_that_is_held_back_elsewhere_a_link_is_less_busy_by_what_shuffling_loses() {
+    let link = |name: &str, from: &str, to: &str, mbit: u32| {
+        format!(
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{mbit} Mbit/s\"\ndelay = \"10 ms\"\nduplex = true\n\
+             queue = {{ kind = \"fifo\", limit = \"400 packets\" }}\nmeter = \"xcp\"\n"
+        )
+    };
+    let group = |name: &str, from: &str, to: &str| {
+        format!(
+            "[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nedge_rtt = \"60 ms\"\ncontroller = \"xcp\"\n\
+             endpoint = {{ echo = \"sum\", ack_every = 1, clock = \"1 us\" }}\n"
+        )
+    };
+    let text = [
+        "[run]\nduration = \"120 s\"\nwarmup = \"60 s\"\n".to_owned(),
+        link("wide", "a", "b", 40),
+        link("narrow", "b", "c", 20),
+        group("both", "a", "c"),
+        group("wide-only", "a", "b"),
+        group("narrow-only", "b", "c"),
+    ];
+    let records = run(&text.concat());
+    let goodputs = column(&records.flows, "goodput_bit_s");
+    let payload = 1448.0 / 1500.0;
+    let rates: Vec<f64> = goodputs.iter().map(|g| g / 1e6 / payload).collect();
+    assert!((rates[0] + rates[2] - 20.0).abs() < 0.2, "{rates:?}");
+    let (alpha, gamma, capacity, other) = (0.4, 0.1, 40.0, rates[0]);
+    // As a quadratic equation of y: (α + γ/2) y² − (α C + (α + γ) o) y + α C o = 0.
+    let (a, b, c) =
+        (alpha + gamma / 2.0, alpha * capacity + (alpha + gamma) * other, alpha * capacity * other);
+    let y = (b + (b * b - 4.0 * a * c).sqrt()) / (2.0 * a);
+    assert!(y < 0.95 * capacity, "{y}");
+    assert!((rates[1] - (y - other)).abs() < 0.03 * y, "{rates:?}, not {}", y - other);
+}
