@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in "abcde")
+SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", "xcp", "rcp"))
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024

@@ -10,6 +10,7 @@ from peers.page import fingerprint
 from peers.rows import load_all
 
 from peers import transfers, transfers_page, trends, web, web_page
+from peers import explicit, explicit_page, transfers, transfers_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 
@@ -109,3 +110,38 @@ def test_senders_that_begin_with_one_packet_explain_the_medians() -> None:
     for setting, ours in zip(most, web.run_all(tables), strict=True):
         found = web.Compared(setting, tuple(ours)).differs
         assert not {"median", "90 %"} & {*found}, setting.key
+#: A few of each kind that take no time: one flow and several, two round trips, one that joins.
+STEERED = {
+    "ns-2 XCP": (10, 13, 16, 19, 22, 58, 61, 85),
+    "ns-2 RCP": (1, 10, 13, 16, 25, 34, 53, 73),
+}
+
+
+@pytest.fixture(scope="module")
+def steered() -> list[explicit.Compared]:
+    chosen = [
+        s
+        for s in explicit.settings()
+        if s.by_value and s.row.number in STEERED[explicit.TABLES[s.row.table]]
+    ]
+    return explicit.compare(chosen)
+
+
+def test_steered_senders_that_do_not_hold_are_those_that_are_explained(
+    steered: list[explicit.Compared],
+) -> None:
+    assert len(steered) == sum(map(len, STEERED.values()))
+    explained = {key for keys, _, _ in explicit_page.EXPLANATIONS for key in keys}
+    keys = {c.setting.key for c in steered}
+    assert {c.setting.key for c in steered if not c.holds} == explained & keys
+
+
+def test_the_page_says_of_steered_senders_what_the_runs_give(
+    steered: list[explicit.Compared],
+) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for each in steered:
+        table = page[page.index(f"### {explicit.TABLES[each.setting.row.table]} (`") :]
+        start = f"| {each.setting.numbers} | {each.setting.text} | "
+        line = next(line for line in table.splitlines() if line.startswith(start))
+        assert line.endswith(f"| {explicit_page.verdict(each)} |"), line

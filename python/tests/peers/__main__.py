@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from peers import transfers, web
+from peers import explicit, transfers
 from peers.judge import compare
 from peers.page import draw, write
 from peers.rows import load_all
@@ -19,6 +20,7 @@ def main() -> None:
     fetched = transfers.compare(transfers.settings())
     browsed = web.compare(web.settings())
     page.write_text(write(found, fetched, browsed), encoding="utf-8")
+    page.write_text(write(found, fetched, explicit.compare(explicit.settings())), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2-red-ecn.csv": "goodput_total_pps",
     "ns2-timeouts.csv": "transfers_started",
     "ns2-fct.csv": "transfers_started",
+    "ns2-xcp.csv": "goodput_total_mbps",
+    "ns2-rcp.csv": "goodput_total_mbps",
     "linux-kernel.jsonl": "goodput_mbps",
 }
 

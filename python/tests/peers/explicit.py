@@ -1,0 +1,290 @@
+"""ns-2's senders that routers tell what to do: XCP's own, and RCP of its authors."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import tomli_w
+
+from cwnd import _core
+from cwnd.machine import usable_cores
+from peers.rows import Row, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from peers.judge import Overrides
+    from peers.scenarios import Table
+
+#: File, and what its rows are called.
+TABLES = {"ns2-xcp.csv": "ns-2 XCP", "ns2-rcp.csv": "ns-2 RCP"}
+
+BITS_PER_BYTE = 8
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What came of a run after the warm-up."""
+
+    goodput_mbit_s: float
+    #: The mean queue over time, in the link's time.
+    qdelay_mean_ms: float
+    drops: float
+    #: Jain's index of the flows' goodputs.
+    jain: float
+    #: When who joins has 95 % of the mean rate, after its start; zero where nobody joins.
+    joined_s: float
+
+
+#: How far ours may be from theirs, as a share; or by how much.
+BOUNDS = {
+    "goodput_mbit_s": (0.02, 0.0),
+    "qdelay_mean_ms": (0.15, 0.0),
+    "drops": (0.25, 5.0),
+    "jain": (0.0, 0.01),
+    "joined_s": (0.25, 0.0),
+}
+#: What is called different, where it is.
+NAMES = {
+    "goodput_mbit_s": "goodput",
+    "qdelay_mean_ms": "queue",
+    "drops": "drops",
+    "jain": "Jain",
+    "joined_s": "joined",
+}
+#: A mean queue may differ by this part of a packet, too.
+QUEUE_PKTS = 0.5
+#: And the time of who joins by so many of the bins that it was recorded in.
+JOIN_BINS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Recorded runs that differ in their seeds only."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def row(self) -> Row:
+        """One of them."""
+        return self.rows[0]
+
+    @property
+    def key(self) -> str:
+        """Names it on the page and in tests, by the first of its rows."""
+        return f"{TABLES[self.row.table]} {self.row.number}"
+
+    @property
+    def numbers(self) -> str:
+        """Its rows in the file."""
+        return ", ".join(str(row.number) for row in self.rows)
+
+    @property
+    def by_value(self) -> bool:
+        """Whether each of the recorded runs is firm."""
+        return all(row.cells["use"] == "value" for row in self.rows)
+
+    @property
+    def joins(self) -> bool:
+        """Whether the last flow comes to the others."""
+        return self.row.cells["set"] == "join"
+
+    @property
+    def text(self) -> str:
+        """What was run, for people."""
+        cells = self.row.cells
+        rtts = dict.fromkeys(f"{float(rtt):g}" for rtt in cells["rtt_list_ms"].split(";"))
+        flows = f"{cells['n_fwd']}×" + (
+            f" and {cells['n_rev']}× back" if cells["n_rev"] != "0" else ""
+        )
+        parts = [f"{self.row.float('rate_mbps'):g} Mbit/s", f"{' and '.join(rtts)} ms", flows]
+        return ", ".join(parts + ["the last joins at 20 s"] * self.joins)
+
+    @property
+    def theirs(self) -> Figures:
+        """The mean of the recorded runs."""
+        columns = ["goodput_total_mbps", "qdelay_mean_ms", "drops", "jain"]
+        columns += ["t_join95_s"] * self.joins
+        each = [sum(r.float(c) for r in self.rows) / len(self.rows) for c in columns]
+        return Figures(*each, *[0.0] * (not self.joins))
+
+
+def settings() -> list[Setting]:
+    """All of them, file by file."""
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for table in TABLES:
+        for row in load(table):
+            # Each run has starts of its own, as its seed has.
+            same = row.same_setting
+            names = [k for k in row.cells if k not in ("tag", "seed")]
+            skip = {1 + names.index(k) for k in ("start_list_s", "use")}
+            key = tuple(v for i, v in enumerate(same) if i not in skip)
+            found.setdefault(key, []).append(row)
+    return [Setting(tuple(rows)) for rows in found.values()]
+
+
+def scenario(row: Row) -> Table:
+    """The scenario of a row, as tables: each flow starts when the recorded one did."""
+    wire, joins = row.int("wire_bytes"), row.cells["set"] == "join"
+    parts = PARTS[row.cells["proto"]](row)
+    queue = {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"}
+    endpoint = {
+        "preset": "ns2",
+        "mss": f"{wire} B",
+        "ack_size": f"{row.cells['ack_bytes']} B",
+        "initial_window": row.int("init_window_pkts"),
+        "max_window": f"{row.int('max_window_pkts') * wire} B",
+        "clock": f"{row.float('tick_s') * 1000:g} ms",
+        "rto_granularity": f"{row.float('tick_s') * 1000:g} ms",
+        "rto_min": f"{row.float('min_rto_s') * 1000:g} ms",
+        "timestamps": row.flag("timestamps"),
+        "ack_every": 2 if row.flag("delack") else 1,
+    }
+    rtts = row.cells["rtt_list_ms"].split(";")
+    starts = row.cells["start_list_s"].split(";")
+    flows = {}
+    for i in range(row.int("n_fwd") + row.int("n_rev")):
+        back = i >= len(starts)
+        # Of flows on the way back the starts were not written down.
+        span = f"uniform(0 s, {row.cells['start_span_s']} s)"
+        flows[f"from{i}"] = {
+            "start": span if back else f"{starts[i]} s",
+            "rtt": f"{float(rtts[i % len(rtts)]):g} ms",
+            "direction": "reverse" if back else "forward",
+            "controller": parts["controller"],
+            "endpoint": endpoint | parts["endpoint"],
+        }
+    return {
+        "schema": 1,
+        "run": {
+            "duration": f"{row.float('sim_s'):g} s",
+            "warmup": f"{row.float('warmup_s'):g} s",
+            "sample": f"{row.float('join_bin_s') * 1000:g} ms" if joins else "none",
+        },
+        "dumbbell": {
+            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
+            "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
+            "queue": queue,
+            "reverse_queue": queue,
+            "meter": parts["meter"],
+            "reverse_meter": parts["meter"],
+        },
+        "flow": flows,
+    }
+
+
+def _xcp(row: Row) -> Table:
+    gains = {name: row.float(name) for name in ("alpha", "beta", "gamma")}
+    return {
+        "meter": {"kind": "xcp", "preset": "ns2"} | gains,
+        "controller": {"kind": "xcp", "preset": "ns2"},
+        # Its own smoothed round trip has more bits than TCP's.
+        "endpoint": {"echo": "sum", "recovery": "reno", "rtt_arithmetic": "exact"},
+    }
+
+
+def _rcp(row: Row) -> Table:
+    gains = {name: row.float(name) for name in ("alpha", "beta", "gamma")}
+    update = {"update": f"{row.float('rate_update_s') * 1000:g} ms"}
+    return {
+        "meter": {"kind": "rcp", "preset": "ns2"} | gains | update,
+        "controller": {"kind": "rcp", "preset": "ns2"},
+        # A SYN asks for the rate. Nothing is repeated there; here what is lost is, as SACK says.
+        "endpoint": {"echo": "last", "recovery": "sack", "handshake": True, "clock": "1 us"},
+    }
+
+
+#: Router, sender and what of its endpoint is special, by the column `proto`.
+PARTS: dict[str, Callable[[Row], Table]] = {"xcp": _xcp, "rcp": _rcp}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A setting, and ours beside it."""
+
+    setting: Setting
+    ours: Figures
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """Which figures are out of bounds."""
+        row, theirs = self.setting.row, self.setting.theirs
+        packet_ms = row.int("wire_bytes") * BITS_PER_BYTE / row.float("rate_mbps") / 1e3
+
+        def near(name: str) -> bool:
+            share, least = BOUNDS[name]
+            mine = float(getattr(self.ours, name))
+            peer = float(getattr(theirs, name))
+            if name == "qdelay_mean_ms":
+                least = QUEUE_PKTS * packet_ms
+            elif name == "joined_s" and self.setting.joins:
+                least = JOIN_BINS * row.float("join_bin_s")
+            return abs(mine - peer) <= max(share * peer, least)
+
+        return tuple(word for name, word in NAMES.items() if not near(name))
+
+    @property
+    def holds(self) -> bool:
+        """Whether every figure agrees."""
+        return not self.differs
+
+
+def compare(chosen: Iterable[Setting], overrides: Overrides = ()) -> list[Compared]:
+    """Runs each recorded run of each setting, with some keys changed perhaps, and takes means."""
+    asked = list(chosen)
+    jobs = [(setting, row) for setting in asked for row in setting.rows]
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        found = list(pool.map(lambda job: run(job[1], overrides), jobs))
+    ours: dict[Setting, list[Figures]] = {}
+    for (setting, _), figures in zip(jobs, found, strict=True):
+        ours.setdefault(setting, []).append(figures)
+    return [Compared(setting, mean(ours[setting])) for setting in asked]
+
+
+def mean(each: list[Figures]) -> Figures:
+    """The mean of several runs."""
+    return Figures(*(sum(getattr(f, name) for f in each) / len(each) for name in BOUNDS))
+
+
+def run(row: Row, overrides: Overrides = ()) -> Figures:
+    """Ours of a row."""
+    text = tomli_w.dumps(changed(scenario(row), overrides))
+    result = _core.parse(text, name="peer").cells[0].run()
+    flows = pl.DataFrame(result.flows)[: row.int("n_fwd")]["goodput_bit_s"]
+    link = pl.DataFrame(result.links).row(by_predicate=pl.col("link") == "bottleneck", named=True)
+    squares = float((flows**2).sum())
+    return Figures(
+        float(flows.sum()) / 1e6,
+        link["qlen_mean_bytes"] * BITS_PER_BYTE / link["rate_bit_s"] * 1e3,
+        float(link["dropped_pkts"]),
+        float(flows.sum()) ** 2 / (len(flows) * squares) if squares else 1.0,
+        _joined(row, pl.DataFrame(result.flow_series)) if row.cells["set"] == "join" else 0.0,
+    )
+
+
+def _joined(row: Row, series: pl.DataFrame) -> float:
+    """The end of the first bin in which who joins got 95 % of the flows' mean, after its start."""
+    last = row.int("n_fwd") - 1
+    start = max(float(s) for s in row.cells["start_list_s"].split(";"))
+    got = pl.col("delivered").diff().over("flow_id")
+    of = series.sort("flow_id", "time_s").with_columns(got=got).filter(pl.col("time_s") > start)
+    bins = of.group_by("time_s").agg(
+        mean=pl.col("got").mean(), mine=pl.col("got").filter(pl.col("flow_id") == last).first()
+    )
+    reached = bins.filter(pl.col("mine") >= 0.95 * pl.col("mean"))["time_s"].min()
+    return float(reached) - start if isinstance(reached, float) else -1.0
+
+
+def changed(table: Table, overrides: Overrides) -> Table:
+    """The scenario with some keys changed; `flow.*` is every flow."""
+    for path, value in overrides:
+        *way, last = path.split(".")
+        places: list[Any] = [table]
+        for key in way:
+            places = [inner for p in places for inner in (p.values() if key == "*" else [p[key]])]
+        for place in places:
+            place[last] = value
+    return table
