@@ -9,8 +9,7 @@ from peers.judge import Comparison, compare
 from peers.page import fingerprint
 from peers.rows import load_all
 
-from peers import transfers, transfers_page, trends, web, web_page
-from peers import explicit, explicit_page, transfers, transfers_page
+from peers import explicit, explicit_page, transfers, transfers_page, trends, web, web_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 
@@ -110,6 +109,8 @@ def test_senders_that_begin_with_one_packet_explain_the_medians() -> None:
     for setting, ours in zip(most, web.run_all(tables), strict=True):
         found = web.Compared(setting, tuple(ours)).differs
         assert not {"median", "90 %"} & {*found}, setting.key
+
+
 #: A few of each kind that take no time: one flow and several, two round trips, one that joins.
 STEERED = {
     "ns-2 XCP": (10, 13, 16, 19, 22, 58, 61, 85),

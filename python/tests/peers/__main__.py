@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from peers import transfers, web
-from peers import explicit, transfers
+from peers import explicit, explicit_page, transfers, transfers_page, web, web_page
 from peers.judge import compare
-from peers.page import draw, write
+from peers.page import Others, draw, write
 from peers.rows import load_all
 
 
@@ -17,10 +16,12 @@ def main() -> None:
     page, figure = (Path(argument) for argument in sys.argv[1:3])
     found = compare(load_all())
     draw(found, figure)
-    fetched = transfers.compare(transfers.settings())
-    browsed = web.compare(web.settings())
-    page.write_text(write(found, fetched, browsed), encoding="utf-8")
-    page.write_text(write(found, fetched, explicit.compare(explicit.settings())), encoding="utf-8")
+    others: Others = [
+        (transfers_page, transfers.compare(transfers.settings())),
+        (web_page, web.compare(web.settings())),
+        (explicit_page, explicit.compare(explicit.settings())),
+    ]
+    page.write_text(write(found, others), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,14 +21,6 @@ impl Sender {
         }
     }
 
-    /// Whether it goes on holding back what is held back: where the controller spaces segments, what the newest ACK told counts at once.
-    #[cold]
-    pub(super) fn still_waits(&mut self, now: Time) -> bool {
-        self.space_from_last();
-        self.pacing_holds = now < self.pace_until;
-        self.pacing_holds
-    }
-
     /// Whether nothing goes because segments are spaced: then nothing is idle.
     pub(super) fn is_spaced(&self) -> bool {
         self.pacing_holds && self.spacing().is_some()

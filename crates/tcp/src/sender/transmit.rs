@@ -41,7 +41,6 @@ impl Sender {
             self.wake_from_idle(now);
         }
         self.pacing_holds = now < self.pace_until;
-        if self.pacing_holds && self.still_waits(now) {
         if self.pacing_holds && self.still_holds(now) {
             return None;
         }
@@ -52,15 +51,17 @@ impl Sender {
         Some(self.send(now, choice))
     }
 
-    /// Whether pacing holds at the controller's present rate, which may be another than when the last segment left.
+    /// Whether pacing goes on holding: what the controller wants now may be something else than when the last segment left.
     #[cold]
     fn still_holds(&mut self, now: Time) -> bool {
         if self.paced > 0
             && let Some(rate) = self.cc.pacing()
         {
             self.pace_until = self.last_sent + pause(rate, self.paced);
-            self.pacing_holds = now < self.pace_until;
+        } else {
+            self.space_from_last();
         }
+        self.pacing_holds = now < self.pace_until;
         self.pacing_holds
     }
 
@@ -274,11 +275,10 @@ impl Sender {
     #[cold]
     fn departs(&mut self, now: Time, wire: u16) -> Header {
         if let Some(rate) = self.cc.pacing() {
-            self.pace_until = now + rate.time_for(Bytes(u64::from(wire))).max(Duration(1));
-        } else if let Some(spacing) = self.cc.spacing() {
-            self.space(now, spacing);
             self.paced = wire;
             self.pace_until = now + pause(rate, wire);
+        } else if let Some(spacing) = self.cc.spacing() {
+            self.space(now, spacing);
         }
         self.cc.stamp(&self.path(now))
     }
