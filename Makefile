@@ -150,6 +150,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/delay_noise.py
 	$(BIN)/python scripts/marking_error.py --page
 	$(BIN)/python scripts/delay_below_one.py
+	$(BIN)/python scripts/cellular.py
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py
 	$(BIN)/python scripts/abe_readings.py
