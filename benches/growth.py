@@ -91,6 +91,23 @@ def quenched(count: int, duration_s: float) -> str:
     )
 
 
+def heeding(
+    rate_mbit: float, controller: str, queue: Callable[[int], int]
+) -> Callable[[int, float], str]:
+    """Flows that heed delay, over a queue that so many packets fill."""
+
+    def scenario(count: int, duration_s: float) -> str:
+        return run_table(duration_s) + (
+            f'[dumbbell]\nrate = "{count * rate_mbit:g} Mbit/s"\n'
+            f'queue = {{ kind = "fifo", limit = "{queue(count)} packets" }}\n'
+            f'[flow.main]\ncount = {count}\nrtt = "100 ms"\nstart = "uniform(0 s, 1 s)"\n'
+            f"controller = {controller}\n"
+            'endpoint = { ack_every = 1, clock = "1 us", initial_window = 2 }\n'
+        )
+
+    return scenario
+
+
 def link(name: str, ends: tuple[str, str], rate: str) -> str:
     """A link and its way back."""
     return (
@@ -143,6 +160,20 @@ DECADES = (10, 100, 1_000, 10_000, 100_000)
 AXES = (
     Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms"), lambda n: n * FLOW),
     Axis("becn", "BECN flows, 1 Mbit/s each", DECADES, quenched, lambda n: n * FLOW),
+    Axis(
+        "delay",
+        "delay-based AIMD flows, 1 Mbit/s each",
+        DECADES,
+        heeding(1, '"delay-aimd"', lambda n: 20 * n),
+        lambda n: n * FLOW,
+    ),
+    Axis(
+        "below",
+        "the same below one segment, 50 kbit/s each",
+        DECADES[2:],
+        heeding(0.05, '{ kind = "delay-aimd", preset = "below-one" }', lambda n: 20 * n),
+        lambda n: n * FLOW / 20,
+    ),
     Axis(
         "rtts",
         "flows with RTTs of their own",

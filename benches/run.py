@@ -18,6 +18,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", "xcp", "rcp"))
+SCENARIOS = tuple(
+    HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", "delay-newreno", "delay-aimd")
+)
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
