@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import reachable
 from conftest import ROOT
 
 import cwnd
+from cwnd.errors import MachineError
 from cwnd.running import plans
 from cwnd.running.worlds import Linux, kernel_helper
 
@@ -65,6 +67,27 @@ def scenario(
 def facts(run: cwnd.Run) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(run.runs["facts"][0])
     return told
+
+
+@real
+@pytest.mark.parametrize("kind", ["vegas", "htcp"])
+def test_a_controller_runs_where_the_kernel_has_it_and_is_refused_by_name_elsewhere(
+    kind: str,
+) -> None:
+    asked = scenario(duration="2 s", controller={"kind": kind, "preset": "linux"}, ecn=False)
+    # A module that is there is loaded when it is asked for.
+    with socket.socket() as probe:
+        try:
+            probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, kind.encode())
+            there = True
+        except FileNotFoundError:
+            there = False
+    if there:
+        result = cwnd.run(asked, on="linux")
+        assert result.flows["goodput_bit_s"].item() > 1e6
+    else:
+        with pytest.raises(MachineError, match=f"no congestion controller `{kind}`, but .*reno"):
+            cwnd.run(asked, on="linux")
 
 
 @real

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cwnd_cc::ControllerParams;
 use cwnd_units::ParamsChoice as _;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -52,6 +54,7 @@ pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Loa
     let Some(arguments) = of_our_own(controller) else {
         // A kind that Linux does not have was refused before.
         let name = controller.stated().on_linux().map_or(controller.kind(), |linux| linux.own);
+        has(name)?;
         return Ok(Loaded { name: name.to_owned(), helper: None });
     };
     let Some(program) = program else { return Err(Error::NoKernelHelper) };
@@ -81,6 +84,32 @@ pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Loa
     Ok(Loaded { name, helper: Some(helper) })
 }
 
+/// Whether the kernel has a controller of this name. Asking a socket for it makes the kernel load its module, where that is there.
+fn has(name: &str) -> Result<(), Error> {
+    let asked = format!("a socket for the congestion controller {name}");
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(|error| Error::System(asked.clone(), error.into()))?;
+    match sockopt::set_tcp_congestion(&socket, name) {
+        Err(Errno::NOENT) => {
+            let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
+            Err(Error::Lacking(lacking(name, &available)))
+        }
+        done => done.map_err(|error| Error::System(asked, error.into())),
+    }
+}
+
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// What a kernel without a controller lacks, and where to get it.
+fn lacking(name: &str, available: &str) -> String {
+    let there = available.split_whitespace().collect::<Vec<_>>().join(", ");
+    format!(
+        "this kernel has no congestion controller `{name}`, but {there}: `modprobe tcp_{name}` adds it to a kernel that was built with \
+         CONFIG_TCP_CONG_{}=m; or run it in the simulator",
+        name.to_uppercase()
+    )
+}
+
 impl Loaded {
     /// What it counted so far; `None` for a controller of the kernel's own.
     pub fn reductions(&self) -> Option<Reductions> {
@@ -101,5 +130,23 @@ impl Drop for Helper {
         // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_the_kernel_has_not_is_named_with_those_that_it_has() {
+        assert_eq!(
+            lacking("htcp", "reno bbr cubic\n"),
+            "this kernel has no congestion controller `htcp`, but reno, bbr, cubic: `modprobe tcp_htcp` adds it to a kernel that was \
+             built with CONFIG_TCP_CONG_HTCP=m; or run it in the simulator"
+        );
+        // Every kernel has Reno.
+        assert!(has("reno").is_ok());
+        let Err(Error::Lacking(message)) = has("no_such_thing") else { panic!() };
+        assert!(message.contains("`no_such_thing`, but") && message.contains("reno"), "{message}");
     }
 }
