@@ -7,9 +7,9 @@ use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray,
     UInt32Array, UInt64Array,
 };
-use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
-use cwnd_trace::{Column, ColumnData};
+use cwnd_trace::{Column, ColumnData, Optional};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -70,11 +70,11 @@ fn into_arrow(column: Column) -> (Field, ArrayRef) {
         ColumnData::U64(v) => Arc::new(UInt64Array::from(v)),
         ColumnData::F64(v) => Arc::new(Float64Array::from(v)),
         ColumnData::OptionalF64(v) => {
-            let (values, nulls) = split(v);
+            let (values, nulls) = buffers(v);
             Arc::new(Float64Array::new(values, nulls))
         }
         ColumnData::OptionalU64(v) => {
-            let (values, nulls) = split(v);
+            let (values, nulls) = buffers(v);
             Arc::new(UInt64Array::new(values, nulls))
         }
         ColumnData::Name { codes, labels } => {
@@ -86,10 +86,11 @@ fn into_arrow(column: Column) -> (Field, ArrayRef) {
     (Field::new(column.name, array.data_type().clone(), true), array)
 }
 
-fn split<T: Default + arrow_buffer::ArrowNativeType>(
-    values: Vec<Option<T>>,
+fn buffers<T: Copy + ArrowNativeType>(
+    column: Optional<T>,
 ) -> (ScalarBuffer<T>, Option<NullBuffer>) {
-    let present: BooleanBuffer = values.iter().map(Option::is_some).collect();
-    let values: Vec<T> = values.into_iter().map(Option::unwrap_or_default).collect();
+    let rows = column.len();
+    let (values, present) = column.into_parts();
+    let present = BooleanBuffer::new(present.into(), 0, rows);
     (values.into(), Some(NullBuffer::new(present)))
 }

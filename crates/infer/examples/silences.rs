@@ -51,8 +51,8 @@ fn cell(column: &ColumnData, row: usize) -> String {
         ColumnData::U32(v) => v[row].to_string(),
         ColumnData::U64(v) => v[row].to_string(),
         ColumnData::F64(v) => v[row].to_string(),
-        ColumnData::OptionalF64(v) => v[row].map_or_else(String::new, |x| x.to_string()),
-        ColumnData::OptionalU64(v) => v[row].map_or_else(String::new, |x| x.to_string()),
+        ColumnData::OptionalF64(v) => v.get(row).map_or_else(String::new, |x| x.to_string()),
+        ColumnData::OptionalU64(v) => v.get(row).map_or_else(String::new, |x| x.to_string()),
         ColumnData::Name { codes, labels } => labels[codes[row].0 as usize].clone(),
     }
 }

@@ -48,6 +48,9 @@ macro_rules! rows {
     (@data Name, $codes:expr, $names:ident, $field:ident) => {
         ColumnData::Name { codes: $codes, labels: $names(stringify!($field)) }
     };
+    (@data OptionalF64, $values:expr, $names:ident, $field:ident) => {
+        ColumnData::OptionalF64($values.into_iter().collect())
+    };
     (@data $variant:ident, $values:expr, $names:ident, $field:ident) => {
         ColumnData::$variant($values)
     };

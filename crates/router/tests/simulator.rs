@@ -181,7 +181,7 @@ fn row(table: &Table, row: usize) -> Vec<(&'static str, String)> {
     let value = |data: &ColumnData| match data {
         ColumnData::U64(v) => v[row].to_string(),
         ColumnData::F64(v) => format!("{:?}", v[row]),
-        ColumnData::OptionalF64(v) => format!("{:?}", v[row]),
+        ColumnData::OptionalF64(v) => format!("{:?}", v.get(row)),
         other => panic!("{other:?}"),
     };
     let numbers =

@@ -87,7 +87,7 @@ mod tests {
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|&row| ids[row]);
         let by_number = |v: Vec<f64>| order.iter().map(|&row| v[row]).collect();
-        let sizes = order.iter().map(|&row| sizes[row]).collect();
+        let sizes = order.iter().map(|&row| sizes.get(row)).collect();
         (by_number(numbers("start_s")), by_number(numbers("rtt_base_us")), sizes)
     }
 

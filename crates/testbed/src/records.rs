@@ -1,5 +1,7 @@
 //! From what both sides and the router saw to the simulator's tables. What Linux can't tell is null.
 
+use std::iter::repeat_n;
+
 use cwnd_router::Report;
 use cwnd_scenario::Scenario;
 use cwnd_trace::{
@@ -183,7 +185,8 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
 /// The table of links without what only a simulator knows: what became of packets further on.
 fn untold(mut links: Table) -> Table {
     for column in links.columns.iter_mut().filter(|column| column.rare) {
-        column.data = ColumnData::OptionalU64(vec![None; column.data.len()]);
+        let nothing = repeat_n(None, column.data.len());
+        column.data = ColumnData::OptionalU64(nothing.collect());
     }
     links
 }
@@ -269,7 +272,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
     // What the kernel does not tell.
     for column in table.columns.iter_mut().filter(|column| column.rare) {
         if matches!(column.data, ColumnData::U64(_)) {
-            column.data = ColumnData::OptionalU64(vec![None; samples]);
+            column.data = ColumnData::OptionalU64(repeat_n(None, samples).collect());
         }
     }
     table

@@ -26,8 +26,8 @@ impl ColumnData {
             (Self::U32(a), Self::U32(b)) => a.extend_from_slice(b),
             (Self::U64(a), Self::U64(b)) => a.extend_from_slice(b),
             (Self::F64(a), Self::F64(b)) => a.extend_from_slice(b),
-            (Self::OptionalF64(a), Self::OptionalF64(b)) => a.extend_from_slice(b),
-            (Self::OptionalU64(a), Self::OptionalU64(b)) => a.extend_from_slice(b),
+            (Self::OptionalF64(a), Self::OptionalF64(b)) => a.append(b),
+            (Self::OptionalU64(a), Self::OptionalU64(b)) => a.append(b),
             (Self::Name { codes: a, labels: mine }, Self::Name { codes: b, labels: theirs }) => {
                 append_names(a, mine, b, theirs);
             }
@@ -94,7 +94,11 @@ mod tests {
         let numbers = |v: &[u32], m: &[Option<f64>]| Table {
             columns: vec![
                 Column { name: "flow_id", data: ColumnData::U32(v.to_vec()), rare: false },
-                Column { name: "fct_s", data: ColumnData::OptionalF64(m.to_vec()), rare: false },
+                Column {
+                    name: "fct_s",
+                    data: ColumnData::OptionalF64(m.iter().copied().collect()),
+                    rare: false,
+                },
             ],
         };
         let mut table = Table { columns: Vec::new() };

@@ -4,14 +4,17 @@
 mod activity;
 mod append;
 mod histogram;
+mod optional;
 mod record;
 mod records;
 mod rows;
 mod sketch;
 mod table;
+mod values;
 
 pub use activity::Activity;
 pub use histogram::Histogram;
+pub use optional::Optional;
 pub use records::Records;
 pub use rows::{
     FlowRow, FlowSampleRow, FlowSamples, Flows, LinkRow, LinkSampleRow, LinkSamples, Links,

@@ -1,34 +1,7 @@
 //! Rows that are stored as columns.
 
-use crate::table::{ColumnData, Name};
-
-/// A type whose vectors are columns. `labels` are the names behind a [`Name`] column.
-pub trait Cell: Sized {
-    fn column(values: Vec<Self>, labels: Vec<String>) -> ColumnData;
-}
-
-macro_rules! cell {
-    ($ty:ty, $variant:ident) => {
-        impl Cell for $ty {
-            fn column(values: Vec<Self>, _labels: Vec<String>) -> ColumnData {
-                ColumnData::$variant(values)
-            }
-        }
-    };
-}
-cell!(u32, U32);
-cell!(u64, U64);
-cell!(f64, F64);
-cell!(Option<f64>, OptionalF64);
-cell!(Option<u64>, OptionalU64);
-
-impl Cell for Name {
-    fn column(codes: Vec<Self>, labels: Vec<String>) -> ColumnData {
-        ColumnData::Name { codes, labels }
-    }
-}
-
-/// Defines a row and the columns that store it; those under `rare` count what most runs have none of.
+/// Defines a row and the columns that store it; those under `rare` count what most runs have none of, and then take no memory
+/// ([`crate::values`]).
 macro_rules! record {
     (
         $(#[doc = $row_doc:literal])* row $row:ident
@@ -46,8 +19,8 @@ macro_rules! record {
         $(#[doc = $table_doc])*
         #[derive(Clone, Debug, Default)]
         pub struct $table {
-            $( $field: Vec<$ty>, )+
-            $($( $rare: Vec<$rare_ty>, )+)?
+            $( $field: <$ty as $crate::values::Cell>::Column, )+
+            $($( $rare: <$rare_ty as $crate::values::Cell>::Column, )+)?
         }
 
         impl $table {
@@ -60,14 +33,14 @@ macro_rules! record {
             /// Adds a row.
             #[inline]
             pub fn push(&mut self, row: $row) {
-                $( self.$field.push(row.$field); )+
-                $($( self.$rare.push(row.$rare); )+)?
+                $( $crate::values::Collect::push(&mut self.$field, row.$field); )+
+                $($( $crate::values::Collect::push(&mut self.$rare, row.$rare); )+)?
             }
 
             /// Makes room for so many rows more, and no others.
             pub fn reserve(&mut self, rows: usize) {
-                $( self.$field.reserve_exact(rows); )+
-                $($( self.$rare.reserve_exact(rows); )+)?
+                $( $crate::values::Collect::reserve(&mut self.$field, rows); )+
+                $($( $crate::values::Collect::reserve(&mut self.$rare, rows); )+)?
             }
 
             /// The finished table; `labels` gives the names behind each name column.
@@ -77,7 +50,7 @@ macro_rules! record {
                     columns: vec![
                         $( $crate::table::Column {
                             name: stringify!($field),
-                            data: $crate::record::Cell::column(
+                            data: $crate::values::Collect::finish(
                                 self.$field,
                                 labels(stringify!($field)),
                             ),
@@ -85,7 +58,7 @@ macro_rules! record {
                         }, )+
                         $($( $crate::table::Column {
                             name: stringify!($rare),
-                            data: $crate::record::Cell::column(
+                            data: $crate::values::Collect::finish(
                                 self.$rare,
                                 labels(stringify!($rare)),
                             ),

@@ -419,19 +419,17 @@ impl Requests {
     /// How many there are.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.start_s.len()
+        self.acked_s.len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.start_s.is_empty()
+        self.len() == 0
     }
 
     /// All of the response of this request was acknowledged so long after it was sent.
     pub fn acknowledged(&mut self, row: usize, after_s: f64) {
-        if let Some(acked) = self.acked_s.get_mut(row) {
-            *acked = Some(after_s);
-        }
+        self.acked_s.fill_in(row, after_s);
     }
 }

@@ -1,3 +1,5 @@
+use crate::optional::Optional;
+
 /// A value drawn from a small set of names, stored as its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name(pub u32);
@@ -31,9 +33,9 @@ pub enum ColumnData {
     /// Measured quantities.
     F64(Vec<f64>),
     /// Measured quantities that may be missing.
-    OptionalF64(Vec<Option<f64>>),
+    OptionalF64(Optional<f64>),
     /// Counts that may be missing.
-    OptionalU64(Vec<Option<u64>>),
+    OptionalU64(Optional<u64>),
     /// Names: numbers into `labels`.
     Name {
         /// One for each row.
@@ -131,7 +133,7 @@ impl Digest {
                 ColumnData::OptionalF64(v) => {
                     v.iter().for_each(|x| self.optional(x.map(f64::to_bits)))
                 }
-                ColumnData::OptionalU64(v) => v.iter().for_each(|&x| self.optional(x)),
+                ColumnData::OptionalU64(v) => v.iter().for_each(|x| self.optional(x)),
                 ColumnData::Name { codes, labels } => {
                     labels.iter().for_each(|l| self.bytes(l.as_bytes()));
                     codes.iter().for_each(|c| self.number(u64::from(c.0)));

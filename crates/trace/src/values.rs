@@ -1,0 +1,237 @@
+//! The values of a column while rows come.
+
+use std::fmt::Debug;
+
+use crate::optional::{self, Optional};
+use crate::table::{ColumnData, Name};
+
+/// What a cell of a row may be.
+pub trait Cell: Sized {
+    /// What its column is while rows come.
+    type Column: Collect<Self>;
+}
+
+/// A column while rows come.
+pub trait Collect<T>: Clone + Debug + Default {
+    fn push(&mut self, value: T);
+    /// Makes room for so many rows more.
+    fn reserve(&mut self, rows: usize);
+    /// The finished column; `labels` are the names behind a [`Name`] column.
+    fn finish(self, labels: Vec<String>) -> ColumnData;
+}
+
+/// A number whose zero is all bits zero.
+pub trait Number: Copy + Debug + Default {
+    /// Whether no bit is set; of floats the negative zero has one.
+    fn is_nothing(self) -> bool;
+}
+
+/// Numbers of which nothing is stored before the first that is not zero: a column that counts what a run has none of takes no memory. When
+/// it is finished its zeros are asked of the system as such, which gives no page before one is written.
+#[derive(Clone, Debug, Default)]
+pub struct Values<T> {
+    /// How many zeros came before anything was stored.
+    zeros: usize,
+    /// How many rows there is to be room for.
+    room: usize,
+    stored: Vec<T>,
+}
+
+impl<T: Number> Values<T> {
+    #[inline]
+    fn push(&mut self, value: T) {
+        if !self.stored.is_empty() {
+            self.stored.push(value);
+        } else if value.is_nothing() {
+            self.zeros += 1;
+        } else {
+            self.begin(value);
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, value: T) {
+        self.store();
+        self.stored.push(value);
+    }
+
+    /// Stores what came until now.
+    fn store(&mut self) {
+        self.stored = vec![T::default(); self.room.max(self.zeros + 1)];
+        self.stored.truncate(self.zeros);
+    }
+
+    /// Puts a value into a row that is there.
+    fn put(&mut self, row: usize, value: T) {
+        if self.stored.is_empty() {
+            self.store();
+        }
+        self.stored[row] = value;
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        if self.stored.is_empty() {
+            self.room = self.zeros + rows;
+        } else {
+            self.stored.reserve_exact(rows);
+        }
+    }
+
+    fn finish(self) -> Vec<T> {
+        if self.stored.is_empty() { vec![T::default(); self.zeros] } else { self.stored }
+    }
+}
+
+/// Values of which some are missing, while rows come.
+#[derive(Clone, Debug, Default)]
+pub struct OptionalValues<T> {
+    values: Values<T>,
+    rows: usize,
+    present: Vec<u8>,
+}
+
+impl<T: Number> OptionalValues<T> {
+    #[inline]
+    fn push(&mut self, value: Option<T>) {
+        optional::set(&mut self.present, self.rows, value.is_some());
+        self.rows += 1;
+        self.values.push(value.unwrap_or_default());
+    }
+
+    /// How many rows there are.
+    pub const fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Puts in what was missing; a row that is not there is left alone.
+    pub fn fill_in(&mut self, row: usize, value: T) {
+        if row < self.rows {
+            self.present[row / 8] |= 1 << (row % 8);
+            self.values.put(row, value);
+        }
+    }
+
+    fn finish(self) -> Optional<T> {
+        Optional::new(self.values.finish(), self.present)
+    }
+}
+
+macro_rules! number {
+    ($ty:ty, $value:ident => $nothing:expr, $variant:ident $(, $optional:ident)?) => {
+        impl Number for $ty {
+            #[inline]
+            fn is_nothing(self) -> bool {
+                let $value = self;
+                $nothing
+            }
+        }
+
+        impl Cell for $ty {
+            type Column = Values<$ty>;
+        }
+
+        impl Collect<$ty> for Values<$ty> {
+            #[inline]
+            fn push(&mut self, value: $ty) {
+                Values::push(self, value);
+            }
+
+            fn reserve(&mut self, rows: usize) {
+                Values::reserve(self, rows);
+            }
+
+            fn finish(self, _labels: Vec<String>) -> ColumnData {
+                ColumnData::$variant(Values::finish(self))
+            }
+        }
+
+        $(
+            impl Cell for Option<$ty> {
+                type Column = OptionalValues<$ty>;
+            }
+
+            impl Collect<Option<$ty>> for OptionalValues<$ty> {
+                #[inline]
+                fn push(&mut self, value: Option<$ty>) {
+                    OptionalValues::push(self, value);
+                }
+
+                fn reserve(&mut self, rows: usize) {
+                    self.values.reserve(rows);
+                    self.present.reserve_exact(rows.div_ceil(8));
+                }
+
+                fn finish(self, _labels: Vec<String>) -> ColumnData {
+                    ColumnData::$optional(OptionalValues::finish(self))
+                }
+            }
+        )?
+    };
+}
+number!(u32, x => x == 0, U32);
+number!(u64, x => x == 0, U64, OptionalU64);
+number!(f64, x => x.to_bits() == 0, F64, OptionalF64);
+
+impl Cell for Name {
+    type Column = Vec<Self>;
+}
+
+impl Collect<Name> for Vec<Name> {
+    #[inline]
+    fn push(&mut self, value: Name) {
+        Self::push(self, value);
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        self.reserve_exact(rows);
+    }
+
+    fn finish(self, labels: Vec<String>) -> ColumnData {
+        ColumnData::Name { codes: self, labels }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collected<T: Cell>(values: impl IntoIterator<Item = T>) -> ColumnData {
+        let mut column = T::Column::default();
+        values.into_iter().for_each(|value| column.push(value));
+        column.finish(Vec::new())
+    }
+
+    #[test]
+    fn what_was_pushed_comes_out_whatever_it_begins_with() {
+        for values in [vec![], vec![0, 0], vec![0, 0, 7, 0], vec![5], vec![5, 0]] {
+            assert_eq!(collected(values.clone()), ColumnData::U64(values));
+        }
+        let some = [None, Some(3), Some(0), None];
+        assert_eq!(collected(some), ColumnData::OptionalU64(some.into_iter().collect()));
+        let ColumnData::F64(zeros) = collected([0.0, -0.0]) else { panic!() };
+        assert_eq!(zeros.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), [0, 1 << 63]);
+    }
+
+    #[test]
+    fn nothing_is_stored_before_the_first_that_is_not_zero() {
+        let mut column = Values::<u64>::default();
+        column.reserve(10);
+        (0..5).for_each(|_| column.push(0));
+        assert_eq!((column.stored.capacity(), column.zeros), (0, 5));
+        column.push(1);
+        assert_eq!(
+            (column.stored.capacity(), column.stored.as_slice()),
+            (10, &[0, 0, 0, 0, 0, 1][..])
+        );
+    }
+
+    #[test]
+    fn what_was_missing_may_be_filled_in() {
+        let mut column = OptionalValues::<f64>::default();
+        (0..9).for_each(|_| column.push(None));
+        column.fill_in(8, 2.0);
+        column.fill_in(9, 3.0);
+        let values = OptionalValues::finish(column);
+        assert_eq!((values.len(), values.get(7), values.get(8)), (9, None, Some(2.0)));
+    }
+}
