@@ -7,9 +7,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from copa import Copa
 from counted import CountedCubic
 from delays import DelayAimd
 from htcp import HTcp
+from ledbat import Ledbat
 from vegas import Vegas
 from windows import Controller, Cubic, Event, NewReno
 
@@ -284,6 +286,10 @@ def case(
         kind = HTcp
     elif "double_every" in parameters:
         kind = Vegas
+    elif "slowdown_interval" in parameters:
+        kind = Ledbat
+    elif "doubles_after" in parameters:
+        kind = Copa
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {

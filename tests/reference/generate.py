@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cases_background
 import cases_counted
 import cases_delays
 import cases_htcp
@@ -59,6 +60,8 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
     "htcp": ("controller", REAL, cases_htcp.cases),
     "vegas": ("controller", REAL, cases_vegas.cases),
+    "ledbat": ("controller", REAL, cases_background.ledbat),
+    "copa": ("controller", REAL, cases_background.copa),
     "rto": (
         "rto",
         {

@@ -8,6 +8,7 @@
 
 mod below_one;
 mod controller;
+pub mod copa;
 pub mod cubic;
 mod decrease;
 pub mod delay_aimd;
@@ -15,6 +16,7 @@ pub mod htcp;
 mod hystart;
 mod hystart_classic;
 mod kind;
+pub mod ledbat;
 mod min_rtt;
 pub mod newreno;
 pub mod rcp;
@@ -26,6 +28,7 @@ mod since_reduction;
 mod slow_start;
 pub mod vegas;
 pub mod xcp;
+mod windowed;
 
 pub use below_one::{Below, BelowOne};
 pub use controller::{

@@ -3,11 +3,13 @@ use core::fmt;
 use cwnd_units::{Contract, Declares, Duration, Header, ParamsChoice as _, Rate, params_choice};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
+use crate::copa::{self, Copa};
 use crate::cubic::{self, Cubic};
 use crate::decrease::Rule;
 use crate::delay_aimd::{self, DelayAimd};
 use crate::htcp::{self, HTcp};
 use crate::kind::{Kind, Mechanism};
+use crate::ledbat::{self, Ledbat};
 use crate::min_rtt::Estimating;
 use crate::newreno::{self, NewReno};
 use crate::rcp::{self, Rcp};
@@ -33,6 +35,10 @@ params_choice! {
         Rcp(rcp::Params) = "rcp",
         /// XCP: its window changes by what routers write (Katabi, Handley, Rohrs 2002).
         Xcp(xcp::Params) = "xcp",
+        /// LEDBAT++: background traffic that keeps the delay it adds near a target (draft-irtf-iccrg-ledbat-plus-plus).
+        Ledbat(ledbat::Params) = "ledbat",
+        /// Copa: steers towards a rate of 1 / (δ · queueing delay) (Arun & Balakrishnan 2018).
+        Copa(copa::Params) = "copa",
     }
 }
 
@@ -86,6 +92,8 @@ impl ControllerParams {
             Self::Vegas(p) => AnyController::Own(Box::new(Vegas::new(p, start))),
             Self::Rcp(p) => AnyController::Own(Box::new(Rcp::new(p, start))),
             Self::Xcp(p) => AnyController::Own(Box::new(Xcp::new(p, start))),
+            Self::Ledbat(p) => AnyController::Own(Box::new(Ledbat::new(p, start))),
+            Self::Copa(p) => AnyController::Own(Box::new(Copa::new(p, start))),
         }
     }
 
@@ -100,6 +108,8 @@ impl ControllerParams {
             Self::Vegas(p) => p,
             Self::Rcp(p) => p,
             Self::Xcp(p) => p,
+            Self::Ledbat(p) => p,
+            Self::Copa(p) => p,
         }
     }
 
@@ -120,6 +130,8 @@ impl Declares for ControllerParams {
             Self::Vegas(p) => p.contract(),
             Self::Rcp(p) => p.contract(),
             Self::Xcp(p) => p.contract(),
+            Self::Ledbat(p) => p.contract(),
+            Self::Copa(p) => p.contract(),
         }
     }
 }

@@ -64,6 +64,8 @@ const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
         ControllerParams::Vegas(_) => false,
         // Do as routers say.
         ControllerParams::Xcp(_) | ControllerParams::Rcp(_) => false,
+        // Give way to delay.
+        ControllerParams::Ledbat(_) | ControllerParams::Copa(_) => false,
     }
 }
 

@@ -174,6 +174,16 @@ fn vegas_keeps_what_each_reading_says_in_queues() {
 }
 
 #[test]
+fn ledbat_answers_the_delay_and_slows_down_as_its_draft_says() {
+    replay(include_str!("../../../../vectors/ledbat.json"), "ledbat");
+}
+
+#[test]
+fn copa_moves_towards_its_target_rate_and_competes_as_its_paper_says() {
+    replay(include_str!("../../../../vectors/copa.json"), "copa");
+}
+
+#[test]
 fn htcp_grows_by_the_time_since_a_backoff_and_backs_off_by_the_queue() {
     replay(include_str!("../../../../vectors/htcp.json"), "htcp");
 }

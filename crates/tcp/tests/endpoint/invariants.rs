@@ -96,15 +96,10 @@ fn params() -> impl Strategy<Value = Params> {
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
-    prop_oneof![
-        Just("newreno"),
-        Just("cubic"),
-        Just("delay-aimd"),
-        Just("vegas"),
-        Just("xcp"),
-        Just("rcp")
-    ]
-    .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
+    let by_delay = prop_oneof![Just("delay-aimd"), Just("vegas"), Just("ledbat"), Just("copa")];
+    let steered = prop_oneof![Just("xcp"), Just("rcp")];
+    prop_oneof![Just("newreno"), Just("cubic"), by_delay, steered]
+        .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
 }
 
 /// Quenches about what is outstanding, was, will be or never: some of them repeated at once, some again much later.

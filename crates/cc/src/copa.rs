@@ -1,0 +1,421 @@
+//! Copa: the window moves towards a rate of 1 / (δ · queueing delay), so that each flow keeps about 1/δ packets in the queue.
+//!
+//! Arun, Balakrishnan, *Copa: practical delay-based congestion control for the Internet*, NSDI 2018; sections are of it. What it leaves open
+//! is as in its authors' programs (genericCC, ccp_copa) or in mvfst, which the parameters' sources say.
+
+use std::sync::Arc;
+
+use cwnd_units::{Ability, Contract, Declares, Duration, Rate, Time, param_enum, params};
+
+use crate::controller::{
+    AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::Kind;
+use crate::windowed::Windowed;
+
+param_enum! {
+    /// Which round-trip time the queueing delay is taken from.
+    pub enum DelayOf {
+        /// RTTstanding, the least of a short time, so that ACKs in bursts tell no delay (§ 2.1).
+        Standing = "standing",
+        /// The newest (mvfst).
+        Newest = "newest",
+    }
+}
+
+params! {
+    /// Copa.
+    pub struct Params {
+        /// δ: a flow aims at 1/δ packets in the queue.
+        #[source("Arun & Balakrishnan 2018 § 2.2: 0.5; mvfst Copa.h: 0.05")]
+        #[bounds(above 0.0; "the queue would have no bound")]
+        pub delta: f64 = 0.5,
+        /// Whether it competes: where the queue is not seen nearly empty, δ falls as a loss-based flow grows.
+        #[source("Arun & Balakrishnan 2018 § 2.2; not in mvfst")]
+        pub competitive: bool = true,
+        /// After so many round trips in which the queue was never nearly empty it competes.
+        #[source("venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 5, as long as the queue takes to go up and down")]
+        #[bounds(from 1, up_to 1000; "it counts round trips")]
+        pub empty_rounds: u32 = 8,
+        /// RTTmax is of so many round trips.
+        #[source("venkatarun95/ccp_copa rtt_window.rs: 8; Arun & Balakrishnan 2018 § 2.2: 4")]
+        #[bounds(from 1, up_to 1000; "it counts round trips")]
+        pub swing_rounds: u32 = 8,
+        /// Nearly empty: a delay below this part of RTTmax − RTTmin.
+        #[source("Arun & Balakrishnan 2018 § 2.2: 10 %")]
+        #[bounds(above 0.0, below 1.0; "it is a part")]
+        pub nearly_empty: f64 = 0.1,
+        /// RTTmin is the least RTT of this time.
+        #[source("Arun & Balakrishnan 2018 § 2.1: 10 s")]
+        #[bounds(above Duration::ZERO; "it would be the newest RTT")]
+        pub min_rtt_window: Duration = Duration::from_secs(10),
+        /// RTTstanding is the least RTT of this part of the smoothed one.
+        #[source("Arun & Balakrishnan 2018 § 2.1: srtt / 2")]
+        #[bounds(above 0.0; "it is a time")]
+        pub standing: f64 = 0.5,
+        /// Which round-trip time the queueing delay is taken from.
+        #[source("Arun & Balakrishnan 2018 § 2.1")]
+        pub delay_of: DelayOf = DelayOf::Standing,
+        /// The velocity doubles once the direction has stayed for so many round trips.
+        #[source("Arun & Balakrishnan 2018 § 2.1: 3")]
+        #[bounds(from 1, up_to 1000; "it counts round trips")]
+        pub doubles_after: u32 = 3,
+        /// Direction and velocity are looked at once in so many round trips.
+        #[source("venkatarun95/ccp_copa lib.rs: 2; Arun & Balakrishnan 2018 § 2.1 and mvfst: 1, with which it may swing for good")]
+        #[bounds(from 1, up_to 1000; "it counts round trips")]
+        pub velocity_rounds: u32 = 2,
+        /// Whether a velocity above 1 is given up as soon as the window is to move the other way; else where it is looked at.
+        #[source("venkatarun95/ccp_copa lib.rs, mvfst Copa.cpp; Arun & Balakrishnan 2018 § 2.1: once a window")]
+        pub turns_at_once: bool = true,
+        /// Packets leave at this times window / RTTstanding; none is as ACKs arrive.
+        #[source("Arun & Balakrishnan 2018 § 2.1: 2")]
+        #[bounds(from 1.0; "the window would never be used")]
+        pub pacing_gain: Option<f64> = Some(2.0),
+        /// Part of the window that stays after a loss; none is all of it.
+        #[source("Arun & Balakrishnan 2018 § 2.2: losses change δ alone, and that only where it competes")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub loss_beta: Option<f64> = None,
+        /// Part of the window that stays after an ECN-echo.
+        #[source("none in Arun & Balakrishnan 2018; RFC 3168 § 6.1.2: half")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub ecn_beta: f64 = 0.5,
+    }
+    presets {
+        /// Arun & Balakrishnan 2018, with the numbers of round trips of the authors' later program (ccp_copa); the default.
+        "ccp" => Self::default(),
+        /// The paper to the letter.
+        "paper" => Self {
+            empty_rounds: 5,
+            swing_rounds: 4,
+            velocity_rounds: 1,
+            turns_at_once: false,
+            ..Self::default()
+        },
+        /// The default mode alone, which gives way to flows that fill buffers.
+        "default-mode" => Self { competitive: false, ..Self::default() },
+        /// mvfst (Copa.cpp): δ of 0.05, the newest RTT, no competition.
+        "mvfst" => Self {
+            delta: 0.05,
+            competitive: false,
+            delay_of: DelayOf::Newest,
+            velocity_rounds: 1,
+            ..Self::default()
+        },
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")
+            .when(self.pacing_gain.is_some(), |c| {
+                c.wants(Ability::Pacing, "its bursts are taken for a queue")
+            })
+    }
+}
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub struct Copa {
+    cwnd: f64,
+    /// Its own has no threshold: until λ exceeds λt, or a loss or mark ends it.
+    slow_start: bool,
+    rtts: Rtts,
+    velocity: Velocity,
+    competing: Competing,
+    pacing: Option<Rate>,
+    counters: Counters,
+    law: Arc<Law>,
+}
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    initial_window: f64,
+    max_window: f64,
+    least_ssthresh: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    competitions: u64,
+    competing_rounds: u64,
+}
+
+/// § 2.1.
+#[derive(Clone, Debug, Default)]
+struct Rtts {
+    least: Windowed<Duration>,
+    standing: Windowed<Duration>,
+    /// The least and the largest that tell whether the queue was nearly empty (§ 2.2).
+    recent: Windowed<Duration>,
+    largest: Windowed<Duration>,
+}
+
+/// How large steps are, in which direction.
+#[derive(Clone, Copy, Debug)]
+struct Velocity {
+    /// v.
+    value: f64,
+    up: Option<bool>,
+    /// Round trips since `up` changed.
+    stayed: u32,
+    /// Round trips since it was looked at.
+    unseen: u32,
+    /// What was sent when the round trip began: it is over once more than that is acknowledged.
+    from: u64,
+    /// The window when it was looked at.
+    window: f64,
+}
+
+impl Velocity {
+    const fn begin(from: u64, window: f64) -> Self {
+        Self { value: 1.0, up: None, stayed: 0, unseen: 0, from, window }
+    }
+
+    /// A round trip is over.
+    fn turn(&mut self, window: f64, params: &Params) {
+        self.unseen += 1;
+        if self.unseen < params.velocity_rounds {
+            return;
+        }
+        let rounds = core::mem::take(&mut self.unseen);
+        let up = (window != self.window).then_some(window > self.window);
+        if up.is_some() && up == self.up {
+            self.stayed = self.stayed.saturating_add(rounds);
+            if self.stayed >= params.doubles_after {
+                self.value = (self.value * 2.0).min(MOST_VELOCITY);
+            }
+        } else {
+            self.value = 1.0;
+            self.stayed = 0;
+        }
+        self.up = up;
+        self.window = window;
+    }
+}
+
+/// The competitive mode (§ 2.2).
+#[derive(Clone, Copy, Debug)]
+struct Competing {
+    /// When the first RTT came, or the first after an idle time.
+    since: Option<Time>,
+    /// 1/δ while it competes.
+    inverse: Option<f64>,
+    /// Whether a loss made 1/δ smaller in this round trip.
+    lost: bool,
+}
+
+impl Copa {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let cwnd = start.initial_cwnd() as f64;
+        Self {
+            cwnd,
+            slow_start: true,
+            rtts: Rtts::default(),
+            velocity: Velocity::begin(0, cwnd),
+            competing: Competing { since: None, inverse: None, lost: false },
+            pacing: None,
+            counters: Counters::default(),
+            law: Arc::new(Law {
+                params: params.clone(),
+                initial_window: cwnd,
+                max_window: start.max_window() as f64,
+                least_ssthresh: min_ssthresh(start.mss),
+            }),
+        }
+    }
+
+    /// The window in whole bytes.
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    fn take_rtt(&mut self, path: &Path, rtt: Duration) {
+        let params = &self.law.params;
+        let srtt = path.srtt.unwrap_or(rtt);
+        let standing = Duration((params.standing * srtt.0 as f64) as u64);
+        self.rtts.least.take(path.now, rtt, params.min_rtt_window, |new, old| new <= old);
+        self.rtts.standing.take(path.now, rtt, standing, |new, old| new <= old);
+        if params.competitive {
+            let rounds = srtt.saturating_mul(params.empty_rounds.into());
+            self.rtts.recent.take(path.now, rtt, rounds, |new, old| new <= old);
+            let longest = srtt.saturating_mul(params.swing_rounds.into());
+            self.rtts.largest.take(path.now, rtt, longest, |new, old| new >= old);
+        }
+    }
+
+    /// § 2.2: it competes where the queue was never nearly empty of late.
+    fn choose_mode(&mut self, path: &Path, least: Duration) {
+        let params = &self.law.params;
+        let above =
+            |best: Option<Duration>| best.map_or(Duration::ZERO, |b| b.saturating_sub(least));
+        let waited = above(self.rtts.recent.best());
+        let swing = above(self.rtts.largest.best()).0 as f64;
+        let empty = waited == Duration::ZERO || (waited.0 as f64) < params.nearly_empty * swing;
+        let since = *self.competing.since.get_or_insert(path.now);
+        let srtt = path.srtt.unwrap_or(Duration::ZERO);
+        let short = path.now.since(since) <= srtt.saturating_mul(params.empty_rounds.into());
+        if empty || short {
+            self.competing.inverse = None;
+            self.competing.lost = false;
+        } else if self.competing.inverse.is_none() {
+            self.competing.inverse = Some(1.0 / params.delta);
+            self.counters.competitions += 1;
+        }
+    }
+
+    /// 1/δ.
+    fn inverse_delta(&self) -> f64 {
+        self.competing.inverse.unwrap_or(1.0 / self.law.params.delta)
+    }
+
+    /// A round trip is over where more is acknowledged than was sent when it began.
+    fn end_round(&mut self, path: &Path) {
+        if path.delivered <= self.velocity.from {
+            return;
+        }
+        self.velocity.turn(self.cwnd, &self.law.params);
+        self.velocity.from = path.sent;
+        if let Some(inverse) = &mut self.competing.inverse {
+            self.counters.competing_rounds += 1;
+            if !core::mem::take(&mut self.competing.lost) {
+                *inverse += 1.0;
+            }
+        }
+    }
+
+    /// § 2.1, steps 2 and 3, for these bytes acknowledged.
+    fn step(&mut self, path: &Path, ack: &AckSample, waits: Duration, standing: Duration) {
+        if !self.slow_start {
+            self.end_round(path);
+        }
+        let mss = f64::from(path.mss);
+        let inverse = self.inverse_delta();
+        // λ = cwnd / RTTstanding ≤ λt = 1 / (δ · dq), in segments.
+        let up = self.cwnd / mss * waits.0 as f64 <= inverse * standing.0 as f64;
+        if self.slow_start && up {
+            if ack.grow == Grow::Yes {
+                self.cwnd = (self.cwnd + ack.acked_bytes as f64).min(self.law.max_window);
+            }
+            return;
+        }
+        if self.slow_start {
+            self.leave_slow_start(path);
+        }
+        let turns = self.law.params.turns_at_once && self.velocity.value > 1.0;
+        if turns && self.velocity.up != Some(up) {
+            self.velocity = Velocity { up: Some(up), ..Velocity::begin(path.sent, self.cwnd) };
+        }
+        let step = self.velocity.value * inverse * mss * ack.acked_bytes as f64 / self.cwnd;
+        if up && ack.grow == Grow::Yes {
+            self.cwnd = (self.cwnd + step).min(self.law.max_window);
+        } else if !up {
+            let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
+            self.cwnd = (self.cwnd - step).max(least);
+        }
+    }
+
+    fn leave_slow_start(&mut self, path: &Path) {
+        self.slow_start = false;
+        self.velocity = Velocity::begin(path.sent, self.cwnd);
+    }
+
+    /// A loss or a mark: 1/δ is halved where it competes, as NewReno's window is, and not below that of the default mode.
+    fn reduce(&mut self, path: &Path, beta: Option<f64>) {
+        let least = 1.0 / self.law.params.delta;
+        if let Some(inverse) = &mut self.competing.inverse {
+            *inverse = (*inverse / 2.0).max(least);
+            self.competing.lost = true;
+        }
+        if self.slow_start {
+            self.leave_slow_start(path);
+        }
+        if let Some(beta) = beta {
+            let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
+            self.cwnd = (beta * self.cwnd).max(least);
+            self.velocity = Velocity::begin(path.sent, self.cwnd);
+        }
+    }
+
+    fn set_pace(&mut self, standing: Duration) {
+        self.pacing = self.law.params.pacing_gain.map(|gain| {
+            let bits = 8.0 * gain * self.cwnd * 1e9 / standing.0.max(1) as f64;
+            Rate((bits as u64).max(1))
+        });
+    }
+}
+
+impl Controller for Copa {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Some(rtt) = ack.rtt {
+            self.take_rtt(path, rtt);
+        }
+        let (Some(least), Some(standing)) = (self.rtts.least.best(), self.rtts.standing.best())
+        else {
+            return Request::Nothing;
+        };
+        let of = match self.law.params.delay_of {
+            DelayOf::Standing => standing,
+            DelayOf::Newest => ack.rtt.or(path.rtt).unwrap_or(standing),
+        };
+        let waits = of.saturating_sub(least);
+        if self.law.params.competitive && ack.rtt.is_some() {
+            self.choose_mode(path, least);
+        }
+        if ack.acked_bytes > 0 {
+            self.step(path, ack, waits, standing);
+        }
+        self.set_pace(standing);
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(Cause::Loss) => self.reduce(path, self.law.params.loss_beta),
+            Signal::Reduce(_) => self.reduce(path, Some(self.law.params.ecn_beta)),
+            Signal::Timeout { nth } => {
+                if nth <= 1 {
+                    self.reduce(path, None);
+                }
+                // RFC 5681 § 3.1: one segment; from there as at the start.
+                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.slow_start = true;
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => {
+                self.cwnd = self.cwnd.min(self.law.initial_window);
+                self.velocity = Velocity::begin(path.sent, self.cwnd);
+                self.competing.since = None;
+            }
+        }
+    }
+
+    fn window(&self) -> Window {
+        // Where a loss takes nothing off, recovery ends with the window that there is.
+        let ssthresh =
+            if self.slow_start { u64::MAX } else { self.bytes().max(self.law.least_ssthresh) };
+        Window { cwnd: self.bytes(), ssthresh }
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        self.pacing
+    }
+
+    fn min_rtt(&self) -> Option<Duration> {
+        self.rtts.least.best()
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("competitions", self.counters.competitions);
+        each("competing_rounds", self.counters.competing_rounds);
+    }
+}
+
+/// A velocity that moves any window at once.
+const MOST_VELOCITY: f64 = (1_u64 << 40) as f64;

@@ -1,0 +1,398 @@
+//! LEDBAT++ and LEDBAT: what is sent in the background keeps the delay that it adds near a target, and gives way to others.
+//!
+//! draft-irtf-iccrg-ledbat-plus-plus (sections are of its version -01), and RFC 6817 where it builds on that.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use cwnd_units::{Ability, Contract, Declares, Duration, Time, param_enum, params};
+
+use crate::controller::{
+    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::Kind;
+
+param_enum! {
+    /// How the window answers the delay.
+    pub enum Response {
+        /// It grows by GAIN segments a round trip below the target, and above it shrinks by a part of itself (§ 4.3).
+        Multiplicative = "multiplicative",
+        /// It grows or shrinks by GAIN segments a round trip times the part of the target that is left or exceeded (RFC 6817 § 2.4.2).
+        Linear = "linear",
+    }
+}
+
+params! {
+    /// LEDBAT++ and LEDBAT.
+    pub struct Params {
+        /// The queueing delay that it aims at.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.5: 60 ms; RFC 6817 § 2.5: 100 ms at most")]
+        #[bounds(above Duration::ZERO; "it would always be too late")]
+        pub target: Duration = Duration::from_millis(60),
+        /// How the window answers the delay.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.3")]
+        pub response: Response = Response::Multiplicative,
+        /// N of GAIN = 1 / min(N, ⌈2 · target / base delay⌉), by which it grows, also in slow start; none is GAIN = 1.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.2: 16; RFC 6817 § 2.5: GAIN is 1")]
+        #[bounds(from 1; "it divides")]
+        pub slowest: Option<u32> = Some(16),
+        /// Constant of the multiplicative decrease: a window W loses Constant · W · (delay / target − 1) in a round trip.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.3: 1")]
+        #[bounds(above 0.0; "it would never give way")]
+        pub constant: f64 = 1.0,
+        /// The largest part of the window that a round trip may take off.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.3: W / 2")]
+        #[bounds(above 0.0, below 1.0; "it is a part of the window, and some must stay")]
+        pub most_decrease: f64 = 0.5,
+        /// The part of the target at which the first slow start ends; none is no slow start.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.1: 3/4")]
+        #[bounds(above 0.0; "it would end at once")]
+        pub slow_start_exit: Option<f64> = Some(0.75),
+        /// From the end of a slowdown to the next, in durations of the one that ended; none is no slowdowns.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.4: 9, so that they cost a tenth at most")]
+        #[bounds(from 1; "it would do nothing else")]
+        pub slowdown_interval: Option<u32> = Some(9),
+        /// For how many round trips a slowdown keeps the least window; the first begins as many after slow start.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.4: 2")]
+        #[bounds(from 1, up_to 1000; "it counts round trips")]
+        pub slowdown_rounds: u32 = 2,
+        /// The least window, and at most so much at the start, segments.
+        #[source("draft-irtf-iccrg-ledbat-plus-plus § 4.1, 4.4: 2; RFC 6817 § 2.5: INIT_CWND and MIN_CWND are 2")]
+        #[bounds(from 2; "ACKs of a single segment may be delayed")]
+        pub least_window: u32 = 2,
+        /// For how many minutes the base delay is remembered.
+        #[source("RFC 6817 § 2.5: BASE_HISTORY is 10")]
+        #[bounds(from 1, up_to 1000; "it counts minutes")]
+        pub base_history: u32 = 10,
+        /// The current delay is the least of so many samples.
+        #[source("RFC 6817 § 2.5: CURRENT_FILTER is 4")]
+        #[bounds(from 1, up_to 1000; "it counts samples")]
+        pub current_filter: u32 = 4,
+        /// By how many segments the window may exceed what was in flight; none is by any.
+        #[source("RFC 6817 § 2.5: ALLOWED_INCREASE is 1; none in the draft of LEDBAT++")]
+        #[bounds(from 1; "it could not grow")]
+        pub allowed_increase: Option<u32> = None,
+        /// Part of the window that stays after a loss or an ECN-echo.
+        #[source("RFC 6817 § 2.4.2: halved, once a round trip; RFC 3168 § 6.1.2")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub loss_beta: f64 = 0.5,
+    }
+    presets {
+        /// draft-irtf-iccrg-ledbat-plus-plus; the default.
+        "ledbat++" => Self::default(),
+        /// RFC 6817, without slow start. It measures one way: `endpoint = { rtt_from = "one-way", echo = "delay" }`.
+        "rfc6817" => Self {
+            target: Duration::from_millis(100),
+            response: Response::Linear,
+            slowest: None,
+            slow_start_exit: None,
+            slowdown_interval: None,
+            allowed_increase: Some(1),
+            ..Self::default()
+        },
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")
+    }
+}
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub struct Ledbat {
+    cwnd: f64,
+    ssthresh: u64,
+    stage: Stage,
+    /// When the next slowdown begins.
+    next: Option<Time>,
+    delays: Delays,
+    slowdowns: u64,
+    law: Arc<Law>,
+}
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    max_window: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The first slow start, which delay ends.
+    First,
+    /// Slow start up to the threshold, whatever the delay: what is left of a slowdown that began then, or what follows a timeout or an idle
+    /// time.
+    Regrowth { slowdown: Option<Time> },
+    /// The window answers the delay.
+    Avoidance,
+    /// A slowdown keeps the least window; `threshold` is what it had before.
+    Slowdown { since: Time, until: Time, threshold: u64 },
+}
+
+/// RFC 6817 § 2.4.2: base and current delay.
+#[derive(Clone, Debug, Default)]
+struct Delays {
+    /// The least of each minute, the newest last.
+    minutes: VecDeque<Duration>,
+    /// Which minute the newest is.
+    minute: u64,
+    newest: VecDeque<Duration>,
+}
+
+impl Delays {
+    fn take(&mut self, now: Time, delay: Duration, params: &Params) {
+        let minute = now.0 / Duration::from_secs(60).0;
+        match self.minutes.back_mut() {
+            Some(least) if minute == self.minute => *least = delay.min(*least),
+            _ => self.minutes.push_back(delay),
+        }
+        self.minute = minute;
+        self.newest.push_back(delay);
+        for (kept, most) in
+            [(&mut self.minutes, params.base_history), (&mut self.newest, params.current_filter)]
+        {
+            if kept.len() > most as usize {
+                kept.pop_front();
+            }
+        }
+    }
+
+    fn base(&self) -> Option<Duration> {
+        self.minutes.iter().min().copied()
+    }
+
+    /// The queueing delay, zero where nothing was measured.
+    fn queueing(&self) -> Duration {
+        match (self.newest.iter().min(), self.base()) {
+            (Some(current), Some(base)) => current.saturating_sub(base),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Ledbat {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let least = u64::from(params.least_window) * u64::from(start.mss);
+        let slow_start = params.slow_start_exit.is_some();
+        Self {
+            cwnd: start.initial_cwnd().min(least) as f64,
+            ssthresh: start.initial_ssthresh(),
+            stage: if slow_start { Stage::First } else { Stage::Avoidance },
+            next: None,
+            delays: Delays::default(),
+            slowdowns: 0,
+            law: Arc::new(Law { params: params.clone(), max_window: start.max_window() as f64 }),
+        }
+    }
+
+    /// The window in whole bytes.
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    fn least(&self, path: &Path) -> f64 {
+        f64::from(self.law.params.least_window) * f64::from(path.mss)
+    }
+
+    /// GAIN (§ 4.2).
+    fn gain(&self) -> f64 {
+        let params = &self.law.params;
+        let Some(most) = params.slowest else { return 1.0 };
+        let base = self.delays.base().unwrap_or(Duration::ZERO).0.max(1);
+        let divisor = params.target.0.saturating_mul(2).div_ceil(base).min(u64::from(most));
+        1.0 / divisor.max(1) as f64
+    }
+
+    /// § 4.1: bytes acknowledged times GAIN, up to the threshold. Whether that is reached: less than a byte before it is.
+    fn slow_start(&mut self, acked: u64) -> bool {
+        let grown = self.cwnd + self.gain() * acked as f64;
+        let threshold = self.ssthresh as f64;
+        let reached = threshold - grown < 1.0;
+        self.cwnd = if reached { threshold } else { grown }.min(self.law.max_window);
+        reached
+    }
+
+    /// Slow start is over. § 4.4: the next slowdown begins two round trips after the first, and then after nine times what the last one took.
+    fn avoid(&mut self, path: &Path, slowdown: Option<Time>) {
+        self.stage = Stage::Avoidance;
+        let params = &self.law.params;
+        self.next = params.slowdown_interval.map(|interval| match (slowdown, self.next) {
+            (Some(since), _) => path.now + path.now.since(since).saturating_mul(interval.into()),
+            (None, Some(next)) => next,
+            (None, None) => path.now + self.rounds(path),
+        });
+    }
+
+    fn rounds(&self, path: &Path) -> Duration {
+        let srtt = path.srtt.unwrap_or(Duration::ZERO);
+        srtt.saturating_mul(self.law.params.slowdown_rounds.into())
+    }
+
+    /// § 4.4: the threshold remembers the window.
+    fn slow_down(&mut self, path: &Path) {
+        let threshold = self.bytes().max(min_ssthresh(path.mss));
+        self.stage =
+            Stage::Slowdown { since: path.now, until: path.now + self.rounds(path), threshold };
+        self.cwnd = self.cwnd.min(self.least(path));
+        // Losses of what went before let no more go than that.
+        self.ssthresh = self.least(path) as u64;
+        self.next = None;
+        self.slowdowns += 1;
+    }
+
+    /// What the delay makes of the window for these bytes acknowledged.
+    fn answer(&mut self, path: &Path, ack: &AckSample) {
+        let may_grow = ack.grow == Grow::Yes;
+        let may_shrink = path.phase == Phase::Open;
+        let params = &self.law.params;
+        let mss = f64::from(path.mss);
+        let target = params.target.0 as f64;
+        let waited = self.delays.queueing().0 as f64;
+        let growth = self.gain() * mss / self.cwnd;
+        // For each byte acknowledged; a window of them is a round trip.
+        let change = match params.response {
+            // RFC 6817 § 2.4.2.
+            Response::Linear => growth * (target - waited) / target,
+            Response::Multiplicative if waited <= target => growth,
+            Response::Multiplicative => {
+                (growth - params.constant * (waited / target - 1.0)).max(-params.most_decrease)
+            }
+        };
+        if !(if change > 0.0 { may_grow } else { may_shrink }) {
+            return;
+        }
+        let mut changed = self.cwnd + change * ack.acked_bytes as f64;
+        if let Some(more) = params.allowed_increase {
+            changed = changed.min(path.flight_size as f64 + f64::from(more) * mss);
+        }
+        let least = self.least(path);
+        // A window that a timeout left is raised to the least only where it may grow.
+        let floor = if may_grow { least } else { least.min(self.cwnd) };
+        self.cwnd = changed.max(floor).min(self.law.max_window);
+    }
+
+    /// This part of the window stays, two segments at the least.
+    fn part(&self, path: &Path, of: f64) -> u64 {
+        ((self.law.params.loss_beta * of) as u64).max(min_ssthresh(path.mss))
+    }
+
+    fn reduce(&mut self, path: &Path) {
+        // It was lost of what went before; the window is the least already.
+        if let Stage::Slowdown { threshold, since, until } = self.stage {
+            let threshold = self.part(path, threshold as f64);
+            self.stage = Stage::Slowdown { threshold, since, until };
+            return;
+        }
+        self.ssthresh = self.part(path, self.cwnd);
+        // A window below two segments is not raised to them.
+        self.cwnd = self.cwnd.min(self.ssthresh as f64);
+        let slowdown = match self.stage {
+            Stage::Regrowth { slowdown } => slowdown,
+            _ => None,
+        };
+        self.avoid(path, slowdown);
+    }
+
+    /// The window is what a timeout or an idle time left: it regrows up to the threshold where slow start is asked for.
+    fn regrow(&mut self) {
+        if let Stage::Slowdown { threshold, .. } = self.stage {
+            self.ssthresh = threshold;
+        }
+        let slow_start = self.law.params.slow_start_exit.is_some();
+        self.stage = if slow_start { Stage::Regrowth { slowdown: None } } else { Stage::Avoidance };
+    }
+}
+
+impl Controller for Ledbat {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Some(delay) = ack.rtt {
+            self.delays.take(path.now, delay, &self.law.params);
+        }
+        if ack.acked_bytes == 0 {
+            return Request::Nothing;
+        }
+        if self.stage == Stage::First {
+            let exit = self.law.params.slow_start_exit.unwrap_or(0.0);
+            let late = self.delays.queueing().0 as f64 > exit * self.law.params.target.0 as f64;
+            if late || self.bytes() >= self.ssthresh {
+                self.ssthresh = self.ssthresh.min(self.bytes().max(min_ssthresh(path.mss)));
+                self.avoid(path, None);
+            }
+        }
+        let open = path.phase == Phase::Open;
+        match self.stage {
+            Stage::Slowdown { since, until, threshold } if path.now >= until => {
+                self.ssthresh = threshold;
+                self.stage = Stage::Regrowth { slowdown: Some(since) };
+            }
+            Stage::Avoidance if open && self.next.is_some_and(|next| path.now >= next) => {
+                self.slow_down(path);
+            }
+            _ => {}
+        }
+        match self.stage {
+            Stage::Slowdown { .. } => {}
+            Stage::Avoidance => self.answer(path, ack),
+            Stage::First | Stage::Regrowth { .. } if ack.grow != Grow::Yes => {}
+            Stage::First => {
+                if self.slow_start(ack.acked_bytes) {
+                    self.avoid(path, None);
+                }
+            }
+            Stage::Regrowth { slowdown } => {
+                if self.slow_start(ack.acked_bytes) {
+                    self.avoid(path, slowdown);
+                }
+            }
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(Cause::Delay | Cause::Load) => {}
+            Signal::Reduce(_) => self.reduce(path),
+            Signal::Timeout { nth } => {
+                let before = match self.stage {
+                    Stage::Slowdown { threshold, .. } => threshold as f64,
+                    _ => self.cwnd,
+                };
+                self.regrow();
+                // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
+                if nth <= 1 {
+                    self.ssthresh = self.part(path, before);
+                }
+                // RFC 6817 § 2.4.2: one segment.
+                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => {
+                self.cwnd = self.cwnd.min(self.least(path));
+                // The first slow start goes on.
+                if self.stage != Stage::First {
+                    self.regrow();
+                }
+            }
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+    }
+
+    fn min_rtt(&self) -> Option<Duration> {
+        self.delays.base()
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("slowdowns", self.slowdowns);
+    }
+}

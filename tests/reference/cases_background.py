@@ -1,0 +1,231 @@
+"""What a path with a queue, and others in it, does to LEDBAT++, LEDBAT and Copa."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from cases_windows import MS, MSS, Journey, case
+
+if TYPE_CHECKING:
+    from windows import Controller
+
+LEDBAT: dict[str, Any] = {
+    "target": "60 ms",
+    "response": "multiplicative",
+    "slowest": 16,
+    "constant": 1.0,
+    "most_decrease": 0.5,
+    "slow_start_exit": 0.75,
+    "slowdown_interval": 9,
+    "slowdown_rounds": 2,
+    "least_window": 2,
+    "base_history": 10,
+    "current_filter": 4,
+    "allowed_increase": None,
+    "loss_beta": 0.5,
+}
+RFC6817 = {
+    "target": "100 ms",
+    "response": "linear",
+    "slowest": None,
+    "slow_start_exit": None,
+    "slowdown_interval": None,
+    "allowed_increase": 1,
+}
+LEDBATS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ledbat++": ("draft-irtf-iccrg-ledbat-plus-plus-01 § 4", {}),
+    "rfc6817": ("RFC 6817 § 2.4.2, 2.5", RFC6817),
+}
+COPA: dict[str, Any] = {
+    "delta": 0.5,
+    "competitive": True,
+    "empty_rounds": 8,
+    "swing_rounds": 8,
+    "nearly_empty": 0.1,
+    "min_rtt_window": "10 s",
+    "standing": 0.5,
+    "delay_of": "standing",
+    "doubles_after": 3,
+    "velocity_rounds": 2,
+    "turns_at_once": True,
+    "pacing_gain": 2.0,
+    "loss_beta": None,
+    "ecn_beta": 0.5,
+}
+COPAS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ccp": ("Arun & Balakrishnan 2018 § 2.1, 2.2; venkatarun95/ccp_copa", {}),
+    "paper": (
+        "Arun & Balakrishnan 2018 § 2.1, 2.2",
+        {"empty_rounds": 5, "swing_rounds": 4, "velocity_rounds": 1, "turns_at_once": False},
+    ),
+    "default-mode": ("Arun & Balakrishnan 2018 § 2.1", {"competitive": False}),
+    "mvfst": (
+        "mvfst Copa.cpp, Copa.h",
+        {"delta": 0.05, "competitive": False, "delay_of": "newest", "velocity_rounds": 1},
+    ),
+}
+
+
+def path(
+    controller: Controller,
+    seed: int,
+    *,
+    each: int,
+    holds: int,
+    most: int,
+    pause: int = 3_000,
+    steps: int = 420,
+) -> list[dict[str, Any]]:
+    """A sender that is held by its window, a link, others in its queue, and now and then a signal.
+
+    Args:
+        controller: whose life it is.
+        seed: of all that is drawn.
+        each: what a segment in the queue waits, ns.
+        holds: segments on the path without a queue.
+        most: most segments of others.
+        pause: of an idle time, ms.
+        steps: how many events.
+    """
+    draw = Random(seed)
+    j = Journey(controller)
+    una, sent = 0, j.flight()
+    base = draw.randint(20 * MS, 40 * MS)
+    others = 0.0
+    srtt = base
+    phase, left = "open", 0
+
+    def rtt() -> int:
+        waits = max((sent - una) / MSS + others - holds, 0)
+        return base + int(waits * each) + draw.randint(0, 90_000)
+
+    for _ in range(steps):
+        flight = sent - una
+        j.now += each + draw.randint(0, 400_000)
+        others = min(max(others + draw.uniform(-1.2, 1.3), 0), most)
+        left -= 1
+        if left <= 0:
+            phase = "open"
+        chance = draw.random()
+        facts: dict[str, Any] = {"srtt_ns": srtt}
+        if chance < 0.010 and flight >= 4 * MSS:
+            phase, signal = ("recovery", "loss") if draw.random() < 0.6 else ("cwr", "ecn")
+            j.put(signal, flight=flight, rtt_ns=rtt(), **facts)
+            left = draw.randint(3, 10)
+        elif chance < 0.013:
+            j.put("timeout", flight=flight, **facts)
+            phase, left = "loss", draw.randint(3, 8)
+        elif chance < 0.016:
+            una = sent
+            j.now += pause * MS
+            j.put("idle", flight=0, **facts)
+        else:
+            if flight == 0:
+                # What was sent after the idle time.
+                sent = una + max(j.flight(), MSS)
+                flight = sent - una
+            size = draw.choice([MSS, MSS, 2 * MSS, draw.randint(1, 2 * MSS)])
+            facts |= {"acked": min(size, flight), "flight": flight, "phase": phase}
+            # Karn's rule leaves some out.
+            if draw.random() < 0.9:
+                facts["rtt_ns"] = rtt()
+                srtt += (facts["rtt_ns"] - srtt) // 8
+                facts["srtt_ns"] = srtt
+            facts["ece"] = phase == "open" and draw.random() < 0.01
+            facts["limited"] = draw.random() > 0.03
+            j.put("ack", **facts)
+            una += facts["acked"]
+        sent = max(sent, una + j.flight())
+    return j.rows
+
+
+def ledbat() -> list[dict[str, Any]]:
+    """All cases of LEDBAT++ and LEDBAT."""
+    made = [
+        case(
+            f"{name}: others in the queue, {seed}",
+            source,
+            {**LEDBAT, **changes},
+            lambda c, seed=900 + 10 * number + seed, pause=30_000 * seed + 3_000: path(
+                c, seed, each=2_100_007, holds=9, most=40, pause=pause
+            ),
+            segments=10 - 4 * seed,
+            ssthresh=8 * MSS if seed == 1 else None,
+            controller="ledbat",
+            preset=name,
+        )
+        for number, (name, (source, changes)) in enumerate(LEDBATS.items())
+        for seed in (0, 1, 2)
+    ]
+    mixed = {
+        "target": "25 ms",
+        "slowest": 3,
+        "constant": 0.5,
+        "most_decrease": 0.125,
+        "slow_start_exit": 0.5,
+        "slowdown_interval": 3,
+        "slowdown_rounds": 4,
+        "least_window": 3,
+        "base_history": 2,
+        "current_filter": 7,
+        "allowed_increase": 2,
+        "loss_beta": 0.7,
+    }
+    made.append(
+        case(
+            "a mixture of readings",
+            LEDBATS["ledbat++"][0],
+            {**LEDBAT, **mixed},
+            lambda c: path(c, 950, each=1_200_007, holds=14, most=25, pause=70_000),
+            segments=4,
+            ssthresh=None,
+            controller="ledbat",
+        )
+    )
+    return made
+
+
+def copa() -> list[dict[str, Any]]:
+    """All cases of Copa."""
+    made = [
+        case(
+            f"{name}: others in the queue, {seed}",
+            source,
+            {**COPA, **changes},
+            lambda c, seed=800 + 10 * number + seed, most=25 * seed: path(
+                c, seed, each=1_200_007, holds=14, most=most
+            ),
+            segments=10 if seed else 2,
+            ssthresh=None,
+            controller="copa",
+            preset=name,
+        )
+        for number, (name, (source, changes)) in enumerate(COPAS.items())
+        for seed in (0, 1)
+    ]
+    mixed = {
+        "delta": 0.25,
+        "empty_rounds": 3,
+        "swing_rounds": 5,
+        "nearly_empty": 0.2,
+        "standing": 1.0,
+        "doubles_after": 2,
+        "velocity_rounds": 3,
+        "turns_at_once": False,
+        "pacing_gain": None,
+        "loss_beta": 0.7,
+        "ecn_beta": 0.8,
+    }
+    made.append(
+        case(
+            "a mixture of readings",
+            COPAS["paper"][0],
+            {**COPA, **mixed},
+            lambda c: path(c, 850, each=1_200_007, holds=10, most=30),
+            segments=4,
+            ssthresh=None,
+            controller="copa",
+        )
+    )
+    return made

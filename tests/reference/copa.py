@@ -1,0 +1,196 @@
+"""Copa from Arun & Balakrishnan, NSDI 2018, § 2.1 and 2.2.
+
+Windows are real numbers of bytes; what the text leaves open is a *reading* in vectors/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from exact import less, real
+from windows import Controller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from windows import Event
+
+
+@dataclass
+class Recent:
+    """All that was measured since a time that only moves on."""
+
+    of: Callable[[Iterable[int]], int]
+    samples: list[tuple[int, int]] = field(default_factory=list)
+    since: int = 0
+
+    def add(self, now: int, value: int, window: int) -> None:
+        """A sample."""
+        self.since = max(self.since, now - window)
+        self.samples.append((now, value))
+
+    def best(self) -> int:
+        """The least or largest."""
+        return self.of(value for at, value in self.samples if at >= self.since)
+
+
+@dataclass
+class Copa(Controller):
+    """Towards 1 / (δ · dq)."""
+
+    REAL = True
+
+    rtt_min: Recent = field(default_factory=lambda: Recent(min))
+    rtt_standing: Recent = field(default_factory=lambda: Recent(min))
+    rtt_recent: Recent = field(default_factory=lambda: Recent(min))
+    rtt_max: Recent = field(default_factory=lambda: Recent(max))
+    slow: bool = True
+    v: Decimal = Decimal(1)
+    #: "up", "down" or nothing, and for how many windows it stayed; windows since it was looked at.
+    direction: str | None = None
+    same: int = 0
+    windows: int = 0
+    #: The window when it was looked at, and what was sent when the present one began.
+    window_then: Decimal = Decimal(0)
+    sent_then: int = 0
+    #: When the first RTT came, or the first after an idle time.
+    first_at: int | None = None
+    one_over_delta: Decimal | None = None
+    loss_in_window: bool = False
+
+    def window(self) -> tuple[int, int | None]:
+        """The window and, above slow start, that as threshold."""
+        cwnd, _ = super().window()
+        return cwnd, None if self.slow else max(cwnd, 2 * self.mss)
+
+    def on(self, e: Event) -> None:
+        """One event."""
+        match e.event:
+            case "loss":
+                self.signal(e, self.p["loss_beta"])
+            case "ecn":
+                self.signal(e, self.p["ecn_beta"])
+            case "timeout":
+                if e.nth == 1:
+                    self.signal(e, None)
+                self.cwnd, self.slow = Decimal(self.mss), True
+            case "idle":
+                self.cwnd = min(self.cwnd, Decimal(self.initial_window))
+                self.start_anew(e)
+                self.first_at = None
+            case _:
+                self.delivered += e.acked
+                self.on_ack(e)
+
+    def sent(self, e: Event) -> int:
+        """All that was sent."""
+        return self.delivered - e.acked + e.flight
+
+    def start_anew(self, e: Event) -> None:
+        """A window begins, with v of 1 and no direction."""
+        self.v, self.direction, self.same, self.windows = Decimal(1), None, 0, 0
+        self.window_then, self.sent_then = self.cwnd, self.sent(e)
+
+    def signal(self, e: Event, part: float | None) -> None:
+        """A loss or a mark; § 2.2: "AIMD on 1/δ"."""
+        if self.one_over_delta is not None:
+            self.one_over_delta = max(self.one_over_delta / 2, 1 / real(self.p["delta"]))
+            self.loss_in_window = True
+        if self.slow:
+            self.slow = False
+            self.start_anew(e)
+        if part is not None:
+            self.cwnd = max(real(part) * self.cwnd, min(Decimal(2 * self.mss), self.cwnd))
+            self.start_anew(e)
+
+    def on_ack(self, e: Event) -> None:
+        """§ 2.1, steps 1 to 4."""
+        if e.rtt_ns is not None:
+            self.rtt_min.add(e.now_ns, e.rtt_ns, 10_000_000_000)
+            # Whole nanoseconds.
+            tau = int(real(self.p["standing"]) * e.srtt_ns)
+            self.rtt_standing.add(e.now_ns, e.rtt_ns, tau)
+            rounds = self.p["empty_rounds"] * e.srtt_ns
+            self.rtt_recent.add(e.now_ns, e.rtt_ns, rounds)
+            self.rtt_max.add(e.now_ns, e.rtt_ns, self.p["swing_rounds"] * e.srtt_ns)
+        if not self.rtt_min.samples:
+            return
+        standing = self.rtt_standing.best()
+        newest = standing if e.rtt_ns is None else e.rtt_ns
+        delay = (standing if self.p["delay_of"] == "standing" else newest) - self.rtt_min.best()
+        if self.p["competitive"] and e.rtt_ns is not None:
+            self.detect(e)
+        if not self.slow and self.delivered > self.sent_then:
+            self.end_window(e)
+        delta = real(self.p["delta"])
+        if self.one_over_delta is not None:
+            delta = 1 / self.one_over_delta
+        grows = e.limited and (e.phase == "loss" or (e.phase == "open" and not e.ece))
+        # λ ≤ λt, in packets a nanosecond.
+        up = delay == 0 or not less(1 / (delta * delay), self.cwnd / self.mss / standing)
+        if self.slow:
+            if up:
+                self.cwnd += e.acked if grows else 0
+                return
+            self.slow = False
+            self.start_anew(e)
+        wants = "up" if up else "down"
+        if self.p["turns_at_once"] and self.v > 1 and self.direction != wants:
+            self.start_anew(e)
+            self.direction = wants
+        # For each packet v / (δ · cwnd) packets.
+        step = self.v / (delta * self.cwnd / self.mss) * e.acked
+        if up and grows:
+            self.cwnd += step
+        elif not up:
+            self.cwnd = max(self.cwnd - step, min(self.cwnd, Decimal(2 * self.mss)))
+
+    def detect(self, e: Event) -> None:
+        """§ 2.2: whether the queue was nearly empty at least once of late."""
+        if self.first_at is None:
+            self.first_at = e.now_ns
+        least = self.rtt_min.best()
+        waited = self.rtt_recent.best() - least
+        swing = real(self.p["nearly_empty"]) * (self.rtt_max.best() - least)
+        known = e.now_ns - self.first_at > self.p["empty_rounds"] * e.srtt_ns
+        if not known or waited <= 0 or less(Decimal(waited), swing):
+            self.one_over_delta = None
+            self.loss_in_window = False
+        elif self.one_over_delta is None:
+            self.one_over_delta = 1 / real(self.p["delta"])
+
+    def end_window(self, e: Event) -> None:
+        """§ 2.1, step 4; and § 2.2: 1/δ grows by 1 where nothing was lost."""
+        self.sent_then = self.sent(e)
+        self.windows += 1
+        if self.windows == self.p["velocity_rounds"]:
+            self.look()
+        if self.one_over_delta is not None:
+            if not self.loss_in_window:
+                self.one_over_delta += 1
+            self.loss_in_window = False
+
+    def look(self) -> None:
+        """Direction and velocity."""
+        direction = None
+        if self.cwnd != self.window_then:
+            direction = "up" if less(self.window_then, self.cwnd) else "down"
+        if direction is not None and direction == self.direction:
+            self.same += self.windows
+            if self.same >= self.p["doubles_after"]:
+                self.v *= 2
+        else:
+            self.v, self.same = Decimal(1), 0
+        self.direction = direction
+        self.window_then, self.windows = self.cwnd, 0
+
+    def avoid(self, _: Event, n: int) -> None:
+        """Nothing: see `on_ack`."""
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """Nothing: see `signal`."""
+
+    def on_restart(self) -> None:
+        """Nothing: see `start_anew`."""

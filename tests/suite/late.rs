@@ -1,0 +1,72 @@
+//! Flows that begin one after the other: what the last one takes for the path, and how much it carries (claim D16 of McCullagh 2008).
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, at, column, run};
+
+/// The first lines of a table of [`late`].
+pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 ms; two minutes after all came. Mean queue in packets, goodput\n\
+     # of the last in shares of the first's, and by how much the last one's minRTT is wrong, in ms.\n\
+     controller          flows  queue utilisation drops jain last/first  error\n";
+
+/// What came of late flows.
+pub struct Late {
+    /// Their row of the table.
+    pub row: String,
+    /// Goodput of the last in shares of the first's.
+    pub ratio: f64,
+    /// By how much each one's minRTT is wrong, ms.
+    pub errors: Vec<f64>,
+}
+
+/// Flows over 10 Mbit/s that start one after the other, ten seconds apart, and then share for two minutes.
+pub fn one_after_the_other(flows: u32, controller: &str) -> Records {
+    run(&format!(
+        r#"
+        [run]
+        duration = "{} s"
+        warmup = "{} s"
+        sample = "10 s"
+        [dumbbell]
+        rate = "10 Mbit/s"
+        queue = {{ kind = "fifo", limit = "2000 packets" }}
+        [flow.main]
+        rtt = "50 ms"
+        count = {flows}
+        spacing = "10 s"
+        controller = {controller}
+        endpoint = {{ ack_every = 1, clock = "1 us" }}
+        "#,
+        10 * flows + 180,
+        10 * flows + 60,
+    ))
+}
+
+/// Jain's index.
+fn jain(goodputs: &[f64]) -> f64 {
+    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
+    goodputs.iter().sum::<f64>().powi(2) / (goodputs.len() as f64 * squares)
+}
+
+/// Mean queueing delay in packets of 1500 B at 10 Mbit/s.
+pub fn queued(records: &Records) -> f64 {
+    at(&records.links, BOTTLENECK, "qdelay_mean_us") / 1.2e3
+}
+
+/// What came of flows that began [`one_after_the_other`].
+pub fn late(name: &str, flows: u32, records: &Records) -> Late {
+    let goodputs = column(&records.flows, "goodput_bit_s");
+    let ratio = goodputs[goodputs.len() - 1] / goodputs[0];
+    let found = column(&records.flows, "min_rtt_us");
+    let base = column(&records.flows, "rtt_base_us");
+    let errors: Vec<f64> = found.iter().zip(&base).map(|(f, b)| (f - b) / 1e3).collect();
+    let row = format!(
+        "{name:19} {flows:5} {:6.1} {:11.3} {:5} {:.2} {ratio:10.2} {:6.1}\n",
+        queued(records),
+        at(&records.links, BOTTLENECK, "utilisation"),
+        at(&records.links, BOTTLENECK, "dropped_total_pkts"),
+        jain(&goodputs),
+        errors[errors.len() - 1],
+    );
+    Late { row, ratio, errors }
+}
