@@ -1,4 +1,4 @@
-"""What controllers meet that heed delay: tables of docs/rtt.md and docs/controllers/delay-aimd.md.
+"""What controllers meet that heed delay: tables of docs/rtt.md and of pages in docs/controllers.
 
 `scripts/heeding_delay.py --page` measures again and writes them; the tests run a part again.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ROUND_TRIPS = DOCS / "rtt.md"
 CONTROLLER = DOCS / "controllers" / "delay-aimd.md"
+LATECOMERS = DOCS / "controllers" / "ledbat.md"
 
 
 def reverse(overrides: Mapping[str, object] | None = None) -> list[str]:
@@ -51,8 +52,42 @@ def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
     return _grid("beside CUBIC", run.axes[0].labels, run.axes[1].labels, texts)
 
 
+def late(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """The last of flows that begin one after the other; means over seeds.
+
+    Its goodput in shares of the others' mean, by how much it takes the round trip for longer than
+    it is (ms), and the queueing delay (ms).
+    """
+    run = cwnd.run(LATECOMERS.with_suffix("") / "late.toml", set=dict(overrides or {}))
+    scheme, flows = (axis.column for axis in run.axes)
+    of_runs = run.flows.group_by("run_id", maintain_order=True).agg(
+        last=pl.col("goodput_bit_s").last(),
+        others=pl.col("goodput_bit_s").slice(0, pl.len() - 1).mean(),
+        wrong=(pl.col("min_rtt_us") - pl.col("rtt_base_us")).last() / 1e3,
+    )
+    names = run.runs.select("run_id", *(pl.col(axis).cast(pl.String) for axis in (scheme, flows)))
+    waits = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
+        "run_id", wait=pl.col("qdelay_mean_us") / 1e3
+    )
+    rows = of_runs.join(names, on="run_id").join(waits, on="run_id")
+    means = rows.group_by(scheme, flows, maintain_order=True).agg(
+        share=(pl.col("last") / pl.col("others")).mean(),
+        wrong=pl.col("wrong").mean(),
+        wait=pl.col("wait").mean(),
+    )
+    texts = {
+        (row[scheme], row[flows]): f"{row['share']:.2f}, {row['wrong']:.1f}, {row['wait']:.0f}"
+        for row in means.iter_rows(named=True)
+    }
+    return _grid("the last of", run.axes[0].labels, run.axes[1].labels, texts)
+
+
 #: What makes each table, and the page that has it.
-TABLES = {"reverse": (reverse, ROUND_TRIPS), "beside": (beside, CONTROLLER)}
+TABLES = {
+    "reverse": (reverse, ROUND_TRIPS),
+    "beside": (beside, CONTROLLER),
+    "late": (late, LATECOMERS),
+}
 
 
 def named(table: str) -> str:
@@ -72,8 +107,10 @@ def main() -> None:
     """Measures, and writes what the pages show."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--page", action="store_true", help="write the tables")
+    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help="which; else all")
     given = parser.parse_args()
-    for name, (table, page) in TABLES.items():
+    for name in given.tables or TABLES:
+        table, page = TABLES[name]
         lines = table()
         sys.stdout.write("\n".join(lines) + "\n\n")
         if given.page:

@@ -24,10 +24,18 @@ def test_a_row_beside_cubic_is_that_of_the_page():
     assert {head, row} <= set(page), "run scripts/heeding_delay.py --page"
 
 
+def test_a_row_of_latecomers_is_that_of_the_page():
+    chosen = {"sweep.axis.scheme.values": ["ledbat"], "sweep.axis.scheme.labels": ["LEDBAT++"]}
+    head, _, row = script.late(chosen)
+    page = page_tables.written(script.LATECOMERS, script.named("late"))
+    assert {head, row} <= set(page), "run scripts/heeding_delay.py --page"
+
+
 def test_the_scenarios_are_valid_and_linked():
     for page, file in (
         (script.ROUND_TRIPS, "rtt/reverse.toml"),
         (script.CONTROLLER, "delay-aimd/beside.toml"),
+        (script.LATECOMERS, "ledbat/late.toml"),
     ):
         assert cwnd.check(page.parent / file) == []
         assert f"({file})" in page.read_text(encoding="utf-8")
