@@ -36,7 +36,13 @@ COMPANIONS = {
     "vegas.beta": {"alpha": 0},
     "htcp.least_beta": {"most_beta": math.nextafter(1.0, 0.0)},
     "htcp.most_beta": {"least_beta": 5e-324},
+    "bmcc.least": {"high": math.nextafter(1.0, 0.0)},
+    "bmcc.high": {"least": 5e-324},
+    "bmcc.beta_least": {"beta_most": math.nextafter(1.0, 0.0)},
+    "bmcc.beta_most": {"beta_least": 5e-324},
 }
+#: What senders need of the routers, and of the receiver.
+NEEDED = {"vcp": ("vcp", "changes"), "bmcc": ("adpm", "load")}
 #: Where the plain keys of a section stand in a file.
 SECTIONS = {
     "run": ["run"],
@@ -110,6 +116,10 @@ def document(home: list[str], besides: dict[str, Any], key: str, *value: object)
         "dumbbell": {"rate": "10 Mbit/s"},
         "flow": {"main": {"rtt": "100 ms"}},
     }
+    if besides.get("kind") in NEEDED:
+        meter, echo = NEEDED[besides["kind"]]
+        root["dumbbell"]["meter"] = meter
+        root["flow"]["main"]["endpoint"] = {"ecn": True, "echo": echo}
     table = root
     for part in home:
         table = table.setdefault(part, {})

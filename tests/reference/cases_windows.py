@@ -10,6 +10,7 @@ from typing import Any
 from copa import Copa
 from counted import CountedCubic
 from delays import DelayAimd
+from guided import Bmcc, Guided, Vcp
 from htcp import HTcp
 from ledbat import Ledbat
 from vegas import Vegas
@@ -167,7 +168,7 @@ class Journey:
 
     def asks(self) -> bool:
         """Whether the controller asked for a reduction at the last event."""
-        return isinstance(self.controller, DelayAimd) and self.controller.asks
+        return isinstance(self.controller, DelayAimd | Guided) and self.controller.asks
 
     def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:
         """Round trips in which ACKs come evenly spaced and acknowledge all that is in flight."""
@@ -290,6 +291,10 @@ def case(
         kind = Ledbat
     elif "doubles_after" in parameters:
         kind = Copa
+    elif "xi" in parameters:
+        kind = Vcp
+    elif "mi_step" in parameters:
+        kind = Bmcc
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {

@@ -12,6 +12,7 @@ import cases_counted
 import cases_delays
 import cases_htcp
 import cases_hystart
+import cases_load
 import cases_meters
 import cases_quenches
 import cases_queues
@@ -29,6 +30,11 @@ REAL = {
     "ssthresh": 0,
     "reason": "the window is a real number, given to seven places: "
     "whole bytes are those of a number within 1e-6 of it",
+}
+REAL_THRESHOLD = {**REAL, "reason": REAL["reason"] + "; so is the threshold, which is the window"}
+METERS = {
+    "factor": 1e-12,
+    "reason": "relative; no field of a packet hangs on less than 1e-9",
 }
 VERDICTS = {
     "verdicts": 0,
@@ -62,6 +68,9 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "vegas": ("controller", REAL, cases_vegas.cases),
     "ledbat": ("controller", REAL, cases_background.ledbat),
     "copa": ("controller", REAL, cases_background.copa),
+    "vcp": ("controller", REAL_THRESHOLD, cases_load.vcp),
+    "bmcc": ("controller", REAL_THRESHOLD, cases_load.bmcc),
+    "load": ("load", METERS, cases_load.routers),
     "rto": (
         "rto",
         {

@@ -35,6 +35,7 @@ class Event:
     marked: bool = True
     level: int = 0
     min_rtt_ns: int | None = None
+    echo: int | None = None
 
 
 @dataclass

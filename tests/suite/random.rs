@@ -7,6 +7,8 @@ use cwnd_units::{Declares, Field, Kind, ParamsChoice};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::guides::{GUIDES, guided};
+
 /// Controllers that need routers of their own on each link, with what their receivers echo: [`steered`] gives them both.
 const STEERED: [(&str, &str); 2] = [("xcp", "sum"), ("rcp", "last")];
 
@@ -17,7 +19,8 @@ fn registered<T: ParamsChoice + Declares>() -> Vec<String> {
         let plain = T::of_kind(kind.name).expect("it is registered");
         // What needs a path of its own is to be given one here, or nothing below would hold it to anything.
         if let Some(needs) = plain.contract().asks.into_iter().find(|ask| ask.needed) {
-            let given = STEERED.iter().any(|(name, _)| *name == kind.name);
+            let steered = STEERED.iter().any(|(name, _)| *name == kind.name);
+            let given = steered || GUIDES.iter().any(|guide| guide.controller == kind.name);
             assert!(given, "`{}` is drawn where it gets what it needs: {needs:?}", kind.name);
             continue;
         }
@@ -398,14 +401,17 @@ fn dumbbell(
     let group = (rtt(), 1..4u32, 0..100u32, sender(timer), workload, any::<bool>());
     let groups = proptest::collection::vec(group, 1..4);
     let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
-    (rate(), queue(), beside(), rate(), queue(), faults, edge_rate, groups).prop_map(
-        |(rate, queue, beside, reverse_rate, reverse_queue, faults, edge_rate, groups)| {
+    let beside = (beside(), guided());
+    (rate(), queue(), beside, rate(), queue(), faults, edge_rate, groups).prop_map(
+        |(rate, queue, (beside, guide), reverse_rate, reverse_queue, faults, edge_rate, groups)| {
+            let beside = guide.map_or(beside, |guide| guide.beside());
             let mut text = format!(
                 "[dumbbell]\nrate = {rate}\nqueue = {queue}\n{beside}reverse_rate = {reverse_rate}\n\
                  reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
             );
             for (i, (rtt, count, start, sender, workload, back)) in groups.into_iter().enumerate() {
                 let direction = if back { "reverse" } else { "forward" };
+                let sender = guide.map_or(sender, |guide| guide.sender());
                 text += &format!(
                     "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
                      {}direction = \"{direction}\"\n{workload}\n",

@@ -10,6 +10,7 @@ pub mod codel;
 mod departure;
 pub mod fifo;
 pub mod fq_codel;
+pub mod load;
 mod mark;
 mod messenger;
 pub mod messengers;

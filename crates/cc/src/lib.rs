@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod below_one;
+pub mod bmcc;
 mod controller;
 pub mod copa;
 pub mod cubic;
 mod decrease;
 pub mod delay_aimd;
+mod guided;
 pub mod htcp;
 mod hystart;
 mod hystart_classic;
@@ -26,6 +28,7 @@ mod registry;
 mod rto;
 mod since_reduction;
 mod slow_start;
+pub mod vcp;
 pub mod vegas;
 pub mod xcp;
 mod windowed;

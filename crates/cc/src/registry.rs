@@ -2,6 +2,7 @@ use core::fmt;
 
 use cwnd_units::{Contract, Declares, Duration, Header, ParamsChoice as _, Rate, params_choice};
 
+use crate::bmcc::{self, Bmcc};
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
 use crate::copa::{self, Copa};
 use crate::cubic::{self, Cubic};
@@ -15,6 +16,7 @@ use crate::newreno::{self, NewReno};
 use crate::rcp::{self, Rcp};
 #[cfg(feature = "record")]
 use crate::record::{Entry, Recorded};
+use crate::vcp::{self, Vcp};
 use crate::vegas::{self, Vegas};
 use crate::xcp::{self, Xcp};
 
@@ -39,6 +41,10 @@ params_choice! {
         Ledbat(ledbat::Params) = "ledbat",
         /// Copa: steers towards a rate of 1 / (δ · queueing delay) (Arun & Balakrishnan 2018).
         Copa(copa::Params) = "copa",
+        /// VCP: routers tell of low, high or too much load (Xia et al. 2005).
+        Vcp(vcp::Params) = "vcp",
+        /// BMCC: by an estimate of the load factor, from two bits of many packets (Qazi, Andrew, Znati 2009).
+        Bmcc(bmcc::Params) = "bmcc",
     }
 }
 
@@ -94,6 +100,8 @@ impl ControllerParams {
             Self::Xcp(p) => AnyController::Own(Box::new(Xcp::new(p, start))),
             Self::Ledbat(p) => AnyController::Own(Box::new(Ledbat::new(p, start))),
             Self::Copa(p) => AnyController::Own(Box::new(Copa::new(p, start))),
+            Self::Vcp(p) => AnyController::Own(Box::new(Vcp::new(p, start))),
+            Self::Bmcc(p) => AnyController::Own(Box::new(Bmcc::new(p, start))),
         }
     }
 
@@ -110,6 +118,8 @@ impl ControllerParams {
             Self::Xcp(p) => p,
             Self::Ledbat(p) => p,
             Self::Copa(p) => p,
+            Self::Vcp(p) => p,
+            Self::Bmcc(p) => p,
         }
     }
 
@@ -132,6 +142,8 @@ impl Declares for ControllerParams {
             Self::Xcp(p) => p.contract(),
             Self::Ledbat(p) => p.contract(),
             Self::Copa(p) => p.contract(),
+            Self::Vcp(p) => p.contract(),
+            Self::Bmcc(p) => p.contract(),
         }
     }
 }

@@ -1,10 +1,14 @@
 //! What a receiver tells the sender of the marks and headers that routers wrote into its data.
 
+mod load;
+
 use core::fmt;
 
 use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Header, Rate48, Time, param_enum};
 
 use crate::segment::Segment;
+
+pub use load::{Carried, LoadEcho};
 
 param_enum! {
     /// What ACKs echo.
@@ -23,6 +27,12 @@ param_enum! {
         CeCount = "ce-count",
         /// How long the newest data took to arrive, by the clocks of both ends (RFC 6817 § 2.4).
         Delay = "delay",
+        /// The receiver's estimate of the load factor: at once when it changes, then in the second ACK after, the third after that … (BMCC § VI).
+        Load = "load",
+        /// The same in the first ACK after a change only (BMCC § VI: non-redundant).
+        LoadChanged = "load-changed",
+        /// The same in every ACK.
+        LoadEvery = "load-every",
     }
 }
 
@@ -36,6 +46,7 @@ impl Declares for EchoKind {
             Self::Changes => Ability::EchoesChanges,
             Self::CeCount => Ability::EchoesCount,
             Self::Delay => Ability::EchoesDelay,
+            Self::Load | Self::LoadChanged | Self::LoadEvery => Ability::EchoesEstimate,
         };
         Contract::new().provides(echoes)
     }
@@ -47,6 +58,10 @@ pub trait EchoPolicy {
     fn on_data(&mut self, now: Time, segment: &Segment) -> bool;
     /// What the ACK that goes now tells.
     fn take(&mut self) -> Echo;
+    /// By how many bytes of options this makes the ACK longer.
+    fn bytes_of(&self, _echo: Echo) -> u16 {
+        0
+    }
 }
 
 /// Any of the policies.
@@ -64,6 +79,8 @@ pub enum AnyEcho {
     CeCount(CeCount),
     /// [`EchoKind::Delay`].
     Delay(OneWay),
+    /// [`EchoKind::Load`], [`EchoKind::LoadChanged`], [`EchoKind::LoadEvery`].
+    Load(LoadEcho),
     /// One that this crate does not know: a study's own, a test's.
     Own(Box<dyn OwnEcho>),
 }
@@ -96,6 +113,7 @@ macro_rules! each {
             AnyEcho::Changes($p) => $call,
             AnyEcho::CeCount($p) => $call,
             AnyEcho::Delay($p) => $call,
+            AnyEcho::Load($p) => $call,
             AnyEcho::Own($p) => $call,
         }
     };
@@ -112,6 +130,9 @@ impl AnyEcho {
             EchoKind::Changes => Self::Changes(Changes::default()),
             EchoKind::CeCount => Self::CeCount(CeCount::default()),
             EchoKind::Delay => Self::Delay(OneWay::default()),
+            EchoKind::Load => Self::Load(LoadEcho::new(Carried::Spaced)),
+            EchoKind::LoadChanged => Self::Load(LoadEcho::new(Carried::Changed)),
+            EchoKind::LoadEvery => Self::Load(LoadEcho::new(Carried::Every)),
         })
     }
 }
@@ -123,6 +144,10 @@ impl EchoPolicy for AnyEcho {
 
     fn take(&mut self) -> Echo {
         each!(self, p => p.take())
+    }
+
+    fn bytes_of(&self, echo: Echo) -> u16 {
+        each!(self, p => p.bytes_of(echo))
     }
 }
 

@@ -80,10 +80,12 @@ impl Habits {
         quickly || told
     }
 
-    /// What the ACK that goes now echoes.
+    /// What the ACK that goes now echoes, and the bytes of options that this takes.
     #[cold]
-    fn echoed(&mut self) -> Echo {
-        self.echo.as_mut().map_or(Echo::None, |policy| policy.take())
+    fn echoed(&mut self) -> (Echo, u16) {
+        let Some(policy) = &mut self.echo else { return (Echo::None, 0) };
+        let echo = policy.take();
+        (echo, policy.bytes_of(echo))
     }
 }
 
@@ -282,7 +284,9 @@ impl Receiver {
             cheat.forge(&mut held);
         }
         if let (Some(habits), Body::Ack { echo, .. }) = (&mut self.habits, &mut held.body) {
-            *echo = habits.echoed();
+            let (told, bytes) = habits.echoed();
+            *echo = told;
+            held.wire = held.wire.saturating_add(bytes);
         }
         Some(held)
     }
@@ -378,8 +382,9 @@ impl Receiver {
     /// The same of an end that has habits; `from` had been acknowledged before.
     #[inline(never)]
     fn answer_by_habit(&mut self, now: Time, from: u64) -> Option<Segment> {
-        let echo = self.habits.as_mut().map_or(Echo::None, |habits| habits.echoed());
+        let (echo, bytes) = self.habits.as_mut().map_or((Echo::None, 0), |habits| habits.echoed());
         let mut ack = self.ack(self.ts_recent, echo);
+        ack.wire = ack.wire.saturating_add(bytes);
         if let Some(cheat) = self.cheat() {
             cheat.forge(&mut ack);
             if cheat.divide(from, &ack) {

@@ -45,6 +45,10 @@ pub enum Ability {
     WritesXcp,
     /// Routers fill RCP's header.
     WritesRcp,
+    /// Routers say whether their load factor is above the threshold of a packet's identification (ADPM).
+    WritesBounds,
+    /// ACKs carry the receiver's estimate of a load factor.
+    EchoesEstimate,
 }
 
 /// Where on a path something is provided.
@@ -62,7 +66,7 @@ pub enum Place {
 
 impl Ability {
     /// All of them: where they are provided, what is said where they are not (of a link what it would do), and how they are had.
-    const TABLE: [(Self, Place, &'static str, &'static str); 19] = {
+    const TABLE: [(Self, Place, &'static str, &'static str); 21] = {
         use Ability as A;
         use Place as P;
         [
@@ -150,6 +154,18 @@ impl Ability {
             ),
             (A::WritesXcp, P::EveryLink, "fill XCP's header", "give the link a meter that does"),
             (A::WritesRcp, P::EveryLink, "fill RCP's header", "give the link a meter that does"),
+            (
+                A::WritesBounds,
+                P::EveryLink,
+                "compare a load factor with the identification of packets",
+                "set `meter = \"adpm\"` of the link",
+            ),
+            (
+                A::EchoesEstimate,
+                P::Receiver,
+                "ACKs do not tell an estimate of the load",
+                "set `echo = \"load\"` in the group's `endpoint`",
+            ),
         ]
     };
 

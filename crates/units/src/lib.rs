@@ -4,6 +4,7 @@
 //! (`"10 Mbit/s"`, `"100 ms"`, `"64 kB"`) is read and printed here, exactly, without floating point.
 #![forbid(unsafe_code)]
 
+pub mod adpm;
 mod bounds;
 mod contract;
 mod describe;

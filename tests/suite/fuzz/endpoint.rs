@@ -28,7 +28,7 @@ const ENDPOINT: [(&str, &[&str]); 28] = [
     ("data_retry_time", &["none", "1 ns", "100 s"]),
     ("quench_answer", &["reduce", "pause"]),
     ("quench_check", &["in-flight", "none"]),
-    ("echo", &["classic", "none"]),
+    ("echo", &["classic", "none", "changes", "load", "load-changed", "load-every"]),
     ("rtt_from", &["timer", "oldest", "newest", "sack"]),
     ("rtt_clock", &["1 ns", "1 us", "100 ms"]),
     ("rtt_every", &["ack", "window"]),

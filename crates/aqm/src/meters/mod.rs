@@ -1,7 +1,9 @@
 //! What a router writes into packets beside queueing them: a file each.
 
+pub mod adpm;
 pub mod rcp;
 pub mod step;
+pub mod vcp;
 pub mod xcp;
 
 use cwnd_units::{Contract, Declares, LinkFacts, Rng, params_choice};
@@ -9,8 +11,10 @@ use cwnd_units::{Contract, Declares, LinkFacts, Rng, params_choice};
 use crate::meter::Meter;
 use crate::none;
 use crate::qdisc::Packet;
+use adpm::Adpm;
 use rcp::Rcp;
 use step::Step;
+use vcp::Vcp;
 use xcp::Xcp;
 
 params_choice! {
@@ -24,6 +28,10 @@ params_choice! {
         Rcp(rcp::Params) = "rcp",
         /// Tells each sender by how much its window shall change (Katabi, Handley, Rohrs 2002).
         Xcp(xcp::Params) = "xcp",
+        /// Low, high or overload, in the two bits of ECN (Xia et al. 2005).
+        Vcp(vcp::Params) = "vcp",
+        /// Whether the load factor is above the threshold that a packet stands for (BMCC).
+        Adpm(adpm::Params) = "adpm",
     }
 }
 
@@ -36,6 +44,8 @@ impl MeterParams {
             Self::Step(p) => Some(Box::new(Step::new(p, link))),
             Self::Rcp(p) => Some(Box::new(Rcp::new(p, link))),
             Self::Xcp(p) => Some(Box::new(Xcp::new(p, link))),
+            Self::Vcp(p) => Some(Box::new(Vcp::new(p))),
+            Self::Adpm(p) => Some(Box::new(Adpm::new(p))),
         }
     }
 }
@@ -47,6 +57,8 @@ impl Declares for MeterParams {
             Self::Step(p) => p.contract(),
             Self::Rcp(p) => p.contract(),
             Self::Xcp(p) => p.contract(),
+            Self::Vcp(p) => p.contract(),
+            Self::Adpm(p) => p.contract(),
         }
     }
 }

@@ -6,6 +6,7 @@ mod common;
 mod fifo;
 mod fq_codel;
 mod invariants;
+mod load;
 mod meters;
 mod pie;
 mod quench;

@@ -3,25 +3,31 @@
 use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
 };
-use cwnd_units::{Duration, ParamsChoice, Time, Value};
+use cwnd_units::{Duration, Echo, ParamsChoice, Time, Value};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Ack { segments_tenths: u64, ece: bool, limited: bool, rtt_us: u64 },
+    Ack { segments_tenths: u64, ece: bool, limited: bool, rtt_us: u64, echo: Option<u16> },
     Signal(Signal),
     Phase(Phase),
     Wait { us: u64 },
 }
 
+/// What routers may tell by way of the receiver: a code point, or any estimate.
+fn echo() -> impl Strategy<Value = Option<u16>> {
+    prop::option::of(prop_oneof![0..4_u16, any::<u16>()])
+}
+
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        12 => (1..80_u64, any::<bool>(), prop::bool::weighted(0.9), 100..2_000_000_u64).prop_map(
-            |(segments_tenths, ece, limited, rtt_us)| Event::Ack { segments_tenths, ece, limited, rtt_us }
+        12 => (1..80_u64, any::<bool>(), prop::bool::weighted(0.9), 100..2_000_000_u64, echo()).prop_map(
+            |(segments_tenths, ece, limited, rtt_us, echo)| Event::Ack { segments_tenths, ece, limited, rtt_us, echo }
         ),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Loss))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Ecn))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Delay))),
+        1 => Just(Event::Signal(Signal::Reduce(Cause::Load))),
         1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth })),
         1 => Just(Event::Signal(Signal::Idle { idle: Duration::from_secs(2) })),
         2 => prop_oneof![Just(Phase::Open), Just(Phase::Cwr), Just(Phase::Recovery), Just(Phase::Loss)]
@@ -66,6 +72,8 @@ const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
         ControllerParams::Xcp(_) | ControllerParams::Rcp(_) => false,
         // Give way to delay.
         ControllerParams::Ledbat(_) | ControllerParams::Copa(_) => false,
+        // Ask for less where a link is overloaded.
+        ControllerParams::Vcp(_) | ControllerParams::Bmcc(_) => false,
     }
 }
 
@@ -95,7 +103,7 @@ proptest! {
                 let before = c.window();
                 path.flight_size = before.cwnd * flight_percent / 100;
                 match *event {
-                    Event::Ack { segments_tenths, ece, limited, rtt_us } => {
+                    Event::Ack { segments_tenths, ece, limited, rtt_us, echo } => {
                         let rtt = Duration::from_micros(rtt_us);
                         path.srtt = Some(rtt);
                         path.rtt = Some(rtt);
@@ -106,7 +114,8 @@ proptest! {
                         path.delivered += acked_bytes;
                         let grow = Grow::of(&path, ece);
                         let rtt = Some(rtt);
-                        let ack = AckSample { acked_bytes, rtt, ece, grow, ..AckSample::default() };
+                        let echo = echo.map_or(Echo::None, |value| Echo::Load { value, changes: 0 });
+                        let ack = AckSample { acked_bytes, rtt, ece, echo, grow, ..AckSample::default() };
                         let asks = c.on_ack(&path, &ack);
                         if is_told_by_losses_and_marks_only(&params) {
                             prop_assert_eq!(asks, Request::Nothing);

@@ -4,7 +4,7 @@ use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
     Window,
 };
-use cwnd_units::{Duration, ParamsChoice, Time, Value};
+use cwnd_units::{Duration, Echo, ParamsChoice, Time, Value};
 use serde_json::Value as Json;
 
 /// How far a window may be from a real number of the vector, bytes; the files say so too.
@@ -32,7 +32,13 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
             None => {
                 let asked = controller.on_ack(&path, &ack(&path, event));
                 let asks = event["asks"].as_bool().unwrap_or(false);
-                let expected = if asks { Request::Reduce(Cause::Delay) } else { Request::Nothing };
+                // What a kind asks for it names itself; the signal that may follow is of the same name.
+                let cause = if event["echo"].is_null() && kind == "delay-aimd" {
+                    Cause::Delay
+                } else {
+                    Cause::Load
+                };
+                let expected = if asks { Request::Reduce(cause) } else { Request::Nothing };
                 assert_eq!(asked, expected, "{}, event {number}: {event}", case["name"]);
             }
         }
@@ -63,6 +69,7 @@ fn params(kind: &str, case: &Json) -> ControllerParams {
             Json::Number(n) if n.is_i64() => Value::Integer(n.as_i64().unwrap()),
             other => Value::Float(other.as_f64().unwrap()),
         };
+        let (name, value) = timed(name, value);
         if case["preset"].is_null() {
             params.params_mut().set(name, &value).unwrap();
         } else {
@@ -76,6 +83,14 @@ fn params(kind: &str, case: &Json) -> ControllerParams {
     }
     params.params().check().unwrap();
     params
+}
+
+/// A time as a scenario writes it: whole milliseconds.
+fn timed(name: &str, value: Value) -> (&str, Value) {
+    match (name.strip_suffix("_ns"), value) {
+        (Some(name), Value::Integer(ns)) => (name, Value::Text(format!("{} ms", ns as f64 / 1e6))),
+        (stripped, value) => (stripped.unwrap_or(name), value),
+    }
 }
 
 fn same(ours: &Value, theirs: &Value) -> bool {
@@ -124,6 +139,7 @@ fn signal(event: &Json) -> Option<Signal> {
         "ack" => return None,
         "loss" => Signal::Reduce(Cause::Loss),
         "delay" => Signal::Reduce(Cause::Delay),
+        "load" => Signal::Reduce(Cause::Load),
         "ecn" => Signal::Reduce(Cause::Ecn),
         "quench" => Signal::Reduce(Cause::Quench {
             marked: event["marked"].as_bool().unwrap_or(true),
@@ -139,7 +155,12 @@ fn signal(event: &Json) -> Option<Signal> {
 
 fn ack(path: &Path, event: &Json) -> AckSample {
     let ece = event["ece"].as_bool().unwrap_or(false);
+    let echo = event["echo"].as_u64().map_or(Echo::None, |value| Echo::Load {
+        value: u16::try_from(value).unwrap(),
+        changes: 0,
+    });
     AckSample {
+        echo,
         acked_bytes: event["acked"].as_u64().unwrap(),
         rtt: event["rtt_ns"].as_u64().map(Duration),
         ece,
@@ -181,6 +202,13 @@ fn ledbat_answers_the_delay_and_slows_down_as_its_draft_says() {
 #[test]
 fn copa_moves_towards_its_target_rate_and_competes_as_its_paper_says() {
     replay(include_str!("../../../../vectors/copa.json"), "copa");
+fn vcp_multiplies_adds_and_backs_off_as_routers_tell() {
+    replay(include_str!("../../../../vectors/vcp.json"), "vcp");
+}
+
+#[test]
+fn bmcc_does_what_equations_2_to_6_say_of_its_estimate() {
+    replay(include_str!("../../../../vectors/bmcc.json"), "bmcc");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn params() -> impl Strategy<Value = Params> {
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
     let by_delay = prop_oneof![Just("delay-aimd"), Just("vegas"), Just("ledbat"), Just("copa")];
-    let steered = prop_oneof![Just("xcp"), Just("rcp")];
+    let steered = prop_oneof![Just("xcp"), Just("rcp"), Just("bmcc")];
     prop_oneof![Just("newreno"), Just("cubic"), by_delay, steered]
         .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())
 }

@@ -1,0 +1,144 @@
+//! The load factor of a link: how much of what it can carry it is asked to, in one interval after the other.
+//!
+//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A eq. 1; Xia, Subramanian, Stoica,
+//! Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2, has the same with other numbers.
+
+use cwnd_units::{Duration, Rate, Time, params};
+
+use crate::qdisc::Backlog;
+
+params! {
+    /// How a load factor is measured.
+    pub struct Params {
+        /// t_p: how long one measurement takes.
+        #[source("BMCC § II-D.1: 200 ms; VCP (Xia et al. 2005): t_ρ, 200 ms")]
+        #[bounds(from Duration::from_micros(1); "it is a time in which packets arrive")]
+        pub interval: Duration = Duration::from_millis(200),
+        /// γ: the load factor is 1 at this part of the capacity.
+        #[source("BMCC eq. 10: 1; VCP: 0.98, its program 0.95")]
+        #[bounds(above 0.0, up_to 1.0; "it is a part of the capacity")]
+        pub target: f64 = 1.0,
+        /// κ: this part of the mean queue counts as traffic.
+        #[source("BMCC § II-A: 0.75; VCP: 0.5")]
+        #[bounds(from 0.0; "it is a part of the queue")]
+        pub queue_weight: f64 = 0.75,
+        /// By this part the mean queue follows that of one interval.
+        #[source("BMCC § II-A: a time constant of 8 intervals; VCP's program: 0.25")]
+        #[bounds(above 0.0, up_to 1.0; "it is a part of the difference")]
+        pub queue_gain: f64 = 0.125,
+        /// How often in an interval the queue is looked at.
+        #[source("VCP's program: each 10 ms of 200 ms; BMCC leaves it open")]
+        #[bounds(from 1, up_to 1000; "it counts looks")]
+        pub queue_samples: u32 = 20,
+    }
+}
+
+/// Measures one link.
+#[derive(Debug)]
+pub struct LoadFactor {
+    params: Params,
+    /// λ: bytes that have come in this interval.
+    arrived: u64,
+    /// Bytes that waited at each look in it, together, and how many looks there were.
+    waited: u64,
+    looks: u32,
+    /// q_av, bytes.
+    queue: f64,
+    /// Bits that the link could carry in it until `since`, and its rate from then on.
+    capacity: f64,
+    rate: Rate,
+    since: Time,
+    /// When it should have begun: clocks may be late.
+    due: Time,
+    next: Time,
+    factor: f64,
+}
+
+impl LoadFactor {
+    /// Measures from time zero on; before the first interval is over the load is 0.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        let mut new = Self {
+            params: params.clone(),
+            arrived: 0,
+            waited: 0,
+            looks: 0,
+            queue: 0.0,
+            capacity: 0.0,
+            rate: Rate(0),
+            since: Time::ZERO,
+            due: Time::ZERO,
+            next: Time::ZERO,
+            factor: 0.0,
+        };
+        new.next = new.look(1);
+        new
+    }
+
+    /// f: that of the last interval.
+    #[must_use]
+    pub const fn factor(&self) -> f64 {
+        self.factor
+    }
+
+    /// A packet of so many bytes comes, whether or not the queue takes it.
+    #[inline]
+    pub fn arrives(&mut self, bytes: u32) {
+        self.arrived += u64::from(bytes);
+    }
+
+    /// The link has this rate from now on.
+    pub fn on_rate(&mut self, now: Time, rate: Rate) {
+        self.pass(now);
+        self.rate = rate;
+    }
+
+    /// When [`LoadFactor::on_timer`] wants to be called.
+    #[must_use]
+    pub const fn next_timer(&self) -> Time {
+        self.next
+    }
+
+    /// Looks at the queue; whether an interval is over, and there is another factor.
+    pub fn on_timer(&mut self, now: Time, backlog: Backlog) -> bool {
+        self.waited = self.waited.saturating_add(backlog.bytes);
+        self.looks += 1;
+        let interval = self.params.interval;
+        let over = now >= self.due + interval;
+        if over {
+            self.end(now);
+            // Who calls late misses looks and intervals, but keeps the beat.
+            self.due = self.due + interval * (now.since(self.due).0 / interval.0);
+        }
+        let samples = u64::from(self.params.queue_samples);
+        let passed = u128::from(now.since(self.due).0) * u128::from(samples);
+        self.next = self.look((passed / u128::from(interval.0)) as u64 + 1);
+        while self.next <= now {
+            self.next += Duration(1);
+        }
+        over
+    }
+
+    /// When the queue is looked at for the `nth` time.
+    fn look(&self, nth: u64) -> Time {
+        let samples = u128::from(self.params.queue_samples);
+        let after = u128::from(self.params.interval.0) * u128::from(nth) / samples;
+        self.due + Duration(after as u64)
+    }
+
+    fn pass(&mut self, now: Time) {
+        self.capacity += self.rate.0 as f64 * now.since(self.since).as_secs_f64();
+        self.since = now;
+    }
+
+    /// Eq. 1, of the time that has passed in fact.
+    fn end(&mut self, now: Time) {
+        self.pass(now);
+        let mean = self.waited as f64 / f64::from(self.looks);
+        self.queue += self.params.queue_gain * (mean - self.queue);
+        let bits = 8.0 * (self.arrived as f64 + self.params.queue_weight * self.queue);
+        // A link that could carry nothing is not loaded by nothing.
+        self.factor = if bits > 0.0 { bits / (self.params.target * self.capacity) } else { 0.0 };
+        (self.arrived, self.waited, self.looks, self.capacity) = (0, 0, 0, 0.0);
+    }
+}

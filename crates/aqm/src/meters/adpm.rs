@@ -1,0 +1,140 @@
+//! BMCC's router: says of each packet whether the load factor is above the threshold that the packet stands for.
+//!
+//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II; Andrew, Hanly, Chan, Cui, *Adaptive
+//! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
+
+use cwnd_units::{
+    Ability, Contract, Declares, Ecn, Header, Invalid, Rate, Time,
+    adpm::{PLACES, Scale, hash},
+    params,
+};
+
+use crate::load::{self, LoadFactor};
+use crate::meter::Meter;
+use crate::qdisc::{Backlog, Context, Packet, Reason};
+
+/// What it marks for: a load factor of u or more.
+pub const OVERLOAD: Reason = Reason::named("overload");
+
+params! {
+    /// Adaptive deterministic packet marking of the load factor.
+    pub struct Params {
+        /// How the load factor is measured.
+        #[flatten()]
+        pub load: load::Params = load::Params::default(),
+        /// η₀: smaller load factors are not told apart.
+        #[source("BMCC § II-D.2: 0.15")]
+        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+        pub least: f64 = 0.15,
+        /// η: a quarter of the thresholds lies between `least` and this, a quarter between this and 1.
+        #[source("BMCC § II-D.2: 0.75")]
+        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+        pub high: f64 = 0.75,
+        /// u: half of the thresholds lies between 1 and this; with a load factor of this or more all packets leave with CE.
+        #[source("BMCC § II-D.3: 1.2")]
+        #[bounds(above 1.0; "it is an overload")]
+        pub most: f64 = 1.2,
+    }
+    presets {
+        /// Qazi, Andrew, Znati 2009; the default.
+        "paper" => Self::default(),
+    }
+    check |p| {
+        if p.least > p.high {
+            return Err(Invalid {
+                key: "least",
+                message: "`least` is above `high`: no threshold could be between them".to_owned(),
+            });
+        }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::WritesBounds)
+            .provides(Ability::Marks)
+            .wants(Ability::Ect, "the meter never writes")
+            .wants(Ability::SendsId, "the meter tells nothing but overload")
+    }
+}
+
+/// Compares the load of the last interval with the thresholds of packets.
+#[derive(Debug)]
+pub struct Adpm {
+    load: LoadFactor,
+    scale: Scale,
+    /// How many thresholds the load is above.
+    above: u32,
+    intervals: u64,
+    over: u64,
+    beyond: u64,
+    told: u64,
+}
+
+impl Adpm {
+    /// A meter at the start of a run.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self {
+            load: LoadFactor::new(&params.load),
+            scale: Scale { least: params.least, high: params.high, most: params.most },
+            above: 0,
+            intervals: 0,
+            over: 0,
+            beyond: 0,
+            told: 0,
+        }
+    }
+}
+
+impl<P: Packet> Meter<P> for Adpm {
+    fn arrives(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
+        self.load.arrives(packet.wire_bytes());
+    }
+
+    // § II-B. Of several links the most loaded one is told of: (01) is never taken back, and (11) never changed, whoever wrote it.
+    fn leaves(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        if self.above == 0 {
+            return;
+        }
+        let before = context.ecn(packet);
+        if self.above == PLACES {
+            if before.is_ect() {
+                context.set_ecn(packet, Ecn::Ce);
+                context.marked(now, packet, OVERLOAD, before == Ecn::Ce);
+            }
+        } else if before == Ecn::Ect0 {
+            let Some(&mut Header::Id(id)) = context.header(packet) else { return };
+            if u32::from(hash(id)) < self.above {
+                self.told += 1;
+                context.set_ecn(packet, Ecn::Ect1);
+            }
+        }
+    }
+
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        self.load.on_rate(now, rate);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.load.next_timer())
+    }
+
+    fn on_timer(&mut self, now: Time, backlog: Backlog) {
+        if !self.load.on_timer(now, backlog) {
+            return;
+        }
+        self.above = self.scale.above(self.load.factor());
+        self.intervals += 1;
+        self.over += u64::from(self.load.factor() >= 1.0);
+        self.beyond += u64::from(self.above == PLACES);
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("load_intervals", self.intervals);
+        each("load_intervals_over", self.over);
+        each("load_intervals_beyond", self.beyond);
+        each("packets_below_load", self.told);
+    }
+}

@@ -1,0 +1,159 @@
+//! VCP's router: each packet leaves with the highest of three loads that links on its way have.
+//!
+//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2; what it leaves open is from its authors'
+//! program for ns-2 (`vcp-queue.cc`).
+
+use cwnd_units::{Ability, Contract, Declares, Ecn, Invalid, Rate, Time, params};
+
+use crate::load::{self, LoadFactor};
+use crate::meter::Meter;
+use crate::qdisc::{Backlog, Context, Packet, Reason};
+
+/// What it marks for: a load factor of 1 or more.
+pub const OVERLOAD: Reason = Reason::named("overload");
+
+params! {
+    /// Low, high or overload, in the two bits of ECN.
+    pub struct Params {
+        /// How the load factor is measured.
+        #[flatten()]
+        pub load: load::Params = load::Params {
+            target: 0.98,
+            queue_weight: 0.5,
+            queue_gain: 0.25,
+            ..load::Params::default()
+        },
+        /// From this load factor on the load is high.
+        #[source("Xia et al. 2005 § 3.1: 0.8")]
+        #[bounds(above 0.0; "a load factor is above 0")]
+        pub high: f64 = 0.8,
+        /// From this load factor on there is overload.
+        #[source("Xia et al. 2005 § 3.1: 1")]
+        #[bounds(above 0.0; "a load factor is above 0")]
+        pub over: f64 = 1.0,
+    }
+    presets {
+        /// Xia et al. 2005; the default.
+        "paper" => Self::default(),
+        /// Their program for ns-2: whole per cent, plus one, of 95 % of the capacity.
+        "ns2" => Self {
+            load: load::Params { target: 0.95, ..Self::default().load },
+            high: 0.79,
+            over: 0.99,
+        },
+    }
+    check |p| {
+        if p.high > p.over {
+            return Err(Invalid {
+                key: "high",
+                message: "`high` is above `over`: no load would be high".to_owned(),
+            });
+        }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        let why = "the meter never writes";
+        Contract::new()
+            .provides(Ability::WritesLoad)
+            .provides(Ability::Marks)
+            .wants(Ability::Ect, why)
+    }
+}
+
+/// Writes the load of the last interval into packets that tell of less.
+#[derive(Debug)]
+pub struct Vcp {
+    load: LoadFactor,
+    high: f64,
+    over: f64,
+    now: Load,
+    intervals: [u64; 3],
+}
+
+/// The three loads. Their code points: ECT(0), ECT(1), CE.
+///
+/// Departs from § 3.1, where low is (01) and high is (10): senders of RFC 3168 begin with ECT(0), and nobody reads the two as numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Load {
+    Low,
+    High,
+    Over,
+}
+
+impl Load {
+    const fn of(ecn: Ecn) -> Option<Self> {
+        match ecn {
+            Ecn::NotEct => None,
+            Ecn::Ect0 => Some(Self::Low),
+            Ecn::Ect1 => Some(Self::High),
+            Ecn::Ce => Some(Self::Over),
+        }
+    }
+}
+
+impl Vcp {
+    /// A meter at the start of a run.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self {
+            load: LoadFactor::new(&params.load),
+            high: params.high,
+            over: params.over,
+            now: Load::Low,
+            intervals: [0; 3],
+        }
+    }
+}
+
+impl<P: Packet> Meter<P> for Vcp {
+    fn arrives(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
+        self.load.arrives(packet.wire_bytes());
+    }
+
+    // "A more congested link overwrites" (§ 3.1): the most loaded one on the way is told of.
+    fn leaves(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        if self.now == Load::Low {
+            return;
+        }
+        let Some(told) = Load::of(context.ecn(packet)).filter(|told| *told <= self.now) else {
+            return;
+        };
+        match self.now {
+            Load::Over => {
+                context.set_ecn(packet, Ecn::Ce);
+                context.marked(now, packet, OVERLOAD, told == Load::Over);
+            }
+            _ if told < self.now => context.set_ecn(packet, Ecn::Ect1),
+            _ => {}
+        }
+    }
+
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        self.load.on_rate(now, rate);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.load.next_timer())
+    }
+
+    fn on_timer(&mut self, now: Time, backlog: Backlog) {
+        if !self.load.on_timer(now, backlog) {
+            return;
+        }
+        self.now = match self.load.factor() {
+            f if f < self.high => Load::Low,
+            f if f < self.over => Load::High,
+            _ => Load::Over,
+        };
+        self.intervals[self.now as usize] += 1;
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let [low, high, over] = self.intervals;
+        each("load_intervals_low", low);
+        each("load_intervals_high", high);
+        each("load_intervals_over", over);
+    }
+}

@@ -1,0 +1,208 @@
+//! Meters of the load: the vectors of `vectors/load.json`, event by event, and what holds whatever comes.
+
+use cwnd_aqm::load::LoadFactor;
+use cwnd_aqm::{Backlog, Context, Meter, MeterParams, Reason};
+use cwnd_units::{
+    Duration, Ecn, Header, LinkFacts, ParamsChoice as _, Rate, Streams, Time, Value, adpm,
+};
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+use crate::common::Pkt;
+
+/// How far a load factor may be from the vector's, relatively; the file says so, too.
+const NEAR: f64 = 1e-12;
+
+/// Has the header of the one packet that is looked at.
+#[derive(Default)]
+struct One {
+    header: Header,
+    marks: u64,
+}
+
+impl Context<Pkt> for One {
+    fn ecn(&self, packet: &Pkt) -> Ecn {
+        packet.ecn
+    }
+    fn set_ecn(&mut self, packet: &mut Pkt, ecn: Ecn) {
+        packet.ecn = ecn;
+    }
+    fn header<'a>(&'a mut self, _: &'a mut Pkt) -> Option<&'a mut Header> {
+        Some(&mut self.header)
+    }
+    fn dropped(&mut self, _: Time, packet: &Pkt, reason: Reason) {
+        panic!("a meter drops nothing: {packet:?}, {reason:?}");
+    }
+    fn marked(&mut self, _: Time, packet: &Pkt, _: Reason, _: bool) {
+        assert_eq!(packet.ecn, Ecn::Ce);
+        self.marks += 1;
+    }
+}
+
+const CODES: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
+fn facts(rate: Rate) -> LinkFacts {
+    LinkFacts { rate, bdp_rtt: Duration::ZERO }
+}
+
+fn build(params: &MeterParams, rate: Rate) -> Box<dyn Meter<Pkt>> {
+    let mut meter = params.build(&facts(rate), Streams::new(1).named("meter")).unwrap();
+    meter.on_rate(Time::ZERO, rate);
+    meter
+}
+
+fn params(case: &Json) -> MeterParams {
+    let mut params = MeterParams::of_kind(case["meter"].as_str().unwrap()).unwrap();
+    if let Some(preset) = case["preset"].as_str() {
+        assert!(params.params_mut().apply_preset(preset), "{preset}");
+    }
+    for (name, value) in case["parameters"].as_object().unwrap() {
+        let (name, value) = match (name.strip_suffix("_ns"), value.as_i64()) {
+            (Some(name), Some(ns)) => (name, Value::Text(format!("{} ms", ns / 1_000_000))),
+            (_, Some(count)) => (name.as_str(), Value::Integer(count)),
+            _ => (name.as_str(), Value::Float(value.as_f64().unwrap())),
+        };
+        if case["preset"].is_null() {
+            params.params_mut().set(name, &value).unwrap();
+        }
+        assert_eq!(params.params().get(name), Some(value), "{name}");
+    }
+    params.params().check().unwrap();
+    params
+}
+
+/// Sends one packet through; its ECN field then.
+fn pass(meter: &mut dyn Meter<Pkt>, now: Time, packet: Pkt, id: Option<u16>) -> Ecn {
+    let mut context = One { header: id.map_or(Header::None, Header::Id), marks: 0 };
+    let mut packet = packet;
+    meter.arrives(now, &mut packet, Backlog::default(), &mut context);
+    meter.leaves(now, &mut packet, Backlog::default(), &mut context);
+    packet.ecn
+}
+
+#[test]
+fn load_factors_and_what_routers_write_of_them_are_those_of_equation_1() {
+    let file: Json = serde_json::from_str(include_str!("../../../../vectors/load.json")).unwrap();
+    assert_eq!(file["tolerance"]["factor"], NEAR);
+    for case in file["cases"].as_array().unwrap() {
+        let rate = Rate(case["rate_bit_per_s"].as_u64().unwrap());
+        let params = params(case);
+        let mut meter = build(&params, rate);
+        let mut load = LoadFactor::new(match &params {
+            MeterParams::Vcp(p) => &p.load,
+            MeterParams::Adpm(p) => &p.load,
+            other => panic!("{other:?}"),
+        });
+        load.on_rate(Time::ZERO, rate);
+        for (number, row) in case["events"].as_array().unwrap().iter().enumerate() {
+            let at = format!("{}, event {number}: {row}", case["name"]);
+            let now = Time(row[1].as_u64().unwrap());
+            if row[0] == "look" {
+                let backlog = Backlog { packets: 1, bytes: row[2].as_u64().unwrap() };
+                assert_eq!(meter.next_timer(), Some(now), "{at}");
+                meter.on_timer(now, backlog);
+                load.on_timer(now, backlog);
+                let factor = row[3].as_f64().unwrap();
+                assert!((load.factor() - factor).abs() <= NEAR * factor.max(1.0), "{at}");
+                continue;
+            }
+            let size = u32::try_from(row[2].as_u64().unwrap()).unwrap();
+            let ecn = CODES[row[3].as_u64().unwrap() as usize];
+            let id = row[4].as_u64().map(|id| u16::try_from(id).unwrap());
+            load.arrives(size);
+            let after = pass(&mut *meter, now, Pkt { ecn, ..Pkt::plain(0) }.of_size(size), id);
+            assert_eq!(after, CODES[row[5].as_u64().unwrap() as usize], "{at}");
+        }
+    }
+}
+
+/// A link of 10 Mbit/s that was asked for so much of that for one interval.
+fn loaded(kind: &str, part: f64) -> Box<dyn Meter<Pkt>> {
+    let rate = Rate::from_mbit(10);
+    let mut meter = build(&MeterParams::of_kind(kind).unwrap(), rate);
+    let bytes = (part * 250_000.0) as u32;
+    pass(&mut *meter, Time(1), Pkt::plain(0).of_size(bytes), None);
+    while let Some(next) = meter.next_timer().filter(|&next| next <= Time(200_000_000)) {
+        meter.on_timer(next, Backlog::default());
+    }
+    meter
+}
+
+const LEVELS: [Ecn; 3] = [Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+
+proptest! {
+    /// § II-B, § 3.1: of several links the most loaded is told of, in whatever order they come; marks of others stay.
+    #[test]
+    fn the_order_of_links_is_of_no_matter(
+        first in 0.0..1.5_f64, second in 0.0..1.5_f64, id in any::<u16>(), before in 0..4_usize, adpm in any::<bool>(),
+    ) {
+        let kind = if adpm { "adpm" } else { "vcp" };
+        let before = CODES[before];
+        let through = |loads: &[f64]| {
+            loads.iter().fold(before, |ecn, &part| {
+                let packet = Pkt { ecn, ..Pkt::plain(0) };
+                pass(&mut *loaded(kind, part), Time(200_000_001), packet, Some(id))
+            })
+        };
+        let both = through(&[first, second]);
+        prop_assert_eq!(both, through(&[second, first]));
+        if before == Ecn::NotEct || before == Ecn::Ce {
+            prop_assert_eq!(both, before);
+        } else {
+            let level = |ecn| LEVELS.iter().position(|&each| each == ecn).unwrap();
+            let alone = [&[first], &[second]].map(|loads| level(through(loads)));
+            prop_assert_eq!(level(both), alone[0].max(alone[1]));
+        }
+    }
+
+    /// Whoever calls late gets a factor of the time that has passed, and no interval twice.
+    #[test]
+    fn a_late_clock_measures_what_has_passed(late in prop::collection::vec(0u64..900_000_000, 1..30), part in 0.1..2.0_f64) {
+        let rate = Rate::from_mbit(8);
+        let p = cwnd_aqm::load::Params { queue_weight: 0.0, ..cwnd_aqm::load::Params::default() };
+        let mut load = LoadFactor::new(&p);
+        load.on_rate(Time::ZERO, rate);
+        let mut last = 0;
+        for late in late {
+            let now = Time(load.next_timer().0 + late);
+            // 8 Mbit/s are a byte in a microsecond.
+            let bytes = ((now.0 / 1000 - last / 1000) as f64 * part) as u32;
+            last = now.0;
+            load.arrives(bytes);
+            if load.on_timer(now, Backlog::default()) {
+                prop_assert!((load.factor() - part).abs() < 0.001, "{} {part}", load.factor());
+            }
+            prop_assert!(load.next_timer() > now);
+        }
+    }
+}
+
+#[test]
+fn a_link_whose_rate_changes_is_loaded_by_what_it_could_carry() {
+    let mut load = LoadFactor::new(&cwnd_aqm::load::Params::default());
+    load.on_rate(Time::ZERO, Rate::from_mbit(10));
+    // Half of the interval at 10 Mbit/s, half at 2: 1.2 Mbit, 150 kB.
+    load.on_rate(Time(100_000_000), Rate::from_mbit(2));
+    load.arrives(75_000);
+    while !load.on_timer(load.next_timer(), Backlog::default()) {}
+    assert!((load.factor() - 0.5).abs() < 1e-12);
+    // A link that is down carries nothing: what comes is overload, and nothing is none.
+    load.on_rate(Time(200_000_000), Rate(0));
+    load.arrives(40);
+    while !load.on_timer(load.next_timer(), Backlog::default()) {}
+    assert_eq!(load.factor(), f64::INFINITY);
+    while !load.on_timer(load.next_timer(), Backlog::default()) {}
+    assert_eq!(load.factor(), 0.0);
+}
+
+#[test]
+fn half_of_the_packets_tell_of_a_load_between_one_and_u() {
+    // § II-B: ¼ of the thresholds below η, ¼ up to 1, half up to u. At 1.1 three quarters lie below it.
+    let mut meter = loaded("adpm", 1.1);
+    let told = (0..=u16::MAX)
+        .filter(|&id| {
+            pass(&mut *meter, Time(200_000_001), Pkt::ect(0).of_size(0), Some(id)) == Ecn::Ect1
+        })
+        .count() as f64;
+    assert!((told / f64::from(adpm::PLACES) - 0.75).abs() < 1e-3, "{told}");
+}

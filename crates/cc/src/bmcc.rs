@@ -1,0 +1,367 @@
+//! BMCC: the window grows and shrinks by an estimate of the load factor that routers tell by two bits of many packets.
+//!
+//! Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, IEEE INFOCOM 2009. Sections and equations are of it.
+
+use std::sync::Arc;
+
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Echo, Header, Invalid, Rate, Time,
+    adpm::{self, Scale},
+    param_enum, params,
+};
+
+use crate::controller::{
+    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
+};
+use crate::guided::{Guided, intervals};
+use crate::kind::Kind;
+
+param_enum! {
+    /// When the window follows eq. 3 and 4.
+    pub enum Apply {
+        /// With each ACK, by the part of the window that it acknowledges.
+        Ack = "ack",
+        /// Once a round trip, at its end.
+        RoundTrip = "round-trip",
+    }
+}
+
+param_enum! {
+    /// For how long after a decrease there is no other, and no growth while the load stays above 1.
+    pub enum Rests {
+        /// The longer of t_p and a round trip.
+        Longer = "longer",
+        /// t_p, and then a round trip of additive increase (VCP).
+        Both = "both",
+    }
+}
+
+param_enum! {
+    /// What a loss does that is repaired without a timeout.
+    pub enum OnLoss {
+        /// Nothing: it is repaired.
+        Repair = "repair",
+        /// It decreases the window where the estimate is 1 or more.
+        IfOverload = "if-overload",
+        /// It always does, as if the load factor was the estimate, or 1 if that is less.
+        Decrease = "decrease",
+    }
+}
+
+param_enum! {
+    /// The identification of packets.
+    pub enum Ids {
+        /// One more with each packet.
+        Counter = "counter",
+        /// Always the same, as a sender may do whose packets are not to be fragmented (RFC 6864 § 4.1).
+        Constant = "constant",
+    }
+}
+
+params! {
+    /// BMCC.
+    pub struct Params {
+        /// t_p: the interval in which routers measure.
+        #[source("§ II-D.1: 200 ms")]
+        #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
+        pub interval: Duration = Duration::from_millis(200),
+        /// κ₂: how fast multiplicative increase goes to a load of 1 (eq. 2).
+        #[source("§ II-C.1: 0.35, stable below 0.5")]
+        #[bounds(above 0.0; "the window would never grow")]
+        pub mi_step: f64 = 0.35,
+        /// α: segments by which the window grows in a round trip of t_p (eq. 4).
+        #[source("§ II-C.2: 1")]
+        #[bounds(above 0.0; "the window would never grow")]
+        pub alpha: f64 = 1.0,
+        /// β_max: part of the window that stays at a load of 1 (eq. 6).
+        #[source("§ II-D.3: 0.875")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta_most: f64 = 0.875,
+        /// β_min: part of the window that stays at a load of u (eq. 6).
+        #[source("§ II-D.3: 0.65")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta_least: f64 = 0.65,
+        /// η₀ of the routers on the way.
+        #[source("§ II-D.2: 0.15")]
+        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+        pub least: f64 = 0.15,
+        /// η: below it the window is multiplied, from it on there is additive increase; that of the routers on the way.
+        #[source("§ II-D.2: 0.75")]
+        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+        pub high: f64 = 0.75,
+        /// u of the routers on the way.
+        #[source("§ II-D.3: 1.2")]
+        #[bounds(above 1.0; "it is an overload")]
+        pub most: f64 = 1.2,
+        /// Whether a new flow's window is multiplied until the estimate first reaches 1, whatever η is.
+        #[source("§ II-D.2, § III d")]
+        pub multiplies_first: bool = true,
+        /// When the window follows eq. 3 and 4.
+        #[source("none in the paper, whose laws are of a round trip; VCP's program: with each ACK")]
+        pub apply: Apply = Apply::Ack,
+        /// For how long after a decrease there is no other.
+        #[source("none in the paper; VCP: an interval, then a round trip of additive increase")]
+        pub rests: Rests = Rests::Both,
+        /// A longer round-trip time counts as this one in eq. 3; none is no bound.
+        #[source("none in the paper; VCP's program: 500 ms")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub mi_rtt_most: Option<Duration> = Some(Duration::from_millis(500)),
+        /// What a loss does that is repaired without a timeout.
+        #[source("§ I: loss recovery is decoupled from congestion control")]
+        pub on_loss: OnLoss = OnLoss::IfOverload,
+        /// Whether packets leave at the rate of a window in a round trip.
+        #[source("§ IV-B: its start is computed with pacing; that the protocol has it is not said")]
+        pub paced: bool = true,
+        /// The identification of packets.
+        #[source("§ II-B: of the IP header")]
+        pub ids: Ids = Ids::Counter,
+    }
+    presets {
+        /// Qazi, Andrew, Znati 2009; the default.
+        "paper" => Self::default(),
+    }
+    check |p| {
+        if p.beta_least > p.beta_most {
+            return Err(Invalid {
+                key: "beta_least",
+                message: "`beta_least` is above `beta_most`: more load would leave more of the window".to_owned(),
+            });
+        }
+        if p.least > p.high {
+            return Err(Invalid {
+                key: "least",
+                message: "`least` is above `high`: no threshold could be between them".to_owned(),
+            });
+        }
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::SendsId)
+            .needs(Ability::Ect, "multiplies its window without end")
+            .needs(Ability::WritesBounds, "multiplies its window without end")
+            .needs(Ability::EchoesEstimate, "hears of no load")
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Bmcc {
+    window: Guided,
+    mss: u64,
+    /// f̂, as the place of a threshold.
+    place: u16,
+    /// ξ(f̂) of eq. 2.
+    xi: f64,
+    /// Whether f̂ has never been 1 yet.
+    is_new: bool,
+    /// After a decrease: until when the window rests, and until when it then grows by addition only.
+    rests: Time,
+    adds: Time,
+    /// By round trips: the one that grows next, and what was acknowledged in it.
+    round: u64,
+    acked: u64,
+    srtt: Option<Duration>,
+    /// The next identification, once the first packet went.
+    id: Option<u16>,
+    counters: Counters,
+    law: Arc<Law>,
+}
+
+/// The part of a paced window that is in flight where the window is what holds.
+const USED: f64 = 0.75;
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    scale: Scale,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    heard: u64,
+    multiplied: u64,
+    added: u64,
+    rested: u64,
+    decreased: u64,
+    repaired: u64,
+}
+
+impl Bmcc {
+    /// A controller at the start of its connection: "new flows initially estimate f̂ = η₀" (§ III a).
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let scale = Scale { least: params.least, high: params.high, most: params.most };
+        let mut new = Self {
+            window: Guided::new(start),
+            mss: u64::from(start.mss),
+            place: 0,
+            xi: 0.0,
+            is_new: true,
+            rests: Time::ZERO,
+            adds: Time::ZERO,
+            round: 0,
+            acked: 0,
+            srtt: None,
+            id: None,
+            counters: Counters::default(),
+            law: Arc::new(Law { params: params.clone(), scale }),
+        };
+        new.hear(0);
+        new
+    }
+
+    fn hear(&mut self, place: u16) {
+        self.place = place;
+        let load = self.law.scale.load(place);
+        self.xi = self.law.params.mi_step * (1.0 - load).max(0.0) / load;
+        self.is_new &= !adpm::is_over(place);
+    }
+
+    /// Eq. 6; of a load below 1 as of 1.
+    fn beta(&self) -> f64 {
+        let p = &self.law.params;
+        let over = (self.law.scale.load(self.place) - 1.0).max(0.0) / (p.most - 1.0);
+        p.beta_most - (p.beta_most - p.beta_least) * over
+    }
+
+    fn grow(&mut self, path: &Path, acked: u64) {
+        let p = &self.law.params;
+        let multiplies = self.place < self.law.first_high() || self.is_new && p.multiplies_first;
+        if self.window.is_repairing() {
+            self.window.repair(acked);
+        } else if multiplies {
+            // Eq. 3.
+            let exponent = intervals(path, p.interval, p.mi_rtt_most);
+            self.window.multiply(acked, self.xi, exponent);
+            self.counters.multiplied += 1;
+        } else {
+            // Eq. 4.
+            let ratio = intervals(path, p.interval, None);
+            let segments = p.alpha * ratio * ratio;
+            self.window.add(path, acked, segments);
+            self.counters.added += 1;
+        }
+    }
+
+    fn decrease(&mut self, path: &Path) {
+        let p = &self.law.params;
+        let (rtt, now) = (path.srtt.unwrap_or_default(), path.now);
+        (self.rests, self.adds) = match p.rests {
+            Rests::Longer => (now + p.interval.max(rtt), now),
+            Rests::Both => (now + p.interval, now + p.interval + rtt),
+        };
+        let beta = self.beta();
+        self.window.keep(path, beta);
+        self.counters.decreased += 1;
+    }
+
+    /// Whether the window may grow for this ACK. Pacing holds a packet back where the window would have let it go, so a window of
+    /// which the most is in flight counts as used.
+    fn may_grow(&self, path: &Path, ack: &AckSample) -> bool {
+        let open = matches!(path.phase, Phase::Open | Phase::Cwr) && !ack.ece;
+        let used = path.flight_size as f64 >= USED * self.window.bytes();
+        ack.grow != Grow::No || self.law.params.paced && open && used && ack.acked_bytes > 0
+    }
+
+    /// What ACKs let grow, at once or at the end of a round trip.
+    fn advance(&mut self, path: &Path, acked: u64) {
+        if self.law.params.apply == Apply::Ack {
+            return self.grow(path, acked);
+        }
+        self.acked += acked;
+        if path.round != self.round {
+            self.round = path.round;
+            let acked = core::mem::take(&mut self.acked);
+            // What a round trip acknowledges is the window that it began with, or what was sent of it.
+            self.grow(path, acked.min(self.window.bytes() as u64));
+        }
+    }
+}
+
+impl Law {
+    /// The place of η.
+    const fn first_high(&self) -> u16 {
+        (adpm::PLACES / 4) as u16
+    }
+}
+
+impl Controller for Bmcc {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Echo::Load { value, .. } = ack.echo {
+            self.counters.heard += 1;
+            if value != self.place {
+                self.hear(value);
+            }
+        }
+        self.srtt = path.srtt;
+        let grows = self.may_grow(path, ack);
+        if !adpm::is_over(self.place) {
+            if grows {
+                self.advance(path, ack.acked_bytes);
+            }
+        } else if path.now < self.rests {
+            self.counters.rested += 1;
+        } else if path.now < self.adds {
+            if grows {
+                self.advance(path, ack.acked_bytes);
+            }
+        } else {
+            return Request::Reduce(Cause::Load);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        let over = adpm::is_over(self.place) && path.now >= self.rests;
+        let decreases = match self.law.params.on_loss {
+            OnLoss::Repair => false,
+            OnLoss::IfOverload => over,
+            OnLoss::Decrease => true,
+        };
+        match signal {
+            Signal::Reduce(Cause::Loss) if !decreases => self.counters.repaired += 1,
+            Signal::Reduce(_) => self.decrease(path),
+            Signal::Timeout { nth } => {
+                let part = if decreases { self.beta() } else { 1.0 };
+                self.window.start_again(path, part, nth <= 1);
+            }
+            Signal::Idle { .. } => self.window.after_idle(),
+        }
+    }
+
+    fn stamp(&mut self, path: &Path) -> Header {
+        // Flows that began at different times stand at different places of the same row.
+        let id = self.id.unwrap_or_else(|| adpm::hash((path.now.0 / 1000) as u16));
+        self.id = Some(match self.law.params.ids {
+            Ids::Counter => id.wrapping_add(1),
+            Ids::Constant => id,
+        });
+        Header::Id(id)
+    }
+
+    fn window(&self) -> Window {
+        self.window.window(self.mss)
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        let rtt = self.srtt.filter(|_| self.law.params.paced)?;
+        let bits = self.window.bytes() * 8.0;
+        Some(Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1)))
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let Counters { heard, multiplied, added, rested, decreased, repaired } = self.counters;
+        each("load_acks_heard", heard);
+        each("load_acks_multiplied", multiplied);
+        each("load_acks_added", added);
+        each("load_acks_rested", rested);
+        each("load_decreases", decreased);
+        each("losses_only_repaired", repaired);
+    }
+}

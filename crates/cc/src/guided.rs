@@ -1,0 +1,96 @@
+//! A window that grows and shrinks as the load of the most loaded link says: what the controllers of that family share.
+
+use cwnd_units::Duration;
+
+use crate::controller::{Path, Start, Window, min_ssthresh};
+
+/// The window, in bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub(crate) struct Guided {
+    cwnd: f64,
+    /// Up to here the window doubles each round trip after a timeout.
+    repair: f64,
+    initial: f64,
+    most: f64,
+    /// The last growth: its factor for each byte, and for which ξ and T/t_p.
+    factor: (f64, f64, f64),
+}
+
+impl Guided {
+    pub(crate) fn new(start: &Start) -> Self {
+        let initial = start.initial_cwnd() as f64;
+        Self {
+            cwnd: initial,
+            repair: 0.0,
+            initial,
+            most: start.max_window() as f64,
+            factor: (0.0, 0.0, 0.0),
+        }
+    }
+
+    fn grow(&mut self, bytes: f64) {
+        self.cwnd = (self.cwnd + bytes).min(self.most);
+    }
+
+    /// Multiplicative increase: (1 + ξ)^exponent in what would be a round trip, spread over what it acknowledges.
+    pub(crate) fn multiply(&mut self, acked: u64, xi: f64, exponent: f64) {
+        if self.factor.1.to_bits() != xi.to_bits() || self.factor.2.to_bits() != exponent.to_bits()
+        {
+            self.factor = (libm::pow(1.0 + xi, exponent) - 1.0, xi, exponent);
+        }
+        self.grow(self.factor.0 * acked as f64);
+    }
+
+    /// Additive increase: so many segments in what would be a round trip.
+    pub(crate) fn add(&mut self, path: &Path, acked: u64, segments: f64) {
+        self.grow(segments * f64::from(path.mss) * acked as f64 / self.cwnd);
+    }
+
+    /// As slow start does.
+    pub(crate) fn repair(&mut self, acked: u64) {
+        self.grow(acked as f64);
+    }
+
+    /// Whether the window is still below what it was before a timeout.
+    pub(crate) fn is_repairing(&self) -> bool {
+        self.cwnd < self.repair
+    }
+
+    /// This part of it stays, one segment at the least.
+    pub(crate) fn keep(&mut self, path: &Path, part: f64) {
+        self.cwnd = (self.cwnd * part).max(f64::from(path.mss)).min(self.cwnd);
+    }
+
+    /// One segment; the window doubles each round trip until it is as large as this part of what it was.
+    pub(crate) fn start_again(&mut self, path: &Path, part: f64, first: bool) {
+        // A segment that was sent again already keeps the goal (RFC 5681 § 3.1).
+        if first {
+            self.repair = self.cwnd.max(self.repair) * part;
+        }
+        self.cwnd = f64::from(path.mss).min(self.cwnd);
+    }
+
+    /// RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+    pub(crate) fn after_idle(&mut self) {
+        self.cwnd = self.cwnd.min(self.initial);
+        self.repair = 0.0;
+    }
+
+    /// There is no slow start: the threshold is what proportional rate reduction goes to.
+    pub(crate) fn window(&self, mss: u64) -> Window {
+        let cwnd = self.cwnd as u64;
+        let goal = if self.is_repairing() { self.repair as u64 } else { cwnd };
+        Window { cwnd, ssthresh: goal.max(min_ssthresh(mss as u32)) }
+    }
+
+    pub(crate) const fn bytes(&self) -> f64 {
+        self.cwnd
+    }
+}
+
+/// T / t_p: the smoothed round-trip time in intervals of the router's; `most` bounds the former.
+pub(crate) fn intervals(path: &Path, interval: Duration, most: Option<Duration>) -> f64 {
+    let rtt = path.srtt.unwrap_or(interval);
+    let rtt = most.map_or(rtt, |most| rtt.min(most));
+    rtt.0 as f64 / interval.0 as f64
+}

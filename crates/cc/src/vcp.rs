@@ -1,0 +1,219 @@
+//! VCP: routers tell of low, high or too much load, and the window is multiplied, grows by a little, or shrinks.
+//!
+//! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005; what it leaves open is from its authors' program
+//! for ns-2 (`vcp-src.cc`).
+
+use std::sync::Arc;
+
+use cwnd_units::{Ability, Contract, Declares, Duration, Echo, Time, param_enum, params};
+
+use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
+use crate::guided::{Guided, intervals};
+use crate::kind::Kind;
+
+param_enum! {
+    /// How additive increase depends on the round-trip time T.
+    pub enum Scaling {
+        /// (T / t)², so that rates grow alike.
+        Square = "square",
+        /// The same from 20 to 500 ms, and straight lines beyond (VCP's program).
+        Bounded = "bounded",
+    }
+}
+
+params! {
+    /// VCP.
+    pub struct Params {
+        /// ξ: by this part the window grows in t_ρ where the load is low.
+        #[source("Xia et al. 2005 § 3.3: 0.0625")]
+        #[bounds(above 0.0; "the window would never grow")]
+        pub xi: f64 = 0.0625,
+        /// α: segments by which the window grows in a round trip where the load is high and T is `ai_rtt`.
+        #[source("Xia et al. 2005 § 3.3: 1")]
+        #[bounds(above 0.0; "the window would never grow")]
+        pub alpha: f64 = 1.0,
+        /// β: part of the window that stays at overload.
+        #[source("Xia et al. 2005 § 3.3: 0.875")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta: f64 = 0.875,
+        /// t_ρ: the interval in which routers measure.
+        #[source("Xia et al. 2005 § 3.2: 200 ms")]
+        #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
+        pub interval: Duration = Duration::from_millis(200),
+        /// The round-trip time at which additive increase is α.
+        #[source("Qazi et al. 2009 § II-C.2, of VCP: t_ρ, 200 ms; VCP's program: 100 ms")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub ai_rtt: Duration = Duration::from_millis(200),
+        /// How additive increase depends on the round-trip time.
+        #[source("Xia et al. 2005 § 3.4: so that rates grow alike")]
+        pub ai_scaling: Scaling = Scaling::Square,
+        /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
+        #[source("none in the paper; VCP's program: 500 ms")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub mi_rtt_most: Option<Duration> = Some(Duration::from_millis(500)),
+        /// Part of the window that stays after a loss that is repaired without a timeout.
+        #[source("VCP's program: as Reno")]
+        #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
+        pub loss_beta: f64 = 0.5,
+    }
+    presets {
+        /// Xia et al. 2005; the default.
+        "paper" => Self::default(),
+        /// Their program for ns-2.
+        "ns2" => Self {
+            ai_rtt: Duration::from_millis(100),
+            ai_scaling: Scaling::Bounded,
+            ..Self::default()
+        },
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .needs(Ability::Ect, "multiplies its window without end")
+            .needs(Ability::WritesLoad, "multiplies its window without end")
+            .needs(Ability::EchoesChanges, "hears of no load")
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Vcp {
+    window: Guided,
+    mss: u64,
+    told: Load,
+    /// After a decrease: until when the window rests, and until when it then grows by addition only.
+    rests: Time,
+    adds: Time,
+    counters: Counters,
+    params: Arc<Params>,
+}
+
+/// What routers tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Low,
+    High,
+    Over,
+}
+
+impl Load {
+    /// The code point of the newest data, if it says anything: a segment that is sent again may not be ECN-capable.
+    const fn of(code: u16) -> Option<Self> {
+        match code {
+            0b10 => Some(Self::Low),
+            0b01 => Some(Self::High),
+            0b11 => Some(Self::Over),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    multiplied: u64,
+    added: u64,
+    rested: u64,
+    decreased: u64,
+}
+
+impl Vcp {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        Self {
+            window: Guided::new(start),
+            mss: u64::from(start.mss),
+            told: Load::Low,
+            rests: Time::ZERO,
+            adds: Time::ZERO,
+            counters: Counters::default(),
+            params: Arc::new(params.clone()),
+        }
+    }
+
+    /// Segments of additive increase in a round trip (§ 3.4).
+    fn addition(&self, path: &Path) -> f64 {
+        let p = &self.params;
+        let ratio = intervals(path, p.ai_rtt, None);
+        let scale = match p.ai_scaling {
+            Scaling::Square => ratio * ratio,
+            Scaling::Bounded => {
+                // `rtt_update` of the program: the slopes beyond are 20 ms' ratio, and 1.
+                let at = |ms: u64| Duration::from_millis(ms).0 as f64 / p.ai_rtt.0 as f64;
+                let (least, most) = (at(20), at(500));
+                match ratio {
+                    r if r <= least => r * least,
+                    r if r <= most => r * r,
+                    r => (r - most) + most * most,
+                }
+            }
+        };
+        p.alpha * scale
+    }
+
+    fn add(&mut self, path: &Path, acked: u64) {
+        let segments = self.addition(path);
+        self.window.add(path, acked, segments);
+        self.counters.added += 1;
+    }
+}
+
+impl Controller for Vcp {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Echo::Load { value, .. } = ack.echo {
+            self.told = Load::of(value).unwrap_or(self.told);
+        }
+        let grows = ack.grow != Grow::No;
+        match self.told {
+            // § 3.3: one decrease, then the window rests until a whole interval was measured after it, then a round trip of
+            // additive increase in which that is heard.
+            Load::Over if path.now < self.rests => self.counters.rested += 1,
+            Load::Over if path.now < self.adds => {
+                if grows {
+                    self.add(path, ack.acked_bytes);
+                }
+            }
+            Load::Over => return Request::Reduce(Cause::Load),
+            Load::High if grows => self.add(path, ack.acked_bytes),
+            Load::Low if grows => {
+                let p = &self.params;
+                let exponent = intervals(path, p.interval, p.mi_rtt_most);
+                self.window.multiply(ack.acked_bytes, p.xi, exponent);
+                self.counters.multiplied += 1;
+            }
+            Load::High | Load::Low => {}
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(Cause::Load) => {
+                self.window.keep(path, self.params.beta);
+                self.rests = path.now + self.params.interval;
+                self.adds = self.rests + path.srtt.unwrap_or_default();
+                self.counters.decreased += 1;
+            }
+            Signal::Reduce(_) => self.window.keep(path, self.params.loss_beta),
+            // The program has no slow start to come back by.
+            Signal::Timeout { nth } => self.window.start_again(path, 0.0, nth <= 1),
+            Signal::Idle { .. } => self.window.after_idle(),
+        }
+    }
+
+    fn window(&self) -> Window {
+        self.window.window(self.mss)
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let Counters { multiplied, added, rested, decreased } = self.counters;
+        each("load_acks_multiplied", multiplied);
+        each("load_acks_added", added);
+        each("load_acks_rested", rested);
+        each("load_decreases", decreased);
+    }
+}

@@ -1,0 +1,141 @@
+//! What routers, receivers and senders agree on in adaptive deterministic packet marking (Andrew, Hanly, Chan, Cui, IEEE Comm.
+//! Letters 10 (11), 2006), as BMCC has it (Qazi, Andrew, Znati, § II-B).
+//!
+//! Each packet stands for a threshold that follows from its IP identification. There are 2^16 of them, in order: a number from 0 on
+//! is the place of a threshold. A router says of a packet whether its load factor is above the packet's threshold; a receiver keeps
+//! the place of the last threshold that told it something, and needs no parameter for that; a sender makes a load factor of the
+//! place.
+
+/// Thresholds there are.
+pub const PLACES: u32 = 1 << 16;
+/// A quarter of them lies below η, as many between η and 1, half above 1 (BMCC § II-B).
+const QUARTER: u32 = PLACES / 4;
+const HALF: u32 = PLACES / 2;
+/// The place of a load of u or more, which is told by CE.
+pub const MOST: u16 = u16::MAX;
+
+/// The place of the threshold of a packet with this identification: each place has one identification.
+///
+/// The paper leaves the hash open. This one (C. Wellons, hash prospector, in the public domain) makes numbers in a row look drawn by
+/// lot, which is what eq. 13 of the paper counts with.
+#[must_use]
+pub const fn hash(id: u16) -> u16 {
+    let mut x = id;
+    x ^= x >> 8;
+    x = x.wrapping_mul(0x88b5);
+    x ^= x >> 7;
+    x = x.wrapping_mul(0xdb2d);
+    x ^ x >> 9
+}
+
+/// Whether a place is that of a load of 1 or more.
+#[must_use]
+pub const fn is_over(place: u16) -> bool {
+    place as u32 >= HALF
+}
+
+/// Which load factors the thresholds are: a quarter of them in (η₀, η), a quarter in (η, 1), half in (1, u).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// η₀: smaller loads are not told apart.
+    pub least: f64,
+    /// η: between low and high load.
+    pub high: f64,
+    /// u: larger loads are not told apart.
+    pub most: f64,
+}
+
+impl Scale {
+    /// The threshold at a place; the last one counts as u.
+    #[must_use]
+    pub fn load(&self, place: u16) -> f64 {
+        let at = u32::from(place);
+        let within = |from: f64, to: f64, first: u32, of: u32| {
+            from + (to - from) * f64::from(at - first) / f64::from(of)
+        };
+        match at {
+            _ if place == MOST => self.most,
+            ..QUARTER => within(self.least, self.high, 0, QUARTER),
+            QUARTER..HALF => within(self.high, 1.0, QUARTER, QUARTER),
+            _ => within(1.0, self.most, HALF, HALF),
+        }
+    }
+
+    /// How many thresholds a load is above: all of them from u on.
+    #[must_use]
+    pub fn above(&self, load: f64) -> u32 {
+        let within = |from: f64, to: f64, of: u32| {
+            ((load - from) / (to - from) * f64::from(of)).ceil().clamp(0.0, f64::from(of)) as u32
+        };
+        match load {
+            _ if load >= self.most => PLACES,
+            _ if load > 1.0 => HALF + within(1.0, self.most, HALF),
+            _ if load > self.high => QUARTER + within(self.high, 1.0, QUARTER),
+            _ if load > self.least => within(self.least, self.high, QUARTER),
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BMCC: Scale = Scale { least: 0.15, high: 0.75, most: 1.2 };
+
+    #[test]
+    fn each_place_has_one_identification() {
+        let mut seen = vec![false; PLACES as usize];
+        for id in 0..=u16::MAX {
+            seen[usize::from(hash(id))] = true;
+        }
+        assert!(seen.iter().all(|&seen| seen));
+    }
+
+    #[test]
+    fn numbers_in_a_row_look_drawn_by_lot() {
+        // Of any 256 in a row about a quarter, a quarter and a half lie in the three ranges: within five deviations of a binomial.
+        for first in (0..=u16::MAX).step_by(256) {
+            let places: Vec<u16> = (0..256).map(|i| hash(first + i)).collect();
+            let low = places.iter().filter(|&&p| u32::from(p) < QUARTER).count() as f64;
+            let over = places.iter().filter(|&&p| is_over(p)).count() as f64;
+            assert!((low - 64.0).abs() < 5.0 * 48_f64.sqrt(), "{first}: {low}");
+            assert!((over - 128.0).abs() < 5.0 * 64_f64.sqrt(), "{first}: {over}");
+        }
+    }
+
+    #[test]
+    fn a_quarter_lies_below_eta_a_quarter_below_one_and_half_above() {
+        assert_eq!(BMCC.load(0), 0.15);
+        assert_eq!(BMCC.load(1 << 14), 0.75);
+        assert_eq!(BMCC.load(1 << 15), 1.0);
+        assert_eq!(BMCC.load(MOST), 1.2);
+        assert!(is_over(1 << 15) && !is_over((1 << 15) - 1));
+        for (load, above) in [
+            (0.0, 0),
+            (0.15, 0),
+            (0.75, 1 << 14),
+            (1.0, 1 << 15),
+            (1.2, PLACES),
+            (f64::INFINITY, PLACES),
+        ] {
+            assert_eq!(BMCC.above(load), above, "{load}");
+        }
+    }
+
+    proptest! {
+        /// A load is above as many thresholds as `above` says, and above no other.
+        #[test]
+        fn a_load_is_above_the_thresholds_before_its_place(load in 0.0..1.3_f64) {
+            let above = BMCC.above(load);
+            if above > 0 {
+                prop_assert!(BMCC.load((above - 1) as u16) < load + 1e-12);
+            }
+            if above < PLACES {
+                prop_assert!(BMCC.load(above as u16) >= load - 1e-12);
+            }
+        }
+    }
+}

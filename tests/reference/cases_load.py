@@ -1,0 +1,237 @@
+"""What the load of links does to routers, receivers and senders."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from cases_windows import MS, MSS, Journey, case
+from load import CE, ECT0, ECT1, NOT_ECT, PLACES, AdpmRouter, Estimate, Router, VcpRouter
+
+if TYPE_CHECKING:
+    from windows import Controller
+
+VCP_SOURCE = "Xia et al. 2005, § 3.3 and 3.4"
+VCP: dict[str, Any] = {
+    "xi": 0.0625,
+    "alpha": 1.0,
+    "beta": 0.875,
+    "interval_ns": 200 * MS,
+    "ai_rtt_ns": 200 * MS,
+    "ai_scaling": "square",
+    "mi_rtt_most_ns": 500 * MS,
+    "loss_beta": 0.5,
+}
+VCP_NS2 = {"ai_rtt_ns": 100 * MS, "ai_scaling": "bounded"}
+
+BMCC_SOURCE = "Qazi, Andrew, Znati 2009, eq. 2 to 6"
+BMCC: dict[str, Any] = {
+    "interval_ns": 200 * MS,
+    "mi_step": 0.35,
+    "alpha": 1.0,
+    "beta_most": 0.875,
+    "beta_least": 0.65,
+    "least": 0.15,
+    "high": 0.75,
+    "most": 1.2,
+    "multiplies_first": True,
+    "apply": "ack",
+    "rests": "both",
+    "mi_rtt_most_ns": 500 * MS,
+    "on_loss": "if-overload",
+    "paced": True,
+    "ids": "counter",
+}
+
+ROUTER = {"interval_ns": 200 * MS, "queue_samples": 20}
+VCP_ROUTER: dict[str, Any] = {
+    **ROUTER,
+    "target": 0.98,
+    "queue_weight": 0.5,
+    "queue_gain": 0.25,
+    "high": 0.8,
+    "over": 1.0,
+}
+ADPM_ROUTER: dict[str, Any] = {
+    **ROUTER,
+    "target": 1.0,
+    "queue_weight": 0.75,
+    "queue_gain": 0.125,
+    "least": 0.15,
+    "high": 0.75,
+    "most": 1.2,
+}
+
+
+def told(draw: Random, vcp: bool) -> int:
+    """What an ACK may say of the load: mostly little, now and then too much."""
+    if vcp:
+        return draw.choices([0, 1, 2, 3], [1, 10, 14, 5])[0]
+    low, high, over = (
+        (0, PLACES // 4 - 1),
+        (PLACES // 4, PLACES // 2 - 1),
+        (PLACES // 2, PLACES - 1),
+    )
+    return draw.randint(*draw.choices([low, high, over], [10, 10, 7])[0])
+
+
+def journey(controller: Controller, seed: int, *, vcp: bool, steps: int = 260) -> Any:
+    """ACKs that tell of the load, the decreases that they ask for, losses, timeouts."""
+    draw = Random(seed)
+    j = Journey(controller)
+    phase, left, load, nth = "open", 0, told(draw, vcp), 0
+    srtt = draw.randint(5 * MS, 900 * MS)
+    for _ in range(steps):
+        j.now += draw.randint(1, 40) * MS + draw.randint(0, 999)
+        left -= 1
+        if left <= 0:
+            phase, nth = "open", 0
+        chance = draw.random()
+        if chance < 0.02:
+            phase, signal = ("recovery", "loss") if draw.random() < 0.7 else ("cwr", "ecn")
+            j.put(signal, srtt_ns=srtt)
+            left = draw.randint(1, 6)
+        elif chance < 0.035:
+            nth = nth + 1 if phase == "loss" else 1
+            j.put("timeout", srtt_ns=srtt, nth=nth)
+            phase, left = "loss", draw.randint(1, 10)
+        elif chance < 0.04:
+            j.put("idle", flight=0)
+        else:
+            if draw.random() < 0.15:
+                load = told(draw, vcp)
+            if draw.random() < 0.2:
+                j.round_number += 1
+            srtt = max(MS, srtt + draw.randint(-30 * MS, 30 * MS))
+            facts: dict[str, Any] = {
+                "acked": draw.choice([MSS, MSS, 2 * MSS, draw.randint(1, 3 * MSS)]),
+                "phase": phase,
+                "srtt_ns": srtt,
+                "ece": draw.random() < 0.02,
+                "limited": draw.random() > 0.05,
+            }
+            if draw.random() < 0.8:
+                facts["echo"] = load
+            if not facts["limited"]:
+                facts["flight"] = int(j.cwnd() * draw.choice([0.3, 0.6, 0.9]))
+            j.put("ack", **facts)
+            # The transport refuses some: the window was reduced in this window of data.
+            if j.rows[-1].get("asks") and draw.random() < 0.8:
+                j.put("load", srtt_ns=srtt)
+                phase, left = "cwr", draw.randint(1, 4)
+    return j.rows
+
+
+def vcp() -> list[dict[str, Any]]:
+    """VCP's senders."""
+    settings = {
+        "paper": ("paper", {}),
+        "ns2": ("ns2", VCP_NS2),
+        "no bound, other numbers": (None, {"mi_rtt_most_ns": None, "xi": 0.1, "loss_beta": 0.7}),
+    }
+    return [
+        case(
+            f"{name}, {seed}",
+            VCP_SOURCE + ("; vcp-src.cc" if preset == "ns2" else ""),
+            {**VCP, **changes},
+            lambda c, seed=900 + 10 * number + seed: journey(c, seed, vcp=True),
+            segments=2 if seed else 10,
+            ssthresh=None,
+            **({"preset": preset} if preset else {}),
+        )
+        for number, (name, (preset, changes)) in enumerate(settings.items())
+        for seed in (0, 1)
+    ]
+
+
+def bmcc() -> list[dict[str, Any]]:
+    """BMCC's senders."""
+    settings = {
+        "paper": ("paper", {}),
+        "a round trip at a time": (None, {"apply": "round-trip", "mi_rtt_most_ns": None}),
+        "additive from the start": (None, {"multiplies_first": False, "rests": "longer"}),
+        "every loss counts": (None, {"on_loss": "decrease", "alpha": 2.5, "paced": False}),
+        "no loss counts": (None, {"on_loss": "repair", "mi_step": 0.2, "most": 1.5}),
+    }
+    return [
+        case(
+            f"{name}, {seed}",
+            BMCC_SOURCE,
+            {**BMCC, **changes},
+            lambda c, seed=950 + 10 * number + seed: journey(c, seed, vcp=False),
+            segments=2 if seed else 10,
+            ssthresh=None,
+            **({"preset": preset} if preset else {}),
+        )
+        for number, (name, (preset, changes)) in enumerate(settings.items())
+        for seed in (0, 1)
+    ]
+
+
+RATE = 12_345_678
+
+
+def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
+    """Packets at a load that wanders, and looks at a queue; what leaves reaches a receiver."""
+    draw = Random(seed)
+    estimate = Estimate()
+    rows: list[list[Any]] = []
+    interval, samples = router.p["interval_ns"], router.p["queue_samples"]
+    identification, load, backlog = draw.randrange(PLACES), 0.1, 0
+    capacity = RATE * interval // (8 * 1_000_000_000)
+    for number in range(intervals):
+        load = min(max(load + draw.uniform(-0.25, 0.35), 0.02), 1.4)
+        # Large packets that nobody reads make up the load; a few are looked at.
+        for look in range(samples):
+            base = number * interval + look * interval // samples
+            bulk = int(load * capacity / samples)
+            packets = [(bulk, NOT_ECT)] + [(draw.randint(40, 1500), -1)] * draw.randint(0, 1)
+            for nth, (size, kind) in enumerate(packets, start=1):
+                ecn = kind if kind >= 0 else draw.choice([NOT_ECT, ECT1, *[ECT0] * 6, CE])
+                known = draw.random() < 0.9
+                identification = (identification + 1) % PLACES
+                name = identification if known else None
+                after = router.write(size, ecn, name)
+                place = estimate.hear(after, name)
+                rows.append(["packet", base + nth * 1000, size, ecn, name, after, place])
+            backlog = max(0, backlog + draw.randint(-9000, 9000))
+            router.look(backlog)
+            now = number * interval + (look + 1) * interval // samples
+            rows.append(["look", now, backlog, round(float(router.factor), 15)])
+    return rows
+
+
+def routers() -> list[dict[str, Any]]:
+    """Both routers, and BMCC's receiver behind them."""
+    settings: dict[str, tuple[str, type[Router], str, str | None, dict[str, Any]]] = {
+        "VCP": ("vcp", VcpRouter, "Xia et al. 2005, § 3.1 and 3.2", "paper", VCP_ROUTER),
+        "VCP, its program": (
+            "vcp",
+            VcpRouter,
+            "vcp-queue.cc",
+            "ns2",
+            {**VCP_ROUTER, "target": 0.95, "high": 0.79, "over": 0.99},
+        ),
+        "BMCC": ("adpm", AdpmRouter, "Qazi et al. 2009, eq. 1, § II-B", "paper", ADPM_ROUTER),
+        "other numbers": (
+            "adpm",
+            AdpmRouter,
+            "Qazi et al. 2009, eq. 1, § II-B",
+            None,
+            {**ADPM_ROUTER, "interval_ns": 30 * MS, "queue_samples": 3, "least": 0.05, "most": 1.3},
+        ),
+    }
+    made = []
+    for number, (name, (meter, kind, source, preset, p)) in enumerate(settings.items()):
+        made.append(
+            {
+                "name": name,
+                "source": source,
+                "meter": meter,
+                **({"preset": preset} if preset else {}),
+                "parameters": p,
+                "rate_bit_per_s": RATE,
+                "events": traffic(kind(p, RATE), 1000 + number),
+            }
+        )
+    return made

@@ -1,0 +1,173 @@
+//! Senders that routers guide by their load, in whole scenarios. BMCC is Qazi, Andrew, Znati 2009; VCP is Xia et al. 2005.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run, scenario};
+
+/// What routers, senders and receivers are.
+struct Scheme {
+    meter: &'static str,
+    controller: &'static str,
+    echo: &'static str,
+}
+
+const BMCC: Scheme = Scheme { meter: "\"adpm\"", controller: "\"bmcc\"", echo: "load" };
+const UNPACED: Scheme = Scheme { controller: "{ kind = \"bmcc\", paced = false }", ..BMCC };
+const VCP: Scheme = Scheme { meter: "\"vcp\"", controller: "\"vcp\"", echo: "changes" };
+
+/// The setting of the paper's § VII, scaled: packets of 1000 B and 40 B, as many flows back, a buffer of one BDP.
+fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: &str) -> String {
+    let Scheme { meter, controller, echo } = scheme;
+    let group = |name: &str, direction: &str| {
+        format!(
+            "[flow.{name}]\nrtt = \"{rtt}\"\ncount = {flows}\nstart = \"uniform(0 s, 1 s)\"\ndirection = \"{direction}\"\n\
+             controller = {controller}\n\
+             endpoint = {{ ecn = true, echo = \"{echo}\", mss = \"960 B\", header = \"40 B\", ack_size = \"40 B\", ack_every = 1, initial_window = 2, clock = \"1 us\" }}\n"
+        )
+    };
+    // "The BDP, or two packets per-flow, whichever is larger."
+    let short = matches!((rate, rtt), ("1 Mbit/s", _) | (_, "2 ms"));
+    let limit = if short { "20 packets" } else { "1 BDP" };
+    let queue = format!("{{ kind = \"fifo\", limit = \"{limit}\" }}");
+    format!(
+        "[run]\nduration = \"{seconds} s\"\nwarmup = \"{} s\"\nsample = \"100 ms\"\n\
+         [dumbbell]\nrate = \"{rate}\"\nqueue = {queue}\nreverse_queue = {queue}\nmeter = {meter}\nreverse_meter = {meter}\n{more}\n{}{}",
+        seconds / 5,
+        group("there", "forward"),
+        group("back", "reverse"),
+    )
+}
+
+/// What was counted: nothing is told of what is zero.
+fn count(records: &Records, name: &str) -> u64 {
+    records.activity.get(name).unwrap_or(0)
+}
+
+fn jain(rates: &[f64]) -> f64 {
+    let squares: f64 = rates.iter().map(|x| x * x).sum();
+    rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * squares)
+}
+
+fn row(name: &str, setting: &str, records: &Records) -> String {
+    let goodputs = column(&records.flows, "goodput_bit_s");
+    let link = |column| at(&records.links, BOTTLENECK, column);
+    format!(
+        "{name:8} {setting:22} {:6.3} {:9.2} {:6} {:5.3} {:9} {:9}\n",
+        link("utilisation"),
+        link("qdelay_mean_us") / 1e3,
+        link("dropped_total_pkts"),
+        jain(&goodputs[..goodputs.len() / 2]),
+        count(records, "load_decreases"),
+        count(records, "marks_overload"),
+    )
+}
+
+/// § VII a–c: a full link, a short queue, nothing lost, equal shares, from 2 ms to 400 ms; without pacing no more than a
+/// measuring interval (§ II-D.1), as a window that is sent at once is measured as twice the load and none.
+#[test]
+fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
+    let mut table = "# Five flows each way (§ VII), 40 s, the first 8 s left out; queue in ms.\n\
+                     scheme   link                     util     queue  drops  jain decreases marks\n"
+        .to_owned();
+    let settings = [
+        ("1 Mbit/s", "80 ms"),
+        ("10 Mbit/s", "2 ms"),
+        ("10 Mbit/s", "80 ms"),
+        ("10 Mbit/s", "400 ms"),
+        ("45 Mbit/s", "80 ms"),
+    ];
+    for (name, scheme) in [("bmcc", &BMCC), ("unpaced", &UNPACED), ("vcp", &VCP)] {
+        for (rate, rtt) in settings {
+            let records = run(&text(scheme, rate, rtt, 5, 40, ""));
+            table += &row(name, &format!("{rate}, {rtt}"), &records);
+            if name == "bmcc" {
+                let link = |column| at(&records.links, BOTTLENECK, column);
+                assert!(link("utilisation") > 0.9, "{rate} {rtt}");
+                assert!(link("drop_ratio") < 0.001, "{rate} {rtt}");
+            }
+        }
+    }
+    assert_golden("load.txt", &table);
+}
+
+/// § II-C.2: equal rates whatever the round trips.
+#[test]
+fn flows_of_different_round_trips_get_equal_rates() {
+    for (name, scheme) in [("bmcc", &BMCC), ("vcp", &VCP)] {
+        let with = text(scheme, "20 Mbit/s", "uniform(40 ms, 160 ms)", 8, 200, "");
+        let records = run(&with);
+        let goodputs = column(&records.flows, "goodput_bit_s");
+        assert!(jain(&goodputs[..8]) > 0.93, "{name}: {goodputs:?}");
+    }
+}
+
+/// § I: what a link loses for its own reasons is repaired and costs no window.
+#[test]
+fn losses_that_are_not_of_load_are_only_repaired() {
+    let lossy = "loss = 0.001";
+    let lose = |controller| {
+        let scheme = Scheme { controller, ..BMCC };
+        run(&text(&scheme, "45 Mbit/s", "80 ms", 2, 60, lossy))
+    };
+    let repairs = lose("\"bmcc\"");
+    let decreases = lose("{ kind = \"bmcc\", on_loss = \"decrease\" }");
+    let used = |records: &Records| at(&records.links, BOTTLENECK, "utilisation");
+    assert!(used(&repairs) > 0.8, "{}", used(&repairs));
+    assert!(used(&decreases) < used(&repairs) - 0.1, "{} {}", used(&decreases), used(&repairs));
+    assert!(count(&repairs, "losses_only_repaired") > 100);
+    assert_eq!(count(&decreases, "losses_only_repaired"), 0);
+}
+
+/// § VI, Table I: the fewer ACKs carry the estimate the better, and all schedules reach the same.
+#[test]
+fn schedules_of_the_estimate_differ_in_what_they_cost_only() {
+    let told = |echo| {
+        let records = run(&text(&Scheme { echo, ..BMCC }, "20 Mbit/s", "80 ms", 5, 40, ""));
+        let used = at(&records.links, BOTTLENECK, "utilisation");
+        (used, activity(&records, "load_acks_heard") as f64)
+    };
+    let [every, spaced, changed] = ["load-every", "load", "load-changed"].map(told);
+    assert!((0.05..0.3).contains(&(spaced.1 / every.1)), "{spaced:?} {every:?}");
+    assert!((0.0..0.05).contains(&(changed.1 / every.1)), "{changed:?} {every:?}");
+    for (used, _) in [spaced, changed] {
+        assert!((used - every.0).abs() < 0.05, "{used} {}", every.0);
+    }
+}
+
+/// An estimate adds four bytes of options to the ACKs that carry it, and to no others.
+#[test]
+fn the_option_makes_acks_longer() {
+    let alone = |echo| {
+        let only = text(&Scheme { echo, ..BMCC }, "10 Mbit/s", "20 ms", 1, 10, "");
+        let records = run(only.split("[flow.back]").next().expect("it has a part before"));
+        let link = |column| at(&records.links, BOTTLENECK + 1, column);
+        let seconds = 8.0;
+        link("utilisation") * link("rate_bit_s") / 8.0 * seconds / link("delivered_pkts")
+    };
+    let (every, changed) = (alone("load-every"), alone("load-changed"));
+    assert!((every - 44.0).abs() < 0.1, "{every}");
+    assert!((40.0..41.0).contains(&changed), "{changed}");
+}
+
+/// A sender that waits for routers, over routers that say nothing, is refused by name.
+#[test]
+fn what_a_path_cannot_give_is_told_before() {
+    for (controller, lacks) in [
+        ("bmcc", "link `bottleneck` does not compare a load factor"),
+        ("vcp", "link `bottleneck` does not write a load factor"),
+    ] {
+        let scheme = Scheme { meter: "\"none\"", controller, ..BMCC };
+        let with = text(&scheme, "10 Mbit/s", "20 ms", 1, 1, "");
+        let with = with.replace(
+            &format!("controller = {controller}"),
+            &format!("controller = \"{controller}\""),
+        );
+        let error = cwnd_scenario::Document::parse("t.toml", &with, &|_| Err(String::new()))
+            .and_then(|document| document.cells())
+            .expect_err("nothing is told")
+            .to_string();
+        assert!(error.contains(lacks), "{error}");
+    }
+    // As it should be, nothing is said.
+    drop(scenario(&text(&BMCC, "10 Mbit/s", "20 ms", 1, 1, "")));
+}
