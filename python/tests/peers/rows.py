@@ -18,6 +18,7 @@ TABLES = {
     "ns2-red-ecn.csv": "ns-2 RED",
     "ns2-timeouts.csv": "ns-2 timeouts",
     "ns2-vegas.csv": "ns-2 Vegas",
+    "ns2-vcp.csv": "ns-2 VCP",
     "linux-kernel.jsonl": "Linux",
 }
 
@@ -32,6 +33,10 @@ FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2-rcp.csv": "goodput_total_mbps",
     "linux-kernel.jsonl": "goodput_mbps",
 }
+
+
+#: Tables of which no row is compared by value.
+TRENDS = ("ns3-prr-trend.csv", "ns3-extra-trend.csv")
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,11 @@ class Row:
             started = "one after the other" if cells["set"] == "staggered" else "together"
             parts = [cells["proto"], f"{self.float('base_rtt_ms'):g} ms", f"{cells['n_fwd']}×"]
             return ", ".join([*parts, started, f"seed {cells['seed']}"])
+        if self.table == "ns2-vcp.csv":
+            parts = [cells["set"], f"{self.float('rate_mbps'):g} Mbit/s"]
+            parts += [f"{self.float('base_rtt_ms'):g} ms", f"{cells['n_fwd']}+{cells['n_rev']}×"]
+            parts += ["ACKs apart"] * self.flag("vcp_ack_priority")
+            return ", ".join([*parts, f"seed {cells['seed']}"])
         if self.table == "ns2-timeouts.csv":
             backoff = "no backoff" if cells["rto_mode"] == "cap" else "backoff"
             parts = [f"{cells['n_long']} endless flows", cells["queue"]]
@@ -158,4 +168,6 @@ def _by_value(table: str, cells: dict[str, str]) -> bool:
     if table == "ns3-classic.csv":
         # CUBIC under CoDel and PIE has no second implementation that confirms it.
         return cells["cc"] == "TcpNewReno" or cells["aqm"] in ("fifo", "red")
-    return table not in ("ns3-prr-trend.csv", "ns3-extra-trend.csv")
+    # ACKs with a queue of their own are not expressible.
+    apart = cells.get("vcp_ack_priority", "0") == "1"
+    return cells.get("use", "value") == "value" and not apart and table not in TRENDS
