@@ -30,8 +30,8 @@ mod since_reduction;
 mod slow_start;
 pub mod vcp;
 pub mod vegas;
-pub mod xcp;
 mod windowed;
+pub mod xcp;
 
 pub use below_one::{Below, BelowOne};
 pub use controller::{

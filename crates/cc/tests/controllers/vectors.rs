@@ -202,6 +202,9 @@ fn ledbat_answers_the_delay_and_slows_down_as_its_draft_says() {
 #[test]
 fn copa_moves_towards_its_target_rate_and_competes_as_its_paper_says() {
     replay(include_str!("../../../../vectors/copa.json"), "copa");
+}
+
+#[test]
 fn vcp_multiplies_adds_and_backs_off_as_routers_tell() {
     replay(include_str!("../../../../vectors/vcp.json"), "vcp");
 }
