@@ -151,7 +151,9 @@ fn late_flows_get_their_share() {
             table += &row;
             if name == "copa default-mode" {
                 assert!((ratio - 1.0).abs() < 0.05, "{flows}: {ratio}");
-                assert!(errors.iter().all(|error| *error < 10.0), "{errors:?}");
+                // Less than half of what waits, of 1.2 ms a packet.
+                let half = 0.6 * queued(&records);
+                assert!(errors.iter().all(|error| *error < half), "{errors:?}");
             }
             if matches!(name, "copa" | "copa paper") && flows == 10 {
                 assert!(activity(&records, "competing_rounds") > 10, "{name}");

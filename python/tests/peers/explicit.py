@@ -120,7 +120,7 @@ def settings() -> list[Setting]:
             # Each run has starts of its own, as its seed has.
             same = row.same_setting
             names = [k for k in row.cells if k not in ("tag", "seed")]
-            skip = {1 + names.index(k) for k in ("start_list_s", "use")}
+            skip = {2 + names.index(k) for k in ("start_list_s", "use")}
             key = tuple(v for i, v in enumerate(same) if i not in skip)
             found.setdefault(key, []).append(row)
     return [Setting(tuple(rows)) for rows in found.values()]

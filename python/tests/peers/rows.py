@@ -82,7 +82,9 @@ class Row:
     def same_setting(self) -> tuple[str, ...]:
         """What runs of one setting, with different seeds, have in common."""
         parameters = list(self.cells.items())[: list(self.cells).index(FIRST_RESULT[self.table])]
-        return (self.table, *(v for k, v in parameters if k not in ("tag", "seed")))
+        # The one parameter that is recorded behind the results.
+        last = self.cells.get("vcp_ack_priority", "")
+        return (self.table, last, *(v for k, v in parameters if k not in ("tag", "seed")))
 
     @property
     def setting(self) -> str:
