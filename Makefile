@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel packetdrill lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,12 @@ test-instructions: $(VENV)/installed ## Check that no packet takes more instruct
 test-kernel: ## Test the controllers in this machine's kernel; as root, a minute of real time
 	@if $(HAVE_LIBELF); then cargo test --quiet $(KERNEL); \
 		else echo "skipped: test-kernel: libelf's headers are missing" >&2; fi
+
+DIR ?=
+packetdrill: ## Play the packetdrill scripts below a directory on the endpoint (DIR=../packetdrill/gtests)
+	@test -d "$(DIR)" || { echo "error: DIR=$(DIR) is no directory; make packetdrill DIR=path/to/scripts" >&2; exit 2; }
+	@CWND_PACKETDRILL="$(abspath $(DIR))" cargo test --quiet -p cwnd-tcp --test packetdrill -- \
+		--exact suite::scripts_of_a_directory_are_played --nocapture
 
 kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
 	@python3 crates/kernel/tests/kernels/run.py $(ARGS)

@@ -1,0 +1,250 @@
+//! The Python between `%{` and `}%`: assertions that compare numbers, and numbers that get names.
+
+use std::collections::BTreeMap;
+
+use winnow::Result;
+use winnow::ascii::{digit1, float, hex_digit1, space0};
+use winnow::combinator::{alt, delimited, not, opt, peek, preceded, repeat, terminated};
+use winnow::prelude::*;
+use winnow::token::{one_of, take_while};
+
+/// What an assertion came to.
+#[derive(Debug, PartialEq)]
+pub enum Verdict {
+    Holds,
+    /// What was asked for, and what was seen of it.
+    Fails(String, String),
+    /// The endpoint does not know this, or it is not such an assertion.
+    Unknown(String),
+}
+
+/// Names that scripts gave to numbers.
+#[derive(Default)]
+pub struct Names(BTreeMap<String, f64>);
+
+/// What packetdrill names itself. The endpoint does not tell reordering that it watches from an open window.
+const CONSTANTS: [(&str, f64); 5] = [
+    ("TCP_CA_Open", 0.0),
+    ("TCP_CA_Disorder", 0.0),
+    ("TCP_CA_CWR", 2.0),
+    ("TCP_CA_Recovery", 3.0),
+    ("TCP_CA_Loss", 4.0),
+];
+
+impl Names {
+    /// Runs a block; `fact` is what the endpoint knows by this name.
+    pub fn run(&mut self, code: &str, fact: impl Fn(&str) -> Option<f64>) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        for statement in statements(code) {
+            if let Ok((name, value)) = assignment.parse(statement.as_str()) {
+                let value = value.value(&|name: &str| self.look_up(name, &fact));
+                if let Ok(value) = value {
+                    self.0.insert(name.to_owned(), value);
+                }
+            } else if let Some(asserted) = statement.strip_prefix("assert") {
+                verdicts.push(self.judge(asserted.trim(), &fact));
+            }
+        }
+        verdicts
+    }
+
+    fn look_up(&self, name: &str, fact: &impl Fn(&str) -> Option<f64>) -> Option<f64> {
+        let constant = CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        constant.or_else(|| self.0.get(name).copied()).or_else(|| fact(name))
+    }
+
+    fn judge(&self, asserted: &str, fact: &impl Fn(&str) -> Option<f64>) -> Verdict {
+        let mut rest = asserted;
+        let parsed: Result<Vec<Compared>> = comparisons.parse_next(&mut rest);
+        // Behind a comma comes what is said if it fails.
+        let ends = rest.trim_start();
+        let Ok(compared) = parsed else { return Verdict::Unknown(asserted.to_owned()) };
+        if !ends.is_empty() && !ends.starts_with(',') {
+            return Verdict::Unknown(asserted.to_owned());
+        }
+        for Compared { left, right, how } in compared {
+            let find = |name: &str| self.look_up(name, fact);
+            let (left, right) = match (left.value(&find), right.value(&find)) {
+                (Ok(left), Ok(right)) => (left, right),
+                (Err(name), _) | (_, Err(name)) => return Verdict::Unknown(name),
+            };
+            if !how.holds(left, right) {
+                let wanted = asserted[..asserted.len() - rest.len()].trim();
+                return Verdict::Fails(wanted.to_owned(), left.to_string());
+            }
+        }
+        Verdict::Holds
+    }
+}
+
+/// At line ends and semicolons outside of brackets and quotes, without comments.
+fn statements(code: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let (mut depth, mut quote, mut comment) = (0_i32, None, false);
+    for c in code.chars() {
+        comment &= c != '\n';
+        match (quote, c) {
+            _ if comment => continue,
+            (None, '#') => {
+                comment = true;
+                continue;
+            }
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(q), _) if q == c => quote = None,
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, '\n' | ';') if depth == 0 => {
+                found.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = found.last_mut() {
+            last.push(c);
+        }
+    }
+    found.iter().map(|s| s.trim().to_owned()).filter(|s| !s.is_empty()).collect()
+}
+
+#[derive(Debug)]
+enum Expression {
+    Number(f64),
+    Name(String),
+    Of(Box<(Self, char, Self)>),
+}
+
+impl Expression {
+    /// Its value, or the name that nobody knows.
+    fn value(&self, find: &impl Fn(&str) -> Option<f64>) -> core::result::Result<f64, String> {
+        match self {
+            Self::Number(n) => Ok(*n),
+            Self::Name(name) => find(name).ok_or_else(|| name.clone()),
+            Self::Of(parts) => {
+                let (left, sign, right) = &**parts;
+                let (left, right) = (left.value(find)?, right.value(find)?);
+                Ok(match sign {
+                    '+' => left + right,
+                    '-' => left - right,
+                    '*' => left * right,
+                    _ => left / right,
+                })
+            }
+        }
+    }
+}
+
+struct Compared {
+    left: Expression,
+    how: How,
+    right: Expression,
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    More,
+    MoreOrEqual,
+}
+
+impl How {
+    fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Equal => left.to_bits() == right.to_bits(),
+            Self::Unequal => left.to_bits() != right.to_bits(),
+            Self::Less => left < right,
+            Self::LessOrEqual => left <= right,
+            Self::More => left > right,
+            Self::MoreOrEqual => left >= right,
+        }
+    }
+}
+
+fn assignment<'a>(input: &mut &'a str) -> Result<(&'a str, Expression)> {
+    (terminated(name, (space0, '=', not('='), space0)), sum).parse_next(input)
+}
+
+/// Comparisons with `and` between them; `a < b < c` is two.
+fn comparisons(input: &mut &str) -> Result<Vec<Compared>> {
+    let mut all = Vec::new();
+    loop {
+        let wrapped = opt(delimited('(', comparisons, (space0, ')'))).parse_next(input)?;
+        all.extend(match wrapped {
+            Some(inner) => inner,
+            None => chain.parse_next(input)?,
+        });
+        if opt((space0, "and", space0)).parse_next(input)?.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+fn chain(input: &mut &str) -> Result<Vec<Compared>> {
+    let first = sum.parse_next(input)?;
+    let others: Vec<(How, Expression, &str)> = repeat(
+        1..,
+        (delimited(space0, how, space0), sum.with_taken()).map(|(how, (e, text))| (how, e, text)),
+    )
+    .parse_next(input)?;
+    let mut left = first;
+    let mut all = Vec::new();
+    for (how, right, mut text) in others {
+        // Between two comparisons stands an expression of both.
+        let again = sum.parse_next(&mut text)?;
+        all.push(Compared { left, how, right });
+        left = again;
+    }
+    Ok(all)
+}
+
+fn how(input: &mut &str) -> Result<How> {
+    alt((
+        "==".value(How::Equal),
+        "!=".value(How::Unequal),
+        "<=".value(How::LessOrEqual),
+        ">=".value(How::MoreOrEqual),
+        '<'.value(How::Less),
+        '>'.value(How::More),
+    ))
+    .parse_next(input)
+}
+
+fn sum(input: &mut &str) -> Result<Expression> {
+    let first = product.parse_next(input)?;
+    let more: Vec<(char, Expression)> =
+        repeat(0.., (delimited(space0, one_of(['+', '-']), space0), product)).parse_next(input)?;
+    Ok(joined(first, more))
+}
+
+fn product(input: &mut &str) -> Result<Expression> {
+    let first = atom.parse_next(input)?;
+    let more: Vec<(char, Expression)> =
+        repeat(0.., (delimited(space0, one_of(['*', '/']), space0), atom)).parse_next(input)?;
+    Ok(joined(first, more))
+}
+
+fn joined(first: Expression, more: Vec<(char, Expression)>) -> Expression {
+    more.into_iter()
+        .fold(first, |left, (sign, right)| Expression::Of(Box::new((left, sign, right))))
+}
+
+fn atom(input: &mut &str) -> Result<Expression> {
+    alt((
+        preceded("0x", hex_digit1)
+            .verify_map(|digits| u32::from_str_radix(digits, 16).ok())
+            .map(|n| Expression::Number(f64::from(n))),
+        preceded(peek(digit1), float).map(Expression::Number),
+        delimited('(', sum, (space0, ')')),
+        terminated(name, not(one_of(['(', '[', '.'])))
+            .map(|name| Expression::Name(name.to_owned())),
+    ))
+    .parse_next(input)
+}
+
+fn name<'a>(input: &mut &'a str) -> Result<&'a str> {
+    (one_of(('a'..='z', 'A'..='Z', '_')), take_while(0.., ('a'..='z', 'A'..='Z', '0'..='9', '_')))
+        .take()
+        .parse_next(input)
+}

@@ -1,0 +1,132 @@
+//! Other people's scripts: plays packetdrill files of a directory that the user names on the endpoint as Linux has it.
+//!
+//! `CWND_PACKETDRILL=DIR cargo test -p cwnd-tcp --test packetdrill -- --nocapture`, or `make packetdrill DIR=…`; docs/packetdrill.md
+//! says which subset of the language is read and what is compared.
+
+#[cfg(test)]
+mod code;
+#[cfg(test)]
+mod language;
+#[cfg(test)]
+mod own;
+#[cfg(test)]
+mod player;
+#[cfg(test)]
+mod reader;
+#[cfg(test)]
+mod session;
+
+#[cfg(test)]
+mod suite {
+    use std::collections::BTreeMap;
+    use std::fmt::Write as _;
+    use std::path::{Path, PathBuf};
+
+    use crate::player::{Compared, Divergence, play};
+    use crate::reader::read;
+    use crate::session::{Beyond, prepare};
+
+    /// What became of a script.
+    #[derive(Debug, PartialEq)]
+    pub enum Outcome {
+        Passes(Compared),
+        Diverges(Divergence),
+        Beyond(Beyond),
+    }
+
+    /// Plays a text; `open` gives the files that it names.
+    pub fn outcome(text: &str, open: &dyn Fn(&str) -> Option<String>) -> Outcome {
+        let script = match read(text) {
+            Ok(script) => script,
+            Err(construct) => return Outcome::Beyond(Beyond { line: 0, construct }),
+        };
+        match prepare(&script, open) {
+            Err(beyond) => Outcome::Beyond(beyond),
+            Ok(session) => match play(&script, &session) {
+                Ok(compared) => Outcome::Passes(compared),
+                Err(divergence) => Outcome::Diverges(divergence),
+            },
+        }
+    }
+
+    /// All `.pkt` files below a directory, in order.
+    fn scripts(directory: &Path, found: &mut Vec<PathBuf>) {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                scripts(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "pkt") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// A file that a script names lies beside it, or from there on upwards.
+    fn open(script: &Path, name: &str) -> Option<String> {
+        let name = name.trim_start_matches("./");
+        let beside = script.parent()?.ancestors().take(4);
+        beside.map(|above| above.join(name)).find_map(|path| std::fs::read_to_string(path).ok())
+    }
+
+    /// The table by name, and its last line.
+    fn table(rows: &BTreeMap<String, Outcome>) -> String {
+        let mut table = String::from("script\toutcome\tline\twhat\n");
+        let (mut passes, mut diverges, mut held, mut segments) = (0, 0, 0, 0);
+        let mut unknown = 0;
+        for (name, outcome) in rows {
+            let _ = match outcome {
+                Outcome::Passes(compared) => {
+                    passes += 1;
+                    held += compared.held;
+                    segments += compared.segments;
+                    unknown += compared.unknown.values().sum::<usize>();
+                    let mut what =
+                        format!("{} segments, {} assertions", compared.segments, compared.held);
+                    if !compared.unknown.is_empty() {
+                        let names = compared.unknown.iter().map(|(name, n)| format!("{name} {n}×"));
+                        let names = names.collect::<Vec<_>>().join(", ");
+                        let _ = write!(what, "; not checked: {names}");
+                    }
+                    writeln!(table, "{name}\tpasses\t\t{what}")
+                }
+                Outcome::Diverges(Divergence { line, expected, seen }) => {
+                    diverges += 1;
+                    writeln!(table, "{name}\tdiverges\t{line}\texpected {expected}; seen {seen}")
+                }
+                Outcome::Beyond(Beyond { line, construct }) => {
+                    writeln!(table, "{name}\tnot expressible\t{line}\t{construct}")
+                }
+            };
+        }
+        let expressible = passes + diverges;
+        let _ = writeln!(
+            table,
+            "{} scripts: {expressible} expressible, of which {passes} pass and {diverges} diverge; those that pass compared \
+             {segments} segments and {held} assertions, and could not check {unknown}",
+            rows.len(),
+        );
+        table
+    }
+
+    #[test]
+    fn scripts_of_a_directory_are_played() {
+        let Some(directory) = std::env::var_os("CWND_PACKETDRILL") else {
+            return eprintln!(
+                "skipped packetdrill: CWND_PACKETDRILL names no directory of scripts"
+            );
+        };
+        let directory = PathBuf::from(directory);
+        let mut files = Vec::new();
+        scripts(&directory, &mut files);
+        assert!(!files.is_empty(), "no .pkt file below {}", directory.display());
+        let rows = files.iter().map(|path| {
+            let name = path.strip_prefix(&directory).unwrap().display().to_string();
+            let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+            (name, outcome(&text, &|wanted| open(path, wanted)))
+        });
+        let table = table(&rows.collect());
+        println!("{table}");
+    }
+}

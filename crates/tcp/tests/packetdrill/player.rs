@@ -1,0 +1,487 @@
+//! Plays a script on a host made of a sender and a receiver, in virtual time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use cwnd_cc::Phase;
+use cwnd_tcp::{Body, Config, Flags, Handshake, Receiver, SackBlock, SackBlocks, Segment, Sender};
+use cwnd_units::{Duration, Echo, Ecn, Time};
+
+use crate::code::{Names, Verdict};
+use crate::language::{Call, Packet, Script, What, When};
+use crate::session::{Role, Session};
+
+/// Where a script and the endpoint differ.
+#[derive(Debug, PartialEq)]
+pub struct Divergence {
+    pub line: usize,
+    pub expected: String,
+    pub seen: String,
+}
+
+/// What a script that passes looked at.
+#[derive(Debug, Default, PartialEq)]
+pub struct Compared {
+    /// Segments that left, assertions that held.
+    pub segments: usize,
+    pub held: usize,
+    /// Assertions about what the endpoint does not know, by the name of that.
+    pub unknown: BTreeMap<String, usize>,
+}
+
+/// Plays it to the end, or to the first difference.
+pub fn play(script: &Script, session: &Session) -> Result<Compared, Divergence> {
+    let mut player = Player::new(session);
+    for event in &script.events[..session.played] {
+        player.event(event.when, &event.what).map_err(|(expected, seen)| Divergence {
+            line: event.line,
+            expected,
+            seen,
+        })?;
+    }
+    Ok(player.compared)
+}
+
+/// What was expected, and what was seen.
+type Differs = (String, String);
+
+/// What a host sent, in the numbers of the script.
+#[derive(Clone, Debug)]
+struct Left {
+    at: Time,
+    kind: Kind,
+    /// Its acknowledgement number.
+    ack: u64,
+    ecn: Ecn,
+    ece: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Syn,
+    SynAck,
+    Data { bytes: Range<u64>, cwr: bool },
+    Ack { sack: Vec<Range<u64>>, echo: Time },
+}
+
+struct Player<'a> {
+    session: &'a Session,
+    sender: Sender,
+    receiver: Receiver,
+    now: Time,
+    out: VecDeque<Left>,
+    /// When the server's SYN-ACK or the client's SYN went.
+    syn_sent: Time,
+    open: bool,
+    written: u64,
+    /// New data, a segment each, and all data with its time.
+    segments: Vec<Range<u64>>,
+    sent: Vec<(Time, Range<u64>)>,
+    /// TSvals that the script expected, and when they came.
+    stamps: Vec<(u64, Time)>,
+    /// The script's own TSvals, and what stands for them.
+    theirs: Vec<(u64, Time)>,
+    names: Names,
+    compared: Compared,
+}
+
+/// Segments whose time a script leaves open are waited for no longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+impl<'a> Player<'a> {
+    fn new(session: &'a Session) -> Self {
+        let config = Arc::new(Config::new(session.params.clone(), session.controller.clone()));
+        Self {
+            session,
+            sender: Sender::new(config.clone()),
+            receiver: Receiver::new(config),
+            now: Time::ZERO,
+            out: VecDeque::new(),
+            syn_sent: Time::ZERO,
+            open: false,
+            written: 0,
+            segments: Vec::new(),
+            sent: Vec::new(),
+            stamps: Vec::new(),
+            theirs: Vec::new(),
+            names: Names::default(),
+            compared: Compared::default(),
+        }
+    }
+
+    fn event(&mut self, when: When, what: &What) -> Result<(), Differs> {
+        let (from, to) = match when {
+            When::Any => (self.now, self.now),
+            When::At(from, to) => (Time(from), Time(to)),
+            When::After(from, to) => (self.now + Duration(from), self.now + Duration(to)),
+        };
+        if let What::Out(packet) = what {
+            // As packetdrill has it: a time is kept to the tolerance, or to an eighth of the pause.
+            let slack = self.session.tolerance.max(from.since(self.now.min(from)).0 / 8);
+            let (earliest, latest) = match when {
+                When::Any => (Time::ZERO, self.now + LONGEST_WAIT),
+                _ => (Time(from.0.saturating_sub(slack)), Time(to.0 + slack)),
+            };
+            self.expect(packet, earliest, latest)?;
+            self.compared.segments += 1;
+            return Ok(());
+        }
+        self.run_until(from);
+        self.now = self.now.max(from);
+        match what {
+            What::Call(call) => self.call(call),
+            What::In(packet) => self.arrive(packet),
+            What::Code(code) => self.check(code)?,
+            What::Command(_) | What::Other(_) | What::Out(_) => {}
+        }
+        self.transmit();
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Call) {
+        match call.name.as_str() {
+            "connect" => self.sender.open(),
+            "write" | "send" | "sendto" => {
+                // As much as the socket took: nothing, if it failed.
+                let taken = call.result.parse().unwrap_or(0);
+                self.written += taken;
+                self.sender.write(taken);
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets all timers expire that are due before then.
+    fn run_until(&mut self, then: Time) {
+        while self.next_timer() < then {
+            self.expire();
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.sender.next_timer().min(self.receiver.next_timer())
+    }
+
+    fn expire(&mut self) {
+        self.now = self.now.max(self.next_timer());
+        self.sender.on_timer(self.now);
+        self.transmit();
+        if let Some(ack) = self.receiver.on_timer(self.now) {
+            self.acknowledge(&ack);
+        }
+    }
+
+    fn transmit(&mut self) {
+        while let Some(segment) = self.sender.poll_transmit(self.now) {
+            let mut left =
+                Left { at: self.now, kind: Kind::Syn, ack: 0, ecn: segment.ecn, ece: false };
+            if segment.flags.has(Flags::SYN) {
+                self.syn_sent = self.now;
+            } else {
+                let bytes = segment.seq + 1..segment.end() + 1;
+                if self.segments.last().is_none_or(|last| last.end <= bytes.start) {
+                    self.segments.push(bytes.clone());
+                }
+                self.sent.push((self.now, bytes.clone()));
+                left.ack = self.receiver.carries(u64::MAX).seq + 1;
+                left.kind = Kind::Data { bytes, cwr: segment.flags.has(Flags::CWR) };
+                self.receiver.carried();
+            }
+            self.out.push_back(left);
+        }
+    }
+
+    /// The receiver's ACK leaves.
+    fn acknowledge(&mut self, ack: &Segment) {
+        let number = ack.seq + 1;
+        let blocks = ack.sack().into_iter().filter(|block| block.len > 0);
+        let sack = blocks.map(|block| {
+            let start = number + u64::from(block.offset);
+            start..start + u64::from(block.len)
+        });
+        let kind = Kind::Ack { sack: sack.collect(), echo: ack.ts };
+        let ece = ack.flags.has(Flags::ECE);
+        self.out.push_back(Left { at: self.now, kind, ack: number, ecn: ack.ecn, ece });
+    }
+
+    fn arrive(&mut self, packet: &Packet) {
+        let now = self.now;
+        let ts = packet.timestamps().map_or(now, |(val, _)| self.stamp(val));
+        if packet.has('S') {
+            let syn = data(0, 0, ts, Flags::SYN, Ecn::NotEct);
+            let reply = self.receiver.on_segment(now, &syn);
+            let mut left =
+                Left { at: now, kind: Kind::SynAck, ack: 1, ecn: Ecn::NotEct, ece: false };
+            if self.session.role == Role::Client {
+                let ack = self.ack(packet, Flags::SYN, 0);
+                self.sender.on_segment(now, &ack);
+                self.open = true;
+                left.kind = Kind::Ack { sack: Vec::new(), echo: now };
+            }
+            if reply.is_some() {
+                self.syn_sent = now;
+                self.out.push_back(left);
+            }
+            return;
+        }
+        if !self.open {
+            self.open = true;
+            self.sender.accept(now, Handshake { syn_acks: 1, last: self.syn_sent });
+        }
+        let (Some(number), bytes) = (packet.ack, packet.bytes()) else { return };
+        // RFC 5681 § 2: a segment with data is no duplicate ACK.
+        if bytes == 0 || number > self.sender.acknowledged() + 1 || !packet.sack().is_empty() {
+            let flags = if packet.has('E') { Flags::ECE } else { Flags::default() };
+            let ack = self.ack(packet, flags, self.session.window_scale);
+            self.sender.on_segment(now, &ack);
+        }
+        if bytes == 0 {
+            return;
+        }
+        let mut flags = if packet.has('P') { Flags::PSH } else { Flags::default() };
+        if packet.has('W') {
+            flags = flags.with(Flags::CWR);
+        }
+        let segment = data(packet.payload.start.saturating_sub(1), bytes, ts, flags, ecn(packet));
+        let ack = self.receiver.on_segment(now, &segment);
+        let before = self.out.len();
+        self.transmit();
+        // Linux sends data first (`tcp_data_snd_check`), and data acknowledges.
+        if let Some(ack) = ack
+            && (self.out.len() == before || ack.sack()[0].len > 0)
+        {
+            self.acknowledge(&ack);
+        }
+    }
+
+    /// What stands for a TSval of the script: the endpoint takes clocks to agree, so they are set when the first one comes.
+    fn stamp(&mut self, val: u64) -> Time {
+        let (first, at) = self.theirs.first().copied().unwrap_or((val, self.now));
+        let (later, earlier) = (val.saturating_sub(first), first.saturating_sub(val));
+        let at = Time((at + Duration::from_millis(later)).0.saturating_sub(earlier * 1_000_000));
+        let at = at.min(self.now);
+        self.theirs.push((val, at));
+        at
+    }
+
+    /// An ACK as the sender gets it.
+    fn ack(&self, packet: &Packet, flags: Flags, scale: u32) -> Segment {
+        let number = packet.ack.unwrap_or(1);
+        let mut sack = SackBlocks::default();
+        // What lies below the ACK tells of duplicates (RFC 2883), and is nothing to this endpoint.
+        let above = packet.sack().iter().filter(|block| block.start >= number);
+        for (slot, block) in sack.iter_mut().zip(above) {
+            *slot = SackBlock {
+                offset: (block.start - number) as u32,
+                len: (block.end - block.start) as u32,
+            };
+        }
+        let window = packet.window.unwrap_or(0) << scale;
+        let ts = match packet.timestamps() {
+            Some((_, ecr)) => self.time_of(ecr),
+            None => self.last_sent(number),
+        };
+        Segment {
+            seq: number.saturating_sub(1),
+            ts,
+            len: 0,
+            wire: 40,
+            flags,
+            ecn: Ecn::NotEct,
+            body: Body::Ack { window: window as u32, echo: Echo::None, sack },
+        }
+    }
+
+    /// When the segment with this TSval went; TSvals that no line has shown lie milliseconds from the first that one has.
+    fn time_of(&self, val: u64) -> Time {
+        if let Some((_, at)) = self.stamps.iter().rev().find(|(shown, _)| *shown == val) {
+            return *at;
+        }
+        let Some((shown, at)) = self.stamps.first() else { return self.syn_sent };
+        let ms = val.saturating_sub(*shown);
+        (*at + Duration::from_millis(ms)).min(self.now)
+    }
+
+    /// When the segment that an ACK ends with went last: what its echo would have been.
+    fn last_sent(&self, number: u64) -> Time {
+        let covers = |bytes: &Range<u64>| bytes.start < number && number <= bytes.end;
+        self.sent.iter().rev().find(|(_, bytes)| covers(bytes)).map_or(self.syn_sent, |(at, _)| *at)
+    }
+
+    /// The next that leaves is this; bytes of several segments may be one line.
+    fn expect(&mut self, packet: &Packet, earliest: Time, latest: Time) -> Result<(), Differs> {
+        let mut wanted = packet.payload.clone();
+        loop {
+            while self.out.is_empty() && self.next_timer() <= latest {
+                self.expire();
+            }
+            let Some(left) = self.out.pop_front() else {
+                let sender = self.sender.next_timer();
+                let next = if sender == Time::NEVER {
+                    "no timer runs".to_owned()
+                } else {
+                    format!("the timer is due at {sender}")
+                };
+                return Err((told(packet, earliest, latest), format!("nothing; {next}")));
+            };
+            let differs = |seen: String| Err((told(packet, earliest, latest), seen));
+            if left.at < earliest || left.at > latest {
+                return differs(format!("at {}: {}", left.at, shown(&left)));
+            }
+            self.now = self.now.max(left.at);
+            if !self.is_as(packet, &left) {
+                return differs(shown(&left));
+            }
+            if let Some((val, _)) = packet.timestamps() {
+                self.stamps.push((val, left.at));
+            }
+            let Kind::Data { bytes, cwr } = &left.kind else { return Ok(()) };
+            if bytes.start != wanted.start {
+                return differs(shown(&left));
+            }
+            if bytes.end > wanted.end {
+                // The rest is for the next line.
+                let kind = Kind::Data { bytes: wanted.end..bytes.end, cwr: *cwr };
+                self.out.push_front(Left { kind, ..left });
+                return Ok(());
+            }
+            wanted.start = bytes.end;
+            if wanted.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether all but its bytes and time is as it should be. PSH and windows are not looked at: the endpoint does not know where
+    /// writes end, nor does it fill a buffer. E and W of a handshake were negotiated before.
+    fn is_as(&self, packet: &Packet, left: &Left) -> bool {
+        let ecn_is = packet.ecn.as_ref().is_none_or(|_| left.ecn == ecn(packet));
+        let acks = packet.ack.is_none_or(|number| number == left.ack);
+        match &left.kind {
+            Kind::Syn => packet.has('S') && !packet.has('.'),
+            Kind::SynAck => packet.has('S') && packet.has('.'),
+            Kind::Data { cwr, .. } => {
+                let flags = packet.has('W') == *cwr && !packet.has('S');
+                packet.bytes() > 0 && flags && acks && ecn_is
+            }
+            Kind::Ack { sack, echo } => {
+                let bare = packet.bytes() == 0 && !packet.has('S');
+                let blocks = packet.options.is_none() || packet.sack() == sack.as_slice();
+                let stands_for =
+                    |ecr| self.theirs.iter().rev().find(|(val, _)| *val == ecr).map(|(_, at)| *at);
+                let echoes =
+                    packet.timestamps().is_none_or(|(_, ecr)| stands_for(ecr) == Some(*echo));
+                // That of the handshake echoes the SYN-ACK, whose TSval the endpoint has no use for.
+                let echoes = echoes || left.ack == 1;
+                bare && acks && ecn_is && blocks && echoes && packet.has('E') == left.ece
+            }
+        }
+    }
+
+    fn check(&mut self, code: &str) -> Result<(), Differs> {
+        let facts = Facts { sender: &self.sender, written: self.written, segments: &self.segments };
+        for verdict in self.names.run(code, |name| facts.of(name)) {
+            match verdict {
+                Verdict::Holds => self.compared.held += 1,
+                Verdict::Fails(expected, seen) => return Err((expected, seen)),
+                Verdict::Unknown(what) => *self.compared.unknown.entry(what).or_default() += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the endpoint knows of `struct tcp_info`.
+struct Facts<'a> {
+    sender: &'a Sender,
+    written: u64,
+    segments: &'a [Range<u64>],
+}
+
+impl Facts<'_> {
+    fn of(&self, name: &str) -> Option<f64> {
+        let mss = self.sender.mss();
+        let micros = |span: Duration| (span.0 / 1000) as f64;
+        Some(match name {
+            // What is spread over a recovery is in what leaves, and not in the window.
+            "tcpi_snd_cwnd" if matches!(self.sender.phase(), Phase::Recovery | Phase::Cwr) => {
+                return None;
+            }
+            "tcpi_snd_cwnd" => (self.sender.window().cwnd / mss) as f64,
+            "tcpi_snd_ssthresh" => match self.sender.window().ssthresh {
+                // TCP_INFINITE_SSTHRESH
+                u64::MAX => f64::from(i32::MAX),
+                bytes => (bytes / mss) as f64,
+            },
+            "tcpi_ca_state" => match self.sender.phase() {
+                Phase::Open => 0.0,
+                Phase::Cwr => 2.0,
+                Phase::Recovery => 3.0,
+                Phase::Loss => 4.0,
+            },
+            "tcpi_unacked" => {
+                let acked = self.sender.acknowledged() + 1;
+                self.segments.iter().filter(|bytes| bytes.end > acked).count() as f64
+            }
+            "tcpi_rtt" => micros(self.sender.rtt_estimate()?.0),
+            "tcpi_rttvar" => micros(self.sender.rtt_estimate()?.1),
+            "tcpi_min_rtt" => micros(self.sender.least_rtt_seen()?),
+            "tcpi_rto" => micros(self.sender.current_rto()),
+            "tcpi_snd_mss" => mss as f64,
+            "tcpi_total_retrans" => self.sender.counters().retransmissions as f64,
+            "tcpi_notsent_bytes" => {
+                let sent = self.segments.last().map_or(0, |bytes| bytes.end - 1);
+                (self.written - sent) as f64
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A segment with data, or a SYN.
+fn data(seq: u64, len: u64, ts: Time, flags: Flags, ecn: Ecn) -> Segment {
+    Segment {
+        seq,
+        ts,
+        len: len as u32,
+        wire: (len + 40).min(65_535) as u16,
+        flags,
+        ecn,
+        body: Body::DATA,
+    }
+}
+
+fn ecn(packet: &Packet) -> Ecn {
+    match packet.ecn.as_deref() {
+        Some("ect0") => Ecn::Ect0,
+        Some("ect1") => Ecn::Ect1,
+        Some("ce") => Ecn::Ce,
+        _ => Ecn::NotEct,
+    }
+}
+
+fn told(packet: &Packet, earliest: Time, latest: Time) -> String {
+    let Packet { flags, payload, ack, .. } = packet;
+    let ack = ack.map_or(String::new(), |number| format!(" ack {number}"));
+    let sack = blocks(packet.sack());
+    format!("> {flags} {}:{}{ack}{sack} from {earliest} to {latest}", payload.start, payload.end)
+}
+
+fn shown(left: &Left) -> String {
+    let flags = if left.ece { "E" } else { "" };
+    match &left.kind {
+        Kind::Syn => "> S".to_owned(),
+        Kind::SynAck => "> S.".to_owned(),
+        Kind::Data { bytes, cwr } => {
+            let flags = if *cwr { "W" } else { flags };
+            format!("> {flags}. {}:{} ack {}", bytes.start, bytes.end, left.ack)
+        }
+        Kind::Ack { sack, .. } => format!("> {flags}. ack {}{}", left.ack, blocks(sack)),
+    }
+}
+
+fn blocks(blocks: &[Range<u64>]) -> String {
+    let told = blocks.iter().map(|block| format!(" {}:{}", block.start, block.end));
+    if blocks.is_empty() { String::new() } else { format!(" sack{}", told.collect::<String>()) }
+}
