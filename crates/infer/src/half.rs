@@ -220,7 +220,7 @@ impl Half {
         self.theirs.came(at, end, matches!(fresh, Fresh::Fills | Fresh::Nothing));
         self.answers.packets = 0;
         let late = self.last.is_some_and(|last| is_long(at.since(last), self.rtt.smoothed));
-        self.explain_missing(fresh, end.saturating_sub(high_before), late);
+        self.explain_missing(fresh, end.saturating_sub(high_before), late, push && data < self.mss);
         let whole = self.seen.as_ref().is_some_and(|seen| !seen.has_holes());
         self.holed = match fresh {
             _ if whole => None,
@@ -243,6 +243,11 @@ impl Half {
         let (value, echo) = segment.timestamps.filter(|_| segment.has(flag::ACK))?;
         let Self { echoes, theirs, seen, answers, .. } = self;
         answers.taken = Some(segment.ack);
+        // It says that the request came twice (RFC 2883 § 4): it had heard it before.
+        let below = |start: u32| start.wrapping_sub(segment.ack).cast_signed() < 0;
+        if segment.blocks[0].is_some_and(|(start, _)| below(start)) {
+            answers.repeated = None;
+        }
         // A request that came again and was answered at once had not been heard before.
         let again =
             answers.repeated.filter(|&again| answers.asked.is_some_and(|asked| asked < again));
@@ -268,9 +273,11 @@ impl Half {
     }
 
     /// What is missing is the hole that shows it, retransmissions, or what lay behind all that came.
-    fn explain_missing(&mut self, fresh: Fresh, beyond: u64, late: bool) {
+    fn explain_missing(&mut self, fresh: Fresh, beyond: u64, late: bool, end: bool) {
         let missing = self.missing.replace(0).unwrap_or(0);
         self.unexplained = match fresh {
+            // It was one of them, maybe, but not their last.
+            Fresh::Next if !end => self.unexplained.saturating_sub(1),
             Fresh::Next => 0,
             Fresh::Beyond => {
                 let hole = beyond.div_ceil(u64::from(self.mss.max(1))).saturating_sub(1);
@@ -294,6 +301,12 @@ impl Half {
 
     /// Identifications count what was sent between.
     fn count_missing(&mut self, segment: &Segment) {
+        // Who counts from the handshake on sent nothing before its first acknowledgement, which is that of a request.
+        if self.identifications.begins() && segment.space() == 0 && segment.blocks[0].is_none() {
+            self.missing = Some(0);
+            self.identifications.between(segment, self.mss);
+            return;
+        }
         // The first that is long may be as long as segments get.
         let longest = self.mss.max(segment.length.min(self.most));
         let between = self.identifications.between(segment, longest);

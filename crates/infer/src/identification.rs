@@ -3,7 +3,7 @@
 //! RFC 6864 lets a sender write what it likes into packets that may not be fragmented, so it's believed only after it counted
 //! several packets by one.
 
-use crate::headers::Segment;
+use crate::headers::{Segment, flag};
 
 /// Packets that were counted by one before it is believed that some were sent between two. That none was is believed at
 /// once: who writes what it likes there does not write the next number.
@@ -20,13 +20,24 @@ pub struct Identifications {
     /// What the next packet has if none is lost.
     expected: Option<u16>,
     steady: u32,
+    /// It wrote zero into its SYN-ACK, as Linux does, and what comes then is counted.
+    zero: bool,
 }
 
 impl Identifications {
+    /// It counts its packets, and none came yet.
+    pub const fn begins(&self) -> bool {
+        self.zero && self.expected.is_none()
+    }
+
     /// How many packets were sent between the last one and this: `None` if nothing can be said.
     #[inline]
     pub fn between(&mut self, segment: &Segment, mss: u32) -> Option<u16> {
         let id = segment.id?;
+        if segment.has(flag::SYN) && segment.has(flag::ACK) {
+            (self.zero, self.expected) = (id == 0, None);
+            return None;
+        }
         // Segments that a network card put together were several packets.
         let packets = if mss == 0 { 1 } else { segment.length.div_ceil(mss).max(1) };
         let step = self.expected.map(|expected| id.wrapping_sub(expected));
@@ -41,13 +52,13 @@ impl Identifications {
                 Some(0)
             }
             step if step <= FARTHEST => {
-                let believed = self.steady >= BELIEVED;
+                let believed = self.zero || self.steady >= BELIEVED;
                 // A counter of a whole host has such steps all the time.
                 self.steady = self.steady.saturating_sub(1);
                 believed.then_some(step)
             }
             _ => {
-                self.steady = 0;
+                (self.steady, self.zero) = (0, false);
                 None
             }
         }

@@ -393,7 +393,7 @@ fn explain_one(
     // acknowledgement that the sender heard.
     let usual = matches!(rule.least, Least::Plus(_));
     // When the application wrote is not known, nor how long a server thinks: the less is left for that, the better.
-    let open = event.asked || event.written;
+    let open = event.asked || event.written || event.new;
     let later = if usual || event.asked { COST_OF_LATER_HERE } else { COST_OF_LATER };
     let least = if open { Duration::ZERO } else { event.idle };
     let timeouts: f64 = (before..before + guess.count).map(|nth| factor(nth, pattern)).sum();

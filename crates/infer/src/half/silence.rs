@@ -29,6 +29,8 @@ pub struct Open {
     stall: bool,
     /// The sender had waited, as far as round-trip times tell.
     idle: bool,
+    /// … and for so long that only its timer can have ended it.
+    long: bool,
     /// It was known to have been sent before.
     announced: bool,
     /// It may have been sent before what came last.
@@ -85,7 +87,9 @@ impl Half {
         let short = waited < GAP && waited > self.rtt.smoothed * 3 / 2;
         let tail = alone && short && it.data > 0 && (it.fresh == Fresh::Nothing || lost);
         let late = rule && lost && self.was_idle(self.idle(it));
-        if it.overtaken || !(again || late || tail) || heard.acked < self.recovers {
+        // In a recovery nothing but a timeout begins another.
+        let recovering = heard.acked < self.recovers && !late;
+        if it.overtaken || !(again || late || tail) || recovering {
             // What was lost behind the segment that a timeout repeated comes one by one.
             if self.behind && self.recovers > it.start && it.fresh == Fresh::Next && !it.overtaken {
                 self.recovers = self.recovers.max(it.end + u64::from(!it.push));
@@ -95,10 +99,17 @@ impl Half {
         }
         self.tails += u32::from(tail);
         // A probe that repaired a loss is over when more than it is acknowledged (Linux); so is a recovery if there was more.
-        let probed = alone && it.fresh != Fresh::Nothing && waited < self.rtt.smoothed * 2 + PROBED;
+        // Of a single packet that is missing it was the first timer, however late.
+        let first = waited < self.rtt.smoothed * 2 + PROBED || (late && self.missing == Some(1));
+        let probed = alone && it.fresh != Fresh::Nothing && first;
         self.behind = alone && !it.push;
-        // What is missing may be the end of what had been sent.
-        let tail = self.unexplained + self.missing.unwrap_or(0) > 0;
+        // What is missing may be the end of what had been sent, unless that came.
+        let ended = if it.end >= it.high_before {
+            it.push && it.data < self.mss
+        } else {
+            self.last_push && !self.last_full
+        };
+        let tail = !ended && self.unexplained + self.missing.unwrap_or(0) > 0;
         let beyond = u64::from(probed || self.behind || tail);
         self.recovers = it.high_before.max(it.end) + beyond;
         self.knew = heard.acked;
@@ -334,6 +345,7 @@ impl Half {
             close: it.data == 0,
             stall,
             idle: self.was_idle(event.idle),
+            long: is_long(event.idle, self.rtt.smoothed),
             announced: it.start < self.announced,
             unexplained: self.unexplained > 0,
         });
@@ -356,7 +368,7 @@ impl Half {
     pub(super) fn judge(&mut self, open: &Open, clocked: bool) {
         let alone = open.burst <= 1;
         let (kind, evidence) = match open.event.missing.map(|packets| packets > 0) {
-            _ if open.stall && !alone => return,
+            _ if open.stall && !alone && !open.long => return,
             _ if open.stall && open.idle => (Kind::Timeout, Evidence::Stalled),
             _ if open.stall => (Kind::Ambiguous, Evidence::Stalled),
             _ if open.announced => (Kind::Timeout, Evidence::Announced),

@@ -197,3 +197,19 @@ fn a_server_remembers_how_far_its_client_is() {
     let before = timer([&first, &second]);
     assert!(before < 300.5, "{before}");
 }
+
+#[test]
+fn a_server_that_was_idle_fills_a_hole_by_its_timer_whatever_follows() {
+    let mut talk = Talk::new(4);
+    talk.server(151.0, 5 * MSS, MSS);
+    talk.client(151.1, 0, 4 * MSS);
+    // What was sent again at once is lost. The application writes more just before the timer expires …
+    talk.server(365.0, 6 * MSS, MSS);
+    talk.client(365.1, 0, 4 * MSS);
+    talk.server(412.0, 4 * MSS, MSS);
+    talk.client(412.1, 0, 7 * MSS);
+    // … and what the client said of that lets go more.
+    talk.server(416.0, 7 * MSS, MSS);
+    talk.server(416.1, 8 * MSS, MSS);
+    is(&talk.silences(), &[("pause", "beyond_hole"), ("timeout", "stalled")]);
+}
