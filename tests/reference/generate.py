@@ -16,6 +16,7 @@ import cases_load
 import cases_meters
 import cases_quenches
 import cases_queues
+import cases_round_trips
 import cases_squid
 import cases_timers
 import cases_vegas
@@ -84,6 +85,11 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         cases_timers.rto,
     ),
     "prr": ("prr", {"sndcnt": 0, "reason": "whole bytes"}, cases_timers.prr),
+    "round-trips": (
+        "round-trips",
+        {"seen_ns": 0, "reason": "whole nanoseconds"},
+        cases_round_trips.cases,
+    ),
     "squid": ("squid", {"pause_ns": 0, "reason": "whole nanoseconds"}, cases_squid.squid),
     "red": ("queue", VERDICTS, cases_queues.red),
     "codel": ("queue", VERDICTS, cases_queues.codel),

@@ -116,22 +116,33 @@ impl Timing {
         }
     }
 
-    /// A SACK block reports these bytes, some of them perhaps again.
-    pub fn on_sacked(&mut self, seq: u64, end: u64) {
+    /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so many are new. How many are left.
+    pub fn on_sacked(&mut self, seq: u64, end: u64, mut new: u64) -> u64 {
         if self.from != RttFrom::Sack {
-            return;
+            return 0;
         }
         let past = self.sent.partition_point(|sent| sent.end <= end);
-        for sent in self.sent.range_mut(..past).rev() {
-            // Of the lowest only the end may be in the block.
-            if sent.end <= seq || sent.sacked {
+        // A segment that came late is below what was reported before it.
+        for number in (0..past).rev() {
+            if new == 0 {
                 break;
             }
+            let before = number.checked_sub(1).map_or(0, |before| self.sent[before].end);
+            let sent = &mut self.sent[number];
+            // Of the lowest only the end may be in the block.
+            if sent.end <= seq {
+                break;
+            }
+            if sent.sacked {
+                continue;
+            }
             sent.sacked = true;
+            new = new.saturating_sub(sent.end - before.max(seq));
             if !sent.again {
                 self.sacked = self.sacked.max(Some(sent.at));
             }
         }
+        new
     }
 
     /// Everything below `ack` is acknowledged, where `high` is the end of what was sent; the timer's own sample is given, and what the ACK

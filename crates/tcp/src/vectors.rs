@@ -1,12 +1,17 @@
-//! The vectors of `vectors/` for the timer, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
+//! The vectors of `vectors/` for the timer, for what a controller sees of the round-trip time, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
-use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{Duration, Time};
+use cwnd_cc::{Backoff, ControllerParams, RtoPolicy};
+use cwnd_units::{Duration, Echo, Params as _, ParamsChoice as _, Time, Value};
 use serde_json::Value as Json;
 
+use crate::config::Config;
+use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
+use crate::ranges::Ranges;
 use crate::rtt::RttEstimator;
+use crate::seen;
 use crate::squid::{self, Squid};
+use crate::timing::Timing;
 
 fn cases(text: &str) -> (Json, Vec<Json>) {
     let file: Json = serde_json::from_str(text).unwrap();
@@ -130,6 +135,82 @@ fn the_pause_is_that_of_rfc_1016() {
                 }
             };
             assert_eq!(pause.0, number(&event["pause_ns"]), "{}: {event}", case["name"]);
+        }
+    }
+}
+
+/// An endpoint with a case's parameters.
+fn endpoint(p: &Json) -> Config {
+    let timing = seen::Params {
+        rtt_clock: Duration(number(&p["rtt_clock_ns"])),
+        rtt_lone_acks: p["rtt_lone_acks"].as_bool().unwrap(),
+        // So that the notes are there where it sees what the timer does, too.
+        note_delays: true,
+        ..seen::Params::default()
+    };
+    let mut params = Params {
+        clock: Duration(number(&p["clock_ns"])),
+        ack_every: u32::try_from(number(&p["ack_every"])).unwrap(),
+        timing,
+        ..Params::default()
+    };
+    for key in ["rtt_from", "rtt_every"] {
+        params.set(key, &Value::Text(p[key].as_str().unwrap().to_owned())).unwrap();
+    }
+    Config::new(params, ControllerParams::of_kind("newreno").unwrap())
+}
+
+#[test]
+fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
+    let (_, cases) = cases(include_str!("../../../vectors/round-trips.json"));
+    let ns = |event: &Json, key: &str| Time(number(&event[key]));
+    for case in cases {
+        let config = endpoint(&case["parameters"]);
+        let mut timing = Timing::new(&config).expect("its own notes");
+        let (mut una, mut high) = (0, 0);
+        let mut sacked = Ranges::default();
+        for event in case["events"].as_array().unwrap() {
+            let now = ns(event, "now_ns");
+            let echoed = |echo: Time| Some((now.since(echo), config.measured(echo.0, now.0)));
+            let seen = match event["event"].as_str().unwrap() {
+                "sent" => {
+                    let (seq, end) = (number(&event["seq"]), number(&event["end"]));
+                    if seq < high {
+                        timing.on_sent_again(seq, end);
+                    } else {
+                        timing.on_sent(end, now);
+                        high = end;
+                    }
+                    continue;
+                }
+                "handshake" => {
+                    let timer = echoed(ns(event, "ecr_ns")).map(|(_, measured)| measured);
+                    let once = event["once"].as_bool().unwrap();
+                    timing.on_handshake(now, ns(event, "sent_ns"), timer, once)
+                }
+                _ => {
+                    let ack = number(&event["ack"]);
+                    let blocks = event["sack"].as_array().into_iter().flatten();
+                    let blocks: Vec<_> =
+                        blocks.map(|block| (number(&block[0]), number(&block[1]))).collect();
+                    let mut new = blocks.iter().map(|&(seq, end)| sacked.insert(seq, end)).sum();
+                    for &(seq, end) in &blocks {
+                        new = timing.on_sacked(seq, end, new);
+                    }
+                    let echo = event["delay_us"]
+                        .as_u64()
+                        .map_or(Echo::None, |us| Echo::Delay { us: u32::try_from(us).unwrap() });
+                    let sample = if ack > una {
+                        timing.on_ack(now, ack, high, echoed(ns(event, "ecr_ns")), echo)
+                    } else {
+                        timing.on_duplicate(now, una, high)
+                    };
+                    una = una.max(ack);
+                    sample.map(|(_, measured)| measured)
+                }
+            };
+            let expected = event["seen_ns"].as_u64().map(Duration);
+            assert_eq!(seen, expected, "{}: {event}", case["name"]);
         }
     }
 }

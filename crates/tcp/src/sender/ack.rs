@@ -79,7 +79,7 @@ impl Sender {
         let newly_sacked =
             if has_blocks { self.scoreboard.update(blocks, ack, self.high) } else { 0 };
         if newly_sacked > 0 {
-            self.time_sacked(blocks, ack);
+            self.time_sacked(blocks, ack, newly_sacked);
         }
         // What was so before this ACK took effect.
         let (flight_size, mut phase) = (self.flight_size(), self.phase());

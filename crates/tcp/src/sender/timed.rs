@@ -45,12 +45,12 @@ impl Sender {
         self.timing.as_ref().map_or(0, |timing| timing.forged())
     }
 
-    /// The blocks of an ACK reported something new.
-    pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64) {
+    /// The blocks of an ACK reported so many new bytes.
+    pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, mut new: u64) {
         let Some(timing) = &mut self.timing else { return };
         for block in blocks.iter().take_while(|block| block.len > 0) {
             let start = ack + u64::from(block.offset);
-            timing.on_sacked(start, start + u64::from(block.len));
+            new = timing.on_sacked(start, start + u64::from(block.len), new);
         }
     }
 
