@@ -217,6 +217,11 @@ pub trait Controller {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+    /// Whether a rate that changes holds already for the segment that waits; else the time to send it stays what it was when the last one
+    /// went, as in Linux.
+    fn paces_anew(&self) -> bool {
+        false
+    }
     /// The least time from one segment to the next, of a controller whose window may be below one segment; it holds as soon as an ACK
     /// changes it. Zero is as the window allows; `None` of one that never asks for any. Not beside [`Controller::pacing`].
     fn spacing(&self) -> Option<Duration> {

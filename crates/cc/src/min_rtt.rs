@@ -99,6 +99,9 @@ impl<C: Controller> Controller for Estimating<C> {
     fn pacing(&self) -> Option<Rate> {
         self.inner.pacing()
     }
+    fn paces_anew(&self) -> bool {
+        self.inner.paces_anew()
+    }
     fn spacing(&self) -> Option<Duration> {
         self.inner.spacing()
     }

@@ -113,6 +113,11 @@ impl Controller for Rcp {
         self.rate
     }
 
+    // Sources send at the rate that they heard last, from when they hear it (Dukkipati et al. 2005 § 3).
+    fn paces_anew(&self) -> bool {
+        true
+    }
+
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("rcp_rates", self.rates);
     }

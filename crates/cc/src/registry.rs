@@ -247,6 +247,16 @@ impl Controller for AnyController {
             Self::Recorded(c) => c.pacing(),
         }
     }
+    fn paces_anew(&self) -> bool {
+        match self {
+            Self::NewReno(c) => c.paces_anew(),
+            Self::Cubic(c) => c.paces_anew(),
+            Self::Own(c) => c.paces_anew(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.paces_anew(),
+        }
+    }
+
     fn spacing(&self) -> Option<Duration> {
         match self {
             Self::NewReno(c) => c.spacing(),

@@ -96,7 +96,7 @@ pub struct Sender {
     pace_until: Time,
     /// Whether that is why nothing more went out.
     pacing_holds: bool,
-    /// Where it is the controller's rate that holds: what the last segment took on the wire.
+    /// Where it is the controller's rate that holds, and that of now: what the last segment took on the wire.
     paced: u16,
     /// What is remembered of source quenches, once there were some that matter beyond themselves.
     quenched: Option<Box<Quenched>>,

@@ -275,7 +275,7 @@ impl Sender {
     #[cold]
     fn departs(&mut self, now: Time, wire: u16) -> Header {
         if let Some(rate) = self.cc.pacing() {
-            self.paced = wire;
+            self.paced = if self.cc.paces_anew() { wire } else { 0 };
             self.pace_until = now + pause(rate, wire);
         } else if let Some(spacing) = self.cc.spacing() {
             self.space(now, spacing);
