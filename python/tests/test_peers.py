@@ -63,7 +63,8 @@ def fetched() -> list[transfers.Compared]:
 def test_transfers_that_do_not_hold_are_those_that_are_explained(
     fetched: list[transfers.Compared],
 ) -> None:
-    assert len(fetched) == len(REPLAYED) + 1
+    # Of files that arrive those of SACK, of XCP and of RCP.
+    assert len(fetched) == len(REPLAYED) + 3
     keys = {c.setting.key for c in fetched}
     explained = keys & transfers_page.EXPLANATIONS.keys()
     assert {c.setting.key for c in fetched if not c.holds} == explained

@@ -82,7 +82,9 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
             table += &row(name, &format!("{rate}, {rtt}"), &records);
             if name == "bmcc" {
                 let link = |column| at(&records.links, BOTTLENECK, column);
-                assert!(link("utilisation") > 0.9, "{rate} {rtt}");
+                // § VII a and b: 90 % of any rate at 80 ms, 80 % at any round trip.
+                let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
+                assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
                 assert!(link("drop_ratio") < 0.001, "{rate} {rtt}");
             }
         }

@@ -176,8 +176,12 @@ def scenario(row: Row) -> Table:
     }
 
 
+def _gains(row: Row) -> Table:
+    return {name: row.float(name) for name in ("alpha", "beta", "gamma") if name in row.cells}
+
+
 def _xcp(row: Row) -> Table:
-    gains = {name: row.float(name) for name in ("alpha", "beta", "gamma")}
+    gains = _gains(row)
     return {
         "meter": {"kind": "xcp", "preset": "ns2"} | gains,
         "controller": {"kind": "xcp", "preset": "ns2"},
@@ -187,7 +191,7 @@ def _xcp(row: Row) -> Table:
 
 
 def _rcp(row: Row) -> Table:
-    gains = {name: row.float(name) for name in ("alpha", "beta", "gamma")}
+    gains = _gains(row)
     update = {"update": f"{row.float('rate_update_s') * 1000:g} ms"}
     return {
         "meter": {"kind": "rcp", "preset": "ns2"} | gains | update,

@@ -13,6 +13,7 @@ import tomli_w
 
 from cwnd import _core
 from cwnd.machine import usable_cores
+from peers.explicit import PARTS
 from peers.rows import Row, load
 from peers.scenarios import ns2_queue, ns2_timer
 
@@ -122,7 +123,9 @@ class Setting:
         cells = self.row.cells
         if cells["set"] == "fct":
             sizes = f"files of {cells['mean_size_pkts']} packets"
-            return f"{sizes}, {self.row.float('rate_mbps'):g} Mbit/s, load {cells['rho']}"
+            steered = f", {cells['proto'].upper()}" if cells["proto"] in PARTS else ""
+            rate = f"{self.row.float('rate_mbps'):g} Mbit/s"
+            return f"{sizes}, {rate}, load {cells['rho']}{steered}"
         what = "10 packets" if cells["size_law"] == "const" else "Pareto"
         backoff = "no backoff" if cells["rto_mode"] == "cap" else "backoff"
         parts = [
@@ -148,8 +151,7 @@ def settings() -> list[Setting]:
 def _rows() -> Iterable[Row]:
     for table in TABLES:
         for row in load(table):
-            # XCP, RCP and VCP are other routers and other senders.
-            if row.cells["set"] != "long" and row.cells["proto"] == "sack":
+            if row.cells["set"] != "long" and row.cells["proto"] in ("sack", *PARTS):
                 yield row
 
 
@@ -195,6 +197,22 @@ def scenario(setting: Setting) -> Table:
             for name, users, of in (("kept", count - lost, group), ("lost", lost, after_loss)):
                 if users:
                     flows[f"pair{i}-{name}"] = of | {"count": users, "rtt": f"{rtt} ms"}
+    dumbbell: Table = {
+        "rate": f"{row.float('rate_mbps'):g} Mbit/s",
+        "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
+    }
+    if row.cells["proto"] in PARTS:
+        parts = PARTS[row.cells["proto"]](row)
+        queue: Table = {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"}
+        dumbbell |= {"queue": queue, "meter": parts["meter"], "reverse_meter": parts["meter"]}
+        # Whose SYN is lost has no threshold that matters.
+        endpoint = flows["main"]["endpoint"] | {"ssthresh_after_syn_loss": "none"}
+        flows["main"] |= {
+            "controller": parts["controller"],
+            "endpoint": endpoint | parts["endpoint"],
+        }
+    else:
+        dumbbell["queue"] = _queue(row, wire)
     return {
         "schema": 1,
         "run": {
@@ -202,11 +220,7 @@ def scenario(setting: Setting) -> Table:
             "warmup": f"{row.cells['warmup_s']} s",
             "sample": "none",
         },
-        "dumbbell": {
-            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
-            "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
-            "queue": _queue(row, wire),
-        },
+        "dumbbell": dumbbell,
         "flow": flows,
         "sweep": {"repeat": SEEDS_OF_HEAVY_TAILS if setting.heavy else SEEDS},
     }

@@ -112,7 +112,7 @@ def _rules() -> list[str]:
         *(f"- {bound};" for bound in bounds),
         f"- where sizes have a heavy tail, also within {STANDARD_ERRORS} standard errors of the difference, from the seeds of both. The mean is compared in the open load only.",
         "",
-        "Files of 300 and 3,000 packets are shown: a minute of them is no more than a few large ones. RCP, VCP and XCP are other routers and senders.",
+        "Files of 300 and 3,000 packets are shown: a minute of them is no more than a few large ones. Of XCP and RCP the mappings are those of endless flows below.",
         "",
     ]
 

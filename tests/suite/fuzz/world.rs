@@ -127,8 +127,8 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         } else {
             let (controller, endpoint) = (bytes.pick(&CONTROLLERS), bytes.pick(&ENDPOINTS));
             match steered {
-                Some((kind, endpoint)) => {
-                    format!("controller = \"{kind}\"\nendpoint = {endpoint}\n")
+                Some((kind, echoes)) => {
+                    format!("controller = \"{kind}\"\nendpoint = {echoes}\n")
                 }
                 None => format!("controller = {controller}\nendpoint = {endpoint}\n"),
             }

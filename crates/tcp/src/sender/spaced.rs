@@ -21,9 +21,9 @@ impl Sender {
         }
     }
 
-    /// Whether nothing goes because segments are spaced: then nothing is idle.
+    /// Whether nothing goes because the controller holds it back: then nothing is idle.
     pub(super) fn is_spaced(&self) -> bool {
-        self.pacing_holds && self.spacing().is_some()
+        self.pacing_holds && (self.cc.pacing().is_some() || self.spacing().is_some())
     }
 
     /// The timer expired: RFC 6298 § 5.4 has the first segment go again, whatever came between.

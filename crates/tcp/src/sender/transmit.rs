@@ -86,6 +86,7 @@ impl Sender {
     /// RFC 5681 § 4.1: after an idle time longer than the timeout the window restarts.
     fn wake_from_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent);
+        // Time that pacing makes is not idle.
         if self.config.params.idle_restart
             && self.high > 0
             && idle > self.rto()

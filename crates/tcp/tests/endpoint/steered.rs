@@ -88,3 +88,23 @@ fn a_rate_that_changes_holds_for_the_packet_that_waits() {
         assert!(sender.poll_transmit(due).is_some(), "{mbit}");
     }
 }
+
+#[test]
+fn a_rate_below_a_segment_in_a_timeout_is_no_idle_time() {
+    let (mut sender, _) = ends(Params { handshake: false, idle_restart: true, ..simple() });
+    for _ in 0..4 {
+        assert!(sender.poll_transmit(Time::ZERO).is_some());
+    }
+    // 1040 B take 4.16 s.
+    let rate = Rate(2_000);
+    sender.on_segment(at_ms(100), &acked(4000, rate, Time::ZERO));
+    for nth in 0..5 {
+        let now = at_ms(100 + 4160 * nth);
+        assert!(sender.poll_transmit(now).is_some(), "{nth}");
+        assert_eq!(sender.poll_transmit(now), None, "{nth}");
+        let heard = now + Duration::from_millis(100);
+        sender.on_segment(heard, &acked(5000 + 1000 * nth, rate, now));
+        assert_eq!(sender.poll_transmit(heard), None, "{nth}");
+        assert_eq!(sender.next_timer(), at_ms(100 + 4160 * (nth + 1)), "{nth}");
+    }
+}
