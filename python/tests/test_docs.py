@@ -15,6 +15,7 @@ from typing import Any
 
 import docblocks
 import pytest
+import steered
 import tomli_w
 from _pytest.mark.structures import ParameterSet
 from conftest import CWND, ROOT
@@ -162,10 +163,6 @@ def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path:
             assert _taken(tomllib.loads(span), tmp_path / "setting.toml"), (page, span)
 
 
-#: Controllers that need routers of their name, and how ACKs tell them.
-STEERED = {"xcp": "sum", "rcp": "last"}
-
-
 def _taken(setting: dict[str, Any], file: Path) -> bool:
     """Whether there is a place in a scenario where it may stand."""
     for section, around in _places():
@@ -181,11 +178,12 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             del document["dumbbell"]
         if section[-1] == "arrivals" or "arrivals" in setting:
             document["flow"]["main"]["workload"] = {"kind": "bytes", "size": "30 kB"}
-        steered = STEERED.get(setting.get("controller", ""))
-        if steered and "dumbbell" in document:
-            # What routers steer is refused without them.
-            document["dumbbell"]["meter"] = setting["controller"]
-            document["flow"]["main"]["endpoint"] = {"echo": steered}
+        controller = setting.get("controller", "")
+        kind = controller if isinstance(controller, str) else controller.get("kind", "")
+        if kind in steered.NEEDED and "dumbbell" in document:
+            meter, echo = steered.NEEDED[kind]
+            document["dumbbell"]["meter"] = meter
+            document["flow"]["main"]["endpoint"] = {"ecn": True, "echo": echo}
         table = document
         for name in section:
             table = table.setdefault(name, {})

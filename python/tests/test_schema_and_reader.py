@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steered import NEEDED
 
 import cwnd
 from cwnd import _core
@@ -41,8 +42,6 @@ COMPANIONS = {
     "bmcc.beta_least": {"beta_most": math.nextafter(1.0, 0.0)},
     "bmcc.beta_most": {"beta_least": 5e-324},
 }
-#: What senders need of the routers, and of the receiver.
-NEEDED = {"vcp": ("vcp", "changes"), "bmcc": ("adpm", "load")}
 #: Where the plain keys of a section stand in a file.
 SECTIONS = {
     "run": ["run"],

@@ -1,0 +1,11 @@
+"""What controllers that routers steer need beside them: they are refused without."""
+
+from __future__ import annotations
+
+#: By controller: the meter of each link, and what ACKs echo.
+NEEDED = {
+    "xcp": ("xcp", "sum"),
+    "rcp": ("rcp", "last"),
+    "vcp": ("vcp", "changes"),
+    "bmcc": ("adpm", "load"),
+}
