@@ -7,7 +7,7 @@ import pytest
 from peers.explain import EXPLANATIONS
 from peers.judge import Comparison, compare
 from peers.page import fingerprint
-from peers.rows import load_all
+from peers.rows import Row, load_all
 
 from peers import explicit, explicit_page, transfers, transfers_page, trends, web, web_page
 
@@ -16,22 +16,37 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 
 @pytest.fixture(scope="module")
 def judged() -> list[Comparison]:
-    found = compare(row for row in load_all() if row.by_value)
+    found = compare(row for row in load_all() if row.by_value and _is_cheap(row))
     assert not [c.row.key for c in found if c.missing]
     return found
 
 
+def _is_cheap(row: Row) -> bool:
+    """Whether it is run again here: of VCP's rows the slow links; the page has them all."""
+    return row.table != "ns2-vcp.csv" or row.float("rate_mbps") <= VCP_MBIT_S
+
+
+VCP_MBIT_S = 10
+
+
 def test_the_rows_that_do_not_hold_are_those_that_are_explained(judged: list[Comparison]) -> None:
     explained = {key for explanation in EXPLANATIONS for key in explanation.rows}
-    assert {c.row.key for c in judged if not c.holds} == explained
+    keys = {c.row.key for c in judged}
+    assert {c.row.key for c in judged if not c.holds} == explained & keys
+    # What is explained is a row that is judged.
+    assert explained <= {row.key for row in load_all() if row.by_value}
 
 
 def test_the_page_says_what_the_runs_give(judged: list[Comparison]) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert f"inputs {fingerprint()} " in page, "docs/peers.md is stale; run make docs"
     rows = page[page.index("## Every row") :]
+    judged_there = [row for row in load_all() if row.by_value]
     verdicts = re.findall(r"^\| \d+ \|.*\| (holds|differs: .*) \|$", rows, re.MULTILINE)
-    assert verdicts == ["holds" if c.holds else "differs: " + ", ".join(c.differs) for c in judged]
+    told = dict(zip((row.key for row in judged_there), verdicts, strict=True))
+    for each in judged:
+        verdict = "holds" if each.holds else "differs: " + ", ".join(each.differs)
+        assert told[each.row.key] == verdict, each.row.key
 
 
 def test_vegas_and_htcp_have_the_orders_of_ns3_but_those_that_are_explained() -> None:
