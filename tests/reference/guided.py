@@ -7,6 +7,7 @@ Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -88,28 +89,27 @@ class Guided(Controller):
         self.cwnd += segments * self.mss * e.acked / self.cwnd
 
     def avoid(self, e: Event, n: int) -> None:
-        """Of no use here."""
-        raise NotImplementedError
+        """Nothing calls it: each kind grows as the load says."""
 
+    @abstractmethod
     def told(self, e: Event) -> None:
         """What the ACK says of the load."""
-        raise NotImplementedError
 
+    @abstractmethod
     def overloaded(self) -> bool:
         """Whether the load is 1 or more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def grow(self, e: Event) -> None:
         """The window grows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decrease(self, e: Event) -> None:
         """The window shrinks as it asked for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def timeout(self, e: Event) -> None:
         """A timeout."""
-        raise NotImplementedError
 
 
 @dataclass

@@ -7,6 +7,7 @@ Fractions are exact. What no text says is a *reading* in vectors/README.md.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -50,7 +51,7 @@ def threshold(p: dict[str, Any], at: int) -> Fraction:
 
 
 @dataclass
-class Router:
+class Router(ABC):
     """One link's load factor, and what it writes."""
 
     p: dict[str, Any]
@@ -79,9 +80,9 @@ class Router:
             return ecn
         return self.written(ecn, identification)
 
-    def written(self, ecn: int, _: int | None) -> int:
+    @abstractmethod
+    def written(self, ecn: int, identification: int | None) -> int:
         """The field of an ECN-capable packet that is not marked yet."""
-        raise NotImplementedError
 
 
 class VcpRouter(Router):
