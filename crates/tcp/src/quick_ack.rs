@@ -158,7 +158,7 @@ impl QuickAcks {
     fn take_rtt(&mut self, now: Time, sent: Time) {
         // Timestamps are of whole milliseconds (`tcp_rtt_tsopt_us`).
         let asked = sent.0.saturating_sub(self.way_back.min(self.least_delay).0);
-        let sample = Duration::from_millis((now.0 / TICK.0 - asked / TICK.0).max(1));
+        let sample = Duration::from_millis((now.0 / TICK.0).saturating_sub(asked / TICK.0).max(1));
         self.rtt = Some(match self.rtt {
             Some(rtt) if rtt < sample => Duration(rtt.0 - rtt.0 / 8 + sample.0 / 8),
             _ => sample,

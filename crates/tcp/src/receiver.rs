@@ -163,8 +163,9 @@ impl Receiver {
             if let Some(quick) = self.quick() {
                 quick.on_syn(now);
             }
-            let told = self.answer_to_syn(now, segment);
+            let (told, bytes) = self.answer_to_syn(now, segment);
             let mut reply = self.ack(segment.ts, told);
+            reply.wire = reply.wire.saturating_add(bytes);
             reply.flags = Flags::SYN;
             if let Some(cheat) = self.cheat() {
                 cheat.arrived(now, segment, true);
@@ -215,13 +216,14 @@ impl Receiver {
         None
     }
 
-    /// What routers wrote into a SYN, where it asked them.
-    fn answer_to_syn(&mut self, now: Time, segment: &Segment) -> Echo {
+    /// What routers wrote into a SYN, where it asked them, and the bytes of options that telling it takes.
+    fn answer_to_syn(&mut self, now: Time, segment: &Segment) -> (Echo, u16) {
         let asked = segment.header().is_some_and(|header| header != Header::None);
-        let Some(habits) = self.habits.as_mut().filter(|_| asked) else { return Echo::None };
-        let Some(policy) = &mut habits.echo else { return Echo::None };
-        policy.on_data(now, segment);
-        policy.take()
+        let Some(habits) = self.habits.as_mut().filter(|_| asked) else { return (Echo::None, 0) };
+        if let Some(policy) = &mut habits.echo {
+            policy.on_data(now, segment);
+        }
+        habits.echoed()
     }
 
     /// The delayed-ACK timer may have expired; returns the ACK if it has.
