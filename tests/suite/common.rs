@@ -53,6 +53,12 @@ pub fn at(table: &Table, row: usize, name: &str) -> f64 {
     column(table, name)[row]
 }
 
+/// Jain's index: 1 where all have as much, and 1/n where one has all.
+pub fn jain(shares: &[f64]) -> f64 {
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares)
+}
+
 /// How often a mechanism acted.
 pub fn activity(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or_else(|| panic!("no activity `{name}`"))

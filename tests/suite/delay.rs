@@ -3,7 +3,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
 
 /// A packet on the wire, bytes.
 const PACKET: f64 = 1500.0;
@@ -123,8 +123,7 @@ fn peak_and_mean_delay_by_the_number_of_flows() {
                 "#
             ));
             let goodputs = column(&records.flows, "goodput_bit_s");
-            let squares: f64 = goodputs.iter().map(|x| x * x).sum();
-            let jain = goodputs.iter().sum::<f64>().powi(2) / (f64::from(flows) * squares);
+            let jain = jain(&goodputs);
             let windows: Vec<f64> = column(&records.flow_series, "time_s")
                 .into_iter()
                 .zip(column(&records.flow_series, "snd_cwnd_pkts"))
@@ -179,8 +178,7 @@ fn any_number_of_flows_fits_below_one_segment() {
                 "#
             ));
             let goodputs = column(&records.flows, "goodput_bit_s");
-            let squares: f64 = goodputs.iter().map(|x| x * x).sum();
-            let jain = goodputs.iter().sum::<f64>().powi(2) / (f64::from(flows) * squares);
+            let jain = jain(&goodputs);
             let base = column(&records.flows, "rtt_base_us");
             let found = column(&records.flows, "min_rtt_us");
             let errors = found.iter().zip(&base).map(|(found, base)| (found - base) / 1e3);

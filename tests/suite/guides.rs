@@ -1,9 +1,11 @@
 //! Senders that routers guide, for scenarios drawn at random: they need meters and echoes of their own.
 
+use cwnd_cc::ControllerParams;
+use cwnd_units::ParamsChoice as _;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Routers that tell of their load both ways, and what senders and receivers make of it.
+/// Routers that tell senders what to do, both ways, and what senders and receivers make of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Guide {
     meter: &'static str,
@@ -12,27 +14,51 @@ pub struct Guide {
     echo: &'static str,
 }
 
-pub const GUIDES: [Guide; 4] = [
+pub const GUIDES: [Guide; 6] = [
+    Guide { meter: "xcp", controller: "xcp", echo: "sum" },
+    Guide { meter: "rcp", controller: "rcp", echo: "last" },
     Guide { meter: "vcp", controller: "vcp", echo: "changes" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load-changed" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load-every" },
 ];
 
-/// Mostly none.
-pub fn guided() -> impl Strategy<Value = Option<Guide>> {
-    prop_oneof![4 => Just(None), 1 => select(GUIDES.to_vec()).prop_map(Some)]
+/// A guide, and what varies of its senders.
+#[derive(Clone, Copy, Debug)]
+pub struct Guided {
+    guide: Guide,
+    preset: Option<&'static str>,
+    handshake: bool,
 }
 
-impl Guide {
+/// Mostly none.
+pub fn guided() -> impl Strategy<Value = Option<Guided>> {
+    let some = select(GUIDES.to_vec()).prop_flat_map(|guide| {
+        let kind = ControllerParams::of_kind(guide.controller).expect("it is registered");
+        let mut presets = vec![None];
+        presets.extend(kind.params().presets().iter().map(|preset| Some(preset.name)));
+        (select(presets), any::<bool>()).prop_map(move |(preset, handshake)| Guided {
+            guide,
+            preset,
+            handshake,
+        })
+    });
+    prop_oneof![3 => Just(None), 2 => some.prop_map(Some)]
+}
+
+impl Guided {
     /// What stands beside both queues.
     pub fn beside(&self) -> String {
-        format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.meter)
+        format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.guide.meter)
     }
 
     /// Senders and receivers.
     pub fn sender(&self) -> String {
-        let Self { controller, echo, .. } = self;
-        format!("controller = \"{controller}\"\nendpoint = {{ ecn = true, echo = \"{echo}\" }}\n")
+        let Self { guide: Guide { controller, echo, .. }, preset, handshake } = self;
+        let preset = preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
+        format!(
+            "controller = {{ kind = \"{controller}\"{preset} }}\n\
+             endpoint = {{ ecn = true, echo = \"{echo}\", receive_window = \"150 kB\", handshake = {handshake} }}\n"
+        )
     }
 }

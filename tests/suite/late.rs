@@ -2,7 +2,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, at, column, run};
+use crate::common::{BOTTLENECK, at, column, jain, run};
 
 /// The first lines of a table of [`late`].
 pub const HEAD: &str = "# Flows one after the other, 10 s apart, 10 Mbit/s, 50 ms; two minutes after all came. Mean queue in packets, goodput\n\
@@ -40,12 +40,6 @@ pub fn one_after_the_other(flows: u32, controller: &str) -> Records {
         10 * flows + 180,
         10 * flows + 60,
     ))
-}
-
-/// Jain's index.
-fn jain(goodputs: &[f64]) -> f64 {
-    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
-    goodputs.iter().sum::<f64>().powi(2) / (goodputs.len() as f64 * squares)
 }
 
 /// Mean queueing delay in packets of 1500 B at 10 Mbit/s.

@@ -2,7 +2,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run, scenario};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run, scenario};
 
 /// What routers, senders and receivers are.
 struct Scheme {
@@ -41,11 +41,6 @@ fn text(scheme: &Scheme, rate: &str, rtt: &str, flows: u32, seconds: u32, more: 
 /// What was counted: nothing is told of what is zero.
 fn count(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or(0)
-}
-
-fn jain(rates: &[f64]) -> f64 {
-    let squares: f64 = rates.iter().map(|x| x * x).sum();
-    rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * squares)
 }
 
 fn row(name: &str, setting: &str, records: &Records) -> String {

@@ -33,6 +33,7 @@ mod rcp;
 mod requests;
 mod rtt;
 mod sparse;
+mod steered;
 mod timeouts;
 mod vegas;
 mod workloads;

@@ -1,79 +1,22 @@
 //! RCP in whole scenarios. Sections are of Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005.
 
-use cwnd_trace::Records;
-
 use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
+use crate::steered::Steered;
 
-/// Flows of RCP over a dumbbell with a buffer of one BDP.
-fn dumbbell(
-    mbit: u32,
-    rtt_ms: u32,
-    [warmup, seconds]: [u32; 2],
-    meter: &str,
-    groups: &str,
-) -> Records {
-    run(&format!(
-        r#"
-        [run]
-        duration = "{seconds} s"
-        warmup = "{warmup} s"
-        sample = "80 ms"
-        [dumbbell]
-        rate = "{mbit} Mbit/s"
-        queue = {{ kind = "fifo", limit = "1 BDP" }}
-        bdp_rtt = "{rtt_ms} ms"
-        meter = {meter}
-        {groups}
-        "#
-    ))
-}
-
-fn flows(name: &str, count: u32, rtt_ms: u32, more: &str) -> String {
-    format!(
-        r#"
-        [flow.{name}]
-        rtt = "{rtt_ms} ms"
-        count = {count}
-        controller = "rcp"
-        endpoint = {{ echo = "last" }}
-        {more}
-        "#
-    )
-}
-
-fn jain(goodputs: &[f64]) -> f64 {
-    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
-    goodputs.iter().sum::<f64>().powi(2) / (goodputs.len() as f64 * squares)
-}
+const RCP: Steered<'static> = Steered {
+    name: "RCP",
+    meter: "\"rcp\"",
+    controller: "\"rcp\"",
+    endpoint: "{ echo = \"last\" }",
+};
 
 /// § 4: a link is busy and its queue short, whatever its rate, the round trip and the number of flows.
 #[test]
 fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
-    let mut table = "# RCP after half a minute: a link's use, what waits in packets of 1500 B, losses, Jain's index.\n\
-         Mbit/s  RTT ms  flows  utilisation  queue  drops  jain\n"
-        .to_owned();
-    for (mbit, rtt_ms, count) in [
-        (10, 20, 1),
-        (10, 20, 30),
-        (10, 80, 5),
-        (10, 400, 5),
-        (45, 80, 30),
-        (155, 20, 5),
-        (155, 80, 100),
-    ] {
-        let starts = flows("main", count, rtt_ms, "start = \"uniform(0 s, 1 s)\"");
-        let records = dumbbell(mbit, rtt_ms, [30, 60], "\"rcp\"", &starts);
-        let link = |name| at(&records.links, BOTTLENECK, name);
-        let jain = jain(&column(&records.flows, "goodput_bit_s"));
-        let queue = link("qlen_mean_bytes") / 1500.0;
-        table += &format!(
-            "{mbit:6} {rtt_ms:7} {count:6} {:12.3} {queue:6.1} {:6} {jain:5.3}\n",
-            link("utilisation"),
-            link("dropped_total_pkts"),
-        );
-        assert!(link("utilisation") > 0.93 && jain > 0.999, "{table}");
-        assert_eq!(link("dropped_pkts"), 0.0, "{table}");
-    }
+    let table = RCP.links(|link, jain| {
+        assert!(link("utilisation") > 0.93 && jain > 0.999, "{}, {jain}", link("utilisation"));
+        assert_eq!(link("dropped_pkts"), 0.0);
+    });
     assert_golden("rcp.txt", &table);
 }
 
@@ -83,7 +26,8 @@ fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
 fn a_link_is_used_to_the_part_that_is_aimed_at() {
     for gamma in [0.8, 0.95] {
         let meter = format!("{{ kind = \"rcp\", gamma = {gamma} }}");
-        let records = dumbbell(45, 80, [30, 60], &meter, &flows("main", 5, 80, ""));
+        let rcp = Steered { meter: &meter, ..RCP };
+        let records = rcp.dumbbell(45, 80, [30, 60], &rcp.flows("main", 5, 80, ""));
         let link = |name| at(&records.links, BOTTLENECK, name);
         let queue = link("qlen_mean_bytes");
         assert!(queue < 2.0 * 1500.0, "{queue}");
@@ -102,8 +46,8 @@ fn a_link_is_used_to_the_part_that_is_aimed_at() {
 /// § 3: who comes has the rate of the others from its first packet on, since its SYN asked for it.
 #[test]
 fn a_latecomer_has_the_rate_of_the_others_at_once() {
-    let groups = flows("first", 4, 80, "") + &flows("second", 1, 80, "start = \"20 s\"");
-    let records = dumbbell(45, 80, [0, 30], "\"rcp\"", &groups);
+    let groups = RCP.flows("first", 4, 80, "") + &RCP.flows("second", 1, 80, "start = \"20 s\"");
+    let records = RCP.dumbbell(45, 80, [0, 30], &groups);
     let (time, delivered) =
         (column(&records.flow_series, "time_s"), column(&records.flow_series, "delivered"));
     let flow = column(&records.flow_series, "flow_id");
@@ -166,7 +110,7 @@ fn flows_finish_nearly_as_under_processor_sharing() {
     let text = format!(
         "[run]\nduration = \"40 s\"\nwarmup = \"2 s\"\n[dumbbell]\nrate = \"100 Mbit/s\"\n\
          queue = {{ kind = \"fifo\", limit = \"5 BDP\" }}\nbdp_rtt = \"20 ms\"\nmeter = {{ kind = \"rcp\", beta = 0.1 }}\n{}",
-        flows("main", 1, 20, workload)
+        RCP.flows("main", 1, 20, workload)
     );
     let records = run(&text);
     let fct: Vec<f64> =

@@ -1,77 +1,22 @@
 //! XCP in whole scenarios. Sections are of Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002.
 
-use cwnd_trace::Records;
+use crate::common::{BOTTLENECK, activity, assert_golden, at, column, jain, run};
+use crate::steered::Steered;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
-
-/// Flows of XCP over a dumbbell: its rate in Mbit/s, the round trip in ms, and groups of flows.
-fn dumbbell(mbit: u32, rtt_ms: u32, [warmup, seconds]: [u32; 2], groups: &str) -> Records {
-    run(&format!(
-        r#"
-        [run]
-        duration = "{seconds} s"
-        warmup = "{warmup} s"
-        sample = "80 ms"
-        [dumbbell]
-        rate = "{mbit} Mbit/s"
-        queue = {{ kind = "fifo", limit = "1 BDP" }}
-        bdp_rtt = "{rtt_ms} ms"
-        meter = "xcp"
-        {groups}
-        "#
-    ))
-}
-
-fn flows(name: &str, count: u32, rtt_ms: u32, more: &str) -> String {
-    format!(
-        r#"
-        [flow.{name}]
-        rtt = "{rtt_ms} ms"
-        count = {count}
-        controller = "xcp"
-        endpoint = {{ echo = "sum", ack_every = 1, initial_window = 2, clock = "1 us" }}
-        {more}
-        "#
-    )
-}
-
-fn jain(goodputs: &[f64]) -> f64 {
-    let squares: f64 = goodputs.iter().map(|x| x * x).sum();
-    goodputs.iter().sum::<f64>().powi(2) / (goodputs.len() as f64 * squares)
-}
+const XCP: Steered<'static> = Steered {
+    name: "XCP",
+    meter: "\"xcp\"",
+    controller: "\"xcp\"",
+    endpoint: "{ echo = \"sum\", ack_every = 1, initial_window = 2, clock = \"1 us\" }",
+};
 
 /// § 4.3: a link is busy, nothing is lost and nearly nothing waits, whatever its rate, the round trip and the number of flows.
 #[test]
 fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
-    let mut table = "# XCP after half a minute: a link's use, what waits in packets of 1500 B, losses, Jain's index.\n\
-         Mbit/s  RTT ms  flows  utilisation  queue  drops  jain\n"
-        .to_owned();
-    for (mbit, rtt_ms, count) in [
-        (10, 20, 1),
-        (10, 20, 30),
-        (10, 80, 5),
-        (10, 400, 5),
-        (45, 80, 30),
-        (155, 20, 5),
-        (155, 80, 100),
-    ] {
-        let records = dumbbell(
-            mbit,
-            rtt_ms,
-            [30, 60],
-            &flows("main", count, rtt_ms, "start = \"uniform(0 s, 1 s)\""),
-        );
-        let link = |name| at(&records.links, BOTTLENECK, name);
-        let jain = jain(&column(&records.flows, "goodput_bit_s"));
-        let queue = link("qlen_mean_bytes") / 1500.0;
-        table += &format!(
-            "{mbit:6} {rtt_ms:7} {count:6} {:12.3} {queue:6.1} {:6} {jain:5.3}\n",
-            link("utilisation"),
-            link("dropped_total_pkts"),
-        );
-        assert!(link("utilisation") > 0.95 && jain > 0.99, "{table}");
-        assert_eq!(link("dropped_total_pkts"), 0.0, "{table}");
-    }
+    let table = XCP.links(|link, jain| {
+        assert!(link("utilisation") > 0.95 && jain > 0.99, "{}, {jain}", link("utilisation"));
+        assert_eq!(link("dropped_total_pkts"), 0.0);
+    });
     assert_golden("xcp.txt", &table);
 }
 
@@ -79,7 +24,7 @@ fn a_link_is_busy_and_its_queue_short_whatever_rate_round_trip_and_flows() {
 #[test]
 fn what_routers_write_is_what_windows_change() {
     let sized = "start = \"uniform(0 s, 1 s)\"\nworkload = { kind = \"bytes\", size = \"2 MB\" }";
-    let records = dumbbell(10, 80, [0, 60], &flows("main", 5, 80, sized));
+    let records = XCP.dumbbell(10, 80, [0, 60], &XCP.flows("main", 5, 80, sized));
     assert!(column(&records.flows, "fct_s").iter().all(|fct| *fct > 1.0), "all have ended");
     let told = |name| activity(&records, name);
     assert!(told("xcp_given_bytes") > 100_000 && told("xcp_taken_bytes") > 10_000);
@@ -96,8 +41,8 @@ fn what_routers_write_is_what_windows_change() {
 /// the part 1 − exp(−γ t / d) of its share after t: 95 % of it after d ln(20) / γ.
 #[test]
 fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
-    let groups = flows("first", 1, 80, "") + &flows("second", 1, 80, "start = \"20 s\"");
-    let records = dumbbell(45, 80, [0, 40], &groups);
+    let groups = XCP.flows("first", 1, 80, "") + &XCP.flows("second", 1, 80, "start = \"20 s\"");
+    let records = XCP.dumbbell(45, 80, [0, 40], &groups);
     let (time, delivered) =
         (column(&records.flow_series, "time_s"), column(&records.flow_series, "delivered"));
     let flow = column(&records.flow_series, "flow_id");
@@ -115,8 +60,8 @@ fn a_latecomer_gets_its_share_as_shuffling_gives_it() {
 /// § 4.5: throughput does not hang on the round trip.
 #[test]
 fn a_long_round_trip_costs_no_throughput() {
-    let groups = flows("near", 2, 20, "") + &flows("far", 2, 200, "");
-    let goodputs = column(&dumbbell(45, 200, [60, 120], &groups).flows, "goodput_bit_s");
+    let groups = XCP.flows("near", 2, 20, "") + &XCP.flows("far", 2, 200, "");
+    let goodputs = column(&XCP.dumbbell(45, 200, [60, 120], &groups).flows, "goodput_bit_s");
     assert!(jain(&goodputs) > 0.999, "{goodputs:?}");
 }
 
@@ -135,7 +80,7 @@ fn windows_follow_a_link_that_becomes_slower_and_faster() {
         meter = "xcp"
         {}
         "#,
-        flows("main", 5, 80, "")
+        XCP.flows("main", 5, 80, "")
     );
     let records = run(&text);
     let link = |name| at(&records.links, BOTTLENECK, name);

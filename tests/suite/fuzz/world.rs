@@ -49,8 +49,13 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"newreno\", preset = \"becn\", beta_quench = \"0.8, 0.6\" }",
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
-/// In some worlds each link steers and all senders obey: meter and controller, and the endpoint.
-const STEERED: [(&str, &str); 2] = [("xcp", "{ echo = \"sum\" }"), ("rcp", "{ echo = \"last\" }")];
+/// In some worlds each link steers and all senders obey: meter, controller and endpoint.
+const STEERED: [[&str; 3]; 4] = [
+    ["xcp", "xcp", "{ echo = \"sum\" }"],
+    ["rcp", "rcp", "{ echo = \"last\" }"],
+    ["vcp", "vcp", "{ ecn = true, echo = \"changes\" }"],
+    ["adpm", "bmcc", "{ ecn = true, echo = \"load\" }"],
+];
 const ENDPOINTS: [&str; 10] = [
     "\"rfc\"",
     "{ preset = \"linux\", ecn = true }",
@@ -85,17 +90,17 @@ const MOST_STEPS: u32 = 2000;
 const AUDIT: u32 = 211;
 
 /// What a link has besides: its fault, and the meter that all links have.
-fn beside(fault: &str, steered: Option<&(&str, &str)>) -> String {
+fn beside(fault: &str, steered: Option<&[&str; 3]>) -> String {
     match steered {
-        Some((kind, _)) if fault.contains("meter") => format!("meter = \"{kind}\""),
-        Some((kind, _)) => format!("meter = \"{kind}\"\n{fault}"),
+        Some([meter, ..]) if fault.contains("meter") => format!("meter = \"{meter}\""),
+        Some([meter, ..]) => format!("meter = \"{meter}\"\n{fault}"),
         None => fault.to_owned(),
     }
 }
 
 fn scenario(bytes: &mut Bytes<'_>) -> String {
     let seed = bytes.byte();
-    let steered = STEERED.get(usize::from(seed % 5));
+    let steered = STEERED.get(usize::from(seed % 10));
     let mut text = format!("[run]\nduration = \"40 ms\"\nsample = \"7 ms\"\nseed = {seed}\n");
     for i in 0..1 + bytes.below(4) {
         // The first ones are a way there and back; more make a graph.
@@ -127,7 +132,7 @@ fn scenario(bytes: &mut Bytes<'_>) -> String {
         } else {
             let (controller, endpoint) = (bytes.pick(&CONTROLLERS), bytes.pick(&ENDPOINTS));
             match steered {
-                Some((kind, echoes)) => {
+                Some([_, kind, echoes]) => {
                     format!("controller = \"{kind}\"\nendpoint = {echoes}\n")
                 }
                 None => format!("controller = {controller}\nendpoint = {endpoint}\n"),

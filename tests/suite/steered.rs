@@ -1,0 +1,90 @@
+//! Flows that routers steer, over a dumbbell with a buffer of one BDP.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, at, column, jain, run};
+
+/// What routers and senders are, as a scenario has it.
+pub struct Steered<'a> {
+    pub name: &'static str,
+    pub meter: &'a str,
+    pub controller: &'static str,
+    pub endpoint: &'static str,
+}
+
+impl Steered<'_> {
+    /// Groups of flows over a link of this rate; what is longer than its buffer is in ms, times are in s.
+    pub fn dumbbell(
+        &self,
+        mbit: u32,
+        rtt_ms: u32,
+        [warmup, seconds]: [u32; 2],
+        groups: &str,
+    ) -> Records {
+        run(&format!(
+            r#"
+            [run]
+            duration = "{seconds} s"
+            warmup = "{warmup} s"
+            sample = "80 ms"
+            [dumbbell]
+            rate = "{mbit} Mbit/s"
+            queue = {{ kind = "fifo", limit = "1 BDP" }}
+            bdp_rtt = "{rtt_ms} ms"
+            meter = {}
+            {groups}
+            "#,
+            self.meter
+        ))
+    }
+
+    /// A group of them.
+    pub fn flows(&self, name: &str, count: u32, rtt_ms: u32, more: &str) -> String {
+        format!(
+            r#"
+            [flow.{name}]
+            rtt = "{rtt_ms} ms"
+            count = {count}
+            controller = {}
+            endpoint = {}
+            {more}
+            "#,
+            self.controller, self.endpoint
+        )
+    }
+
+    /// Links of many rates, round trips and numbers of flows as a table; `holds` looks at each run: what the bottleneck's column of a
+    /// name has, and Jain's index.
+    pub fn links(&self, holds: impl Fn(&dyn Fn(&str) -> f64, f64)) -> String {
+        let mut table = format!(
+            "# {} after half a minute: a link's use, what waits in packets of 1500 B, losses, Jain's index.\n\
+             Mbit/s  RTT ms  flows  utilisation  queue  drops  jain\n",
+            self.name
+        );
+        for (mbit, rtt_ms, count) in LINKS {
+            let groups = self.flows("main", count, rtt_ms, "start = \"uniform(0 s, 1 s)\"");
+            let records = self.dumbbell(mbit, rtt_ms, [30, 60], &groups);
+            let link = |name: &str| at(&records.links, BOTTLENECK, name);
+            let jain = jain(&column(&records.flows, "goodput_bit_s"));
+            let queue = link("qlen_mean_bytes") / 1500.0;
+            table += &format!(
+                "{mbit:6} {rtt_ms:7} {count:6} {:12.3} {queue:6.1} {:6} {jain:5.3}\n",
+                link("utilisation"),
+                link("dropped_total_pkts"),
+            );
+            holds(&link, jain);
+        }
+        table
+    }
+}
+
+/// Rate in Mbit/s, round trip in ms, flows.
+const LINKS: [(u32, u32, u32); 7] = [
+    (10, 20, 1),
+    (10, 20, 30),
+    (10, 80, 5),
+    (10, 400, 5),
+    (45, 80, 30),
+    (155, 20, 5),
+    (155, 80, 100),
+];
