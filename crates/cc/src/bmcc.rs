@@ -299,7 +299,10 @@ impl Controller for Bmcc {
                 self.hear(value);
             }
         }
-        self.srtt = path.srtt;
+        // The first window goes at once, as TCP's does: paced by the handshake's round trip, two packets would take all of it.
+        if ack.acked_bytes > 0 {
+            self.srtt = path.srtt;
+        }
         let grows = self.may_grow(path, ack);
         if !adpm::is_over(self.place) {
             if grows {
