@@ -17,9 +17,9 @@ def main() -> None:
     found = compare(load_all())
     draw(found, figure)
     others: Others = [
-        (transfers_page, transfers.compare(transfers.settings())),
-        (web_page, web.compare(web.settings())),
-        (explicit_page, explicit.compare(explicit.settings())),
+        (transfers_page.section, transfers.compare(transfers.settings())),
+        (web_page.section, web.compare(web.settings())),
+        (explicit_page.section, explicit.compare(explicit.settings())),
     ]
     page.write_text(write(found, others), encoding="utf-8")
 

@@ -11,6 +11,7 @@ import tomli_w
 
 from cwnd import _core
 from cwnd.machine import usable_cores
+from peers.recorded import Recorded
 from peers.rows import Row, load
 
 if TYPE_CHECKING:
@@ -62,25 +63,10 @@ JOIN_BINS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(Recorded):
     """Recorded runs that differ in their seeds only."""
 
-    rows: tuple[Row, ...]
-
-    @property
-    def row(self) -> Row:
-        """One of them."""
-        return self.rows[0]
-
-    @property
-    def key(self) -> str:
-        """Names it on the page and in tests, by the first of its rows."""
-        return f"{TABLES[self.row.table]} {self.row.number}"
-
-    @property
-    def numbers(self) -> str:
-        """Its rows in the file."""
-        return ", ".join(str(row.number) for row in self.rows)
+    tables = TABLES
 
     @property
     def by_value(self) -> bool:

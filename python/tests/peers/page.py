@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from peers import explicit, judge, scenarios, transfers, trends, web
+from peers import explicit, judge, recorded, scenarios, transfers, trends, web
 from peers.explain import CONTRADICTIONS, EXPLANATIONS, Explanation
 from peers.judge import Comparison, experiment
 from peers.rows import DATA, TABLES, Measures, Row, load_all
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What the page is made from, apart from the simulator.
 INPUTS = (
-    *(DATA / name for name in sorted({*TABLES, *transfers.TABLES, web.TABLE, *explicit.TABLES})),
+    *(DATA / name for name in sorted({*TABLES, *transfers.TABLES, *web.TABLES, *explicit.TABLES})),
     *(
         Path(__file__).with_name(f"{name}.py")
         for name in (
@@ -30,6 +30,7 @@ INPUTS = (
             "trends",
             "web",
             "web_page",
+            "recorded",
             "explicit",
             "explicit_page",
         )
@@ -45,21 +46,8 @@ def fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
-class Pages(Protocol):
-    """A module that writes of peers which are compared by other measures than flows without end."""
-
-    def counts(self, found: list[Any], /) -> tuple[int, int]:
-        """Recorded rows that are judged, and those that hold."""
-
-    def summary(self, found: list[Any], /) -> list[str]:
-        """Its lines of the table of all peers."""
-
-    def section(self, found: list[Any], /) -> list[str]:
-        """Its section."""
-
-
-#: Such modules, each with what it compared.
-Others = Sequence[tuple[Pages, list[Any]]]
+#: What was compared by other measures, each with what writes its section.
+Others = Sequence[tuple[Callable[[list[Any]], list[str]], list[Any]]]
 
 
 def write(found: list[Comparison], others: Others) -> str:
@@ -71,7 +59,7 @@ def write(found: list[Comparison], others: Others) -> str:
             *_explained(found),
             *_contradictions(),
             *trends.section(found),
-            *(line for pages, theirs in others for line in pages.section(theirs)),
+            *(line for section, theirs in others for line in section(theirs)),
             *_all_rows(found),
             "",
         ]
@@ -80,7 +68,7 @@ def write(found: list[Comparison], others: Others) -> str:
 
 def _head(found: list[Comparison], others: Others) -> list[str]:
     judged = [c for c in found if c.row.by_value and not c.missing]
-    counts = [pages.counts(theirs) for pages, theirs in others]
+    counts = [recorded.counts(theirs) for _, theirs in others]
     count = len(judged) + sum(judged for judged, _ in counts)
     holding = sum(c.holds for c in judged) + sum(holding for _, holding in counts)
     b, x = judge.SIMULATORS, judge.LINUX
@@ -124,7 +112,7 @@ def _summary(found: list[Comparison], others: Others) -> list[str]:
         shown = len(rows) - len(judged) - missing
         hold = sum(c.holds for c in judged)
         lines.append(f"| {name} | {len(rows)} | {len(judged)} | {hold} | {shown} | {missing} |")
-    return [*lines, *(line for pages, theirs in others for line in pages.summary(theirs)), ""]
+    return [*lines, *(line for _, theirs in others for line in recorded.summary(theirs)), ""]
 
 
 def _explained(found: list[Comparison]) -> list[str]:

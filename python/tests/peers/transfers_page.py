@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
+from peers.recorded import judged
 from peers.transfers import (
     BOUNDS,
     CLEARLY,
@@ -69,28 +70,6 @@ EXPLANATIONS: dict[str, str] = {
     "ns-2 users 103": "explained: who has lost a SYN.",
     "ns-2 users 105": "explained: who has lost a SYN.",
 }
-
-
-def judged(found: list[Compared]) -> list[Compared]:
-    """Those that are compared by value."""
-    return [c for c in found if c.setting.by_value]
-
-
-def counts(found: list[Compared]) -> tuple[int, int]:
-    """Recorded rows that are judged by value, and that hold."""
-    each = [(len(c.setting.rows), c.holds) for c in judged(found)]
-    return sum(n for n, _ in each), sum(n for n, holds in each if holds)
-
-
-def summary(found: list[Compared]) -> list[str]:
-    """Lines of the table of all peers."""
-    lines = []
-    for table, name in TABLES.items():
-        here = [c for c in found if c.setting.row.table == table]
-        rows = sum(len(c.setting.rows) for c in here)
-        n, hold = counts(here)
-        lines.append(f"| {name} | {rows} | {n} | {hold} | {rows - n} | 0 |")
-    return lines
 
 
 def section(found: list[Compared]) -> list[str]:

@@ -13,6 +13,7 @@ import tomli_w
 
 from cwnd import _core
 from cwnd.machine import usable_cores
+from peers.recorded import Recorded
 from peers.rows import Row, load
 from peers.scenarios import ns2_bulk
 from peers.transfers import STANDARD_ERRORS, standard_error
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from peers.scenarios import Table
 
 TABLE = "ns2-web.csv"
-NAME = "ns-2 web"
+#: File, and what its rows are called.
+TABLES = {TABLE: "ns-2 web"}
 #: Runs of each setting; sizes have a heavy tail.
 SEEDS = 12
 #: How often the queue is looked at, half a round trip.
@@ -66,25 +68,10 @@ NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(Recorded):
     """Recorded runs that differ in their seeds only."""
 
-    rows: tuple[Row, ...]
-
-    @property
-    def row(self) -> Row:
-        """One of them."""
-        return self.rows[0]
-
-    @property
-    def key(self) -> str:
-        """Names it on the page and in tests, by the first of its rows."""
-        return f"{NAME} {self.row.number}"
-
-    @property
-    def numbers(self) -> str:
-        """Its rows in the file."""
-        return ", ".join(str(row.number) for row in self.rows)
+    tables = TABLES
 
     @property
     def text(self) -> str:

@@ -48,18 +48,6 @@ HEAD = (
 )
 
 
-def counts(found: list[web.Compared]) -> tuple[int, int]:
-    """Recorded rows, and those that hold."""
-    rows = [(len(c.setting.rows), c.holds) for c in found]
-    return sum(n for n, _ in rows), sum(n for n, holds in rows if holds)
-
-
-def summary(found: list[web.Compared]) -> list[str]:
-    """The line of the table of all peers."""
-    judged, hold = counts(found)
-    return [f"| {web.NAME} | {judged} | {judged} | {hold} | 0 | 0 |"]
-
-
 def section(found: list[web.Compared]) -> list[str]:
     """All of it."""
     return [*_rules(), *table(found), *_explained(found)]
@@ -101,7 +89,7 @@ def _cells(f: web.Figures) -> list[str]:
 def table(found: list[web.Compared]) -> list[str]:
     """Every setting, ours beside theirs."""
     lines = [
-        f"### {web.NAME} (`{web.TABLE}`)",
+        f"### {web.TABLES[web.TABLE]} (`{web.TABLE}`)",
         "",
         "Ours / theirs.",
         "",

@@ -1,0 +1,81 @@
+"""Settings that were recorded with several seeds: what comparisons by other measures share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peers.rows import Row
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Recorded runs that differ in their seeds only."""
+
+    rows: tuple[Row, ...]
+
+    #: Files, and what their rows are called.
+    tables: ClassVar[Mapping[str, str]]
+
+    @property
+    def row(self) -> Row:
+        """One of them."""
+        return self.rows[0]
+
+    @property
+    def key(self) -> str:
+        """Names it on the page and in tests, by the first of its rows."""
+        return f"{self.tables[self.row.table]} {self.row.number}"
+
+    @property
+    def numbers(self) -> str:
+        """Its rows in the file."""
+        return ", ".join(str(row.number) for row in self.rows)
+
+    @property
+    def by_value(self) -> bool:
+        """Whether it is held to bounds; otherwise it is only shown."""
+        return True
+
+
+class Beside(Protocol):
+    """A setting, and ours beside it."""
+
+    @property
+    def setting(self) -> Recorded:
+        """What was recorded."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether ours agrees."""
+
+
+B = TypeVar("B", bound=Beside)
+
+
+def judged(found: Sequence[B]) -> list[B]:
+    """Those that are compared by value."""
+    return [c for c in found if c.setting.by_value]
+
+
+def counts(found: Sequence[Beside]) -> tuple[int, int]:
+    """Recorded rows that are judged by value, and that hold."""
+    each = [(len(c.setting.rows), c.holds) for c in judged(found)]
+    return sum(n for n, _ in each), sum(n for n, holds in each if holds)
+
+
+def summary(found: Sequence[Beside]) -> list[str]:
+    """Their lines of the table of all peers, one for each file."""
+    tables: dict[str, list[Beside]] = {}
+    for each in found:
+        tables.setdefault(each.setting.row.table, []).append(each)
+    lines = []
+    for table, here in tables.items():
+        rows = sum(len(c.setting.rows) for c in here)
+        n, hold = counts(here)
+        name = here[0].setting.tables[table]
+        lines.append(f"| {name} | {rows} | {n} | {hold} | {rows - n} | 0 |")
+    return lines
