@@ -95,7 +95,7 @@ $(CARGO_FUZZ):
 
 test-python: dev ## Run the Python tests
 	$(BIN)/python -m mypy.stubtest cwnd._core --mypy-config-file pyproject.toml
-	$(BIN)/pytest --numprocesses auto --dist loadgroup -m "not real_time"
+	$(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder -m "not real_time"
 	$(BIN)/pytest -m real_time
 
 test-instructions: $(VENV)/installed ## Check that no packet takes more instructions than were accepted

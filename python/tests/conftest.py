@@ -106,14 +106,16 @@ needs_tshark = pytest.mark.skipif(
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a file, or of a page, stay together where several processes share the work.
+    """Tests of a file stay together where several processes share the work.
 
-    So what they share is made once.
+    So what they share is made once. A test that says `xdist_group` itself stays with those.
+    First, because the plugin that shares the work reads the marks in a hook of the same name.
     """
     for item in items:
-        page = item.get_closest_marker("page")
-        item.add_marker(pytest.mark.xdist_group(page.args[0] if page else item.path.stem))
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def readers() -> dict[str, docblocks.Reader]:
 
 
 def _marked(block: docblocks.Block) -> ParameterSet:
-    marks = [pytest.mark.page(block.page)]
+    marks = [pytest.mark.xdist_group(block.page)]
     if block.page in REAL_TIME:
         marks.append(pytest.mark.real_time)
     return pytest.param(block, id=block.place, marks=marks)

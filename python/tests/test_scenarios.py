@@ -26,7 +26,14 @@ SHORTER = {
 }
 
 
-@pytest.mark.parametrize("file", SCENARIOS, ids=[file.stem for file in SCENARIOS])
+@pytest.mark.parametrize(
+    "file",
+    # They share nothing: each is a group of its own.
+    [
+        pytest.param(file, id=file.stem, marks=pytest.mark.xdist_group(file.stem))
+        for file in SCENARIOS
+    ],
+)
 def test_a_scenario_runs_and_is_drawn_reported_compared_and_verified(file: Path, cli: Cli):
     changes = [*SHORTER.get(file.stem, ())]
     if not changes and "\nrepeat = " in file.read_text(encoding="utf-8"):
