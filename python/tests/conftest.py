@@ -118,6 +118,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups that fell apart cost minutes and fail no test: pytest 9.2 did it."""
+    shared = getattr(session.config.option, "loadgroup", False)
+    if shared and not all("@" in item.nodeid for item in session.items):
+        raise pytest.UsageError("tests are not in their groups: pytest-xdist does not fit pytest")
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command said."""
