@@ -276,7 +276,7 @@ class Controller(ABC):
         if e.rtt_ns is None:
             return False
         sent = self.delivered - e.acked + e.flight
-        window = e.flight // self.mss
+        window = floor(self.cwnd) // self.mss
         return hystart.ack(
             e.now_ns, self.delivered, sent, window=window, rtt=e.rtt_ns, srtt=e.srtt_ns
         )

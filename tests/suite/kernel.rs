@@ -19,6 +19,8 @@ use crate::common::scenario;
 /// 1500 bytes take 1 ms.
 const RATE: &str = "12 Mbit/s";
 const MICROSECOND: u64 = 1000;
+/// Of the kernel's clock.
+const TICK: u64 = 1000 * MICROSECOND;
 
 /// The controller's program, and what it is told besides the events.
 #[derive(Clone, Copy)]
@@ -80,9 +82,9 @@ fn recorded(text: &str) -> (Window, u32, Vec<Entry>) {
     (start, mss, record)
 }
 
-/// One line for the program: `host/replay.c` says what is in it. In the slow start after a timeout the transport counts one
+/// One line for the program: `host/replay.c` says what is in it; `cwnd` is the window until then. In the slow start after a timeout the transport counts one
 /// segment an ACK (RFC 3465 § 2.3); Linux's tells its controllers what was newly delivered, which is one as a rule.
-fn line(entry: &Entry, after_timeout: bool, out: &mut String) {
+fn line(entry: &Entry, cwnd: u64, after_timeout: bool, out: &mut String) {
     let path = &entry.path;
     let mss = u64::from(path.mss);
     let (event, acked, rtt) = match entry.told {
@@ -93,7 +95,16 @@ fn line(entry: &Entry, after_timeout: bool, out: &mut String) {
         Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, -1),
         Told::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, -1),
         Told::Signal(Signal::Timeout { nth }) => ('t', u64::from(nth), -1),
-        Told::Signal(Signal::Idle { idle }) => ('i', 0, (idle.0 / MICROSECOND) as i64),
+        // What the transport leaves of the window after it was idle.
+        Told::Signal(Signal::Idle { .. }) => {
+            let Window { cwnd, ssthresh } = entry.window;
+            ('w', cwnd / mss, (ssthresh / mss).min(i32::MAX as u64) as i64)
+        }
+        Told::Signal(Signal::Resume { since }) => {
+            // The kernel counts ticks of a millisecond.
+            let ticks = path.now.0 / TICK - since.0 / TICK;
+            ('p', ticks, -1)
+        }
         Told::Signal(other) => panic!("{other:?} is new"),
     };
     // An ACK with ECE raises no window: the kernel is in CWR by then.
@@ -110,7 +121,7 @@ fn line(entry: &Entry, after_timeout: bool, out: &mut String) {
     let before = path.delivered - acked_bytes;
     let next = (before + path.flight_size) / mss;
     // The kernel paces slow start at twice the window a round trip.
-    let rate = path.srtt.map_or(0, |srtt| 2 * path.flight_size * 1_000_000_000 / srtt.0.max(1));
+    let rate = path.srtt.map_or(0, |srtt| 2 * cwnd * 1_000_000_000 / srtt.0.max(1));
     let (now, una) = (path.now.0 / MICROSECOND, path.delivered / mss);
     let limited = u8::from(path.cwnd_limited);
     writeln!(out, "{event} {now} {state} {limited} {una} {next} {rate} {acked} {rtt}")
@@ -140,8 +151,10 @@ fn assert_same(settings: &Settings<'_>, text: &str) -> Seen {
     let segments = |bytes: u64| (bytes / u64::from(mss)).min(u64::from(i32::MAX as u32));
     let mut events = format!("{} {}\n", segments(start.cwnd), segments(start.ssthresh));
     let mut after_timeout = false;
+    let mut cwnd = start.cwnd;
     for entry in &record {
-        line(entry, after_timeout, &mut events);
+        line(entry, cwnd, after_timeout, &mut events);
+        cwnd = entry.window.cwnd;
         after_timeout |= matches!(entry.told, Told::Signal(Signal::Timeout { .. }));
         after_timeout &= entry.window.cwnd < entry.window.ssthresh;
     }

@@ -335,6 +335,7 @@ impl Controller for Bmcc {
                 self.window.start_again(path, part, nth <= 1);
             }
             Signal::Idle { .. } => self.window.after_idle(),
+            Signal::Resume { .. } => {}
         }
     }
 

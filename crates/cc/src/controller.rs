@@ -155,6 +155,13 @@ pub enum Signal {
     Idle {
         /// How long.
         idle: Duration,
+        /// What the transport leaves of the window (RFC 2861), to a controller that has a threshold; `None` is the initial window.
+        keep: Option<Window>,
+    },
+    /// Data goes out, and nothing was outstanding before it.
+    Resume {
+        /// When data went last.
+        since: Time,
     },
 }
 

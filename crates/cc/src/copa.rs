@@ -388,6 +388,7 @@ impl Controller for Copa {
                 self.slow_start = true;
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Resume { .. } => {}
             Signal::Idle { .. } => {
                 self.cwnd = self.cwnd.min(self.law.initial_window);
                 self.velocity = Velocity::begin(path.sent, self.cwnd);

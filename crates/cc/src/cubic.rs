@@ -111,7 +111,7 @@ impl Cubic {
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let growth = self.slow_start.on_ack(path, ack, self.credit);
+        let growth = self.slow_start.on_ack(path, ack, self.bytes(), self.credit);
         if growth.exit {
             self.ssthresh = self.bytes();
             self.slow_start.on_exit();
@@ -220,11 +220,17 @@ impl Controller for Cubic {
                 self.slow_start.on_timeout();
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
-            Signal::Idle { idle } => {
-                self.cwnd = self.cwnd.min(self.initial_window as f64);
-                match &mut self.avoidance {
-                    Avoidance::Fluid(fluid) => fluid.on_idle(),
-                    Avoidance::Counted(counted) => counted.on_idle(path.now, idle),
+            Signal::Idle { keep, .. } => {
+                let left = keep.map_or(self.initial_window, |keep| keep.cwnd);
+                self.cwnd = self.cwnd.min(left as f64);
+                self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
+                if let Avoidance::Fluid(fluid) = &mut self.avoidance {
+                    fluid.on_idle();
+                }
+            }
+            Signal::Resume { since } => {
+                if let Avoidance::Counted(counted) = &mut self.avoidance {
+                    counted.on_resume(path.now, since);
                 }
             }
         }

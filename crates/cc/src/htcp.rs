@@ -250,7 +250,7 @@ impl HTcp {
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
         let Law { credit, max_window, .. } = *self.law;
-        let growth = self.slow_start.on_ack(path, ack, credit);
+        let growth = self.slow_start.on_ack(path, ack, self.bytes(), credit);
         self.slow_start.grow(growth, &mut self.cwnd, &mut self.ssthresh, max_window)
     }
 }
@@ -289,7 +289,12 @@ impl Controller for HTcp {
                 self.slow_start.on_timeout();
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
-            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.law.initial_window),
+            Signal::Idle { keep, .. } => {
+                let left = keep.map_or(self.law.initial_window, |keep| keep.cwnd as f64);
+                self.cwnd = self.cwnd.min(left);
+                self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
+            }
+            Signal::Resume { .. } => {}
         }
     }
 

@@ -33,8 +33,8 @@ impl HyStartClassic {
         Self { of_3_17: true, ..Self::default() }
     }
 
-    /// An ACK in slow start; true when slow start is over: ssthresh = cwnd.
-    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample) -> bool {
+    /// An ACK in slow start that finds this window; true when slow start is over: ssthresh = cwnd.
+    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, cwnd: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         // `delay` is in eighths of a millisecond there.
         let rtt = if self.of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
@@ -54,14 +54,13 @@ impl HyStartClassic {
                 samples: 0,
             }),
         };
-        // In slow start the window is in use: what was in flight before the ACK is the window.
-        if path.flight_size < LOW_WINDOW * u64::from(path.mss) {
+        if cwnd < LOW_WINDOW * u64::from(path.mss) {
             return false;
         }
         if now.since(round.last_ack) <= ACK_DELTA {
             round.last_ack = now;
             // Without pacing the train of a full pipe lasts a round trip, of which half is one way.
-            let offloads = if self.of_3_17 { Duration::ZERO } else { ack_delay(path) };
+            let offloads = if self.of_3_17 { Duration::ZERO } else { ack_delay(path, cwnd) };
             let threshold = (delay_min + offloads) / 2;
             if now.since(round.start) > threshold {
                 return true;
@@ -87,10 +86,10 @@ fn rounded(time: Duration, unit: Duration) -> Duration {
 
 /// How long offloads may hold ACKs back: four of the largest bursts at the rate that slow start would be paced at, twice
 /// the window a round trip.
-fn ack_delay(path: &Path) -> Duration {
+fn ack_delay(path: &Path, cwnd: u64) -> Duration {
     let srtt = path.srtt.unwrap_or(Duration::ZERO);
     let hold = u128::from(4 * LARGEST_BURST) * u128::from(srtt.0);
-    let hold = hold / u128::from(2 * path.flight_size.max(1));
+    let hold = hold / u128::from(2 * cwnd.max(1));
     Duration(u64::try_from(hold).unwrap_or(u64::MAX)).min(MOST_ACK_DELAY)
 }
 
@@ -159,9 +158,8 @@ mod tests {
                 round: 0,
             };
             let rtt = Some(Duration::from_micros(rtt_us));
-            let over = self
-                .hystart
-                .on_ack(&path, &AckSample { acked_bytes: MSS, rtt, ..Default::default() });
+            let ack = AckSample { acked_bytes: MSS, rtt, ..Default::default() };
+            let over = self.hystart.on_ack(&path, &ack, self.window * MSS);
             self.window += 1;
             over
         }

@@ -374,6 +374,7 @@ impl Controller for Ledbat {
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Resume { .. } => {}
             Signal::Idle { .. } => {
                 self.cwnd = self.cwnd.min(self.least(path));
                 // The first slow start goes on.

@@ -47,7 +47,7 @@ impl MinRtt {
 
     /// The window is about to become smaller.
     pub(crate) fn on_signal(&mut self, path: &Path, signal: Signal) {
-        if matches!(signal, Signal::Idle { .. }) {
+        if matches!(signal, Signal::Idle { .. } | Signal::Resume { .. }) {
             return;
         }
         if let Some(wrong) = self.wrong.take() {

@@ -206,7 +206,7 @@ impl NewReno {
     /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
     #[inline]
     fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let growth = self.slow_start.on_ack(path, ack, self.law.credit);
+        let growth = self.slow_start.on_ack(path, ack, self.cwnd, self.law.credit);
         if growth.exit {
             self.ssthresh = self.cwnd;
             self.slow_start.on_exit();
@@ -296,7 +296,12 @@ impl Controller for NewReno {
                 self.slow_start.on_timeout();
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
-            Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.law.initial_window),
+            Signal::Idle { keep: None, .. } => self.cwnd = self.cwnd.min(self.law.initial_window),
+            Signal::Idle { keep: Some(keep), .. } => {
+                self.cwnd = self.cwnd.min(keep.cwnd);
+                self.ssthresh = keep.ssthresh;
+            }
+            Signal::Resume { .. } => {}
         }
     }
 

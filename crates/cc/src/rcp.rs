@@ -92,6 +92,7 @@ impl Controller for Rcp {
             // A loss is repaired at the rate: what routers know of the queue that it is from, they have said.
             Signal::Reduce(_) | Signal::Timeout { .. } => {}
             // What routers said before an idle time is old.
+            Signal::Resume { .. } => {}
             Signal::Idle { .. } => {
                 self.rate = None;
                 self.cwnd = self.cwnd.min(self.initial_window);

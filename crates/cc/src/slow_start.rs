@@ -107,16 +107,22 @@ impl SlowStartState {
         }
     }
 
-    /// An ACK below the slow-start threshold.
+    /// An ACK that finds a window of so many bytes, below the slow-start threshold.
     #[inline]
-    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, credit: Credit) -> Growth {
+    pub(crate) fn on_ack(
+        &mut self,
+        path: &Path,
+        ack: &AckSample,
+        cwnd: u64,
+        credit: Credit,
+    ) -> Growth {
         let mss = u64::from(path.mss);
         match &mut self.exit {
             Exit::Nothing => {}
             Exit::PlusPlus(hystart) => return Self::on_ack_hystart(hystart, path, ack, credit),
             Exit::Classic(hystart) => {
                 // Of copies: where there is no HyStart, nothing of these need be in memory.
-                if hystart.on_ack(&{ *path }, &{ *ack }) {
+                if hystart.on_ack(&{ *path }, &{ *ack }, cwnd) {
                     return Growth { bytes: ack.acked_bytes, exit: true };
                 }
             }

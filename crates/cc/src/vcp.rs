@@ -202,6 +202,7 @@ impl Controller for Vcp {
             // The program has no slow start to come back by.
             Signal::Timeout { nth } => self.window.start_again(path, 0.0, nth <= 1),
             Signal::Idle { .. } => self.window.after_idle(),
+            Signal::Resume { .. } => {}
         }
     }
 

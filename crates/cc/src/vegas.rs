@@ -365,8 +365,11 @@ impl Controller for Vegas {
                 self.after_timeout = true;
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
-            Signal::Idle { .. } => {
-                self.cwnd = self.cwnd.min(self.law.initial_window);
+            Signal::Resume { .. } => {}
+            Signal::Idle { keep, .. } => {
+                let left = keep.map_or(self.law.initial_window, |keep| keep.cwnd as f64);
+                self.cwnd = self.cwnd.min(left);
+                self.ssthresh = keep.map_or(self.ssthresh, |keep| keep.ssthresh);
                 self.restart();
                 if self.law.params.forgets_when_idle {
                     self.base = None;

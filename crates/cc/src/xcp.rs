@@ -121,6 +121,7 @@ impl Controller for Xcp {
                 self.cwnd = u64::from(path.mss).min(self.max_window);
             }
             Signal::Idle { .. } => self.cwnd = self.cwnd.min(self.initial_window),
+            Signal::Resume { .. } => {}
         }
     }
 

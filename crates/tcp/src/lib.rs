@@ -22,6 +22,7 @@ mod signed;
 mod squid;
 mod timing;
 mod tso;
+mod validation;
 #[cfg(test)]
 mod vectors;
 
@@ -45,3 +46,4 @@ pub use sender::{Copies, GaveUp, Handshake, Sender};
 pub use signed::{OnForged, Params as SignatureParams};
 pub use squid::Params as SquidParams;
 pub use tso::{Params as TsoParams, TsoSizing};
+pub use validation::{LimitedBy, Params as ValidationParams, RestartWindow};

@@ -11,6 +11,7 @@ use crate::seen::{self, RttFrom};
 use crate::signed;
 use crate::squid;
 use crate::tso::Params as TsoParams;
+use crate::validation::{self, LimitedBy, RestartWindow};
 
 param_enum! {
     /// What a sender does about a hole in what was acknowledged.
@@ -293,9 +294,12 @@ params! {
         /// Timeout with which data begins after a SYN timed out, until there is an RTT sample; an echoed timestamp gives one.
         #[source("RFC 6298 § 5.7; Linux TCP_TIMEOUT_FALLBACK")]
         pub rto_after_syn_loss: Duration = Duration::from_secs(3),
-        /// Whether the window falls back to the initial window after an idle time longer than the timeout.
+        /// Whether the window becomes smaller after an idle time longer than the timeout.
         #[source("RFC 5681 § 4.1")]
         pub idle_restart: bool = true,
+        /// What becomes of a window that is not used.
+        #[flatten()]
+        pub validation: validation::Params = validation::Params::default(),
     }
     presets {
         /// What the current RFCs say; the default.
@@ -339,6 +343,10 @@ params! {
             syn_retries: 10,
             syn_backoff_after: Some(4),
             data_retry_time: Some(LINUX_R2),
+            validation: validation::Params {
+                cwnd_limited: LimitedBy::Round,
+                restart_window: RestartWindow::Halved,
+            },
             ..Self::default()
         },
         /// Linux 2.6.18 of 2006, as the delay-based AIMD thesis had it: controllers see echoed timestamps, and chunks of 64 kB wait until they are full, however long.

@@ -10,7 +10,7 @@ use cwnd_units::{Duration, Echo, Ecn, Params as _, ParamsChoice, Time, Value};
 
 use super::bytes::Bytes;
 
-const ENDPOINT: [(&str, &[&str]); 28] = [
+const ENDPOINT: [(&str, &[&str]); 30] = [
     ("recovery", &["tahoe", "reno", "newreno", "sack"]),
     ("mss", &["1 B", "100 B", "1000 B", "9000 B"]),
     ("receive_window", &["9000 B", "30 kB", "1 MB", "4000 MB"]),
@@ -39,6 +39,8 @@ const ENDPOINT: [(&str, &[&str]); 28] = [
     ("cheat_hides", &["none", "all"]),
     ("cheat_ahead", &["0 s", "50 ms"]),
     ("on_forged", &["ignore", "reduce"]),
+    ("cwnd_limited", &["last", "round"]),
+    ("restart_window", &["initial", "halved"]),
 ];
 const SWITCHES: [&str; 10] = [
     "handshake",

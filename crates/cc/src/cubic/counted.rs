@@ -343,12 +343,14 @@ impl Counted {
         }
     }
 
-    /// Nothing was sent for so long: Linux moves the stage on by that time, the others do not notice.
-    pub(super) fn on_idle(&mut self, now: Time, idle: Duration) {
+    /// Data goes out after a pause, when nothing was outstanding: Linux moves the stage on by the ticks since data went last
+    /// (`cubictcp_cwnd_event`), the others do not notice.
+    pub(super) fn on_resume(&mut self, now: Time, since: Time) {
         if self.stack == Stack::Linux
             && let Some(epoch) = &mut self.epoch
         {
-            epoch.start = (epoch.start + idle).min(now);
+            let pause = Duration((ticks(now.0) - ticks(since.0)) * TICK_NS);
+            epoch.start = (epoch.start + pause).min(now);
         }
     }
 }

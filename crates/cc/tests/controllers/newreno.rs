@@ -171,7 +171,7 @@ fn an_idle_connection_restarts_from_its_initial_window() {
     s.round();
     s.signal(Signal::Reduce(Cause::Loss));
     assert_eq!(s.window(), Window { cwnd: 20 * MSS, ssthresh: 20 * MSS });
-    s.signal(Signal::Idle { idle: Duration::from_secs(5) });
+    s.signal(Signal::Idle { idle: Duration::from_secs(5), keep: None });
     assert_eq!(s.window(), Window { cwnd: 10 * MSS, ssthresh: 20 * MSS });
     s.round();
     assert_eq!(s.cwnd(), 20.0);
@@ -234,7 +234,7 @@ fn hystart_is_for_the_first_slow_start_only() {
             s.round();
         }
         let threshold = s.ssthresh();
-        s.signal(Signal::Idle { idle: Duration::from_secs(9) });
+        s.signal(Signal::Idle { idle: Duration::from_secs(9), keep: None });
         assert_eq!(s.cwnd(), 10.0);
         s.round();
         assert_eq!(s.cwnd(), 20.0);

@@ -28,7 +28,7 @@ fn at(kind: &str, preset: &str, stage: Stage) -> Script {
             s.round();
             s.round();
             s.signal(Signal::Reduce(Cause::Loss));
-            s.signal(Signal::Idle { idle: Duration::from_secs(9) });
+            s.signal(Signal::Idle { idle: Duration::from_secs(9), keep: None });
             assert!(s.ssthresh() > 200.0);
             s
         }

@@ -94,7 +94,7 @@ fn rcp_sends_at_the_newest_rate_and_losses_change_nothing() {
     c.on_signal(&path(), Signal::Reduce(Cause::Loss));
     c.on_signal(&path(), Signal::Timeout { nth: 1 });
     assert_eq!((c.pacing(), c.window().cwnd), (Some(Rate::from_mbit(80)), 4_000_000));
-    c.on_signal(&path(), Signal::Idle { idle: Duration::from_secs(2) });
+    c.on_signal(&path(), Signal::Idle { idle: Duration::from_secs(2), keep: None });
     assert_eq!((c.pacing(), c.window().cwnd), (None, 10_000));
 }
 

@@ -28,7 +28,14 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
         delivered += event["acked"].as_u64().unwrap_or(0);
         let path = path(case, event, delivered);
         match signal(event) {
-            Some(signal) => controller.on_signal(&path, signal),
+            Some(signal) => {
+                controller.on_signal(&path, signal);
+                // What follows an idle time ends it.
+                if let Signal::Idle { idle, .. } = signal {
+                    let since = Time(path.now.0.saturating_sub(idle.0));
+                    controller.on_signal(&path, Signal::Resume { since });
+                }
+            }
             None => {
                 let asked = controller.on_ack(&path, &ack(&path, event));
                 let asks = event["asks"].as_bool().unwrap_or(false);
@@ -148,7 +155,7 @@ fn signal(event: &Json) -> Option<Signal> {
         "timeout" => {
             Signal::Timeout { nth: u32::try_from(event["nth"].as_u64().unwrap_or(1)).unwrap() }
         }
-        "idle" => Signal::Idle { idle: Duration::from_secs(3) },
+        "idle" => Signal::Idle { idle: Duration::from_secs(3), keep: None },
         other => panic!("{other}"),
     })
 }

@@ -6,9 +6,10 @@
  *   cc -DCONTROLLER=abe_cubic -I.. replay.c && ./a.out BETA_ECN ALWAYS DEEPEN < EVENTS
  *
  * The first line is `cwnd ssthresh`, each other
- *   a|l|e|c|t|i time-µs state cwnd-limited una nxt pacing-rate acked rtt-µs
- * for an ACK, a loss, an ECN-echo, a full queue of the sender's own, a timeout, idleness; windows, una, nxt and acked in segments, rtt −1 where there is none;
- * a timeout has its number in a row for `acked`, idleness its µs for `rtt`.
+ *   a|l|e|c|t|w|p time-µs state cwnd-limited una nxt pacing-rate acked rtt-µs
+ * for an ACK, a loss, an ECN-echo, a full queue of the sender's own, a timeout, a window that the transport sets, the end of a pause; windows, una, nxt
+ * and acked in segments, rtt −1 where there is none; a timeout has its number in a row for `acked`, a pause its ticks, a window that is set has cwnd
+ * for `acked` and ssthresh for `rtt`.
  */
 #define KERNEL_H
 #include <stdbool.h>
@@ -196,7 +197,7 @@ int main(int count, char **arguments)
 {
 	char event;
 	u64 time;
-	unsigned int initial, state, limited, una, nxt;
+	unsigned int state, limited, una, nxt;
 	unsigned long rate;
 	long acked, rtt;
 
@@ -206,7 +207,6 @@ int main(int count, char **arguments)
 	settings.always = strtoul(arguments[2], NULL, 10);
 	settings.deepen = strtoul(arguments[3], NULL, 10);
 	settings.hz = HZ;
-	initial = tp.snd_cwnd;
 	tp.tcp_mstamp = now;
 	CONTROLLER.init(&sk);
 	while (scanf(" %c %lu %u %u %u %u %lu %ld %ld", &event, &time, &state, &limited, &una, &nxt,
@@ -246,11 +246,11 @@ int main(int count, char **arguments)
 				to(TCP_CA_Loss);
 			tp.snd_cwnd = 1;
 			tp.snd_cwnd_cnt = 0;
-		} else if (event == 'i') {
-			/* RFC 5681 § 4.1. */
-			if (tp.snd_cwnd > initial)
-				tp.snd_cwnd = initial;
-			tp.lsndtime = jiffies() - rtt / (1000000 / HZ);
+		} else if (event == 'w') {
+			tp.snd_cwnd = acked;
+			tp.snd_ssthresh = rtt;
+		} else if (event == 'p') {
+			tp.lsndtime = jiffies() - acked;
 			if (CONTROLLER.cwnd_event)
 				CONTROLLER.cwnd_event(&sk, CA_EVENT_TX_START);
 		}

@@ -11,6 +11,7 @@ mod spaced;
 mod timed;
 mod timeout;
 mod transmit;
+mod used;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::timing::Timing;
+use crate::validation::LimitedBy;
 pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
@@ -31,6 +33,7 @@ pub use copies::Copies;
 use persist::Persist;
 use quench::Quenched;
 pub use timeout::GaveUp;
+use used::Used;
 
 /// The sending end of a connection.
 ///
@@ -106,6 +109,8 @@ pub struct Sender {
     chunks: Option<Box<Chunks>>,
     /// Whether the congestion window was what stopped the last transmission.
     cwnd_limited: bool,
+    /// How much of the window was used, where that is watched over a window of data.
+    used: Option<Box<Used>>,
     round: u64,
     round_end: u64,
     counters: SenderCounters,
@@ -165,6 +170,8 @@ impl Sender {
         let timing = Timing::new(&config);
         let chunks = Chunks::new(&config.params.tso);
         let until = config.params.rto_backoff_until;
+        let watched = config.params.validation.cwnd_limited == LimitedBy::Round;
+        let used = watched.then(Box::default);
         let times_one = !config.params.timestamps || until == BackoffUntil::SentOnce;
         Self {
             config,
@@ -204,6 +211,7 @@ impl Sender {
             burst: Burst::default(),
             chunks,
             cwnd_limited: false,
+            used,
             round: 0,
             round_end: 0,
             counters: SenderCounters::default(),

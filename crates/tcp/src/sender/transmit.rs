@@ -8,6 +8,7 @@ use super::{Connection, Sender, State};
 use crate::params::Recovery;
 use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
+use crate::validation::{RestartWindow, halved};
 
 /// A segment that may go out now.
 #[derive(Clone, Copy)]
@@ -37,7 +38,9 @@ impl Sender {
         if self.persist == Persist::Due {
             return Some(self.send_probe(now));
         }
+        let mut paused_since = None;
         if self.high == self.una && self.nxt < self.app_end {
+            paused_since = Some(self.last_sent);
             self.wake_from_idle(now);
         }
         self.pacing_holds = now < self.pace_until;
@@ -47,7 +50,16 @@ impl Sender {
         let choice = match self.recovery {
             State::Open => self.choose_new_data(now),
             _ => self.choose_in_recovery(),
-        }?;
+        };
+        let Some(choice) = choice else {
+            if self.used.is_some() {
+                self.look_at_use();
+            }
+            return None;
+        };
+        if let Some(since) = paused_since {
+            self.resume(now, since);
+        }
         Some(self.send(now, choice))
     }
 
@@ -83,7 +95,7 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 § 4.1: after an idle time longer than the timeout the window restarts.
+    /// RFC 5681 § 4.1, RFC 2861: after an idle time longer than the timeout the window restarts.
     fn wake_from_idle(&mut self, now: Time) {
         let idle = now.since(self.last_sent);
         // Time that pacing makes is not idle.
@@ -93,8 +105,24 @@ impl Sender {
             && !self.is_spaced()
         {
             let path = self.path(now);
-            self.cc.on_signal(&path, Signal::Idle { idle });
+            let params = &self.config.params;
+            let keep = match params.validation.restart_window {
+                RestartWindow::Initial => None,
+                RestartWindow::Halved => {
+                    let initial = u64::from(params.initial_window) * self.config.mss;
+                    Some(halved(self.cc.window(), idle, self.rto(), initial, self.config.mss))
+                }
+            };
+            self.cc.on_signal(&path, Signal::Idle { idle, keep });
             self.last_sent = now;
+        }
+    }
+
+    /// Nothing was outstanding, and now something goes.
+    #[cold]
+    fn resume(&mut self, now: Time, since: Time) {
+        if self.high > 0 && since < now {
+            self.cc.on_signal(&self.path(now), Signal::Resume { since });
         }
     }
 

@@ -1,0 +1,44 @@
+//! How much of the window was used in the last window of data, as Linux sees it (tcp_output.c, `tcp_cwnd_validate`).
+
+use cwnd_cc::Controller as _;
+
+use super::{FastRecovery, Sender, State};
+
+/// What was seen since data up to `until` was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    /// Whether the window was full at some time.
+    full: bool,
+    /// The most that was outstanding, if it was not, bytes.
+    most: u64,
+    /// What had been sent when this was written down.
+    until: u64,
+    /// What had been sent when nothing more could go last.
+    sent: u64,
+}
+
+impl Sender {
+    /// Nothing more goes now: whether the window may grow for the next ACK.
+    #[cold]
+    pub(super) fn look_at_use(&mut self) {
+        let window = self.cc.window();
+        let mss = self.config.mss;
+        let is_full = match (&self.recovery, &self.cwr) {
+            (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
+            | (State::Open, Some(prr)) => !prr.allows(mss),
+            _ => self.in_flight() + mss > window.cwnd,
+        };
+        let outstanding = (self.nxt - self.una).div_ceil(mss) * mss;
+        let waits = self.nxt < self.app_end;
+        let (una, high) = (self.una, self.high);
+        let Some(used) = &mut self.used else { return };
+        let sent = used.sent != high;
+        used.sent = high;
+        let full = is_full && (sent || waits);
+        if (sent || full) && (una >= used.until || full || !used.full && outstanding > used.most) {
+            **used = Used { full, most: outstanding, until: high, sent: high };
+        }
+        let below = window.cwnd < window.ssthresh && window.cwnd < 2 * used.most;
+        self.cwnd_limited = used.full || below;
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether a window that is not used has been tried, and what is left of it after a pause (RFC 7661, RFC 2861).
+
+use cwnd_cc::Window;
+use cwnd_units::{Duration, param_enum, params};
+
+param_enum! {
+    /// When the window counts as what limits the sender, so that it may grow.
+    pub enum LimitedBy {
+        /// It was what stopped the last transmission.
+        Last = "last",
+        /// It was at any time in the last window of data; in slow start also as long as it is less than twice the most that was
+        /// outstanding in it (Linux, `tcp_is_cwnd_limited`).
+        Round = "round",
+    }
+}
+
+param_enum! {
+    /// What is left of the window after an idle time longer than the timeout.
+    pub enum RestartWindow {
+        /// The initial window.
+        Initial = "initial",
+        /// Half for each timeout that went by, but the initial window at least; the threshold is three quarters of the old window at
+        /// least.
+        Halved = "halved",
+    }
+}
+
+params! {
+    /// What becomes of a window that is not used.
+    pub struct Params {
+        /// When the window counts as what limits the sender, so that it may grow.
+        #[source("RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round")]
+        pub cwnd_limited: LimitedBy = LimitedBy::Last,
+        /// What is left of the window after an idle time longer than the timeout; nothing without `idle_restart`.
+        #[source("RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved")]
+        pub restart_window: RestartWindow = RestartWindow::Initial,
+    }
+}
+
+/// RFC 2861 § 3.2: a window after an idle time longer than the timeout, in whole segments, and its threshold.
+pub fn halved(window: Window, idle: Duration, rto: Duration, initial: u64, mss: u64) -> Window {
+    let least = initial.min(window.cwnd);
+    let mut cwnd = window.cwnd;
+    let mut left = idle;
+    while left > rto && cwnd > least {
+        left = left - rto;
+        cwnd = cwnd / mss / 2 * mss;
+    }
+    let segments = window.cwnd / mss;
+    let three_quarters = (segments / 2 + segments / 4) * mss;
+    Window { cwnd: cwnd.max(least), ssthresh: window.ssthresh.max(three_quarters) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: 41 segments, a timeout of 300 ms.
+    #[test]
+    fn the_window_halves_for_each_timeout_down_to_the_initial_one() {
+        let after = |idle_ms, ssthresh| {
+            let window = Window { cwnd: 41_000, ssthresh };
+            let ms = Duration::from_millis;
+            halved(window, ms(idle_ms), ms(300), 10_000, 1000)
+        };
+        let cwnds = [300, 301, 600, 601, 900, 901, 60_000].map(|idle| after(idle, 5000).cwnd);
+        assert_eq!(cwnds, [41_000, 20_000, 20_000, 10_000, 10_000, 10_000, 10_000]);
+        // 41 / 2 + 41 / 4 in whole segments.
+        assert_eq!(after(301, 5000).ssthresh, 30_000);
+        assert_eq!(after(301, 31_000).ssthresh, 31_000);
+        assert_eq!(after(301, u64::MAX).ssthresh, u64::MAX);
+    }
+
+    #[test]
+    fn a_window_below_the_initial_one_stays() {
+        let window = Window { cwnd: 3000, ssthresh: 2000 };
+        let after =
+            halved(window, Duration::from_secs(9), Duration::from_millis(300), 10_000, 1000);
+        assert_eq!(after, Window { cwnd: 3000, ssthresh: 2000 });
+    }
+}
