@@ -7,7 +7,7 @@ import pytest
 from peers.explain import EXPLANATIONS
 from peers.judge import Comparison, compare
 from peers.page import fingerprint
-from peers.rows import Row, load_all
+from peers.rows import load_all
 
 from peers import explicit, explicit_page, transfers, transfers_page, trends, web, web_page
 
@@ -16,17 +16,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
 
 @pytest.fixture(scope="module")
 def judged() -> list[Comparison]:
-    found = compare(row for row in load_all() if row.by_value and _is_cheap(row))
+    found = compare(row for row in load_all() if row.by_value)
     assert not [c.row.key for c in found if c.missing]
     return found
-
-
-def _is_cheap(row: Row) -> bool:
-    """Whether it is run again here: of VCP's rows the slow links; the page has them all."""
-    return row.table != "ns2-vcp.csv" or row.float("rate_mbps") <= VCP_MBIT_S
-
-
-VCP_MBIT_S = 10
 
 
 def test_the_rows_that_do_not_hold_are_those_that_are_explained(judged: list[Comparison]) -> None:
@@ -78,8 +70,8 @@ def fetched() -> list[transfers.Compared]:
 def test_transfers_that_do_not_hold_are_those_that_are_explained(
     fetched: list[transfers.Compared],
 ) -> None:
-    # Of files that arrive those of SACK, of XCP and of RCP.
-    assert len(fetched) == len(REPLAYED) + 3
+    # Of files that arrive those of SACK, of XCP, of RCP and of VCP.
+    assert len(fetched) == len(REPLAYED) + 4
     keys = {c.setting.key for c in fetched}
     explained = keys & transfers_page.EXPLANATIONS.keys()
     assert {c.setting.key for c in fetched if not c.holds} == explained
@@ -131,6 +123,9 @@ def test_senders_that_begin_with_one_packet_explain_the_medians() -> None:
 STEERED = {
     "ns-2 XCP": (10, 13, 16, 19, 22, 58, 61, 85),
     "ns-2 RCP": (1, 10, 13, 16, 25, 34, 53, 73),
+    "ns-2 VCP": (10, 13, 19, 25, 62, 68, 85),
+    # Both ways.
+    "ns-2 SACK": (1, 4),
 }
 
 

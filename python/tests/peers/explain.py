@@ -97,24 +97,6 @@ EXPLANATIONS = (
         "and 59 drops; ours with other first windows are as far apart. Where flows start one after the other, what each measures is settled, and rows 4 to 9 and 13 to 18 hold.",
         tuple(_each(10, "endpoint.initial_window", n) for n in (1, 3, 4)),
     ),
-    Explanation(
-        "ns-2 VCP: thirty flows whose windows are a few packets",
-        tuple(f"ns-2 VCP {n}" for n in (25, 26, 27)),
-        "Not explained by an experiment. The link is overloaded and its buffer full in both; here twice as many packets are dropped. The program's Reno halves a window for a loss also where overload "
-        "made it smaller in the same round trip; here a window is reduced once a window of data, whatever the cause. What repairs the losses makes no difference.",
-        (_each(30, "endpoint.recovery", "newreno"), _each(30, "controller.loss_beta", 0.4)),
-    ),
-    Explanation(
-        "ns-2 VCP: five flows each way whose ACKs wait behind data",
-        tuple(f"ns-2 VCP {n}" for n in (99, 100, 101)),
-        "Not explained. ACKs that wait behind data come in bursts, and windows leave in bursts; the recorded three differ among themselves, 125, 119 and 105 Mbit/s, and one of them loses packets. "
-        "Bursts of ours stay shorter, whatever else is changed. Where ns-2's ACKs have a queue of their own its median is 0.",
-        (
-            _each(5, "endpoint.initial_window", 10),
-            _each(5, "endpoint.recovery", "sack"),
-            _each(5, "controller.alpha", 1.5),
-        ),
-    ),
 )
 
 CONTRADICTIONS = (

@@ -13,7 +13,7 @@ import tomli_w
 from cwnd import _core
 from cwnd.machine import usable_cores
 from peers.rows import TABLES, Measures, Row, mean
-from peers.scenarios import NotExpressibleError, counts_marks, sampled, scenario
+from peers.scenarios import NotExpressibleError, sampled, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,15 +115,13 @@ class Job:
     overrides: tuple[str, ...]
     #: The delay is a median over time instead of one over packets.
     sampled: bool
-    #: The peer counts packets that leave with CE.
-    marks: bool = True
 
 
 def job(row: Row, overrides: Overrides = ()) -> Job:
     """The job of a row, perhaps with some keys of its scenario changed."""
     table = scenario(row)
     listed = tuple(f"{path}={json.dumps(value)}" for path, value in overrides)
-    return Job(tomli_w.dumps(table), listed, sampled(row), counts_marks(row))
+    return Job(tomli_w.dumps(table), listed, sampled(row))
 
 
 def experiment(row: Row, overrides: Overrides) -> Measures:
@@ -156,13 +154,11 @@ def _measure(cell: _core.Cell, each: Job) -> Measures:
         counted = (pl.col("link") == "bottleneck") & (pl.col("time_s") > cell.warmup_s)
         lengths = series.filter(counted)["qlen_bytes"]
         delay_ms = float(lengths.median() or 0) * BITS_PER_BYTE / link["rate_bit_s"] * 1e3  # type: ignore[arg-type]
-    # Flows the other way are there for what their ACKs do.
-    there = flows.filter(~pl.col("group").cast(pl.String).str.starts_with("back"))
     return Measures(
-        float(there["goodput_bit_s"].sum()) / 1e6,
+        float(flows["goodput_bit_s"].sum()) / 1e6,
         delay_ms,
         float(link["dropped_pkts"]),
-        float(link["marked_pkts"]) if each.marks else 0,
+        float(link["marked_pkts"]),
     )
 
 

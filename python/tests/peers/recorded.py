@@ -40,6 +40,11 @@ class Recorded:
         """Whether it is held to bounds; otherwise it is only shown."""
         return True
 
+    @property
+    def missing(self) -> str | None:
+        """Why no scenario can express it."""
+        return None
+
 
 class Beside(Protocol):
     """A setting, and ours beside it."""
@@ -76,6 +81,7 @@ def summary(found: Sequence[Beside]) -> list[str]:
     for table, here in tables.items():
         rows = sum(len(c.setting.rows) for c in here)
         n, hold = counts(here)
+        missing = sum(len(c.setting.rows) for c in here if c.setting.missing)
         name = here[0].setting.tables[table]
-        lines.append(f"| {name} | {rows} | {n} | {hold} | {rows - n} | 0 |")
+        lines.append(f"| {name} | {rows} | {n} | {hold} | {rows - n - missing} | {missing} |")
     return lines

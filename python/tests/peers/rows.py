@@ -18,7 +18,6 @@ TABLES = {
     "ns2-red-ecn.csv": "ns-2 RED",
     "ns2-timeouts.csv": "ns-2 timeouts",
     "ns2-vegas.csv": "ns-2 Vegas",
-    "ns2-vcp.csv": "ns-2 VCP",
     "linux-kernel.jsonl": "Linux",
 }
 
@@ -31,6 +30,8 @@ FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2-fct.csv": "transfers_started",
     "ns2-xcp.csv": "goodput_total_mbps",
     "ns2-rcp.csv": "goodput_total_mbps",
+    "ns2-vcp.csv": "goodput_total_mbps",
+    "ns2-sackred.csv": "goodput_total_mbps",
     "linux-kernel.jsonl": "goodput_mbps",
 }
 
@@ -94,11 +95,6 @@ class Row:
             started = "one after the other" if cells["set"] == "staggered" else "together"
             parts = [cells["proto"], f"{self.float('base_rtt_ms'):g} ms", f"{cells['n_fwd']}×"]
             return ", ".join([*parts, started, f"seed {cells['seed']}"])
-        if self.table == "ns2-vcp.csv":
-            parts = [cells["set"], f"{self.float('rate_mbps'):g} Mbit/s"]
-            parts += [f"{self.float('base_rtt_ms'):g} ms", f"{cells['n_fwd']}+{cells['n_rev']}×"]
-            parts += ["ACKs apart"] * self.flag("vcp_ack_priority")
-            return ", ".join([*parts, f"seed {cells['seed']}"])
         if self.table == "ns2-timeouts.csv":
             backoff = "no backoff" if cells["rto_mode"] == "cap" else "backoff"
             parts = [f"{cells['n_long']} endless flows", cells["queue"]]
@@ -170,6 +166,4 @@ def _by_value(table: str, cells: dict[str, str]) -> bool:
     if table == "ns3-classic.csv":
         # CUBIC under CoDel and PIE has no second implementation that confirms it.
         return cells["cc"] == "TcpNewReno" or cells["aqm"] in ("fifo", "red")
-    # ACKs with a queue of their own are not expressible.
-    apart = cells.get("vcp_ack_priority", "0") == "1"
-    return cells.get("use", "value") == "value" and not apart and table not in TRENDS
+    return cells.get("use", "value") == "value" and table not in TRENDS

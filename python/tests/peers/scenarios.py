@@ -30,19 +30,12 @@ def scenario(row: Row) -> Table:
         return _timeouts(row)
     if row.table == "ns2-vegas.csv":
         return _vegas(row)
-    if row.table == "ns2-vcp.csv":
-        return _vcp(row)
     return _linux(row) if row.table.startswith("linux") else ns2_bulk(row)
 
 
 def sampled(row: Row) -> bool:
     """Whether the peer's delay is a median over time, not over packets."""
     return row.table.startswith("ns2")
-
-
-def counts_marks(row: Row) -> bool:
-    """Whether the peer counts packets that leave with CE: VCP's program has no ECN field."""
-    return row.table != "ns2-vcp.csv"
 
 
 def _run(duration_s: float, warmup_s: float, sample: str = "none") -> Table:
@@ -364,77 +357,6 @@ def _vegas(row: Row) -> Table:
         },
         # Each at the recorded time: it decides who measures a queue for the path.
         "flow": {f"from{i}": group | {"start": f"{start} s"} for i, start in enumerate(starts)},
-    }
-
-
-def _vcp(row: Row) -> Table:
-    if not row.flag("vcp_qavg_fixed"):
-        raise NotExpressibleError("its mean queue is 16 times too small: a slip of the program")
-    if row.flag("vcp_ack_priority"):
-        raise NotExpressibleError("ACKs have a queue of their own")
-    wire = row.int("wire_bytes")
-    group: Table = {
-        "controller": {
-            "kind": "vcp",
-            "preset": "ns2",
-            "alpha": row.float("alpha"),
-            "beta": row.float("beta"),
-            # κ (1 / 0.8 − 1): `xi_by_lf_`.
-            "xi": row.float("gamma") * 0.25,
-        },
-        "endpoint": {
-            "preset": "ns2",
-            "ecn": True,
-            # The program's field is no ECN field: it is in retransmissions, too.
-            "ecn_retransmissions": True,
-            "echo": "changes",
-            "mss": f"{wire} B",
-            "ack_size": f"{row.cells['ack_bytes']} B",
-            "initial_window": row.int("init_window_pkts"),
-            "max_window": f"{row.int('max_window_pkts') * wire} B",
-            "recovery": "reno",
-            "clock": f"{row.float('tick_s') * 1e6:g} us",
-            "rto_min": f"{row.float('min_rto_s') * 1000:g} ms",
-            "timestamps": row.flag("timestamps"),
-            "ack_every": 1,
-        },
-    }
-    meter = {
-        "kind": "vcp",
-        "preset": "ns2",
-        "interval": f"{row.float('vcp_t_rho_s') * 1000:g} ms",
-        "target": row.float("vcp_target_util"),
-        "queue_weight": row.float("vcp_k_q"),
-    }
-    queue = {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"}
-    starts = row.cells["start_list_s"].split(";")
-    rtts = [float(rtt) for rtt in row.cells["rtt_list_ms"].split(";")]
-    flows = {
-        f"from{i}": group | {"rtt": f"{rtts[i % len(rtts)]:g} ms", "start": f"{start} s"}
-        for i, start in enumerate(starts)
-    }
-    backwards = {
-        f"back{i}": group
-        | {
-            "rtt": f"{row.float('base_rtt_ms'):g} ms",
-            "start": f"uniform(0 s, {row.float('start_span_s'):g} s)",
-            "direction": "reverse",
-        }
-        for i in range(row.int("n_rev"))
-    }
-    return {
-        "schema": 1,
-        "run": _run(row.float("sim_s"), row.float("warmup_s"), SAMPLE),
-        "dumbbell": {
-            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
-            "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
-            "queue": queue,
-            "reverse_queue": queue,
-            "meter": meter,
-            "reverse_meter": meter,
-        },
-        # Each at the recorded time; those of the other way are not recorded.
-        "flow": flows | backwards,
     }
 
 

@@ -73,6 +73,11 @@ class Setting(Recorded):
     tables = TABLES
 
     @property
+    def steered(self) -> bool:
+        """Whether routers tell its senders what to do."""
+        return self.row.cells["proto"] != "sack"
+
+    @property
     def heavy(self) -> bool:
         """Whether sizes have a tail so heavy that seeds differ by it."""
         return self.row.cells["size_law"] != "const"
@@ -109,7 +114,7 @@ class Setting(Recorded):
         cells = self.row.cells
         if cells["set"] == "fct":
             sizes = f"files of {cells['mean_size_pkts']} packets"
-            steered = f", {cells['proto'].upper()}" if cells["proto"] in PARTS else ""
+            steered = f", {cells['proto'].upper()}" if self.steered else ""
             rate = f"{self.row.float('rate_mbps'):g} Mbit/s"
             return f"{sizes}, {rate}, load {cells['rho']}{steered}"
         what = "10 packets" if cells["size_law"] == "const" else "Pareto"
@@ -137,7 +142,7 @@ def settings() -> list[Setting]:
 def _rows() -> Iterable[Row]:
     for table in TABLES:
         for row in load(table):
-            if row.cells["set"] != "long" and row.cells["proto"] in ("sack", *PARTS):
+            if row.cells["set"] != "long":
                 yield row
 
 
@@ -187,7 +192,7 @@ def scenario(setting: Setting) -> Table:
         "rate": f"{row.float('rate_mbps'):g} Mbit/s",
         "edge_rate": f"{row.float('access_rate_mbps'):g} Mbit/s",
     }
-    if row.cells["proto"] in PARTS:
+    if setting.steered:
         parts = PARTS[row.cells["proto"]](row)
         queue: Table = {"kind": "fifo", "limit": f"{row.int('buffer_pkts') - 1} packets"}
         dumbbell |= {"queue": queue, "meter": parts["meter"], "reverse_meter": parts["meter"]}
