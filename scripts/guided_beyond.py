@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from scipy.optimize import linprog
 
+import cellular
 import cwnd
 import page_tables
 
@@ -99,7 +100,11 @@ def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFram
     axes = [a for a in run.runs.columns if a in AXES]
     runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
     links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
-        "run_id", used="utilisation", queue_ms=pl.col("qdelay_mean_us") / 1e3, lost="drop_ratio"
+        "run_id",
+        used="utilisation",
+        queue_ms=pl.col("qdelay_mean_us") / 1e3,
+        p99_ms=pl.col("qdelay_p99_us") / 1e3,
+        lost="drop_ratio",
     )
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
         mbit_s=pl.col("throughput_bit_s").sum() / 1e6
@@ -109,8 +114,8 @@ def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFram
 
 
 #: Axes of the scenarios' sweeps.
-AXES = ("scheme", "third", "loss", "queue", "other", "path")
-MEASURES = ("mbit_s", "used", "queue_ms", "lost")
+AXES = ("scheme", "third", "loss", "queue", "other", "path", "rate")
+MEASURES = ("mbit_s", "used", "queue_ms", "p99_ms", "lost")
 
 
 def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
@@ -118,9 +123,14 @@ def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.
 
     Returns:
         A row for each point of the sweep and each `group`: `mbit_s` on the wire of all of its
-        flows, and of the link `bottleneck`, if there is one, `used`, `queue_ms` and `lost`.
+        flows, and of the link `bottleneck`, if there is one, `used`, `queue_ms`, its 99th
+        percentile and `lost`.
     """
     found = _flows(scenario, overrides)
+    if scenario == "changing":
+        trace = {"trace_ms": cellular.LINKS["fast"].trace(cellular.TRACE_S)}
+        axis = {"sweep.axis.rate.values": [trace], "sweep.axis.rate.labels": ["a cellular trace"]}
+        found = pl.concat([found, _flows(scenario, {**(overrides or {}), **axis})])
     keys = [c for c in found.columns if c not in MEASURES]
     return found.group_by(keys, maintain_order=True).agg(pl.col(MEASURES).mean())
 
@@ -167,6 +177,22 @@ def beside(found: pl.DataFrame) -> list[str]:
     return lines
 
 
+def changing(found: pl.DataFrame) -> list[str]:
+    """Use, mean queueing delay and loss."""
+    rates = found["rate"].unique(maintain_order=True).to_list()
+    lines = page_tables.head(["", *rates])
+    for (scheme,), part in found.group_by("scheme", maintain_order=True):
+        cells = {
+            row[
+                "rate"
+            ]: f"{100 * row['used']:.0f} %, {row['queue_ms']:.0f} ms, {row['p99_ms']:.0f} ms, "
+            f"{100 * row['lost']:.2g} %"
+            for row in part.iter_rows(named=True)
+        }
+        lines.append(page_tables.line([str(scheme), *(cells[r] for r in rates)]))
+    return lines
+
+
 def fast(found: pl.DataFrame) -> list[str]:
     """Use, mean queueing delay and loss."""
     paths = found["path"].unique(maintain_order=True).to_list()
@@ -182,7 +208,13 @@ def fast(found: pl.DataFrame) -> list[str]:
 
 
 #: Scenario, and what makes a table of it.
-TABLES = {"bottlenecks": bottlenecks, "lossy": lossy, "beside": beside, "fast": fast}
+TABLES = {
+    "bottlenecks": bottlenecks,
+    "lossy": lossy,
+    "beside": beside,
+    "changing": changing,
+    "fast": fast,
+}
 
 
 def main() -> None:

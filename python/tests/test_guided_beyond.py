@@ -31,6 +31,7 @@ def part(name: str, axis: str, chosen: Iterable[int]) -> dict[str, object]:
     [
         ("lossy", part("lossy", "scheme", [0])),
         ("beside", part("beside", "queue", [0]) | part("beside", "other", [0, 3])),
+        ("changing", part("changing", "scheme", [0, 3])),
         ("fast", part("fast", "scheme", [2])),
     ],
 )
