@@ -43,6 +43,10 @@ pub trait Meter<P>: fmt::Debug + Send {
     fn on_timer(&mut self, now: Time, backlog: Backlog) {
         let _ = (now, backlog);
     }
+    /// The load factor of its link in the last interval, for the time series; `None` where nothing measures it.
+    fn load(&self) -> Option<f64> {
+        None
+    }
     /// Tells what it counted, each by a name that is its own; the activity has them as they are.
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
@@ -95,6 +99,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Metered<P, Q> {
 
     fn probability(&self) -> Option<f64> {
         self.queue.probability()
+    }
+
+    fn load(&self) -> Option<f64> {
+        self.meter.load()
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

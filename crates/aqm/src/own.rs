@@ -22,6 +22,8 @@ pub trait OwnQdisc<P>: fmt::Debug + Send {
     fn on_rate_own(&mut self, now: Time, rate: Rate);
     /// As [`Qdisc::probability`].
     fn probability_own(&self) -> Option<f64>;
+    /// As [`Qdisc::load`].
+    fn load_own(&self) -> Option<f64>;
     /// As [`Qdisc::count`].
     fn count_own(&self, each: &mut dyn FnMut(&'static str, u64));
 }
@@ -47,6 +49,9 @@ impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
     }
     fn probability_own(&self) -> Option<f64> {
         self.probability()
+    }
+    fn load_own(&self) -> Option<f64> {
+        self.load()
     }
     fn count_own(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.count(each);
@@ -89,6 +94,9 @@ impl<P: Packet> Qdisc<P> for Box<dyn OwnQdisc<P>> {
     #[inline(never)]
     fn probability(&self) -> Option<f64> {
         (**self).probability_own()
+    }
+    fn load(&self) -> Option<f64> {
+        (**self).load_own()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         (**self).count_own(each);

@@ -102,6 +102,10 @@ pub trait Qdisc<P: Packet> {
     fn probability(&self) -> Option<f64> {
         None
     }
+    /// The load factor of its link in the last interval, for the time series; `None` where nothing measures it.
+    fn load(&self) -> Option<f64> {
+        None
+    }
     /// Tells what it counted besides drops and marks, each by a name that is its own; the activity has them as they are.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }

@@ -135,6 +135,10 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
         each!(self, q => q.probability())
     }
 
+    fn load(&self) -> Option<f64> {
+        each!(self, q => q.load())
+    }
+
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each!(self, q => q.count(each));
     }

@@ -359,6 +359,10 @@ impl Controller for Bmcc {
         Some(Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1)))
     }
 
+    fn load(&self) -> Option<f64> {
+        Some(self.law.scale.load(self.place))
+    }
+
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let Counters { heard, multiplied, added, rested, decreased, repaired } = self.counters;
         each("load_acks_heard", heard);

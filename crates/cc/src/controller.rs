@@ -238,6 +238,10 @@ pub trait Controller {
     fn min_rtt(&self) -> Option<Duration> {
         None
     }
+    /// What it takes for the load factor of the most loaded link, if it acts by that.
+    fn load(&self) -> Option<f64> {
+        None
+    }
     /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.
     fn count(&self, _each: &mut dyn FnMut(&'static str, u64)) {}
 }

@@ -75,6 +75,9 @@ impl<C: Controller> Controller for Recorded<C> {
     fn min_rtt(&self) -> Option<Duration> {
         self.inner.min_rtt()
     }
+    fn load(&self) -> Option<f64> {
+        self.inner.load()
+    }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.inner.count(each);
     }

@@ -285,6 +285,15 @@ impl Controller for AnyController {
             Self::Recorded(c) => c.min_rtt(),
         }
     }
+    fn load(&self) -> Option<f64> {
+        match self {
+            Self::NewReno(c) => c.load(),
+            Self::Cubic(c) => c.load(),
+            Self::Own(c) => c.load(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.load(),
+        }
+    }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         match self {
             Self::NewReno(c) => c.count(each),

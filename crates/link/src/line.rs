@@ -374,4 +374,9 @@ impl<P: Packet> Line<P> {
     pub fn probability(&self) -> Option<f64> {
         self.queue.probability()
     }
+
+    /// Its load factor, if a meter measures it.
+    pub fn load(&self) -> Option<f64> {
+        self.queue.load()
+    }
 }

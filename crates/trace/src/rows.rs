@@ -234,6 +234,8 @@ record! {
         rtt_seen_us: Option<f64>,
         /// What its controller takes for the round trip without queues, µs; null where it does not act by that.
         min_rtt_us: Option<f64>,
+        /// What its controller takes for the load factor of the most loaded link; null where it does not act by that.
+        load_estimate: Option<f64>,
     }
 }
 
@@ -270,6 +272,8 @@ record! {
     {
         /// Source quenches that its router sent about packets of its queue, so far.
         quenches: u64,
+        /// Load factor of the last interval; null where no meter measures it.
+        load: Option<f64>,
     }
 }
 

@@ -131,6 +131,10 @@ impl<P: Packet> Meter<P> for Adpm {
         self.beyond += u64::from(self.above == PLACES);
     }
 
+    fn load(&self) -> Option<f64> {
+        Some(self.load.factor())
+    }
+
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         each("load_intervals", self.intervals);
         each("load_intervals_over", self.over);

@@ -150,6 +150,10 @@ impl<P: Packet> Meter<P> for Vcp {
         self.intervals[self.now as usize] += 1;
     }
 
+    fn load(&self) -> Option<f64> {
+        Some(self.load.factor())
+    }
+
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let [low, high, over] = self.intervals;
         each("load_intervals_low", low);
