@@ -167,6 +167,8 @@ class Paper:
     left: str = ""
     #: Figures that are drawn from the runs of another one, and which.
     same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
+    #: Figures that are drawn from the runs of others, too, and which.
+    drawn_with: Mapping[str, tuple[str, ...]] = field(repr=False, default_factory=dict)
 
     def runs_of(self, figure: str) -> str:
         """The figure from whose runs a figure is drawn: itself, or that of `same_runs`."""
@@ -209,6 +211,9 @@ def read(folder: Path) -> Paper:
             if not paper.scenario(figure).is_file():
                 missing = paper.scenario(figure).name
                 raise InputError(f"{file}: {claim.id} needs {missing}, which is not there")
+            for other in paper.drawn_with.get(figure, ()):
+                if other not in claim.figures:
+                    raise InputError(f"{file}: {claim.id} has {figure} and not {other} beside it")
     return paper
 
 
@@ -231,6 +236,7 @@ def parse(text: str, folder: Path) -> Paper:
         quick=tuple(_quick(each) for each in top.tables("quick", file, [])),
         left=top.text("left", ""),
         same_runs=_same_runs(top),
+        drawn_with=_drawn_with(top),
     )
 
 
@@ -284,6 +290,11 @@ def _same_runs(table: _Table) -> Mapping[str, str]:
         if of in found:
             raise InputError(f"{table.where}: `same_runs.{figure}`: {of} has no runs of its own")
     return found
+
+
+def _drawn_with(table: _Table) -> Mapping[str, tuple[str, ...]]:
+    inner = _Table(table.table("drawn_with", {}), f"{table.where}: drawn_with")
+    return {figure: inner.texts(figure) for figure in inner.data}
 
 
 def _quick(table: _Table) -> Quick:

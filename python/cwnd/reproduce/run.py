@@ -206,7 +206,8 @@ def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:
     files = []
     for figure in results:
         with attempt(f"figure `{figure}`", then), style.styled():
-            files += write(drawing[figure](results[figure]), place / FIGURES, figure)
+            runs = [results[name] for name in (figure, *of.drawn_with.get(figure, ()))]
+            files += write(drawing[figure](*runs), place / FIGURES, figure)
         results.forget()
     return files
 

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
     from cwnd.reproduce.claims import Paper, Sides
     from cwnd.reproduce.measures import Measure
-    from cwnd.results import Run
 
-    #: What draws each figure, by the name of its scenario.
-    Drawings: TypeAlias = Mapping[str, Callable[[Run], Any]]
+    #: What draws each figure, by the name of its scenario; from its run and those of `drawn_with`.
+    Drawings: TypeAlias = Mapping[str, Callable[..., Any]]
 
 PAPERS = Path(__file__).resolve().parents[1] / "papers"
 

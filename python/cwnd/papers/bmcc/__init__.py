@@ -1,0 +1,1 @@
+"""I. A. Qazi, L. L. H. Andrew, T. Znati, "Congestion Control using Efficient Explicit Feedback"."""

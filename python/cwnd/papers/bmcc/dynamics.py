@@ -1,0 +1,213 @@
+"""Windows and estimates over time: rounds of decreases, overload that is noticed, shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import mean
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from cwnd.models import bmcc as model
+from cwnd.papers.bmcc.numbers import BOTTLENECK, at, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cwnd.reproduce import Point
+    from cwnd.results import Run
+
+#: t_p (§ II-D.1), and the round trip of `fig04`, s.
+INTERVAL_S = 0.2
+#: A window that falls by more than this from one sample to the next was decreased.
+_FALL = 0.97
+#: Where Fig. 3 has its averages, s.
+SPANS_S = (1, 2, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of `fig04`, by its label: what is in the round trip, how many flows, which β."""
+
+    packets: int
+    flows: int
+    decrease: model.Decrease
+
+    @staticmethod
+    def of(label: str) -> Case:
+        """The case of a label such as `1000 packets, 2 flows, 0.875 to 0.65`."""
+        packets, flows, betas = label.split(", ")
+        most, _, least = betas.partition(" to ")
+        decrease = model.Decrease(float(most), float(least or most))
+        return Case(int(packets.split()[0]), int(flows.split()[0]), decrease)
+
+    @property
+    def varies(self) -> bool:
+        """Whether β depends on the load, as BMCC has it."""
+        return self.decrease.least < self.decrease.most
+
+    def model(self, what: str, lacking: float) -> float:
+        """`m`, `d_e` or `r` of eq. 8 and 9, in round trips but for m."""
+        if what == "d_e":
+            return model.epoch_rtts(self.flows, self.packets, decrease=self.decrease)
+        if what == "m":
+            return model.epochs_to_fairness(
+                self.flows, self.packets, lacking, decrease=self.decrease
+            )
+        return model.fairness_rtts(self.flows, self.packets, lacking, decrease=self.decrease)
+
+
+def rounds(run: Run, label: str, lacking: float) -> pl.DataFrame:
+    """By `seed`: `m`, `d_e` and `r` of a case of `fig04`, from windows of the flows.
+
+    From when the flow that came late lacks one share B = k/N, as eq. 8 has it, until it lacks the
+    part `lacking` of it: m decreases in r round trips; null where the run ends before. d_e is the
+    mean time between decreases after the late flow came, in round trips.
+    """
+    case = Case.of(label)
+    share = case.packets / case.flows
+    found = []
+    for (seed,), part in windows(run, {"case": label}).group_by("seed", maintain_order=True):
+        table = (
+            (
+                part.group_by("time_s", "group")
+                .agg(pl.col("cwnd").mean())
+                .pivot(on="group", index="time_s", values="cwnd")
+            )
+            .drop_nulls()
+            .sort("time_s")
+        )
+        gap = (table["long"] - table["late"]).to_numpy()
+        times, long = table["time_s"].to_numpy(), table["long"].to_numpy()
+        falls = times[1:][long[1:] < _FALL * long[:-1]]
+        # What falls over two samples is one decrease.
+        falls = falls[np.diff(falls, prepend=-1.0) > 2.5 * INTERVAL_S]
+        begin, end = _first(times, gap <= share), _first(times, gap <= lacking * share)
+        between = float(np.diff(falls).mean()) / INTERVAL_S if len(falls) > 2 else None  # noqa: PLR2004
+        row: dict[str, object] = {"seed": seed, "m": None, "d_e": between, "r": None}
+        if begin is not None and end is not None:
+            row["m"] = float(((falls > begin) & (falls <= end)).sum())
+            row["r"] = (end - begin) / INTERVAL_S
+        found.append(row)
+    return pl.DataFrame(
+        found, schema={"seed": pl.UInt64, "m": pl.Float64, "d_e": pl.Float64, "r": pl.Float64}
+    )
+
+
+def _first(times: np.ndarray, holds: np.ndarray) -> float | None:
+    found = np.flatnonzero(holds)
+    return float(times[found[0]]) if len(found) else None
+
+
+def noticed(run: Run, of: Point) -> pl.DataFrame:
+    """By `seed`: `unseen`, P(R > d), and `packets`, E[R], of onsets of overload (§ V-A).
+
+    An onset is an interval with a load factor in [1, u) after one below 1. A flow has noticed it
+    when its sender's estimate is 1 or more within t_p of when the first packet that may tell it
+    has come back, a round trip after. R counts what arrived of it until then, at most all of t_p,
+    as the model's sum of P(R > d) does. Onsets at u and above are left out, as in the paper.
+    """
+    links = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    # Most of what was sampled is not asked here.
+    columns = [*run.key_columns, "flow_id", "time_s", "load_estimate", "delivered"]
+    series = at(run, run.samples["series"].select(columns).collect(), of).sort("time_s")
+    warmup = float(run.runs["warmup_s"][0])
+    rtts = at(run, run.flows, of).select("seed", "flow_id", rtt_s=pl.col("rtt_base_us") / 1e6)
+    found = []
+    for (seed,), link in links.sort("time_s").group_by("seed", maintain_order=True):
+        load = link["load"].fill_null(0.0).to_numpy()
+        onsets = _onsets(link["time_s"].to_numpy(), load, warmup)
+        each = [
+            one
+            for (flow,), part in series.filter(pl.col("seed") == seed).group_by("flow_id")
+            for one in _answers(part, onsets, _rtt(rtts, seed, flow))
+        ]
+        found.append(
+            {
+                "seed": seed,
+                "unseen": mean(unseen for unseen, _ in each) if each else None,
+                "packets": mean(packets for _, packets in each) if each else None,
+                "onsets": len(onsets),
+            }
+        )
+    return pl.DataFrame(found).sort("seed")
+
+
+def _rtt(rtts: pl.DataFrame, seed: object, flow: object) -> float:
+    mine = rtts.filter((pl.col("seed") == seed) & (pl.col("flow_id") == flow))
+    return float(mine["rtt_s"][0])
+
+
+def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[tuple[bool, float]]:
+    """Of each onset whether one flow missed it, and the packets until it did not."""
+    times, load = part["time_s"].to_numpy(), part["load_estimate"].to_numpy()
+    arrived = part["delivered"].to_numpy() / _PAYLOAD_B
+    for onset in onsets:
+        told = np.flatnonzero((times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S))
+        # A run that ends meanwhile tells nothing, nor does a flow that thought so before.
+        if len(told) < 2 or load[told[0] - 1] >= 1:  # noqa: PLR2004
+            continue
+        over = told[load[told] >= 1]
+        upto = over[0] if len(over) else told[-1]
+        first, last = (np.searchsorted(times, times[i] - rtt_s / 2) for i in (told[0], upto))
+        yield not len(over), float(arrived[last] - arrived[first])
+
+
+#: § VII: packets of 1000 B, with headers of 40 B.
+_PAYLOAD_B = 960
+
+
+def _onsets(times: np.ndarray, load: np.ndarray, warmup: float) -> list[float]:
+    """When an interval ended whose load factor is in [1, u), after one below 1."""
+    changed = np.flatnonzero(np.diff(load) != 0) + 1
+    return [
+        float(times[i])
+        for i in changed
+        if load[i - 1] < 1 <= load[i] < model.OVERLOAD and times[i] > warmup
+    ]
+
+
+def fairness_rates(run: Run, of: Point, span_s: float) -> list[float]:
+    """fr(τ, s) of § III c for each seed: mean of the faster flow's rate over the slower one's.
+
+    Over windows of `span_s` that begin at each sample after the warm-up. A flow of which nothing
+    arrived in one counts with one packet.
+    """
+    rows = at(run, run.series, of)
+    warmup = run.runs["warmup_s"].max()
+    found = []
+    for _, part in rows.group_by("seed", maintain_order=True):
+        table = (
+            part.filter(pl.col("time_s") >= warmup)
+            .select("time_s", "flow_id", pl.col("delivered").cast(pl.Float64))
+            .pivot(on="flow_id", index="time_s", values="delivered")
+            .sort("time_s")
+        )
+        step = round(span_s / (table["time_s"][1] - table["time_s"][0]))
+        sent = table.drop("time_s").to_numpy()
+        each = np.maximum(sent[step:] - sent[:-step], _PAYLOAD_B)
+        found.append(float((each.max(axis=1) / each.min(axis=1)).mean()))
+    return found
+
+
+def shares(run: Run, of: Point, span_s: float = 1.0) -> pl.DataFrame:
+    """What each group's flows received over time: `seed`, `group`, `time_s`, `mbit_s`.
+
+    Mean rates over `span_s` that end at each sample.
+    """
+    rows = at(run, run.series, of).with_columns(pl.col("group").cast(pl.String))
+    step = round(span_s / _step(rows))
+    bits = pl.col("delivered").cast(pl.Int64).diff(step).over("seed", "flow_id") * 8
+    return (
+        rows.sort("seed", "flow_id", "time_s")
+        .with_columns(mbit_s=bits / span_s / 1e6)
+        .drop_nulls("mbit_s")
+        .group_by("seed", "group", "time_s", maintain_order=True)
+        .agg(pl.col("mbit_s").mean())
+    )
+
+
+def _step(rows: pl.DataFrame) -> float:
+    times = rows["time_s"].unique().sort()
+    return float(times[1] - times[0])

@@ -1,0 +1,112 @@
+"""What measures and figures of the BMCC paper share: links, windows, and files that arrive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from cwnd.reproduce import Point
+    from cwnd.results import Run
+
+BOTTLENECK = "bottleneck"
+#: A packet on the wire (§ VII).
+PACKET_B = 1000
+_BITS = 8
+#: § VII: the buffer holds so many packets of each flow, where the BDP is less.
+_PACKETS_OF_FLOW = 2
+
+
+def labels(run: Run, axis: str) -> list[str]:
+    """The labels of an axis, in its order."""
+    return next(each.labels for each in run.axes if each.name == axis)
+
+
+def at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
+    """The rows of a point of the sweep; the axes are called by their names."""
+    columns = {axis.name: axis.column for axis in run.axes}
+    for name, label in of.items():
+        rows = rows.filter(pl.col(columns[name]).cast(pl.String) == label)
+    return rows
+
+
+def of_links(run: Run, of: Point) -> pl.DataFrame:
+    """By `seed`: the `utilisation`, the mean `queue` and the `loss` at the bottleneck, in per cent.
+
+    The queue is a part of what the paper's buffer holds: the BDP of the long-lived flows' mean
+    round trip, or two packets of each of them where that is more (§ VII). `loss` is of all packets
+    that came. `lost` counts them, over the whole run.
+    """
+    flows = at(run, run.flows, of).filter(_group() != "web")
+    if flows.is_empty():
+        flows = at(run, run.flows, of)
+    paths = flows.group_by("run_id").agg(
+        rtt_us=pl.col("rtt_base_us").mean(),
+        n=(_group() == _group().first()).sum(),
+    )
+    bdp = pl.col("rate_bit_s") * pl.col("rtt_us") / 1e6 / _BITS
+    buffer = pl.max_horizontal(bdp, pl.col("n") * _PACKETS_OF_FLOW * PACKET_B)
+    rows = at(run, run.links, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
+    return (
+        rows.join(paths, on="run_id")
+        .select(
+            "seed",
+            utilisation=100 * pl.col("utilisation"),
+            queue=100 * pl.col("qlen_mean_bytes") / buffer,
+            loss=100 * pl.col("drop_ratio"),
+            lost=pl.col("dropped_total_pkts").cast(pl.Float64),
+        )
+        .sort("seed")
+    )
+
+
+def of_flows(run: Run, of: Point) -> pl.DataFrame:
+    """By `seed`: Jain's index of the forward flows' goodputs, `jain`, and the mean `time` of files.
+
+    `time` is that of the files of the group `web` that began after the warm-up and were done
+    before the run was over, s; null without such.
+    """
+    rows = at(run, run.flows, of)
+    goodput = pl.col("goodput_bit_s")
+    shares = (
+        rows.filter(_group() == "there")
+        .group_by("seed")
+        .agg(jain=goodput.sum() ** 2 / (pl.len() * (goodput**2).sum()))
+    )
+    warmup = run.runs["warmup_s"].max()
+    times = (
+        rows.filter((_group() == "web") & (pl.col("start_s") >= warmup))
+        .group_by("seed")
+        .agg(time=pl.col("fct_s").mean())
+    )
+    both = rows.select("seed").unique().join(shares, on="seed", how="left")
+    return both.join(times, on="seed", how="left").sort("seed")
+
+
+def of_acks(run: Run, of: Point) -> pl.DataFrame:
+    """By `seed`: the share of ACKs that carry the estimate, `told`, %, both ways, of the whole run.
+
+    An ACK for each segment that arrives (`ack_every = 1`), and a SYN-ACK for each flow.
+    """
+    rows = at(run, run.flows, of)
+    arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / _BITS / PACKET_B
+    acks = rows.group_by("seed").agg(acks=arrived.sum())
+    heard = at(run, run.runs, of).select("seed", heard="activity_load_acks_heard")
+    return (
+        acks.join(heard, on="seed")
+        .select("seed", told=100 * pl.col("heard") / pl.col("acks"))
+        .sort("seed")
+    )
+
+
+def windows(run: Run, of: Point) -> pl.DataFrame:
+    """The windows over time, packets: `seed`, `group`, `flow_id`, `time_s`, `cwnd`, in order."""
+    rows = at(run, run.series, of)
+    return rows.select(
+        "seed", _group().alias("group"), "flow_id", "time_s", cwnd="snd_cwnd_pkts"
+    ).sort("seed", "flow_id", "time_s")
+
+
+def _group() -> pl.Expr:
+    return pl.col("group").cast(pl.String)

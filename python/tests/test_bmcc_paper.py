@@ -1,0 +1,203 @@
+"""The BMCC paper: what its measures come to, and that each of its figures is drawn."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+import cwnd
+from cwnd import reproduce
+from cwnd.models import bmcc as model
+from cwnd.papers.bmcc.dynamics import Case, noticed, rounds
+from cwnd.papers.bmcc.figures import FIGURES
+from cwnd.papers.bmcc.numbers import at, labels, of_acks, of_flows, of_links
+from cwnd.plots import style
+from cwnd.reproduce import shelf
+
+SHORT = {"run.duration": "8 s", "run.warmup": "4 s"}
+
+
+def axis(name: str, *values: object, names: tuple[str, ...] = ()) -> dict[str, object]:
+    """An axis with these values only, which are called so."""
+    kept: dict[str, object] = {f"sweep.axis.{name}.values": list(values)}
+    return kept | ({f"sweep.axis.{name}.labels": list(names)} if names else {})
+
+
+#: Each scenario, small enough for a test.
+SMALL: Mapping[str, Mapping[str, object]] = {
+    "fig01": {"run.duration": "12 s", "flow.second.start": "3 s"},
+    "fig03": {"run.duration": "130 s"},
+    "fig04": axis(
+        "case",
+        ["40 Mbit/s", 29, 0.875, 0.65, "60 s"],
+        names=("1000 packets, 30 flows, 0.875 to 0.65",),
+    ),
+    "fig07": {"run.duration": "11 s", "dumbbell.rate": "100 Mbit/s", "run.sample": "50 ms"},
+    "fig08": {
+        "run.duration": "25 s",
+        "run.warmup": "5 s",
+        **axis(
+            "bdp",
+            ["12.5 Mbit/s", 10, "uniform(25 ms, 295 ms)", "160 ms"],
+            ["25 Mbit/s", 10, "uniform(25 ms, 295 ms)", "160 ms"],
+            names=("25", "50"),
+        ),
+    },
+    "fig09": {
+        "run.duration": "25 s",
+        "run.warmup": "5 s",
+        **axis("flows", ["50 Mbit/s", 10, "uniform(25 ms, 295 ms)", "160 ms"], names=("10",)),
+    },
+    "fig10": SHORT | axis("rate", ["10 Mbit/s", "1 BDP", "1 BDP"], names=("10 Mbit/s",)),
+    "fig11": SHORT | {"dumbbell.rate": "10 Mbit/s"} | axis("rtt", "20 ms"),
+    "fig12": SHORT
+    | {"dumbbell.rate": "10 Mbit/s"}
+    | axis("flows", [10, "1 BDP", "1 BDP"], names=("10",)),
+    "fig13": SHORT | {"dumbbell.rate": "10 Mbit/s"} | axis("load", 0.5),
+    "fig14a": SHORT
+    | {"flow.web.stop": "6 s"}
+    | axis("size", "pareto(1.4, 30 kB)", names=("30 kB",)),
+    "fig14b": SHORT
+    | {"dumbbell.rate": "10 Mbit/s", "flow.web.stop": "6 s"}
+    | axis("size", "pareto(1.4, 30 kB)", names=("30 kB",)),
+    "fig15": SHORT
+    | {"dumbbell.rate": "10 Mbit/s"}
+    | axis("delta", ["uniform(40 ms, 116 ms)", "78 ms"], names=("1",)),
+    "sack": SHORT
+    | axis(
+        "link",
+        ["10 Mbit/s", "80 ms", "red", "red"],
+        ["10 Mbit/s", "20 ms", "red", "red"],
+        names=("10 Mbit/s, 80 ms", "155 Mbit/s, 20 ms"),
+    ),
+    "table1": {"run.duration": "5 s", "dumbbell.rate": "10 Mbit/s"},
+}
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, cwnd.Run]:
+    paper = reproduce.paper("bmcc")
+    return {
+        figure: cwnd.run(paper.scenario(figure), set={"sweep.repeat": 2, **small})
+        for figure, small in SMALL.items()
+    }
+
+
+def test_every_scenario_is_run_here() -> None:
+    files = {file.stem for file in reproduce.paper("bmcc").folder.glob("*.toml")}
+    assert files - {"claims"} == set(SMALL)
+
+
+def test_every_figure_is_drawn(runs: dict[str, cwnd.Run]) -> None:
+    paper = reproduce.paper("bmcc")
+    with style.styled():
+        for name, draw in FIGURES.items():
+            beside = [runs[other] for other in paper.drawn_with.get(name, ())]
+            figure = draw(runs[paper.runs_of(name)], *beside)
+            assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes), name
+
+
+def kept(run: cwnd.Run, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a measure, with labels that the small run has in place of those it lacks."""
+
+    def of(axis: str, label: str) -> str:
+        there = labels(run, axis)
+        return label if label in there else there[0]
+
+    found = dict(arguments)
+    for name in ("of", "over"):
+        point = found.get(name, {})
+        if set(point) <= {each.name for each in run.axes}:
+            found[name] = {axis: of(axis, label) for axis, label in point.items()}
+    if "along" in found and "among" in found:
+        there = labels(run, found["along"])
+        found["among"] = [each for each in found["among"] if each in there] or there[:1]
+    if "cases" in found:
+        found["cases"] = [of("case", label) for label in found["cases"]]
+    return {name: value for name, value in found.items() if name in arguments}
+
+
+def test_every_check_has_a_value_for_each_seed(runs: dict[str, cwnd.Run]) -> None:
+    paper = reproduce.paper("bmcc")
+    own = shelf.own_measures("bmcc")
+    for claim in paper.claims:
+        for check in claim.checks:
+            arguments = {"figure": claim.figures[0], **check.arguments}
+            figure = paper.runs_of(str(arguments.pop("figure")))
+            arguments = kept(runs[figure], arguments)
+            if "beside" in arguments:
+                arguments["over"] = {"link": "10 Mbit/s, 80 ms"}
+            # Of shorter runs, over slower links.
+            for name, less in (("packets", 100), ("after_s", 5), ("last_s", 5), ("time_s", 5)):
+                if name in arguments:
+                    arguments[name] = less
+            values = own[check.measure](runs, figure=figure, **arguments)
+            assert len(values) == 2, check.what
+            assert all(value is not None for value in values), check.what
+
+
+def test_the_share_of_acks_with_the_estimate_is_what_their_bytes_say(
+    runs: dict[str, cwnd.Run],
+) -> None:
+    run = runs["fig01"]
+    of = {"pacing": "not paced"}
+    back = at(run, run.links, of).filter(pl.col("link").cast(pl.String) == "reverse")
+    row = back.row(0, named=True)
+    # ACKs have 40 B, and 4 more with the estimate.
+    sent = row["utilisation"] * row["rate_bit_s"] / 8 * 12
+    told = 100 * (sent / row["delivered_pkts"] - 40) / 4
+    assert of_acks(run, of)["told"][0] == pytest.approx(told, rel=0.02)
+
+
+def test_the_index_and_the_queue_are_of_the_forward_flows_and_the_buffer(
+    runs: dict[str, cwnd.Run],
+) -> None:
+    run = runs["fig12"]
+    of = {"scheme": "SACK", "flows": "10"}
+    rates = (
+        at(run, run.flows, of)
+        .filter((pl.col("group").cast(pl.String) == "there") & (pl.col("seed") == 1))[
+            "goodput_bit_s"
+        ]
+        .to_list()
+    )
+    assert len(rates) == 10
+    jain = sum(rates) ** 2 / 10 / sum(rate**2 for rate in rates)
+    assert of_flows(run, of)["jain"][0] == pytest.approx(jain)
+    link = at(run, run.links, of).filter(
+        (pl.col("link").cast(pl.String) == "bottleneck") & (pl.col("seed") == 1)
+    )
+    # 10 Mbit/s and 80 ms: the BDP is 100 kB, more than two packets for each flow.
+    assert of_links(run, of)["queue"][0] == pytest.approx(link["qlen_mean_bytes"][0] / 1e3)
+
+
+def test_a_case_is_what_its_label_says() -> None:
+    case = Case.of("5000 packets, 30 flows, 0.875 to 0.65")
+    assert (case.packets, case.flows, case.varies) == (5000, 30, True)
+    assert case.model("r", 0.2) == pytest.approx(case.model("m", 0.2) * case.model("d_e", 0.2))
+    same = Case.of("1000 packets, 2 flows, 0.9")
+    assert same.decrease == model.Decrease(0.9, 0.9)
+    # Eq. 8 with one β.
+    assert same.model("m", 0.2) == pytest.approx(math.log(5) / math.log(1 / 0.9))
+
+
+def test_rounds_are_counted_in_windows(runs: dict[str, cwnd.Run]) -> None:
+    label = labels(runs["fig04"], "case")[0]
+    found = rounds(runs["fig04"], label, 0.2)
+    # As many decreases as fit the time between them, but for those at its ends.
+    for row in found.iter_rows(named=True):
+        assert row["m"] == pytest.approx(row["r"] / row["d_e"], abs=2.5)
+    # A late flow that never is so far ahead.
+    assert rounds(runs["fig04"], label, -9.0)["r"].to_list() == [None, None]
+
+
+def test_overload_is_noticed_the_sooner_the_more_packets_tell_of_it(
+    runs: dict[str, cwnd.Run],
+) -> None:
+    found = noticed(runs["fig08"], {"bdp": "25", "pacing": "not paced"})
+    assert (found["onsets"] > 3).all()
+    assert found["unseen"].is_between(0.02, 0.5).all()
+    # At most what arrives in t_p: a window of 25 packets goes out more than once in 200 ms.
+    assert found["packets"].is_between(2, 35).all()
