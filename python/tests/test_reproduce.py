@@ -75,6 +75,7 @@ def test_all_claims_are_there() -> None:
     assert ids["becn"] == [f"B{i}" for i in range(1, 6)]
     becn = {figure for claim in reproduce.paper("becn").claims for figure in claim.figures}
     assert becn == {*(f"fig{i:02d}" for i in range(2, 20)), "readings"}
+    assert ids["bmcc"] == [f"M{i}" for i in range(1, 13)]
     assert ids["dbaimd"] == [f"D{i}" for i in range(1, 17)]
 
 

@@ -347,6 +347,8 @@ def _overload(run: Run, axis: str, of: Callable[[float], tuple[int, float]], nam
     right.set_yscale("log")
     for panel in (left, right):
         panel.set_xscale("log")
+        panel.set_xticks(xs, labels=labels(run, axis))
+        panel.minorticks_off()
         panel.set_xlabel(name)
     left.set_ylim(bottom=0)
     style.legend(figure, [left, right])
@@ -375,7 +377,8 @@ def _three(
             panel.set_xscale("log")
         panel.set_xlabel(name)
         panel.set_ylabel(_QUANTITIES[what])
-        panel.set_ylim(bottom=0)
+        # Intervals of few seeds may be wide.
+        panel.set_ylim(0, 105 if what == "utilisation" else None)
     style.legend(figure, list(panels), columns=6)
     return figure
 
