@@ -198,6 +198,7 @@ impl Connection {
             rtt: Duration::ZERO,
             variation: Duration::ZERO,
             lasting: Duration::ZERO,
+            queued: Duration::ZERO,
             linux: Timer::default(),
             delay: Duration::ZERO,
             held: false,
@@ -275,6 +276,13 @@ impl Connection {
             if clearly(b, a) {
                 return 1;
             }
+        }
+        // Who opened it is near, and it is not known how far the other is: its answer to the SYN came late.
+        if let Some((by, ..)) = self.handshake.syn
+            && self.halves[by].rtt.is_known()
+            && !self.halves[1 - by].rtt.is_known()
+        {
+            return 1 - by;
         }
         usize::from(b.counts.bytes > a.counts.bytes)
     }

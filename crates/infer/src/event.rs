@@ -167,6 +167,8 @@ pub struct Event {
     pub variation: Duration,
     /// RTTVAR as Linux has it: it falls but once a round trip.
     pub lasting: Duration,
+    /// How much longer that round trip was than the shortest: what waits in a queue is gone after a silence.
+    pub queued: Duration,
     /// The sender's timers if they are Linux's.
     pub linux: Timer,
     /// How long acknowledgements waited at the receiver, which the sender's round-trip times have besides.

@@ -67,6 +67,8 @@ pub struct Kept {
     pub counts: Counts,
     /// Tail loss probes that came too soon for timeouts.
     pub tails: u32,
+    /// It is Linux, by its identifications.
+    pub linux: bool,
     /// SRTT of the sender if it is Linux; zero if it is not known.
     pub smoothed: Duration,
     /// What was found.
@@ -402,6 +404,7 @@ impl Half {
             rtt: self.rtt,
             counts: self.counts,
             tails: self.tails,
+            linux: self.identifications.is_linux(),
             smoothed: self.theirs.timer().smoothed,
             events: self.events,
         }

@@ -30,6 +30,11 @@ impl Identifications {
         self.zero && self.expected.is_none()
     }
 
+    /// It writes zero into its SYN-ACK and counts what comes then: no other stack does.
+    pub const fn is_linux(&self) -> bool {
+        self.zero
+    }
+
     /// How many packets were sent between the last one and this: `None` if nothing can be said.
     #[inline]
     pub fn between(&mut self, segment: &Segment, mss: u32) -> Option<u16> {
@@ -38,6 +43,8 @@ impl Identifications {
             (self.zero, self.expected) = (id == 0, None);
             return None;
         }
+        // Who always writes zero does not count.
+        self.zero &= self.expected.is_some() || id != 0;
         // Segments that a network card put together were several packets.
         let packets = if mss == 0 { 1 } else { segment.length.div_ceil(mss).max(1) };
         let step = self.expected.map(|expected| id.wrapping_sub(expected));

@@ -148,7 +148,7 @@ impl Inference {
             let server = &summary.halves[1];
             if !server.events.is_empty() || server.tails > 0 {
                 let scores = servers.entry(summary.server.address()).or_default();
-                scores.add(&server.events, server.tails);
+                scores.add(&server.events, server.tails, server.linux);
             }
         }
         let (mut connections, mut silences) = (Connections::default(), Silences::default());

@@ -54,6 +54,9 @@ const MOST: u32 = 10;
 const DEVIATION: f64 = 0.12;
 /// What is worse than this is explained by nothing.
 const WORST: f64 = 12.0;
+/// … where what is off by as much as this begins, as a logarithm (√(2 · 12) deviations), and what the rest of it costs.
+const FAR: f64 = 0.588;
+const COST_OF_FARTHER: f64 = 1.5;
 /// What a timeout more, or a pattern that nobody has by default, must explain.
 const COST_OF_ONE: f64 = 0.8;
 const COST_OF_RARE: f64 = 6.0;
@@ -125,6 +128,7 @@ pub struct Scores {
     costs: [[f64; PATTERNS.len()]; RULES.len()],
     timeouts: usize,
     tails: u32,
+    linux: bool,
 }
 
 impl Default for Scores {
@@ -133,13 +137,14 @@ impl Default for Scores {
             0 | u32::MAX => 0.0,
             _ => COST_OF_RARE,
         });
-        Self { costs: [rare; RULES.len()], timeouts: 0, tails: 0 }
+        Self { costs: [rare; RULES.len()], timeouts: 0, tails: 0, linux: false }
     }
 }
 
 impl Scores {
     /// Takes the silences of a connection into account.
-    pub fn add(&mut self, events: &[Event], tails: u32) {
+    pub fn add(&mut self, events: &[Event], tails: u32, linux: bool) {
+        self.linux |= linux;
         self.tails = self.tails.saturating_add(tails);
         self.timeouts += events.iter().filter(|event| is_timeout(event)).count();
         for (costs, rule) in self.costs.iter_mut().zip(RULES) {
@@ -155,8 +160,12 @@ impl Scores {
         let seen = WORTH_OF_A_PROBE * f64::from(self.tails.min(MOST_PROBES));
         for (costs, rule) in self.costs.iter().zip(RULES).filter(|(_, rule)| may(*rule)) {
             for (cost, pattern) in costs.iter().zip(PATTERNS) {
-                let unusual = matches!(rule.least, Least::Plus(_)) && !rule.probes;
-                let rare = if unusual { COST_OF_NOT_PROBING } else { 0.0 };
+                let rare = match rule.least {
+                    Least::Plus(_) if rule.probes => 0.0,
+                    _ if self.linux => COST_OF_RARE,
+                    Least::Plus(_) => COST_OF_NOT_PROBING,
+                    Least::AtLeast(_) => 0.0,
+                };
                 let cost = cost + rare + if rule.probes { 0.0 } else { seen };
                 if cost + EQUAL < least {
                     (best, least) = ((rule, pattern), cost);
@@ -226,7 +235,7 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
         });
     let short = match rule.least {
         // A sample that was long may not have been taken.
-        Least::Plus(_) => event.waited * 4 < least.min(seen(event, rule)) * 3,
+        Least::Plus(_) => (event.waited + event.queued) * 4 < least.min(seen(event, rule)) * 3,
         Least::AtLeast(_) => event.waited * 5 < least * 3,
     };
     match (event.kind, event.evidence) {
@@ -416,7 +425,10 @@ fn explain_one(
     let between = later + square(above) + square(below) + COST_OF_THINKING * rest;
     let sent = guess.count + u32::from(guess.probe > 0.0);
     let between = if event.evidence == Evidence::Unheard { WORST } else { between };
-    exact.min(between).min(WORST) + guess.cost + COST_OF_A_PACKET * excess(event, sent)
+    // A timer that was longer than is known explains it, too: the less, the likelier.
+    let beyond = (off(event.waited, length, rule).abs() - FAR).max(0.0);
+    let worst = WORST + COST_OF_FARTHER * beyond;
+    exact.min(between).min(worst) + guess.cost + COST_OF_A_PACKET * excess(event, sent)
 }
 
 /// How many packets more than were sent there would have been: what arrived last, those before it that were lost, and the

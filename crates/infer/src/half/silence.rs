@@ -79,9 +79,11 @@ impl Half {
     /// Notes that the sender sends again: in recovery, or as a probe.
     fn recover(&mut self, it: &Arrival, rule: bool) {
         let again = matches!(it.fresh, Fresh::Fills | Fresh::Nothing);
-        let lost = self.missing.is_some_and(|packets| packets > 0) || it.start < self.announced;
+        let lost = self.surplus(it).is_some_and(|packets| packets > 0) || it.start < self.announced;
         let heard = self.last_heard(it);
-        let alone = it.end >= it.high_before && it.fresh != Fresh::Beyond && !heard.holes;
+        // Beyond a hole it is a probe if it had been sent with what is missing there.
+        let sent = it.fresh != Fresh::Beyond || lost;
+        let alone = it.end >= it.high_before && sent && !heard.holes;
         let waited = it.at.since(heard.at).saturating_sub(self.rtt.smoothed);
         // No stack has timeouts that are this short.
         let short = waited < GAP && waited > self.rtt.smoothed * 3 / 2;
@@ -89,6 +91,9 @@ impl Half {
         let late = rule && lost && self.was_idle(self.idle(it));
         // In a recovery nothing but a timeout begins another.
         let recovering = heard.acked < self.recovers && !late;
+        if again && !it.overtaken {
+            self.announce_lost(it, heard);
+        }
         if it.overtaken || !(again || late || tail) || recovering {
             // What was lost behind the segment that a timeout repeated comes one by one.
             if self.behind && self.recovers > it.start && it.fresh == Fresh::Next && !it.overtaken {
@@ -113,6 +118,39 @@ impl Half {
         let beyond = u64::from(probed || self.behind || tail);
         self.recovers = it.high_before.max(it.end) + beyond;
         self.knew = heard.acked;
+    }
+
+    /// After a timeout more packets are missing than its timers sent: they were the end of what had been sent, lost with what a
+    /// probe repeated of it, and what follows comes again.
+    fn announce_lost(&mut self, it: &Arrival, heard: Said) {
+        let this = |event: &&Event| event.ended == it.at && event.kind == Kind::Timeout;
+        let Some((event, missing)) = self.events.last().filter(this).zip(self.missing) else {
+            return;
+        };
+        // As many as fit, each twice as long as the one before, and no shorter than any stack's.
+        let (mut timeouts, mut timer) = (0, GAP + self.rtt.smoothed);
+        let mut left = event.waited + event.waited / 16;
+        while left >= timer {
+            (timeouts, left, timer) = (timeouts + 1, left - timer, timer * 2);
+        }
+        // The first of them repeated a probe at most; requests were acknowledged besides, and a hole repaired at once.
+        let since = |at: Option<Time>| u32::from(at > self.last);
+        let acknowledged = since(self.answers.asked) + since(self.answers.repeated);
+        if missing > timeouts.max(1) + u32::from(heard.holes) + acknowledged {
+            self.announced = self.announced.max(it.end.max(it.high_before) + 1);
+        }
+    }
+
+    /// Packets that are missing, without those of a hole that this shows.
+    fn surplus(&self, it: &Arrival) -> Option<u32> {
+        let hole = match it.fresh {
+            Fresh::Beyond => {
+                let beyond = it.end.saturating_sub(it.high_before);
+                beyond.div_ceil(u64::from(self.mss.max(1))).saturating_sub(1)
+            }
+            _ => 0,
+        };
+        self.missing.map(|missing| missing.saturating_sub(hole.min(u64::from(u32::MAX)) as u32))
     }
 
     /// The client had to repeat its request, since nothing of it was heard: nor was what it had acknowledged, and the
@@ -259,6 +297,7 @@ impl Half {
             rtt: self.rtt.smoothed,
             variation: self.rtt.variation,
             lasting: self.rtt.lasting,
+            queued: self.rtt.smoothed.saturating_sub(self.rtt.min),
             linux: self.theirs.timer(),
             delay: self.answers.delay,
             held: it.heard.is_none()
@@ -274,7 +313,7 @@ impl Half {
             probe: self.probe(it),
             missing: self.missing,
             new: it.fresh == Fresh::Next && (self.unexplained == 0 || self.missing != Some(0)),
-            twice: it.fresh == Fresh::Fills && self.last_heard(it).holes && self.is_young(),
+            twice: it.fresh == Fresh::Fills && self.was_repaired(it),
             offset: it.start.saturating_sub(self.first),
             rule: true,
             what: if it.data > 0 { What::Data } else { What::Fin },
@@ -285,6 +324,14 @@ impl Half {
             timeouts: 1,
             rto: Duration::ZERO,
         }
+    }
+
+    /// The sender had heard of the first hole, and sent it again at once, after all that came: the hole was seen only then, or what
+    /// is missing before has other reasons, and Linux repairs what it hears of (RFC 8985).
+    fn was_repaired(&self, it: &Arrival) -> bool {
+        let heard = self.last_heard(it);
+        let after = self.last.is_some_and(|last| heard.at >= last) && self.unexplained == 0;
+        heard.holes && (self.is_young() || (after && self.identifications.is_linux()))
     }
 
     /// The first hole was seen so late that what the sender sent again at once would have come after all that came.

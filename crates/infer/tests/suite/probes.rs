@@ -1,6 +1,6 @@
 //! Tail loss probes beside timeouts, packets that are missing, and requests that nobody heard.
 
-use crate::talk::{MSS, Say, Talk, names, of_connection};
+use crate::talk::{MSS, Say, Talk, names, numbers, of_connection};
 
 fn is(found: &[(String, String)], expected: &[(&str, &str)]) {
     let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
@@ -77,7 +77,7 @@ fn what_was_announced_was_sent_when_the_request_came_first() {
     talk.server_says(960.0, 4 * MSS, SHORT, PUSH);
     let found = talk.found();
     is(&crate::talk::silences(&found), &[("timeout", "announced")]);
-    assert_eq!(crate::talk::numbers(&found.silences, "offset"), [f64::from(4 * MSS)]);
+    assert_eq!(numbers(&found.silences, "offset"), [f64::from(4 * MSS)]);
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn with_a_long_timeout() -> Talk {
 fn an_acknowledgement_that_was_lost_makes_the_timeout_of_linux_long() {
     // With samples of 50 ms it would be two timeouts of 250 and 500 ms; one that took in 650 ms is as long.
     let found = with_a_long_timeout().found();
-    let timeouts = crate::talk::numbers(&found.silences, "timeouts");
-    let timers = crate::talk::numbers(&found.silences, "rto_ms");
+    let timeouts = numbers(&found.silences, "timeouts");
+    let timers = numbers(&found.silences, "rto_ms");
     assert_eq!(timeouts.last(), Some(&1.0), "{timers:?}");
     assert!(timers.last().is_some_and(|ms| (700.0..830.0).contains(ms)), "{timers:?}");
 }
@@ -187,7 +187,7 @@ fn a_server_remembers_how_far_its_client_is() {
         for talk in talks {
             inference.read("talk", talk.pcap().as_slice(), || true).expect("it is a capture");
         }
-        let timers = crate::talk::numbers(&inference.finish().silences, "rto_ms");
+        let timers = numbers(&inference.finish().silences, "rto_ms");
         timers[timers.len() - 1]
     };
     let after = timer([&first, &second]);
@@ -212,4 +212,99 @@ fn a_server_that_was_idle_fills_a_hole_by_its_timer_whatever_follows() {
     talk.server(416.0, 7 * MSS, MSS);
     talk.server(416.1, 8 * MSS, MSS);
     is(&talk.silences(), &[("pause", "beyond_hole"), ("timeout", "stalled")]);
+}
+
+/// Four segments of a server that counts its packets; of Linux, if its SYN-ACK has the number zero.
+fn counting(zero: bool) -> Talk {
+    let mut talk = Talk::empty();
+    (talk.counts, talk.zero) = (true, zero);
+    talk.open();
+    talk.flight(101.0, 0, 4);
+    talk
+}
+
+#[test]
+fn linux_repairs_a_hole_when_it_hears_of_what_came_last() {
+    let timeouts = |linux| {
+        let mut talk = counting(linux);
+        talk.lose(1);
+        talk.server(152.0, 5 * MSS, MSS);
+        talk.client(152.1, 0, 4 * MSS);
+        // That was not heard; the next is, and what is sent again at once is lost.
+        talk.server(220.0, 6 * MSS, MSS);
+        talk.client(220.1, 0, 4 * MSS);
+        talk.lose(1);
+        talk.server(970.0, 4 * MSS, MSS);
+        of_connection(&talk.found(), "timeouts")
+    };
+    assert_eq!(timeouts(true), 1.0, "the packet that is missing was no timeout");
+    assert_eq!(timeouts(false), 2.0, "of others it is not known");
+}
+
+#[test]
+fn more_packets_than_a_timer_sends_were_the_end_of_what_was_written() {
+    let after = |lost| {
+        let mut talk = counting(true);
+        // The acknowledgement of this is lost; what follows it is, too, and its probe.
+        talk.deaf = 150.0;
+        talk.server(152.0, 4 * MSS, MSS);
+        talk.client(152.1, 0, 5 * MSS);
+        talk.lose(lost);
+        talk.server(460.0, 4 * MSS, MSS);
+        let twice = Say { dsack: Some((4 * MSS, 5 * MSS)), ..Say::default() };
+        talk.client_says(460.1, 0, 5 * MSS, twice);
+        talk.deaf = f64::INFINITY;
+        talk.server_says(1100.0, 5 * MSS, SHORT, PUSH);
+        talk.silences().pop().expect("there are some")
+    };
+    assert_eq!(after(2), ("timeout".to_owned(), "announced".to_owned()));
+    // A single one may have been the probe of what came again.
+    assert_eq!(after(1), ("pause".to_owned(), "ip_id_next".to_owned()));
+}
+
+#[test]
+fn a_server_of_which_only_a_late_syn_ack_comes_is_none_that_times_out() {
+    let mut talk = Talk::empty();
+    let syn = Say { syn: true, ..Say::default() };
+    for at in [0.0, 1000.0, 3020.0] {
+        talk.client_says(at, 0, 0, syn);
+    }
+    // It answers the second SYN, after the third went.
+    talk.server_says(3050.0, 0, 0, syn);
+    talk.client(3050.1, 0, 0);
+    talk.client(3050.2, 100, 0);
+    for at in [3300.0, 3800.0, 4800.0] {
+        talk.client_again(at, 100, 0);
+    }
+    let found = talk.found();
+    assert_eq!(of_connection(&found, "server_port"), 80.0);
+    assert_eq!(of_connection(&found, "timeouts"), 0.0, "its client's are others");
+}
+
+#[test]
+fn linux_has_the_timers_of_linux_though_others_would_fit_better() {
+    let timer = |linux| {
+        let mut talk = Talk::empty();
+        (talk.counts, talk.zero) = (true, linux);
+        talk.open();
+        // Nothing that the client says after its request is heard: 300 ms after that was, the first comes again.
+        talk.deaf = 100.0;
+        talk.flight(101.0, 0, 4);
+        talk.server(402.0, 0, MSS);
+        numbers(&talk.found().silences, "rto_ms")[0]
+    };
+    assert!((245.0..265.0).contains(&timer(true)), "{}", timer(true));
+    assert!(timer(false) > 290.0, "{}", timer(false));
+}
+
+#[test]
+fn a_timer_that_is_longer_than_known_was_as_many_as_packets_are_missing() {
+    let mut talk = counting(true);
+    talk.lose(1);
+    talk.server(152.0, 5 * MSS, MSS);
+    talk.client(152.1, 0, 4 * MSS);
+    // At once, by its timer, and this: after 6.7 s, and after 13.3 s more.
+    talk.lose(2);
+    talk.server(20_200.0, 4 * MSS, MSS);
+    assert_eq!(of_connection(&talk.found(), "timeouts"), 2.0);
 }

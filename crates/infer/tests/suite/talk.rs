@@ -16,6 +16,8 @@ pub struct Talk {
     pub timestamps: bool,
     /// Identifications count the server's packets.
     pub counts: bool,
+    /// … but its SYN-ACK has none, as Linux has it.
+    pub zero: bool,
     pub v6: bool,
     /// The server hears nothing that the client sends after this.
     pub deaf: f64,
@@ -50,6 +52,7 @@ impl Talk {
             packets,
             timestamps: true,
             counts: false,
+            zero: false,
             v6: false,
             deaf: f64::INFINITY,
             id: 7,
@@ -145,7 +148,8 @@ impl Talk {
             let block = (FIRST.wrapping_add(a), FIRST.wrapping_add(b));
             options.push(TcpOptionElement::SelectiveAcknowledgement(block, [None; 3]));
         }
-        let identification = if server && self.counts { self.id } else { 0 };
+        let counted = server && self.counts && !(self.zero && say.syn);
+        let identification = if counted { self.id } else { 0 };
         let ip = if self.v6 {
             let wide = |end: [u8; 4]| {
                 let mut wide = [0; 16];
