@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -180,7 +181,11 @@ def _worst(tables: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     worst: dict[tuple[str, float], dict[str, Any]] = {}
     for row in (row for table in tables for row in table):
         key = (row["what"], row["set"])
-        off = abs(row["measured"] - row["set"])
-        if key not in worst or off > abs(worst[key]["measured"] - worst[key]["set"]):
+        if key not in worst or _off(row) > _off(worst[key]):
             worst[key] = row
     return list(worst.values())
+
+
+def _off(row: dict[str, Any]) -> float:
+    """How far a measurement is from what was set; what nothing came of is farthest."""
+    return math.inf if row["measured"] is None else abs(row["measured"] - row["set"])
