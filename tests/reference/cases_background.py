@@ -229,3 +229,95 @@ def copa() -> list[dict[str, Any]]:
         )
     )
     return made
+
+
+FAST: dict[str, Any] = {
+    "alpha": 100.0,
+    "gamma": 0.5,
+    "update_rounds": 2,
+    "smooths_over": 4,
+    "doubles_below": "750 us",
+    "loss_beta": 0.5,
+}
+FAST_SOURCE = "Wei, Jin, Low, Hegde 2006"
+
+
+def rounds(controller: Controller, seed: int, *, steps: int = 260) -> list[dict[str, Any]]:
+    """Round trips that are counted; others fill the queue now and then."""
+    draw = Random(seed)
+    j = Journey(controller)
+    base = draw.randint(30 * MS, 90 * MS)
+    waits, una, sent, end = 0, 0, 0, 0
+    phase = "open"
+    for _ in range(steps):
+        j.now += draw.randint(100_000, 3 * MS)
+        flight = max(sent - una, 0)
+        chance = draw.random()
+        if chance < 0.012:
+            phase = "recovery"
+            j.put("loss", flight=flight)
+        elif chance < 0.018:
+            phase = "cwr"
+            j.put("ecn", flight=flight)
+        elif chance < 0.024:
+            phase = "loss"
+            j.put("timeout", flight=flight, nth=draw.choice([1, 1, 2]))
+        elif chance < 0.028:
+            una = sent
+            j.put("idle", flight=0)
+        else:
+            flight = flight or max(j.flight(), MSS)
+            sent = una + flight
+            waits = max(waits + draw.randint(-2 * MS, 2 * MS + 100_000), 0)
+            size = min(draw.choice([MSS, 2 * MSS, 2 * MSS, draw.randint(1, 3 * MSS)]), flight)
+            facts: dict[str, Any] = {"acked": size, "flight": flight, "phase": phase}
+            if draw.random() < 0.9:
+                facts["rtt_ns"] = base + waits + draw.randint(0, 90_000)
+            facts["limited"] = draw.random() > 0.04
+            una += size
+            if una >= end:
+                j.round_number += 1
+                end = sent
+                if draw.random() < 0.5:
+                    phase = "open"
+            j.put("ack", **facts)
+        sent = max(sent, una + min(j.flight(), 25 * MSS))
+    return j.rows
+
+
+def fast() -> list[dict[str, Any]]:
+    """All cases of FAST."""
+    made = [
+        case(
+            f"{name}: queues that come and go, {seed}",
+            FAST_SOURCE,
+            {**FAST, **changes},
+            lambda c, seed=1000 + seed: rounds(c, seed),
+            segments=10 if seed else 3,
+            ssthresh=None,
+            controller="fast",
+            preset=name,
+        )
+        for name, changes in (("paper", {}), ("ns2", {"smooths_over": 256}))
+        for seed in (0, 1)
+    ]
+    mixed = {
+        "alpha": 7.5,
+        "gamma": 0.9,
+        "update_rounds": 1,
+        "smooths_over": 9,
+        "doubles_below": "2000 us",
+        "loss_beta": 0.7,
+    }
+    made.append(
+        case(
+            "another α, and each round trip",
+            FAST_SOURCE,
+            {**FAST, **mixed},
+            lambda c: rounds(c, 1010, steps=400),
+            segments=4,
+            ssthresh=30 * MSS,
+            controller="fast",
+        )
+    )
+    return made

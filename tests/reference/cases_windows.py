@@ -7,9 +7,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from bbr import Bbr
 from copa import Copa
 from counted import CountedCubic
 from delays import DelayAimd
+from fast import Fast
 from guided import Bmcc, Guided, Vcp
 from htcp import HTcp
 from ledbat import Ledbat
@@ -164,6 +166,8 @@ class Journey:
             row["asks"] = True
         if isinstance(self.controller, DelayAimd) and self.controller.spacing_ns():
             row["spacing_ns"] = self.controller.spacing_ns()
+        if isinstance(self.controller, Bbr):
+            row["pace_bit_per_s"] = self.controller.pace()
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
 
     def asks(self) -> bool:
@@ -291,6 +295,10 @@ def case(
         kind = Ledbat
     elif "doubles_after" in parameters:
         kind = Copa
+    elif "update_rounds" in parameters:
+        kind = Fast
+    elif "cwnd_gain" in parameters:
+        kind = Bbr
     elif "xi" in parameters:
         kind = Vcp
     elif "mi_step" in parameters:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cases_background
+import cases_bbr
 import cases_counted
 import cases_delays
 import cases_htcp
@@ -69,6 +70,17 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "vegas": ("controller", REAL, cases_vegas.cases),
     "ledbat": ("controller", REAL, cases_background.ledbat),
     "copa": ("controller", REAL, cases_background.copa),
+    "fast": ("controller", REAL, cases_background.fast),
+    "bbr": (
+        "controller",
+        {**REAL, "pace_bit_per_s": 1, "reason": REAL["reason"] + "; the pace is cut off to bits"},
+        cases_bbr.cases,
+    ),
+    "delivery-rate": (
+        "delivery-rate",
+        {"interval_ns": 0, "reason": "whole bytes and nanoseconds"},
+        cases_bbr.rates,
+    ),
     "vcp": ("controller", REAL_THRESHOLD, cases_load.vcp),
     "bmcc": ("controller", REAL_THRESHOLD, cases_load.bmcc),
     "load": ("load", METERS, cases_load.routers),

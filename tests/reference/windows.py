@@ -36,6 +36,8 @@ class Event:
     level: int = 0
     min_rtt_ns: int | None = None
     echo: int | None = None
+    lost: int = 0
+    rate: dict[str, Any] | None = None
 
 
 @dataclass

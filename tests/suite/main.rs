@@ -3,6 +3,7 @@
 mod applications;
 mod architecture;
 mod arrivals;
+mod bbr;
 mod becn;
 mod cheats;
 mod check;
@@ -16,6 +17,7 @@ mod datagrams;
 mod delay;
 mod determinism;
 mod doors;
+mod fast;
 mod fuzz;
 mod goldens;
 mod guides;

@@ -60,6 +60,26 @@ pub struct AckSample {
     pub grow: Grow,
 }
 
+/// What one ACK told of how fast data arrives, by the sender's own notes of when each segment went
+/// (draft-cheng-iccrg-delivery-rate-estimation-00; Linux `tcp_rate.c`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateSample {
+    /// Payload bytes that it newly reports, cumulatively or by SACK.
+    pub newly: u64,
+    /// Payload bytes reported since the start (C.delivered).
+    pub total: u64,
+    /// What that was when the newest of the segments went that it reports; `None` if it reports no segment.
+    pub prior: Option<u64>,
+    /// The time in which the bytes since then arrived; `None` where it is less than a round trip, and nothing follows from it.
+    pub interval: Option<Duration>,
+    /// The round trip of that segment; `None` if it went more than once.
+    pub rtt: Option<Duration>,
+    /// Payload bytes presumed in the network, after this ACK.
+    pub in_flight: u64,
+    /// Whether the sender had nothing more to send when that segment went.
+    pub app_limited: bool,
+}
+
 /// What the transport lets a window do for an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grow {
@@ -234,6 +254,13 @@ pub trait Controller {
     fn spacing(&self) -> Option<Duration> {
         None
     }
+    /// Whether it steers by delivery rates. Then it hears of them, and its window alone says how much may be in flight while losses are
+    /// repaired: no proportional rate reduction comes between (Linux: `cong_control`). Its pace is of payload, as delivery rates are.
+    fn by_rate(&self) -> bool {
+        false
+    }
+    /// What the ACK told of the delivery rate of which it hears next.
+    fn on_rate(&mut self, _sample: &RateSample) {}
     /// What it takes for the round trip without queues, if it acts by that.
     fn min_rtt(&self) -> Option<Duration> {
         None

@@ -6,6 +6,7 @@
 //! once for all.
 #![forbid(unsafe_code)]
 
+pub mod bbr;
 mod below_one;
 pub mod bmcc;
 mod controller;
@@ -13,6 +14,7 @@ pub mod copa;
 pub mod cubic;
 mod decrease;
 pub mod delay_aimd;
+pub mod fast;
 mod guided;
 pub mod htcp;
 mod hystart;
@@ -35,7 +37,7 @@ pub mod xcp;
 
 pub use below_one::{Below, BelowOne};
 pub use controller::{
-    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
+    AckSample, Cause, Controller, Grow, Path, Phase, RateSample, Request, Signal, Start, Window,
 };
 pub use decrease::{
     Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,

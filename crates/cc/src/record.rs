@@ -2,7 +2,7 @@
 
 use cwnd_units::{Duration, Header, Rate};
 
-use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
+use crate::controller::{AckSample, Controller, Path, RateSample, Request, Signal, Window};
 
 /// What a controller was told.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +71,12 @@ impl<C: Controller> Controller for Recorded<C> {
     }
     fn spacing(&self) -> Option<Duration> {
         self.inner.spacing()
+    }
+    fn by_rate(&self) -> bool {
+        self.inner.by_rate()
+    }
+    fn on_rate(&mut self, sample: &RateSample) {
+        self.inner.on_rate(sample);
     }
     fn min_rtt(&self) -> Option<Duration> {
         self.inner.min_rtt()

@@ -2,12 +2,14 @@ use core::fmt;
 
 use cwnd_units::{Contract, Declares, Duration, Header, ParamsChoice as _, Rate, params_choice};
 
+use crate::bbr::{self, Bbr};
 use crate::bmcc::{self, Bmcc};
-use crate::controller::{AckSample, Controller, Path, Request, Signal, Start, Window};
+use crate::controller::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
 use crate::copa::{self, Copa};
 use crate::cubic::{self, Cubic};
 use crate::decrease::Rule;
 use crate::delay_aimd::{self, DelayAimd};
+use crate::fast::{self, Fast};
 use crate::htcp::{self, HTcp};
 use crate::kind::{Kind, Mechanism};
 use crate::ledbat::{self, Ledbat};
@@ -41,6 +43,10 @@ params_choice! {
         Ledbat(ledbat::Params) = "ledbat",
         /// Copa: steers towards a rate of 1 / (δ · queueing delay) (Arun & Balakrishnan 2018).
         Copa(copa::Params) = "copa",
+        /// BBR, version 1: sends at the bandwidth that it found (draft-cardwell-iccrg-bbr-congestion-control-00).
+        Bbr(bbr::Params) = "bbr",
+        /// FAST TCP: keeps α segments in queues, by one step every other round trip (Wei et al. 2006).
+        Fast(fast::Params) = "fast",
         /// VCP: routers tell of low, high or too much load (Xia et al. 2005).
         Vcp(vcp::Params) = "vcp",
         /// BMCC: by an estimate of the load factor, from two bits of many packets (Qazi, Andrew, Znati 2009).
@@ -100,6 +106,8 @@ impl ControllerParams {
             Self::Xcp(p) => AnyController::Own(Box::new(Xcp::new(p, start))),
             Self::Ledbat(p) => AnyController::Own(Box::new(Ledbat::new(p, start))),
             Self::Copa(p) => AnyController::Own(Box::new(Copa::new(p, start))),
+            Self::Bbr(p) => AnyController::Own(Box::new(Bbr::new(p, start))),
+            Self::Fast(p) => AnyController::Own(Box::new(Fast::new(p, start))),
             Self::Vcp(p) => AnyController::Own(Box::new(Vcp::new(p, start))),
             Self::Bmcc(p) => AnyController::Own(Box::new(Bmcc::new(p, start))),
         }
@@ -118,6 +126,8 @@ impl ControllerParams {
             Self::Xcp(p) => p,
             Self::Ledbat(p) => p,
             Self::Copa(p) => p,
+            Self::Bbr(p) => p,
+            Self::Fast(p) => p,
             Self::Vcp(p) => p,
             Self::Bmcc(p) => p,
         }
@@ -142,6 +152,8 @@ impl Declares for ControllerParams {
             Self::Xcp(p) => p.contract(),
             Self::Ledbat(p) => p.contract(),
             Self::Copa(p) => p.contract(),
+            Self::Bbr(p) => p.contract(),
+            Self::Fast(p) => p.contract(),
             Self::Vcp(p) => p.contract(),
             Self::Bmcc(p) => p.contract(),
         }
@@ -264,6 +276,22 @@ impl Controller for AnyController {
             Self::Own(c) => c.spacing(),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.spacing(),
+        }
+    }
+    fn by_rate(&self) -> bool {
+        match self {
+            Self::NewReno(_) | Self::Cubic(_) => false,
+            Self::Own(c) => c.by_rate(),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.by_rate(),
+        }
+    }
+    fn on_rate(&mut self, sample: &RateSample) {
+        match self {
+            Self::NewReno(_) | Self::Cubic(_) => {}
+            Self::Own(c) => c.on_rate(sample),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.on_rate(sample),
         }
     }
     #[inline]

@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use cwnd_cc::{AnyController, ControllerParams, OwnController, RtoPolicy, Start};
+use cwnd_cc::{AnyController, Controller as _, ControllerParams, OwnController, RtoPolicy, Start};
 use cwnd_units::{Divisor, Duration};
 
 use crate::echo::{AnyEcho, OwnEcho};
@@ -98,6 +98,11 @@ impl Config {
     /// The controller of a new connection.
     pub(crate) fn new_controller(&self) -> AnyController {
         self.first_controller.clone()
+    }
+
+    /// Whether it steers by delivery rates.
+    pub(crate) fn by_rate(&self) -> bool {
+        self.first_controller.by_rate()
     }
 
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).

@@ -11,6 +11,7 @@ mod params;
 mod prr;
 mod quick_ack;
 mod ranges;
+mod rates;
 mod receiver;
 mod resent;
 mod rtt;

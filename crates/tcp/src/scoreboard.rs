@@ -221,6 +221,11 @@ impl Scoreboard {
         self.sacked.containing(una).is_some()
     }
 
+    /// Bytes above the cumulative ACK that SACK reported.
+    pub const fn sacked_bytes(&self) -> u64 {
+        self.sacked_bytes
+    }
+
     /// Whether nothing is SACKed.
     #[inline]
     pub fn is_empty(&self) -> bool {

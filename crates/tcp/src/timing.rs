@@ -6,6 +6,7 @@ use cwnd_units::{Divisor, Duration, Echo, Time};
 
 use crate::config::Config;
 use crate::delays::Delays;
+use crate::rates::Rates;
 use crate::seen::{RttEvery, RttFrom};
 use crate::signed::{OnForged, Signer};
 
@@ -25,6 +26,8 @@ pub struct Timing {
     sacked: Option<Time>,
     /// What is known of one-way delays.
     one_way: OneWay,
+    /// How fast what went arrives, for a controller that steers by that.
+    pub rates: Option<Rates>,
     /// The samples, for results.
     delays: Delays,
     /// Signs the timestamps that go, and how many echoes were never sent.
@@ -82,6 +85,7 @@ impl Timing {
             && lone
             && !by_window
             && !own.note_delays
+            && !config.by_rate()
             && params.signature.timestamp_signature == 0;
         (!plain).then(|| {
             Box::new(Self {
@@ -93,6 +97,7 @@ impl Timing {
                 sent: VecDeque::new(),
                 sacked: None,
                 one_way: OneWay::default(),
+                rates: config.by_rate().then(Rates::default),
                 delays: Delays::default(),
                 signer: config.signer(),
                 forged: 0,

@@ -1,6 +1,6 @@
-//! The vectors of `vectors/` for the timer, for what a controller sees of the round-trip time, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
+//! The vectors of `vectors/` for the timer, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
-use cwnd_cc::{Backoff, ControllerParams, RtoPolicy};
+use cwnd_cc::{Backoff, ControllerParams, RateSample, RtoPolicy};
 use cwnd_units::{Duration, Echo, Params as _, ParamsChoice as _, Time, Value};
 use serde_json::Value as Json;
 
@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::Ranges;
+use crate::rates::Rates;
 use crate::rtt::RttEstimator;
 use crate::seen;
 use crate::squid::{self, Squid};
@@ -102,6 +103,47 @@ fn prr_is_that_of_rfc_6937_and_that_of_linux() {
             prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, mss);
             assert!(prr.allows(sndcnt), "{}: {event}", case["name"]);
             assert!(!prr.allows(sndcnt + 1), "{}: {event}", case["name"]);
+        }
+    }
+}
+
+#[test]
+fn delivery_rates_are_those_of_draft_cheng() {
+    let (_, cases) = cases(include_str!("../../../vectors/delivery-rate.json"));
+    for case in cases {
+        let mut rates = Rates::default();
+        let mut sacked = Ranges::default();
+        // What is acknowledged, and of that above it what SACK reported.
+        let delivered = |una: u64, sacked: &Ranges| una + sacked.covered(una, u64::MAX);
+        let mut una = 0;
+        for event in case["events"].as_array().unwrap() {
+            let now = Time(number(&event["now_ns"]));
+            if event["event"] == "sent" {
+                let first = event["first"].as_bool().unwrap();
+                let (seq, end) = (number(&event["seq"]), number(&event["end"]));
+                rates.on_sent(now, seq, end, delivered(una, &sacked), first);
+                continue;
+            }
+            let ack = number(&event["ack"]);
+            for block in event["sack"].as_array().into_iter().flatten() {
+                let (seq, end) = (number(&block[0]), number(&block[1]));
+                let new = sacked.insert(seq, end);
+                rates.on_sacked(seq, end, new);
+            }
+            una = una.max(ack);
+            let in_flight = number(&event["in_flight"]);
+            let idle = event["idle"].as_bool().unwrap_or(false);
+            let found = rates.on_ack(now, una, delivered(una, &sacked), in_flight, idle);
+            let expected = RateSample {
+                newly: number(&event["newly"]),
+                total: number(&event["total"]),
+                prior: event["prior"].as_u64(),
+                interval: event["interval_ns"].as_u64().map(Duration),
+                rtt: event["rtt_ns"].as_u64().map(Duration),
+                in_flight,
+                app_limited: event["app_limited"].as_bool().unwrap_or(false),
+            };
+            assert_eq!(found, expected, "{}: {event}", case["name"]);
         }
     }
 }

@@ -71,7 +71,11 @@ const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
         // Do as routers say.
         ControllerParams::Xcp(_) | ControllerParams::Rcp(_) => false,
         // Give way to delay.
-        ControllerParams::Ledbat(_) | ControllerParams::Copa(_) => false,
+        ControllerParams::Ledbat(_) | ControllerParams::Copa(_) | ControllerParams::Fast(_) => {
+            false
+        }
+        // Its window follows a model of the path.
+        ControllerParams::Bbr(_) => false,
         // Ask for less where a link is overloaded.
         ControllerParams::Vcp(_) | ControllerParams::Bmcc(_) => false,
     }

@@ -1,10 +1,10 @@
 //! The vectors of `vectors/`, computed by the reference in `tests/reference`, event by event.
 
 use cwnd_cc::{
-    AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, Request, Signal, Start,
-    Window,
+    AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, RateSample, Request, Signal,
+    Start, Window,
 };
-use cwnd_units::{Duration, Echo, ParamsChoice, Time, Value};
+use cwnd_units::{Duration, Echo, Header, ParamsChoice, Time, Value};
 use serde_json::Value as Json;
 
 /// How far a window may be from a real number of the vector, bytes; the files say so too.
@@ -36,7 +36,13 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
                     controller.on_signal(&path, Signal::Resume { since });
                 }
             }
+            None if event["event"] == "sent" => {
+                assert_eq!(controller.stamp(&path), Header::None);
+            }
             None => {
+                if let Some(sample) = rate(&event["rate"]) {
+                    controller.on_rate(&sample);
+                }
                 let asked = controller.on_ack(&path, &ack(&path, event));
                 let asks = event["asks"].as_bool().unwrap_or(false);
                 // What a kind asks for it names itself; the signal that may follow is of the same name.
@@ -50,6 +56,10 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
             }
         }
         let at = || format!("{}, event {number}: {event}", case["name"]);
+        if let Some(pace) = event["pace_bit_per_s"].as_u64() {
+            let ours = controller.pacing().unwrap_or_default().0;
+            assert!(ours.abs_diff(pace) <= 1, "{ours} bit/s, {}", at());
+        }
         let Window { cwnd, ssthresh } = controller.window();
         let expected = event["cwnd"].as_f64().unwrap();
         let bounds = (expected - near).floor()..=(expected + near).floor();
@@ -143,7 +153,7 @@ fn path(case: &Json, event: &Json, delivered: u64) -> Path {
 
 fn signal(event: &Json) -> Option<Signal> {
     Some(match event["event"].as_str().unwrap() {
-        "ack" => return None,
+        "ack" | "sent" => return None,
         "loss" => Signal::Reduce(Cause::Loss),
         "delay" => Signal::Reduce(Cause::Delay),
         "load" => Signal::Reduce(Cause::Load),
@@ -168,12 +178,26 @@ fn ack(path: &Path, event: &Json) -> AckSample {
     });
     AckSample {
         echo,
-        acked_bytes: event["acked"].as_u64().unwrap(),
+        acked_bytes: event["acked"].as_u64().unwrap_or(0),
+        newly_lost: event["lost"].as_u64().unwrap_or(0),
         rtt: event["rtt_ns"].as_u64().map(Duration),
         ece,
         grow: Grow::of(path, ece),
         ..AckSample::default()
     }
+}
+
+fn rate(sample: &Json) -> Option<RateSample> {
+    let number = |key: &str| sample[key].as_u64();
+    Some(RateSample {
+        newly: number("newly")?,
+        total: number("total").unwrap(),
+        prior: number("prior"),
+        interval: number("interval_ns").map(Duration),
+        rtt: number("rtt_ns").map(Duration),
+        in_flight: number("in_flight").unwrap(),
+        app_limited: sample["app_limited"].as_bool().unwrap_or(false),
+    })
 }
 
 #[test]
@@ -209,6 +233,16 @@ fn ledbat_answers_the_delay_and_slows_down_as_its_draft_says() {
 #[test]
 fn copa_moves_towards_its_target_rate_and_competes_as_its_paper_says() {
     replay(include_str!("../../../../vectors/copa.json"), "copa");
+}
+
+#[test]
+fn bbr_finds_out_the_path_as_its_draft_says() {
+    replay(include_str!("../../../../vectors/bbr.json"), "bbr");
+}
+
+#[test]
+fn fast_goes_half_of_the_way_every_other_round_trip() {
+    replay(include_str!("../../../../vectors/fast.json"), "fast");
 }
 
 #[test]

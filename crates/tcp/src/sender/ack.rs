@@ -199,6 +199,7 @@ impl Sender {
     #[cold]
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.scoreboard.take_newly_lost();
+        self.tell_rate(path.now);
         let Some(cc) = self.cc.beyond_window() else { return };
         if let Request::Reduce(cause) = cc.on_ack(path, &sample) {
             self.on_request(path, cause);
@@ -221,7 +222,7 @@ impl Sender {
         self.cc.on_signal(path, Signal::Reduce(cause));
         self.space_from_last();
         let params = &self.config.params;
-        if params.prr && params.prr_on_ecn {
+        if params.prr && params.prr_on_ecn && !self.cc.by_rate() {
             self.cwr = Some(Box::new(Prr::new(params.prr_rule, before, self.config.mss)));
         }
         self.counters.reductions[cause.index()] += 1;
@@ -419,7 +420,7 @@ impl Sender {
         };
         // A reduction that is under way goes on.
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
-        let prr = cwr.or_else(|| params.prr.then(new));
+        let prr = cwr.or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);

@@ -1,6 +1,6 @@
 //! What the controller sees of the round-trip time where that is not what sets the timer.
 
-use cwnd_cc::Cause;
+use cwnd_cc::{Cause, Controller as _};
 use cwnd_units::{Duration, Echo, Time};
 
 use super::Sender;
@@ -13,7 +13,11 @@ impl Sender {
     /// A segment goes; its timestamp.
     #[cold]
     pub(super) fn time_sent(&mut self, now: Time, seq: u64, end: u64, again: bool) -> Time {
+        let delivered = self.delivered();
         let Some(timing) = &mut self.timing else { return now };
+        if let Some(rates) = &mut timing.rates {
+            rates.on_sent(now, seq, end, delivered, !again && seq == self.una);
+        }
         if again {
             timing.on_sent_again(seq, end);
         } else {
@@ -48,9 +52,14 @@ impl Sender {
     /// The blocks of an ACK reported so many new bytes.
     pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, mut new: u64) {
         let Some(timing) = &mut self.timing else { return };
+        let mut reported = new;
         for block in blocks.iter().take_while(|block| block.len > 0) {
             let start = ack + u64::from(block.offset);
-            new = timing.on_sacked(start, start + u64::from(block.len), new);
+            let end = start + u64::from(block.len);
+            new = timing.on_sacked(start, end, new);
+            if let Some(rates) = &mut timing.rates {
+                reported = rates.on_sacked(start, end, reported);
+            }
         }
     }
 
@@ -77,7 +86,24 @@ impl Sender {
         if let Some((_, measured)) = sample {
             self.rtt.see(measured);
         }
+        self.tell_rate(now);
         sample.unzip()
+    }
+
+    /// Payload bytes that the receiver has reported (draft-cheng-iccrg-delivery-rate-estimation-00: C.delivered).
+    fn delivered(&self) -> u64 {
+        self.una + self.scoreboard.sacked_bytes()
+    }
+
+    /// A controller that steers by delivery rates hears what the ACK told of them, before it hears of the ACK.
+    pub(super) fn tell_rate(&mut self, now: Time) {
+        let (una, delivered, in_flight) = (self.una, self.delivered(), self.in_flight());
+        // § 3.4: there is nothing more to send, and the window would let it go.
+        let idle = self.nxt >= self.app_end && in_flight < self.cc.window().cwnd;
+        let rates = self.timing.as_mut().and_then(|timing| timing.rates.as_mut());
+        let Some(rates) = rates else { return };
+        let sample = rates.on_ack(now, una, delivered, in_flight, idle);
+        self.cc.on_rate(&sample);
     }
 
     /// A duplicate ACK may give a sample, too.

@@ -305,7 +305,9 @@ impl Sender {
     fn departs(&mut self, now: Time, wire: u16) -> Header {
         if let Some(rate) = self.cc.pacing() {
             self.paced = if self.cc.paces_anew() { wire } else { 0 };
-            self.pace_until = now + pause(rate, wire);
+            // Delivery rates are of payload, and so is a pace that follows from them.
+            let size = if self.cc.by_rate() { wire - self.config.header } else { wire };
+            self.pace_until = now + pause(rate, size);
         } else if let Some(spacing) = self.cc.spacing() {
             self.space(now, spacing);
         }

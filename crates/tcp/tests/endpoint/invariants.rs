@@ -96,7 +96,14 @@ fn params() -> impl Strategy<Value = Params> {
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
-    let by_delay = prop_oneof![Just("delay-aimd"), Just("vegas"), Just("ledbat"), Just("copa")];
+    let by_delay = prop_oneof![
+        Just("delay-aimd"),
+        Just("vegas"),
+        Just("ledbat"),
+        Just("copa"),
+        Just("fast"),
+        Just("bbr"),
+    ];
     let steered = prop_oneof![Just("xcp"), Just("rcp"), Just("bmcc")];
     prop_oneof![Just("newreno"), Just("cubic"), by_delay, steered]
         .prop_map(|kind| ControllerParams::of_kind(kind).unwrap())

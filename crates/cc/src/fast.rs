@@ -1,0 +1,216 @@
+//! FAST TCP: every other round trip the window moves to what keeps α segments in queues.
+//!
+//! D. X. Wei, C. Jin, S. H. Low, S. Hegde, *FAST TCP: motivation, architecture, algorithms, performance*, IEEE/ACM Transactions on Networking
+//! 14 (6), 2006; what its equations leave open is as in the authors' program for ns-2 (`tcp-fast.cc`).
+
+use std::sync::Arc;
+
+use cwnd_units::{Ability, Contract, Declares, Duration, params};
+
+use crate::controller::{
+    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+};
+use crate::kind::Kind;
+
+params! {
+    /// FAST TCP.
+    pub struct Params {
+        /// α: how many segments a flow keeps in queues.
+        #[source("Wei et al. 2006: for each network; ns-2 (tcp-fast.cc): 100")]
+        #[bounds(above 0.0; "the queue would tell nothing")]
+        pub alpha: f64 = 100.0,
+        /// γ: the part of the way to its new value that the window goes.
+        #[source("Wei et al. 2006: in (0, 1]; ns-2 (tcp-fast.cc): 0.5")]
+        #[bounds(above 0.0, up_to 1.0; "it is a part")]
+        pub gamma: f64 = 0.5,
+        /// The window gets a new value once in so many round trips.
+        #[source("ns-2 (tcp-fast.cc): every other, so that what one changed is seen")]
+        #[bounds(from 1, up_to 1000; "it counts round trips")]
+        pub update_rounds: u32 = 2,
+        /// The average RTT is of so many samples, or of a third of a window, if that is more.
+        #[source("Wei et al. 2006: 4; ns-2 (tcp-fast.cc): 256")]
+        #[bounds(from 1, up_to 100_000; "it counts samples")]
+        pub smooths_over: u32 = 4,
+        /// Below this queueing delay the window doubles each round trip.
+        #[source("ns-2 (tcp-fast.cc): 0.75 ms")]
+        pub doubles_below: Duration = Duration::from_micros(750),
+        /// Part of the window that stays after a loss or an ECN-echo.
+        #[source("Wei et al. 2006; RFC 5681 § 3.1, RFC 3168 § 6.1.2: half")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub loss_beta: f64 = 0.5,
+    }
+    presets {
+        /// Wei et al. 2006; the default.
+        "paper" => Self::default(),
+        /// ns-2's agent: the average RTT is of 256 samples or more.
+        "ns2" => Self { smooths_over: 256, ..Self::default() },
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")
+    }
+}
+
+/// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
+#[derive(Clone, Debug)]
+pub struct Fast {
+    cwnd: f64,
+    /// What the window grows to, by no more than what is acknowledged.
+    target: f64,
+    ssthresh: u64,
+    /// Slow start up to the threshold, after a timeout or an idle time.
+    regrows: bool,
+    /// avgRTT, nanoseconds, and baseRTT.
+    average: Option<f64>,
+    base: Option<Duration>,
+    /// The round trip that is under way, and the one before which there is no new value.
+    next: u64,
+    law: Arc<Law>,
+}
+
+/// What stays the same.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    initial_window: f64,
+    max_window: f64,
+}
+
+impl Fast {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let cwnd = start.initial_cwnd() as f64;
+        Self {
+            cwnd,
+            target: cwnd,
+            ssthresh: start.initial_ssthresh(),
+            regrows: false,
+            average: None,
+            base: None,
+            next: 0,
+            law: Arc::new(Law {
+                params: params.clone(),
+                initial_window: cwnd,
+                max_window: start.max_window() as f64,
+            }),
+        }
+    }
+
+    /// The window in whole bytes.
+    fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    /// avgRTT ← (1 − η) avgRTT + η RTT, η = min(3 / w, 1/4).
+    fn take_rtt(&mut self, path: &Path, rtt: Duration) {
+        self.base = self.base.into_iter().chain([rtt]).min();
+        let segments = self.cwnd / f64::from(path.mss);
+        let weight = 1.0 / (segments / 3.0).max(f64::from(self.law.params.smooths_over));
+        let rtt = rtt.0 as f64;
+        self.average = Some(self.average.map_or(rtt, |mean| (1.0 - weight) * mean + weight * rtt));
+    }
+
+    /// The window and its target are at least two segments, or what a timeout left.
+    fn set(&mut self, path: &Path, window: f64) {
+        let least = (min_ssthresh(path.mss) as f64).min(self.cwnd);
+        self.cwnd = window.max(least).min(self.law.max_window);
+        self.target = self.cwnd;
+    }
+
+    /// w ← min(2w, (1 − γ) w + γ (baseRTT / RTT · w + α)); what it grows by comes with the ACKs of a round trip.
+    fn renew(&mut self, path: &Path, base: f64, average: f64) {
+        let params = &self.law.params;
+        let alpha = params.alpha * f64::from(path.mss);
+        let wanted =
+            (1.0 - params.gamma) * self.cwnd + params.gamma * (base / average * self.cwnd + alpha);
+        let wanted = wanted.min(2.0 * self.cwnd);
+        self.next = path.round + u64::from(params.update_rounds);
+        if wanted < self.cwnd {
+            self.set(path, wanted);
+        } else {
+            self.target = wanted.min(self.law.max_window);
+        }
+    }
+
+    /// A loss or a mark.
+    fn reduce(&mut self, path: &Path) {
+        self.ssthresh =
+            ((self.law.params.loss_beta * self.cwnd) as u64).max(min_ssthresh(path.mss));
+        self.set(path, self.cwnd.min(self.ssthresh as f64));
+        self.regrows = false;
+        self.next = path.round + u64::from(self.law.params.update_rounds);
+    }
+}
+
+impl Controller for Fast {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Some(rtt) = ack.rtt {
+            self.take_rtt(path, rtt);
+        }
+        let (Some(base), Some(average)) = (self.base, self.average) else {
+            return Request::Nothing;
+        };
+        if ack.acked_bytes == 0 || path.phase == Phase::Recovery {
+            return Request::Nothing;
+        }
+        let acked = ack.acked_bytes as f64;
+        let may_grow = ack.grow == Grow::Yes;
+        let base = base.0 as f64;
+        let doubles = average - base < self.law.params.doubles_below.0 as f64;
+        if self.regrows && self.bytes() >= self.ssthresh {
+            self.regrows = false;
+        }
+        if doubles || self.regrows {
+            if may_grow {
+                let most = if self.regrows { self.ssthresh as f64 } else { f64::INFINITY };
+                self.set(path, (self.cwnd + acked).min(most.max(self.cwnd)));
+            }
+            return Request::Nothing;
+        }
+        if path.round >= self.next && path.phase == Phase::Open {
+            self.renew(path, base, average);
+        }
+        if may_grow && self.target > self.cwnd {
+            self.cwnd = (self.cwnd + acked).min(self.target);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            Signal::Reduce(Cause::Delay | Cause::Load) => {}
+            Signal::Reduce(_) => self.reduce(path),
+            Signal::Timeout { nth } => {
+                if nth <= 1 {
+                    self.ssthresh = ((self.law.params.loss_beta * self.cwnd) as u64)
+                        .max(min_ssthresh(path.mss));
+                }
+                // RFC 5681 § 3.1: one segment, and slow start up to the threshold.
+                self.cwnd = f64::from(path.mss).min(self.law.max_window);
+                self.target = self.cwnd;
+                self.regrows = true;
+            }
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
+            Signal::Idle { .. } => {
+                self.ssthresh = self.ssthresh.min(self.bytes().max(min_ssthresh(path.mss)));
+                self.cwnd = self.cwnd.min(self.law.initial_window);
+                self.target = self.cwnd;
+                self.regrows = true;
+            }
+        }
+    }
+
+    fn window(&self) -> Window {
+        Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
+    }
+
+    fn min_rtt(&self) -> Option<Duration> {
+        self.base
+    }
+}
