@@ -22,6 +22,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 ROUND_TRIPS = DOCS / "rtt.md"
 CONTROLLER = DOCS / "controllers" / "delay-aimd.md"
 LATECOMERS = DOCS / "controllers" / "ledbat.md"
+BBR = DOCS / "controllers" / "bbr.md"
 
 
 def reverse(overrides: Mapping[str, object] | None = None) -> list[str]:
@@ -44,12 +45,21 @@ def reverse(overrides: Mapping[str, object] | None = None) -> list[str]:
 
 def beside(overrides: Mapping[str, object] | None = None) -> list[str]:
     """The share of goodput of flows beside as many CUBIC flows, per cent, the mean over seeds."""
-    run = cwnd.run(CONTROLLER.with_suffix("") / "beside.toml", set=dict(overrides or {}))
+    return _shares(CONTROLLER, "beside CUBIC", overrides)
+
+
+def beside_bbr(overrides: Mapping[str, object] | None = None) -> list[str]:
+    """The same beside as many flows of BBR."""
+    return _shares(BBR, "beside BBR", overrides)
+
+
+def _shares(page: Path, first: str, overrides: Mapping[str, object] | None) -> list[str]:
+    run = cwnd.run(page.with_suffix("") / "beside.toml", set=dict(overrides or {}))
     kind, queue = (axis.column for axis in run.axes)
     rows = run.per_run(by="group").filter(pl.col("group") == "heeds")
     shares = rows.group_by(kind, queue, maintain_order=True).agg(pl.col("goodput_share").mean())
     texts = {(str(a), str(b)): f"{100 * share:.0f}" for a, b, share in shares.iter_rows()}
-    return _grid("beside CUBIC", run.axes[0].labels, run.axes[1].labels, texts)
+    return _grid(first, run.axes[0].labels, run.axes[1].labels, texts)
 
 
 def late(overrides: Mapping[str, object] | None = None) -> list[str]:
@@ -87,6 +97,7 @@ TABLES = {
     "reverse": (reverse, ROUND_TRIPS),
     "beside": (beside, CONTROLLER),
     "late": (late, LATECOMERS),
+    "beside-bbr": (beside_bbr, BBR),
 }
 
 

@@ -210,7 +210,7 @@ def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield ("sweep", "axis", "any"), {"values": ["10 ms"]}
     for kind in ("fifo", "red", "codel", "pie", "fq-codel"):
         yield ("dumbbell", "queue"), {"kind": kind}
-    for kind in ("newreno", "cubic", "delay-aimd", "vegas", "ledbat", "copa"):
+    for kind in ("newreno", "cubic", "delay-aimd", "vegas", "ledbat", "copa", "fast", "bbr"):
         yield ("flow", "main", "controller"), {"kind": kind}
     yield ("flow", "main", "arrivals"), {"kind": "poisson"}
     yield ("flow", "main", "arrivals"), {"kind": "on-off"}

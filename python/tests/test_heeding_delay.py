@@ -24,6 +24,16 @@ def test_a_row_beside_cubic_is_that_of_the_page():
     assert {head, row} <= set(page), "run scripts/heeding_delay.py --page"
 
 
+def test_a_row_beside_bbr_is_that_of_the_page():
+    chosen = {
+        "sweep.axis.kind.values": ["newreno"],
+        "sweep.axis.kind.labels": ["NewReno"],
+    }
+    head, _, row = script.beside_bbr(chosen)
+    page = page_tables.written(script.BBR, script.named("beside-bbr"))
+    assert {head, row} <= set(page), "run scripts/heeding_delay.py --page"
+
+
 def test_a_row_of_latecomers_is_that_of_the_page():
     chosen = {"sweep.axis.scheme.values": ["ledbat"], "sweep.axis.scheme.labels": ["LEDBAT++"]}
     head, _, row = script.late(chosen)
@@ -36,6 +46,7 @@ def test_the_scenarios_are_valid_and_linked():
         (script.ROUND_TRIPS, "rtt/reverse.toml"),
         (script.CONTROLLER, "delay-aimd/beside.toml"),
         (script.LATECOMERS, "ledbat/late.toml"),
+        (script.BBR, "bbr/beside.toml"),
     ):
         assert cwnd.check(page.parent / file) == []
         assert f"({file})" in page.read_text(encoding="utf-8")
