@@ -441,7 +441,7 @@ impl Controller for Bbr {
                 self.cwnd = self.law.mss.min(self.law.max_window);
             }
             // The window follows the losses ACK by ACK. Marks and idle times change nothing (§ 4.3.4.4).
-            Signal::Reduce(_) | Signal::Idle { .. } => {}
+            Signal::Reduce(_) | Signal::Idle { .. } | Signal::Resume { .. } => {}
         }
     }
 

@@ -203,6 +203,7 @@ impl Controller for Fast {
                 self.target = self.cwnd;
                 self.regrows = true;
             }
+            Signal::Resume { .. } => {}
         }
     }
 
