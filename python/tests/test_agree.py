@@ -302,11 +302,12 @@ def test_points_are_chosen_by_how_runs_scatter_not_by_how_the_worlds_differ(
 
 
 def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
-    def facts(flaws: list[str], lateness: float) -> str:
+    def facts(flaws: list[str], lateness: float, *, measured: bool = True) -> str:
         import json
 
         direction = {"name": "bottleneck", "lateness_us": {"p99": lateness}}
-        calibration = {"what": "rate", "unit": "Mbit/s", "set": 10.0, "measured": 10 + lateness}
+        found = 10 + lateness if measured else None
+        calibration = {"what": "rate", "unit": "Mbit/s", "set": 10.0, "measured": found}
         return json.dumps(
             {
                 "kernel": "6.18.0",
@@ -328,6 +329,9 @@ def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
     assert told["idle_least"] == 0.6
     # Of the calibrations the worst is kept.
     assert told["calibration"][0]["measured"] == 10.4
+    nothing = summary([facts([], 0.01), facts(["lost"], 0.1, measured=False), facts([], 0.2)])
+    assert nothing is not None
+    assert nothing["calibration"][0]["measured"] is None
     assert summary([]) is None
 
 
