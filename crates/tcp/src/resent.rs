@@ -89,9 +89,10 @@ impl Resent {
         core::mem::replace(&mut self.found, false)
     }
 
-    /// The lowest that was lost again.
-    pub fn first_lost(&self) -> Option<Range> {
-        self.lost.first().copied()
+    /// The lowest from `una` on that was lost again. An ACK may have come for it since, before anything let it go.
+    pub fn first_lost(&self, una: u64) -> Option<Range> {
+        let mut from_una = self.lost.iter().filter(|range| range.end > una);
+        from_una.next().map(|range| Range { start: range.start.max(una), ..*range })
     }
 
     /// Bytes from `una` on that were lost again, and are not in the network.
@@ -120,10 +121,10 @@ mod tests {
         assert!(!resent.review(0, &sacked));
         sacked.insert(10_000, 11_000);
         assert!(resent.review(0, &sacked));
-        assert_eq!(resent.first_lost(), Some(segment(0)));
+        assert_eq!(resent.first_lost(0), Some(segment(0)));
         assert_eq!(resent.lost_bytes(0), 1000);
         resent.sent(segment(0), 20_000);
-        assert_eq!((resent.first_lost(), resent.lost_bytes(0)), (None, 0));
+        assert_eq!((resent.first_lost(0), resent.lost_bytes(0)), (None, 0));
         assert!(!resent.review(0, &sacked), "it counts from its new number");
     }
 
@@ -137,7 +138,7 @@ mod tests {
         resent.review(0, &sacked);
         assert_eq!((resent.lost_bytes(0), resent.lost_bytes(400)), (2000, 1600));
         resent.review(400, &sacked);
-        assert_eq!(resent.first_lost(), Some(Range { start: 400, end: 1000 }));
+        assert_eq!(resent.first_lost(0), Some(Range { start: 400, end: 1000 }));
         assert_eq!(resent.lost_bytes(400), 1600);
     }
 
@@ -154,6 +155,6 @@ mod tests {
         resent.review(0, &sacked);
         assert_eq!(resent.lost_bytes(0), 1000);
         resent.review(1000, &sacked);
-        assert_eq!(resent.first_lost(), None);
+        assert_eq!(resent.first_lost(0), None);
     }
 }

@@ -182,12 +182,12 @@ impl Scoreboard {
 
     /// Whether byte `at` was retransmitted and is not known to be lost again.
     pub fn was_retransmitted(&self, at: u64) -> bool {
-        at < self.high_rxt && self.next_lost().is_none_or(|lost| at < lost.start)
+        at < self.high_rxt && self.next_lost(at).is_none_or(|lost| at < lost.start)
     }
 
-    /// The next lost range that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
-    pub fn next_lost(&self) -> Option<Range> {
-        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost()) {
+    /// The next lost range from `una` on that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
+    pub fn next_lost(&self, una: u64) -> Option<Range> {
+        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost(una)) {
             return Some(again);
         }
         self.sacked.hole_from(self.high_rxt, self.lost_edge)
@@ -259,15 +259,15 @@ mod tests {
         let high = 10 * MSS;
         assert_eq!(board.update(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
         board.detect_losses(&three(), 0, MSS, false);
-        assert_eq!(board.next_lost(), None);
+        assert_eq!(board.next_lost(0), None);
         assert_eq!(board.pipe(0, high), 9 * MSS);
         board.update(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
         board.detect_losses(&three(), 0, MSS, false);
-        assert_eq!(board.next_lost(), Some(Range { start: 0, end: MSS }));
+        assert_eq!(board.next_lost(0), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
         board.retransmitted(Range { start: 0, end: MSS }, high);
         assert_eq!(board.pipe(0, high), 7 * MSS);
-        assert_eq!(board.next_lost(), None);
+        assert_eq!(board.next_lost(0), None);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         board.update(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
         board.detect_losses(&three(), 0, MSS, false);
         let mut seen = Vec::new();
-        while let Some(hole) = board.next_lost() {
+        while let Some(hole) = board.next_lost(0) {
             let end = hole.end.min(hole.start + MSS);
             seen.push(hole.start / MSS);
             board.retransmitted(Range { start: hole.start, end }, high);
@@ -287,7 +287,7 @@ mod tests {
         board.restart_retransmissions(0);
         assert_eq!(board.pipe(0, high), 0);
         board.advance(2 * MSS);
-        assert_eq!(board.next_lost().map(|h| h.start), Some(2 * MSS));
+        assert_eq!(board.next_lost(0).map(|h| h.start), Some(2 * MSS));
     }
 
     proptest::proptest! {
@@ -312,7 +312,7 @@ mod tests {
                         }
                     }
                     2 => {
-                        if let Some(hole) = board.next_lost() {
+                        if let Some(hole) = board.next_lost(0) {
                             board.retransmitted(Range { start: hole.start, end: hole.start + 1 }, nxt);
                             high_rxt = hole.start + 1;
                         }

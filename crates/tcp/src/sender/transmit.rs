@@ -217,7 +217,7 @@ impl Sender {
     /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
     #[inline]
     fn choose_by_scoreboard(&mut self) -> Option<Choice> {
-        let lost = self.scoreboard.next_lost();
+        let lost = self.scoreboard.next_lost(self.una);
         let choice = if let Some(hole) = lost {
             self.retransmission(hole.start, hole.end)
         } else {
