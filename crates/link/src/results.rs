@@ -128,7 +128,7 @@ pub fn sample<P: Packet>(
         drop: counters.drops.total(),
         mark: counters.marks.total(),
         aqm_prob: line.and_then(Line::probability),
-        load: line.and_then(Line::load),
+        load_factor: line.and_then(Line::load),
         // What its router tells, only a simulator knows.
         ..LinkSampleRow::default()
     }

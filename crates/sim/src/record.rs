@@ -285,7 +285,7 @@ impl Recorder {
                 quenches_refused: sender.counters().quenches_refused,
                 rtt_seen_us: sender.delays().and_then(|_| sender.rtt_seen()).map(micros),
                 min_rtt_us: sender.controller().min_rtt().map(micros),
-                load_estimate: sender.controller().load(),
+                load_factor_seen: sender.controller().load(),
             });
         }
         for link in 0..network.links().len() {

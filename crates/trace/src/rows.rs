@@ -235,7 +235,7 @@ record! {
         /// What its controller takes for the round trip without queues, µs; null where it does not act by that.
         min_rtt_us: Option<f64>,
         /// What its controller takes for the load factor of the most loaded link; null where it does not act by that.
-        load_estimate: Option<f64>,
+        load_factor_seen: Option<f64>,
     }
 }
 
@@ -273,7 +273,7 @@ record! {
         /// Source quenches that its router sent about packets of its queue, so far.
         quenches: u64,
         /// Load factor of the last interval; null where no meter measures it.
-        load: Option<f64>,
+        load_factor: Option<f64>,
     }
 }
 

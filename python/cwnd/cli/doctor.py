@@ -41,9 +41,7 @@ def doctor(
     else:
         output.show(_table(checks))
         for purpose, fine in able.items():
-            used = purpose in ("simulator", "kernel", "capture")
-            later = "" if used else " (this version of cwnd does not use it yet)"
-            output.line(f"{purpose}: {'ready' if fine else 'lacks something'}{later}")
+            output.line(f"{purpose}: {'ready' if fine else 'lacks something'}")
     needed = ["simulator", *require]
     return 0 if all(able[purpose] for purpose in needed) else MachineError.exit_code
 

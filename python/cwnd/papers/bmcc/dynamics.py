@@ -110,13 +110,13 @@ def noticed(run: Run, of: Point) -> pl.DataFrame:
     """
     links = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
     # Most of what was sampled is not asked here.
-    columns = [*run.key_columns, "flow_id", "time_s", "load_estimate", "delivered"]
+    columns = [*run.key_columns, "flow_id", "time_s", "load_factor_seen", "delivered"]
     series = at(run, run.samples["series"].select(columns).collect(), of).sort("time_s")
     warmup = float(run.runs["warmup_s"][0])
     rtts = at(run, run.flows, of).select("seed", "flow_id", rtt_s=pl.col("rtt_base_us") / 1e6)
     found = []
     for (seed,), link in links.sort("time_s").group_by("seed", maintain_order=True):
-        load = link["load"].fill_null(0.0).to_numpy()
+        load = link["load_factor"].fill_null(0.0).to_numpy()
         onsets = _onsets(link["time_s"].to_numpy(), load, warmup)
         each = [
             one
@@ -141,7 +141,7 @@ def _rtt(rtts: pl.DataFrame, seed: object, flow: object) -> float:
 
 def _answers(part: pl.DataFrame, onsets: list[float], rtt_s: float) -> Iterator[tuple[bool, float]]:
     """Of each onset whether one flow missed it, and the packets until it did not."""
-    times, load = part["time_s"].to_numpy(), part["load_estimate"].to_numpy()
+    times, load = part["time_s"].to_numpy(), part["load_factor_seen"].to_numpy()
     arrived = part["delivered"].to_numpy() / _PAYLOAD_B
     for onset in onsets:
         told = np.flatnonzero((times >= onset + rtt_s) & (times < onset + rtt_s + INTERVAL_S))

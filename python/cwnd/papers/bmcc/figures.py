@@ -64,11 +64,11 @@ def fig02(run: Run) -> Figure:
             within & (pl.col("link").cast(pl.String) == BOTTLENECK)
         )
         link = _first_seed(link).sort("time_s")
-        panel.plot(link["time_s"], link["load"], color="0.2", lw=1, label="load factor")
+        panel.plot(link["time_s"], link["load_factor"], color="0.2", lw=1, label="load factor")
         rows = _first_seed(at(run, run.series, {"pacing": "paced"}).filter(within))
         for index, flow in enumerate(rows["flow_id"].unique().sort()):
             mine = rows.filter(pl.col("flow_id") == flow).sort("time_s")
-            told = mine["load_estimate"]
+            told = mine["load_factor_seen"]
             name = f"estimate of flow {index + 1}"
             panel.plot(mine["time_s"], told, **style.line(index), lw=0.8, label=name)
         panel.set_xlabel("Time (s)")

@@ -144,12 +144,12 @@ def estimate_error(results: Results, figure: str, of: Point, after_s: float) -> 
     run = results[figure]
     factors = at(run, run.link_series, of).filter(pl.col("link").cast(pl.String) == BOTTLENECK)
     both = at(run, run.series, of).join(
-        factors.select("seed", "time_s", "load"), on=["seed", "time_s"]
+        factors.select("seed", "time_s", "load_factor"), on=["seed", "time_s"]
     )
     # What packets are told now their senders know a round trip later: one sample.
-    told = pl.col("load").shift(1).over("seed", "flow_id").clip(model.ETA_0, model.OVERLOAD)
+    told = pl.col("load_factor").shift(1).over("seed", "flow_id").clip(model.ETA_0, model.OVERLOAD)
     off = both.sort("seed", "flow_id", "time_s").with_columns(
-        off=(pl.col("load_estimate") - told).abs()
+        off=(pl.col("load_factor_seen") - told).abs()
     )
     late = off.filter(pl.col("time_s") > after_s)
     return late.group_by("seed").agg(pl.col("off").median()).sort("seed")["off"].to_list()
