@@ -2,7 +2,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
 
 /// One flow as Linux has it, and a buffer in bandwidth-delay products.
 fn alone(rate: &str, rtt: &str, buffer: f64, run_of: &str) -> Records {
@@ -123,31 +123,11 @@ fn beside_cubic_it_takes_nearly_all_of_short_buffers_and_less_of_long_ones() {
         .to_owned();
     let mut shares = Vec::new();
     for buffer in [0.25, 0.5, 1.0, 2.0, 4.0, 8.0] {
-        let records = run(&format!(
-            r#"
-            [run]
-            duration = "150 s"
-            warmup = "30 s"
-            sample = "none"
-            [dumbbell]
-            rate = "20 Mbit/s"
-            queue = {{ kind = "fifo", limit = "{buffer} BDP" }}
-            [flow.bbr]
-            rtt = "40 ms"
-            count = 2
-            start = "uniform(0 s, 5 s)"
-            controller = {{ kind = "bbr", preset = "linux" }}
-            endpoint = {{ preset = "linux" }}
-            [flow.cubic]
-            rtt = "40 ms"
-            count = 2
-            start = "uniform(0 s, 5 s)"
-            controller = "cubic"
-            endpoint = {{ preset = "linux" }}
-            "#
-        ));
-        let goodputs = column(&records.flows, "goodput_bit_s");
-        let share = (goodputs[0] + goodputs[1]) / goodputs.iter().sum::<f64>();
+        let linux =
+            |controller| format!("controller = {controller}\nendpoint = {{ preset = \"linux\" }}");
+        let bbr = linux(r#"{ kind = "bbr", preset = "linux" }"#);
+        let pairs = [("bbr", &*bbr), ("cubic", &*linux(r#""cubic""#))];
+        let (share, records) = beside(buffer, 5, pairs);
         let drops = link(&records, "dropped_total_pkts");
         table += &format!("{buffer:6.2} {share:5.2} {drops:6}\n");
         shares.push(share);

@@ -59,6 +59,21 @@ pub fn jain(shares: &[f64]) -> f64 {
     shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares)
 }
 
+/// Two flows beside two others over 20 Mbit/s and 40 ms, from 30 to 150 s, with a buffer of so many BDPs: the share of the goodput
+/// that the first two have. They begin within so many seconds; of each pair these are group and keys.
+pub fn beside(buffer: f64, within: u32, pairs: [(&str, &str); 2]) -> (f64, Records) {
+    let flows = pairs.map(|(group, keys)| {
+        format!("[flow.{group}]\nrtt = \"40 ms\"\ncount = 2\nstart = \"uniform(0 s, {within} s)\"\n{keys}\n")
+    });
+    let records = run(&format!(
+        "[run]\nduration = \"150 s\"\nwarmup = \"30 s\"\nsample = \"none\"\n[dumbbell]\nrate = \"20 Mbit/s\"\n\
+         queue = {{ kind = \"fifo\", limit = \"{buffer} BDP\" }}\n{}",
+        flows.concat()
+    ));
+    let goodputs = column(&records.flows, "goodput_bit_s");
+    ((goodputs[0] + goodputs[1]) / goodputs.iter().sum::<f64>(), records)
+}
+
 /// How often a mechanism acted.
 pub fn activity(records: &Records, name: &str) -> u64 {
     records.activity.get(name).unwrap_or_else(|| panic!("no activity `{name}`"))

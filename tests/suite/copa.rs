@@ -2,7 +2,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, activity, assert_golden, at, column, run};
+use crate::common::{BOTTLENECK, activity, assert_golden, at, beside, column, run};
 use crate::late::{HEAD, Late, late, one_after_the_other, queued};
 
 /// Flows in the default mode, from 20 s on.
@@ -89,32 +89,12 @@ fn a_velocity_that_doubles_each_round_trip_may_swing_for_good() {
 
 /// Two flows beside two of NewReno: their share of the goodput, and in how many round trips they competed.
 fn beside_newreno(controller: &str, buffer: f64) -> (f64, u64) {
-    let records = run(&format!(
-        r#"
-        [run]
-        duration = "150 s"
-        warmup = "30 s"
-        sample = "none"
-        [dumbbell]
-        rate = "20 Mbit/s"
-        queue = {{ kind = "fifo", limit = "{buffer} BDP" }}
-        [flow.copa]
-        rtt = "40 ms"
-        count = 2
-        start = "uniform(0 s, 2 s)"
-        controller = {controller}
-        endpoint = {{ ack_every = 1, clock = "1 us" }}
-        [flow.newreno]
-        rtt = "40 ms"
-        count = 2
-        start = "uniform(0 s, 2 s)"
-        controller = "newreno"
-        "#
-    ));
-    let goodputs = column(&records.flows, "goodput_bit_s");
-    let all: f64 = goodputs.iter().sum();
+    let copa =
+        format!("controller = {controller}\nendpoint = {{ ack_every = 1, clock = \"1 us\" }}");
+    let pairs = [("copa", &*copa), ("newreno", "controller = \"newreno\"")];
+    let (share, records) = beside(buffer, 2, pairs);
     let competed = records.activity.get("competing_rounds").unwrap_or(0);
-    ((goodputs[0] + goodputs[1]) / all, competed)
+    (share, competed)
 }
 
 /// § 2.2.
