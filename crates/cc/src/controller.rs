@@ -175,7 +175,8 @@ pub enum Signal {
     Idle {
         /// How long.
         idle: Duration,
-        /// What the transport leaves of the window (RFC 2861), to a controller that has a threshold; `None` is the initial window.
+        /// What the transport leaves of the window (RFC 2861); `None` is the initial window. A controller with a rule of its own for
+        /// pauses goes by that.
         keep: Option<Window>,
     },
     /// Data goes out, and nothing was outstanding before it.

@@ -387,8 +387,8 @@ impl Controller for Copa {
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
                 self.slow_start = true;
             }
-            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Resume { .. } => {}
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { .. } => {
                 self.cwnd = self.cwnd.min(self.law.initial_window);
                 self.velocity = Velocity::begin(path.sent, self.cwnd);

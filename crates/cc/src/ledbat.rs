@@ -373,8 +373,8 @@ impl Controller for Ledbat {
                 // RFC 6817 § 2.4.2: one segment.
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
             }
-            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Resume { .. } => {}
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { .. } => {
                 self.cwnd = self.cwnd.min(self.least(path));
                 // The first slow start goes on.

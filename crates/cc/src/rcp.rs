@@ -91,8 +91,8 @@ impl Controller for Rcp {
         match signal {
             // A loss is repaired at the rate: what routers know of the queue that it is from, they have said.
             Signal::Reduce(_) | Signal::Timeout { .. } => {}
-            // What routers said before an idle time is old.
             Signal::Resume { .. } => {}
+            // What routers said before an idle time is old.
             Signal::Idle { .. } => {
                 self.rate = None;
                 self.cwnd = self.cwnd.min(self.initial_window);

@@ -364,8 +364,8 @@ impl Controller for Vegas {
                 self.restart();
                 self.after_timeout = true;
             }
-            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Resume { .. } => {}
+            // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {
                 let left = keep.map_or(self.law.initial_window, |keep| keep.cwnd as f64);
                 self.cwnd = self.cwnd.min(left);

@@ -30,7 +30,7 @@ impl Identifications {
         self.zero && self.expected.is_none()
     }
 
-    /// It writes zero into its SYN-ACK and counts what comes then: no other stack does.
+    /// It writes zero into its SYN-ACK and counts what comes then, as Linux does, and no other stack that is known here.
     pub const fn is_linux(&self) -> bool {
         self.zero
     }

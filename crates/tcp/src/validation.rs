@@ -31,7 +31,7 @@ params! {
         /// When the window counts as what limits the sender, so that it may grow.
         #[source("RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round")]
         pub cwnd_limited: LimitedBy = LimitedBy::Last,
-        /// What is left of the window after an idle time longer than the timeout; nothing without `idle_restart`.
+        /// What is left of the window after an idle time longer than the timeout; all of it without `idle_restart`. Controllers with a rule of their own for pauses go by that.
         #[source("RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved")]
         pub restart_window: RestartWindow = RestartWindow::Initial,
     }

@@ -19,6 +19,8 @@ pub(super) struct Used {
 
 impl Sender {
     /// Nothing more goes now: whether the window may grow for the next ACK.
+    ///
+    /// Apart from the path of senders that watch no use, which it would make longer.
     #[cold]
     pub(super) fn look_at_use(&mut self) {
         let window = self.cc.window();
