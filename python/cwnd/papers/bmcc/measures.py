@@ -1,7 +1,7 @@
 """Numbers that the claims of the BMCC paper come down to: one for each seed.
 
 `what` is a column of `numbers.py`: `utilisation`, `queue`, `loss`, `lost` of the bottleneck, `jain`
-and `time` of flows, `told` of ACKs.
+and `time` of flows, `told` of ACKs; of overload `unseen`, P(R > d) as a share, and `packets`, E[R].
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 #: § I: half of 100 Mbit/s, and "within 50 % of it".
 _FAIR_MBIT_S, _WITHIN = 50.0, 0.5
 _OF_LINKS = {"utilisation", "queue", "loss", "lost"}
+_NOTICED = {"unseen", "packets"}
 
 
 def values(run: Run, what: str, of: Point) -> list[float]:
-    """A column of `numbers.py` at a point, for each seed."""
-    if what == "told":
+    """A column of `numbers.py`, or of what flows noticed, at a point, for each seed."""
+    if what in _NOTICED:
+        rows = noticed(run, of)
+    elif what == "told":
         rows = of_acks(run, of)
     else:
         rows = of_links(run, of) if what in _OF_LINKS else of_flows(run, of)
@@ -206,27 +209,13 @@ def window_at_first_loss(results: Results, figure: str, of: Point) -> list[float
     return rows.group_by("seed").agg(pl.col("cwnd").last()).sort("seed")["cwnd"].to_list()
 
 
-def unseen(results: Results, figure: str, of: Point) -> list[float]:
-    """P(R > d): onsets of overload that a flow does not notice in t_p, as a share."""
-    return noticed(results[figure], of)["unseen"].to_list()
-
-
-def most_unseen(
-    results: Results, figure: str, along: str, among: Sequence[str], of: Point
-) -> list[float]:
-    """The most of it among labels of an axis."""
-    columns = [unseen(results, figure, {**of, along: label}) for label in among]
-    return [max(row) for row in zip(*columns, strict=True)]
-
-
 def straight(
-    results: Results, figure: str, along: str, among: Sequence[str], of: Point
+    results: Results, figure: str, what: str, *, along: str, among: Sequence[str], of: Point
 ) -> list[float]:
-    """The correlation of E[R] with the numbers of an axis: 1 of a straight line."""
-    run = results[figure]
+    """The correlation of a number with the labels of an axis, which are numbers: 1 of a line."""
     xs = [float(label) for label in among]
-    columns = [noticed(run, {**of, along: label})["packets"].to_list() for label in among]
-    return [float(np.corrcoef(xs, row)[0, 1]) for row in zip(*columns, strict=True)]
+    rows = _among(results[figure], what, along, among, of)
+    return [float(np.corrcoef(xs, row)[0, 1]) for row in rows]
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -235,7 +224,7 @@ MEASURES: Mapping[str, Measure] = {
         *(number, lowest, highest, more, ratio, ratio_to_best),
         *(seconds_to_half, share_at_end, estimate_error, unfairer, over_model),
         *(seconds_to_window, window_at, window_at_first_loss),
-        *(unseen, most_unseen, straight),
+        straight,
     )
 }
 
