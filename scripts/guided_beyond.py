@@ -7,8 +7,7 @@ the tables again, a test runs a part of each.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,12 +16,11 @@ from scipy.optimize import linprog
 import cellular
 import cwnd
 import page_tables
+from guided_links import PAGE, bottleneck
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "controllers" / "bmcc.md"
 SCENARIOS = PAGE.with_name("bmcc")
 
 #: Which links a flow of each group of `bottlenecks.toml` crosses, and how many flows it has.
@@ -99,18 +97,13 @@ def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFram
     run = cwnd.run(SCENARIOS / f"{scenario}.toml", set=dict(overrides or {}))
     axes = [a for a in run.runs.columns if a in AXES]
     runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
-    links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
-        "run_id",
-        used="utilisation",
-        queue_ms=pl.col("qdelay_mean_us") / 1e3,
-        p99_ms=pl.col("qdelay_p99_us") / 1e3,
-        lost="drop_ratio",
-    )
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
         mbit_s=pl.col("throughput_bit_s").sum() / 1e6
     )
     joined = runs.join(flows, on="run_id", maintain_order="left")
-    return joined.join(links, on="run_id", how="left", maintain_order="left").drop("run_id")
+    return joined.join(bottleneck(run), on="run_id", how="left", maintain_order="left").drop(
+        "run_id"
+    )
 
 
 #: Axes of the scenarios' sweeps.
@@ -149,16 +142,7 @@ def bottlenecks(found: pl.DataFrame) -> list[str]:
     return lines
 
 
-def lossy(found: pl.DataFrame) -> list[str]:
-    """How much of the link one flow uses."""
-    losses = found["loss"].unique(maintain_order=True).to_list()
-    lines = page_tables.head(["", *losses])
-    for (scheme,), part in found.group_by("scheme", maintain_order=True):
-        got = dict(zip(part["loss"], part["mbit_s"] / LOSSY_MBIT_S, strict=True))
-        lines.append(page_tables.line([str(scheme), *(f"{100 * got[s]:.0f} %" for s in losses)]))
-    return lines
-
-
+#: The rate of the link.
 LOSSY_MBIT_S = 50
 
 
@@ -177,34 +161,42 @@ def beside(found: pl.DataFrame) -> list[str]:
     return lines
 
 
-def changing(found: pl.DataFrame) -> list[str]:
-    """Use, mean queueing delay and loss."""
-    rates = found["rate"].unique(maintain_order=True).to_list()
-    lines = page_tables.head(["", *rates])
+def _by_scheme(found: pl.DataFrame, axis: str, cell: Callable[[dict[str, Any]], str]) -> list[str]:
+    """A line for each scheme, a column for each label of the axis."""
+    labels = found[axis].unique(maintain_order=True).to_list()
+    lines = page_tables.head(["", *labels])
     for (scheme,), part in found.group_by("scheme", maintain_order=True):
-        cells = {
-            row[
-                "rate"
-            ]: f"{100 * row['used']:.0f} %, {row['queue_ms']:.0f} ms, {row['p99_ms']:.0f} ms, "
-            f"{100 * row['lost']:.2g} %"
-            for row in part.iter_rows(named=True)
-        }
-        lines.append(page_tables.line([str(scheme), *(cells[r] for r in rates)]))
+        cells = {row[axis]: cell(row) for row in part.iter_rows(named=True)}
+        lines.append(page_tables.line([str(scheme), *(cells[label] for label in labels)]))
     return lines
+
+
+def lossy(found: pl.DataFrame) -> list[str]:
+    """How much of the link one flow uses."""
+    return _by_scheme(found, "loss", lambda row: f"{100 * row['mbit_s'] / LOSSY_MBIT_S:.0f} %")
+
+
+def changing(found: pl.DataFrame) -> list[str]:
+    """Use, mean queueing delay, its 99th percentile and loss."""
+    return _by_scheme(
+        found,
+        "rate",
+        lambda row: (
+            f"{100 * row['used']:.0f} %, {row['queue_ms']:.0f} ms, {row['p99_ms']:.0f} ms, "
+            f"{100 * row['lost']:.2g} %"
+        ),
+    )
 
 
 def fast(found: pl.DataFrame) -> list[str]:
     """Use, mean queueing delay and loss."""
-    paths = found["path"].unique(maintain_order=True).to_list()
-    lines = page_tables.head(["", *paths])
-    for (scheme,), part in found.group_by("scheme", maintain_order=True):
-        cells = {
-            row["path"]: f"{100 * row['used']:.0f} %, {1e3 * row['queue_ms']:.2g} µs, "
-            f"{100 * row['lost']:.2g} %"
-            for row in part.iter_rows(named=True)
-        }
-        lines.append(page_tables.line([str(scheme), *(cells[p] for p in paths)]))
-    return lines
+    return _by_scheme(
+        found,
+        "path",
+        lambda row: (
+            f"{100 * row['used']:.0f} %, {1e3 * row['queue_ms']:.2g} µs, {100 * row['lost']:.2g} %"
+        ),
+    )
 
 
 #: Scenario, and what makes a table of it.

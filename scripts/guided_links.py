@@ -38,6 +38,17 @@ LEAST_LOSS = 0.005
 HEADS = {"bmcc": "BMCC", "bmcc unpaced": "without pacing", "vcp": "VCP"}
 
 
+def bottleneck(run: cwnd.Run) -> pl.DataFrame:
+    """Of the link of that name in each run: `used`, `queue_ms`, its 99th percentile and `lost`."""
+    return run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
+        "run_id",
+        used="utilisation",
+        queue_ms=pl.col("qdelay_mean_us") / 1e3,
+        p99_ms=pl.col("qdelay_p99_us") / 1e3,
+        lost="drop_ratio",
+    )
+
+
 def measure(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
     """The bottleneck's use, mean queueing delay in ms and share of lost packets; means over seeds.
 
@@ -47,14 +58,8 @@ def measure(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
     run = cwnd.run(SCENARIO, set=dict(overrides or {}))
     labels = [pl.col(name).cast(pl.String) for name in ("setting", "scheme")]
     runs = run.runs.select("run_id", *labels)
-    links = run.links.filter(pl.col("link").cast(pl.String) == "bottleneck").select(
-        "run_id",
-        used="utilisation",
-        queue_ms=pl.col("qdelay_mean_us") / 1e3,
-        lost="drop_ratio",
-    )
     return (
-        runs.join(links, on="run_id", maintain_order="left")
+        runs.join(bottleneck(run), on="run_id", maintain_order="left")
         .group_by("setting", "scheme", maintain_order=True)
         .agg(pl.col("used", "queue_ms", "lost").mean())
     )
