@@ -59,8 +59,10 @@ $(VENV)/dev: $(VENV)/installed
 	$(UV) sync $(SYNC) --group dev
 	@touch $@
 
-# LONG=1 adds the long mode.
-test: lint test-rust fuzz-check test-python test-instructions test-kernel $(if $(LONG),test-long) ## Run all tests and all linters
+# LONG=1 adds the long mode. What one core is enough for goes beside the rest, as long as no test measures time.
+test: ## Run all tests and all linters
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-instructions lint test-rust fuzz-check
+	@$(MAKE) --no-print-directory test-python test-kernel $(if $(LONG),test-long)
 
 test-rust: ## Run the Rust tests
 	cargo test --workspace --quiet

@@ -18,11 +18,13 @@ MOST_SEEDS = 2
 #: What takes longer than some seconds all the same is cut down further; its points are as many.
 SHORTER = {
     "abe-gigabit": ("run.duration=1 s", "sweep.repeat=1"),
-    "abe-readings": ("sweep.repeat=1",),
-    "abe-shared": ("sweep.repeat=1",),
+    "abe-codel-pie": ("sweep.repeat=1", "run.duration=50 s"),
+    "abe-readings": ("sweep.repeat=1", "run.duration=30 s"),
+    "abe-shared": ("sweep.repeat=1", "run.duration=40 s"),
     "delay-below-one": ("sweep.repeat=1", "run.duration=35 s", "run.warmup=5 s"),
     "delay-noise": ("sweep.repeat=1", "run.duration=35 s"),
     "abe-why": ("sweep.repeat=1", "run.warmup=0 s"),
+    "two-bottlenecks": ("sweep.repeat=1", "run.duration=30 s"),
 }
 
 

@@ -113,7 +113,7 @@ def compare(
             known_group(run, asked)
     shown = [ALL, *(both if several else [])] if group is None else [group]
     compared = relative_to if relative_to is not None else next(iter(both), None)
-    old, new = (_points(run, names, link, compared) for run in (before, after))
+    old, new = (_points(run, names, link, compared, metrics) for run in (before, after))
     shared = [point for point in old if point in new]
     if not shared:
         raise InputError(
@@ -126,7 +126,7 @@ def compare(
         for name in metrics
         if (
             difference := _difference(
-                dict(point), part, name, old[point].of(part), new[point].of(part)
+                dict(point), part, name, old[point].of(part, name), new[point].of(part, name)
             )
         )
         is not None
@@ -155,19 +155,29 @@ _Point = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a result has at a point: a row for each run."""
+    """What a result has at a point: a row for each run and group of flows."""
 
     #: Of the first of its runs.
     row: int
-    rows: pl.DataFrame
+    #: Lists by column: asked for thousands of times, which takes a frame much longer.
+    columns: dict[str, list[Any]]
 
-    def of(self, group: str) -> pl.DataFrame:
-        """The rows of a group, or of all flows."""
-        return self.rows.filter(pl.col("group") == group)
+    def of(self, group: str, metric: str) -> dict[int, float]:
+        """What each seed has of a metric, of a group or of all flows; not those that have none."""
+        columns = (self.columns[name] for name in ("group", "seed", metric))
+        return {
+            seed: float(value)
+            for name, seed, value in zip(*columns, strict=True)
+            if name == group and value is not None
+        }
 
 
 def _points(
-    run: Run, names: list[str], link: str | None, relative_to: str | None
+    run: Run,
+    names: list[str],
+    link: str | None,
+    relative_to: str | None,
+    metrics: Sequence[str],
 ) -> dict[_Point, _Rows]:
     columns = {axis.name: axis.column for axis in run.axes}
     by = [columns[name] for name in names]
@@ -182,26 +192,24 @@ def _points(
                 " compare results whose sweeps have the same axes"
             )
         labels = [str(label) for label in key.values()]
-        points[tuple(zip(names, labels, strict=True))] = _Rows(int(part["row"][0]), part)
+        points[tuple(zip(names, labels, strict=True))] = _Rows(
+            int(part["row"][0]),
+            part.select("group", "seed", *metrics).to_dict(as_series=False),
+        )
     return points
 
 
 def _difference(
-    point: dict[str, str], group: str, name: str, before: pl.DataFrame, after: pl.DataFrame
+    point: dict[str, str], group: str, name: str, before: dict[int, float], after: dict[int, float]
 ) -> Difference | None:
-    both = [
-        part.select("seed", pl.col(name).cast(pl.Float64)).drop_nulls() for part in (before, after)
-    ]
-    old, new = (part[name].to_list() for part in both)
-    first, second = Estimate.of(old), Estimate.of(new)
+    first, second = (Estimate.of(list(values.values())) for values in (before, after))
     if first is None or second is None:
         return None
-    joined = both[0].join(both[1], on="seed", maintain_order="left")
-    paired = joined.height == both[0].height == both[1].height
+    paired = before.keys() == after.keys()
     if paired:
-        difference = paired_difference(joined[name].to_list(), joined[f"{name}_right"].to_list())
+        difference = paired_difference(list(before.values()), [after[seed] for seed in before])
     else:
-        difference = welch_difference(old, new)
+        difference = welch_difference(list(before.values()), list(after.values()))
     assert difference is not None
     return Difference(point, group, name, first, second, difference, paired)
 
