@@ -15,6 +15,7 @@ from fast import Fast
 from guided import Bmcc, Guided, Vcp
 from htcp import HTcp
 from ledbat import Ledbat
+from steered_senders import Rcp, Xcp
 from vegas import Vegas
 from windows import Controller, Cubic, Event, NewReno
 
@@ -166,7 +167,7 @@ class Journey:
             row["asks"] = True
         if isinstance(self.controller, DelayAimd) and self.controller.spacing_ns():
             row["spacing_ns"] = self.controller.spacing_ns()
-        if isinstance(self.controller, Bbr):
+        if isinstance(self.controller, Bbr | Rcp):
             row["pace_bit_per_s"] = self.controller.pace()
         self.rows.append({**row, "cwnd": exact, "ssthresh": ssthresh})
 
@@ -303,6 +304,10 @@ def case(
         kind = Vcp
     elif "mi_step" in parameters:
         kind = Bmcc
+    elif "hears_duplicates" in parameters:
+        kind = Xcp
+    elif "window_rtts" in parameters:
+        kind = Rcp
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {

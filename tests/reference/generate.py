@@ -19,6 +19,7 @@ import cases_quenches
 import cases_queues
 import cases_round_trips
 import cases_squid
+import cases_steered
 import cases_timers
 import cases_vegas
 import cases_windows
@@ -83,6 +84,8 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
     "vcp": ("controller", REAL_THRESHOLD, cases_load.vcp),
     "bmcc": ("controller", REAL_THRESHOLD, cases_load.bmcc),
+    "xcp-sender": ("controller", EXACT, cases_steered.xcp),
+    "rcp-sender": ("controller", EXACT, cases_steered.rcp),
     "load": ("load", METERS, cases_load.routers),
     "rto": (
         "rto",

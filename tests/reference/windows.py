@@ -38,6 +38,8 @@ class Event:
     echo: int | None = None
     lost: int = 0
     rate: dict[str, Any] | None = None
+    feedback: int | None = None
+    offered_bit_s: int | None = None
 
 
 @dataclass

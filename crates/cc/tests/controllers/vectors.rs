@@ -4,7 +4,7 @@ use cwnd_cc::{
     AckSample, Cause, Controller, ControllerParams, Grow, Path, Phase, RateSample, Request, Signal,
     Start, Window,
 };
-use cwnd_units::{Duration, Echo, Header, ParamsChoice, Time, Value};
+use cwnd_units::{Duration, Echo, Header, ParamsChoice, Rate, Time, Value};
 use serde_json::Value as Json;
 
 /// How far a window may be from a real number of the vector, bytes; the files say so too.
@@ -172,10 +172,15 @@ fn signal(event: &Json) -> Option<Signal> {
 
 fn ack(path: &Path, event: &Json) -> AckSample {
     let ece = event["ece"].as_bool().unwrap_or(false);
-    let echo = event["echo"].as_u64().map_or(Echo::None, |value| Echo::Load {
-        value: u16::try_from(value).unwrap(),
-        changes: 0,
-    });
+    let echo = if let Some(value) = event["echo"].as_u64() {
+        Echo::Load { value: u16::try_from(value).unwrap(), changes: 0 }
+    } else if let Some(bytes) = event["feedback"].as_i64() {
+        Echo::Delta(i32::try_from(bytes).unwrap())
+    } else if let Some(bits) = event["offered_bit_s"].as_u64() {
+        Echo::Rate(Rate(bits).into())
+    } else {
+        Echo::None
+    };
     AckSample {
         echo,
         acked_bytes: event["acked"].as_u64().unwrap_or(0),
@@ -248,6 +253,16 @@ fn fast_goes_half_of_the_way_every_other_round_trip() {
 #[test]
 fn vcp_multiplies_adds_and_backs_off_as_routers_tell() {
     replay(include_str!("../../../../vectors/vcp.json"), "vcp");
+}
+
+#[test]
+fn xcp_changes_its_window_by_what_routers_wrote() {
+    replay(include_str!("../../../../vectors/xcp-sender.json"), "xcp");
+}
+
+#[test]
+fn rcp_paces_at_the_rate_that_routers_offered_last() {
+    replay(include_str!("../../../../vectors/rcp-sender.json"), "rcp");
 }
 
 #[test]

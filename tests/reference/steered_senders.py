@@ -1,0 +1,95 @@
+"""XCP's and RCP's senders.
+
+Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM
+2002, § 3.2, and its program in ns-2.35, xcp-end-sys.cc; Dukkipati, Kobayashi, Zhang-Shen, McKeown,
+*Processor sharing flows in the Internet*, 2005, § 3. Windows are whole bytes. What no text says is
+a *reading* in vectors/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from windows import Controller
+
+if TYPE_CHECKING:
+    from windows import Event
+
+
+@dataclass
+class Steered(Controller):
+    """What the two leave out of TCP: routers say how a window changes."""
+
+    def avoid(self, e: Event, n: int) -> None:
+        """Nothing calls it."""
+
+    def reduce(self, e: Event, cause: str) -> None:
+        """Nothing calls it."""
+
+    def on_restart(self) -> None:
+        """Nothing calls it."""
+
+
+@dataclass
+class Xcp(Steered):
+    """The window changes by what routers wrote."""
+
+    def on(self, e: Event) -> None:
+        """One event."""
+        match e.event:
+            case "ack":
+                if e.feedback is not None and (e.acked or self.p["hears_duplicates"]):
+                    self.change(e.feedback, limited=e.limited)
+            case "timeout":
+                # RFC 5681 § 3.1: a segment that was sent again keeps the threshold.
+                if e.nth <= 1:
+                    self.ssthresh = self.after_loss()
+                self.cwnd = Decimal(self.mss)
+            case "idle":
+                self.cwnd = min(self.cwnd, Decimal(self.initial_window))
+            case _:
+                self.ssthresh = self.after_loss()
+                self.cwnd = min(self.cwnd, self.ssthresh)
+
+    def change(self, feedback: int, *, limited: bool) -> None:
+        """§ 3.2: cwnd = max(cwnd + H_feedback, s); RFC 7661 § 4.3: but not if it is not used."""
+        if feedback < 0 or limited:
+            self.cwnd = max(self.cwnd + feedback, Decimal(self.mss))
+
+    def after_loss(self) -> Decimal:
+        """A part of the window, two segments at the least (RFC 5681 eq. 4)."""
+        return Decimal(max(int(self.cwnd * Decimal(self.p["loss_beta"])), 2 * self.mss))
+
+
+@dataclass
+class Rcp(Steered):
+    """What is sent is paced at the rate that routers offer; the window only bounds what is out."""
+
+    #: Bytes that may be out where no round trips bound it (a reading).
+    MOST = 2**40
+    offered_bit_s: int | None = None
+
+    def window(self) -> tuple[int, int | None]:
+        """Whole bytes; there is no threshold."""
+        return int(self.cwnd), None
+
+    def pace(self) -> int | None:
+        """The pace in whole bit/s."""
+        return self.offered_bit_s
+
+    def on(self, e: Event) -> None:
+        """One event: only what routers say counts, and an idle time, after which it is old."""
+        if e.event == "idle":
+            self.offered_bit_s = None
+            self.cwnd = min(self.cwnd, Decimal(self.initial_window))
+        elif e.event == "ack" and e.offered_bit_s is not None:
+            self.offered_bit_s = e.offered_bit_s
+            rtts = self.p["window_rtts"]
+            out = self.MOST
+            if rtts is not None:
+                in_one = e.offered_bit_s * e.srtt_ns // (8 * 10**9)
+                out = int(Fraction(rtts) * in_one)
+            self.cwnd = Decimal(max(out, 2 * self.mss))
