@@ -356,3 +356,77 @@ workload = {{ kind = "web", pages = 2, objects = 2, size = "30 kB", request = "2
         assert (asked, answered) == (24_000, 360_000)
         assert (numbers(seen, "_ws.expert.severity") < WARNING).all()
         assert set(seen["tcp.analysis.lost_segment"]) == {""}
+
+
+#: A sender that routers steer, between two links of which the second is the bottleneck.
+STEERED = """\
+schema = 1
+run = {{ duration = "6 s", sample = "100 ms", seed = 1 }}
+[dumbbell]
+rate = "5 Mbit/s"
+meter = "{meter}"
+reverse_meter = "{meter}"
+[flow.main]
+rtt = "40 ms"
+controller = {controller}
+endpoint = {{ {endpoint} }}
+"""
+EXPERIMENT = "tcp.options.experimental.exid"
+
+
+@needs_tshark
+def test_tshark_reads_identification_marks_and_estimate_of_bmcc(tmp_path: Path):
+    text = STEERED.format(
+        meter="adpm", controller='"bmcc"', endpoint='ecn = true, echo = "load-every"'
+    )
+    result, files = run(text, tmp_path, "bottleneck,reverse")
+    fields = ("frame.time_epoch", "ip.id", "ip.dsfield.ecn", "tcp.len", EXPERIMENT)
+    data = tshark(files["bottleneck"], *fields).filter(pl.col("tcp.len") != "0")
+    ids = [int(i, 16) for i in data["ip.id"]]
+    # One more with each packet, in the circle of 2^16, but for what is sent again or dropped.
+    assert sum((b - a) % 65536 == 1 for a, b in pairwise(ids)) > 0.99 * len(ids)
+    ecn = data["ip.dsfield.ecn"].to_list()
+    assert {"1", "2"} <= set(ecn)
+    series = result.link_series.filter(pl.col("link").cast(pl.String) == "bottleneck")
+    factor = dict(zip(series["time_s"], series["load_factor"], strict=True))
+    assert max(factor.values()) > 0.9
+    acks = tshark(files["reverse"], *fields).filter(pl.col(EXPERIMENT) != "")
+    place = [int(p, 0) for p in acks[EXPERIMENT]]
+    heard = result.series["load_factor_seen"].drop_nulls()
+    assert len(place) > 100
+    assert load_of(place[-1]) == pytest.approx(heard[-1], abs=0.05)
+
+
+def load_of(place: int) -> float:
+    """BMCC § II-B: a quarter of the thresholds in (0.15, 0.75), one in (0.75, 1), half above."""
+    part = place / 65536
+    if part < 0.25:
+        return 0.15 + 0.6 * part / 0.25
+    if part < 0.5:
+        return 0.75 + 0.25 * (part - 0.25) / 0.25
+    return 1 + 0.2 * (part - 0.5) / 0.5
+
+
+@needs_tshark
+@pytest.mark.parametrize(("kind", "echo", "exid"), [("xcp", "sum", b"XC"), ("rcp", "last", b"RC")])
+def test_tshark_reads_the_headers_of_xcp_and_rcp(tmp_path: Path, kind: str, echo: str, exid: bytes):
+    text = STEERED.format(meter=kind, controller=f'"{kind}"', endpoint=f'echo = "{echo}"')
+    result, files = run(text, tmp_path, "bottleneck,reverse")
+    fields = ("frame.time_epoch", "tcp.len", EXPERIMENT, "tcp.options")
+    for file, data in ((files["bottleneck"], True), (files["reverse"], False)):
+        seen = tshark(file, *fields).filter((pl.col("tcp.len") != "0") == data)
+        assert set(seen[EXPERIMENT]) == {f"0x{exid.hex()}"}
+        option = [bytes.fromhex(o).split(b"\xfe", 1)[1] for o in seen["tcp.options"].tail(3)]
+        for behind in option:
+            fields_of = behind[3:]
+            if kind == "rcp":
+                # What the link offers, as the time series have it.
+                rate = int.from_bytes(fields_of[:6], "big")
+                assert rate == pytest.approx(result.series["offered_bit_s"][-1], rel=0.02)
+            elif data:
+                cwnd_, rtt_us = (int.from_bytes(fields_of[i : i + 4], "big") for i in (0, 4))
+                last = result.series.row(-1, named=True)
+                assert cwnd_ == pytest.approx(last["snd_cwnd_pkts"] * 1448, rel=0.05)
+                assert rtt_us == pytest.approx(last["srtt_us"], rel=0.05)
+    known = {"xcp": "feedback_bit_s", "rcp": "offered_bit_s"}[kind]
+    assert result.link_series[known].drop_nulls().len() > 0

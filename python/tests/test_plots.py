@@ -56,6 +56,57 @@ def test_time_series_have_source_quenches_where_some_came(tmp_path: Path):
     assert 0 < drawn[-1] <= sent[-1] == run.links["quenches_total_pkts"].max()
 
 
+@pytest.mark.parametrize(
+    ("kind", "endpoint", "label", "columns"),
+    [
+        (
+            ("adpm", "bmcc"),
+            'ecn = true, echo = "load"',
+            "Load factor",
+            ("load_factor", "load_factor_seen"),
+        ),
+        (
+            ("rcp", "rcp"),
+            'echo = "last"',
+            "Rate offered\n(Mbit/s)",
+            ("offered_bit_s", "offered_bit_s"),
+        ),
+        (
+            ("xcp", "xcp"),
+            'echo = "sum"',
+            "Feedback\n(Mbit/s)",
+            ("feedback_bit_s", "feedback_bytes"),
+        ),
+    ],
+)
+def test_time_series_have_what_routers_tell_senders(
+    tmp_path: Path, kind: tuple[str, str], endpoint: str, label: str, columns: tuple[str, str]
+):
+    (meter, controller), (of_link, of_flow) = kind, columns
+    (tmp_path / "steered.toml").write_text(
+        f"""
+        run = {{ duration = "3 s", sample = "100 ms" }}
+        dumbbell = {{ rate = "5 Mbit/s", meter = "{meter}", reverse_meter = "{meter}" }}
+        [flow.main]
+        rtt = "40 ms"
+        controller = "{controller}"
+        endpoint = {{ {endpoint} }}
+        """
+    )
+    run = cwnd.run(tmp_path / "steered.toml")
+    told = run.plot("timeseries").axes[-1]
+    assert told.get_ylabel() == f"{label}\nof bottleneck"
+    link = run.link_series.filter(pl.col("link").cast(pl.String) == "bottleneck")
+    unit = 1e6 if "Mbit/s" in label else 1.0
+    assert list(told.lines[-1].get_ydata()) == pytest.approx((link[of_link] / unit).to_list())
+    heard = run.series[of_flow].drop_nulls()
+    if of_link == "feedback_bit_s":
+        assert heard.abs().max() > 0
+    else:
+        # What senders know is what the link tells, a while later.
+        assert heard[-1] == pytest.approx(link[of_link][-1], rel=0.1)
+
+
 def test_an_initial_threshold_that_is_out_of_sight_does_not_flatten_the_window(short: cwnd.Run):
     window = short.plot("timeseries").axes[0]
     assert window.get_ylim()[1] <= 2 * short.series["snd_cwnd_pkts"].max()

@@ -28,9 +28,9 @@ LINKS = """link_id link rate_bit_s utilisation qdelay_mean_us qdelay_p50_us qdel
     duplicate_pkts quenches_total_pkts""".split()
 SERIES = """time_s flow_id group snd_cwnd_pkts snd_ssthresh_pkts bytes_in_flight srtt_us rttvar_us
     rto_us delivered retrans ca_state quenches quenches_refused rtt_seen_us
-    min_rtt_us load_factor_seen""".split()
+    min_rtt_us load_factor_seen offered_bit_s feedback_bytes""".split()
 LINK_SERIES = """time_s link_id link qlen_pkts qlen_bytes sojourn_us enq deq drop mark
-    aqm_prob quenches load_factor""".split()
+    aqm_prob quenches load_factor offered_bit_s feedback_bit_s""".split()
 QDELAY = ["link_id", "link", "qdelay_us", "packets"]
 
 

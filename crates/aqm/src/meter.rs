@@ -1,6 +1,6 @@
 use core::fmt;
 
-use cwnd_units::{Rate, Time};
+use cwnd_units::{Guidance, Rate, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 
@@ -43,8 +43,8 @@ pub trait Meter<P>: fmt::Debug + Send {
     fn on_timer(&mut self, now: Time, backlog: Backlog) {
         let _ = (now, backlog);
     }
-    /// The load factor of its link in the last interval, for the time series; `None` where nothing measures it.
-    fn load(&self) -> Option<f64> {
+    /// What it steers senders by, for the time series.
+    fn guidance(&self) -> Option<Guidance> {
         None
     }
     /// Tells what it counted, each by a name that is its own; the activity has them as they are.
@@ -101,8 +101,8 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Metered<P, Q> {
         self.queue.probability()
     }
 
-    fn load(&self) -> Option<f64> {
-        self.meter.load()
+    fn guidance(&self) -> Option<Guidance> {
+        self.meter.guidance()
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use cwnd_units::{Rate, Time};
+use cwnd_units::{Guidance, Rate, Time};
 
 use crate::qdisc::{Backlog, Context, Packet, Qdisc};
 
@@ -22,8 +22,8 @@ pub trait OwnQdisc<P>: fmt::Debug + Send {
     fn on_rate_own(&mut self, now: Time, rate: Rate);
     /// As [`Qdisc::probability`].
     fn probability_own(&self) -> Option<f64>;
-    /// As [`Qdisc::load`].
-    fn load_own(&self) -> Option<f64>;
+    /// As [`Qdisc::guidance`].
+    fn guidance_own(&self) -> Option<Guidance>;
     /// As [`Qdisc::count`].
     fn count_own(&self, each: &mut dyn FnMut(&'static str, u64));
 }
@@ -50,8 +50,8 @@ impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
     fn probability_own(&self) -> Option<f64> {
         self.probability()
     }
-    fn load_own(&self) -> Option<f64> {
-        self.load()
+    fn guidance_own(&self) -> Option<Guidance> {
+        self.guidance()
     }
     fn count_own(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.count(each);
@@ -95,8 +95,8 @@ impl<P: Packet> Qdisc<P> for Box<dyn OwnQdisc<P>> {
     fn probability(&self) -> Option<f64> {
         (**self).probability_own()
     }
-    fn load(&self) -> Option<f64> {
-        (**self).load_own()
+    fn guidance(&self) -> Option<Guidance> {
+        (**self).guidance_own()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         (**self).count_own(each);

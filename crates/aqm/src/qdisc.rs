@@ -1,4 +1,4 @@
-use cwnd_units::{Ecn, Header, Rate, Time};
+use cwnd_units::{Ecn, Guidance, Header, Rate, Time};
 
 /// What a queue must know of a packet as long as it only waits; the rest is asked of a [`Context`].
 pub trait Packet {
@@ -102,8 +102,8 @@ pub trait Qdisc<P: Packet> {
     fn probability(&self) -> Option<f64> {
         None
     }
-    /// The load factor of its link in the last interval, for the time series; `None` where nothing measures it.
-    fn load(&self) -> Option<f64> {
+    /// What the meter beside it steers senders by, for the time series; `None` where there is none.
+    fn guidance(&self) -> Option<Guidance> {
         None
     }
     /// Tells what it counted besides drops and marks, each by a name that is its own; the activity has them as they are.

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use cwnd_units::{Contract, Declares, LinkFacts, Rate, Rng, Time, params_choice};
+use cwnd_units::{Contract, Declares, Guidance, LinkFacts, Rate, Rng, Time, params_choice};
 
 use crate::codel::{self, CoDelQueue};
 use crate::fifo::{self, Fifo};
@@ -135,8 +135,8 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
         each!(self, q => q.probability())
     }
 
-    fn load(&self) -> Option<f64> {
-        each!(self, q => q.load())
+    fn guidance(&self) -> Option<Guidance> {
+        each!(self, q => q.guidance())
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Echo, Header, Invalid, Rate, Time,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, Time,
     adpm::{self, Scale},
     param_enum, params,
 };
@@ -359,8 +359,9 @@ impl Controller for Bmcc {
         Some(Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1)))
     }
 
-    fn load(&self) -> Option<f64> {
-        Some(self.law.scale.load(self.place))
+    /// f̂; of less than η₀, which is not told apart, that, and at first, too.
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Load(self.law.scale.load(self.place)))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -1,4 +1,4 @@
-use cwnd_units::{Duration, Echo, Header, Rate, Time};
+use cwnd_units::{Duration, Echo, Guidance, Header, Rate, Time};
 
 /// What the transport is doing about losses and marks; names after Linux `tcp_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -266,8 +266,8 @@ pub trait Controller {
     fn min_rtt(&self) -> Option<Duration> {
         None
     }
-    /// What it takes for the load factor of the most loaded link, if it acts by that.
-    fn load(&self) -> Option<f64> {
+    /// What routers steer it by, if any do, and once they have.
+    fn guidance(&self) -> Option<Guidance> {
         None
     }
     /// Tells what it counted, each by a name that is its own: columns and activity take them as they are.

@@ -1,6 +1,6 @@
 //! The least round-trip time: what a controller takes for the round trip without queues.
 
-use cwnd_units::{Duration, Header, Rate};
+use cwnd_units::{Duration, Guidance, Header, Rate};
 
 use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
 
@@ -107,6 +107,9 @@ impl<C: Controller> Controller for Estimating<C> {
     }
     fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.get()
+    }
+    fn guidance(&self) -> Option<Guidance> {
+        self.inner.guidance()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.inner.count(each);

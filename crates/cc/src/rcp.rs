@@ -2,7 +2,7 @@
 //!
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Header, Rate, params};
+use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, params};
 
 use crate::controller::{
     AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -117,6 +117,10 @@ impl Controller for Rcp {
     // Sources send at the rate that they heard last, from when they hear it (Dukkipati et al. 2005 § 3).
     fn paces_anew(&self) -> bool {
         true
+    }
+
+    fn guidance(&self) -> Option<Guidance> {
+        self.rate.map(Guidance::Rate)
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -1,6 +1,6 @@
 //! A controller that writes down what it is told and what it answers, for comparisons with other implementations.
 
-use cwnd_units::{Duration, Header, Rate};
+use cwnd_units::{Duration, Guidance, Header, Rate};
 
 use crate::controller::{AckSample, Controller, Path, RateSample, Request, Signal, Window};
 
@@ -81,8 +81,8 @@ impl<C: Controller> Controller for Recorded<C> {
     fn min_rtt(&self) -> Option<Duration> {
         self.inner.min_rtt()
     }
-    fn load(&self) -> Option<f64> {
-        self.inner.load()
+    fn guidance(&self) -> Option<Guidance> {
+        self.inner.guidance()
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
         self.inner.count(each);

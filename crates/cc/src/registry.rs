@@ -1,6 +1,8 @@
 use core::fmt;
 
-use cwnd_units::{Contract, Declares, Duration, Header, ParamsChoice as _, Rate, params_choice};
+use cwnd_units::{
+    Contract, Declares, Duration, Guidance, Header, ParamsChoice as _, Rate, params_choice,
+};
 
 use crate::bbr::{self, Bbr};
 use crate::bmcc::{self, Bmcc};
@@ -313,13 +315,13 @@ impl Controller for AnyController {
             Self::Recorded(c) => c.min_rtt(),
         }
     }
-    fn load(&self) -> Option<f64> {
+    fn guidance(&self) -> Option<Guidance> {
         match self {
-            Self::NewReno(c) => c.load(),
-            Self::Cubic(c) => c.load(),
-            Self::Own(c) => c.load(),
+            Self::NewReno(c) => c.guidance(),
+            Self::Cubic(c) => c.guidance(),
+            Self::Own(c) => c.guidance(),
             #[cfg(feature = "record")]
-            Self::Recorded(c) => c.load(),
+            Self::Recorded(c) => c.guidance(),
         }
     }
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

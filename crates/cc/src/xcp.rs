@@ -2,7 +2,7 @@
 //!
 //! Katabi, Handley, Rohrs, *Congestion control for high bandwidth-delay product networks*, SIGCOMM 2002, § 3.2 and 3.3.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Header, params};
+use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, params};
 
 use crate::controller::{
     AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -48,6 +48,8 @@ pub struct Xcp {
     ssthresh: u64,
     initial_window: u64,
     max_window: u64,
+    /// The newest feedback.
+    told: Option<i32>,
     params: Params,
     counters: Counters,
 }
@@ -69,6 +71,7 @@ impl Xcp {
             ssthresh: start.initial_ssthresh(),
             initial_window: cwnd,
             max_window: start.max_window(),
+            told: None,
             params: params.clone(),
             counters: Counters::default(),
         }
@@ -101,6 +104,7 @@ impl Controller for Xcp {
         if let Echo::Delta(delta) = ack.echo
             && (ack.acked_bytes > 0 || self.params.hears_duplicates)
         {
+            self.told = Some(delta);
             self.obey(path, delta);
         }
         Request::Nothing
@@ -142,6 +146,10 @@ impl Controller for Xcp {
 
     fn window(&self) -> Window {
         Window { cwnd: self.cwnd, ssthresh: self.ssthresh }
+    }
+
+    fn guidance(&self) -> Option<Guidance> {
+        self.told.map(Guidance::Window)
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, Qdisc, Reason, Verdict};
 use cwnd_trace::Histogram;
-use cwnd_units::{Duration, Ecn, Header, Rate, Serialiser, Time};
+use cwnd_units::{Duration, Ecn, Guidance, Header, Rate, Serialiser, Time};
 
 use crate::counters::Counters;
 use crate::packet::Packet;
@@ -375,8 +375,8 @@ impl<P: Packet> Line<P> {
         self.queue.probability()
     }
 
-    /// Its load factor, if a meter measures it.
-    pub fn load(&self) -> Option<f64> {
-        self.queue.load()
+    /// What a meter beside the queue steers senders by, if there is one.
+    pub fn guidance(&self) -> Option<Guidance> {
+        self.queue.guidance()
     }
 }

@@ -3,7 +3,7 @@
 use cwnd_aqm::{Reason, codel, pie, red};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Histogram, LinkRow, LinkSampleRow, Name, QueueDelayRow};
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Duration, Guidance, Time};
 
 use crate::counters::{Counters, Tally};
 use crate::faults::LOSS;
@@ -116,6 +116,7 @@ pub fn sample<P: Packet>(
     line: Option<&Line<P>>,
 ) -> LinkSampleRow {
     let backlog = line.map(Line::backlog).unwrap_or_default();
+    let guidance = line.and_then(Line::guidance);
     LinkSampleRow {
         time_s: now.as_secs_f64(),
         link_id: id,
@@ -128,7 +129,18 @@ pub fn sample<P: Packet>(
         drop: counters.drops.total(),
         mark: counters.marks.total(),
         aqm_prob: line.and_then(Line::probability),
-        load_factor: line.and_then(Line::load),
+        load_factor: match guidance {
+            Some(Guidance::Load(factor)) => Some(factor),
+            _ => None,
+        },
+        offered_bit_s: match guidance {
+            Some(Guidance::Rate(rate)) => Some(rate.0 as f64),
+            _ => None,
+        },
+        feedback_bit_s: match guidance {
+            Some(Guidance::Aggregate(bit_s)) => Some(bit_s),
+            _ => None,
+        },
         // What its router tells, only a simulator knows.
         ..LinkSampleRow::default()
     }

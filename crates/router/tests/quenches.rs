@@ -139,8 +139,10 @@ fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
             window_scale: None,
             timestamps: None,
             sack: [(0, 0); 3],
+            experiment: None,
         },
         ecn: Ecn::Ect0,
+        identification: 0,
         payload: 1000,
         wanted: 1040,
     };

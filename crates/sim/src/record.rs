@@ -11,7 +11,7 @@ use cwnd_trace::{
     Activity, FlowRow, FlowSampleRow, FlowSamples, Flows, Histogram, LinkRow, LinkSampleRow,
     LinkSamples, Links, Name, QueueDelays, Records, RequestRow, Requests,
 };
-use cwnd_units::{Duration, ParamsChoice as _, Streams, Time};
+use cwnd_units::{Duration, Guidance, ParamsChoice as _, Streams, Time};
 
 use crate::datagrams::Stream;
 use crate::delays::EmptyWays;
@@ -262,6 +262,7 @@ impl Recorder {
             let window = sender.window();
             let estimate = sender.rtt_estimate();
             let mss = sender.mss() as f64;
+            let guidance = sender.controller().guidance();
             self.flow_samples.push(FlowSampleRow {
                 time_s,
                 flow_id: flow.number,
@@ -285,7 +286,18 @@ impl Recorder {
                 quenches_refused: sender.counters().quenches_refused,
                 rtt_seen_us: sender.delays().and_then(|_| sender.rtt_seen()).map(micros),
                 min_rtt_us: sender.controller().min_rtt().map(micros),
-                load_factor_seen: sender.controller().load(),
+                load_factor_seen: match guidance {
+                    Some(Guidance::Load(factor)) => Some(factor),
+                    _ => None,
+                },
+                offered_bit_s: match guidance {
+                    Some(Guidance::Rate(rate)) => Some(rate.0 as f64),
+                    _ => None,
+                },
+                feedback_bytes: match guidance {
+                    Some(Guidance::Window(bytes)) => Some(f64::from(bytes)),
+                    _ => None,
+                },
             });
         }
         for link in 0..network.links().len() {

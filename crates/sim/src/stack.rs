@@ -2,8 +2,8 @@
 
 use cwnd_scenario::FlowGroup;
 use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
-use cwnd_units::Time;
-use cwnd_wire::{Endpoints, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
+use cwnd_units::{Header, Time};
+use cwnd_wire::{Endpoints, Experiment, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
 
 use crate::requests::Turn;
 
@@ -218,8 +218,13 @@ impl Stack {
                     let start = number.wrapping_add(block.offset);
                     (start, start.wrapping_add(block.len))
                 }),
+                experiment: experiment(segment.body),
             },
             ecn: segment.ecn,
+            identification: match segment.body {
+                Body::Data { header: Header::Id(id), .. } => id,
+                _ => 0,
+            },
             payload,
             wanted,
         };
@@ -241,6 +246,16 @@ impl Stack {
             destination_port: FIRST_PORT + (flow / PORTS % PORTS) as u16,
         }
     }
+}
+
+/// What routers read and write in data, or an ACK tells of it, as an option.
+fn experiment(body: Body) -> Option<Experiment> {
+    let (kind, behind) = match body {
+        Body::Data { header, .. } => header.option(),
+        Body::Ack { echo, .. } => echo.option(),
+        Body::Quench { .. } => None,
+    }?;
+    Some(Experiment::new(kind, &behind))
 }
 
 const fn ticks(at: Time, tick: u64) -> u32 {

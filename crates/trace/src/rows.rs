@@ -234,8 +234,12 @@ record! {
         rtt_seen_us: Option<f64>,
         /// What its controller takes for the round trip without queues, µs; null where it does not act by that.
         min_rtt_us: Option<f64>,
-        /// What its controller takes for the load factor of the most loaded link; null where it does not act by that.
+        /// f̂, the load factor that its controller knows of: of the most loaded link; null where routers tell none.
         load_factor_seen: Option<f64>,
+        /// Rate that routers offered it last, bit/s; null where they offer none.
+        offered_bit_s: Option<f64>,
+        /// H_feedback: by how much the newest ACK's feedback changed its window, bytes; null where there is none.
+        feedback_bytes: Option<f64>,
     }
 }
 
@@ -272,8 +276,12 @@ record! {
     {
         /// Source quenches that its router sent about packets of its queue, so far.
         quenches: u64,
-        /// Load factor of the last interval; null where no meter measures it.
+        /// f: its load factor in the last interval in which its router measured; null where none does.
         load_factor: Option<f64>,
+        /// R: the rate that its router offers each flow, bit/s; null where it offers none.
+        offered_bit_s: Option<f64>,
+        /// φ / d: by how much the rates of all flows together shall change in an interval of its router's control, bit/s; null where it has none.
+        feedback_bit_s: Option<f64>,
     }
 }
 

@@ -28,6 +28,19 @@ pub enum Header {
     },
 }
 
+/// What a router steers senders by, or a sender is steered by, at one instant: for time series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Guidance {
+    /// A load factor: what a link is asked to carry, over what it can.
+    Load(f64),
+    /// A rate for each flow.
+    Rate(Rate),
+    /// Feedback of a router: by how much the rates of all flows together shall change in an interval, bit/s.
+    Aggregate(f64),
+    /// Feedback that reached a sender: by how much its window shall change, bytes.
+    Window(i32),
+}
+
 /// What an ACK tells of what routers wrote into the data that it is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
@@ -55,6 +68,45 @@ pub enum Echo {
         /// µs.
         us: u32,
     },
+}
+
+/// Kinds of TCP options for experiments (RFC 4727 § 2.2): of an estimate of the load, and of the headers below.
+const ESTIMATE: u8 = 253;
+const IDENTIFIED: u8 = 254;
+/// How they tell which one they are (RFC 6994 § 3).
+const XCP: [u8; 2] = *b"XC";
+const RCP: [u8; 2] = *b"RC";
+
+impl Header {
+    /// As an option of a TCP header: its kind, and what is behind kind and length; `None` if it says nothing there.
+    #[must_use]
+    pub fn option(self) -> Option<(u8, Vec<u8>)> {
+        let behind = match self {
+            Self::None | Self::Id(_) => return None,
+            Self::Xcp { cwnd, rtt_us, delta } => {
+                let fields = [cwnd.to_be_bytes(), rtt_us.to_be_bytes(), delta.to_be_bytes()];
+                [&XCP[..], &fields.concat()].concat()
+            }
+            Self::Rcp { rate, rtt_us } => {
+                [&RCP[..], &Rate48::from(rate).0, &rtt_us.to_be_bytes()].concat()
+            }
+        };
+        Some((IDENTIFIED, behind))
+    }
+}
+
+impl Echo {
+    /// As an option of a TCP header: its kind, and what is behind kind and length; `None` if it says nothing there.
+    #[must_use]
+    pub fn option(self) -> Option<(u8, Vec<u8>)> {
+        match self {
+            Self::Delta(delta) => Some((IDENTIFIED, [&XCP[..], &delta.to_be_bytes()].concat())),
+            Self::Rate(rate) => Some((IDENTIFIED, [&RCP[..], &rate.0].concat())),
+            // The four bytes that it takes in a simulated ACK have no room for an identifier.
+            Self::Load { value, .. } => Some((ESTIMATE, value.to_be_bytes().to_vec())),
+            Self::None | Self::Ce { .. } | Self::Delay { .. } => None,
+        }
+    }
 }
 
 /// A rate in six bytes, up to 281 Tbit/s; more is that.

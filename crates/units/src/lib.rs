@@ -31,7 +31,7 @@ pub use dist::{CountDist, DurationDist, Shape, SizeDist};
 pub use divisor::Divisor;
 pub use draws::{Draw, DrawLog};
 pub use ecn::Ecn;
-pub use header::{Echo, Header, Rate48};
+pub use header::{Echo, Guidance, Header, Rate48};
 pub use levels::Levels;
 pub use param_kinds::Share;
 pub use params::{Field, Invalid, Kind, Param, Params, ParamsChoice, Preset, Value, not_a_choice};

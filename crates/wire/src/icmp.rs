@@ -57,7 +57,7 @@ impl SourceQuench<'_> {
         message.extend_from_slice(quoted);
         let to =
             Endpoints { source: router, source_port: 0, destination: source, destination_port: 0 };
-        ip::packet(to, Ecn::NotEct, ip_number::ICMP, &message, 0, 0)
+        ip::packet(to, (Ecn::NotEct, 0), ip_number::ICMP, &message, 0, 0)
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Headers {
 /// Puts an IPv4 header in front of a transport header, with options that do nothing if `padding` is asked for.
 pub fn packet(
     to: Endpoints,
-    ecn: Ecn,
+    (ecn, identification): (Ecn, u16),
     protocol: IpNumber,
     transport: &[u8],
     payload: u16,
@@ -53,8 +53,8 @@ pub fn packet(
             Ecn::Ect0 => IpEcn::TWO,
             Ecn::Ce => IpEcn::THREE,
         },
-        // RFC 6864 § 4.1: what may not be fragmented needs no identification.
-        identification: 0,
+        // RFC 6864 § 4.1: what may not be fragmented needs none, and any will do.
+        identification,
         dont_fragment: true,
         time_to_live: TIME_TO_LIVE,
         protocol,
@@ -80,6 +80,11 @@ pub fn fitting_payload(payload: u16) -> u16 {
 /// Rounds down to whole 32-bit words, the unit of header lengths, and to what options may take.
 pub fn whole_words(bytes: usize) -> usize {
     bytes.min(MAX_OPTIONS) / 4 * 4
+}
+
+/// Rounds up to whole 32-bit words.
+pub const fn words_of(bytes: usize) -> usize {
+    bytes.div_ceil(4) * 4
 }
 
 /// Payload: the bytes of which simulated packets consist.

@@ -12,5 +12,5 @@ mod udp;
 pub use icmp::{HeardQuench, SourceQuench};
 pub use ip::{Endpoints, Headers};
 pub use pcapng::{Interface, Writer};
-pub use tcp::{MAX_SACK_BLOCKS, Options, Tcp, window_scale};
+pub use tcp::{Experiment, MAX_SACK_BLOCKS, Options, Tcp, window_scale};
 pub use udp::Udp;

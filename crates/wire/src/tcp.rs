@@ -18,6 +18,8 @@ pub struct Tcp {
     pub options: Options,
     /// IP ECN field.
     pub ecn: Ecn,
+    /// IP identification, where it means something.
+    pub identification: u16,
     /// Payload bytes.
     pub payload: u16,
     /// How long the packet shall be; options that do nothing fill it up as far as headers can grow.
@@ -37,6 +39,40 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
     /// First and one past the last number of each SACK block; both equal is none.
     pub sack: [(u32, u32); MAX_SACK_BLOCKS],
+    /// An option that no standard has.
+    pub experiment: Option<Experiment>,
+}
+
+/// An option for experiments (RFC 4727 § 2.2, RFC 6994): its kind, and what is behind kind and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experiment {
+    /// 253 or 254.
+    pub kind: u8,
+    data: [u8; Self::MOST],
+    len: u8,
+}
+
+impl Experiment {
+    /// Most bytes behind kind and length: beside timestamps there is room for a SACK block, too.
+    pub const MOST: usize = 14;
+
+    /// An option with this behind kind and length; what is beyond [`Self::MOST`] bytes is left out.
+    #[must_use]
+    pub fn new(kind: u8, behind: &[u8]) -> Self {
+        let len = behind.len().min(Self::MOST);
+        let mut data = [0; Self::MOST];
+        data[..len].copy_from_slice(&behind[..len]);
+        Self { kind, data, len: len as u8 }
+    }
+
+    /// Kind, length and what is behind.
+    fn write(&self, to: &mut [u8]) -> usize {
+        let len = usize::from(self.len);
+        to[0] = self.kind;
+        to[1] = self.len + 2;
+        to[2..2 + len].copy_from_slice(&self.data[..len]);
+        2 + len
+    }
 }
 
 /// Most SACK blocks that fit beside timestamps (RFC 2018 § 3).
@@ -72,7 +108,14 @@ impl Tcp {
             .calc_checksum_ipv4_raw(to.source, to.destination, ip::zeros(payload))
             .unwrap_or_default();
         let padding = spare - (len - used);
-        ip::packet(to, self.ecn, ip_number::TCP, &header.to_bytes(), payload, padding)
+        ip::packet(
+            to,
+            (self.ecn, self.identification),
+            ip_number::TCP,
+            &header.to_bytes(),
+            payload,
+            padding,
+        )
     }
 
     const fn has(&self, flag: u8) -> bool {
@@ -105,14 +148,22 @@ impl Options {
         if let Some(shift) = self.window_scale {
             list.extend([Noop, WindowScale(shift)]);
         }
-        let mut blocks = self.sack.into_iter().filter(|(start, end)| start != end);
+        let mut own = [0; 2 + Experiment::MOST + 2];
+        let own_len = ip::words_of(self.experiment.map_or(0, |own_one| own_one.write(&mut own)));
+        // What is experimental is in front of the oldest SACK blocks where both have no room.
+        let before = TcpOptions::try_from_elements(&list).map_or(0, |before| before.len());
+        let room = (ip::MAX_OPTIONS - before - own_len).saturating_sub(SACK_HEAD) / SACK_BLOCK;
+        let mut blocks = self.sack.into_iter().filter(|(start, end)| start != end).take(room);
         if let Some(first) = blocks.next() {
             list.extend([Noop, Noop]);
             list.push(SelectiveAcknowledgement(first, [blocks.next(), blocks.next(), None]));
         }
         let written = TcpOptions::try_from_elements(&list).unwrap_or_default();
-        to[..written.len()].copy_from_slice(written.as_slice());
-        written.len()
+        let len = written.len();
+        to[..len].copy_from_slice(written.as_slice());
+        // Zeros behind it end the list of options.
+        to[len..len + own_len].copy_from_slice(&own[..own_len]);
+        len + own_len
     }
 }
 
@@ -126,5 +177,8 @@ pub fn window_scale(window: u32) -> u8 {
 
 /// Bytes of a TCP header without options (RFC 9293 § 3.1).
 const HEADER: usize = 20;
+/// Two bytes that pad, kind and length of SACK, and a block of it (RFC 2018 § 3).
+const SACK_HEAD: usize = 4;
+const SACK_BLOCK: usize = 8;
 /// RFC 7323 § 2.3.
 const MAX_WINDOW_SCALE: u8 = 14;

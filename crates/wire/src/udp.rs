@@ -30,6 +30,6 @@ impl Udp {
             .unwrap_or_default();
         let taken = ip::HEADER + UdpHeader::LEN + payload as usize;
         let padding = usize::from(self.wanted).saturating_sub(taken);
-        ip::packet(to, self.ecn, ip_number::UDP, &header.to_bytes(), payload, padding)
+        ip::packet(to, (self.ecn, 0), ip_number::UDP, &header.to_bytes(), payload, padding)
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use cwnd_units::{Ecn, Time};
 use cwnd_wire::{
-    Endpoints, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp, Writer,
-    window_scale,
+    Endpoints, Experiment, Headers, HeardQuench, Interface, Options, SourceQuench, Tcp, Udp,
+    Writer, window_scale,
 };
 use etherparse::{NetSlice, SlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_file::DataLink;
@@ -27,6 +27,7 @@ const TIMESTAMPS: Options = Options {
     window_scale: None,
     timestamps: Some((1234, 1200)),
     sack: [(0, 0); 3],
+    experiment: None,
 };
 
 /// A full data segment with timestamps.
@@ -37,6 +38,7 @@ const DATA: Tcp = Tcp {
     window: 1000,
     options: TIMESTAMPS,
     ecn: Ecn::Ect0,
+    identification: 0,
     payload: 1448,
     wanted: 1500,
 };
@@ -117,6 +119,26 @@ fn a_syn_carries_the_options_that_only_a_syn_may() {
             WindowScale(14)
         ]
     );
+}
+
+#[test]
+fn an_experimental_option_takes_the_place_of_the_oldest_sack_blocks() {
+    let sack = [(9000, 9500), (7000, 8000), (5000, 6000)];
+    let written = |behind: &[u8]| {
+        let experiment = Some(Experiment::new(253, behind));
+        let options = Options { sack, experiment, ..TIMESTAMPS };
+        let headers = Tcp { options, payload: 0, wanted: 0, ..DATA }.headers(ENDS);
+        assert_eq!((ip_sum(&headers), transport_sum(&headers)), (0xffff, 0xffff));
+        headers.bytes[40 + 12..].to_vec()
+    };
+    // Two bytes that pad, SACK with as many blocks as there is room for, then the option; zeros end the list.
+    let short = written(&[0xab, 0xcd]);
+    assert_eq!(short[..4], [1, 1, 5, 18]);
+    assert_eq!(short[20..], [253, 4, 0xab, 0xcd]);
+    let long = written(&[7; Experiment::MOST]);
+    assert_eq!(long[..4], [1, 1, 5, 10]);
+    assert_eq!(long[12..], [[253, 16].as_slice(), &[7; 14]].concat());
+    assert_eq!(written(&[7; 8])[12..], [[253, 10].as_slice(), &[7; 8], &[0, 0]].concat());
 }
 
 #[test]
@@ -263,16 +285,16 @@ prop_compose! {
         for i in 0..if syn { 0 } else { blocks } {
             sack[i] = (starts[i], starts[i].wrapping_add(lengths[i]));
         }
-        Options { mss, sack_permitted, window_scale, timestamps, sack }
+        Options { mss, sack_permitted, window_scale, timestamps, sack, experiment: None }
     }
 }
 
 prop_compose! {
     fn any_segment()(
         sequence: u32, acknowledgment: u32, flags: u8, window: u16,
-        options in any_options(), ecn in any_ecn(), payload: u16, wanted: u16,
+        options in any_options(), ecn in any_ecn(), identification: u16, payload: u16, wanted: u16,
     ) -> Tcp {
-        Tcp { sequence, acknowledgment, flags, window, options, ecn, payload, wanted }
+        Tcp { sequence, acknowledgment, flags, window, options, ecn, identification, payload, wanted }
     }
 }
 
@@ -289,6 +311,7 @@ proptest! {
         prop_assert_eq!(ip.header().source(), ENDS.source);
         prop_assert_eq!(ip.header().destination(), ENDS.destination);
         prop_assert_eq!(ip.header().ecn().value(), tcp.ecn as u8);
+        prop_assert_eq!(ip.header().identification(), tcp.identification);
         let Some(TransportSlice::Tcp(read)) = packet.transport else { panic!("no TCP") };
         prop_assert_eq!(read.source_port(), ENDS.source_port);
         prop_assert_eq!(read.destination_port(), ENDS.destination_port);

@@ -112,6 +112,7 @@ def timeseries(
         for line in told:
             line.label = None
         panels.append(Panel(told, y_label="Quenches\nso far", y_limits=(0, None), x_tight=True))
+    panels += _guidance(flows, queue, parts, link)
     panels[-1].x_label = "Time (s)"
     below = len(panels) - 1
     return Picture(
@@ -121,6 +122,42 @@ def timeseries(
         shared_y="row",
         legend_above=len(windows) > _BESIDE_TITLE,
     )
+
+
+#: What steers senders: the column of links, that of flows, what both are divided by, and what they
+#: are called.
+_GUIDANCE = (
+    ("load_factor", "load_factor_seen", 1.0, "Load factor"),
+    ("offered_bit_s", "offered_bit_s", 1e6, "Rate offered\n(Mbit/s)"),
+    ("feedback_bit_s", None, 1e6, "Feedback\n(Mbit/s)"),
+)
+
+
+def _guidance(
+    flows: pl.DataFrame, queue: pl.DataFrame, parts: Parts, link: str | None
+) -> Iterator[Panel]:
+    """A panel for what routers tell senders, where they do: the link's value in black."""
+    for of_link, of_flow, unit, label in _GUIDANCE:
+        if of_link not in queue.columns:
+            # A result of an older version.
+            continue
+        told = queue.filter(pl.col(of_link).is_not_null())
+        if told.is_empty():
+            continue
+        lines = []
+        if of_flow is not None and flows[of_flow].is_not_null().any():
+            lines = _lines(
+                flows.filter(pl.col(of_flow).is_not_null()), pl.col(of_flow) / unit, parts
+            )
+        for line in lines:
+            line.label = None
+        measured = Line(
+            told["time_s"].to_list(),
+            (told[of_link] / unit).to_list(),
+            colour=look.COLOURS[-1],
+            width=0.8,
+        )
+        yield Panel([*lines, measured], y_label=f"{label}\nof {link}", x_tight=True)
 
 
 @dataclass(frozen=True)

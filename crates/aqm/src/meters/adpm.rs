@@ -4,7 +4,7 @@
 //! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Ecn, Header, Invalid, Rate, Time,
+    Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, Rate, Time,
     adpm::{PLACES, Scale, hash},
     params,
 };
@@ -131,8 +131,8 @@ impl<P: Packet> Meter<P> for Adpm {
         self.beyond += u64::from(self.above == PLACES);
     }
 
-    fn load(&self) -> Option<f64> {
-        Some(self.load.factor())
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Load(self.load.factor()))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

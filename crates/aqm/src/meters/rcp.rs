@@ -4,7 +4,9 @@
 //! Dukkipati, Kobayashi, Zhang-Shen, McKeown, *Processor sharing flows in the Internet*, IWQoS 2005, § 3; what it leaves open as the authors'
 //! ns-2 code (`rcp.cc`) has it. Rates are bytes a second.
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Header, LinkFacts, Rate, Time, params};
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Time, params,
+};
 
 use crate::meter::Meter;
 use crate::qdisc::{Backlog, Context, Packet};
@@ -199,6 +201,10 @@ impl<P: Packet> Meter<P> for Rcp {
         if now >= self.ends {
             self.update(now, backlog.bytes);
         }
+    }
+
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Rate(Rate((self.rate * 8.0) as u64)))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -3,7 +3,7 @@
 //! Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.2; what it leaves open is from its authors'
 //! program for ns-2 (`vcp-queue.cc`).
 
-use cwnd_units::{Ability, Contract, Declares, Ecn, Invalid, Rate, Time, params};
+use cwnd_units::{Ability, Contract, Declares, Ecn, Guidance, Invalid, Rate, Time, params};
 
 use crate::load::{self, LoadFactor};
 use crate::meter::Meter;
@@ -150,8 +150,8 @@ impl<P: Packet> Meter<P> for Vcp {
         self.intervals[self.now as usize] += 1;
     }
 
-    fn load(&self) -> Option<f64> {
-        Some(self.load.factor())
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Load(self.load.factor()))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {

@@ -5,7 +5,8 @@
 //! what a router gives, and the persistent queue, as draft-falk-xcp-spec-03 § 4.2 and ns-2.35 (`xcpq.cc`) have them. Rates are bytes a second.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Header, LinkFacts, Rate, Time, param_enum, params,
+    Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Time, param_enum,
+    params,
 };
 
 use crate::meter::Meter;
@@ -104,6 +105,8 @@ pub struct Xcp {
     give: Share,
     /// What may still be taken in this interval, and what for each byte.
     take: Share,
+    /// φ for each second of the interval, bytes a second.
+    phi: f64,
     /// The part of a byte that the last header had no place for.
     rest: f64,
     counters: Counters,
@@ -164,6 +167,7 @@ impl Xcp {
             queue: PersistentQueue { ends: first, ..PersistentQueue::default() },
             give: Share::default(),
             take: Share::default(),
+            phi: 0.0,
             rest: 0.0,
             counters: Counters::default(),
         }
@@ -186,6 +190,7 @@ impl Xcp {
             let queue = self.queue.bytes as f64 / self.mean_rtt;
             let phi = params.alpha * (self.capacity - input) - params.beta * queue;
             // § 3.5.2: h = max(0, γ y − |φ|), taken from all in proportion to their rates and given to all alike.
+            self.phi = phi;
             let shuffled = (params.gamma * input - phi.abs()).max(0.0);
             // ξp = (h + max(φ, 0)) / Σ rtt·s/cwnd, ξn = (h + max(−φ, 0)) / Σ s.
             (
@@ -193,6 +198,7 @@ impl Xcp {
                 Share::new(shuffled + (-phi).max(0.0), self.arrived as f64),
             )
         } else {
+            self.phi = 0.0;
             Default::default()
         };
         self.arrived = 0;
@@ -289,6 +295,10 @@ impl<P: Packet> Meter<P> for Xcp {
         if now >= self.ends {
             self.control(now);
         }
+    }
+
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Aggregate(self.phi * 8.0))
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
