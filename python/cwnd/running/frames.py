@@ -39,6 +39,8 @@ RUN_COLUMNS = (
 _BATCH_ROWS = 1 << 19
 #: What keeps an axis apart from a column that has its name.
 _AXIS_PREFIX = "axis_"
+#: What columns of the activity begin with.
+_ACTIVITY_PREFIX = "activity_"
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Recorder:
                 "requests_without_row": result.requests_without_row,
                 "digest": result.digest,
                 **({"facts": result.facts} if result.facts is not None else {}),
-                **{f"activity_{name}": count for name, count in activity.items()},
+                **{f"{_ACTIVITY_PREFIX}{name}": count for name, count in activity.items()},
             }
         )
         if result.facts is not None:
@@ -115,7 +117,7 @@ class Recorder:
         cells = self._cells
         # What a mechanism counts of its own may be told of some runs only.
         runs = pl.concat(self._batches.pop("runs"), how="diagonal")
-        counted = pl.col([f"activity_{name}" for name in self._activity])
+        counted = pl.col([f"{_ACTIVITY_PREFIX}{name}" for name in self._activity])
         tables = {name: pl.concat(batches) for name, batches in self._batches.items()}
         return Run(
             manifest=self._manifest(cost),
@@ -220,7 +222,8 @@ def name_axes(
 
 
 def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
+    # What is counted has columns that are known only when the last run has ended.
+    while name in taken or name.startswith(_ACTIVITY_PREFIX):
         name = _AXIS_PREFIX + name
     taken.add(name)
     return name
