@@ -7,5 +7,6 @@ NEEDED = {
     "xcp": ("xcp", "sum"),
     "rcp": ("rcp", "last"),
     "vcp": ("vcp", "changes"),
+    "mlcp": ("mlcp", "level"),
     "bmcc": ("adpm", "load"),
 }

@@ -1,4 +1,4 @@
-"""What the page says of BMCC and VCP over links, measured again in part."""
+"""What the page says of BMCC, VCP and MLCP over links, measured again in part."""
 
 from __future__ import annotations
 

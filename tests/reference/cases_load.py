@@ -6,9 +6,23 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cases_windows import MS, MSS, Journey, case
-from load import CE, ECT0, ECT1, NOT_ECT, PLACES, AdpmRouter, Estimate, Router, VcpRouter
+from load import (
+    CE,
+    ECT0,
+    ECT1,
+    LEVELS,
+    NOT_ECT,
+    PLACES,
+    AdpmRouter,
+    Estimate,
+    MlcpRouter,
+    Router,
+    VcpRouter,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from windows import Controller
 
 VCP_SOURCE = "Xia et al. 2005, § 3.3 and 3.4"
@@ -43,6 +57,13 @@ BMCC: dict[str, Any] = {
     "ids": "counter",
 }
 
+MLCP_SOURCE = "Qazi, Andrew, Znati 2009, eq. 2 to 6, by sixteen levels"
+MLCP: dict[str, Any] = {
+    **{k: BMCC[k] for k in ("interval_ns", "mi_step", "alpha", "beta_most", "beta_least")},
+    **{k: BMCC[k] for k in ("least", "high", "most", "mi_rtt_most_ns", "paced")},
+    "loss_beta": 0.5,
+}
+
 ROUTER = {"interval_ns": 200 * MS, "queue_samples": 20}
 VCP_ROUTER: dict[str, Any] = {
     **ROUTER,
@@ -63,10 +84,19 @@ ADPM_ROUTER: dict[str, Any] = {
 }
 
 
-def told(draw: Random, vcp: bool) -> int:
-    """What an ACK may say of the load: mostly little, now and then too much."""
-    if vcp:
-        return draw.choices([0, 1, 2, 3], [1, 10, 14, 5])[0]
+def code_point(draw: Random) -> int:
+    """What VCP's ACKs may say of the load: mostly little, now and then too much."""
+    return draw.choices([0, 1, 2, 3], [1, 10, 14, 5])[0]
+
+
+def level(draw: Random) -> int:
+    """The same of MLCP's, now and then what no header has room for."""
+    levels = list(range(LEVELS))
+    return draw.choices([*levels, 40], [2] * 8 + [9] + [1] * 8)[0]
+
+
+def place(draw: Random) -> int:
+    """The same of BMCC's."""
     low, high, over = (
         (0, PLACES // 4 - 1),
         (PLACES // 4, PLACES // 2 - 1),
@@ -75,11 +105,13 @@ def told(draw: Random, vcp: bool) -> int:
     return draw.randint(*draw.choices([low, high, over], [10, 10, 7])[0])
 
 
-def journey(controller: Controller, seed: int, *, vcp: bool, steps: int = 260) -> Any:
+def journey(
+    controller: Controller, seed: int, told: Callable[[Random], int], steps: int = 260
+) -> Any:
     """ACKs that tell of the load, the decreases that they ask for, losses, timeouts."""
     draw = Random(seed)
     j = Journey(controller)
-    phase, left, load, nth = "open", 0, told(draw, vcp), 0
+    phase, left, load, nth = "open", 0, told(draw), 0
     srtt = draw.randint(5 * MS, 900 * MS)
     for _ in range(steps):
         j.now += draw.randint(1, 40) * MS + draw.randint(0, 999)
@@ -99,7 +131,7 @@ def journey(controller: Controller, seed: int, *, vcp: bool, steps: int = 260) -
             j.put("idle", flight=0)
         else:
             if draw.random() < 0.15:
-                load = told(draw, vcp)
+                load = told(draw)
             if draw.random() < 0.2:
                 j.round_number += 1
             srtt = max(MS, srtt + draw.randint(-30 * MS, 30 * MS))
@@ -134,12 +166,33 @@ def vcp() -> list[dict[str, Any]]:
             f"{name}, {seed}",
             VCP_SOURCE + ("; vcp-src.cc" if preset == "ns2" else ""),
             {**VCP, **changes},
-            lambda c, seed=900 + 10 * number + seed: journey(c, seed, vcp=True),
+            lambda c, seed=900 + 10 * number + seed: journey(c, seed, code_point),
             segments=2 if seed else 10,
             ssthresh=None,
             **({"preset": preset} if preset else {}),
         )
         for number, (name, (preset, changes)) in enumerate(settings.items())
+        for seed in (0, 1)
+    ]
+
+
+def mlcp() -> list[dict[str, Any]]:
+    """MLCP's senders."""
+    settings: dict[str, dict[str, Any]] = {
+        "as it is": {},
+        "not paced, other numbers": {"paced": False, "alpha": 2.5, "loss_beta": 0.7, "most": 1.5},
+        "no bound": {"mi_rtt_most_ns": None, "mi_step": 0.2, "least": 0.05, "beta_least": 0.5},
+    }
+    return [
+        case(
+            f"{name}, {seed}",
+            MLCP_SOURCE,
+            {**MLCP, **changes},
+            lambda c, seed=870 + 10 * number + seed: journey(c, seed, level),
+            segments=2 if seed else 10,
+            ssthresh=None,
+        )
+        for number, (name, changes) in enumerate(settings.items())
         for seed in (0, 1)
     ]
 
@@ -158,7 +211,7 @@ def bmcc() -> list[dict[str, Any]]:
             f"{name}, {seed}",
             BMCC_SOURCE,
             {**BMCC, **changes},
-            lambda c, seed=950 + 10 * number + seed: journey(c, seed, vcp=False),
+            lambda c, seed=950 + 10 * number + seed: journey(c, seed, place),
             segments=2 if seed else 10,
             ssthresh=None,
             **({"preset": preset} if preset else {}),
@@ -191,6 +244,12 @@ def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
                 known = draw.random() < 0.9
                 identification = (identification + 1) % PLACES
                 name = identification if known else None
+                if isinstance(router, MlcpRouter):
+                    before = draw.randrange(LEVELS) if kind < 0 and known else 0
+                    rows.append(
+                        ["level", base + nth * 1000, size, before, router.raised(size, before)]
+                    )
+                    continue
                 after = router.write(size, ecn, name)
                 place = estimate.hear(after, name)
                 rows.append(["packet", base + nth * 1000, size, ecn, name, after, place])
@@ -202,7 +261,7 @@ def traffic(router: Router, seed: int, intervals: int = 24) -> list[list[Any]]:
 
 
 def routers() -> list[dict[str, Any]]:
-    """Both routers, and BMCC's receiver behind them."""
+    """All routers, and BMCC's receiver behind them."""
     settings: dict[str, tuple[str, type[Router], str, str | None, dict[str, Any]]] = {
         "VCP": ("vcp", VcpRouter, "Xia et al. 2005, § 3.1 and 3.2", "paper", VCP_ROUTER),
         "VCP, its program": (
@@ -220,6 +279,7 @@ def routers() -> list[dict[str, Any]]:
             None,
             {**ADPM_ROUTER, "interval_ns": 30 * MS, "queue_samples": 3, "least": 0.05, "most": 1.3},
         ),
+        "MLCP": ("mlcp", MlcpRouter, "Qazi et al. 2009, eq. 1; README", None, ADPM_ROUTER),
     }
     made = []
     for number, (name, (meter, kind, source, preset, p)) in enumerate(settings.items()):

@@ -12,7 +12,7 @@ from copa import Copa
 from counted import CountedCubic
 from delays import DelayAimd
 from fast import Fast
-from guided import Bmcc, Guided, Vcp
+from guided import Bmcc, Guided, Mlcp, Vcp
 from htcp import HTcp
 from ledbat import Ledbat
 from steered_senders import Rcp, Xcp
@@ -302,6 +302,8 @@ def case(
         kind = Bbr
     elif "xi" in parameters:
         kind = Vcp
+    elif "mi_step" in parameters and "loss_beta" in parameters:
+        kind = Mlcp
     elif "mi_step" in parameters:
         kind = Bmcc
     elif "hears_duplicates" in parameters:

@@ -83,6 +83,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         cases_bbr.rates,
     ),
     "vcp": ("controller", REAL_THRESHOLD, cases_load.vcp),
+    "mlcp": ("controller", REAL_THRESHOLD, cases_load.mlcp),
     "bmcc": ("controller", REAL_THRESHOLD, cases_load.bmcc),
     "xcp-sender": ("controller", EXACT, cases_steered.xcp),
     "rcp-sender": ("controller", EXACT, cases_steered.rcp),

@@ -1,8 +1,9 @@
-"""VCP's and BMCC's senders.
+"""VCP's, MLCP's and BMCC's senders.
 
 Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.3 and 3.4; Qazi,
 Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-C, II-D, III, eq.
-2 to 6. Windows are real numbers of bytes. What no text says is a *reading* in vectors/README.md.
+2 to 6. MLCP (Qazi & Znati 2008) is BMCC by levels. Windows are real numbers of bytes. What no text
+says is a *reading* in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from exact import floor, less, real
-from load import PLACES
+from load import HIGH_LEVEL, LEVELS, PLACES, level_load
 from windows import Controller
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Guided(Controller):
-    """What the two share."""
+    """What they share."""
 
     REAL = True
 
@@ -163,13 +164,8 @@ class Vcp(Guided):
 
 
 @dataclass
-class Bmcc(Guided):
-    """Qazi et al. § II-C."""
-
-    at: int = 0
-    new: bool = True
-    round_trip: int = 0
-    collected: int = 0
+class Paced(Guided):
+    """What those share that pace packets."""
 
     def may_grow(self, e: Event) -> bool:
         """Of a paced window three quarters in flight count as all (a reading)."""
@@ -177,6 +173,62 @@ class Bmcc(Guided):
             return True
         used = not less(Decimal(e.flight), Decimal("0.75") * self.cwnd)
         return bool(self.p["paced"]) and used and e.phase in ("open", "cwr") and not e.ece
+
+
+@dataclass
+class Mlcp(Paced):
+    """BMCC's laws of the load that a level stands for (readings: the levels, § VII d i)."""
+
+    level: int = 0
+
+    def told(self, e: Event) -> None:
+        """The level of the newest data; there is none above the highest."""
+        if e.echo is not None:
+            self.level = min(e.echo, LEVELS - 1)
+
+    def overloaded(self) -> bool:
+        """Above the level of high load."""
+        return self.level > HIGH_LEVEL
+
+    def load(self) -> Decimal:
+        """What the level stands for."""
+        f = level_load(self.p, self.level)
+        return Decimal(f.numerator) / f.denominator
+
+    def grow(self, e: Event) -> None:
+        """Eq. 2 and 3 where the load is low, else eq. 4."""
+        if self.level < HIGH_LEVEL:
+            f = self.load()
+            self.multiply(e, real(self.p["mi_step"]) * (1 - f) / f)
+        else:
+            self.add(e, real(self.p["alpha"]) * (Decimal(e.srtt_ns) / self.p["interval_ns"]) ** 2)
+
+    def decrease(self, e: Event) -> None:
+        """Eq. 5 and 6, a rest of t_p, and a round trip of AI."""
+        most, least = real(self.p["beta_most"]), real(self.p["beta_least"])
+        self.keep(most - (most - least) * (self.load() - 1) / (real(self.p["most"]) - 1))
+        self.rests_ns = e.now_ns + self.p["interval_ns"]
+        self.adds_ns = self.rests_ns + e.srtt_ns
+
+    def reduce(self, _: Event, cause: str) -> None:  # noqa: ARG002
+        """As VCP."""
+        self.keep(real(self.p["loss_beta"]))
+
+    def timeout(self, e: Event) -> None:
+        """As VCP: one segment, and what the level says from there."""
+        if e.nth == 1:
+            self.goal = Decimal(0)
+        self.cwnd = min(Decimal(self.mss), self.cwnd)
+
+
+@dataclass
+class Bmcc(Paced):
+    """Qazi et al. § II-C."""
+
+    at: int = 0
+    new: bool = True
+    round_trip: int = 0
+    collected: int = 0
 
     def load(self) -> Decimal:
         """The estimate."""

@@ -2,7 +2,7 @@
 
 Qazi, Andrew, Znati, *Congestion control using efficient explicit feedback*, 2009, § II-A and II-B;
 Xia, Subramanian, Stoica, Kalyanaraman, *One more bit is enough*, SIGCOMM 2005, § 3.1 and 3.2.
-Fractions are exact. What no text says is a *reading* in vectors/README.md.
+MLCP's levels: README. Fractions are exact. What no text says is a *reading* in vectors/README.md.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from exact import MARGIN, NS, AmbiguousError
 NOT_ECT, ECT1, ECT0, CE = 0, 1, 2, 3
 #: What none of the places of thresholds reaches.
 PLACES = 1 << 16
+
+
+#: MLCP's levels of load, and the one that is high.
+LEVELS, HIGH_LEVEL = 16, 8
 
 
 def number(value: float) -> Fraction:
@@ -50,6 +54,20 @@ def threshold(p: dict[str, Any], at: int) -> Fraction:
     return 1 + (most - 1) * (at - 2 * quarter) / (2 * quarter)
 
 
+def level_ends(p: dict[str, Any]) -> list[Fraction]:
+    """Where levels begin, the second first: seven from η₀, one from η, six from 1, one from u."""
+    least, high, most = number(p["least"]), number(p["high"]), number(p["most"])
+    low = [least + (high - least) * i / 7 for i in range(7)]
+    over = [1 + (most - 1) * i / 6 for i in range(7)]
+    return [*low, high, *over]
+
+
+def level_load(p: dict[str, Any], level: int) -> Fraction:
+    """The load that a level stands for: its upper end where it is low, else its lower one."""
+    ends = level_ends(p)
+    return ends[level] if level < HIGH_LEVEL else ends[level - 1]
+
+
 @dataclass
 class Router(ABC):
     """One link's load factor, and what it writes."""
@@ -80,9 +98,23 @@ class Router(ABC):
             return ecn
         return self.written(ecn, identification)
 
+    def raised(self, size: int, level: int) -> int:
+        """A packet with a level passes; its level then."""
+        self.arrived += size
+        mine = sum(not below(self.factor, end) for end in level_ends(self.p))
+        return max(level, mine)
+
     @abstractmethod
     def written(self, ecn: int, identification: int | None) -> int:
         """The field of an ECN-capable packet that is not marked yet."""
+
+
+class MlcpRouter(Router):
+    """Qazi & Znati 2008, of whose text there is the abstract: a level in four bits."""
+
+    def written(self, ecn: int, _: int | None) -> int:
+        """ECN stays as it is."""
+        return ecn
 
 
 class VcpRouter(Router):

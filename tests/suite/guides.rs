@@ -14,10 +14,11 @@ pub struct Guide {
     echo: &'static str,
 }
 
-pub const GUIDES: [Guide; 6] = [
+pub const GUIDES: [Guide; 7] = [
     Guide { meter: "xcp", controller: "xcp", echo: "sum" },
     Guide { meter: "rcp", controller: "rcp", echo: "last" },
     Guide { meter: "vcp", controller: "vcp", echo: "changes" },
+    Guide { meter: "mlcp", controller: "mlcp", echo: "level" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load-changed" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load-every" },

@@ -1,4 +1,5 @@
-//! Senders that routers guide by their load, in whole scenarios. BMCC is Qazi, Andrew, Znati 2009; VCP is Xia et al. 2005.
+//! Senders that routers guide by their load, in whole scenarios. BMCC is Qazi, Andrew, Znati 2009; VCP is Xia et al. 2005;
+//! MLCP, Qazi & Znati 2008, is BMCC by levels.
 
 use cwnd_trace::Records;
 
@@ -13,6 +14,7 @@ struct Scheme {
 
 const BMCC: Scheme = Scheme { meter: "\"adpm\"", controller: "\"bmcc\"", echo: "load" };
 const UNPACED: Scheme = Scheme { controller: "{ kind = \"bmcc\", paced = false }", ..BMCC };
+const MLCP: Scheme = Scheme { meter: "\"mlcp\"", controller: "\"mlcp\"", echo: "level" };
 const VCP: Scheme = Scheme { meter: "\"vcp\"", controller: "\"vcp\"", echo: "changes" };
 
 /// The setting of the paper's § VII, scaled: packets of 1000 B and 40 B, as many flows back, a buffer of one BDP.
@@ -87,10 +89,32 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
     assert_golden("load.txt", &table);
 }
 
+/// § VII a–c, e, of MLCP: 85 % of any rate at 80 ms, 80 % at any round trip, a queue of less than a tenth of the BDP, nothing
+/// lost, shares that are alike; and § IV-B: sixteen levels are as good as the load factor itself.
+#[test]
+fn sixteen_levels_fill_links_as_the_load_factor_does() {
+    for (rate, rtt, bdp_ms) in
+        [("10 Mbit/s", "80 ms", 80.0), ("10 Mbit/s", "400 ms", 400.0), ("45 Mbit/s", "80 ms", 80.0)]
+    {
+        let records = run(&text(&MLCP, rate, rtt, 5, 40, ""));
+        let link = |column| at(&records.links, BOTTLENECK, column);
+        let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
+        assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
+        let queue_ms = link("qdelay_mean_us") / 1e3;
+        assert!(queue_ms < 0.1 * bdp_ms, "{rate} {rtt}: {queue_ms} ms");
+        assert!(link("drop_ratio") < 0.001, "{rate} {rtt}");
+        if rate == "10 Mbit/s" {
+            let goodputs = column(&records.flows, "goodput_bit_s");
+            assert!(jain(&goodputs[..5]) > 0.9, "{rtt}: {goodputs:?}");
+        }
+        assert!(count(&records, "levels_raised") > 0 && count(&records, "load_decreases") > 0);
+    }
+}
+
 /// § II-C.2: equal rates whatever the round trips.
 #[test]
 fn flows_of_different_round_trips_get_equal_rates() {
-    for (name, scheme) in [("bmcc", &BMCC), ("vcp", &VCP)] {
+    for (name, scheme) in [("bmcc", &BMCC), ("vcp", &VCP), ("mlcp", &MLCP)] {
         let with = text(scheme, "20 Mbit/s", "uniform(40 ms, 160 ms)", 8, 200, "");
         let records = run(&with);
         let goodputs = column(&records.flows, "goodput_bit_s");
@@ -152,6 +176,7 @@ fn what_a_path_cannot_give_is_told_before() {
     for (controller, lacks) in [
         ("bmcc", "link `bottleneck` does not compare a load factor"),
         ("vcp", "link `bottleneck` does not write a load factor"),
+        ("mlcp", "link `bottleneck` does not raise the level of load that data carries"),
     ] {
         let scheme = Scheme { meter: "\"none\"", controller, ..BMCC };
         let with = text(&scheme, "10 Mbit/s", "20 ms", 1, 1, "");

@@ -10,9 +10,7 @@ use cwnd_units::{
     param_enum, params,
 };
 
-use crate::controller::{
-    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window,
-};
+use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
 use crate::guided::{Guided, intervals};
 use crate::kind::Kind;
 
@@ -172,9 +170,6 @@ pub struct Bmcc {
     law: Arc<Law>,
 }
 
-/// The part of a paced window that is in flight where the window is what holds.
-const USED: f64 = 0.75;
-
 /// What stays the same.
 #[derive(Debug)]
 struct Law {
@@ -261,14 +256,6 @@ impl Bmcc {
         self.counters.decreased += 1;
     }
 
-    /// Whether the window may grow for this ACK. Pacing holds a packet back where the window would have let it go, so a window of
-    /// which the most is in flight counts as used.
-    fn may_grow(&self, path: &Path, ack: &AckSample) -> bool {
-        let open = matches!(path.phase, Phase::Open | Phase::Cwr) && !ack.ece;
-        let used = path.flight_size as f64 >= USED * self.window.bytes();
-        ack.grow != Grow::No || self.law.params.paced && open && used && ack.acked_bytes > 0
-    }
-
     /// What ACKs let grow, at once or at the end of a round trip.
     fn advance(&mut self, path: &Path, acked: u64) {
         if self.law.params.apply == Apply::Ack {
@@ -303,7 +290,7 @@ impl Controller for Bmcc {
         if ack.acked_bytes > 0 {
             self.srtt = path.srtt;
         }
-        let grows = self.may_grow(path, ack);
+        let grows = self.window.may_grow(path, ack, self.law.params.paced);
         if !adpm::is_over(self.place) {
             if grows {
                 self.advance(path, ack.acked_bytes);
@@ -354,9 +341,7 @@ impl Controller for Bmcc {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        let rtt = self.srtt.filter(|_| self.law.params.paced)?;
-        let bits = self.window.bytes() * 8.0;
-        Some(Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1)))
+        self.srtt.filter(|_| self.law.params.paced).map(|rtt| self.window.pace(rtt))
     }
 
     /// f̂; of less than η₀, which is not told apart, that, and at first, too.

@@ -1,8 +1,11 @@
 //! A window that grows and shrinks as the load of the most loaded link says: what the controllers of that family share.
 
-use cwnd_units::Duration;
+use cwnd_units::{Duration, Rate};
 
-use crate::controller::{Path, Start, Window, min_ssthresh};
+use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
+
+/// The part of a paced window that is in flight where the window is what holds.
+const USED: f64 = 0.75;
 
 /// The window, in bytes, held as floating point so that parts of a byte add up.
 #[derive(Clone, Debug)]
@@ -81,6 +84,20 @@ impl Guided {
         let cwnd = self.cwnd as u64;
         let goal = if self.is_repairing() { self.repair as u64 } else { cwnd };
         Window { cwnd, ssthresh: goal.max(min_ssthresh(mss as u32)) }
+    }
+
+    /// Whether the window may grow for this ACK. Pacing holds a packet back where the window would have let it go, so a paced window
+    /// of which the most is in flight counts as used.
+    pub(crate) fn may_grow(&self, path: &Path, ack: &AckSample, paced: bool) -> bool {
+        let open = matches!(path.phase, Phase::Open | Phase::Cwr) && !ack.ece;
+        let used = path.flight_size as f64 >= USED * self.cwnd;
+        ack.grow != Grow::No || paced && open && used && ack.acked_bytes > 0
+    }
+
+    /// The rate of a window in a round trip.
+    pub(crate) fn pace(&self, rtt: Duration) -> Rate {
+        let bits = self.cwnd * 8.0;
+        Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1))
     }
 
     pub(crate) const fn bytes(&self) -> f64 {

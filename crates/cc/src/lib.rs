@@ -22,6 +22,7 @@ mod hystart_classic;
 mod kind;
 pub mod ledbat;
 mod min_rtt;
+pub mod mlcp;
 pub mod newreno;
 pub mod rcp;
 #[cfg(feature = "record")]

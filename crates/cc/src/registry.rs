@@ -16,6 +16,7 @@ use crate::htcp::{self, HTcp};
 use crate::kind::{Kind, Mechanism};
 use crate::ledbat::{self, Ledbat};
 use crate::min_rtt::Estimating;
+use crate::mlcp::{self, Mlcp};
 use crate::newreno::{self, NewReno};
 use crate::rcp::{self, Rcp};
 #[cfg(feature = "record")]
@@ -51,6 +52,8 @@ params_choice! {
         Fast(fast::Params) = "fast",
         /// VCP: routers tell of low, high or too much load (Xia et al. 2005).
         Vcp(vcp::Params) = "vcp",
+        /// MLCP: by one of sixteen levels of load that routers write (Qazi & Znati 2008).
+        Mlcp(mlcp::Params) = "mlcp",
         /// BMCC: by an estimate of the load factor, from two bits of many packets (Qazi, Andrew, Znati 2009).
         Bmcc(bmcc::Params) = "bmcc",
     }
@@ -111,6 +114,7 @@ impl ControllerParams {
             Self::Bbr(p) => AnyController::Own(Box::new(Bbr::new(p, start))),
             Self::Fast(p) => AnyController::Own(Box::new(Fast::new(p, start))),
             Self::Vcp(p) => AnyController::Own(Box::new(Vcp::new(p, start))),
+            Self::Mlcp(p) => AnyController::Own(Box::new(Mlcp::new(p, start))),
             Self::Bmcc(p) => AnyController::Own(Box::new(Bmcc::new(p, start))),
         }
     }
@@ -131,6 +135,7 @@ impl ControllerParams {
             Self::Bbr(p) => p,
             Self::Fast(p) => p,
             Self::Vcp(p) => p,
+            Self::Mlcp(p) => p,
             Self::Bmcc(p) => p,
         }
     }
@@ -157,6 +162,7 @@ impl Declares for ControllerParams {
             Self::Bbr(p) => p.contract(),
             Self::Fast(p) => p.contract(),
             Self::Vcp(p) => p.contract(),
+            Self::Mlcp(p) => p.contract(),
             Self::Bmcc(p) => p.contract(),
         }
     }

@@ -21,6 +21,8 @@ param_enum! {
         Last = "last",
         /// The ECN field of the newest data, and how often it has changed; a change is acknowledged at once.
         Changes = "changes",
+        /// The level of load in the newest data, and how often it has changed; a change is acknowledged at once (MLCP).
+        Level = "level",
         /// Nothing: the receiver was not asked whether it knows ECN (BECN § IV-B needs no negotiation).
         None = "none",
         /// How many data packets came with CE (the counter of RFC 9768 § 3.2, in more bits).
@@ -44,6 +46,7 @@ impl Declares for EchoKind {
             Self::Sum => Ability::EchoesSum,
             Self::Last => Ability::EchoesLast,
             Self::Changes => Ability::EchoesChanges,
+            Self::Level => Ability::EchoesLevel,
             Self::CeCount => Ability::EchoesCount,
             Self::Delay => Ability::EchoesDelay,
             Self::Load | Self::LoadChanged | Self::LoadEvery => Ability::EchoesEstimate,
@@ -73,7 +76,7 @@ pub enum AnyEcho {
     Sum(Sum),
     /// [`EchoKind::Last`].
     Last(Last),
-    /// [`EchoKind::Changes`].
+    /// [`EchoKind::Changes`], [`EchoKind::Level`].
     Changes(Changes),
     /// [`EchoKind::CeCount`].
     CeCount(CeCount),
@@ -128,6 +131,7 @@ impl AnyEcho {
             EchoKind::Sum => Self::Sum(Sum::default()),
             EchoKind::Last => Self::Last(Last::default()),
             EchoKind::Changes => Self::Changes(Changes::default()),
+            EchoKind::Level => Self::Changes(Changes { levels: true, ..Changes::default() }),
             EchoKind::CeCount => Self::CeCount(CeCount::default()),
             EchoKind::Delay => Self::Delay(OneWay::default()),
             EchoKind::Load => Self::Load(LoadEcho::new(Carried::Spaced)),
@@ -204,16 +208,21 @@ impl EchoPolicy for Last {
     }
 }
 
-/// A value of two bits that all data carries.
+/// A value of few bits that data carries: the two of ECN, or a level of load in a header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes {
+    levels: bool,
     value: Option<u16>,
     changes: u8,
 }
 
 impl EchoPolicy for Changes {
     fn on_data(&mut self, _: Time, segment: &Segment) -> bool {
-        let value = Some(segment.ecn as u16);
+        let value = match segment.header() {
+            _ if !self.levels => Some(segment.ecn as u16),
+            Some(Header::Level(level)) => Some(u16::from(level)),
+            _ => self.value,
+        };
         let changed = self.value.is_some() && value != self.value;
         self.changes = self.changes.wrapping_add(u8::from(changed));
         self.value = value;
@@ -314,6 +323,16 @@ mod tests {
             load(true, Ecn::Ect1, 2),
         ];
         assert_eq!(told(EchoKind::Changes, &arrivals), expected);
+    }
+
+    #[test]
+    fn levels_are_told_as_code_points_are_and_data_without_one_changes_nothing() {
+        let arrivals = [Header::None, Header::Level(3), Header::None, Header::Level(9)];
+        let arrivals = arrivals.map(|header| data(header, Ecn::NotEct));
+        let load = |now, value, changes| (now, Echo::Load { value, changes });
+        let expected =
+            [(false, Echo::None), load(false, 3, 0), load(false, 3, 0), load(true, 9, 1)];
+        assert_eq!(told(EchoKind::Level, &arrivals), expected);
     }
 
     #[test]

@@ -49,6 +49,12 @@ pub enum Ability {
     WritesBounds,
     /// ACKs carry the receiver's estimate of a load factor.
     EchoesEstimate,
+    /// Data carries a level of load.
+    SendsLevel,
+    /// Routers raise the level of load that data carries.
+    WritesLevel,
+    /// ACKs carry the level of load of the newest data.
+    EchoesLevel,
 }
 
 /// Where on a path something is provided.
@@ -66,7 +72,7 @@ pub enum Place {
 
 impl Ability {
     /// All of them: where they are provided, what is said where they are not (of a link what it would do), and how they are had.
-    const TABLE: [(Self, Place, &'static str, &'static str); 21] = {
+    const TABLE: [(Self, Place, &'static str, &'static str); 24] = {
         use Ability as A;
         use Place as P;
         [
@@ -165,6 +171,24 @@ impl Ability {
                 P::Receiver,
                 "ACKs do not tell an estimate of the load",
                 "set `echo = \"load\"` in the group's `endpoint`",
+            ),
+            (
+                A::SendsLevel,
+                P::Sender,
+                "data has no level of load",
+                "use a controller that writes one",
+            ),
+            (
+                A::WritesLevel,
+                P::EveryLink,
+                "raise the level of load that data carries",
+                "set `meter = \"mlcp\"` of the link",
+            ),
+            (
+                A::EchoesLevel,
+                P::Receiver,
+                "ACKs do not tell levels of load",
+                "set `echo = \"level\"` in the group's `endpoint`",
             ),
         ]
     };

@@ -10,6 +10,8 @@ pub enum Header {
     None,
     /// The identification of the IP header (RFC 791), where it means something: ADPM derives a threshold from it.
     Id(u16),
+    /// A level of load in four bits (MLCP: Qazi & Znati 2008): the highest one of the links on the way.
+    Level(u8),
     /// XCP's congestion header (Katabi, Handley, Rohrs 2002, § 3.1).
     Xcp {
         /// `H_cwnd`: the sender's window, bytes.
@@ -76,6 +78,7 @@ const IDENTIFIED: u8 = 254;
 /// How they tell which one they are (RFC 6994 § 3).
 const XCP: [u8; 2] = *b"XC";
 const RCP: [u8; 2] = *b"RC";
+const LEVEL: [u8; 2] = *b"ML";
 
 impl Header {
     /// As an option of a TCP header: its kind, and what is behind kind and length; `None` if it says nothing there.
@@ -83,6 +86,7 @@ impl Header {
     pub fn option(self) -> Option<(u8, Vec<u8>)> {
         let behind = match self {
             Self::None | Self::Id(_) => return None,
+            Self::Level(level) => [&LEVEL[..], &[level]].concat(),
             Self::Xcp { cwnd, rtt_us, delta } => {
                 let fields = [cwnd.to_be_bytes(), rtt_us.to_be_bytes(), delta.to_be_bytes()];
                 [&XCP[..], &fields.concat()].concat()

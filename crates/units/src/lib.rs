@@ -14,6 +14,7 @@ mod draws;
 mod ecn;
 mod header;
 mod levels;
+pub mod mlcp;
 mod param_kinds;
 mod params;
 mod parse;

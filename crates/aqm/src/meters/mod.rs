@@ -1,6 +1,7 @@
 //! What a router writes into packets beside queueing them: a file each.
 
 pub mod adpm;
+pub mod mlcp;
 pub mod rcp;
 pub mod step;
 pub mod vcp;
@@ -12,6 +13,7 @@ use crate::meter::Meter;
 use crate::none;
 use crate::qdisc::Packet;
 use adpm::Adpm;
+use mlcp::Mlcp;
 use rcp::Rcp;
 use step::Step;
 use vcp::Vcp;
@@ -30,6 +32,8 @@ params_choice! {
         Xcp(xcp::Params) = "xcp",
         /// Low, high or overload, in the two bits of ECN (Xia et al. 2005).
         Vcp(vcp::Params) = "vcp",
+        /// A level of load, in four bits of a header (MLCP).
+        Mlcp(mlcp::Params) = "mlcp",
         /// Whether the load factor is above the threshold that a packet stands for (BMCC).
         Adpm(adpm::Params) = "adpm",
     }
@@ -45,6 +49,7 @@ impl MeterParams {
             Self::Rcp(p) => Some(Box::new(Rcp::new(p, link))),
             Self::Xcp(p) => Some(Box::new(Xcp::new(p, link))),
             Self::Vcp(p) => Some(Box::new(Vcp::new(p))),
+            Self::Mlcp(p) => Some(Box::new(Mlcp::new(p))),
             Self::Adpm(p) => Some(Box::new(Adpm::new(p))),
         }
     }
@@ -58,6 +63,7 @@ impl Declares for MeterParams {
             Self::Rcp(p) => p.contract(),
             Self::Xcp(p) => p.contract(),
             Self::Vcp(p) => p.contract(),
+            Self::Mlcp(p) => p.contract(),
             Self::Adpm(p) => p.contract(),
         }
     }

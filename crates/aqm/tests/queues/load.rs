@@ -80,6 +80,17 @@ fn pass(meter: &mut dyn Meter<Pkt>, now: Time, packet: Pkt, id: Option<u16>) -> 
     packet.ecn
 }
 
+/// Sends one packet through that tells of a level; what it tells then.
+fn raise(meter: &mut dyn Meter<Pkt>, now: Time, mut packet: Pkt, level: u8) -> u8 {
+    let mut context = One { header: Header::Level(level), marks: 0 };
+    let before = packet.ecn;
+    meter.arrives(now, &mut packet, Backlog::default(), &mut context);
+    meter.leaves(now, &mut packet, Backlog::default(), &mut context);
+    assert_eq!((packet.ecn, context.marks), (before, 0), "levels leave ECN alone");
+    let Header::Level(level) = context.header else { panic!("{:?}", context.header) };
+    level
+}
+
 #[test]
 fn load_factors_and_what_routers_write_of_them_are_those_of_equation_1() {
     let file: Json = serde_json::from_str(include_str!("../../../../vectors/load.json")).unwrap();
@@ -90,6 +101,7 @@ fn load_factors_and_what_routers_write_of_them_are_those_of_equation_1() {
         let mut meter = build(&params, rate);
         let mut load = LoadFactor::new(match &params {
             MeterParams::Vcp(p) => &p.load,
+            MeterParams::Mlcp(p) => &p.load,
             MeterParams::Adpm(p) => &p.load,
             other => panic!("{other:?}"),
         });
@@ -107,6 +119,13 @@ fn load_factors_and_what_routers_write_of_them_are_those_of_equation_1() {
                 continue;
             }
             let size = u32::try_from(row[2].as_u64().unwrap()).unwrap();
+            if row[0] == "level" {
+                let before = u8::try_from(row[3].as_u64().unwrap()).unwrap();
+                load.arrives(size);
+                let after = raise(&mut *meter, now, Pkt::plain(0).of_size(size), before);
+                assert_eq!(Some(u64::from(after)), row[4].as_u64(), "{at}");
+                continue;
+            }
             let ecn = CODES[row[3].as_u64().unwrap() as usize];
             let id = row[4].as_u64().map(|id| u16::try_from(id).unwrap());
             load.arrives(size);
@@ -153,6 +172,21 @@ proptest! {
             let alone = [&[first], &[second]].map(|loads| level(through(loads)));
             prop_assert_eq!(level(both), alone[0].max(alone[1]));
         }
+    }
+
+    /// The same of levels, and a level that came higher stays, whatever it is.
+    #[test]
+    fn the_highest_level_is_told(first in 0.0..1.5_f64, second in 0.0..1.5_f64, came in any::<u8>()) {
+        let through = |loads: &[f64], came| {
+            loads.iter().fold(came, |level, &part| {
+                raise(&mut *loaded("mlcp", part), Time(200_000_001), Pkt::plain(0), level)
+            })
+        };
+        let both = through(&[first, second], came);
+        prop_assert_eq!(both, through(&[second, first], came));
+        prop_assert_eq!(both, through(&[first], 0).max(through(&[second], 0)).max(came));
+        // A packet without a level is nobody's.
+        prop_assert_eq!(pass(&mut *loaded("mlcp", first), Time(200_000_001), Pkt::ect(0), Some(7)), Ecn::Ect0);
     }
 
     /// Whoever calls late gets a factor of the time that has passed, and no interval twice.

@@ -77,7 +77,7 @@ const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
         // Its window follows a model of the path.
         ControllerParams::Bbr(_) => false,
         // Ask for less where a link is overloaded.
-        ControllerParams::Vcp(_) | ControllerParams::Bmcc(_) => false,
+        ControllerParams::Vcp(_) | ControllerParams::Mlcp(_) | ControllerParams::Bmcc(_) => false,
     }
 }
 

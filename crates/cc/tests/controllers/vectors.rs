@@ -266,6 +266,11 @@ fn rcp_paces_at_the_rate_that_routers_offered_last() {
 }
 
 #[test]
+fn mlcp_does_what_each_level_says() {
+    replay(include_str!("../../../../vectors/mlcp.json"), "mlcp");
+}
+
+#[test]
 fn bmcc_does_what_equations_2_to_6_say_of_its_estimate() {
     replay(include_str!("../../../../vectors/bmcc.json"), "bmcc");
 }

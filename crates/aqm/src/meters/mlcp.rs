@@ -1,0 +1,121 @@
+//! MLCP's router: packets leave with the highest of sixteen levels of load that links on their way have.
+//!
+//! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, of which
+//! no text but the abstract was to be had: the load factor is that of BMCC by the same author (Qazi, Andrew, Znati 2009, § II-A), and
+//! `cwnd_units::mlcp` says which loads the levels are.
+
+use cwnd_units::{
+    Ability, Contract, Declares, Guidance, Header, Invalid, Rate, Time,
+    mlcp::{HIGH, Scale},
+    params,
+};
+
+use crate::load::{self, LoadFactor};
+use crate::meter::Meter;
+use crate::qdisc::{Backlog, Context, Packet};
+
+params! {
+    /// A level of load in four bits.
+    pub struct Params {
+        /// How the load factor is measured.
+        #[flatten()]
+        pub load: load::Params = load::Params::default(),
+        /// η₀: the lowest level is all that is below.
+        #[source("BMCC § II-D.2: 0.15")]
+        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+        pub least: f64 = 0.15,
+        /// η: below it the load is low, and has seven levels from `least` on; from it on it is high, which is one.
+        #[source("BMCC § II-D.2: 0.75")]
+        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+        pub high: f64 = 0.75,
+        /// u: overload has six levels from 1 to this, and one more.
+        #[source("BMCC § II-D.3: 1.2")]
+        #[bounds(above 1.0; "it is an overload")]
+        pub most: f64 = 1.2,
+    }
+    check |p| {
+        if p.least >= p.high {
+            return Err(Invalid {
+                key: "least",
+                message: "`least` is not below `high`: no level could be between them".to_owned(),
+            });
+        }
+    }
+}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::WritesLevel)
+            .wants(Ability::SendsLevel, "the meter tells nobody")
+    }
+}
+
+/// Writes the level of the last interval into packets that tell of a lower one.
+#[derive(Debug)]
+pub struct Mlcp {
+    load: LoadFactor,
+    scale: Scale,
+    now: u8,
+    /// Intervals of low, high and too much load.
+    intervals: [u64; 3],
+    raised: u64,
+}
+
+impl Mlcp {
+    /// A meter at the start of a run.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self {
+            load: LoadFactor::new(&params.load),
+            scale: Scale { least: params.least, high: params.high, most: params.most },
+            now: 0,
+            intervals: [0; 3],
+            raised: 0,
+        }
+    }
+}
+
+impl<P: Packet> Meter<P> for Mlcp {
+    fn arrives(&mut self, _: Time, packet: &mut P, _: Backlog, _: &mut dyn Context<P>) {
+        self.load.arrives(packet.wire_bytes());
+    }
+
+    // Of several links the most loaded one is told of.
+    fn leaves(&mut self, _: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        let Some(Header::Level(told)) = context.header(packet) else { return };
+        if *told < self.now {
+            *told = self.now;
+            self.raised += 1;
+        }
+    }
+
+    fn on_rate(&mut self, now: Time, rate: Rate) {
+        self.load.on_rate(now, rate);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.load.next_timer())
+    }
+
+    fn on_timer(&mut self, now: Time, backlog: Backlog) {
+        if !self.load.on_timer(now, backlog) {
+            return;
+        }
+        self.now = self.scale.level(self.load.factor());
+        let kind = usize::from(self.now >= HIGH) + usize::from(self.now > HIGH);
+        self.intervals[kind] += 1;
+    }
+
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Load(self.load.factor()))
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let [low, high, over] = self.intervals;
+        each("load_intervals_low", low);
+        each("load_intervals_high", high);
+        each("load_intervals_over", over);
+        each("levels_raised", self.raised);
+    }
+}

@@ -1,0 +1,231 @@
+//! MLCP: the window grows and shrinks by one of sixteen levels of load that routers write.
+//!
+//! Qazi, Znati, *On the design of load factor based congestion control protocols for next-generation networks*, INFOCOM 2008, of which no
+//! text but the abstract was to be had. The laws are those of BMCC by the same author (Qazi, Andrew, Znati 2009, here BMCC), eq. 2 to
+//! 6, as far as that paper says nothing else of MLCP: it adds from η on for new flows, too (§ VII d i). What follows a decrease, and what
+//! losses do, is as in VCP.
+
+use std::sync::Arc;
+
+use cwnd_units::{
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, Time,
+    mlcp::{HIGH, MOST, Scale},
+    params,
+};
+
+use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
+use crate::guided::{Guided, intervals};
+use crate::kind::Kind;
+
+params! {
+    /// MLCP.
+    pub struct Params {
+        /// t_p: the interval in which routers measure.
+        #[source("BMCC § II-D.1, VCP: 200 ms")]
+        #[bounds(above Duration::ZERO; "it is a time in which packets arrive")]
+        pub interval: Duration = Duration::from_millis(200),
+        /// κ₂: how fast multiplicative increase goes to a load of 1 (BMCC eq. 2).
+        #[source("BMCC § II-C.1: 0.35, stable below 0.5")]
+        #[bounds(above 0.0; "the window would never grow")]
+        pub mi_step: f64 = 0.35,
+        /// α: segments by which the window grows in a round trip of t_p (BMCC eq. 4).
+        #[source("BMCC § II-C.2, VCP: 1")]
+        #[bounds(above 0.0; "the window would never grow")]
+        pub alpha: f64 = 1.0,
+        /// β_max: part of the window that stays at the least level of overload (BMCC eq. 6).
+        #[source("BMCC § II-D.3, VCP: 0.875")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta_most: f64 = 0.875,
+        /// β_min: part of the window that stays at the highest level (BMCC eq. 6).
+        #[source("BMCC § II-D.3: 0.65")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub beta_least: f64 = 0.65,
+        /// η₀ of the routers on the way.
+        #[source("BMCC § II-D.2: 0.15")]
+        #[bounds(above 0.0, below 1.0; "it is a load below `high`")]
+        pub least: f64 = 0.15,
+        /// η of the routers on the way.
+        #[source("BMCC § II-D.2: 0.75")]
+        #[bounds(above 0.0, below 1.0; "it is between idle and full")]
+        pub high: f64 = 0.75,
+        /// u of the routers on the way.
+        #[source("BMCC § II-D.3: 1.2")]
+        #[bounds(above 1.0; "it is an overload")]
+        pub most: f64 = 1.2,
+        /// A longer round-trip time counts as this one for multiplicative increase; none is no bound.
+        #[source("none in BMCC's paper; VCP's program: 500 ms")]
+        #[bounds(above Duration::ZERO; "no round trip takes no time")]
+        pub mi_rtt_most: Option<Duration> = Some(Duration::from_millis(500)),
+        /// Part of the window that stays after a loss that is repaired without a timeout.
+        #[source("VCP's program: as Reno")]
+        #[bounds(above 0.0, up_to 1.0; "it is the part of the window that stays")]
+        pub loss_beta: f64 = 0.5,
+        /// Whether packets leave at the rate of a window in a round trip.
+        #[source("none in either text; BMCC § IV-B computes with pacing")]
+        pub paced: bool = true,
+    }
+    check |p| {
+        if p.beta_least > p.beta_most {
+            return Err(Invalid {
+                key: "beta_least",
+                message: "`beta_least` is above `beta_most`: more load would leave more of the window".to_owned(),
+            });
+        }
+        if p.least >= p.high {
+            return Err(Invalid {
+                key: "least",
+                message: "`least` is not below `high`: no level could be between them".to_owned(),
+            });
+        }
+    }
+}
+
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        Contract::new()
+            .provides(Ability::SendsLevel)
+            .needs(Ability::WritesLevel, "multiplies its window without end")
+            .needs(Ability::EchoesLevel, "hears of no load")
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Mlcp {
+    window: Guided,
+    mss: u64,
+    /// What the newest ACK told; new flows take the lowest, as BMCC's do (BMCC § III a).
+    level: u8,
+    /// After a decrease: until when the window rests, and until when it then grows by addition only.
+    rests: Time,
+    adds: Time,
+    srtt: Option<Duration>,
+    counters: Counters,
+    law: Arc<Law>,
+}
+
+/// What stays the same: the parameters, and ξ or β of each level.
+#[derive(Debug)]
+struct Law {
+    params: Params,
+    scale: Scale,
+    factors: [f64; MOST as usize + 1],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    multiplied: u64,
+    added: u64,
+    rested: u64,
+    decreased: u64,
+}
+
+impl Mlcp {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let p = params;
+        let scale = Scale { least: p.least, high: p.high, most: p.most };
+        let factors = core::array::from_fn(|level| {
+            let load = scale.load(level as u8);
+            if level <= usize::from(HIGH) {
+                // BMCC eq. 2.
+                p.mi_step * (1.0 - load) / load
+            } else {
+                // BMCC eq. 6.
+                p.beta_most - (p.beta_most - p.beta_least) * (load - 1.0) / (p.most - 1.0)
+            }
+        });
+        Self {
+            window: Guided::new(start),
+            mss: u64::from(start.mss),
+            level: 0,
+            rests: Time::ZERO,
+            adds: Time::ZERO,
+            srtt: None,
+            counters: Counters::default(),
+            law: Arc::new(Law { params: p.clone(), scale, factors }),
+        }
+    }
+
+    fn grow(&mut self, path: &Path, acked: u64) {
+        let p = &self.law.params;
+        if self.level < HIGH {
+            // BMCC eq. 3.
+            let exponent = intervals(path, p.interval, p.mi_rtt_most);
+            let xi = self.law.factors[usize::from(self.level)];
+            self.window.multiply(acked, xi, exponent);
+            self.counters.multiplied += 1;
+        } else {
+            // BMCC eq. 4.
+            let ratio = intervals(path, p.interval, None);
+            let segments = p.alpha * ratio * ratio;
+            self.window.add(path, acked, segments);
+            self.counters.added += 1;
+        }
+    }
+}
+
+impl Controller for Mlcp {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        if let Echo::Load { value, .. } = ack.echo {
+            self.level = value.min(u16::from(MOST)) as u8;
+        }
+        // The first window goes at once, as BMCC's does.
+        if ack.acked_bytes > 0 {
+            self.srtt = path.srtt;
+        }
+        let over = self.level > HIGH;
+        if over && path.now < self.rests {
+            self.counters.rested += 1;
+        } else if over && path.now >= self.adds {
+            return Request::Reduce(Cause::Load);
+        } else if self.window.may_grow(path, ack, self.law.params.paced) {
+            self.grow(path, ack.acked_bytes);
+        }
+        Request::Nothing
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        match signal {
+            // BMCC eq. 5.
+            Signal::Reduce(Cause::Load) => {
+                let beta = self.law.factors[usize::from(self.level.max(HIGH + 1))];
+                self.window.keep(path, beta);
+                self.rests = path.now + self.law.params.interval;
+                self.adds = self.rests + path.srtt.unwrap_or_default();
+                self.counters.decreased += 1;
+            }
+            Signal::Reduce(_) => self.window.keep(path, self.law.params.loss_beta),
+            Signal::Timeout { nth } => self.window.start_again(path, 0.0, nth <= 1),
+            Signal::Idle { .. } => self.window.after_idle(),
+            Signal::Resume { .. } => {}
+        }
+    }
+
+    fn stamp(&mut self, _: &Path) -> Header {
+        Header::Level(0)
+    }
+
+    fn window(&self) -> Window {
+        self.window.window(self.mss)
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        self.srtt.filter(|_| self.law.params.paced).map(|rtt| self.window.pace(rtt))
+    }
+
+    fn guidance(&self) -> Option<Guidance> {
+        Some(Guidance::Load(self.law.scale.load(self.level)))
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let Counters { multiplied, added, rested, decreased } = self.counters;
+        each("load_acks_multiplied", multiplied);
+        each("load_acks_added", added);
+        each("load_acks_rested", rested);
+        each("load_decreases", decreased);
+    }
+}
