@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: The colour of each scheme, the same in all figures.
 _SCHEMES = {
     name: index
-    for index, name in enumerate(["BMCC", "VCP", "XCP", "RCP", "SACK", "BMCC, not paced"])
+    for index, name in enumerate(["BMCC", "VCP", "XCP", "RCP", "SACK", "BMCC, not paced", "MLCP"])
 }
 _QUANTITIES = {
     "utilisation": "Utilisation (%)",

@@ -112,8 +112,10 @@ def ratio(results: Results, figure: str, what: str, of: Point, over: Point) -> l
 def ratio_to_best(results: Results, figure: str, what: str, of: Point, along: str) -> list[float]:
     """A number at `of` ÷ the least of it along an axis: 1 where it is the best."""
     run = results[figure]
-    best = lowest(results, figure, what, along=along, among=labels(run, along), of=of)
-    return [a / b for a, b in zip(values(run, what, of), best, strict=True)]
+    # Each column once: means that threads add up may differ in their last bit.
+    found = {label: values(run, what, {**of, along: label}) for label in labels(run, along)}
+    best = [min(row) for row in zip(*found.values(), strict=True)]
+    return [a / b for a, b in zip(found[of[along]], best, strict=True)]
 
 
 def seconds_to_half(results: Results, figure: str, of: Point) -> list[float]:
@@ -192,6 +194,14 @@ def seconds_to_window(results: Results, figure: str, of: Point, packets: float) 
     return rows.group_by("seed").agg(pl.col("time_s").min()).sort("seed")["time_s"].to_list()
 
 
+def ratio_of_seconds(
+    results: Results, figure: str, of: Point, over: Point, packets: float
+) -> list[float]:
+    """Until the window is so many packets: at `of` ÷ at `over`."""
+    mine, theirs = (seconds_to_window(results, figure, each, packets) for each in (of, over))
+    return [a / b for a, b in zip(mine, theirs, strict=True)]
+
+
 def window_at(results: Results, figure: str, of: Point, time_s: float) -> list[float]:
     """The window at a time, packets."""
     rows = windows(results[figure], of).filter(pl.col("time_s") <= time_s)
@@ -221,7 +231,7 @@ def straight(
 MEASURES: Mapping[str, Measure] = {
     function.__name__: function
     for function in (
-        *(number, lowest, highest, more, ratio, ratio_to_best),
+        *(number, lowest, highest, more, ratio, ratio_to_best, ratio_of_seconds),
         *(seconds_to_half, share_at_end, estimate_error, unfairer, over_model),
         *(seconds_to_window, window_at, window_at_first_loss),
         straight,
