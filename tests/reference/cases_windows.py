@@ -272,6 +272,23 @@ def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, 
     return j.rows
 
 
+#: By which parameter a kind of controller is told, in this order; MLCP has BMCC's.
+TOLD_BY: dict[str, type[Controller]] = {
+    "c": Cubic,
+    "threshold": DelayAimd,
+    "delta_low": HTcp,
+    "double_every": Vegas,
+    "slowdown_interval": Ledbat,
+    "doubles_after": Copa,
+    "update_rounds": Fast,
+    "cwnd_gain": Bbr,
+    "xi": Vcp,
+    "mi_step": Bmcc,
+    "hears_duplicates": Xcp,
+    "window_rtts": Rcp,
+}
+
+
 def case(
     name: str,
     source: str,
@@ -283,33 +300,12 @@ def case(
     **more: Any,
 ) -> dict[str, Any]:
     """One case; `rows` drives the controller that this makes."""
-    kind: type[Controller] = NewReno
-    if "c" in parameters:
-        kind = Cubic if parameters["growth"] == "fluid" else CountedCubic
-    elif "threshold" in parameters:
-        kind = DelayAimd
-    elif "delta_low" in parameters:
-        kind = HTcp
-    elif "double_every" in parameters:
-        kind = Vegas
-    elif "slowdown_interval" in parameters:
-        kind = Ledbat
-    elif "doubles_after" in parameters:
-        kind = Copa
-    elif "update_rounds" in parameters:
-        kind = Fast
-    elif "cwnd_gain" in parameters:
-        kind = Bbr
-    elif "xi" in parameters:
-        kind = Vcp
-    elif "mi_step" in parameters and "loss_beta" in parameters:
+    told = (kind for key, kind in TOLD_BY.items() if key in parameters)
+    kind: type[Controller] = next(told, NewReno)
+    if kind is Cubic and parameters["growth"] != "fluid":
+        kind = CountedCubic
+    if kind is Bmcc and "loss_beta" in parameters:
         kind = Mlcp
-    elif "mi_step" in parameters:
-        kind = Bmcc
-    elif "hears_duplicates" in parameters:
-        kind = Xcp
-    elif "window_rtts" in parameters:
-        kind = Rcp
     controller = kind(parameters, MSS, segments * MSS, ssthresh)
     start = {"mss": MSS, "initial_window": segments * MSS, "initial_ssthresh": ssthresh}
     return {
