@@ -1,8 +1,8 @@
 """What the papers of BMCC, VCP, XCP and RCP don't show: tables of docs/controllers/bmcc.md.
 
 Several bottlenecks beside max-min shares, links that lose packets, senders that know nothing of
-load, datacentres: `docs/controllers/bmcc/*.toml` are run, about three minutes; `make docs` writes
-the tables again, a test runs a part of each.
+load, receivers that lie, routers that are wrong, datacentres: `docs/controllers/bmcc/*.toml` are
+run, about three minutes; `make docs` writes the tables again, a test runs a part of each.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFram
 
 
 #: Axes of the scenarios' sweeps.
-AXES = ("scheme", "third", "loss", "queue", "other", "path", "rate")
+AXES = ("scheme", "third", "loss", "queue", "other", "path", "rate", "wrong")
 MEASURES = ("mbit_s", "used", "queue_ms", "p99_ms", "lost")
 
 
@@ -199,12 +199,28 @@ def fast(found: pl.DataFrame) -> list[str]:
     )
 
 
+def wrong(found: pl.DataFrame) -> list[str]:
+    """Use, mean queueing delay and loss, by what somebody is wrong about."""
+    schemes = found["scheme"].unique(maintain_order=True).to_list()
+    lines = page_tables.head(["wrong", *schemes])
+    for (about,), part in found.group_by("wrong", maintain_order=True):
+        cells = {row["scheme"]: row for row in part.iter_rows(named=True)}
+        told = [
+            f"{100 * cells[s]['used']:.0f} %, {cells[s]['queue_ms']:.2g} ms, "
+            f"{100 * cells[s]['lost']:.2g} %"
+            for s in schemes
+        ]
+        lines.append(page_tables.line([str(about), *told]))
+    return lines
+
+
 #: Scenario, and what makes a table of it.
 TABLES = {
     "bottlenecks": bottlenecks,
     "lossy": lossy,
     "beside": beside,
     "changing": changing,
+    "wrong": wrong,
     "fast": fast,
 }
 

@@ -30,8 +30,9 @@ def part(name: str, axis: str, chosen: Iterable[int]) -> dict[str, object]:
     ("name", "overrides"),
     [
         ("lossy", part("lossy", "scheme", [0])),
-        ("beside", part("beside", "queue", [0]) | part("beside", "other", [0, 3])),
+        ("beside", part("beside", "queue", [0]) | part("beside", "other", [0, 3, 6])),
         ("changing", part("changing", "scheme", [0, 3])),
+        ("wrong", part("wrong", "wrong", [1, 4])),
         ("fast", part("fast", "scheme", [2])),
     ],
 )

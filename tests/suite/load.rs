@@ -139,6 +139,19 @@ fn losses_that_are_not_of_load_are_only_repaired() {
     assert_eq!(count(&decreases, "losses_only_repaired"), 0);
 }
 
+/// A receiver that hides half of the estimate never tells of a load of 1: its sender decreases for losses only.
+#[test]
+fn who_hides_the_load_from_a_sender_keeps_it_from_decreasing() {
+    let told = |cheats: &str| {
+        let with = text(&BMCC, "10 Mbit/s", "80 ms", 2, 20, "");
+        run(&with.replace("echo = \"load\"", &format!("echo = \"load\"{cheats}")))
+    };
+    assert!(count(&told(""), "load_decreases") > 0);
+    let hidden = told(", cheat_load = 0.5");
+    assert_eq!(count(&hidden, "load_decreases"), 0);
+    assert!(at(&hidden.links, BOTTLENECK, "dropped_total_pkts") > 0.0);
+}
+
 /// § VI, Table I: the fewer ACKs carry the estimate the better, and all schedules reach the same.
 #[test]
 fn schedules_of_the_estimate_differ_in_what_they_cost_only() {

@@ -53,6 +53,8 @@ param_enum! {
         Counter = "counter",
         /// Always the same, as a sender may do whose packets are not to be fragmented (RFC 6864 § 4.1).
         Constant = "constant",
+        /// In an order that looks drawn by lot, as a sender may do so that nobody counts its packets (RFC 7739 § 5).
+        Shuffled = "shuffled",
     }
 }
 
@@ -330,10 +332,10 @@ impl Controller for Bmcc {
         // Flows that began at different times stand at different places of the same row.
         let id = self.id.unwrap_or_else(|| adpm::hash((path.now.0 / 1000) as u16));
         self.id = Some(match self.law.params.ids {
-            Ids::Counter => id.wrapping_add(1),
+            Ids::Counter | Ids::Shuffled => id.wrapping_add(1),
             Ids::Constant => id,
         });
-        Header::Id(id)
+        Header::Id(if self.law.params.ids == Ids::Shuffled { adpm::hash(id) } else { id })
     }
 
     fn window(&self) -> Window {

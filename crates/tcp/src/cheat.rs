@@ -25,6 +25,9 @@ params! {
         #[source("Savage et al. 1999 § 3.3; RFC 9293 § 3.10.7.4 acknowledges what arrived")]
         #[bounds(up_to Duration::from_secs(10))]
         pub cheat_ahead: Duration = Duration::ZERO,
+        /// By this part what ACKs tell of the load is less than it is, of an estimate or a level: of BMCC's half is no overload ever.
+        #[source("none; BMCC § II-B tells f̂ as it is")]
+        pub cheat_load: Share = Share(0.0),
     }
 }
 
@@ -33,6 +36,7 @@ params! {
 pub struct Cheat {
     timestamps: Duration,
     hides: f64,
+    load: f64,
     divides: u64,
     ahead: Duration,
     /// When the newest data arrived, how long it had waited, and the least time that any took on its way.
@@ -55,6 +59,7 @@ impl Cheat {
         (!honest).then(|| Self {
             timestamps: params.cheat_timestamps,
             hides: params.cheat_hides.0,
+            load: params.cheat_load.0,
             divides: u64::from(params.cheat_divides),
             ahead: params.cheat_ahead,
             newest: Time::ZERO,
@@ -104,6 +109,9 @@ impl Cheat {
         let ts = Time(ack.ts.0.saturating_sub(self.timestamps.0)) + hidden;
         // Nothing is echoed that is yet to come.
         ack.ts = ts.min(self.newest.max(ack.ts));
+        if let Body::Ack { echo: Echo::Load { value, .. }, .. } = &mut ack.body {
+            *value = (f64::from(*value) * (1.0 - self.load)) as u16;
+        }
         if self.conceals() && self.recent_bytes > 0 {
             self.claimed = self.claimed.max(ack.seq + self.recent_bytes);
             ack.seq = self.claimed;

@@ -230,6 +230,16 @@ fn a_link_whose_rate_changes_is_loaded_by_what_it_could_carry() {
 }
 
 #[test]
+fn a_router_that_believes_in_half_of_its_capacity_finds_twice_the_load() {
+    let p = cwnd_aqm::load::Params { believed: 0.5, ..cwnd_aqm::load::Params::default() };
+    let mut load = LoadFactor::new(&p);
+    load.on_rate(Time::ZERO, Rate::from_mbit(10));
+    load.arrives(100_000);
+    while !load.on_timer(load.next_timer(), Backlog::default()) {}
+    assert!((load.factor() - 0.8).abs() < 1e-12, "{}", load.factor());
+}
+
+#[test]
 fn half_of_the_packets_tell_of_a_load_between_one_and_u() {
     // § II-B: ¼ of the thresholds below η, ¼ up to 1, half up to u. At 1.1 three quarters lie below it.
     let mut meter = loaded("adpm", 1.1);
