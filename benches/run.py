@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", "xcp", "rcp"))
-SCENARIOS = tuple(
-    HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", "delay-newreno", "delay-aimd")
-)
+#: Flows that routers steer.
+STEERED = ("xcp", "rcp", "bmcc", "bmcc-unpaced")
+#: Flows that heed delay, and the same that do not.
+DELAY = ("delay-newreno", "delay-aimd")
+SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", *STEERED, *DELAY))
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
