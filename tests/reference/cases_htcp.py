@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 DRAFT: dict[str, Any] = {
     "delta_low": "1 s",
     "rtt_scaling": False,
+    "since_recovery": False,
     "least_beta": 0.5,
     "most_beta": 0.8,
     "bandwidth_switch": 0.2,
@@ -31,6 +32,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         "Linux 6.1 tcp_htcp.c, in real numbers",
         {
             "rtt_scaling": True,
+            "since_recovery": True,
             "most_beta": 0.796875,
             "longest_step": "20 ms",
             "short_path": "10 ms",

@@ -55,6 +55,9 @@ class HTcp(Controller):
         """An ACK of new data."""
         if self.backed_off_ns is None:
             self.backed_off_ns = e.now_ns
+        # `htcp_state`: the time begins again when the state is TCP_CA_Open again.
+        if self.p["since_recovery"] and e.phase != "open":
+            self.backed_off_ns = e.now_ns
         self.throughput(e)
         least = self.min_rtt.least
         if e.rtt_ns is not None and least is not None and e.phase == "open":

@@ -21,6 +21,9 @@ params! {
         /// How fast it grows.
         #[flatten()]
         pub increase: Increase = Increase::default(),
+        /// Whether Δ counts from the end of the recovery, or from the backoff.
+        #[source("Leith & Shorten 2004: the backoff; Linux tcp_htcp.c, htcp_state: the return to TCP_CA_Open")]
+        pub since_recovery: bool = false,
         /// The least β, also where the throughput changed and at the first backoffs.
         #[source("Leith & Shorten 2004: 0.5; Linux BETA_MIN")]
         #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
@@ -62,6 +65,7 @@ params! {
         /// Linux 6.1 (tcp_htcp.c), in real numbers.
         "linux" => Self {
             increase: Increase { rtt_scaling: true, ..Increase::default() },
+            since_recovery: true,
             most_beta: 102.0 / 128.0,
             longest_step: Some(Duration::from_millis(20)),
             short_path: Duration::from_millis(10),
@@ -261,6 +265,9 @@ impl Controller for HTcp {
             return Request::Nothing;
         }
         self.look(path, ack);
+        if self.law.params.since_recovery && path.phase != Phase::Open {
+            self.since.reduced(path.now);
+        }
         let least = self.min_rtt.get();
         let alpha = self.since.alpha(&self.law.params.increase, path.now, least, self.beta);
         if !ack.grow.allows(self.law.params.growing.grow_in_cwr) {
