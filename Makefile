@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernels test test-rust test-long test-python test-instructions test-kernel packetdrill lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test test-rust test-long test-python test-instructions test-kernel packetdrill lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,10 @@ packetdrill: ## Play the packetdrill scripts below a directory on the endpoint (
 kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
 	@python3 crates/kernel/tests/kernels/run.py $(ARGS)
 
+kernel-rows: ## Run Linux's own Vegas and H-TCP in QEMU and record what they do; half an hour
+	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
+	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/htcp/linux.toml --module tcp_htcp
+
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 
 lint-rust:
@@ -161,6 +165,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/guided_links.py
 	$(BIN)/python scripts/guided_beyond.py
 	$(BIN)/python scripts/cellular.py
+	$(BIN)/python scripts/kernel_rows.py
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py
 	$(BIN)/python scripts/abe_readings.py

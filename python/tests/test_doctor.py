@@ -55,3 +55,19 @@ def test_the_version_of_a_tool_is_shown(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     (check,) = [each for each in doctor.examine() if each.name == "tshark"]
     assert (check.status, check.found) == ("ok", "TShark 4.2")
+
+
+def test_doctor_lists_controllers_that_the_kernel_has_as_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "6.12.1" / "kernel/net/ipv4"
+    folder.mkdir(parents=True)
+    for name in ("tcp_vegas.ko.xz", "tcp_htcp.ko", "tcp_diag.ko", "tcp_cubic.ko", "tunnel4.ko"):
+        (folder / name).touch()
+    monkeypatch.setattr(doctor, "_MODULES", tmp_path)
+    monkeypatch.setattr(doctor.platform, "release", lambda: "6.12.1")
+    check = next(one for one in doctor.examine() if one.name == "Kernel controllers")
+    assert check.found.endswith("; as modules: htcp, vegas")
+    monkeypatch.setattr(doctor, "_MODULES", tmp_path / "none")
+    check = next(one for one in doctor.examine() if one.name == "Kernel controllers")
+    assert "modules" not in check.found

@@ -1,9 +1,11 @@
-//! Runs the first cell of a scenario file on this machine's kernel and prints its tables.
+//! Runs a scenario file on this machine's kernel: a line of JSON for each cell, with its tables by column and what is known of the run.
 
 use std::error::Error;
 
 use cwnd_scenario::Document;
 use cwnd_testbed::{Options, run};
+use cwnd_trace::{ColumnData, Table};
+use serde_json::{Map, Value, json};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("which scenario?")?;
@@ -13,13 +15,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         let options =
             Options { kernel_helper: std::env::args().nth(2).map(Into::into), calibrate: true };
         let outcome = run(&cell.scenario, &options, Vec::new(), &mut |_| true)?;
-        for table in [&outcome.records.flows, &outcome.records.links] {
-            for column in &table.columns {
-                println!("{}: {:?}", column.name, column.data);
-            }
-        }
-        println!("{:?}", outcome.records.activity);
-        println!("{}", serde_json::to_string_pretty(&outcome.facts)?);
+        let records = &outcome.records;
+        let told = json!({
+            "flows": columns(&records.flows),
+            "links": columns(&records.links),
+            "flow_series": columns(&records.flow_series),
+            "facts": outcome.facts,
+        });
+        println!("{told}");
     }
     Ok(())
+}
+
+fn columns(table: &Table) -> Value {
+    let each = table.columns.iter().map(|column| (column.name.to_owned(), values(&column.data)));
+    Value::Object(each.collect::<Map<_, _>>())
+}
+
+fn values(data: &ColumnData) -> Value {
+    match data {
+        ColumnData::U32(v) => json!(v),
+        ColumnData::U64(v) => json!(v),
+        ColumnData::F64(v) => json!(v),
+        ColumnData::OptionalF64(v) => v.iter().map(|x| json!(x)).collect(),
+        ColumnData::OptionalU64(v) => v.iter().map(|x| json!(x)).collect(),
+        ColumnData::Name { codes, labels } => {
+            codes.iter().map(|code| json!(labels[code.0 as usize])).collect()
+        }
+    }
 }

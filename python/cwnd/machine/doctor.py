@@ -31,6 +31,9 @@ _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 _CAP_BPF = 39
 _MIN_PYTHON = (3, 11)
+_MODULES = Path("/lib/modules")
+#: What else of TCP is a module.
+_NO_CONTROLLERS = {"diag"}
 #: Below this a run with many flows may not fit.
 _MIN_MEMORY = 1 << 30
 
@@ -156,8 +159,17 @@ def _congestion_controls() -> Check:
         have = {"reno", "cubic"} <= set(names)
         fix = "load the others with `modprobe tcp_cubic`"
         found = ", ".join(names)
+        if modules := _controller_modules() - set(names):
+            found += f"; as modules: {', '.join(sorted(modules))}"
         return _check("Kernel controllers", "testbed", found if have else None, found, fix)
     return _check("Kernel controllers", "testbed", None, f"no {file}", "use Linux")
+
+
+def _controller_modules() -> set[str]:
+    """Controllers that this kernel has as modules: `modprobe tcp_NAME` adds one."""
+    folder = _MODULES / platform.release() / "kernel/net/ipv4"
+    files = folder.glob("tcp_*.ko*")
+    return {file.name.split(".")[0].removeprefix("tcp_") for file in files} - _NO_CONTROLLERS
 
 
 def _bpf() -> Check:

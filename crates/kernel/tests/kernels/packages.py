@@ -110,7 +110,8 @@ class Archives:
         ordered = sorted(latest.items(), key=lambda one: one[1][0])
         return {version: release for version, (_, release) in ordered}
 
-    def kernel(self, release: str) -> Kernel:
+    def kernel(self, release: str, *more: str) -> Kernel:
+        """With these modules beside MODULES."""
         # Debian's images have their modules with them up to 7.0; Ubuntu's never.
         parts = ("image", "image-unsigned", "binary", "modules")
         names = {f"linux-{part}-{release}" for part in parts} & self.names
@@ -119,7 +120,7 @@ class Archives:
         files: dict[str, bytes] = {}
         for name in sorted(names):
             files |= contents(self.file(name), "vmlinuz", ".ko")
-        return from_files(release, files)
+        return from_files(release, files, (*MODULES, *more))
 
 
 def sources(archive: str, suites: tuple[str, ...], keys: Path) -> str:
@@ -141,7 +142,7 @@ def contents(package: Path, *wanted: str) -> dict[str, bytes]:
     return kept
 
 
-def from_files(release: str, files: dict[str, bytes]) -> Kernel:
+def from_files(release: str, files: dict[str, bytes], wanted: tuple[str, ...]) -> Kernel:
     images = [content for name, content in files.items() if name.startswith("vmlinuz")]
     if not images:
         raise MissingError(f"no kernel in the packages of {release}")
@@ -157,7 +158,7 @@ def from_files(release: str, files: dict[str, bytes]) -> Kernel:
             add(other.replace("-", "_"))
         modules[name] = content
 
-    for name in MODULES:
+    for name in wanted:
         add(name)
     return Kernel(release, images[0], modules)
 

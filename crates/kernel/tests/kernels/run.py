@@ -131,15 +131,21 @@ def qemu_command() -> list[str]:
 def file_system() -> Initramfs:
     """The tests and the program, and what they need."""
     suite, program = built()
-    made = Initramfs()
-    if missing := made.tools():
-        raise MissingError(f"missing: {', '.join(missing)}")
-    made.python()
+    made = bare()
     made.program(suite, "suite")
     made.program(program, "cwnd-kernel")
     for path in (KERNEL / "tests" / "suite").rglob("*"):
         if path.suffix in {".py", ".o"}:
             made.add(path)
+    return made
+
+
+def bare() -> Initramfs:
+    """What every guest needs."""
+    made = Initramfs()
+    if missing := made.tools():
+        raise MissingError(f"missing: {', '.join(missing)}")
+    made.python()
     made.write("/init", (HERE / "guest.py").read_bytes(), 0o755)
     return made
 
