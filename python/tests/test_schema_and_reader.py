@@ -41,6 +41,10 @@ COMPANIONS = {
     "bmcc.high": {"least": 5e-324},
     "bmcc.beta_least": {"beta_most": math.nextafter(1.0, 0.0)},
     "bmcc.beta_most": {"beta_least": 5e-324},
+    "mlcp.least": {"high": math.nextafter(1.0, 0.0)},
+    "mlcp.high": {"least": 5e-324},
+    "mlcp.beta_least": {"beta_most": math.nextafter(1.0, 0.0)},
+    "mlcp.beta_most": {"beta_least": 5e-324},
 }
 #: Where the plain keys of a section stand in a file.
 SECTIONS = {
