@@ -71,10 +71,10 @@ params! {
                 message: "`beta_least` is above `beta_most`: more load would leave more of the window".to_owned(),
             });
         }
-        if p.least >= p.high {
+        if p.least > p.high {
             return Err(Invalid {
                 key: "least",
-                message: "`least` is not below `high`: no level could be between them".to_owned(),
+                message: "`least` is above `high`: no level could be between them".to_owned(),
             });
         }
     }

@@ -34,10 +34,10 @@ params! {
         pub most: f64 = 1.2,
     }
     check |p| {
-        if p.least >= p.high {
+        if p.least > p.high {
             return Err(Invalid {
                 key: "least",
-                message: "`least` is not below `high`: no level could be between them".to_owned(),
+                message: "`least` is above `high`: no level could be between them".to_owned(),
             });
         }
     }
