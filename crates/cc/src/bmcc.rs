@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, Time,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate,
     adpm::{self, Scale},
     param_enum, params,
 };
 
 use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
-use crate::guided::{Guided, intervals};
+use crate::guided::{self, Guided, Pause, intervals};
 use crate::kind::Kind;
 
 param_enum! {
@@ -159,9 +159,7 @@ pub struct Bmcc {
     xi: f64,
     /// Whether f̂ has never been 1 yet.
     is_new: bool,
-    /// After a decrease: until when the window rests, and until when it then grows by addition only.
-    rests: Time,
-    adds: Time,
+    pause: Pause,
     /// By round trips: the one that grows next, and what was acknowledged in it.
     round: u64,
     acked: u64,
@@ -182,10 +180,7 @@ struct Law {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     heard: u64,
-    multiplied: u64,
-    added: u64,
-    rested: u64,
-    decreased: u64,
+    load: guided::Counters,
     repaired: u64,
 }
 
@@ -200,8 +195,7 @@ impl Bmcc {
             place: 0,
             xi: 0.0,
             is_new: true,
-            rests: Time::ZERO,
-            adds: Time::ZERO,
+            pause: Pause::default(),
             round: 0,
             acked: 0,
             srtt: None,
@@ -236,26 +230,27 @@ impl Bmcc {
             // Eq. 3.
             let exponent = intervals(path, p.interval, p.mi_rtt_most);
             self.window.multiply(acked, self.xi, exponent);
-            self.counters.multiplied += 1;
+            self.counters.load.multiplied += 1;
         } else {
             // Eq. 4.
             let ratio = intervals(path, p.interval, None);
             let segments = p.alpha * ratio * ratio;
             self.window.add(path, acked, segments);
-            self.counters.added += 1;
+            self.counters.load.added += 1;
         }
     }
 
     fn decrease(&mut self, path: &Path) {
         let p = &self.law.params;
-        let (rtt, now) = (path.srtt.unwrap_or_default(), path.now);
-        (self.rests, self.adds) = match p.rests {
-            Rests::Longer => (now + p.interval.max(rtt), now),
-            Rests::Both => (now + p.interval, now + p.interval + rtt),
+        let rtt = path.srtt.unwrap_or_default();
+        let (rests, adds) = match p.rests {
+            Rests::Longer => (p.interval.max(rtt), Duration::ZERO),
+            Rests::Both => (p.interval, rtt),
         };
+        self.pause = Pause::begin(path.now, rests, adds);
         let beta = self.beta();
         self.window.keep(path, beta);
-        self.counters.decreased += 1;
+        self.counters.load.decreased += 1;
     }
 
     /// What ACKs let grow, at once or at the end of a round trip.
@@ -297,9 +292,9 @@ impl Controller for Bmcc {
             if grows {
                 self.advance(path, ack.acked_bytes);
             }
-        } else if path.now < self.rests {
-            self.counters.rested += 1;
-        } else if path.now < self.adds {
+        } else if self.pause.rests(path.now) {
+            self.counters.load.rested += 1;
+        } else if self.pause.lasts(path.now) {
             if grows {
                 self.advance(path, ack.acked_bytes);
             }
@@ -310,7 +305,7 @@ impl Controller for Bmcc {
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
-        let over = adpm::is_over(self.place) && path.now >= self.rests;
+        let over = adpm::is_over(self.place) && !self.pause.rests(path.now);
         let decreases = match self.law.params.on_loss {
             OnLoss::Repair => false,
             OnLoss::IfOverload => over,
@@ -352,12 +347,9 @@ impl Controller for Bmcc {
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        let Counters { heard, multiplied, added, rested, decreased, repaired } = self.counters;
+        let Counters { heard, load, repaired } = self.counters;
         each("load_acks_heard", heard);
-        each("load_acks_multiplied", multiplied);
-        each("load_acks_added", added);
-        each("load_acks_rested", rested);
-        each("load_decreases", decreased);
+        load.count(each);
         each("losses_only_repaired", repaired);
     }
 }

@@ -1,6 +1,6 @@
 //! A window that grows and shrinks as the load of the most loaded link says: what the controllers of that family share.
 
-use cwnd_units::{Duration, Rate};
+use cwnd_units::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
 
@@ -102,6 +102,47 @@ impl Guided {
 
     pub(crate) const fn bytes(&self) -> f64 {
         self.cwnd
+    }
+}
+
+/// What follows a decrease: the window rests, and then grows by addition only (VCP: Xia et al. 2005 § 3.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pause {
+    rests: Time,
+    adds: Time,
+}
+
+impl Pause {
+    /// A decrease now: how long the window rests, and how long it then only adds.
+    pub(crate) fn begin(now: Time, rests: Duration, adds: Duration) -> Self {
+        Self { rests: now + rests, adds: now + rests + adds }
+    }
+
+    pub(crate) fn rests(self, now: Time) -> bool {
+        now < self.rests
+    }
+
+    /// Whether it rests or only adds: what it hears may still be of before the decrease.
+    pub(crate) fn lasts(self, now: Time) -> bool {
+        now < self.adds
+    }
+}
+
+/// What the load did to a window: ACKs, and decreases.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) multiplied: u64,
+    pub(crate) added: u64,
+    pub(crate) rested: u64,
+    pub(crate) decreased: u64,
+}
+
+impl Counters {
+    pub(crate) fn count(self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("load_acks_multiplied", self.multiplied);
+        each("load_acks_added", self.added);
+        each("load_acks_rested", self.rested);
+        each("load_decreases", self.decreased);
     }
 }
 

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate, Time,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate,
     mlcp::{HIGH, MOST, Scale},
     params,
 };
 
 use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
-use crate::guided::{Guided, intervals};
+use crate::guided::{Counters, Guided, Pause, intervals};
 use crate::kind::Kind;
 
 params! {
@@ -98,9 +98,7 @@ pub struct Mlcp {
     mss: u64,
     /// What the newest ACK told; new flows take the lowest, as BMCC's do (BMCC § III a).
     level: u8,
-    /// After a decrease: until when the window rests, and until when it then grows by addition only.
-    rests: Time,
-    adds: Time,
+    pause: Pause,
     srtt: Option<Duration>,
     counters: Counters,
     law: Arc<Law>,
@@ -112,14 +110,6 @@ struct Law {
     params: Params,
     scale: Scale,
     factors: [f64; MOST as usize + 1],
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    multiplied: u64,
-    added: u64,
-    rested: u64,
-    decreased: u64,
 }
 
 impl Mlcp {
@@ -142,8 +132,7 @@ impl Mlcp {
             window: Guided::new(start),
             mss: u64::from(start.mss),
             level: 0,
-            rests: Time::ZERO,
-            adds: Time::ZERO,
+            pause: Pause::default(),
             srtt: None,
             counters: Counters::default(),
             law: Arc::new(Law { params: p.clone(), scale, factors }),
@@ -178,9 +167,9 @@ impl Controller for Mlcp {
             self.srtt = path.srtt;
         }
         let over = self.level > HIGH;
-        if over && path.now < self.rests {
+        if over && self.pause.rests(path.now) {
             self.counters.rested += 1;
-        } else if over && path.now >= self.adds {
+        } else if over && !self.pause.lasts(path.now) {
             return Request::Reduce(Cause::Load);
         } else if self.window.may_grow(path, ack, self.law.params.paced) {
             self.grow(path, ack.acked_bytes);
@@ -194,8 +183,8 @@ impl Controller for Mlcp {
             Signal::Reduce(Cause::Load) => {
                 let beta = self.law.factors[usize::from(self.level.max(HIGH + 1))];
                 self.window.keep(path, beta);
-                self.rests = path.now + self.law.params.interval;
-                self.adds = self.rests + path.srtt.unwrap_or_default();
+                let rtt = path.srtt.unwrap_or_default();
+                self.pause = Pause::begin(path.now, self.law.params.interval, rtt);
                 self.counters.decreased += 1;
             }
             Signal::Reduce(_) => self.window.keep(path, self.law.params.loss_beta),
@@ -222,10 +211,6 @@ impl Controller for Mlcp {
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        let Counters { multiplied, added, rested, decreased } = self.counters;
-        each("load_acks_multiplied", multiplied);
-        each("load_acks_added", added);
-        each("load_acks_rested", rested);
-        each("load_decreases", decreased);
+        self.counters.count(each);
     }
 }

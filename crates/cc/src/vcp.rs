@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Echo, Time, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Echo, param_enum, params};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
-use crate::guided::{Guided, intervals};
+use crate::guided::{Counters, Guided, Pause, intervals};
 use crate::kind::Kind;
 
 param_enum! {
@@ -85,9 +85,7 @@ pub struct Vcp {
     window: Guided,
     mss: u64,
     told: Load,
-    /// After a decrease: until when the window rests, and until when it then grows by addition only.
-    rests: Time,
-    adds: Time,
+    pause: Pause,
     counters: Counters,
     params: Arc<Params>,
 }
@@ -112,14 +110,6 @@ impl Load {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    multiplied: u64,
-    added: u64,
-    rested: u64,
-    decreased: u64,
-}
-
 impl Vcp {
     /// A controller at the start of its connection.
     #[must_use]
@@ -128,8 +118,7 @@ impl Vcp {
             window: Guided::new(start),
             mss: u64::from(start.mss),
             told: Load::Low,
-            rests: Time::ZERO,
-            adds: Time::ZERO,
+            pause: Pause::default(),
             counters: Counters::default(),
             params: Arc::new(params.clone()),
         }
@@ -171,8 +160,8 @@ impl Controller for Vcp {
         match self.told {
             // § 3.3: one decrease, then the window rests until a whole interval was measured after it, then a round trip of
             // additive increase in which that is heard.
-            Load::Over if path.now < self.rests => self.counters.rested += 1,
-            Load::Over if path.now < self.adds => {
+            Load::Over if self.pause.rests(path.now) => self.counters.rested += 1,
+            Load::Over if self.pause.lasts(path.now) => {
                 if grows {
                     self.add(path, ack.acked_bytes);
                 }
@@ -194,8 +183,8 @@ impl Controller for Vcp {
         match signal {
             Signal::Reduce(Cause::Load) => {
                 self.window.keep(path, self.params.beta);
-                self.rests = path.now + self.params.interval;
-                self.adds = self.rests + path.srtt.unwrap_or_default();
+                let rtt = path.srtt.unwrap_or_default();
+                self.pause = Pause::begin(path.now, self.params.interval, rtt);
                 self.counters.decreased += 1;
             }
             Signal::Reduce(_) => self.window.keep(path, self.params.loss_beta),
@@ -211,10 +200,6 @@ impl Controller for Vcp {
     }
 
     fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        let Counters { multiplied, added, rested, decreased } = self.counters;
-        each("load_acks_multiplied", multiplied);
-        each("load_acks_added", added);
-        each("load_acks_rested", rested);
-        each("load_decreases", decreased);
+        self.counters.count(each);
     }
 }
