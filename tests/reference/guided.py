@@ -79,6 +79,11 @@ class Guided(Controller):
         """This part stays, one segment at the least."""
         self.cwnd = min(max(self.cwnd * part, Decimal(self.mss)), self.cwnd)
 
+    def rest(self, e: Event) -> None:
+        """After a decrease: nothing for t_p, then a round trip of AI."""
+        self.rests_ns = e.now_ns + self.p["interval_ns"]
+        self.adds_ns = self.rests_ns + e.srtt_ns
+
     def multiply(self, e: Event, xi: Decimal) -> None:
         """Eq. 3; a longer round trip than `mi_rtt_most` counts as that."""
         rtt = min(e.srtt_ns, self.p["mi_rtt_most_ns"] or e.srtt_ns)
@@ -114,7 +119,22 @@ class Guided(Controller):
 
 
 @dataclass
-class Vcp(Guided):
+class Losing(Guided):
+    """What losses do to VCP's window, and to MLCP's (a reading)."""
+
+    def reduce(self, _: Event, cause: str) -> None:  # noqa: ARG002
+        """As Reno."""
+        self.keep(real(self.p["loss_beta"]))
+
+    def timeout(self, e: Event) -> None:
+        """One segment; what the load says from there (a reading)."""
+        if e.nth == 1:
+            self.goal = Decimal(0)
+        self.cwnd = min(Decimal(self.mss), self.cwnd)
+
+
+@dataclass
+class Vcp(Losing):
     """Xia et al. § 3.3."""
 
     code: int = 2
@@ -149,18 +169,7 @@ class Vcp(Guided):
     def decrease(self, e: Event) -> None:
         """MD, a rest of t_ρ, and a round trip of AI."""
         self.keep(real(self.p["beta"]))
-        self.rests_ns = e.now_ns + self.p["interval_ns"]
-        self.adds_ns = self.rests_ns + e.srtt_ns
-
-    def reduce(self, _: Event, cause: str) -> None:  # noqa: ARG002
-        """As Reno."""
-        self.keep(real(self.p["loss_beta"]))
-
-    def timeout(self, e: Event) -> None:
-        """One segment; MI or AI from there (a reading)."""
-        if e.nth == 1:
-            self.goal = Decimal(0)
-        self.cwnd = min(Decimal(self.mss), self.cwnd)
+        self.rest(e)
 
 
 @dataclass
@@ -176,7 +185,7 @@ class Paced(Guided):
 
 
 @dataclass
-class Mlcp(Paced):
+class Mlcp(Losing, Paced):
     """BMCC's laws of the load that a level stands for (readings: the levels, § VII d i)."""
 
     level: int = 0
@@ -207,18 +216,7 @@ class Mlcp(Paced):
         """Eq. 5 and 6, a rest of t_p, and a round trip of AI."""
         most, least = real(self.p["beta_most"]), real(self.p["beta_least"])
         self.keep(most - (most - least) * (self.load() - 1) / (real(self.p["most"]) - 1))
-        self.rests_ns = e.now_ns + self.p["interval_ns"]
-        self.adds_ns = self.rests_ns + e.srtt_ns
-
-    def reduce(self, _: Event, cause: str) -> None:  # noqa: ARG002
-        """As VCP."""
-        self.keep(real(self.p["loss_beta"]))
-
-    def timeout(self, e: Event) -> None:
-        """As VCP: one segment, and what the level says from there."""
-        if e.nth == 1:
-            self.goal = Decimal(0)
-        self.cwnd = min(Decimal(self.mss), self.cwnd)
+        self.rest(e)
 
 
 @dataclass
@@ -282,12 +280,11 @@ class Bmcc(Paced):
     def decrease(self, e: Event) -> None:
         """MD, eq. 5; then a rest."""
         self.keep(self.beta())
-        interval = self.p["interval_ns"]
         if self.p["rests"] == "longer":
-            self.rests_ns, self.adds_ns = e.now_ns + max(interval, e.srtt_ns), e.now_ns
+            longer = max(self.p["interval_ns"], e.srtt_ns)
+            self.rests_ns, self.adds_ns = e.now_ns + longer, e.now_ns
         else:
-            self.rests_ns = e.now_ns + interval
-            self.adds_ns = self.rests_ns + e.srtt_ns
+            self.rest(e)
 
     def takes_a_loss(self, e: Event) -> bool:
         """§ I: recovery is decoupled from congestion control."""
