@@ -117,7 +117,7 @@ packetdrill: ## Play the packetdrill scripts below a directory on the endpoint (
 kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
 	@python3 crates/kernel/tests/kernels/run.py $(ARGS)
 
-kernel-rows: ## Run Linux's own Vegas and H-TCP in QEMU and record what they do; half an hour
+kernel-rows: ## Run Linux's own Vegas and H-TCP in QEMU and record what they do; long without virtualization
 	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
 	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/htcp/linux.toml --module tcp_htcp
 
