@@ -267,6 +267,8 @@ def _vcp(row: Row) -> Table:
             "ecn_retransmissions": True,
             "echo": "changes",
             "recovery": "reno",
+            # Its Reno halves a window for a loss, whatever the load did to it.
+            "loss_reduces_again": True,
             # The round trip that it scales by is measured in parts of a millisecond.
             "clock": "1 us",
         },

@@ -49,15 +49,6 @@ EXPLANATIONS: tuple[tuple[tuple[str, ...], str, tuple[Overrides, ...]], ...] = (
         ),
     ),
     (
-        ("ns-2 VCP 25",),
-        "**VCP, 30 flows whose windows are a few packets: not explained.** The link is overloaded and its buffer full in both; here twice as many packets are dropped. The program's Reno halves a window for a loss also "
-        "where overload made it smaller in the same round trip; here a window is reduced once a window of data, whatever the cause. What repairs the losses makes no difference.",
-        (
-            (("flow.*.endpoint.recovery", "newreno"),),
-            (("flow.*.controller.loss_beta", 0.4),),
-        ),
-    ),
-    (
         ("ns-2 VCP 34",),
         "**VCP, 30 flows over 45 Mbit/s and 20 ms: explained in part.** Half a millisecond of queue is three packets. How long it is hangs on how finely a sender measures the round trip that it scales by:",
         (

@@ -393,7 +393,7 @@ impl Sender {
         }
         let path = self.path(now);
         let cwr = self.cwr.take();
-        let in_cwr = self.una < self.reduced_until || cwr.is_some();
+        let reduced = self.una < self.reduced_until || cwr.is_some();
         let before = self.cc.window().cwnd;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
@@ -404,7 +404,7 @@ impl Sender {
             self.rto_deadline = now + self.rto();
             return;
         }
-        if in_cwr {
+        if reduced && !params.loss_reduces_again {
             // One reaction a window: it was reduced for ECN already (RFC 3168 § 6.1.2).
             self.counters.losses_in_cwr += 1;
         } else {

@@ -191,6 +191,7 @@ scripts!(
 
 scripts!(
     ecn:
+    a_loss_in_a_window_reduced_for_a_mark_may_reduce_it_again,
     a_loss_in_a_window_reduced_for_a_mark_reduces_no_further,
     a_mark_in_a_window_reduced_for_a_loss_reduces_no_further,
     a_retransmission_carries_neither_ect_nor_cwr,
