@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 #: Flows that routers steer.
-STEERED = ("xcp", "rcp", "bmcc", "bmcc-unpaced")
+STEERED = ("xcp", "rcp", "mlcp", "bmcc", "bmcc-unpaced")
 #: Flows that heed delay, and the same that do not.
 DELAY = ("delay-newreno", "delay-aimd")
 SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", *STEERED, *DELAY))

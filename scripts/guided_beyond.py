@@ -221,6 +221,7 @@ TABLES = {
     "beside": beside,
     "changing": changing,
     "wrong": wrong,
+    "believed": wrong,
     "fast": fast,
 }
 

@@ -26,6 +26,10 @@ params! {
         #[source("Dukkipati et al. 2005 § 3: the whole link")]
         #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
         pub gamma: f64 = 1.0,
+        /// The capacity that the router believes in, as a part of the link's.
+        #[source("none in the paper, whose routers know it: 1")]
+        #[bounds(above 0.0; "a link of no capacity carries nothing")]
+        pub believed: f64 = 1.0,
         /// The rate is found anew so often, or once an average round trip where that is shorter.
         #[source("the authors' ns-2 code: 10 ms")]
         #[bounds(above Duration::ZERO; "time would never pass, write 10 ms")]
@@ -66,7 +70,7 @@ const LEAST_INTERVAL: Duration = Duration::from_micros(10);
 #[derive(Clone, Debug)]
 pub struct Rcp {
     params: Params,
-    /// Of the link, bytes a second.
+    /// That it believes the link to have, bytes a second.
     capacity: f64,
     /// R, bytes a second.
     rate: f64,
@@ -102,7 +106,7 @@ impl Rcp {
     /// The router of this link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
-        let capacity = bytes_per_second(link.rate);
+        let capacity = params.believed * bytes_per_second(link.rate);
         let rtt = params.first_rtt.as_secs_f64();
         let mut made = Self {
             params: params.clone(),
@@ -189,7 +193,7 @@ impl<P: Packet> Meter<P> for Rcp {
     }
 
     fn on_rate(&mut self, _: Time, rate: Rate) {
-        self.capacity = bytes_per_second(rate);
+        self.capacity = self.params.believed * bytes_per_second(rate);
         self.rate = self.rate.min(self.params.gamma * self.capacity);
     }
 

@@ -37,6 +37,10 @@ params! {
         #[source("Katabi et al. 2002 § 3.5.2: 0.1")]
         #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
         pub gamma: f64 = 0.1,
+        /// The capacity that the router believes in, as a part of the link's.
+        #[source("none in the paper, whose routers know it: 1")]
+        #[bounds(above 0.0; "a link of no capacity carries nothing")]
+        pub believed: f64 = 1.0,
         /// When it looks at the queue for the persistent one.
         #[source("Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet")]
         pub queue_seen: QueueSeen = QueueSeen::Arriving,
@@ -87,7 +91,7 @@ impl Declares for Params {
 #[derive(Clone, Debug)]
 pub struct Xcp {
     params: Params,
-    /// Of the link, bytes a second.
+    /// That it believes the link to have, bytes a second.
     capacity: f64,
     /// The average round trip, seconds.
     mean_rtt: f64,
@@ -157,7 +161,7 @@ impl Xcp {
         let first = Time::ZERO + params.first_interval;
         Self {
             params: params.clone(),
-            capacity: bytes_per_second(link.rate),
+            capacity: params.believed * bytes_per_second(link.rate),
             mean_rtt: params.first_interval.as_secs_f64(),
             began: Time::ZERO,
             ends: first,
@@ -281,7 +285,7 @@ impl<P: Packet> Meter<P> for Xcp {
     }
 
     fn on_rate(&mut self, _: Time, rate: Rate) {
-        self.capacity = bytes_per_second(rate);
+        self.capacity = self.params.believed * bytes_per_second(rate);
     }
 
     fn next_timer(&self) -> Option<Time> {

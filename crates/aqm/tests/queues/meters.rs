@@ -125,12 +125,14 @@ fn is_told(header: Option<Header>, told: &Json) -> bool {
     }
 }
 
-/// Replays all cases of a file.
-fn replay(text: &str) {
+/// Replays all cases of a file, on links of `1 / believed` times the rate, whose routers believe in so much of it.
+fn replay(text: &str, believed: f64) {
     let file: Json = serde_json::from_str(text).unwrap();
     for case in file["cases"].as_array().unwrap() {
-        let rate = Rate(case["rate_bit_per_s"].as_u64().unwrap());
-        let mut beside = Beside::new(&params(case), rate);
+        let rate = Rate((case["rate_bit_per_s"].as_u64().unwrap() as f64 / believed) as u64);
+        let mut params = params(case);
+        params.params_mut().set("believed", &Value::Float(believed)).unwrap();
+        let mut beside = Beside::new(&params, rate);
         let mut packets = Vec::new();
         for (number, row) in case["events"].as_array().unwrap().iter().enumerate() {
             let at = format!("{}, event {number}: {row}", case["name"]);
@@ -162,12 +164,18 @@ fn replay(text: &str) {
 
 #[test]
 fn xcp_is_that_of_katabi_handley_and_rohrs() {
-    replay(include_str!("../../../../vectors/xcp.json"));
+    replay(include_str!("../../../../vectors/xcp.json"), 1.0);
 }
 
 #[test]
 fn rcp_is_that_of_dukkipati_and_others() {
-    replay(include_str!("../../../../vectors/rcp.json"));
+    replay(include_str!("../../../../vectors/rcp.json"), 1.0);
+}
+
+#[test]
+fn a_router_that_believes_in_half_of_its_link_does_as_one_of_half_the_rate() {
+    replay(include_str!("../../../../vectors/xcp.json"), 0.5);
+    replay(include_str!("../../../../vectors/rcp.json"), 0.5);
 }
 
 fn any_header() -> impl Strategy<Value = Option<Header>> {
