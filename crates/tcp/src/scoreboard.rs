@@ -1,5 +1,3 @@
-use cwnd_units::{Duration, Time};
-
 use crate::params::{LossRule, Params};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
@@ -201,19 +199,11 @@ impl Scoreboard {
         self.sacked.hole_from(self.high_rxt, top.start)
     }
 
-    /// An ACK comes; the least round-trip time before it.
-    #[inline]
-    pub fn hear(&mut self, now: Time, least: Option<Duration>) {
-        if let Some(resent) = &mut self.resent {
-            resent.hear(now, least);
-        }
-    }
-
     /// A range was retransmitted, when data up to `nxt` had been sent.
-    pub fn retransmitted(&mut self, range: Range, nxt: u64, now: Time) {
+    pub fn retransmitted(&mut self, range: Range, nxt: u64) {
         let end = range.end;
         if let Some(resent) = &mut self.resent {
-            resent.sent(range, nxt, now);
+            resent.sent(range, nxt);
         }
         if end > self.high_rxt {
             self.sacked_below_rxt += self.sacked.covered(self.high_rxt, end);
@@ -275,7 +265,7 @@ mod tests {
         board.detect_losses(&three(), 0, MSS, false);
         assert_eq!(board.next_lost(0), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
-        board.retransmitted(Range { start: 0, end: MSS }, high, Time::ZERO);
+        board.retransmitted(Range { start: 0, end: MSS }, high);
         assert_eq!(board.pipe(0, high), 7 * MSS);
         assert_eq!(board.next_lost(0), None);
     }
@@ -290,7 +280,7 @@ mod tests {
         while let Some(hole) = board.next_lost(0) {
             let end = hole.end.min(hole.start + MSS);
             seen.push(hole.start / MSS);
-            board.retransmitted(Range { start: hole.start, end }, high, Time::ZERO);
+            board.retransmitted(Range { start: hole.start, end }, high);
         }
         assert_eq!(seen, [0, 2, 3, 5, 6, 7]);
         board.mark_lost_below(high);
@@ -323,7 +313,7 @@ mod tests {
                     }
                     2 => {
                         if let Some(hole) = board.next_lost(0) {
-                            board.retransmitted(Range { start: hole.start, end: hole.start + 1 }, nxt, Time::ZERO);
+                            board.retransmitted(Range { start: hole.start, end: hole.start + 1 }, nxt);
                             high_rxt = hole.start + 1;
                         }
                     }
