@@ -6,6 +6,7 @@
 //! reason, to a [`Context`].
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 pub mod codel;
 mod departure;
 pub mod fifo;

@@ -5,6 +5,7 @@
 
 use cwnd_units::{Duration, Rate, Time, params};
 
+use crate::capacity::Capacity;
 use crate::qdisc::Backlog;
 
 params! {
@@ -18,10 +19,9 @@ params! {
         #[source("BMCC eq. 10: 1; VCP: 0.98, its program 0.95")]
         #[bounds(above 0.0, up_to 1.0; "it is a part of the capacity")]
         pub target: f64 = 1.0,
-        /// The capacity that the router believes in, as a part of the link's.
-        #[source("none in the papers, whose routers know it: 1")]
-        #[bounds(above 0.0; "a link of no capacity carries nothing")]
-        pub believed: f64 = 1.0,
+        /// What it takes the capacity of the link for.
+        #[flatten()]
+        pub capacity: Capacity = Capacity::default(),
         /// κ: this part of the mean queue counts as traffic.
         #[source("BMCC § II-A: 0.75; VCP: 0.5")]
         #[bounds(from 0.0; "it is a part of the queue")]
@@ -141,7 +141,7 @@ impl LoadFactor {
         let mean = self.waited as f64 / f64::from(self.looks);
         self.queue += self.params.queue_gain * (mean - self.queue);
         let bits = 8.0 * (self.arrived as f64 + self.params.queue_weight * self.queue);
-        let capacity = self.params.target * self.capacity * self.params.believed;
+        let capacity = self.params.target * self.capacity * self.params.capacity.believed;
         // A link that could carry nothing is not loaded by nothing.
         self.factor = if bits > 0.0 { bits / capacity } else { 0.0 };
         (self.arrived, self.waited, self.looks, self.capacity) = (0, 0, 0, 0.0);

@@ -8,6 +8,7 @@ use cwnd_units::{
     Ability, Contract, Declares, Duration, Guidance, Header, LinkFacts, Rate, Time, params,
 };
 
+use crate::capacity::Capacity;
 use crate::meter::Meter;
 use crate::qdisc::{Backlog, Context, Packet};
 
@@ -26,10 +27,9 @@ params! {
         #[source("Dukkipati et al. 2005 § 3: the whole link")]
         #[bounds(above 0.0, up_to 1.0; "it is a part of the link's rate")]
         pub gamma: f64 = 1.0,
-        /// The capacity that the router believes in, as a part of the link's.
-        #[source("none in the paper, whose routers know it: 1")]
-        #[bounds(above 0.0; "a link of no capacity carries nothing")]
-        pub believed: f64 = 1.0,
+        /// What it takes the capacity of the link for.
+        #[flatten()]
+        pub capacity: Capacity = Capacity::default(),
         /// The rate is found anew so often, or once an average round trip where that is shorter.
         #[source("the authors' ns-2 code: 10 ms")]
         #[bounds(above Duration::ZERO; "time would never pass, write 10 ms")]
@@ -70,7 +70,7 @@ const LEAST_INTERVAL: Duration = Duration::from_micros(10);
 #[derive(Clone, Debug)]
 pub struct Rcp {
     params: Params,
-    /// That it believes the link to have, bytes a second.
+    /// What it believes the link to carry, bytes a second.
     capacity: f64,
     /// R, bytes a second.
     rate: f64,
@@ -106,7 +106,7 @@ impl Rcp {
     /// The router of this link.
     #[must_use]
     pub fn new(params: &Params, link: &LinkFacts) -> Self {
-        let capacity = params.believed * bytes_per_second(link.rate);
+        let capacity = params.capacity.of(link.rate);
         let rtt = params.first_rtt.as_secs_f64();
         let mut made = Self {
             params: params.clone(),
@@ -193,7 +193,7 @@ impl<P: Packet> Meter<P> for Rcp {
     }
 
     fn on_rate(&mut self, _: Time, rate: Rate) {
-        self.capacity = self.params.believed * bytes_per_second(rate);
+        self.capacity = self.params.capacity.of(rate);
         self.rate = self.rate.min(self.params.gamma * self.capacity);
     }
 
@@ -216,9 +216,4 @@ impl<P: Packet> Meter<P> for Rcp {
         each("rcp_headers", self.counters.headers);
         each("rcp_lowered", self.counters.lowered);
     }
-}
-
-/// At least one, so that it divides.
-fn bytes_per_second(rate: Rate) -> f64 {
-    (rate.0 as f64 / 8.0).max(1.0)
 }

@@ -9,6 +9,7 @@ use cwnd_units::{
     params,
 };
 
+use crate::capacity::Capacity;
 use crate::meter::Meter;
 use crate::qdisc::{Backlog, Context, Packet};
 
@@ -37,10 +38,9 @@ params! {
         #[source("Katabi et al. 2002 § 3.5.2: 0.1")]
         #[bounds(from 0.0, up_to 1.0; "it is a part of the traffic")]
         pub gamma: f64 = 0.1,
-        /// The capacity that the router believes in, as a part of the link's.
-        #[source("none in the paper, whose routers know it: 1")]
-        #[bounds(above 0.0; "a link of no capacity carries nothing")]
-        pub believed: f64 = 1.0,
+        /// What it takes the capacity of the link for.
+        #[flatten()]
+        pub capacity: Capacity = Capacity::default(),
         /// When it looks at the queue for the persistent one.
         #[source("Katabi et al. 2002 § 3.5.1: the minimum queue seen by an arriving packet")]
         pub queue_seen: QueueSeen = QueueSeen::Arriving,
@@ -91,7 +91,7 @@ impl Declares for Params {
 #[derive(Clone, Debug)]
 pub struct Xcp {
     params: Params,
-    /// That it believes the link to have, bytes a second.
+    /// What it believes the link to carry, bytes a second.
     capacity: f64,
     /// The average round trip, seconds.
     mean_rtt: f64,
@@ -161,7 +161,7 @@ impl Xcp {
         let first = Time::ZERO + params.first_interval;
         Self {
             params: params.clone(),
-            capacity: params.believed * bytes_per_second(link.rate),
+            capacity: params.capacity.of(link.rate),
             mean_rtt: params.first_interval.as_secs_f64(),
             began: Time::ZERO,
             ends: first,
@@ -285,7 +285,7 @@ impl<P: Packet> Meter<P> for Xcp {
     }
 
     fn on_rate(&mut self, _: Time, rate: Rate) {
-        self.capacity = self.params.believed * bytes_per_second(rate);
+        self.capacity = self.params.capacity.of(rate);
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -320,9 +320,4 @@ fn inverse(size: f64, cwnd: u32, rtt: f64) -> f64 {
 
 fn seconds(us: u32) -> f64 {
     f64::from(us) / 1e6
-}
-
-/// At least one, so that it divides.
-fn bytes_per_second(rate: Rate) -> f64 {
-    (rate.0 as f64 / 8.0).max(1.0)
 }
