@@ -249,7 +249,7 @@ params! {
         /// Nothing without `ecn_retransmissions`: then CWR would not go out, and the echo never end.
         #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
         pub ecn_in_loss: bool = false,
-        /// Whether a loss makes a window smaller that something else (ECN, delay, load) reduced in the same round trip.
+        /// Whether a loss makes a window smaller that something else (ECN, a quench, delay, load) reduced in the same round trip.
         #[source("RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
         pub loss_reduces_again: bool = false,
         /// What follows an ECN-echo that finds a window of one segment.

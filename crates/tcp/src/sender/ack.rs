@@ -393,7 +393,9 @@ impl Sender {
         }
         let path = self.path(now);
         let cwr = self.cwr.take();
-        let reduced = self.una < self.reduced_until || cwr.is_some();
+        // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
+        let was_reduced = self.una < self.reduced_until || cwr.is_some();
+        let reduces = !was_reduced || params.loss_reduces_again;
         let before = self.cc.window().cwnd;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
@@ -404,13 +406,12 @@ impl Sender {
             self.rto_deadline = now + self.rto();
             return;
         }
-        if reduced && !params.loss_reduces_again {
-            // One reaction a window: it was reduced for ECN already (RFC 3168 § 6.1.2).
-            self.counters.losses_in_cwr += 1;
-        } else {
+        if reduces {
             self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
             self.cwr_pending = params.says_cwr();
             self.counters.reductions[Cause::Loss.index()] += 1;
+        } else {
+            self.counters.losses_in_cwr += 1;
         }
         let sack = params.recovery == Recovery::Sack;
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
@@ -418,9 +419,9 @@ impl Sender {
             PrrRule::Rfc6937 | PrrRule::Halving => self.high - self.una,
             PrrRule::Linux => before,
         };
-        // A reduction that is under way goes on.
+        // A reduction that is under way goes on, unless there is another.
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
-        let prr = cwr.or_else(|| (params.prr && !self.cc.by_rate()).then(new));
+        let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);

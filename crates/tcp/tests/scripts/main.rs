@@ -180,6 +180,7 @@ scripts!(
 
 scripts!(
     prr:
+    a_loss_that_reduces_again_begins_its_own_reduction,
     after_a_burst_of_losses_one_segment_more_than_was_delivered,
     linux_adds_a_segment_only_where_recovery_goes_well,
     linux_reduces_again_for_a_mark_on_what_was_sent_meanwhile,
