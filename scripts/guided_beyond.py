@@ -2,7 +2,7 @@
 
 Several bottlenecks beside max-min shares, links that lose packets, senders that know nothing of
 load, receivers that lie, routers that are wrong, datacentres: `docs/controllers/bmcc/*.toml` are
-run, about three minutes; `make docs` writes the tables again, a test runs a part of each.
+run, half a minute of CPU time; `make docs` writes the tables again, a test runs a part of each.
 """
 
 from __future__ import annotations

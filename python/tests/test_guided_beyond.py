@@ -29,9 +29,9 @@ def part(name: str, axis: str, chosen: Iterable[int]) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("name", "overrides"),
     [
-        ("lossy", part("lossy", "scheme", [0])),
+        ("lossy", part("lossy", "scheme", [0, 2])),
         ("beside", part("beside", "queue", [0]) | part("beside", "other", [0, 3, 6])),
-        ("changing", part("changing", "scheme", [0, 4])),
+        ("changing", part("changing", "scheme", [0, 1, 4])),
         ("wrong", part("wrong", "wrong", [1, 4])),
         ("believed", part("believed", "wrong", [2, 4])),
         ("fast", part("fast", "scheme", [2, 3])),
