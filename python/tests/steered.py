@@ -6,6 +6,7 @@ from __future__ import annotations
 NEEDED = {
     "xcp": ("xcp", "sum"),
     "rcp": ("rcp", "last"),
+    "dctcp": ("step", "changes"),
     "vcp": ("vcp", "changes"),
     "mlcp": ("mlcp", "level"),
     "bmcc": ("adpm", "load"),

@@ -10,6 +10,7 @@ from typing import Any
 from bbr import Bbr
 from copa import Copa
 from counted import CountedCubic
+from dctcp import Dctcp
 from delays import DelayAimd
 from fast import Fast
 from guided import Bmcc, Guided, Mlcp, Vcp
@@ -173,7 +174,7 @@ class Journey:
 
     def asks(self) -> bool:
         """Whether the controller asked for a reduction at the last event."""
-        return isinstance(self.controller, DelayAimd | Guided) and self.controller.asks
+        return isinstance(self.controller, DelayAimd | Guided | Dctcp) and self.controller.asks
 
     def rounds(self, count: int, *, acks: int = 6, rtt_ms: float = 100, **facts: Any) -> None:
         """Round trips in which ACKs come evenly spaced and acknowledge all that is in flight."""
@@ -275,6 +276,7 @@ def wild(controller: Controller, seed: int, steps: int = 250) -> list[dict[str, 
 #: By which parameter a kind of controller is told, in this order; MLCP has BMCC's.
 TOLD_BY: dict[str, type[Controller]] = {
     "c": Cubic,
+    "gain": Dctcp,
     "threshold": DelayAimd,
     "delta_low": HTcp,
     "double_every": Vegas,

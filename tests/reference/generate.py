@@ -10,6 +10,7 @@ from typing import Any
 import cases_background
 import cases_bbr
 import cases_counted
+import cases_dctcp
 import cases_delays
 import cases_htcp
 import cases_hystart
@@ -58,6 +59,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         lambda: [*cases_windows.hystart(), *cases_hystart.hystart_classic()],
     ),
     "becn": ("controller", REAL, cases_quenches.cases),
+    "dctcp": ("controller", EXACT, cases_dctcp.cases),
     "delay": (
         "controller",
         {

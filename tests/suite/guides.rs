@@ -14,7 +14,7 @@ pub struct Guide {
     echo: &'static str,
 }
 
-pub const GUIDES: [Guide; 7] = [
+pub const GUIDES: [Guide; 8] = [
     Guide { meter: "xcp", controller: "xcp", echo: "sum" },
     Guide { meter: "rcp", controller: "rcp", echo: "last" },
     Guide { meter: "vcp", controller: "vcp", echo: "changes" },
@@ -22,6 +22,7 @@ pub const GUIDES: [Guide; 7] = [
     Guide { meter: "adpm", controller: "bmcc", echo: "load" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load-changed" },
     Guide { meter: "adpm", controller: "bmcc", echo: "load-every" },
+    Guide { meter: "step", controller: "dctcp", echo: "changes" },
 ];
 
 /// A guide, and what varies of its senders.

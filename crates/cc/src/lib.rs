@@ -12,6 +12,7 @@ pub mod bmcc;
 mod controller;
 pub mod copa;
 pub mod cubic;
+pub mod dctcp;
 mod decrease;
 pub mod delay_aimd;
 pub mod fast;

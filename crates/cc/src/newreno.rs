@@ -255,10 +255,15 @@ impl NewReno {
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let stage = self.slow_start.stage(self.cwnd < self.ssthresh);
         let reduced = self.law.decrease.reduced(path, self.cwnd, stage, cause);
+        self.reduce_to(path, reduced);
+        self.resting.begin(self.law.decrease.rest(path, cause), self.law.grow_in_cwr);
+    }
+
+    /// A congestion signal that leaves so many bytes.
+    pub(crate) fn reduce_to(&mut self, path: &Path, reduced: u64) {
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // A window below the least one must not be raised to it.
         self.cwnd = self.cwnd.min(reduced.max(self.law.least_window));
-        self.resting.begin(self.law.decrease.rest(path, cause), self.law.grow_in_cwr);
         self.carry = 0;
         self.slow_start.on_congestion();
     }

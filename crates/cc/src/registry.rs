@@ -9,6 +9,7 @@ use crate::bmcc::{self, Bmcc};
 use crate::controller::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
 use crate::copa::{self, Copa};
 use crate::cubic::{self, Cubic};
+use crate::dctcp::{self, Dctcp};
 use crate::decrease::Rule;
 use crate::delay_aimd::{self, DelayAimd};
 use crate::fast::{self, Fast};
@@ -32,6 +33,8 @@ params_choice! {
         NewReno(newreno::Params) = "newreno",
         /// CUBIC: growth by a cubic function of the time since the last reduction (RFC 9438).
         Cubic(cubic::Params) = "cubic",
+        /// DCTCP: backs off by how much of its data was marked (RFC 8257).
+        Dctcp(dctcp::Params) = "dctcp",
         /// Delay-based AIMD: backs off once packets wait longer than a threshold (McCullagh 2008).
         DelayAimd(delay_aimd::Params) = "delay-aimd",
         /// H-TCP: the longer the last loss is ago, the faster it grows (Leith & Shorten 2004).
@@ -104,6 +107,7 @@ impl ControllerParams {
                 let plain = |c| AnyController::Cubic(Box::new(c));
                 estimating(&p.rule, Cubic::new(p, start), plain)
             }
+            Self::Dctcp(p) => AnyController::Own(Box::new(Dctcp::new(p, start))),
             Self::DelayAimd(p) => AnyController::Own(Box::new(DelayAimd::new(p, start))),
             Self::HTcp(p) => AnyController::Own(Box::new(HTcp::new(p, start))),
             Self::Vegas(p) => AnyController::Own(Box::new(Vegas::new(p, start))),
@@ -125,6 +129,7 @@ impl ControllerParams {
         match self {
             Self::NewReno(p) => p,
             Self::Cubic(p) => p,
+            Self::Dctcp(p) => p,
             Self::DelayAimd(p) => p,
             Self::HTcp(p) => p,
             Self::Vegas(p) => p,
@@ -152,6 +157,7 @@ impl Declares for ControllerParams {
         match self {
             Self::NewReno(p) => p.contract(),
             Self::Cubic(p) => p.contract(),
+            Self::Dctcp(p) => p.contract(),
             Self::DelayAimd(p) => p.contract(),
             Self::HTcp(p) => p.contract(),
             Self::Vegas(p) => p.contract(),

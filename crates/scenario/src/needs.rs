@@ -120,7 +120,7 @@ pub fn unmet(scenario: &Scenario, parts: &Parts) -> Vec<Unmet> {
     for path in &paths {
         let asker = Asker::Group(path.group);
         for part in parts.senders[path.group].iter().chain(&parts.receivers[path.group]) {
-            for ask in &part.contract.asks {
+            for ask in part.contract.asks.iter().filter(|ask| !path.hears_otherwise(ask)) {
                 found.extend(
                     path.lacks(ask.ability).map(|lack| Unmet::new(asker, part, ask, &lack)),
                 );
@@ -166,6 +166,15 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
+    /// Whether another echo is needed and there: ACKs have one, and what is only wanted gives way.
+    fn hears_otherwise(&self, ask: &Ask) -> bool {
+        let is_echo = |ask: &Ask| ask.ability.place() == Place::Receiver;
+        let mut asks = self.parts.senders[self.group].iter().flat_map(|p| &p.contract.asks);
+        !ask.needed
+            && is_echo(ask)
+            && asks.any(|a| a.needed && is_echo(a) && self.lacks(a.ability).is_none())
+    }
+
     /// What is missing of this, in words; `None` if it is there.
     fn lacks(&self, ability: Ability) -> Option<String> {
         let provide = |parts: &[Part]| parts.iter().any(|p| p.contract.provides.contains(&ability));

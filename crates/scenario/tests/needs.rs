@@ -179,6 +179,37 @@ fn ecn_is_seen_to_act_on_nothing_where_no_ack_echoes_a_mark() {
 }
 
 #[test]
+fn who_needs_another_echo_and_has_it_is_not_told_that_ece_is_missing() {
+    let told = |controller: &str, meter: &str, endpoint: &str| {
+        let text = format!(
+            "[run]\nduration = \"1 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\nmeter = \"{meter}\"\nreverse_meter = \"{meter}\"\n\
+             [flow.main]\nrtt = \"20 ms\"\ncontroller = \"{controller}\"\nendpoint = {{ {endpoint} }}\n"
+        );
+        let files = |name: &str| Err(format!("there is no {name}"));
+        match Document::parse("row.toml", &text, &files).expect("it is TOML").cells() {
+            Ok(mut cells) => {
+                let scenario = cells.remove(0).scenario;
+                let found = unmet(&scenario, &Parts::of(&scenario));
+                found.into_iter().map(|unmet| unmet.message).collect()
+            }
+            Err(errors) => vec![errors.to_string()],
+        }
+    };
+    let none: [String; 0] = [];
+    assert_eq!(told("dctcp", "step", "ecn = true, echo = \"changes\""), none);
+    assert_eq!(told("vcp", "vcp", "ecn = true, echo = \"changes\""), none);
+    assert_eq!(told("bmcc", "adpm", "ecn = true, echo = \"load\""), none);
+    // RFC 3168's echo lasts until CWR: a window of marks for one.
+    let refused = told("dctcp", "step", "ecn = true").remove(0);
+    assert!(refused.contains("`dctcp` cannot tell which data was marked"), "{refused}");
+    assert!(refused.contains("set `echo = \"changes\"`"), "{refused}");
+    let refused = told("dctcp", "step", "echo = \"changes\"").remove(0);
+    assert!(refused.contains("`dctcp` never hears of a mark"), "{refused}");
+    let warned = told("dctcp", "none", "ecn = true, echo = \"changes\"").remove(0);
+    assert!(warned.contains("DCTCP does what NewReno does"), "{warned}");
+}
+
+#[test]
 fn attacks_on_flows_that_ignore_what_is_forged_are_warned_of() {
     let told = |endpoint: &str| {
         let text = format!(

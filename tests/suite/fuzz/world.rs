@@ -50,12 +50,13 @@ const CONTROLLERS: [&str; 5] = [
     "{ kind = \"cubic\", slow_start = \"hystart++\" }",
 ];
 /// In some worlds each link steers and all senders obey: meter, controller and endpoint.
-const STEERED: [[&str; 3]; 5] = [
+const STEERED: [[&str; 3]; 6] = [
     ["xcp", "xcp", "{ echo = \"sum\" }"],
     ["rcp", "rcp", "{ echo = \"last\" }"],
     ["vcp", "vcp", "{ ecn = true, echo = \"changes\" }"],
     ["mlcp", "mlcp", "{ echo = \"level\" }"],
     ["adpm", "bmcc", "{ ecn = true, echo = \"load\" }"],
+    ["step", "dctcp", "{ ecn = true, echo = \"changes\" }"],
 ];
 const ENDPOINTS: [&str; 10] = [
     "\"rfc\"",

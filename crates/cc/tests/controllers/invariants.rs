@@ -64,6 +64,8 @@ const fn is_told_by_losses_and_marks_only(params: &ControllerParams) -> bool {
         ControllerParams::NewReno(_) | ControllerParams::Cubic(_) | ControllerParams::HTcp(_) => {
             true
         }
+        // Asks for less when an ACK tells of a mark.
+        ControllerParams::Dctcp(_) => false,
         // Asks for less where packets wait too long, and by `per_packet` takes off for each.
         ControllerParams::DelayAimd(_) => false,
         // Takes a segment off where too many wait in queues.

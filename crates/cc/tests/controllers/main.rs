@@ -5,6 +5,8 @@ mod counted;
 #[cfg(test)]
 mod cubic;
 #[cfg(test)]
+mod dctcp;
+#[cfg(test)]
 mod decrease;
 #[cfg(test)]
 mod invariants;

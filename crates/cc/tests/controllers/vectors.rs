@@ -46,10 +46,10 @@ fn run(case: &Json, kind: &str, near: f64, spacing: u64) {
                 let asked = controller.on_ack(&path, &ack(&path, event));
                 let asks = event["asks"].as_bool().unwrap_or(false);
                 // What a kind asks for it names itself; the signal that may follow is of the same name.
-                let cause = if event["echo"].is_null() && kind == "delay-aimd" {
-                    Cause::Delay
-                } else {
-                    Cause::Load
+                let cause = match kind {
+                    "delay-aimd" if event["echo"].is_null() => Cause::Delay,
+                    "dctcp" => Cause::Ecn,
+                    _ => Cause::Load,
                 };
                 let expected = if asks { Request::Reduce(cause) } else { Request::Nothing };
                 assert_eq!(asked, expected, "{}, event {number}: {event}", case["name"]);
@@ -253,6 +253,11 @@ fn fast_goes_half_of_the_way_every_other_round_trip() {
 #[test]
 fn vcp_multiplies_adds_and_backs_off_as_routers_tell() {
     replay(include_str!("../../../../vectors/vcp.json"), "vcp");
+}
+
+#[test]
+fn dctcp_backs_off_by_the_part_of_data_that_was_marked() {
+    replay(include_str!("../../../../vectors/dctcp.json"), "dctcp");
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! DCTCP: NewReno, whose window shrinks after marks by half of the part of data that was marked of late.
+//!
+//! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data center TCP (DCTCP)*, SIGCOMM 2010. The
+//! receiver's part (RFC 8257 § 3.2) is the echo `changes`, the switch's (§ 3.1) the meter `step`.
+
+use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, params};
+
+use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
+use crate::decrease::Rule;
+use crate::kind::Kind;
+use crate::newreno::{self, NewReno};
+use crate::slow_start::Growing;
+
+params! {
+    /// DCTCP.
+    pub struct Params {
+        /// g: how much of the estimate α the newest window of data makes up.
+        #[source("RFC 8257 § 4.2; Alizadeh et al. 2010 § 3.4: 1/16")]
+        #[bounds(above 0.0, up_to 1.0; "it is a part")]
+        pub gain: f64 = 0.0625,
+        /// α before anything was heard: with 1 the first mark halves the window.
+        #[source("RFC 8257 § 4.2: 1; Linux dctcp_alpha_on_init: 1")]
+        #[bounds(from 0.0, up_to 1.0; "it is a part")]
+        pub initial_alpha: f64 = 1.0,
+        /// Part of what is in flight that stays after a loss.
+        #[source("RFC 8257 § 3.5: as RFC 5681 § 3.1 eq. 4")]
+        #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
+        pub loss_beta: f64 = 0.5,
+        /// How it grows in slow start, and after marks.
+        #[flatten()]
+        pub growing: Growing = Growing::default(),
+    }
+    presets {
+        /// RFC 8257; the default.
+        "rfc" => Self::default(),
+    }
+}
+
+// Linux has it (tcp_dctcp.c), but its receiver is DCTCP's only if it has the controller, too, and the testbed sets that of senders.
+impl Kind for Params {}
+
+impl Declares for Params {
+    fn contract(&self) -> Contract {
+        // § 3.2: ECE that lasts until CWR (RFC 3168) would count a whole window of data as marked for one mark in it.
+        Contract::new()
+            .needs(Ability::Ect, "never hears of a mark and fills each queue until it drops")
+            .needs(Ability::EchoesChanges, "cannot tell which data was marked")
+            .wants(Ability::Marks, "DCTCP does what NewReno does")
+    }
+}
+
+/// The controller: what grows, and what a loss does, is NewReno's (RFC 8257 § 3.4, 3.5).
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    reno: NewReno,
+    estimate: Estimate,
+    counters: Counters,
+}
+
+/// What RFC 8257 § 3.3 keeps.
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    gain: f64,
+    /// DCTCP.Alpha.
+    alpha: f64,
+    /// DCTCP.WindowEnd, DCTCP.BytesAcked and DCTCP.BytesMarked.
+    window_end: u64,
+    acked: u64,
+    marked: u64,
+}
+
+/// What it did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    /// Observation windows, and those with a mark.
+    windows: u64,
+    marked_windows: u64,
+}
+
+impl Estimate {
+    /// An ACK of new data; whether an observation window ended, and if so, whether it had a mark.
+    fn hear(&mut self, path: &Path, acked: u64, marked: bool) -> Option<bool> {
+        // Steps 1 to 3. SACK does not count, and a duplicate acknowledges nothing.
+        self.acked += acked;
+        if marked {
+            self.marked += acked;
+        }
+        // Step 4.
+        if acked == 0 || path.delivered <= self.window_end {
+            return None;
+        }
+        // Steps 5 and 6.
+        let level = self.marked as f64 / self.acked as f64;
+        self.alpha = self.alpha * (1.0 - self.gain) + self.gain * level;
+        let had_mark = self.marked > 0;
+        // Steps 7 and 8.
+        self.window_end = path.sent;
+        (self.acked, self.marked) = (0, 0);
+        Some(had_mark)
+    }
+}
+
+impl Dctcp {
+    /// A controller at the start of its connection.
+    #[must_use]
+    pub fn new(params: &Params, start: &Start) -> Self {
+        let rule = Rule { beta: params.loss_beta, ..Rule::default() };
+        let reno =
+            newreno::Params { rule, growing: params.growing.clone(), ..newreno::Params::default() };
+        Self {
+            reno: NewReno::new(&reno, start),
+            estimate: Estimate {
+                gain: params.gain,
+                alpha: params.initial_alpha,
+                window_end: 0,
+                acked: 0,
+                marked: 0,
+            },
+            counters: Counters::default(),
+        }
+    }
+
+    /// DCTCP.Alpha: about the part of data that was marked of late.
+    #[must_use]
+    pub const fn alpha(&self) -> f64 {
+        self.estimate.alpha
+    }
+}
+
+/// Whether an ACK says that the newest data came with CE (§ 3.2: ECE is DCTCP.CE).
+const fn is_marked(echo: Echo) -> bool {
+    matches!(echo, Echo::Load { value, .. } if value == Ecn::Ce as u16)
+}
+
+impl Controller for Dctcp {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
+        let marked = is_marked(ack.echo);
+        if let Some(had_mark) = self.estimate.hear(path, ack.acked_bytes, marked) {
+            self.counters.windows += 1;
+            self.counters.marked_windows += u64::from(had_mark);
+        }
+        if marked {
+            // Step 9, at most once a window of data (RFC 3168 § 6.1.2, with CWR); nor does the window grow for such an ACK.
+            return Request::Reduce(Cause::Ecn);
+        }
+        if ack.grow == Grow::No { Request::Nothing } else { self.reno.on_ack(path, ack) }
+    }
+
+    fn on_signal(&mut self, path: &Path, signal: Signal) {
+        if signal == Signal::Reduce(Cause::Ecn) {
+            // Step 9: cwnd · (1 − α / 2); two segments at the least, as RFC 5681 eq. 4.
+            let cwnd = self.reno.window().cwnd;
+            let reduced = (cwnd as f64 * (1.0 - self.estimate.alpha / 2.0)) as u64;
+            self.reno.reduce_to(path, reduced);
+        } else {
+            self.reno.on_signal(path, signal);
+        }
+    }
+
+    fn window(&self) -> Window {
+        self.reno.window()
+    }
+
+    fn count(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each("observed_windows", self.counters.windows);
+        each("marked_windows", self.counters.marked_windows);
+    }
+}
