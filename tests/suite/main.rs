@@ -14,6 +14,7 @@ mod conservation;
 mod controllers;
 mod copa;
 mod datagrams;
+mod dctcp;
 mod delay;
 mod determinism;
 mod doors;

@@ -1,0 +1,132 @@
+//! DCTCP in whole scenarios, beside the steady state of Alizadeh et al. 2010, § 3.3.
+
+use cwnd_trace::Records;
+
+use crate::common::{BOTTLENECK, assert_golden, at, column, run};
+
+/// Packets of 1500 B that a second of 10 Gbit/s carries.
+const RATE: f64 = 10e9 / 8.0 / 1500.0;
+/// The seconds that are looked at.
+const LOOKED_AT: f64 = 0.15;
+
+fn link(records: &Records, name: &str) -> f64 {
+    at(&records.links, BOTTLENECK, name)
+}
+
+/// So many flows over 10 Gbit/s with an ACK for each packet, which is what the model has.
+fn text(flows: u32, rtt_us: u32, threshold: u32, controller: &str) -> String {
+    format!(
+        r#"
+        [run]
+        duration = "250 ms"
+        warmup = "100 ms"
+        sample = "10 us"
+        [dumbbell]
+        rate = "10 Gbit/s"
+        queue = {{ kind = "fifo", limit = "4 MB" }}
+        meter = {{ kind = "step", threshold = "{threshold} packets" }}
+        [flow.main]
+        rtt = "{rtt_us} us"
+        count = {flows}
+        controller = {controller}
+        endpoint = {{ ecn = true, echo = "changes", ack_every = 1, clock = "1 us", rto_min = "5 ms", receive_window = "8 MB" }}
+        "#
+    )
+}
+
+/// N flows whose windows go up and down together: a window grows by a packet a round trip until the queue passes K, all of the round trip after
+/// that is marked, and a part α / 2 of it goes.
+struct Steady {
+    /// Of marked data.
+    alpha: f64,
+    /// D, packets: of one window; it is as many round trips of growth (eq. 8).
+    swing: f64,
+    /// Of the queue, packets: N D (eq. 8), and its largest, K + N (eq. 10).
+    queue_swing: f64,
+    queue_most: f64,
+}
+
+impl Steady {
+    fn of(flows: u32, rtt_us: u32, threshold: u32) -> Self {
+        let (flows, threshold) = (f64::from(flows), f64::from(threshold));
+        // W*: of one flow, where the queue reaches K (eq. 4).
+        let critical = (RATE * f64::from(rtt_us) * 1e-6 + threshold) / flows;
+        // Eq. 6, before it is simplified: α² (1 − α / 4) = (2 W* + 1) / (W* + 1)².
+        let right = (2.0 * critical + 1.0) / (critical + 1.0).powi(2);
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let alpha: f64 = (low + high) / 2.0;
+            if alpha * alpha * (1.0 - alpha / 4.0) < right { low = alpha } else { high = alpha }
+        }
+        let swing = (critical + 1.0) * low / 2.0;
+        Self { alpha: low, swing, queue_swing: flows * swing, queue_most: threshold + flows }
+    }
+}
+
+/// What waits of the bottleneck over time, after the warm-up.
+fn queue(records: &Records) -> Vec<f64> {
+    let (times, links) =
+        (column(&records.link_series, "time_s"), column(&records.link_series, "link_id"));
+    let waits = column(&records.link_series, "qlen_pkts");
+    let rows = times.iter().zip(&links).zip(&waits);
+    rows.filter(|((time, link), _)| **time >= 0.1 && **link == BOTTLENECK as f64)
+        .map(|(_, q)| *q)
+        .collect()
+}
+
+#[test]
+fn the_queue_swings_below_the_threshold_as_the_model_says() {
+    let mut table = "# Flows over 10 Gbit/s, by RTT and K in packets, 100 to 250 ms: simulated, and by Alizadeh et al. 2010, § 3.3.\n\
+         flows   RTT    K utilisation  queue: least  most      swing  reductions, round trips apart        marked\n"
+        .to_owned();
+    for (flows, rtt, threshold) in
+        [(1, 100, 40), (2, 100, 40), (1, 100, 65), (1, 200, 40), (1, 300, 80), (10, 100, 40)]
+    {
+        let records = run(&text(flows, rtt, threshold, "\"dctcp\""));
+        let due = Steady::of(flows, rtt, threshold);
+        let waits = queue(&records);
+        let least = waits.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = waits.iter().copied().fold(0.0, f64::max);
+        let sum = |name: &str| column(&records.flows, name).iter().sum::<f64>() / f64::from(flows);
+        let apart = LOOKED_AT * 1e6 / sum("rtt_mean_us") / sum("cwnd_reductions_ecn");
+        let marked = link(&records, "mark_ratio");
+        let utilisation = link(&records, "utilisation");
+        assert!(utilisation > 0.999 && link(&records, "dropped_pkts") == 0.0, "{utilisation}");
+        table += &format!(
+            "{flows:5} {rtt:5} {threshold:4} {utilisation:11.3} {least:14.0} {most:5.0} ({:3.0}) {:5.0} ({:4.1}) {apart:20.1} ({:4.1}) {marked:19.3} ({:.3})\n",
+            due.queue_most,
+            most - least,
+            due.queue_swing,
+            due.swing,
+            due.alpha,
+        );
+        if flows <= 2 {
+            // The packet on the line is not in the queue, and the windows that are looked at are whole packets.
+            assert!((most - due.queue_most).abs() <= 1.0, "{flows} {rtt} {threshold}: {most}");
+            assert!(
+                (most - least - due.queue_swing).abs() <= 2.0,
+                "{flows} {rtt} {threshold}: {least} to {most}"
+            );
+            // A cycle is whole round trips, and the mark that ends it is answered in the next.
+            assert!((apart - due.swing).abs() <= 1.5, "{flows} {rtt} {threshold}: {apart}");
+            assert!((marked - due.alpha).abs() <= 0.02, "{flows} {rtt} {threshold}: {marked}");
+        }
+    }
+    assert_golden("dctcp.txt", &table);
+}
+
+/// Eq. 13: one flow keeps the line busy where K is above a seventh of what the path holds, and not far below it.
+#[test]
+fn a_threshold_of_a_seventh_of_the_path_keeps_the_line_busy() {
+    let used = |parts_of_100: u32, controller: &str| {
+        // The path holds 167 packets.
+        link(&run(&text(1, 200, 167 * parts_of_100 / 100, controller)), "utilisation")
+    };
+    assert!(used(17, "\"dctcp\"") > 0.999);
+    assert!(used(15, "\"dctcp\"") > 0.999);
+    let short = used(1, "\"dctcp\"");
+    assert!((0.9..0.995).contains(&short), "{short}");
+    // Who halves the window needs all of what the path holds.
+    let halves = used(17, "{ kind = \"dctcp\", gain = 0.000001 }");
+    assert!((0.7..0.95).contains(&halves), "{halves}");
+}
