@@ -162,6 +162,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/delay_noise.py
 	$(BIN)/python scripts/marking_error.py --page
 	$(BIN)/python scripts/delay_below_one.py
+	$(BIN)/python scripts/dctcp_threshold.py --page
 	$(BIN)/python scripts/guided_links.py
 	$(BIN)/python scripts/guided_beyond.py
 	$(BIN)/python scripts/cellular.py

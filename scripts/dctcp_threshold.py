@@ -1,0 +1,101 @@
+"""What a switch's threshold does to DCTCP: the table and the figure of docs/controllers/dctcp.md.
+
+`scenarios/dctcp.toml` is run; `--page` writes them again, a test runs a part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+import cwnd
+import page_tables
+from cwnd.plots import style
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENARIO = ROOT / "scenarios" / "dctcp.toml"
+PAGE = ROOT / "docs" / "controllers" / "dctcp.md"
+IMAGES = ROOT / "docs" / "images" / "controllers"
+TABLE = "scripts/dctcp_threshold.py"
+MEASURES = ("utilisation", "qdelay_mean_us", "qdelay_p99_us", "mark_ratio")
+
+
+def measure(overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
+    """Means over seeds of the bottleneck, a row for each `threshold` and `arm`."""
+    run = cwnd.run(SCENARIO, set=dict(overrides or {}))
+    axes = ["arm", "threshold"]
+    links = run.links.filter(pl.col("link") == "bottleneck").select("run_id", *MEASURES)
+    runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
+    joined = runs.join(links, on="run_id", maintain_order="left")
+    return joined.group_by(axes, maintain_order=True).agg(pl.col(MEASURES).mean())
+
+
+def table(found: pl.DataFrame) -> list[str]:
+    """Use, mean queueing delay, its 99th percentile and marks."""
+    arms = found["arm"].unique(maintain_order=True).to_list()
+    lines = page_tables.head(["K, BDP", *arms])
+
+    def us(value: float) -> str:
+        return f"{value:.0f} µs" if value >= 10 else f"{value:.1f} µs"  # noqa: PLR2004
+
+    for (threshold,), part in found.group_by("threshold", maintain_order=True):
+        cells = [
+            f"{100 * row['utilisation']:.1f} %, {us(row['qdelay_mean_us'])}, "
+            f"{us(row['qdelay_p99_us'])}, {100 * row['mark_ratio']:.0f} %"
+            for row in part.iter_rows(named=True)
+        ]
+        lines.append(page_tables.line([str(threshold), *cells]))
+    return lines
+
+
+def draw(found: pl.DataFrame) -> None:
+    """Use and mean queueing delay by K."""
+    with style.styled():
+        figure = style.figure(3.0, width=7.6)
+        panels = figure.subplots(1, 2)
+        for index, ((arm,), part) in enumerate(found.group_by("arm", maintain_order=True)):
+            thresholds = part["threshold"].cast(pl.Float64)
+            for axes, values in zip(
+                panels, (100 * part["utilisation"], part["qdelay_mean_us"]), strict=True
+            ):
+                axes.plot(
+                    thresholds,
+                    values,
+                    color=style.colour(index),
+                    marker="os"[index],
+                    markersize=4,
+                    label=str(arm),
+                )
+        for axes in panels:
+            axes.set(xscale="log", xlabel="K (BDP)")
+            axes.axvline(1 / 7, color=style.colour(3), linewidth=0.8, linestyle="--")
+        panels[0].set(ylabel="Utilisation (%)", title="Dashed: a seventh (eq. 13)")
+        panels[1].set(ylabel="Mean queueing delay (µs)", yscale="log")
+        panels[1].legend()
+    for kind, data in style.render(figure, "png", "svg").items():
+        (IMAGES / f"dctcp.{kind}").write_bytes(data)
+
+
+def main() -> None:
+    """Measures, and writes what the page shows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", action="store_true", help="write the table and the figure")
+    given = parser.parse_args()
+    found = measure()
+    lines = table(found)
+    sys.stdout.write("\n".join(lines) + "\n")
+    if given.page:
+        page_tables.write(PAGE, TABLE, lines)
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        draw(found)
+
+
+if __name__ == "__main__":
+    main()
