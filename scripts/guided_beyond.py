@@ -92,13 +92,20 @@ def _largest(
     return float(-solved.fun)
 
 
+def _jain(rates: pl.Expr) -> pl.Expr:
+    """Jain's index of rates; 1 where nobody has any."""
+    squares = pl.len() * (rates**2).sum()
+    return pl.when(squares > 0).then(rates.sum() ** 2 / squares).otherwise(1.0)
+
+
 def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFrame:
     """What each group got in each run, Mbit/s of the wire, beside the axes of the sweep."""
     run = cwnd.run(SCENARIOS / f"{scenario}.toml", set=dict(overrides or {}))
     axes = [a for a in run.runs.columns if a in AXES]
     runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
-        mbit_s=pl.col("throughput_bit_s").sum() / 1e6
+        mbit_s=pl.col("throughput_bit_s").sum() / 1e6,
+        jain=_jain(pl.col("throughput_bit_s")),
     )
     joined = runs.join(flows, on="run_id", maintain_order="left")
     return joined.join(bottleneck(run), on="run_id", how="left", maintain_order="left").drop(
@@ -108,7 +115,7 @@ def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFram
 
 #: Axes of the scenarios' sweeps.
 AXES = ("scheme", "third", "loss", "queue", "other", "path", "rate", "wrong")
-MEASURES = ("mbit_s", "used", "queue_ms", "p99_ms", "lost")
+MEASURES = ("mbit_s", "jain", "used", "queue_ms", "p99_ms", "lost")
 
 
 def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.DataFrame:
@@ -116,7 +123,7 @@ def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.
 
     Returns:
         A row for each point of the sweep and each `group`: `mbit_s` on the wire of all of its
-        flows, and of the link `bottleneck`, if there is one, `used`, `queue_ms`, its 99th
+        flows, `jain`, the index of their shares, and of the link `bottleneck`, if there is one, `used`, `queue_ms`, its 99th
         percentile and `lost`.
     """
     found = _flows(scenario, overrides)
@@ -200,14 +207,14 @@ def fast(found: pl.DataFrame) -> list[str]:
 
 
 def wrong(found: pl.DataFrame) -> list[str]:
-    """Use, mean queueing delay and loss, by what somebody is wrong about."""
+    """Use, mean queueing delay, loss and Jain's index, by what somebody is wrong about."""
     schemes = found["scheme"].unique(maintain_order=True).to_list()
     lines = page_tables.head(["wrong", *schemes])
     for (about,), part in found.group_by("wrong", maintain_order=True):
         cells = {row["scheme"]: row for row in part.iter_rows(named=True)}
         told = [
             f"{100 * cells[s]['used']:.0f} %, {cells[s]['queue_ms']:.2g} ms, "
-            f"{100 * cells[s]['lost']:.2g} %"
+            f"{100 * cells[s]['lost']:.2g} %, {cells[s]['jain']:.2f}"
             for s in schemes
         ]
         lines.append(page_tables.line([str(about), *told]))
@@ -222,6 +229,7 @@ TABLES = {
     "changing": changing,
     "wrong": wrong,
     "believed": wrong,
+    "options": wrong,
     "fast": fast,
 }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import cwnd
 import guided_beyond as script
 import page_tables
 
@@ -34,6 +35,7 @@ def part(name: str, axis: str, chosen: Iterable[int]) -> dict[str, object]:
         ("changing", part("changing", "scheme", [0, 1, 4])),
         ("wrong", part("wrong", "wrong", [1, 4])),
         ("believed", part("believed", "wrong", [2, 4])),
+        ("options", part("options", "wrong", [2, 5])),
         ("fast", part("fast", "scheme", [2, 3])),
     ],
 )
@@ -43,6 +45,21 @@ def test_rows_of_the_page_are_what_the_scenarios_give(name: str, overrides: dict
     assert written[:2] == [head, line]
     assert rows
     assert set(rows) <= set(written)
+
+
+def test_a_run_tells_how_many_options_were_removed_and_damaged():
+    def done(**keys: float) -> list[int]:
+        overrides = {"sweep": {}, "run.duration": "10 s", "run.warmup": "1 s"}
+        link = {f"dumbbell.{key}": value for key, value in keys.items()}
+        found = cwnd.run(script.SCENARIOS / "options.toml", set=overrides | link)
+        of = found.manifest.runs[0].activity
+        return [of.get(f"options_{what}", 0) for what in ("removed", "damaged")]
+
+    assert done() == [0, 0]
+    removed, damaged = done(option_loss=0.25, option_damage=0.5)
+    # Of what is not removed half is damaged.
+    assert damaged == pytest.approx(1.5 * removed, rel=0.05)
+    assert removed > 1000
 
 
 def test_max_min_shares_are_those_of_progressive_filling():

@@ -4,6 +4,7 @@
 mod counters;
 mod faults;
 mod line;
+mod middlebox;
 mod next;
 mod noise;
 mod packet;
@@ -15,6 +16,7 @@ mod verdicts;
 pub use counters::{Counters, Tally};
 pub use faults::{Fate, Faults, LOSS, Losses};
 pub use line::{Line, Pace};
+pub use middlebox::{Middlebox, Tampered};
 pub use packet::Packet;
 pub use results::{Summary, sample};
 pub use settings::Settings;

@@ -90,6 +90,12 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     let edge_rate = section.plain::<OptionalRate>("edge_rate", cx).map(|r| r.0);
     let impairments = impairments(&section, cx);
     let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
+    // A middlebox meets both ways: data has options, and so have ACKs.
+    let on_the_way_back = impairments.as_ref().map(|there| Impairments {
+        option_loss: there.option_loss,
+        option_damage: there.option_damage,
+        ..Impairments::default()
+    });
 
     let forward = draft(
         Ends { name: "bottleneck", from: LEFT, to: RIGHT },
@@ -99,7 +105,7 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     );
     let reverse = draft(
         Ends { name: "reverse", from: RIGHT, to: LEFT },
-        (reverse_rate.and_then(|r| r.or(rate)), delay, back, Some(0), Some(Impairments::default())),
+        (reverse_rate.and_then(|r| r.or(rate)), delay, back, Some(0), on_the_way_back),
         bdp_rtt,
         written(&section, BACK),
     );
@@ -303,6 +309,8 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
     let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
     let delay_steps = section.read("delay_steps", cx, delay_steps);
     let delay_steps_period = section.plain::<Option<Duration>>("delay_steps_period", cx);
+    let option_loss = section.plain::<f64>("option_loss", cx);
+    let option_damage = section.plain::<f64>("option_damage", cx);
     if jitter_correlation.is_some_and(|time| time > Duration::ZERO)
         && jitter.as_ref().is_some_and(|of| of.0.at_deviate(0.0).is_none())
     {
@@ -339,5 +347,7 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         reorder_delay: reorder_delay?,
         delay_steps: delay_steps?,
         delay_steps_period: delay_steps_period?,
+        option_loss: option_loss?,
+        option_damage: option_damage?,
     })
 }

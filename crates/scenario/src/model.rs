@@ -182,6 +182,10 @@ pub struct Impairments {
     pub delay_steps: Vec<(Time, Duration)>,
     /// After how long they begin anew, later than the last of them.
     pub delay_steps_period: Option<Duration>,
+    /// Probability that an option of explicit feedback is taken out of a packet.
+    pub option_loss: f64,
+    /// Probability that a bit of such an option is flipped.
+    pub option_damage: f64,
 }
 
 /// Flows that are alike.

@@ -118,6 +118,8 @@ impl Writer {
         let steps: Vec<String> = steps.collect();
         self.line(format_args!("delay_steps = [{}]", steps.join(", ")));
         self.key("delay_steps_period", &impairments.delay_steps_period.write());
+        self.key("option_loss", &impairments.option_loss.write());
+        self.key("option_damage", &impairments.option_damage.write());
     }
 
     fn rate(&mut self, name: &str, rate: &LinkRate) {

@@ -290,6 +290,15 @@ keys! {
         #[source("cwnd: a route that changes once")]
         #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that are taken once")]
         delay_steps_period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
+        /// Probability that a middlebox at the far end takes an option of explicit feedback out of a packet: a header of XCP, RCP or MLCP out of
+        /// data, what the receiver tells of it or of BMCC's load out of an ACK. Of a dumbbell's both ways.
+        #[source("cwnd: a middlebox that knows them, or none")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
+        option_loss: Plain(Kind::Number) => Toml("0.0"),
+        /// Probability that it flips one bit of such an option, any with the same probability, and mends the checksum. Of a dumbbell's both ways.
+        #[source("cwnd: a middlebox that knows them, or none")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
+        option_damage: Plain(Kind::Number) => Toml("0.0"),
     }
 
     /// A rate written as a table.

@@ -181,7 +181,7 @@ fn link() -> impl Strategy<Value = String> {
         let jitter = if spread { format!("lognormal({jitter}, 0.5)") } else { jitter };
         let every = every.map_or_else(String::new, |n| format!("loss_every = {n}\n"));
         format!(
-            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\njitter_correlation = \"{late} ms\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\n{step}{every}"
+            "rate = {rate}\nqueue = {queue}\nmeter = {meter}\nmessenger = {messenger}\nloss = {loss:?}\njitter = \"{jitter}\"\njitter_correlation = \"{late} ms\"\nreorder = {reorder:?}\nreorder_delay = \"{late} ms\"\noption_loss = {loss:?}\noption_damage = {reorder:?}\n{step}{every}"
         )
     })
 }

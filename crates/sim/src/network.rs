@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
-use cwnd_link::{Line, Pace, Settings};
+use cwnd_link::{Line, Middlebox, Pace, Settings};
 use cwnd_scenario::{FlowGroup, Link, Scenario, Way};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
@@ -23,6 +23,7 @@ use crate::watch::{Watch, WayId};
 mod audit;
 mod dead;
 mod messages;
+mod middleboxes;
 
 pub use messages::Messages;
 
@@ -31,6 +32,8 @@ pub use messages::Messages;
 enum Hop {
     Line(u32),
     Pipe(u32),
+    /// Something that tampers with options, at the far end of a link.
+    Middlebox(u32),
     /// It has arrived at its host.
     Host,
 }
@@ -60,6 +63,7 @@ pub struct Route {
 pub struct Network {
     lines: Vec<Line<Packet>>,
     pipes: Vec<Pipe>,
+    middleboxes: Vec<Middlebox>,
     hops: Vec<Hop>,
     links: Vec<LinkParts>,
     segments: Segments,
@@ -87,6 +91,7 @@ impl Network {
         let mut network = Self {
             lines: Vec::new(),
             pipes: Vec::new(),
+            middleboxes: Vec::new(),
             hops: Vec::new(),
             links: Vec::new(),
             segments: Segments::default(),
@@ -126,7 +131,8 @@ impl Network {
             }
             self.add_pipe(pipe)
         });
-        LinkParts { line, pipe }
+        let middlebox = settings.middlebox(random).map(|of| self.add_middlebox(of));
+        LinkParts { line, pipe, middlebox }
     }
 
     fn add_line(&mut self, line: Line<Packet>) -> u32 {
@@ -174,9 +180,10 @@ impl Network {
         self.hops.extend(host_line);
         self.hops.extend(first);
         for &link in links {
-            let LinkParts { line, pipe } = self.links[link];
+            let LinkParts { line, pipe, middlebox } = self.links[link];
             self.hops.extend(line.map(Hop::Line));
             self.hops.extend(pipe.map(Hop::Pipe));
+            self.hops.extend(middlebox.map(Hop::Middlebox));
         }
         self.hops.extend(last);
         self.hops.push(Hop::Host);
@@ -259,6 +266,7 @@ impl Network {
                 self.enter_pipe(now, i, packet, events);
                 None
             }
+            Hop::Middlebox(i) => self.pass_middlebox(now, i, packet, events),
             Hop::Host => {
                 self.arrived += 1;
                 if let Some(watch) = &mut self.watch {

@@ -25,4 +25,6 @@ pub struct LinkParts {
     pub line: Option<u32>,
     /// Propagation; none when a line has no delay behind it.
     pub pipe: Option<u32>,
+    /// What tampers with options behind them.
+    pub middlebox: Option<u32>,
 }

@@ -368,6 +368,9 @@ impl Recorder {
         }
         let names = |column: &str| labels(scenario, column);
         let (sketches, unrecorded) = self.sparse.map(|sparse| sparse.finish()).unwrap_or_default();
+        let tampered = network.tampered();
+        own.add("options_removed", tampered.removed);
+        own.add("options_damaged", tampered.damaged);
         let messages = network.messages();
         own.add("quenches_sent", messages.sent);
         own.add("quenches_delivered", messages.delivered);

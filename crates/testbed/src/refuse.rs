@@ -30,6 +30,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     }
     topology(scenario, &mut found);
     messengers(scenario, &mut found);
+    middleboxes(scenario, &mut found);
     let mut mtus = Vec::new();
     for group in &scenario.flows {
         of_group(group, &mut found);
@@ -63,6 +64,24 @@ fn messengers(scenario: &Scenario, found: &mut Vec<Refusal>) {
         };
         let message = "the router sends no messages on Linux";
         found.push(refusal(key, message, Some("write `\"none\"`, or run it in the simulator")));
+    }
+}
+
+/// The router between the hosts hands on what is behind the IP header as it came.
+fn middleboxes(scenario: &Scenario, found: &mut Vec<Refusal>) {
+    let dumbbell = is_dumbbell(scenario);
+    // What a dumbbell says holds for both of its links.
+    let said = if dumbbell { &scenario.links[..1] } else { &scenario.links[..] };
+    for link in said {
+        let of = &link.impairments;
+        for (key, p) in [("option_loss", of.option_loss), ("option_damage", of.option_damage)] {
+            if p > 0.0 {
+                let at: &[&str] =
+                    if dumbbell { &["dumbbell", key] } else { &["link", &link.name, key] };
+                let message = "the router leaves TCP options alone on Linux";
+                found.push(refusal(at, message, Some("leave it out, or run it in the simulator")));
+            }
+        }
     }
 }
 
@@ -368,11 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn graphs_datagrams_attackers_and_line_rates_of_hosts_are_refused() {
+    fn datagrams_attackers_middleboxes_and_line_rates_of_hosts_are_refused() {
         let rate = r#"rate = "10 Mbit/s""#;
         let edge = r#"rate = "10 Mbit/s"
             edge_rate = "100 Mbit/s""#;
         assert_eq!(refused(&[(rate, edge)]), ["dumbbell.edge_rate"]);
+        let tampered = r#"rate = "10 Mbit/s"
+            option_damage = 0.1"#;
+        assert_eq!(refused(&[(rate, tampered)]), ["dumbbell.option_damage"]);
         let bulk = r#"controller = { kind = "newreno", preset = "linux" }
             endpoint = { preset = "linux" }"#;
         let attacked = r#"endpoint = { preset = "linux" }

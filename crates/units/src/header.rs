@@ -97,6 +97,37 @@ impl Header {
         };
         Some((IDENTIFIED, behind))
     }
+
+    /// How many bits the numbers of its option have; none if it has no option.
+    #[must_use]
+    pub const fn option_bits(self) -> u32 {
+        match self {
+            Self::None | Self::Id(_) => 0,
+            Self::Level(_) => 4,
+            Self::Xcp { .. } => 3 * u32::BITS,
+            Self::Rcp { .. } => RATE_BITS + u32::BITS,
+        }
+    }
+
+    /// The same with one of those bits as it was not.
+    #[must_use]
+    pub fn with_flipped(self, bit: u32) -> Self {
+        debug_assert!(bit < self.option_bits(), "no bit of the option");
+        let flag = 1 << (bit % u32::BITS);
+        match self {
+            Self::None | Self::Id(_) => self,
+            Self::Level(level) => Self::Level(level ^ 1 << bit),
+            Self::Xcp { cwnd, rtt_us, delta } => match bit / u32::BITS {
+                0 => Self::Xcp { cwnd, rtt_us, delta: delta ^ flag as i32 },
+                1 => Self::Xcp { cwnd, rtt_us: rtt_us ^ flag, delta },
+                _ => Self::Xcp { cwnd: cwnd ^ flag, rtt_us, delta },
+            },
+            Self::Rcp { rate, rtt_us } => match bit.checked_sub(RATE_BITS) {
+                None => Self::Rcp { rate: Rate48::from(rate).with_flipped(bit).into(), rtt_us },
+                Some(bit) => Self::Rcp { rate, rtt_us: rtt_us ^ 1 << bit },
+            },
+        }
+    }
 }
 
 impl Echo {
@@ -111,11 +142,46 @@ impl Echo {
             Self::None | Self::Ce { .. } | Self::Delay { .. } => None,
         }
     }
+
+    /// How many bits the numbers of its option have; none if it has no option.
+    #[must_use]
+    pub const fn option_bits(self) -> u32 {
+        match self {
+            Self::None | Self::Ce { .. } | Self::Delay { .. } => 0,
+            Self::Delta(_) => i32::BITS,
+            Self::Rate(_) => RATE_BITS,
+            Self::Load { .. } => u16::BITS,
+        }
+    }
+
+    /// The same with one of those bits as it was not.
+    #[must_use]
+    pub fn with_flipped(self, bit: u32) -> Self {
+        debug_assert!(bit < self.option_bits(), "no bit of the option");
+        match self {
+            Self::None | Self::Ce { .. } | Self::Delay { .. } => self,
+            Self::Delta(delta) => Self::Delta(delta ^ 1 << bit),
+            Self::Rate(rate) => Self::Rate(rate.with_flipped(bit)),
+            Self::Load { value, changes } => Self::Load { value: value ^ 1 << bit, changes },
+        }
+    }
 }
 
 /// A rate in six bytes, up to 281 Tbit/s; more is that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate48([u8; 6]);
+
+const RATE_BITS: u32 = 48;
+
+impl Rate48 {
+    /// The same with one bit as it was not, counted from the smallest.
+    #[must_use]
+    pub const fn with_flipped(self, bit: u32) -> Self {
+        let Self(mut bytes) = self;
+        bytes[5 - bit as usize / 8] ^= 1 << (bit % 8);
+        Self(bytes)
+    }
+}
 
 impl From<Rate> for Rate48 {
     fn from(rate: Rate) -> Self {
@@ -137,6 +203,49 @@ const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bits in which what two options carry differs.
+    fn distance(a: Option<(u8, Vec<u8>)>, b: Option<(u8, Vec<u8>)>) -> u32 {
+        let ((kind, a), (same, b)) = (a.expect("an option"), b.expect("an option"));
+        assert_eq!((kind, a.len()), (same, b.len()));
+        a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum()
+    }
+
+    #[test]
+    fn each_bit_of_an_option_can_be_flipped_by_itself() {
+        let rate = Rate(10_000_000_019);
+        for header in [
+            Header::Level(9),
+            Header::Xcp { cwnd: 14_600, rtt_us: 80_000, delta: -77 },
+            Header::Rcp { rate, rtt_us: 80_000 },
+        ] {
+            let mut seen = std::collections::BTreeSet::new();
+            for bit in 0..header.option_bits() {
+                let flipped = header.with_flipped(bit);
+                assert_eq!(distance(header.option(), flipped.option()), 1, "{header:?} {bit}");
+                assert!(seen.insert(flipped.option()), "{header:?} {bit}");
+                assert_eq!(flipped.with_flipped(bit), header);
+            }
+        }
+        let load = Echo::Load { value: 40_000, changes: 3 };
+        for echo in [Echo::Delta(-77), Echo::Rate(rate.into()), load] {
+            for bit in 0..echo.option_bits() {
+                let flipped = echo.with_flipped(bit);
+                assert_eq!(distance(echo.option(), flipped.option()), 1, "{echo:?} {bit}");
+                assert_eq!(flipped.with_flipped(bit), echo);
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_option_has_no_bits_to_flip() {
+        for header in [Header::None, Header::Id(7), Header::Level(1)] {
+            assert_eq!(header.option_bits() > 0, header.option().is_some());
+        }
+        for echo in [Echo::None, Echo::Ce { packets: 1 }, Echo::Delay { us: 1 }, Echo::Delta(0)] {
+            assert_eq!(echo.option_bits() > 0, echo.option().is_some());
+        }
+    }
 
     #[test]
     fn six_bytes_hold_a_rate_to_the_bit_or_the_most_they_can() {

@@ -14,7 +14,8 @@ impl Network {
         let link_of = |hop: &Hop| match *hop {
             Hop::Line(i) => lines.get(i as usize).copied().flatten(),
             Hop::Pipe(i) => pipes.get(i as usize).copied().flatten(),
-            Hop::Host => None,
+            // Nothing is lost there.
+            Hop::Middlebox(_) | Hop::Host => None,
         };
         let starts = self.data_from.iter().map(|&(start, _)| start);
         let ends = starts.clone().skip(1).chain([self.hops.len() as u32]);

@@ -1,0 +1,150 @@
+use cwnd_scenario::Impairments;
+use cwnd_units::{Echo, Header, Rng};
+
+/// Something at the far end of a link that does not know the options of explicit feedback: it takes them out of packets, or
+/// flips a bit of theirs and mends the checksum. (A bit that flips on the line is found by the checksum: such a packet is
+/// lost.)
+#[derive(Debug)]
+pub struct Middlebox {
+    loss: f64,
+    damage: f64,
+    rng: Rng,
+    counters: Tampered,
+}
+
+/// What a middlebox did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tampered {
+    /// Options that were taken out.
+    pub removed: u64,
+    /// Options of which a bit was flipped.
+    pub damaged: u64,
+}
+
+/// What becomes of an option.
+enum Act {
+    Keep,
+    Remove,
+    Flip(u32),
+}
+
+impl Middlebox {
+    /// The middlebox of a link, if it has one, which draws from `rng`.
+    #[must_use]
+    pub fn of(impairments: &Impairments, rng: impl FnOnce() -> Rng) -> Option<Self> {
+        let &Impairments { option_loss: loss, option_damage: damage, .. } = impairments;
+        (loss > 0.0 || damage > 0.0).then(|| Self {
+            loss,
+            damage,
+            rng: rng(),
+            counters: Tampered::default(),
+        })
+    }
+
+    /// Data passes.
+    pub fn meet_header(&mut self, header: &mut Header) {
+        match self.act(header.option_bits()) {
+            Act::Keep => {}
+            Act::Remove => *header = Header::None,
+            Act::Flip(bit) => *header = header.with_flipped(bit),
+        }
+    }
+
+    /// An ACK passes.
+    pub fn meet_echo(&mut self, echo: &mut Echo) {
+        match self.act(echo.option_bits()) {
+            Act::Keep => {}
+            Act::Remove => *echo = Echo::None,
+            Act::Flip(bit) => *echo = echo.with_flipped(bit),
+        }
+    }
+
+    /// What it did.
+    #[must_use]
+    pub const fn tampered(&self) -> Tampered {
+        self.counters
+    }
+
+    fn act(&mut self, bits: u32) -> Act {
+        if bits == 0 {
+            return Act::Keep;
+        }
+        // All are drawn whether they matter or not, so that what is removed stays the same when damage is added.
+        let (removed, damaged) = (self.rng.chance(self.loss), self.rng.chance(self.damage));
+        let bit = self.rng.below(u64::from(bits)) as u32;
+        if removed {
+            self.counters.removed += 1;
+            Act::Remove
+        } else if damaged {
+            self.counters.damaged += 1;
+            Act::Flip(bit)
+        } else {
+            Act::Keep
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn middlebox(option_loss: f64, option_damage: f64) -> Middlebox {
+        let impairments = Impairments { option_loss, option_damage, ..Impairments::default() };
+        Middlebox::of(&impairments, || Rng::named(3, "test")).expect("it has something to do")
+    }
+
+    /// What becomes of this level of load in a thousand packets.
+    fn levels(mut of: Middlebox) -> (Vec<Header>, Tampered) {
+        let mut passed = vec![Header::Level(5); 1000];
+        passed.iter_mut().for_each(|header| of.meet_header(header));
+        (passed, of.tampered())
+    }
+
+    #[test]
+    fn options_are_removed_and_damaged_as_often_as_was_asked() {
+        let (passed, tampered) = levels(middlebox(0.1, 0.3));
+        let count = |of: fn(&Header) -> bool| passed.iter().filter(|h| of(h)).count() as u64;
+        let removed = count(|h| *h == Header::None);
+        let damaged = count(|h| matches!(h, Header::Level(level) if *level != 5));
+        assert_eq!(tampered, Tampered { removed, damaged });
+        assert!((70..130).contains(&removed), "{removed}");
+        // What is removed can't be damaged: 0.3 × 0.9.
+        assert!((220..320).contains(&damaged), "{damaged}");
+        for bit in 0..4 {
+            let flipped = Header::Level(5 ^ 1 << bit);
+            let share = passed.iter().filter(|&&h| h == flipped).count();
+            assert!((40..100).contains(&share), "{bit}: {share}");
+        }
+    }
+
+    #[test]
+    fn damage_leaves_alone_what_is_removed() {
+        let removed = |damage| {
+            let (passed, _) = levels(middlebox(0.2, damage));
+            passed.iter().map(|h| *h == Header::None).collect::<Vec<_>>()
+        };
+        assert_eq!(removed(0.0), removed(1.0));
+    }
+
+    #[test]
+    fn packets_without_options_pass_and_draw_nothing() {
+        let mut of = middlebox(1.0, 1.0);
+        for header in [Header::None, Header::Id(9)] {
+            let mut passed = header;
+            of.meet_header(&mut passed);
+            assert_eq!(passed, header);
+        }
+        let mut echo = Echo::Ce { packets: 9 };
+        of.meet_echo(&mut echo);
+        assert_eq!((echo, of.tampered()), (Echo::Ce { packets: 9 }, Tampered::default()));
+        echo = Echo::Delta(5);
+        of.meet_echo(&mut echo);
+        assert_eq!((echo, of.tampered().removed), (Echo::None, 1));
+    }
+
+    #[test]
+    fn a_link_that_leaves_options_alone_has_none() {
+        let impairments = Impairments { loss: 0.5, ..Impairments::default() };
+        assert!(Middlebox::of(&impairments, || Rng::named(3, "test")).is_none());
+    }
+}
