@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from timers import FREEBSD_BACKOFF, FREEBSD_SYN_BACKOFF, Prr, PrrLinux, Rto, RtoByTable
+from timers import FREEBSD_BACKOFF, FREEBSD_SYN_BACKOFF, Prr, PrrLinux, Rto, RtoByTable, RtoLinux
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -19,6 +19,16 @@ STANDARD: dict[str, Any] = {
     "backoff": "exponential",
     "backoff_after": 0,
 }
+
+
+LINUX: dict[str, Any] = {
+    **STANDARD,
+    "arithmetic": "linux",
+    "variation_min_ns": 200 * MS,
+    "min_ns": 200 * MS,
+    "max_ns": 120 * S,
+}
+FLOOR = {"variation_min_ns": 5 * MS, "min_ns": 5 * MS}
 
 
 def rto_case(
@@ -96,7 +106,50 @@ def rto() -> list[dict[str, Any]]:
         )
     )
     cases.append(rto_case("TCP*(∞)", star, {"backoff": "off"}, 0, list(expiries)))
-    return [*cases, *bounded_backoff()]
+    return [*cases, *bounded_backoff(), *linux_rto()]
+
+
+def estimated(
+    name: str, rounds: list[list[int]], changes: dict[str, int] | None = None
+) -> dict[str, Any]:
+    """Of each round trip the samples, µs, an ACK of a segment each; then the timer runs out."""
+    parameters = {**LINUX, **(changes or {})}
+    rto = RtoLinux(**parameters)
+    rows: list[dict[str, Any]] = [{"event": "start", **shown(rto)}]
+    una, sent = 0, 0
+    for samples in rounds:
+        sent = max(sent, una + len(samples) * MSS)
+        for number, sample in enumerate(samples):
+            # The first sample is that of the handshake.
+            una += MSS if rto.srtt_us else 0
+            rto.measured(sample * 1000, una, sent if number else una)
+            row = {"event": "sample", "rtt_ns": sample * 1000, "una": una}
+            rows.append({**row, "sent": sent if number else una, **shown(rto)})
+    for _ in range(3):
+        rto.expired += 1
+        rows.append({"event": "expiry", **shown(rto)})
+    source = "Linux 6.18, net/ipv4/tcp_input.c, tcp_rtt_estimator"
+    return {"name": name, "source": source, "parameters": parameters, "events": rows}
+
+
+def linux_rto() -> list[dict[str, Any]]:
+    """Linux's estimator: ramps, steps and what is drawn."""
+
+    def drawn(seed: int, most: int) -> list[list[int]]:
+        draw = Random(seed)
+        return [[draw.randint(1, most) for _ in range(draw.randint(1, 12))] for _ in range(25)]
+
+    ramp = [[40_000]]
+    ramp += [[40_000 + 500 * (10 * turn + k) for k in range(10)] for turn in range(30)]
+    even = [[190_000] * 10] * 12
+    step = [[20_000]] + [[20_000] * 8] * 3 + [[900_000] * 8] * 2 + [[20_000] * 8] * 30
+    return [
+        estimated("Linux: a round trip that grows, and stays", [*ramp, *even]),
+        estimated("Linux: a step up and down", step),
+        estimated("Linux: at random, long", drawn(35, 900_000)),
+        estimated("Linux: at random, shorter than its floor", drawn(36, 30_000)),
+        estimated("Linux: at random, with another floor", drawn(37, 90_000), FLOOR),
+    ]
 
 
 def bounded_backoff() -> list[dict[str, Any]]:

@@ -88,6 +88,54 @@ class RtoByTable(Rto):
 
 
 @dataclass
+class RtoLinux(Rto):
+    """`tcp_rtt_estimator` and `__tcp_set_rto` of Linux 6.18, in C's integers of microseconds.
+
+    `m` is an error that may be below zero; shifts of what is above zero cut off. The names are the
+    kernel's.
+    """
+
+    arithmetic: str = "linux"
+    variation_min_ns: int = 200_000_000
+    srtt_us: int = 0
+    mdev_us: int = 0
+    mdev_max_us: int = 0
+    rttvar_us: int = 0
+    rtt_seq: int = 0
+
+    def measured(self, r_ns: int, snd_una: int, snd_nxt: int) -> None:
+        """A sample, when so much was acknowledged and sent."""
+        rto_min = self.variation_min_ns // 1000
+        m = r_ns // 1000
+        if self.srtt_us:
+            m -= self.srtt_us >> 3
+            self.srtt_us += m
+            if m < 0:
+                m = -m - (self.mdev_us >> 2)
+                if m > 0:
+                    m >>= 3
+            else:
+                m -= self.mdev_us >> 2
+            self.mdev_us += m
+            if self.mdev_us > self.mdev_max_us:
+                self.mdev_max_us = self.mdev_us
+                self.rttvar_us = max(self.rttvar_us, self.mdev_max_us)
+            if snd_una > self.rtt_seq:
+                self.rttvar_us -= max(0, self.rttvar_us - self.mdev_max_us) >> 2
+                self.rtt_seq = snd_nxt
+                self.mdev_max_us = rto_min
+        else:
+            self.srtt_us = m << 3
+            self.mdev_us = m << 1
+            self.rttvar_us = self.mdev_max_us = max(self.mdev_us, rto_min)
+            self.rtt_seq = snd_nxt
+        self.srtt_us = max(1, self.srtt_us)
+        self.srtt = Fraction((self.srtt_us >> 3) * 1000)
+        self.rttvar = Fraction(self.rttvar_us * 1000, 4)
+        self.expired = 0
+
+
+@dataclass
 class Prr:
     """RFC 6937 § 3 with the slow-start reduction bound."""
 

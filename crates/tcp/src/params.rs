@@ -35,6 +35,9 @@ param_enum! {
         /// In integers: SRTT in eighths and RTTVAR in quarters of a tick of `clock`, each step cut off (Jacobson & Karels
         /// 1988, appendix A). RTTVAR then stays at three quarters of a tick however even the samples are.
         Ticks = "ticks",
+        /// In whole microseconds: RTTVAR is the largest mean deviation of a window of data, falls by a quarter of the difference a window,
+        /// and four of it are `rto_variation_min` at least; a shorter round trip counts an eighth (Linux, `tcp_rtt_estimator`).
+        Linux = "linux",
     }
 }
 
@@ -271,7 +274,7 @@ params! {
         #[source("RFC 6298 § 2.3: the clock granularity")]
         pub rto_variation_min: Duration = Duration::ZERO,
         /// How SRTT and RTTVAR are computed.
-        #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update)")]
+        #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux")]
         pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
         /// How the timeout grows with each expiry in a row.
         #[source("RFC 6298 § 5.5")]
@@ -342,6 +345,7 @@ params! {
             lost_retransmissions: true,
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
+            rtt_arithmetic: RttArithmetic::Linux,
             rto_max: Duration::from_secs(120),
             syn_retries: 10,
             syn_backoff_after: Some(4),

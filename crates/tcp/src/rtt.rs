@@ -5,7 +5,16 @@ use cwnd_units::Duration;
 pub struct RttEstimator {
     estimate: Option<(Duration, Duration)>,
     seen: Seen,
-    ticks: Option<Box<Ticks>>,
+    whole: Option<Box<Whole>>,
+}
+
+/// How far a connection was when a sample came.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct At {
+    /// First byte not acknowledged, the ACK that gave the sample included (SND.UNA).
+    pub una: u64,
+    /// One past the highest byte sent.
+    pub sent: u64,
 }
 
 /// What a controller sees.
@@ -23,6 +32,30 @@ impl Default for Seen {
     }
 }
 
+/// Arithmetic in whole numbers.
+#[derive(Clone, Debug)]
+enum Whole {
+    Ticks(Ticks),
+    Linux(Linux),
+}
+
+/// The estimate of [`RttEstimator::of_linux`], in microseconds.
+#[derive(Clone, Debug)]
+struct Linux {
+    /// RTTVAR is never below a quarter of this (`tcp_rto_min`).
+    floor: u64,
+    /// SRTT in eighths (`srtt_us`).
+    eighths: u64,
+    /// The mean deviation in quarters (`mdev_us`).
+    mdev: u64,
+    /// The largest of the window, the floor at least (`mdev_max_us`).
+    mdev_max: u64,
+    /// RTTVAR in quarters (`rttvar_us`).
+    rttvar: u64,
+    /// The window is over once more than this is acknowledged (`rtt_seq`).
+    until: u64,
+}
+
 /// The estimate of [`RttEstimator::in_ticks`].
 #[derive(Clone, Debug)]
 struct Ticks {
@@ -38,12 +71,19 @@ impl RttEstimator {
     #[must_use]
     pub fn in_ticks(tick: Duration) -> Self {
         // A clock without ticks counts nanoseconds.
-        let ticks =
-            (tick > Duration::ZERO).then(|| Box::new(Ticks { tick, eighths: 0, quarters: 0 }));
-        Self { ticks, ..Self::default() }
+        let ticks = || Box::new(Whole::Ticks(Ticks { tick, eighths: 0, quarters: 0 }));
+        Self { whole: (tick > Duration::ZERO).then(ticks), ..Self::default() }
     }
 
-    /// SRTT and RTTVAR; `None` before the first sample. In ticks, SRTT is cut off to whole ones.
+    /// Linux's estimator (tcp_input.c, `tcp_rtt_estimator`): 4 RTTVAR are at least `floor`.
+    #[must_use]
+    pub fn of_linux(floor: Duration) -> Self {
+        let floor = floor.0 / MICROSECOND;
+        let linux = Linux { floor, eighths: 0, mdev: 0, mdev_max: 0, rttvar: 0, until: 0 };
+        Self { whole: Some(Box::new(Whole::Linux(linux))), ..Self::default() }
+    }
+
+    /// SRTT and RTTVAR; `None` before the first sample. SRTT is cut off to whole ticks, and to whole microseconds as Linux counts.
     #[inline]
     pub const fn estimate(&self) -> Option<(Duration, Duration)> {
         self.estimate
@@ -53,9 +93,9 @@ impl RttEstimator {
     #[inline]
     pub fn srtt(&self) -> Option<Duration> {
         let (srtt, _) = self.estimate?;
-        match &self.ticks {
-            Some(ticks) => Some(Duration(ticks.eighths * ticks.tick.0 / 8)),
-            None => Some(srtt),
+        match self.whole.as_deref() {
+            Some(Whole::Ticks(ticks)) => Some(Duration(ticks.eighths * ticks.tick.0 / 8)),
+            Some(Whole::Linux(_)) | None => Some(srtt),
         }
     }
 
@@ -87,15 +127,15 @@ impl RttEstimator {
         self.seen = Seen { min: self.seen.min.min(r), last: r };
     }
 
-    /// Takes a sample R, which a controller sees, too.
+    /// Takes a sample R, which a controller sees, too, and which came when the connection was so far.
     ///
     /// Departs from RFC 7323 § 4.2, which would have samples weigh less when a round trip gives many: with timestamps
     /// each ACK counts in full (as in Linux and FreeBSD), so that the estimate forgets within a round trip.
     #[inline]
-    pub fn sample(&mut self, r: Duration) {
+    pub fn sample(&mut self, r: Duration, at: At) {
         self.see(r);
-        if let Some(ticks) = &mut self.ticks {
-            self.estimate = Some(ticks.sample(r, self.estimate.is_none()));
+        if let Some(whole) = &mut self.whole {
+            self.estimate = Some(whole.sample(r, at, self.estimate.is_none()));
             return;
         }
         self.estimate = Some(match self.estimate {
@@ -110,9 +150,55 @@ impl RttEstimator {
     }
 }
 
+impl Whole {
+    /// SRTT and RTTVAR.
+    #[cold]
+    fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
+        match self {
+            Self::Ticks(ticks) => ticks.sample(r, first),
+            Self::Linux(linux) => linux.sample(r, at, first),
+        }
+    }
+}
+
+impl Linux {
+    /// tcp_input.c, `tcp_rtt_estimator`: RTTVAR is the largest deviation of a window of data, and falls by a quarter of the difference
+    /// at the end of one that had none as large.
+    fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
+        let m = r.0 / MICROSECOND;
+        if first {
+            (self.eighths, self.mdev) = (8 * m, 2 * m);
+            self.rttvar = self.mdev.max(self.floor);
+            self.mdev_max = self.rttvar;
+            self.until = at.sent;
+        } else {
+            let mean = self.eighths / 8;
+            let (error, quarter) = (m.abs_diff(mean), self.mdev / 4);
+            self.eighths = self.eighths + m - mean;
+            self.mdev = match error.checked_sub(quarter) {
+                // A shorter round trip makes the deviation grow by an eighth of what a longer one would.
+                Some(more) if m < mean => self.mdev + more / 8,
+                Some(more) => self.mdev + more,
+                None => self.mdev - (quarter - error),
+            };
+            if self.mdev > self.mdev_max {
+                self.mdev_max = self.mdev;
+                self.rttvar = self.rttvar.max(self.mdev_max);
+            }
+            if at.una > self.until {
+                self.rttvar -= self.rttvar.saturating_sub(self.mdev_max) / 4;
+                self.until = at.sent;
+                self.mdev_max = self.floor;
+            }
+        }
+        self.eighths = self.eighths.max(1);
+        // A quarter of a microsecond is whole nanoseconds.
+        (Duration(self.eighths / 8 * MICROSECOND), Duration(self.rttvar * (MICROSECOND / 4)))
+    }
+}
+
 impl Ticks {
     /// Jacobson & Karels 1988, appendix A: sa += m − ⌊sa/8⌋, sv += |m − ⌊sa/8⌋| − ⌊sv/4⌋, neither below one. SRTT and RTTVAR.
-    #[cold]
     fn sample(&mut self, r: Duration, first: bool) -> (Duration, Duration) {
         let m = (r.0 / self.tick.0).max(1);
         if first {
@@ -127,17 +213,21 @@ impl Ticks {
     }
 }
 
+const MICROSECOND: u64 = 1000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ANY: At = At { una: 0, sent: 0 };
 
     #[test]
     fn samples_are_smoothed_as_rfc_6298_says() {
         let ms = Duration::from_millis;
         let mut rtt = RttEstimator::default();
-        rtt.sample(ms(100));
+        rtt.sample(ms(100), ANY);
         assert_eq!(rtt.estimate(), Some((ms(100), ms(50))));
-        rtt.sample(ms(180));
+        rtt.sample(ms(180), ANY);
         // RTTVAR = ¾·50 + ¼·80 = 57.5; SRTT = ⅞·100 + ⅛·180 = 110
         assert_eq!(rtt.estimate(), Some((ms(110), Duration::from_micros(57_500))));
         assert_eq!(rtt.min(), Some(ms(100)));
@@ -148,14 +238,34 @@ mod tests {
         let ms = Duration::from_millis;
         let mut rtt = RttEstimator::in_ticks(ms(100));
         // sa = 16, sv = 4; then m − ⌊16/8⌋ = 1: sa = 17, sv = 4 + 1 − 1 = 4; from there m = 2 each time: sv = 3 and stays.
-        rtt.sample(ms(200));
+        rtt.sample(ms(200), ANY);
         assert_eq!(rtt.estimate(), Some((ms(200), ms(100))));
-        rtt.sample(ms(300));
+        rtt.sample(ms(300), ANY);
         assert_eq!(rtt.estimate(), Some((ms(200), ms(100))));
         assert_eq!(rtt.srtt(), Some(Duration::from_micros(212_500)));
         for _ in 0..100 {
-            rtt.sample(ms(200));
+            rtt.sample(ms(200), ANY);
         }
         assert_eq!(rtt.estimate(), Some((ms(200), ms(75))));
+    }
+
+    /// tcp_rtt_estimator by hand: 40 ms, then 100 ms, of which the mean deviation is 80 / 4 − 20 / 4 + 60 more; back at 40 ms RTTVAR falls
+    /// by a quarter of what it is above the floor, once a window.
+    #[test]
+    fn as_linux_counts_the_variation_falls_once_a_window() {
+        let ms = Duration::from_millis;
+        let mut rtt = RttEstimator::of_linux(ms(20));
+        let four = |rtt: &RttEstimator| rtt.estimate().unwrap().1 * 4;
+        rtt.sample(ms(40), ANY);
+        assert_eq!((rtt.srtt(), four(&rtt)), (Some(ms(40)), ms(80)));
+        rtt.sample(ms(100), At { una: 1, sent: 10 });
+        // mdev = 80 + (60 − 20) = 120.
+        assert_eq!(four(&rtt), ms(120));
+        for una in 2..=10 {
+            rtt.sample(ms(47), At { una, sent: 20 });
+            assert_eq!(four(&rtt), ms(120), "{una}");
+        }
+        rtt.sample(ms(47), At { una: 11, sent: 21 });
+        assert!(four(&rtt) < ms(120) && four(&rtt) >= ms(95), "{}", four(&rtt));
     }
 }

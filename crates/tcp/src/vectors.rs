@@ -9,7 +9,7 @@ use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::Ranges;
 use crate::rates::Rates;
-use crate::rtt::RttEstimator;
+use crate::rtt::{At, RttEstimator};
 use crate::seen;
 use crate::squid::{self, Squid};
 use crate::timing::Timing;
@@ -31,7 +31,8 @@ fn policy(p: &Json) -> RtoPolicy {
         initial: ns("initial_ns"),
         max: ns("max_ns"),
         granularity: ns("granularity_ns"),
-        variation_min: ns("granularity_ns"),
+        variation_min: Duration(p["variation_min_ns"].as_u64().unwrap_or(0))
+            .max(ns("granularity_ns")),
         backoff: match p["backoff"].as_str().unwrap() {
             "exponential" => Backoff::Exponential,
             "after" => Backoff::After,
@@ -55,7 +56,11 @@ fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
     let (tolerance, cases) = cases(include_str!("../../../vectors/rto.json"));
     for case in cases {
         let policy = policy(&case["parameters"]);
-        let mut rtt = RttEstimator::default();
+        let of_linux = case["parameters"]["arithmetic"] == "linux";
+        let mut rtt = match &case["parameters"]["variation_min_ns"] {
+            floor if of_linux => RttEstimator::of_linux(Duration(number(floor))),
+            _ => RttEstimator::default(),
+        };
         let (mut expired, mut base) = (0, number(&case["events"][0]["rto_ns"]));
         for event in case["events"].as_array().unwrap() {
             let at = || format!("{}: {event}", case["name"]);
@@ -64,20 +69,25 @@ fn the_timeout_is_that_of_rfc_6298_and_of_tcp_star() {
                 "start" => {}
                 "expiry" => expired += 1,
                 "sample" => {
-                    rtt.sample(Duration(number(&event["rtt_ns"])));
+                    let far = |key: &str| event[key].as_u64().unwrap_or(0);
+                    let at = At { una: far("una"), sent: far("sent") };
+                    rtt.sample(Duration(number(&event["rtt_ns"])), at);
                     (expired, base) = (0, rto);
                 }
                 other => panic!("{other}"),
             }
             if let Some((srtt, rttvar)) = rtt.estimate() {
+                // Linux's own integers are met to the last one.
+                let allowed = |key: &str| if of_linux { 0 } else { number(&tolerance[key]) };
                 let near = |ours: Duration, key: &str| {
-                    ours.0.abs_diff(number(&event[key])) <= number(&tolerance[key])
+                    ours.0.abs_diff(number(&event[key])) <= allowed(key)
                 };
                 assert!(near(srtt, "srtt_ns"), "{srtt}, {}", at());
                 assert!(near(rttvar, "rttvar_ns"), "{rttvar}, {}", at());
             }
             let ours = policy.timeout(policy.base(rtt.estimate()), expired);
-            let allowed = rto_tolerance(&policy, base, rto, number(&tolerance["rto_ns"]));
+            let inexact = if of_linux { 0 } else { number(&tolerance["rto_ns"]) };
+            let allowed = rto_tolerance(&policy, base, rto, inexact);
             assert!(ours.0.abs_diff(rto) <= allowed, "{ours}, {}", at());
         }
     }

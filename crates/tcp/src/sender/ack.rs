@@ -7,6 +7,7 @@ use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
 use crate::params::{BackoffUntil, EchoAtOne, FlightSize, Recovery};
 use crate::prr::{Prr, PrrAck, PrrRule};
+use crate::rtt::At;
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 
 impl Sender {
@@ -311,7 +312,7 @@ impl Sender {
 
     pub(super) fn take_rtt(&mut self, now: Time, sent: Time) -> Duration {
         let r = self.config.measured(sent.0, now.0);
-        self.rtt.sample(r);
+        self.rtt.sample(r, At { una: self.una, sent: self.high });
         r
     }
 

@@ -164,6 +164,7 @@ impl Sender {
         let rtt = match config.params.rtt_arithmetic {
             RttArithmetic::Exact => RttEstimator::default(),
             RttArithmetic::Ticks => RttEstimator::in_ticks(config.params.clock),
+            RttArithmetic::Linux => RttEstimator::of_linux(config.params.rto_variation_min),
         };
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
