@@ -98,7 +98,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
             "rto_ns": 56,
             "reason": "integer nanoseconds lose less than 1 a sample, and an error shrinks to 7/8 "
             "or 3/4 with each: 8 = 1 / (1/8), 12 = (1 + 8/4) / (1/4), 56 = 8 + 4 · 12, times 2 for "
-            "each doubling; 0 where a bound or a clock's tick decides, and where Linux's integers do",
+            "each doubling; 0 where a bound, a clock's tick or Linux's integers decide",
         },
         cases_timers.rto,
     ),

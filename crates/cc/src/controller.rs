@@ -44,7 +44,7 @@ pub struct Path {
 /// All that one ACK told.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
-    /// Payload bytes newly acknowledged cumulatively; zero for a duplicate.
+    /// Payload bytes newly acknowledged cumulatively, or what else makes the window grow (an endpoint's `grow_by`); zero for a duplicate.
     pub acked_bytes: u64,
     /// Payload bytes newly reported by SACK.
     pub newly_sacked: u64,

@@ -40,14 +40,13 @@ impl HyStartClassic {
         let rtt = if self.of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
         self.delay_min = Some(delay_min);
-        let next = path.delivered - ack.acked_bytes + path.flight_size;
         let now =
             if self.of_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
         let round = match &mut self.round {
             Some(round) if path.delivered <= round.end => round,
             // Linux's least delay of a round begins as large as can be.
             slot => slot.insert(Round {
-                end: next,
+                end: path.sent,
                 start: now,
                 last_ack: now,
                 least_rtt: Duration::MAX,
@@ -152,7 +151,7 @@ mod tests {
                 rtt: None,
                 flight_size: self.window * MSS,
                 delivered: self.una,
-                sent: self.una,
+                sent: self.una - MSS + self.window * MSS,
                 phase: Phase::Open,
                 cwnd_limited: true,
                 round: 0,

@@ -7,10 +7,12 @@ use crate::cheat;
 use crate::echo::EchoKind;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
+pub use crate::rtt::RttArithmetic;
 use crate::seen::{self, RttFrom};
 use crate::signed;
 use crate::squid;
 use crate::tso::Params as TsoParams;
+pub use crate::validation::GrowBy;
 use crate::validation::{self, LimitedBy, RestartWindow};
 
 param_enum! {
@@ -24,20 +26,6 @@ param_enum! {
         NewReno = "newreno",
         /// Selective acknowledgements (RFC 2018) with the scoreboard of RFC 6675.
         Sack = "sack",
-    }
-}
-
-param_enum! {
-    /// How the estimator of the round-trip time counts.
-    pub enum RttArithmetic {
-        /// Exactly (RFC 6298 § 2).
-        Exact = "exact",
-        /// In integers: SRTT in eighths and RTTVAR in quarters of a tick of `clock`, each step cut off (Jacobson & Karels
-        /// 1988, appendix A). RTTVAR then stays at three quarters of a tick however even the samples are.
-        Ticks = "ticks",
-        /// In whole microseconds: RTTVAR is the largest mean deviation of a window of data, falls by a quarter of the difference a window,
-        /// and four of it are `rto_variation_min` at least; a shorter round trip counts an eighth (Linux, `tcp_rtt_estimator`).
-        Linux = "linux",
     }
 }
 
@@ -185,8 +173,11 @@ params! {
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
-        /// Whether the ACK that ends fast recovery opens the window, too.
-        #[source("RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does (tcp-socket-base.cc)")]
+        /// What of an ACK makes the window grow.
+        #[source("RFC 5681 § 3.1; Linux: delivered")]
+        pub grow_by: GrowBy = GrowBy::Acknowledged,
+        /// Whether the ACK that ends fast recovery, or the answer to an ECN-echo, opens the window, too.
+        #[source("RFC 6582 § 3.2 (3) says no; ns-2's Newreno does (tcp-newreno.cc), ns-3 does (tcp-socket-base.cc), Linux does (tcp_ack)")]
         pub grow_on_exit: bool = false,
         /// Whether segments carry timestamps, so that every ACK gives an RTT sample; off, one segment a round trip is timed.
         #[source("RFC 7323 § 4")]
@@ -341,6 +332,8 @@ params! {
             ack_delay: Duration::from_millis(40),
             ack_policy: AckPolicy::Linux,
             push_bursts: true,
+            grow_by: GrowBy::Delivered,
+            grow_on_exit: true,
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
             rto_min: Duration::from_millis(200),

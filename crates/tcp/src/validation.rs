@@ -1,4 +1,4 @@
-//! Whether a window that is not used has been tried, and what is left of it after a pause (RFC 7661, RFC 2861).
+//! What makes a window grow: what of an ACK counts, whether a window that is not used has been tried; and what is left of it after a pause (RFC 7661, RFC 2861).
 
 use cwnd_cc::Window;
 use cwnd_units::{Duration, param_enum, params};
@@ -22,6 +22,17 @@ param_enum! {
         /// Half for each timeout that went by, but the initial window at least; the threshold is three quarters of the old window at
         /// least.
         Halved = "halved",
+    }
+}
+
+param_enum! {
+    /// What of an ACK makes the window grow.
+    pub enum GrowBy {
+        /// All that it newly acknowledges (RFC 5681 § 3.1, RFC 3465 § 2).
+        Acknowledged = "acknowledged",
+        /// What arrived since the ACK before, by SACK or without (RFC 6937's DeliveredData): what earlier duplicates told of does not count
+        /// again, and an ACK that begins a recovery counts for nothing (Linux, `tcp_cong_control`).
+        Delivered = "delivered",
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
-use cwnd_cc::{AckSample, Cause, Controller as _, Grow, Path, Request, Signal};
+use cwnd_cc::{AckSample, Cause, Controller as _, Grow, Path, Phase, Request, Signal};
 use cwnd_units::{Duration, Echo, Time};
 
 use super::persist::Persist;
@@ -87,6 +87,7 @@ impl Sender {
         let acked = ack - self.una;
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
+        let mut lost = false;
         let mut exact_rtt = None;
         let mut sacked_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
@@ -116,10 +117,17 @@ impl Sender {
             if self.cwr.is_some() && ack > self.reduced_until {
                 self.cwr = None;
             }
+            let counts = if self.delivered_counts { self.new_of(acked, delivered) } else { acked };
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
             self.on_new_ack(now, acked);
             if self.config.params.grow_on_exit {
                 phase = self.phase();
+            }
+            if self.delivered_counts && newly_sacked > 0 {
+                lost = self.detect_losses();
+            }
+            if self.delivered_counts && self.is_still_short() {
+                phase = Phase::Recovery;
             }
             if frozen && self.waits_at_one && self.in_flight() == 0 {
                 self.wait_at_one(now);
@@ -148,7 +156,7 @@ impl Sender {
                 (
                     path,
                     AckSample {
-                        acked_bytes: acked,
+                        acked_bytes: counts,
                         newly_sacked,
                         newly_lost,
                         rtt,
@@ -165,13 +173,10 @@ impl Sender {
             self.on_duplicate(now);
         }
 
-        let mut lost = false;
         if newly_sacked > 0 {
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
-            let recovery = !matches!(self.recovery, State::Open);
-            let (params, mss) = (&self.config.params, self.config.mss);
-            lost = self.scoreboard.detect_losses(params, self.una, mss, recovery);
+            lost |= self.detect_losses();
             if acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
             }
@@ -446,6 +451,26 @@ impl Sender {
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
+    }
+
+    fn detect_losses(&mut self) -> bool {
+        let recovery = !matches!(self.recovery, State::Open);
+        let (params, mss) = (&self.config.params, self.config.mss);
+        self.scoreboard.detect_losses(params, self.una, mss, recovery)
+    }
+
+    /// What an ACK of so many bytes tells for the first time. Without SACK each duplicate told of a segment (Linux, `tcp_add_reno_sack`).
+    fn new_of(&self, acked: u64, delivered: u64) -> u64 {
+        if self.config.params.recovery == Recovery::Sack {
+            // An ACK that advances is no duplicate, even if the receiver had thrown away what it reported.
+            return delivered.max(1);
+        }
+        let mss = self.config.mss;
+        let told = match &self.recovery {
+            State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
+            _ => u64::from(self.dupacks) * mss,
+        };
+        acked.saturating_sub(told).max(mss.min(acked))
     }
 
     /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK

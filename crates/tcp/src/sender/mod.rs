@@ -20,7 +20,7 @@ use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
 use crate::counters::SenderCounters;
-use crate::params::{BackoffUntil, FlightSize, LossRule, Recovery, RttArithmetic};
+use crate::params::{BackoffUntil, FlightSize, GrowBy, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -46,6 +46,8 @@ pub struct Sender {
     cc: AnyController,
     /// Whether losses are found as [`LossRule::Rack`] says.
     rack: bool,
+    /// Whether windows grow as [`GrowBy::Delivered`] says.
+    delivered_counts: bool,
     connection: Connection,
     recovery: State,
     /// First byte not acknowledged (SND.UNA).
@@ -168,6 +170,7 @@ impl Sender {
         };
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
+        let delivered_counts = config.params.grow_by == GrowBy::Delivered;
         let timing = Timing::new(&config);
         let chunks = Chunks::new(&config.params.tso);
         let until = config.params.rto_backoff_until;
@@ -178,6 +181,7 @@ impl Sender {
             config,
             cc,
             rack,
+            delivered_counts,
             connection: Connection::Closed,
             recovery: State::Open,
             una: 0,

@@ -161,6 +161,7 @@ scripts!(
     a_lost_retransmission_waits_for_the_timer,
     a_receiver_that_reneges_gets_the_segment_again,
     after_a_timeout_only_what_is_missing_is_sent_again,
+    an_ack_that_begins_a_recovery_may_count_for_nothing,
     an_ack_that_was_lost_is_made_good_by_the_next,
     each_partial_ack_restarts_the_timer,
     forward_acknowledgement_counts_how_far_sacks_reach,
@@ -172,10 +173,12 @@ scripts!(
     rack_finds_a_lost_retransmission_by_what_was_sent_later,
     rack_takes_all_below_the_highest_arrival_for_lost,
     recovery_lasts_until_the_recovery_point_is_acknowledged,
+    the_ack_that_ends_recovery_may_count_for_what_it_brings,
     the_flight_may_be_the_pipe,
     the_tail_is_not_rescued_before_more_than_the_fast_retransmit_arrived,
     three_discontiguous_ranges_make_a_hole_lost,
     two_segments_above_are_not_enough_and_one_byte_more_is,
+    what_duplicates_told_of_may_count_for_growth_no_more,
 );
 
 scripts!(
