@@ -168,7 +168,8 @@ pub enum Signal {
     Reduce(Cause),
     /// The retransmission timer expired for the `nth` time in a row, counted from 1.
     Timeout {
-        /// How many times in a row, counted from 1.
+        /// How many times in a row, counted from 1; 2 at least where the window was reduced already for what is outstanding, and the
+        /// endpoint has that keep the threshold.
         nth: u32,
     },
     /// Nothing was sent for longer than the retransmission timeout (RFC 5681 § 4.1).

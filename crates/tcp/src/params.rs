@@ -48,7 +48,7 @@ param_enum! {
         Fack = "fack",
         /// It was sent before something that arrived: once `dup_thresh` segments are SACKed, and in recovery, all below the highest of
         /// them, as RACK finds it where nothing is reordered (RFC 8985 § 6.2); what is still lost at the end of a recovery begins
-        /// the next. With `lost_retransmissions`, of these too each that went before one that arrived.
+        /// the next. With `lost_retransmissions`, of these too each that went before one that arrived, not sooner than the least round-trip time.
         Rack = "rack",
     }
 }
@@ -267,6 +267,10 @@ params! {
         /// How SRTT and RTTVAR are computed.
         #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux")]
         pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
+        /// Whether a timeout keeps the threshold where the window was reduced already for what is outstanding: in fast recovery, and in the
+        /// answer to an ECN-echo.
+        #[source("RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
+        pub timeout_keeps_threshold: bool = false,
         /// How the timeout grows with each expiry in a row.
         #[source("RFC 6298 § 5.5")]
         pub rto_backoff: Backoff = Backoff::Exponential,
@@ -339,6 +343,7 @@ params! {
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rtt_arithmetic: RttArithmetic::Linux,
+            timeout_keeps_threshold: true,
             rto_max: Duration::from_secs(120),
             syn_retries: 10,
             syn_backoff_after: Some(4),

@@ -1,6 +1,8 @@
 //! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
 //! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
 
+use cwnd_units::{Duration, Time};
+
 use crate::ranges::{Range, Ranges};
 
 /// What was retransmitted and has not arrived yet.
@@ -18,6 +20,10 @@ pub struct Resent {
     arrived: Option<u64>,
     /// Whether some were found to be lost since it was last asked.
     found: bool,
+    /// When the ACK came that is looked at.
+    now: Time,
+    /// With RACK: what arrives sooner than this after its retransmission may be the original, and says nothing.
+    least: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +32,7 @@ struct Retransmission {
     /// One past the highest byte that had been sent when it went.
     sent_up_to: u64,
     number: u64,
+    at: Time,
 }
 
 impl Resent {
@@ -37,6 +44,8 @@ impl Resent {
             next: 0,
             arrived: None,
             found: false,
+            now: Time::ZERO,
+            least: Duration::ZERO,
         }
     }
 
@@ -45,10 +54,19 @@ impl Resent {
         *self = Self::new(self.apart as u32);
     }
 
+    /// An ACK comes; the least round-trip time before it.
+    pub fn hear(&mut self, now: Time, least: Option<Duration>) {
+        self.now = now;
+        // The older rules have no such check.
+        if self.apart == 0 {
+            self.least = least.unwrap_or(Duration::ZERO);
+        }
+    }
+
     /// `range` goes again, now that everything up to `sent_up_to` has been sent.
-    pub fn sent(&mut self, range: Range, sent_up_to: u64) {
+    pub fn sent(&mut self, range: Range, sent_up_to: u64, at: Time) {
         self.lost.retain(|lost| lost.start != range.start);
-        self.under_way.push(Retransmission { range, sent_up_to, number: self.next });
+        self.under_way.push(Retransmission { range, sent_up_to, number: self.next, at });
         self.next += 1;
     }
 
@@ -59,10 +77,11 @@ impl Resent {
         self.lost.retain(missing);
         // An ACK may end within what was lost: the rest still is.
         self.lost.iter_mut().for_each(|range| range.start = range.start.max(una));
-        let arrived = &mut self.arrived;
+        let (arrived, now, least) = (&mut self.arrived, self.now, self.least);
         self.under_way.retain(|sent| {
             let still = missing(&sent.range);
-            if !still {
+            // RFC 8985 § 6.2, step 1 (`tcp_rack_advance`): sooner than any round trip, it was the original that came late.
+            if !still && now.since(sent.at) >= least {
                 *arrived = (*arrived).max(Some(sent.number));
             }
             still
@@ -115,7 +134,7 @@ mod tests {
         let mut resent = Resent::new(4);
         let mut sacked = Ranges::default();
         for n in [0, 2, 4, 6, 8, 10] {
-            resent.sent(segment(n), 20_000);
+            resent.sent(segment(n), 20_000, Time::ZERO);
         }
         sacked.insert(8000, 9000);
         assert!(!resent.review(0, &sacked));
@@ -123,7 +142,7 @@ mod tests {
         assert!(resent.review(0, &sacked));
         assert_eq!(resent.first_lost(0), Some(segment(0)));
         assert_eq!(resent.lost_bytes(0), 1000);
-        resent.sent(segment(0), 20_000);
+        resent.sent(segment(0), 20_000, Time::ZERO);
         assert_eq!((resent.first_lost(0), resent.lost_bytes(0)), (None, 0));
         assert!(!resent.review(0, &sacked), "it counts from its new number");
     }
@@ -132,8 +151,8 @@ mod tests {
     fn an_ack_that_ends_within_what_was_lost_leaves_the_rest() {
         let mut resent = Resent::new(3);
         let mut sacked = Ranges::default();
-        resent.sent(segment(0), 5000);
-        resent.sent(segment(2), 5000);
+        resent.sent(segment(0), 5000, Time::ZERO);
+        resent.sent(segment(2), 5000, Time::ZERO);
         sacked.insert(5000, 6000);
         resent.review(0, &sacked);
         assert_eq!((resent.lost_bytes(0), resent.lost_bytes(400)), (2000, 1600));
@@ -146,8 +165,8 @@ mod tests {
     fn what_arrives_after_all_is_lost_no_more() {
         let mut resent = Resent::new(3);
         let mut sacked = Ranges::default();
-        resent.sent(segment(0), 5000);
-        resent.sent(segment(2), 5000);
+        resent.sent(segment(0), 5000, Time::ZERO);
+        resent.sent(segment(2), 5000, Time::ZERO);
         sacked.insert(5000, 6000);
         assert!(resent.review(0, &sacked));
         assert_eq!(resent.lost_bytes(0), 2000);
@@ -156,5 +175,23 @@ mod tests {
         assert_eq!(resent.lost_bytes(0), 1000);
         resent.review(1000, &sacked);
         assert_eq!(resent.first_lost(0), None);
+    }
+
+    /// tcp_rack_advance by hand: a round trip is 100 ms at least, and what arrives 5 ms after its retransmission is the original.
+    #[test]
+    fn what_arrives_too_soon_is_the_original_and_finds_nothing() {
+        let ms = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut resent = Resent::new(0);
+        let mut sacked = Ranges::default();
+        for n in [0, 2, 4] {
+            resent.sent(segment(n), 20_000, ms(0));
+        }
+        sacked.insert(2000, 3000);
+        resent.hear(ms(5), Some(Duration::from_millis(100)));
+        assert!(!resent.review(0, &sacked));
+        sacked.insert(4000, 5000);
+        resent.hear(ms(100), Some(Duration::from_millis(100)));
+        assert!(resent.review(0, &sacked));
+        assert_eq!(resent.first_lost(0), Some(segment(0)));
     }
 }

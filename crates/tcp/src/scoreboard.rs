@@ -1,3 +1,5 @@
+use cwnd_units::{Duration, Time};
+
 use crate::params::{LossRule, Params};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
@@ -199,11 +201,19 @@ impl Scoreboard {
         self.sacked.hole_from(self.high_rxt, top.start)
     }
 
+    /// An ACK comes; the least round-trip time before it.
+    #[inline]
+    pub fn hear(&mut self, now: Time, least: Option<Duration>) {
+        if let Some(resent) = &mut self.resent {
+            resent.hear(now, least);
+        }
+    }
+
     /// A range was retransmitted, when data up to `nxt` had been sent.
-    pub fn retransmitted(&mut self, range: Range, nxt: u64) {
+    pub fn retransmitted(&mut self, range: Range, nxt: u64, now: Time) {
         let end = range.end;
         if let Some(resent) = &mut self.resent {
-            resent.sent(range, nxt);
+            resent.sent(range, nxt, now);
         }
         if end > self.high_rxt {
             self.sacked_below_rxt += self.sacked.covered(self.high_rxt, end);
@@ -265,7 +275,7 @@ mod tests {
         board.detect_losses(&three(), 0, MSS, false);
         assert_eq!(board.next_lost(0), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
-        board.retransmitted(Range { start: 0, end: MSS }, high);
+        board.retransmitted(Range { start: 0, end: MSS }, high, Time::ZERO);
         assert_eq!(board.pipe(0, high), 7 * MSS);
         assert_eq!(board.next_lost(0), None);
     }
@@ -280,7 +290,7 @@ mod tests {
         while let Some(hole) = board.next_lost(0) {
             let end = hole.end.min(hole.start + MSS);
             seen.push(hole.start / MSS);
-            board.retransmitted(Range { start: hole.start, end }, high);
+            board.retransmitted(Range { start: hole.start, end }, high, Time::ZERO);
         }
         assert_eq!(seen, [0, 2, 3, 5, 6, 7]);
         board.mark_lost_below(high);
@@ -313,7 +323,7 @@ mod tests {
                     }
                     2 => {
                         if let Some(hole) = board.next_lost(0) {
-                            board.retransmitted(Range { start: hole.start, end: hole.start + 1 }, nxt);
+                            board.retransmitted(Range { start: hole.start, end: hole.start + 1 }, nxt, Time::ZERO);
                             high_rxt = hole.start + 1;
                         }
                     }

@@ -75,6 +75,7 @@ impl Sender {
         if self.persist != Persist::Off && self.on_ack_of_probe(ack) {
             return None;
         }
+        self.scoreboard.hear(now, self.rtt.min());
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = blocks[0].len > 0 && sack;
         let newly_sacked =

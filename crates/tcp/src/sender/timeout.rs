@@ -49,7 +49,9 @@ impl Sender {
         // without SACK, after an earlier timeout, it still holds the window that was given up for lost. What RFC 6675
         // calls pipe is what FlightSize meant.
         path.flight_size = self.in_flight();
-        self.cc.on_signal(&path, Signal::Timeout { nth: self.expired });
+        // A controller keeps its threshold for all but the first.
+        let nth = if self.was_reduced() { self.expired.max(2) } else { self.expired };
+        self.cc.on_signal(&path, Signal::Timeout { nth });
         self.cwr_pending = self.config.params.says_cwr();
         self.end_spacing(now);
         self.begin_loss_state();
@@ -61,6 +63,17 @@ impl Sender {
         let params = &self.config.params;
         params.data_retries.is_some_and(|most| self.expired > most)
             || params.data_retry_time.is_some_and(|most| now.since(self.expired_since) >= most)
+    }
+
+    /// Whether the window was reduced for what is outstanding, and that is enough (tcp_input.c, `tcp_enter_loss`: `high_seq` is above
+    /// `snd_una`). An expiry after progress of the last one's repair reduces again.
+    fn was_reduced(&self) -> bool {
+        self.config.params.timeout_keeps_threshold
+            && match &self.recovery {
+                State::Recovery(_) => true,
+                State::Open => self.una < self.reduced_until,
+                State::Loss { .. } => false,
+            }
     }
 
     /// Whether the timeout stays because little is outstanding (Linux, `tcp_stream_is_thin`). No flow is in its first slow start after a

@@ -281,7 +281,7 @@ impl Sender {
                 self.timed = Some((end, now));
             }
         }
-        self.note_sent(choice, again);
+        self.note_sent(now, choice, again);
         let ts =
             if self.timing.is_none() { now } else { self.time_sent(now, choice.seq, end, again) };
         self.counters.segments_sent += 1;
@@ -329,7 +329,7 @@ impl Sender {
 
     /// Keeps the sequence variables, the scoreboard and PRR in step with what leaves.
     #[inline(always)]
-    fn note_sent(&mut self, choice: Choice, again: bool) {
+    fn note_sent(&mut self, now: Time, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
         if let Some(prr) = &mut self.cwr {
             prr.on_sent(choice.len);
@@ -344,7 +344,7 @@ impl Sender {
         }
         if again && self.config.params.recovery == Recovery::Sack {
             if !choice.rescue {
-                self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high);
+                self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high, now);
             }
         } else if choice.seq == self.nxt {
             self.nxt = end;

@@ -157,6 +157,7 @@ scripts!(
     sack:
     a_block_beyond_what_was_sent_is_ignored,
     a_doubtful_hole_is_sent_if_nothing_else_can_be_and_the_tail_once,
+    a_late_original_is_not_its_retransmission,
     a_lost_retransmission_goes_again_when_later_data_was_sacked,
     a_lost_retransmission_waits_for_the_timer,
     a_receiver_that_reneges_gets_the_segment_again,
@@ -250,6 +251,7 @@ scripts!(
     a_second_timeout_of_a_segment_keeps_the_threshold,
     a_thin_stream_backs_off_after_six_expiries,
     a_timeout_in_fast_recovery_ends_it,
+    a_timeout_in_fast_recovery_may_keep_the_threshold,
     after_a_timeout_slow_start_goes_back,
     an_ack_in_the_instant_of_the_timer_comes_before_it,
     an_ack_of_what_was_sent_twice_is_no_sample,
