@@ -52,7 +52,7 @@ def test_a_run_tells_how_many_options_were_removed_and_damaged():
         overrides = {"sweep": {}, "run.duration": "10 s", "run.warmup": "1 s"}
         link = {f"dumbbell.{key}": value for key, value in keys.items()}
         found = cwnd.run(script.SCENARIOS / "options.toml", set=overrides | link)
-        of = found.manifest.runs[0].activity
+        of = found.activity
         return [of.get(f"options_{what}", 0) for what in ("removed", "damaged")]
 
     assert done() == [0, 0]
