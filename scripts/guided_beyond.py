@@ -123,8 +123,8 @@ def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.
 
     Returns:
         A row for each point of the sweep and each `group`: `mbit_s` on the wire of all of its
-        flows, `jain`, the index of their shares, and of the link `bottleneck`, if there is one, `used`, `queue_ms`, its 99th
-        percentile and `lost`.
+        flows, `jain`, the index of their shares, and of the link `bottleneck`, if there is
+        one, `used`, `queue_ms`, its 99th percentile and `lost`.
     """
     found = _flows(scenario, overrides)
     if scenario == "changing":

@@ -49,7 +49,7 @@ def test_rows_of_the_page_are_what_the_scenarios_give(name: str, overrides: dict
 
 def test_a_run_tells_how_many_options_were_removed_and_damaged():
     def done(**keys: float) -> list[int]:
-        overrides = {"sweep": {}, "run.duration": "10 s", "run.warmup": "1 s"}
+        overrides = {"sweep": {}, "run.duration": "30 s", "run.warmup": "1 s"}
         link = {f"dumbbell.{key}": value for key, value in keys.items()}
         found = cwnd.run(script.SCENARIOS / "options.toml", set=overrides | link)
         of = found.activity
@@ -58,7 +58,7 @@ def test_a_run_tells_how_many_options_were_removed_and_damaged():
     assert done() == [0, 0]
     removed, damaged = done(option_loss=0.25, option_damage=0.5)
     # Of what is not removed half is damaged.
-    assert damaged == pytest.approx(1.5 * removed, rel=0.05)
+    assert damaged == pytest.approx(1.5 * removed, rel=0.1)
     assert removed > 1000
 
 
