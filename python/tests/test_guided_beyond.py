@@ -35,6 +35,7 @@ def part(name: str, axis: str, chosen: Iterable[int]) -> dict[str, object]:
         ("changing", part("changing", "scheme", [0, 1, 4])),
         ("wrong", part("wrong", "wrong", [1, 4])),
         ("believed", part("believed", "wrong", [2, 4])),
+        ("million", part("million", "scheme", [4])),
         ("options", part("options", "wrong", [2, 5])),
         ("fast", part("fast", "scheme", [2, 3])),
     ],
