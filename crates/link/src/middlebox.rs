@@ -1,4 +1,4 @@
-use cwnd_scenario::Impairments;
+use cwnd_scenario::Tampering;
 use cwnd_units::{Echo, Header, Rng};
 
 /// Something at the far end of a link that does not know the options of explicit feedback: it takes them out of packets, or
@@ -6,8 +6,7 @@ use cwnd_units::{Echo, Header, Rng};
 /// lost.)
 #[derive(Debug)]
 pub struct Middlebox {
-    loss: f64,
-    damage: f64,
+    tampering: Tampering,
     rng: Rng,
     counters: Tampered,
 }
@@ -29,16 +28,10 @@ enum Act {
 }
 
 impl Middlebox {
-    /// The middlebox of a link, if it has one, which draws from `rng`.
+    /// A middlebox that draws from `rng`.
     #[must_use]
-    pub fn of(impairments: &Impairments, rng: impl FnOnce() -> Rng) -> Option<Self> {
-        let &Impairments { option_loss: loss, option_damage: damage, .. } = impairments;
-        (loss > 0.0 || damage > 0.0).then(|| Self {
-            loss,
-            damage,
-            rng: rng(),
-            counters: Tampered::default(),
-        })
+    pub fn new(tampering: Tampering, rng: Rng) -> Self {
+        Self { tampering, rng, counters: Tampered::default() }
     }
 
     /// Data passes.
@@ -70,7 +63,8 @@ impl Middlebox {
             return Act::Keep;
         }
         // All are drawn whether they matter or not, so that what is removed stays the same when damage is added.
-        let (removed, damaged) = (self.rng.chance(self.loss), self.rng.chance(self.damage));
+        let Tampering { option_loss, option_damage } = self.tampering;
+        let (removed, damaged) = (self.rng.chance(option_loss), self.rng.chance(option_damage));
         let bit = self.rng.below(u64::from(bits)) as u32;
         if removed {
             self.counters.removed += 1;
@@ -89,8 +83,7 @@ mod tests {
     use super::*;
 
     fn middlebox(option_loss: f64, option_damage: f64) -> Middlebox {
-        let impairments = Impairments { option_loss, option_damage, ..Impairments::default() };
-        Middlebox::of(&impairments, || Rng::named(3, "test")).expect("it has something to do")
+        Middlebox::new(Tampering { option_loss, option_damage }, Rng::named(3, "test"))
     }
 
     /// What becomes of this level of load in a thousand packets.
@@ -140,11 +133,5 @@ mod tests {
         echo = Echo::Delta(5);
         of.meet_echo(&mut echo);
         assert_eq!((echo, of.tampered().removed), (Echo::None, 1));
-    }
-
-    #[test]
-    fn a_link_that_leaves_options_alone_has_none() {
-        let impairments = Impairments { loss: 0.5, ..Impairments::default() };
-        assert!(Middlebox::of(&impairments, || Rng::named(3, "test")).is_none());
     }
 }

@@ -6,7 +6,6 @@ use cwnd_units::{Duration, LinkFacts, Rng, Serialiser, Streams};
 
 use crate::faults::Faults;
 use crate::line::{Line, Pace};
-use crate::middlebox::Middlebox;
 use crate::packet::Packet;
 use crate::slots::Slots;
 
@@ -88,11 +87,5 @@ impl Settings<'_> {
             let of = |what: &str| random.named(&format!("link.{}.{what}", self.name));
             Faults::new(self.impairments, of("faults"), of("jitter"))
         })
-    }
-
-    /// What tampers with options at its far end; `None` if nothing does.
-    #[must_use]
-    pub fn middlebox(&self, random: &Streams) -> Option<Middlebox> {
-        Middlebox::of(self.impairments, || random.named(&format!("link.{}.options", self.name)))
     }
 }

@@ -41,7 +41,8 @@ pub use cwnd_units::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
 pub use model::{
-    Ends, FlowGroup, Impairments, Link, LinkRate, Place, Record, Run, Scenario, Shares, Way,
+    Ends, FlowGroup, Impairments, Link, LinkRate, Place, Record, Run, Scenario, Shares, Tampering,
+    Way,
 };
 pub use outline::Outline;
 pub use plain::{Toml, read_toml};

@@ -6,7 +6,7 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_units::{Duration, DurationDist, Rate, Time};
 
 use crate::diagnostics::Span;
-use crate::model::{Impairments, Link, LinkRate};
+use crate::model::{Impairments, Link, LinkRate, Tampering};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
@@ -91,21 +91,24 @@ pub(crate) fn dumbbell(table: &Table, at: Span, cx: &mut Context<'_>) -> Topolog
     let impairments = impairments(&section, cx);
     let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
     // A middlebox meets both ways: data has options, and so have ACKs.
-    let on_the_way_back = impairments.as_ref().map(|there| Impairments {
-        option_loss: there.option_loss,
-        option_damage: there.option_damage,
-        ..Impairments::default()
-    });
+    let tampering = tampering(&section, cx);
 
     let forward = draft(
         Ends { name: "bottleneck", from: LEFT, to: RIGHT },
-        (rate.clone(), delay, there, device_queue, impairments),
+        (rate.clone(), delay, there, device_queue, impairments, tampering),
         bdp_rtt,
         written(&section, THERE),
     );
     let reverse = draft(
         Ends { name: "reverse", from: RIGHT, to: LEFT },
-        (reverse_rate.and_then(|r| r.or(rate)), delay, back, Some(0), on_the_way_back),
+        (
+            reverse_rate.and_then(|r| r.or(rate)),
+            delay,
+            back,
+            Some(0),
+            Some(Impairments::default()),
+            tampering,
+        ),
         bdp_rtt,
         written(&section, BACK),
     );
@@ -175,6 +178,7 @@ impl Topology {
         let device_queue = section.plain::<u32>("device_queue", cx);
         let duplex = section.plain::<bool>("duplex", cx);
         let impairments = impairments(&section, cx);
+        let tampering = tampering(&section, cx);
         let bdp_rtt = section.optional("bdp_rtt", cx, |at, cx| at.plain::<Duration>(cx));
         if from.is_some() && from == to {
             let message = "a link must not lead from a node to itself";
@@ -201,7 +205,7 @@ impl Topology {
             }
             self.links.push(draft(
                 Ends { name: &name, from, to },
-                (rate.clone(), delay, router.clone(), device_queue, impairments.clone()),
+                (rate.clone(), delay, router.clone(), device_queue, impairments.clone(), tampering),
                 bdp_rtt,
                 written(&section, THERE),
             ));
@@ -245,13 +249,19 @@ type Keys = [&'static str; 3];
 const THERE: Keys = ["queue", "meter", "messenger"];
 const BACK: Keys = ["reverse_queue", "reverse_meter", "reverse_messenger"];
 
-type Settings =
-    (Option<LinkRate>, Option<Duration>, Option<Router>, Option<u32>, Option<Impairments>);
+type Settings = (
+    Option<LinkRate>,
+    Option<Duration>,
+    Option<Router>,
+    Option<u32>,
+    Option<Impairments>,
+    Option<Tampering>,
+);
 
 /// A link, if all of its settings could be read.
 fn draft(
     ends: Ends<'_>,
-    (rate, delay, router, device_queue, impairments): Settings,
+    (rate, delay, router, device_queue, impairments, tampering): Settings,
     bdp_rtt: Option<Option<Duration>>,
     written: [(Span, String); 2],
 ) -> Option<DraftLink> {
@@ -268,6 +278,7 @@ fn draft(
         device_queue: device_queue?,
         bdp_rtt: Duration::ZERO,
         impairments: impairments?,
+        tampering: tampering?,
     };
     Some(DraftLink { link, bdp_rtt: bdp_rtt?, written })
 }
@@ -309,8 +320,6 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
     let reorder_delay = section.plain::<Duration>("reorder_delay", cx);
     let delay_steps = section.read("delay_steps", cx, delay_steps);
     let delay_steps_period = section.plain::<Option<Duration>>("delay_steps_period", cx);
-    let option_loss = section.plain::<f64>("option_loss", cx);
-    let option_damage = section.plain::<f64>("option_damage", cx);
     if jitter_correlation.is_some_and(|time| time > Duration::ZERO)
         && jitter.as_ref().is_some_and(|of| of.0.at_deviate(0.0).is_none())
     {
@@ -347,7 +356,11 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         reorder_delay: reorder_delay?,
         delay_steps: delay_steps?,
         delay_steps_period: delay_steps_period?,
-        option_loss: option_loss?,
-        option_damage: option_damage?,
     })
+}
+
+fn tampering(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tampering> {
+    let option_loss = section.plain::<f64>("option_loss", cx);
+    let option_damage = section.plain::<f64>("option_damage", cx);
+    Some(Tampering { option_loss: option_loss?, option_damage: option_damage? })
 }

@@ -106,6 +106,8 @@ pub struct Link {
     pub bdp_rtt: Duration,
     /// What goes wrong on it.
     pub impairments: Impairments,
+    /// What a middlebox does behind it.
+    pub tampering: Tampering,
 }
 
 /// How fast a link sends.
@@ -182,9 +184,14 @@ pub struct Impairments {
     pub delay_steps: Vec<(Time, Duration)>,
     /// After how long they begin anew, later than the last of them.
     pub delay_steps_period: Option<Duration>,
-    /// Probability that an option of explicit feedback is taken out of a packet.
+}
+
+/// What a middlebox at the far end of a link does to options of explicit feedback.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tampering {
+    /// Probability that one is taken out of a packet.
     pub option_loss: f64,
-    /// Probability that a bit of such an option is flipped.
+    /// Probability that a bit of one is flipped.
     pub option_damage: f64,
 }
 

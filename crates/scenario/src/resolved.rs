@@ -6,7 +6,7 @@ use cwnd_apps::Transport;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
-use crate::model::{Ends, FlowGroup, Impairments, Link, LinkRate, Scenario, Shares};
+use crate::model::{Ends, FlowGroup, Link, LinkRate, Scenario, Shares};
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMA;
 
@@ -78,7 +78,7 @@ impl Writer {
         self.rate("reverse_rate", &reverse.rate);
         self.key("device_queue", &forward.device_queue.write());
         self.key("edge_rate", &edge_rate.write());
-        self.impairments(&forward.impairments);
+        self.faults(forward);
         self.key("bdp_rtt", &forward.bdp_rtt.write());
         self.choice(&["dumbbell", "queue"], &forward.queue);
         self.choice(&["dumbbell", "meter"], &forward.meter);
@@ -97,14 +97,15 @@ impl Writer {
         // A duplex link is two links by now.
         self.key("duplex", &false.write());
         self.key("device_queue", &link.device_queue.write());
-        self.impairments(&link.impairments);
+        self.faults(link);
         self.key("bdp_rtt", &link.bdp_rtt.write());
         self.choice(&["link", &link.name, "queue"], &link.queue);
         self.choice(&["link", &link.name, "meter"], &link.meter);
         self.choice(&["link", &link.name, "messenger"], &link.messenger);
     }
 
-    fn impairments(&mut self, impairments: &Impairments) {
+    fn faults(&mut self, link: &Link) {
+        let Link { impairments, tampering, .. } = link;
         self.key("loss", &impairments.loss.write());
         self.key("loss_every", &impairments.loss_every.write());
         self.key("jitter", &impairments.jitter.write());
@@ -118,8 +119,8 @@ impl Writer {
         let steps: Vec<String> = steps.collect();
         self.line(format_args!("delay_steps = [{}]", steps.join(", ")));
         self.key("delay_steps_period", &impairments.delay_steps_period.write());
-        self.key("option_loss", &impairments.option_loss.write());
-        self.key("option_damage", &impairments.option_damage.write());
+        self.key("option_loss", &tampering.option_loss.write());
+        self.key("option_damage", &tampering.option_damage.write());
     }
 
     fn rate(&mut self, name: &str, rate: &LinkRate) {

@@ -291,7 +291,7 @@ keys! {
         #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that are taken once")]
         delay_steps_period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// Probability that a middlebox at the far end takes an option of explicit feedback out of a packet: a header of XCP, RCP or MLCP out of
-        /// data, what the receiver tells of it or of BMCC's load out of an ACK. Of a dumbbell's both ways.
+        /// data, out of an ACK what the receiver tells of it, of load or of code points. Of a dumbbell's both ways.
         #[source("cwnd: a middlebox that knows them, or none")]
         #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
         option_loss: Plain(Kind::Number) => Toml("0.0"),

@@ -131,7 +131,7 @@ impl Network {
             }
             self.add_pipe(pipe)
         });
-        let middlebox = settings.middlebox(random).map(|of| self.add_middlebox(of));
+        let middlebox = self.add_middlebox(link, random);
         LinkParts { line, pipe, middlebox }
     }
 

@@ -73,7 +73,7 @@ fn middleboxes(scenario: &Scenario, found: &mut Vec<Refusal>) {
     // What a dumbbell says holds for both of its links.
     let said = if dumbbell { &scenario.links[..1] } else { &scenario.links[..] };
     for link in said {
-        let of = &link.impairments;
+        let of = link.tampering;
         for (key, p) in [("option_loss", of.option_loss), ("option_damage", of.option_damage)] {
             if p > 0.0 {
                 let at: &[&str] =

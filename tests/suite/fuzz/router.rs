@@ -58,8 +58,6 @@ fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
             reorder_delay: Duration(bytes.wide()),
             delay_steps: vec![(Time(bytes.wide()), Duration(bytes.wide()))],
             delay_steps_period: bytes.flag().then(|| Duration(bytes.wide().max(1))),
-            // The router leaves options alone.
-            ..Impairments::default()
         },
         _ => Impairments::default(),
     };

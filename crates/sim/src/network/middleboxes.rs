@@ -1,17 +1,23 @@
 //! Packets that pass something that tampers with their options.
 
 use cwnd_link::{Middlebox, Tampered};
+use cwnd_scenario::{Link, Tampering};
 use cwnd_tcp::Body;
-use cwnd_units::Time;
+use cwnd_units::{Streams, Time};
 
 use super::Network;
 use crate::event::EventQueue;
 use crate::packet::Packet;
 
 impl Network {
-    pub(super) fn add_middlebox(&mut self, middlebox: Middlebox) -> u32 {
-        self.middleboxes.push(middlebox);
-        self.middleboxes.len() as u32 - 1
+    /// The middlebox behind a link, if one tampers there.
+    pub(super) fn add_middlebox(&mut self, link: &Link, random: &Streams) -> Option<u32> {
+        if link.tampering == Tampering::default() {
+            return None;
+        }
+        let rng = random.named(&format!("link.{}.options", link.name));
+        self.middleboxes.push(Middlebox::new(link.tampering, rng));
+        Some(self.middleboxes.len() as u32 - 1)
     }
 
     /// A packet passes a middlebox and goes on; returns it if its next stop is a host.
