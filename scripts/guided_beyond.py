@@ -93,22 +93,18 @@ def _largest(
     return float(-solved.fun)
 
 
-def _jain(rates: pl.Expr) -> pl.Expr:
-    """Jain's index of rates; 1 where nobody has any."""
-    squares = pl.len() * (rates**2).sum()
-    return pl.when(squares > 0).then(rates.sum() ** 2 / squares).otherwise(1.0)
-
-
 def _flows(scenario: str, overrides: Mapping[str, object] | None) -> pl.DataFrame:
     """What each group got in each run, Mbit/s of the wire, beside the axes of the sweep."""
     run = cwnd.run(SCENARIOS / f"{scenario}.toml", set=dict(overrides or {}))
     axes = [a for a in run.runs.columns if a in AXES]
     runs = run.runs.select("run_id", pl.col(axes).cast(pl.String))
     flows = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).agg(
-        mbit_s=pl.col("throughput_bit_s").sum() / 1e6,
-        jain=_jain(pl.col("throughput_bit_s")),
+        mbit_s=pl.col("throughput_bit_s").sum() / 1e6
     )
-    joined = runs.join(flows, on="run_id", maintain_order="left")
+    fairness = run.per_run().select("run_id", "jain")
+    joined = runs.join(flows, on="run_id", maintain_order="left").join(
+        fairness, on="run_id", how="left", maintain_order="left"
+    )
     return joined.join(bottleneck(run), on="run_id", how="left", maintain_order="left").drop(
         "run_id"
     )
@@ -132,8 +128,8 @@ def measure(scenario: str, overrides: Mapping[str, object] | None = None) -> pl.
 
     Returns:
         A row for each point of the sweep and each `group`: `mbit_s` on the wire of all of its
-        flows, `jain`, the index of their shares, and of the link `bottleneck`, if there is
-        one, `used`, `queue_ms`, its 99th percentile and `lost`.
+        flows, `jain` of the goodput of all, and of the link `bottleneck`, if there is one,
+        `used`, `queue_ms`, its 99th percentile and `lost`.
     """
     if scenario == "million":
         return _transfers(overrides)

@@ -230,7 +230,9 @@ impl EchoPolicy for Changes {
     }
 
     fn take(&mut self) -> Echo {
-        self.value.map_or(Echo::None, |value| Echo::Load { value, changes: self.changes })
+        // A level has four bits (MLCP), a code point two.
+        let bits = if self.levels { 4 } else { 2 };
+        self.value.map_or(Echo::None, |value| Echo::Load { value, bits, changes: self.changes })
     }
 }
 
@@ -315,7 +317,7 @@ mod tests {
     #[test]
     fn a_change_is_told_at_once_and_counted() {
         let arrivals = [Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ect1].map(|e| data(Header::None, e));
-        let load = |now, ecn, changes| (now, Echo::Load { value: ecn as u16, changes });
+        let load = |now, ecn, changes| (now, Echo::Load { value: ecn as u16, bits: 2, changes });
         let expected = [
             load(false, Ecn::Ect0, 0),
             load(false, Ecn::Ect0, 0),
@@ -329,7 +331,7 @@ mod tests {
     fn levels_are_told_as_code_points_are_and_data_without_one_changes_nothing() {
         let arrivals = [Header::None, Header::Level(3), Header::None, Header::Level(9)];
         let arrivals = arrivals.map(|header| data(header, Ecn::NotEct));
-        let load = |now, value, changes| (now, Echo::Load { value, changes });
+        let load = |now, value, changes| (now, Echo::Load { value, bits: 4, changes });
         let expected =
             [(false, Echo::None), load(false, 3, 0), load(false, 3, 0), load(true, 9, 1)];
         assert_eq!(told(EchoKind::Level, &arrivals), expected);

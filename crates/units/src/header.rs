@@ -57,6 +57,8 @@ pub enum Echo {
     Load {
         /// The estimate, in parts that the mechanism defines.
         value: u16,
+        /// How many bits of it ACKs have room for.
+        bits: u8,
         /// Changes so far, in the circle of 256: what lost ACKs told is noticed.
         changes: u8,
     },
@@ -150,7 +152,7 @@ impl Echo {
             Self::None | Self::Ce { .. } | Self::Delay { .. } => 0,
             Self::Delta(_) => i32::BITS,
             Self::Rate(_) => RATE_BITS,
-            Self::Load { .. } => u16::BITS,
+            Self::Load { bits, .. } => bits as u32,
         }
     }
 
@@ -162,7 +164,9 @@ impl Echo {
             Self::None | Self::Ce { .. } | Self::Delay { .. } => self,
             Self::Delta(delta) => Self::Delta(delta ^ 1 << bit),
             Self::Rate(rate) => Self::Rate(rate.with_flipped(bit)),
-            Self::Load { value, changes } => Self::Load { value: value ^ 1 << bit, changes },
+            Self::Load { value, bits, changes } => {
+                Self::Load { value: value ^ 1 << bit, bits, changes }
+            }
         }
     }
 }
@@ -227,10 +231,14 @@ mod tests {
                 assert_eq!(flipped.with_flipped(bit), header);
             }
         }
-        let load = Echo::Load { value: 40_000, changes: 3 };
-        for echo in [Echo::Delta(-77), Echo::Rate(rate.into()), load] {
+        let estimate = Echo::Load { value: 40_000, bits: 16, changes: 3 };
+        let level = Echo::Load { value: 9, bits: 4, changes: 3 };
+        for echo in [Echo::Delta(-77), Echo::Rate(rate.into()), estimate, level] {
             for bit in 0..echo.option_bits() {
                 let flipped = echo.with_flipped(bit);
+                if let Echo::Load { value, bits, .. } = flipped {
+                    assert_eq!(u32::from(value) >> bits, 0, "{echo:?} {bit}");
+                }
                 assert_eq!(distance(echo.option(), flipped.option()), 1, "{echo:?} {bit}");
                 assert_eq!(flipped.with_flipped(bit), echo);
             }

@@ -120,7 +120,7 @@ proptest! {
                         path.delivered += acked_bytes;
                         let grow = Grow::of(&path, ece);
                         let rtt = Some(rtt);
-                        let echo = echo.map_or(Echo::None, |value| Echo::Load { value, changes: 0 });
+                        let echo = echo.map_or(Echo::None, |value| Echo::Load { value, bits: 16, changes: 0 });
                         let ack = AckSample { acked_bytes, rtt, ece, echo, grow, ..AckSample::default() };
                         let asks = c.on_ack(&path, &ack);
                         if is_told_by_losses_and_marks_only(&params) {

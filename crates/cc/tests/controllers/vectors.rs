@@ -173,7 +173,7 @@ fn signal(event: &Json) -> Option<Signal> {
 fn ack(path: &Path, event: &Json) -> AckSample {
     let ece = event["ece"].as_bool().unwrap_or(false);
     let echo = if let Some(value) = event["echo"].as_u64() {
-        Echo::Load { value: u16::try_from(value).unwrap(), changes: 0 }
+        Echo::Load { value: u16::try_from(value).unwrap(), bits: 16, changes: 0 }
     } else if let Some(bytes) = event["feedback"].as_i64() {
         Echo::Delta(i32::try_from(bytes).unwrap())
     } else if let Some(bits) = event["offered_bit_s"].as_u64() {

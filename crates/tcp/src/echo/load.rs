@@ -79,7 +79,7 @@ impl EchoPolicy for LoadEcho {
         }
         self.without = 0;
         self.i = self.i.saturating_add(1);
-        Echo::Load { value: self.place, changes: self.changes }
+        Echo::Load { value: self.place, bits: u16::BITS as u8, changes: self.changes }
     }
 
     fn bytes_of(&self, echo: Echo) -> u16 {
@@ -104,7 +104,7 @@ mod tests {
         let mut place = |segment: &Segment| {
             policy.on_data(Time::ZERO, segment);
             match policy.take() {
-                Echo::Load { value, changes } => (value, changes),
+                Echo::Load { value, changes, .. } => (value, changes),
                 other => panic!("{other:?}"),
             }
         };

@@ -81,7 +81,7 @@ fn a_change_of_the_ecn_field_is_told_at_once_and_the_same_value_waits() {
     let mut r = receiver(EchoKind::Changes, delayed());
     let fields = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect0];
     let arrivals: Vec<Segment> = fields.into_iter().zip(0..).map(|(e, k)| with_ecn(e, k)).collect();
-    let load = |ecn: Ecn, changes| Some(Echo::Load { value: ecn as u16, changes });
+    let load = |ecn: Ecn, changes| Some(Echo::Load { value: ecn as u16, bits: 2, changes });
     let expected = [None, load(Ecn::Ce, 1), None, load(Ecn::Ce, 1), load(Ecn::Ect0, 2)];
     assert_eq!(told(&mut r, &arrivals), expected);
 }
