@@ -121,7 +121,7 @@ def estimated(
         sent = max(sent, una + len(samples) * MSS)
         for number, sample in enumerate(samples):
             # The first sample is that of the handshake.
-            una += MSS if rto.srtt_us else 0
+            una += MSS if rto.eighths else 0
             rto.measured(sample * 1000, una, sent if number else una)
             row = {"event": "sample", "rtt_ns": sample * 1000, "una": una}
             rows.append({**row, "sent": sent if number else una, **shown(rto)})

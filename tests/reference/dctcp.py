@@ -1,4 +1,4 @@
-"""DCTCP's sender from RFC 8257 § 3.3 to 3.5, in exact fractions of 50 digits."""
+"""DCTCP's sender by RFC 8257 § 3.3 to 3.5, as public implementations quote it, in exact fractions of 50 digits."""
 
 from __future__ import annotations
 

@@ -89,49 +89,43 @@ class RtoByTable(Rto):
 
 @dataclass
 class RtoLinux(Rto):
-    """`tcp_rtt_estimator` and `__tcp_set_rto` of Linux 6.18, in C's integers of microseconds.
+    """Linux 6.18's estimator (`tcp_rtt_estimator`) as formulas in whole microseconds.
 
-    `m` is an error that may be below zero; shifts of what is above zero cut off. The names are the
-    kernel's.
+    The mean is kept in eighths and deviations in quarters, as Jacobson & Karels have them; what is
+    divided is rounded down.
     """
 
     arithmetic: str = "linux"
     variation_min_ns: int = 200_000_000
-    srtt_us: int = 0
-    mdev_us: int = 0
-    mdev_max_us: int = 0
-    rttvar_us: int = 0
-    rtt_seq: int = 0
+    eighths: int = 0
+    deviation: int = 0
+    #: The largest deviation of this window of data, and the end of the window.
+    largest: int = 0
+    end: int = 0
+    variation: int = 0
 
-    def measured(self, r_ns: int, snd_una: int, snd_nxt: int) -> None:
+    def measured(self, r_ns: int, una: int, sent: int) -> None:
         """A sample, when so much was acknowledged and sent."""
-        rto_min = self.variation_min_ns // 1000
-        m = r_ns // 1000
-        if self.srtt_us:
-            m -= self.srtt_us >> 3
-            self.srtt_us += m
-            if m < 0:
-                m = -m - (self.mdev_us >> 2)
-                if m > 0:
-                    m >>= 3
-            else:
-                m -= self.mdev_us >> 2
-            self.mdev_us += m
-            if self.mdev_us > self.mdev_max_us:
-                self.mdev_max_us = self.mdev_us
-                self.rttvar_us = max(self.rttvar_us, self.mdev_max_us)
-            if snd_una > self.rtt_seq:
-                self.rttvar_us -= max(0, self.rttvar_us - self.mdev_max_us) >> 2
-                self.rtt_seq = snd_nxt
-                self.mdev_max_us = rto_min
+        least, sample = self.variation_min_ns // 1000, r_ns // 1000
+        if self.eighths == 0:
+            self.eighths, self.deviation = 8 * sample, 2 * sample
+            self.variation = self.largest = max(self.deviation, least)
+            self.end = sent
         else:
-            self.srtt_us = m << 3
-            self.mdev_us = m << 1
-            self.rttvar_us = self.mdev_max_us = max(self.mdev_us, rto_min)
-            self.rtt_seq = snd_nxt
-        self.srtt_us = max(1, self.srtt_us)
-        self.srtt = Fraction((self.srtt_us >> 3) * 1000)
-        self.rttvar = Fraction(self.rttvar_us * 1000, 4)
+            error = sample - self.eighths // 8
+            self.eighths += error
+            excess = abs(error) - self.deviation // 4
+            # A deviation that grows by a shorter round trip grows by an eighth of it.
+            self.deviation += excess // 8 if error < 0 < excess else excess
+            self.largest = max(self.largest, self.deviation)
+            # The variation is never below the largest deviation of its window.
+            self.variation = max(self.variation, self.largest)
+            if una > self.end:
+                self.variation -= (self.variation - self.largest) // 4
+                self.largest, self.end = least, sent
+        self.eighths = max(1, self.eighths)
+        self.srtt = Fraction(self.eighths // 8 * 1000)
+        self.rttvar = Fraction(self.variation * 1000, 4)
         self.expired = 0
 
 
