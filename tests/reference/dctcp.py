@@ -1,4 +1,7 @@
-"""DCTCP's sender by RFC 8257 § 3.3 to 3.5, as public implementations quote it, in exact fractions of 50 digits."""
+"""DCTCP's sender by RFC 8257 § 3.3 to 3.5, as public implementations quote it.
+
+In exact fractions of 50 digits.
+"""
 
 from __future__ import annotations
 
