@@ -21,6 +21,8 @@ pub struct SenderCounters {
     pub reductions: [u64; Cause::COUNT],
     /// Losses found within a window that was already reduced for another cause, so that no other reduction followed.
     pub losses_in_cwr: u64,
+    /// Reductions for a loss that were taken back, as what had been taken for lost came late.
+    pub undone: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
     /// Source quenches that were believed: about data that was outstanding, if that is looked at.
@@ -72,6 +74,7 @@ impl SenderCounters {
         each("timeouts_in_a_row", self.timeouts[1..].iter().sum());
         each("syn_timeouts", self.syn_timeouts);
         let rare = [
+            ("loss_reductions_undone", self.undone),
             ("delay_reductions", self.reductions_for(Cause::Delay)),
             (
                 "quench_reductions_marked",
@@ -104,6 +107,7 @@ impl AddAssign<&Self> for SenderCounters {
             syn_timeouts,
             reductions,
             losses_in_cwr,
+            undone,
             ece_acks,
             quenches,
             quenches_refused,
@@ -117,6 +121,7 @@ impl AddAssign<&Self> for SenderCounters {
         self.syn_timeouts += syn_timeouts;
         self.reductions.iter_mut().zip(reductions).for_each(|(sum, n)| *sum += n);
         self.losses_in_cwr += losses_in_cwr;
+        self.undone += undone;
         self.ece_acks += ece_acks;
         self.quenches += quenches;
         self.quenches_refused += quenches_refused;

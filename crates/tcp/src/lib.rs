@@ -7,6 +7,7 @@ mod config;
 mod counters;
 mod delays;
 mod echo;
+mod late;
 mod params;
 mod prr;
 mod quick_ack;

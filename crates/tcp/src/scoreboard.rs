@@ -100,6 +100,27 @@ impl Scoreboard {
         self.lose_below(edge, una)
     }
 
+    /// RACK with a reordering window: below the highest SACKed range, and up to where the window is over.
+    pub fn detect_below(&mut self, edge: u64, una: u64) -> bool {
+        let highest = self.sacked.highest().map_or(0, |range| range.start);
+        self.lose_below(highest.min(edge), una)
+    }
+
+    /// Whether something from `edge` on, which is not lost yet, is missing below the highest SACKed byte.
+    pub fn waits_above(&self, edge: u64, una: u64) -> bool {
+        let from = edge.max(self.lost_edge).max(una);
+        self.sacked.highest().is_some_and(|top| self.sacked.hole_from(from, top.start).is_some())
+    }
+
+    /// Nothing that waits to go again is lost any more: losses are found anew.
+    pub fn find_again(&mut self, una: u64) {
+        self.lost_edge = self.high_rxt.max(una);
+        self.sacked_below_lost = self.sacked.covered(0, self.lost_edge);
+        if let Some(resent) = &mut self.resent {
+            resent.restart();
+        }
+    }
+
     /// FACK: whatever lies `distance` or more below the highest SACKed byte, however much of that was SACKed.
     fn detect_forward(&mut self, una: u64, distance: u64) -> bool {
         self.lose_below(self.top(una).saturating_sub(distance), una)

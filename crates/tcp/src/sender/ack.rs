@@ -102,6 +102,9 @@ impl Sender {
             if sack {
                 delivered -= self.scoreboard.advance(ack);
             }
+            if self.before.is_some() {
+                self.judge(segment.ts);
+            }
             let (exact, measured) = if self.timing.is_none() {
                 self.measure(now, segment, ack)
             } else {
@@ -125,7 +128,7 @@ impl Sender {
                 phase = self.phase();
             }
             if self.delivered_counts && newly_sacked > 0 {
-                lost = self.detect_losses();
+                lost = self.detect_losses(now);
             }
             if self.delivered_counts && self.is_still_short() {
                 phase = Phase::Recovery;
@@ -177,7 +180,7 @@ impl Sender {
         if newly_sacked > 0 {
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
-            lost |= self.detect_losses();
+            lost |= self.detect_losses(now);
             if acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
             }
@@ -374,7 +377,8 @@ impl Sender {
         match &mut self.recovery {
             State::Open => {
                 self.dupacks += 1;
-                if self.dupacks >= self.config.params.dup_thresh && self.may_enter_recovery() {
+                let enough = self.dupacks >= self.config.params.dup_thresh && self.late.is_none();
+                if enough && self.may_enter_recovery() {
                     self.enter_recovery(now);
                 }
             }
@@ -391,7 +395,7 @@ impl Sender {
         }
     }
 
-    fn enter_recovery(&mut self, now: Time) {
+    pub(super) fn enter_recovery(&mut self, now: Time) {
         let params = &self.config.params;
         if params.recovery == Recovery::Sack && params.flight_size == FlightSize::Pipe {
             // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
@@ -404,6 +408,10 @@ impl Sender {
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
         let reduces = !was_reduced || params.loss_reduces_again;
         let before = self.cc.window().cwnd;
+        // With RACK what is on its way again stays so.
+        let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
+        self.before = if reduces && !is_on_its_way { self.remember(now) } else { None };
+        let params = &self.config.params;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
             self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
@@ -430,8 +438,6 @@ impl Sender {
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
         let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
-        // With RACK what is on its way again stays so.
-        let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
         self.recovery = State::Recovery(FastRecovery {
             recover: self.high,
             inflation: i64::from(params.dup_thresh) * self.config.mss as i64,
@@ -454,7 +460,10 @@ impl Sender {
         self.rto_deadline = now + self.rto();
     }
 
-    fn detect_losses(&mut self) -> bool {
+    fn detect_losses(&mut self, now: Time) -> bool {
+        if self.late.is_some() {
+            return self.detect_late(now);
+        }
         let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
         self.scoreboard.detect_losses(params, self.una, mss, recovery)

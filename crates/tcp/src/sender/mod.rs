@@ -5,6 +5,7 @@ mod ack;
 mod burst;
 mod chunks;
 mod copies;
+mod late;
 mod persist;
 mod quench;
 mod spaced;
@@ -20,6 +21,7 @@ use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
 use crate::counters::SenderCounters;
+use crate::late::Late;
 use crate::params::{BackoffUntil, FlightSize, GrowBy, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
@@ -30,6 +32,7 @@ pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
 pub use copies::Copies;
+use late::Before;
 use persist::Persist;
 use quench::Quenched;
 pub use timeout::GaveUp;
@@ -97,6 +100,12 @@ pub struct Sender {
     expired_since: Time,
     /// When the retransmission timer expires; `Time::NEVER` when it is off.
     rto_deadline: Time,
+    /// When more of what is missing is lost, once data has come late; `Time::NEVER` if nothing waits for that.
+    late_deadline: Time,
+    /// When data went, once some came late (RACK).
+    late: Option<Box<Late>>,
+    /// What a recovery may turn out to have been needless for.
+    before: Option<Box<Before>>,
     /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
     pace_until: Time,
     /// Whether that is why nothing more went out.
@@ -208,6 +217,9 @@ impl Sender {
             expired: 0,
             expired_since: Time::ZERO,
             rto_deadline: Time::NEVER,
+            late_deadline: Time::NEVER,
+            late: None,
+            before: None,
             pace_until: Time::ZERO,
             pacing_holds: false,
             paced: 0,
@@ -253,11 +265,15 @@ impl Sender {
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Time {
-        if self.pacing_holds { self.rto_deadline.min(self.held_until()) } else { self.rto_deadline }
+        let deadline = self.rto_deadline.min(self.late_deadline);
+        if self.pacing_holds { deadline.min(self.held_until()) } else { deadline }
     }
 
     /// A timer may have expired.
     pub fn on_timer(&mut self, now: Time) {
+        if now >= self.late_deadline {
+            self.on_late(now);
+        }
         if now < self.rto_deadline {
             return;
         }

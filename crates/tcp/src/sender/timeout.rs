@@ -112,6 +112,8 @@ impl Sender {
     /// Everything outstanding counts as lost and is sent again as the window allows.
     pub(super) fn begin_loss_state(&mut self) {
         self.recovery = State::Loss { recover: self.high };
+        self.before = None;
+        self.late_deadline = Time::NEVER;
         self.cwr = None;
         self.dupacks = 0;
         self.limited_sent = 0;

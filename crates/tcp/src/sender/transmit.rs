@@ -349,6 +349,9 @@ impl Sender {
         } else if choice.seq == self.nxt {
             self.nxt = end;
             self.high = self.high.max(end);
+            if let Some(late) = &mut self.late {
+                late.on_sent(end, now);
+            }
         }
     }
 }
