@@ -33,6 +33,7 @@ mod messages;
 mod meters;
 mod random;
 mod rcp;
+mod reordering;
 mod requests;
 mod rtt;
 mod sparse;

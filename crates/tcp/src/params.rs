@@ -49,6 +49,8 @@ param_enum! {
         /// It was sent before something that arrived: once `dup_thresh` segments are SACKed, and in recovery, all below the highest of
         /// them, as RACK finds it where nothing is reordered (RFC 8985 § 6.2); what is still lost at the end of a recovery begins
         /// the next. With `lost_retransmissions`, of these too each that went before one that arrived, not sooner than the least round-trip time.
+        /// With `timestamps`, NewReno and CUBIC take a reduction back when the original came late (RFC 4015), and then what is missing
+        /// has a quarter of the least round-trip time before it is lost.
         Rack = "rack",
     }
 }
