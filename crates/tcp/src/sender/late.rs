@@ -5,6 +5,7 @@ use cwnd_units::{Duration, Time};
 
 use super::{Sender, State};
 use crate::late::Late;
+use crate::params::Recovery;
 
 /// What a reduction for a loss may be taken back to.
 #[derive(Clone, Debug)]
@@ -22,7 +23,8 @@ impl Sender {
     pub(super) fn remember(&mut self, now: Time) -> Option<Box<Before>> {
         let params = &self.config.params;
         let told = params.timestamps && params.signature.timestamp_signature == 0;
-        let plain = self.rack && told && self.cc.beyond_window().is_none();
+        let sack = params.recovery == Recovery::Sack;
+        let plain = self.rack && sack && told && self.cc.beyond_window().is_none();
         plain.then(|| Box::new(Before { at: now, cc: self.cc.clone() }))
     }
 

@@ -183,6 +183,7 @@ scripts!(
     three_discontiguous_ranges_make_a_hole_lost,
     two_segments_above_are_not_enough_and_one_byte_more_is,
     what_duplicates_told_of_may_count_for_growth_no_more,
+    without_sack_nothing_is_taken_back,
 );
 
 scripts!(
