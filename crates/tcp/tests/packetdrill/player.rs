@@ -303,8 +303,14 @@ impl<'a> Player<'a> {
         (*at + Duration::from_millis(ms)).min(self.now)
     }
 
-    /// When the segment that an ACK ends with went last: what its echo would have been.
+    /// When what an ACK newly acknowledges went last, or what it ends with: what its echo would have been. Who has no timestamps cannot tell
+    /// that something sent twice arrived the first time.
     fn last_sent(&self, number: u64) -> Time {
+        let first = 1 + self.sender.acknowledged();
+        let newly = |bytes: &Range<u64>| bytes.start < number && bytes.end > first;
+        if let Some((at, _)) = self.sent.iter().rev().find(|(_, bytes)| newly(bytes)) {
+            return *at;
+        }
         let covers = |bytes: &Range<u64>| bytes.start < number && number <= bytes.end;
         self.sent.iter().rev().find(|(_, bytes)| covers(bytes)).map_or(self.syn_sent, |(at, _)| *at)
     }
