@@ -49,6 +49,8 @@ class Axis:
     packets_per_s: Callable[[int], float]
     #: How many links a packet crosses: the time is divided by it.
     links: Callable[[int], int] = lambda _: 1
+    #: Whether the figure has it: there is room for so many curves.
+    drawn: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,21 @@ def heeding(
     return scenario
 
 
+def steered(kind: str, meter: str, echo: str) -> Callable[[int, float], str]:
+    """Flows that routers steer, over a FIFO of one BDP."""
+
+    def scenario(count: int, duration_s: float) -> str:
+        return run_table(duration_s) + (
+            f'[dumbbell]\nrate = "{count} Mbit/s"\nmeter = "{meter}"\n'
+            'queue = { kind = "fifo", limit = "1 BDP" }\nbdp_rtt = "100 ms"\n'
+            f'[flow.main]\ncount = {count}\nrtt = "100 ms"\nstart = "uniform(0 s, 1 s)"\n'
+            f'controller = "{kind}"\n'
+            f'endpoint = {{ ecn = true, obey_ece = false, echo = "{echo}" }}\n'
+        )
+
+    return scenario
+
+
 def link(name: str, ends: tuple[str, str], rate: str) -> str:
     """A link and its way back."""
     return (
@@ -156,6 +173,14 @@ MILLION = run_table(100) + (
     'workload = { kind = "poisson", size = "14480 B", interval = "100 us" }\n'
 )
 
+#: Controllers that routers steer: the meter and the echo of each.
+STEERED = {
+    "xcp": ("xcp", "sum"),
+    "rcp": ("rcp", "last"),
+    "vcp": ("vcp", "changes"),
+    "mlcp": ("mlcp", "level"),
+    "bmcc": ("adpm", "load"),
+}
 DECADES = (10, 100, 1_000, 10_000, 100_000)
 AXES = (
     Axis("flows", "flows, 1 Mbit/s each", DECADES, flows("100 ms"), lambda n: n * FLOW),
@@ -173,6 +198,17 @@ AXES = (
         DECADES[2:],
         heeding(0.05, '{ kind = "delay-aimd", preset = "below-one" }', lambda n: 20 * n),
         lambda n: n * FLOW / 20,
+    ),
+    *(
+        Axis(
+            kind,
+            f"{kind.upper()} flows, 1 Mbit/s each",
+            DECADES,
+            steered(kind, *of_router),
+            lambda n: n * FLOW,
+            drawn=False,
+        )
+        for kind, of_router in STEERED.items()
     ),
     Axis(
         "rtts",
@@ -229,7 +265,8 @@ def main() -> int:
     if options.million:
         show_million()
     if options.figure:
-        draw(curves, options.figure)
+        drawn = {axis.label for axis in AXES if axis.drawn}
+        draw({label: curves[label] for label in curves if label in drawn}, options.figure)
     return 0
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 #: Flows that routers steer; those of b paced, as some of these are.
-STEERED = ("xcp", "rcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
+STEERED = ("xcp", "rcp", "vcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
 #: Flows that heed delay, and the same that do not.
 DELAY = ("delay-newreno", "delay-aimd")
 SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", *STEERED, *DELAY))

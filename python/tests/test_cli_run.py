@@ -190,6 +190,38 @@ def test_a_backoff_for_delay_that_never_acted_is_said_so(cli: Cli):
     assert "never acted" not in cli("run", "busy.toml", "--no-plots").out
 
 
+@pytest.mark.parametrize(
+    ("kind", "echo", "meter", "silence"),
+    [
+        ("bmcc", "load", "adpm", "no ACK told of a load"),
+        ("mlcp", "level", "mlcp", "no ACK told of a load"),
+        ("xcp", "sum", "xcp", "no ACK told of a window"),
+        ("rcp", "last", "rcp", "no ACK told of a rate"),
+    ],
+)
+def test_routers_that_steer_and_are_not_heard_are_said_so(
+    cli: Cli, kind: str, echo: str, meter: str, silence: str
+):
+    deaf = "option_loss = 1.0\n"
+    text = f'''[run]
+duration = "5 s"
+[dumbbell]
+rate = "10 Mbit/s"
+meter = "{meter}"
+reverse_meter = "{meter}"
+%s[flow.main]
+rtt = "40 ms"
+controller = "{kind}"
+endpoint = {{ ecn = true, echo = "{echo}" }}
+'''
+    cli.write("deaf.toml", text % deaf)
+    cli.write("hears.toml", text % "")
+    told = cli("run", "deaf.toml", "--no-plots").out
+    assert f"never acted for `main`: {silence}" in told
+    # That no window is reduced by ECN is no fault of theirs.
+    assert "never acted" not in cli("run", "hears.toml", "--no-plots").out
+
+
 def test_a_mechanism_that_acted_is_not_blamed(cli: Cli):
     document = cli("run", "short.toml", "--no-plots", "--json", "--set", "run.duration=20 s").json
 

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cwnd_cc::ControllerParams;
+use cwnd_cc::{Acts, ControllerParams};
 use cwnd_scenario::{AxisValue, Diagnostics, Document, MOST_TRACE_BYTES, Outline};
 use cwnd_sim::World;
 use cwnd_units::ParamsChoice as _;
@@ -316,15 +316,21 @@ pub fn json_schema() -> PyResult<String> {
     schema.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
 }
 
-/// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise (empty if none does),
-/// and the column of flows that counts what it does.
+/// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise (each empty if none
+/// does), the column of flows that counts what it does (empty if none does); and else the counters that do, and what it means that they are zero.
 #[pyfunction]
-pub fn mechanisms() -> Vec<[&'static str; 5]> {
+#[expect(clippy::type_complexity, reason = "a row for Python")]
+pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)> {
     let mut found = Vec::new();
     for kind in ControllerParams::KINDS {
         let Some(params) = ControllerParams::of_kind(kind.name) else { continue };
         for m in params.stated().mechanisms() {
-            found.push([kind.name, m.name, m.key, m.base.unwrap_or(""), m.acts_in]);
+            let (column, counters, silence) = match m.acts_in {
+                Acts::Column(column) => (column, Vec::new(), ""),
+                Acts::Counters { names, silence } => ("", names.to_vec(), silence),
+            };
+            let words = [kind.name, m.name, m.key.unwrap_or(""), m.base.unwrap_or(""), column];
+            found.push((words, counters, silence));
         }
     }
     found

@@ -12,7 +12,7 @@ use cwnd_units::{
 
 use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
 use crate::guided::{self, Guided, Pause, intervals};
-use crate::kind::Kind;
+use crate::kind::{Kind, Mechanism};
 
 param_enum! {
     /// When the window follows eq. 3 and 4.
@@ -136,7 +136,13 @@ params! {
     }
 }
 
-impl Kind for Params {}
+const STEERED: Mechanism = guided::load_factors(&["load_acks_heard"]);
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[STEERED]
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

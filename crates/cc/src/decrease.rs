@@ -7,7 +7,7 @@ use cwnd_units::{
 };
 
 use crate::controller::{Cause, Grow, Path};
-use crate::kind::{Mechanism, OnLinux};
+use crate::kind::{Acts, Mechanism, OnLinux};
 
 param_enum! {
     /// What β multiplies.
@@ -157,20 +157,20 @@ impl Declares for Rule {
 /// Alternative backoff with ECN: an answer of its own to an ECN-echo (RFC 8511).
 pub(crate) const ABE: Mechanism = Mechanism {
     name: "ABE",
-    key: "beta_ecn",
+    key: Some("beta_ecn"),
     base: Some("beta"),
     parameters: &["beta_ecn", "ecn_in_slow_start"],
-    acts_in: "cwnd_reductions_ecn",
+    acts_in: Acts::Column("cwnd_reductions_ecn"),
     in_cwnd_kernel: true,
 };
 
 /// What is left of a window depends on the round trip (McCullagh 2008 ch. 4).
 pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     name: "adaptive backoff",
-    key: "adaptive_delta",
+    key: Some("adaptive_delta"),
     base: None,
     parameters: &["adaptive_delta", "initial_min_rtt"],
-    acts_in: "cwnd_reductions_loss",
+    acts_in: Acts::Column("cwnd_reductions_loss"),
     in_cwnd_kernel: false,
 };
 

@@ -11,7 +11,7 @@ use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::{Kind, Mechanism};
+use crate::kind::{Acts, Kind, Mechanism};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -131,10 +131,10 @@ params! {
 /// It backs off for delay.
 const BACKOFF: Mechanism = Mechanism {
     name: "backoff for delay",
-    key: "threshold",
+    key: Some("threshold"),
     base: None,
     parameters: &["threshold", "delta", "filter"],
-    acts_in: "cwnd_reductions_delay",
+    acts_in: Acts::Column("cwnd_reductions_delay"),
     in_cwnd_kernel: false,
 };
 

@@ -3,6 +3,7 @@
 use cwnd_units::{Duration, Rate, Time};
 
 use crate::controller::{AckSample, Grow, Path, Phase, Start, Window, min_ssthresh};
+use crate::kind::{Acts, Mechanism};
 
 /// The part of a paced window that is in flight where the window is what holds.
 const USED: f64 = 0.75;
@@ -144,6 +145,17 @@ impl Counters {
         each("load_acks_rested", self.rested);
         each("load_decreases", self.decreased);
     }
+}
+
+/// Load factors steer a window, as these counters tell.
+pub(crate) const fn load_factors(names: &'static [&'static str]) -> Mechanism {
+    let silence = "no ACK told of a load that changed how a window grows";
+    steering("load factors", Acts::Counters { names, silence })
+}
+
+/// What routers write is what the kind goes by.
+pub(crate) const fn steering(name: &'static str, acts_in: Acts) -> Mechanism {
+    Mechanism { name, key: None, base: None, parameters: &[], acts_in, in_cwnd_kernel: false }
 }
 
 /// T / t_p: the smoothed round-trip time in intervals of the router's; `most` bounds the former.

@@ -7,16 +7,30 @@ use cwnd_units::{Params, Value};
 pub struct Mechanism {
     /// What it is called.
     pub name: &'static str,
-    /// The parameter that asks for it, when it is given and is not what `base` is.
-    pub key: &'static str,
+    /// The parameter that asks for it, when it is given and is not what `base` is; `None` where it is what the kind is.
+    pub key: Option<&'static str>,
     /// The parameter that holds in its place where it is not asked for, if there is one.
     pub base: Option<&'static str>,
     /// All parameters that say how it is.
     pub parameters: &'static [&'static str],
-    /// The column of the table of flows that counts what it does.
-    pub acts_in: &'static str,
+    /// Where it shows that it acted.
+    pub acts_in: Acts,
     /// Whether `cwnd-kernel` does it on Linux.
     pub in_cwnd_kernel: bool,
+}
+
+/// What counts what a mechanism does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acts {
+    /// A column of the table of flows, of windows that it reduced.
+    Column(&'static str),
+    /// Counters of controllers, and what it means that all of them are zero.
+    Counters {
+        /// Their names in the activity.
+        names: &'static [&'static str],
+        /// What did not happen, as a sentence ends that begins with "never acted:".
+        silence: &'static str,
+    },
 }
 
 /// How Linux does what a controller does.
@@ -44,8 +58,9 @@ impl Mechanism {
     /// Whether these parameters ask for it.
     #[must_use]
     pub fn is_asked_for(&self, params: &dyn Params) -> bool {
+        let Some(key) = self.key else { return true };
         let none = Value::Text("none".to_owned());
-        let value = params.get(self.key).filter(|value| *value != none);
+        let value = params.get(key).filter(|value| *value != none);
         value.is_some() && value != self.base.and_then(|base| params.get(base))
     }
 }

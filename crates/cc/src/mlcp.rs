@@ -14,8 +14,8 @@ use cwnd_units::{
 };
 
 use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
-use crate::guided::{Counters, Guided, Pause, intervals};
-use crate::kind::Kind;
+use crate::guided::{self, Counters, Guided, Pause, intervals};
+use crate::kind::{Kind, Mechanism};
 
 params! {
     /// MLCP.
@@ -80,7 +80,13 @@ params! {
     }
 }
 
-impl Kind for Params {}
+const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[STEERED]
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -7,7 +7,8 @@ use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, para
 use crate::controller::{
     AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::Kind;
+use crate::guided;
+use crate::kind::{Acts, Kind, Mechanism};
 
 params! {
     /// RCP's sender (Dukkipati et al. 2005).
@@ -23,7 +24,16 @@ params! {
     }
 }
 
-impl Kind for Params {}
+const STEERED: Mechanism = guided::steering(
+    "RCP",
+    Acts::Counters { names: &["rcp_rates"], silence: "no ACK told of a rate" },
+);
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[STEERED]
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use cwnd_units::{Ability, Contract, Declares, Duration, Echo, param_enum, params};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
-use crate::guided::{Counters, Guided, Pause, intervals};
-use crate::kind::Kind;
+use crate::guided::{self, Counters, Guided, Pause, intervals};
+use crate::kind::{Kind, Mechanism};
 
 param_enum! {
     /// How additive increase depends on the round-trip time T.
@@ -68,7 +68,13 @@ params! {
     }
 }
 
-impl Kind for Params {}
+const STEERED: Mechanism = guided::load_factors(&["load_acks_added", "load_decreases"]);
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[STEERED]
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -7,7 +7,8 @@ use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, params};
 use crate::controller::{
     AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::Kind;
+use crate::guided;
+use crate::kind::{Acts, Kind, Mechanism};
 
 params! {
     /// XCP's sender (Katabi, Handley, Rohrs 2002).
@@ -29,7 +30,19 @@ params! {
     }
 }
 
-impl Kind for Params {}
+const STEERED: Mechanism = guided::steering(
+    "XCP",
+    Acts::Counters {
+        names: &["xcp_grown_bytes", "xcp_shrunk_bytes", "xcp_unused_bytes"],
+        silence: "no ACK told of a window that is to change",
+    },
+);
+
+impl Kind for Params {
+    fn mechanisms(&self) -> &'static [Mechanism] {
+        &[STEERED]
+    }
+}
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

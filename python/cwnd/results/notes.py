@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from cwnd.results.data import Data
 
 #: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
-#: that holds otherwise (empty if none does), and the column that counts what it does.
-_OF_CONTROLLERS = _core.mechanisms()
+#: that holds otherwise, the column that counts what it does (each empty if none does); or else the
+#: counters that do, and what it means that they are zero.
+_ALL = _core.mechanisms()
+_OF_CONTROLLERS = [words for words, counters, _ in _ALL if not counters]
+#: By kind: what it goes by, the counters, and what it means that they are zero.
+_STEERED = {
+    words[0]: (words[1], counters, silence) for words, counters, silence in _ALL if counters
+}
 _OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
 _OF_KINDS = {key for mechanism in _OF_CONTROLLERS for key in mechanism[2:4] if key}
 _KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *_OF_KINDS}))
@@ -85,6 +91,7 @@ def silent_mechanisms(run: Data) -> list[str]:
             *_unheard_quenches(scenario, ids, told_of),
             *_silent_queues(scenario, ids, verdicts),
             *_silent_controllers(scenario, ids, acts),
+            *_silent_routers(scenario, run.manifest.activity),
         )
         for sentence in _told(found):
             silent.setdefault(sentence, []).append(point)
@@ -255,7 +262,12 @@ def _silent_ecn(
             continue
         if any(reductions.get((run_id, name), 0) for run_id in ids):
             continue
-        asked = _asked_of(controller) if isinstance(controller, dict) else None
+        if not isinstance(controller, dict):
+            continue
+        # Whom routers steer reads the two bits otherwise.
+        if controller.get("kind") in _STEERED:
+            continue
+        asked = _asked_of(controller)
         if asked is not None:
             yield f"{asked} never acted: no window of {{}} was reduced by ECN", name
         # Who is capable of ECN and ignores its echoes has another reason to be.
@@ -320,6 +332,20 @@ def _silent_controllers(
             counts = [of_column[id_, name] for id_ in ids if (id_, name) in of_column]
             if counts and not any(counts):
                 yield f"{mechanism} never acted: no window of {{}} was reduced by it", name
+
+
+def _silent_routers(
+    scenario: dict[str, Any], activity: dict[str, int]
+) -> Iterable[tuple[str, str]]:
+    """Flows that routers are to steer and that heard nothing of them, in any run."""
+    for name, flow in scenario.get("flow", {}).items():
+        controller = flow.get("controller", {})
+        kind = controller.get("kind") if isinstance(controller, dict) else None
+        if kind not in _STEERED:
+            continue
+        mechanism, counters, silence = _STEERED[kind]
+        if not any(activity.get(counter, 0) for counter in counters):
+            yield f"{mechanism} never acted for {{}}: {silence}", name
 
 
 def _silent_queues(

@@ -138,13 +138,13 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
     for kind in ControllerParams::KINDS {
         let fresh = || ControllerParams::of_kind(kind.name).unwrap();
         for mechanism in fresh().stated().mechanisms() {
-            let keys = [mechanism.key].into_iter().chain(mechanism.base);
+            let keys = mechanism.key.into_iter().chain(mechanism.base);
             for key in keys.chain(mechanism.parameters.iter().copied()) {
                 assert!(fresh().params().get(key).is_some(), "{}: no `{key}`", kind.name);
             }
         }
         // What is no choice against something else is what the kind is.
-        let own = |m: &&Mechanism| m.base.is_none() && m.key != "adaptive_delta";
+        let own = |m: &&Mechanism| m.base.is_none() && m.key != Some("adaptive_delta");
         let stated = fresh();
         let own = stated.stated().mechanisms().iter().filter(own).count();
         assert_eq!(fresh().asked_for().count(), own, "{}", kind.name);
