@@ -215,7 +215,7 @@ impl Stack {
                     if is_ack { (note, time) } else { (time, note) }
                 }),
                 sack: blocks.map(|block| {
-                    let start = number.wrapping_add(block.offset);
+                    let start = number.wrapping_add_signed(block.offset);
                     (start, start.wrapping_add(block.len))
                 }),
                 experiment: experiment(segment.body),
@@ -338,5 +338,36 @@ mod tests {
         assert_eq!(word(24), (1_000_000_001 + 5_000_000_000) % (1 << 32));
         // Behind 20 B of IPv4 and 20 B of TCP: two bytes of padding, kind and length, TSval, TSecr.
         assert_eq!((word(44), word(48)), (50 * 86_400 * 1000 % (1 << 32), 7));
+    }
+
+    #[test]
+    fn a_duplicate_is_a_first_block_below_the_ack() {
+        let (mss, window) = (1460, 1 << 30);
+        let stack = Stack {
+            transport: Transport::Tcp {
+                tick: Some(1_000_000),
+                mss,
+                sack: true,
+                ecn: false,
+                window,
+            },
+            nodes: vec![[0, 1]],
+            own_hosts: false,
+        };
+        let mut sack = SackBlocks::default();
+        sack[0] = cwnd_tcp::SackBlock::of(5000, 2000, 3000);
+        sack[1] = cwnd_tcp::SackBlock::of(5000, 6000, 8000);
+        let ack = Segment {
+            seq: 5000,
+            body: Body::Ack { window, echo: cwnd_units::Echo::None, sack },
+            ..crate::packet::data_segment(0, 0)
+        };
+        let heading = Heading { of_request: false, note: 7 };
+        let bytes = stack.headers(&Connection::new(0, 0, 0), &ack, heading).bytes;
+        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        let number = word(28);
+        // Behind timestamps and two bytes of padding, kind and length.
+        let edges = [0, 1, 2, 3].map(|n| word(56 + 4 * n).wrapping_sub(number) as i32);
+        assert_eq!(edges, [-3000, -2000, 1000, 3000]);
     }
 }

@@ -6,6 +6,7 @@ mod compressed_acks;
 mod config;
 mod counters;
 mod delays;
+mod duplicates;
 mod echo;
 mod late;
 mod params;

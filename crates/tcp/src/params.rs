@@ -203,6 +203,9 @@ params! {
         /// When ACKs are not delayed.
         #[source("RFC 5681 § 4.2")]
         pub ack_policy: AckPolicy = AckPolicy::Rfc5681,
+        /// Whether the first SACK block of an ACK tells of data that arrived twice (D-SACK); nothing without SACK.
+        #[source("RFC 2883 § 4: optional, and nothing to a sender by RFC 6675; Linux tcp_dsack: on")]
+        pub dsack: bool = false,
         /// How the receiver cheats.
         #[flatten()]
         pub cheat: cheat::Params = cheat::Params::default(),
@@ -338,6 +341,7 @@ params! {
             ack_delay: Duration::from_millis(40),
             ack_policy: AckPolicy::Linux,
             push_bursts: true,
+            dsack: true,
             grow_by: GrowBy::Delivered,
             grow_on_exit: true,
             loss_rule: LossRule::Rack,

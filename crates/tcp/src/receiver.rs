@@ -7,6 +7,7 @@ use crate::compressed_acks::BLOCKS;
 use crate::config::Config;
 use crate::counters::ReceiverCounters;
 use crate::delays::Delays;
+use crate::duplicates::Duplicates;
 use crate::echo::{AnyEcho, EchoPolicy as _};
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
@@ -49,6 +50,8 @@ struct Habits {
     quick: Option<QuickAcks>,
     /// What ACKs echo in place of ECE, if they do.
     echo: Option<AnyEcho>,
+    /// What arrived twice, if it tells of that.
+    duplicates: Option<Duplicates>,
     /// How it cheats, if it does.
     cheat: Option<Cheat>,
     /// How long data took on its way, where results tell: no algorithm reads it.
@@ -99,10 +102,13 @@ impl Receiver {
         let delays = config.params.timing.note_delays.then(Delays::default);
         let cheat = Cheat::new(&config.params.cheat);
         let signer = config.signer();
-        let habits = quick.is_some() || echo.is_some() || cheat.is_some() || delays.is_some();
+        let tells = config.params.dsack && config.params.recovery == Recovery::Sack;
+        let duplicates = tells.then(Duplicates::default);
+        let plain = quick.is_none() && echo.is_none() && cheat.is_none() && delays.is_none();
+        let habits = Habits { quick, echo, duplicates, cheat, signer, delays };
         Self {
             ece: false,
-            habits: habits.then(|| Box::new(Habits { quick, echo, cheat, signer, delays })),
+            habits: (!plain || tells).then(|| Box::new(habits)),
             config,
             rcv_nxt: 0,
             last_ack_sent: 0,
@@ -312,8 +318,7 @@ impl Receiver {
         }
         let blocks = &self.sack_blocks()[..BLOCKS];
         blocks.iter().all(|block| {
-            let start = self.rcv_nxt + u64::from(block.offset);
-            let end = start + u64::from(block.len);
+            let (start, end) = (block.start(self.rcv_nxt), block.end(self.rcv_nxt));
             block.len > 0 && (segment.end() < start || end < segment.seq)
         })
     }
@@ -385,7 +390,7 @@ impl Receiver {
     #[inline(never)]
     fn answer_by_habit(&mut self, now: Time, from: u64) -> Option<Segment> {
         let (echo, bytes) = self.habits.as_mut().map_or((Echo::None, 0), |habits| habits.echoed());
-        let mut ack = self.ack(self.ts_recent, echo);
+        let mut ack = self.ack_of_habit(echo);
         ack.wire = ack.wire.saturating_add(bytes);
         if let Some(cheat) = self.cheat() {
             cheat.forge(&mut ack);
@@ -396,6 +401,18 @@ impl Receiver {
             }
         }
         Some(ack)
+    }
+
+    /// An ACK with what arrived twice, if that is told.
+    fn ack_of_habit(&mut self, echo: Echo) -> Segment {
+        let mut ack = self.ack(self.ts_recent, echo);
+        let habits = self.habits.as_deref_mut();
+        if let Some(duplicates) = habits.and_then(|habits| habits.duplicates.as_mut())
+            && let Body::Ack { sack, .. } = &mut ack.body
+        {
+            duplicates.tell(ack.seq, sack);
+        }
+        ack
     }
 
     fn cheat(&mut self) -> Option<&mut Cheat> {
@@ -416,7 +433,13 @@ impl Receiver {
                 }
             }
         }
-        self.is_apart(segment).then(|| self.ack(self.ts_recent, Echo::None))
+        let held = self.is_apart(segment).then(|| self.ack_of_habit(Echo::None));
+        if let Some(habits) = &mut self.habits
+            && let Some(duplicates) = &mut habits.duplicates
+        {
+            duplicates.on_segment(segment, self.rcv_nxt, &self.out_of_order);
+        }
+        held
     }
 
     fn note_ack(&mut self) {
@@ -454,10 +477,7 @@ impl Receiver {
         let mut n = 0;
         for at in self.recent {
             let Some(range) = self.out_of_order.containing(at) else { continue };
-            let block = SackBlock {
-                offset: (range.start - self.rcv_nxt) as u32,
-                len: (range.end - range.start) as u32,
-            };
+            let block = SackBlock::of(self.rcv_nxt, range.start, range.end);
             if !blocks[..n].contains(&block) {
                 blocks[n] = block;
                 n += 1;

@@ -52,10 +52,9 @@ impl Scoreboard {
             if block.len == 0 {
                 break;
             }
-            let start = ack + u64::from(block.offset);
-            let end = start + u64::from(block.len);
-            // Nothing below the cumulative ACK or beyond what was sent can be meant.
-            if end > high {
+            let (start, end) = (block.start(ack), block.end(ack));
+            // Below the cumulative ACK are duplicates (RFC 2883 § 4), and what was never sent cannot be meant.
+            if start < ack || end > high {
                 continue;
             }
             new += self.add(start, end);
@@ -279,7 +278,7 @@ mod tests {
     fn ack(at: u64, blocks: &[(u64, u64)]) -> SackBlocks {
         let mut sack = SackBlocks::default();
         for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
-            *slot = SackBlock { offset: (start - at) as u32, len: (end - start) as u32 };
+            *slot = SackBlock::of(at, start, end);
         }
         sack
     }

@@ -34,10 +34,33 @@ impl Flags {
 /// A SACK block, relative to the acknowledgement number of its segment so that three fit a small packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// First byte of the block minus the acknowledgement number.
-    pub offset: u32,
+    /// First byte of the block minus the acknowledgement number: below zero in a first block that tells of a duplicate (RFC 2883 § 4).
+    pub offset: i32,
     /// Bytes in the block; zero is no block.
     pub len: u32,
+}
+
+impl SackBlock {
+    /// The block of `[start, end)` beside this acknowledgement number. Numbers are compared within 2 GiB (RFC 7323 § 2.3 has windows of half that).
+    #[inline]
+    #[must_use]
+    pub const fn of(ack: u64, start: u64, end: u64) -> Self {
+        Self { offset: start.wrapping_sub(ack) as i32, len: (end - start) as u32 }
+    }
+
+    /// Its first byte.
+    #[inline]
+    #[must_use]
+    pub const fn start(&self, ack: u64) -> u64 {
+        ack.saturating_add_signed(self.offset as i64)
+    }
+
+    /// One past its last byte.
+    #[inline]
+    #[must_use]
+    pub const fn end(&self, ack: u64) -> u64 {
+        self.start(ack) + self.len as u64
+    }
 }
 
 /// How many SACK blocks fit beside timestamps in the options of one segment (RFC 2018 § 3).

@@ -42,7 +42,7 @@ const ENDPOINT: [(&str, &[&str]); 30] = [
     ("cwnd_limited", &["last", "round"]),
     ("restart_window", &["initial", "halved"]),
 ];
-const SWITCHES: [&str; 10] = [
+const SWITCHES: [&str; 11] = [
     "handshake",
     "timestamps",
     "ecn",
@@ -53,6 +53,7 @@ const SWITCHES: [&str; 10] = [
     "obey_quench",
     "rtt_lone_acks",
     "note_delays",
+    "dsack",
 ];
 const COUNTS: [&str; 11] = [
     "initial_window",
@@ -128,6 +129,8 @@ struct Path {
     forged_acks: bool,
     /// Whether the receiver says what is so.
     honest: bool,
+    /// Whether the first SACK block may tell of what arrived twice.
+    tells_duplicates: bool,
 }
 
 /// More than this is never on the way at once: what comes later is lost.
@@ -139,6 +142,7 @@ impl Path {
     fn new(config: Config, written: u64) -> Self {
         let (mss, window) = (config.params.mss.0, config.params.receive_window.0);
         let honest = config.params.cheat == CheatParams::default();
+        let tells_duplicates = config.params.dsack;
         let config = Arc::new(config);
         let mut sender = Sender::new(Arc::clone(&config));
         sender.write(written);
@@ -158,6 +162,7 @@ impl Path {
             forged_data: false,
             forged_acks: !honest,
             honest,
+            tells_duplicates,
         }
     }
 
@@ -207,8 +212,11 @@ impl Path {
         }
         assert_eq!(ack.seq, self.contiguous, "an ACK for what has not arrived");
         for block in ack.sack().iter().filter(|block| block.len > 0) {
-            let from = ack.seq + u64::from(block.offset);
-            let to = from + u64::from(block.len);
+            let (from, to) = (block.start(ack.seq), block.end(ack.seq));
+            if self.tells_duplicates && from < ack.seq {
+                assert!(to <= ack.seq, "a duplicate goes no further than what arrived");
+                continue;
+            }
             assert!(from > ack.seq, "a SACK block that the ACK itself covers");
             let mut reached = from;
             for &(start, end) in &self.islands {
@@ -263,7 +271,7 @@ fn forged(bytes: &mut Bytes<'_>, is_ack: bool, around: u64, now: Time) -> Segmen
     let seq = if bytes.flag() { around + offset } else { around.saturating_sub(offset) };
     let mut sack = SackBlocks::default();
     for block in sack.iter_mut().take(bytes.below(4)) {
-        *block = SackBlock { offset: bytes.wide() as u32, len: bytes.wide() as u32 };
+        *block = SackBlock { offset: bytes.wide() as i32, len: bytes.wide() as u32 };
     }
     let ts = Time(now.0.saturating_sub(bytes.wide()));
     let len = bytes.short() as u32;

@@ -53,9 +53,10 @@ impl Sender {
     pub(super) fn time_sacked(&mut self, blocks: &SackBlocks, ack: u64, mut new: u64) {
         let Some(timing) = &mut self.timing else { return };
         let mut reported = new;
-        for block in blocks.iter().take_while(|block| block.len > 0) {
-            let start = ack + u64::from(block.offset);
-            let end = start + u64::from(block.len);
+        // Below the cumulative ACK are duplicates (RFC 2883 § 4).
+        let told = blocks.iter().take_while(|block| block.len > 0);
+        for block in told.filter(|block| block.offset >= 0) {
+            let (start, end) = (block.start(ack), block.end(ack));
             new = timing.on_sacked(start, end, new);
             if let Some(rates) = &mut timing.rates {
                 reported = rates.on_sacked(start, end, reported);

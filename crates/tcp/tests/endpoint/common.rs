@@ -134,8 +134,7 @@ impl Hand {
     pub fn ack_with(&mut self, k: u64, blocks: &[(u64, u64)], flags: Flags) -> Vec<u64> {
         let mut sack = SackBlocks::default();
         for (slot, &(from, to)) in sack.iter_mut().zip(blocks) {
-            let (offset, len) = ((from - k) * MSS, (to - from) * MSS);
-            *slot = SackBlock { offset: offset as u32, len: len as u32 };
+            *slot = SackBlock::of(k * MSS, from * MSS, to * MSS);
         }
         let ts = Time(self.now.0 - self.rtt.0);
         let body = Body::Ack { window: self.window, echo: Echo::None, sack };

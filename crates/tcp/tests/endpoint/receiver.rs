@@ -85,10 +85,7 @@ fn at_5000() -> Receiver {
 
 /// The acknowledgement number and the SACK blocks as edges.
 fn told(ack: &Segment) -> (u64, Vec<(u64, u64)>) {
-    let edges = |b: &cwnd_tcp::SackBlock| {
-        let left = ack.seq + u64::from(b.offset);
-        (left, left + u64::from(b.len))
-    };
+    let edges = |b: &cwnd_tcp::SackBlock| (b.start(ack.seq), b.end(ack.seq));
     (ack.seq, ack.sack().iter().filter(|b| b.len > 0).map(edges).collect())
 }
 
@@ -236,9 +233,9 @@ fn arrive_late(r: &mut Receiver, k: u64) -> Vec<(Time, (u64, u64))> {
     let segment = data(k * MSS, MSS, Time(now.0 - 50_000_000));
     acks.extend(r.on_segment(now, &segment).map(|ack| (now, ack)));
     let newest = |ack: &Segment| {
-        let start = ack.seq + u64::from(ack.sack()[0].offset);
         let number = |byte: u64| (byte / MSS).saturating_sub(LOST);
-        (number(start), number(start + u64::from(ack.sack()[0].len)))
+        let first = ack.sack()[0];
+        (number(first.start(ack.seq)), number(first.end(ack.seq)))
     };
     acks.iter().map(|(at, ack)| (*at, newest(ack))).collect()
 }

@@ -196,10 +196,7 @@ impl<'a> Player<'a> {
     fn acknowledge(&mut self, ack: &Segment) {
         let number = ack.seq + 1;
         let blocks = ack.sack().into_iter().filter(|block| block.len > 0);
-        let sack = blocks.map(|block| {
-            let start = number + u64::from(block.offset);
-            start..start + u64::from(block.len)
-        });
+        let sack = blocks.map(|block| block.start(number)..block.end(number));
         let kind = Kind::Ack { sack: sack.collect(), echo: ack.ts };
         let ece = ack.flags.has(Flags::ECE);
         self.out.push_back(Left { at: self.now, kind, ack: number, ecn: ack.ecn, ece });
@@ -269,13 +266,8 @@ impl<'a> Player<'a> {
     fn ack(&self, packet: &Packet, flags: Flags, scale: u32) -> Segment {
         let number = packet.ack.unwrap_or(1);
         let mut sack = SackBlocks::default();
-        // What lies below the ACK tells of duplicates (RFC 2883), and is nothing to this endpoint.
-        let above = packet.sack().iter().filter(|block| block.start >= number);
-        for (slot, block) in sack.iter_mut().zip(above) {
-            *slot = SackBlock {
-                offset: (block.start - number) as u32,
-                len: (block.end - block.start) as u32,
-            };
+        for (slot, block) in sack.iter_mut().zip(packet.sack()) {
+            *slot = SackBlock::of(number, block.start, block.end);
         }
         let window = packet.window.unwrap_or(0) << scale;
         let ts = match packet.timestamps() {

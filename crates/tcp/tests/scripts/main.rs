@@ -334,7 +334,9 @@ scripts!(
     receiver:
     a_delayed_ack_echoes_its_earliest_segment,
     a_delayed_ack_waits_for_its_timer,
+    a_duplicate_behind_a_hole_is_told_before_the_block_that_has_it,
     a_duplicate_is_acknowledged_at_once,
+    a_duplicate_is_told_in_a_first_block,
     a_gap_echoes_the_last_segment_that_advanced,
     a_gap_is_acknowledged_at_once,
     a_gap_is_acknowledged_segment_by_segment_until_it_is_filled,
@@ -344,6 +346,7 @@ scripts!(
     linux_acknowledges_the_end_of_a_burst_at_once,
     linux_acknowledges_the_first_segments_at_once,
     linux_delays_by_forty_milliseconds,
+    only_the_part_that_arrived_before_is_told,
     rfc_2018_case_1_nothing_is_missing_below,
     rfc_2018_case_2_one_block_grows,
     rfc_2018_case_3_the_most_recent_block_comes_first,

@@ -203,9 +203,7 @@ impl Player {
                 return Err("there is room for three SACK blocks".to_owned());
             }
             for (slot, range) in sack.iter_mut().zip(&packet.ranges) {
-                let offset = range.start.checked_sub(ack).ok_or("a SACK block below the ACK")?;
-                let len = range.end - range.start;
-                *slot = SackBlock { offset: offset as u32, len: len as u32 };
+                *slot = SackBlock::of(ack, range.start, range.end);
             }
             segment.body = Body::Ack { window: self.window, echo: Echo::None, sack };
         } else if let [range] = packet.ranges.as_slice() {
@@ -405,10 +403,8 @@ fn told(segment: &Segment, is_ack: bool) -> String {
     }
     if is_ack {
         let _ = write!(line, "ack {}", segment.seq);
-        let blocks = segment.sack().into_iter().filter(|b| b.len > 0).map(|b| {
-            let start = segment.seq + u64::from(b.offset);
-            (start, start + u64::from(b.len))
-        });
+        let blocks = segment.sack().into_iter().filter(|b| b.len > 0);
+        let blocks = blocks.map(|b| (b.start(segment.seq), b.end(segment.seq)));
         tell_ack(&mut line, blocks, flag(Flags::ECE), segment.ecn);
     } else {
         let _ = write!(line, "{}:{}", segment.seq, segment.end());

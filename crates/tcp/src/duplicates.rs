@@ -1,0 +1,43 @@
+//! Data that arrived twice, and the SACK block that tells of it (RFC 2883).
+
+use crate::ranges::{Range, Ranges};
+use crate::segment::{SackBlock, SackBlocks, Segment};
+
+/// What is to be told of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Duplicates {
+    /// What arrived again since the last ACK, the newest of it.
+    again: Option<Range>,
+}
+
+impl Duplicates {
+    /// A segment arrives, and is not taken in yet.
+    pub fn on_segment(&mut self, segment: &Segment, rcv_nxt: u64, out_of_order: &Ranges) {
+        let (start, end) = (segment.seq, segment.end());
+        let again = if start < rcv_nxt {
+            // Below the next byte expected all is there (RFC 2883 § 4.1).
+            start..end.min(rcv_nxt)
+        } else {
+            match out_of_order.hole_from(start, end) {
+                None => start..end,
+                Some(hole) if hole.start > start => start..hole.start,
+                // What is new comes first: the piece behind it is told (RFC 2883 § 4.2).
+                Some(hole) => {
+                    let next = out_of_order.hole_from(hole.end, end);
+                    hole.end..next.map_or(end, |next| next.start)
+                }
+            }
+        };
+        if again.start < again.end {
+            self.again = Some(Range { start: again.start, end: again.end });
+        }
+    }
+
+    /// An ACK of all below `ack` goes: what arrived again is told once, before what is behind holes (RFC 2883 § 4).
+    pub fn tell(&mut self, ack: u64, blocks: &mut SackBlocks) {
+        if let Some(Range { start, end }) = self.again.take() {
+            blocks.rotate_right(1);
+            blocks[0] = SackBlock::of(ack, start, end);
+        }
+    }
+}
