@@ -23,6 +23,8 @@ pub struct SenderCounters {
     pub losses_in_cwr: u64,
     /// Reductions for a loss that were taken back, as what had been taken for lost came late.
     pub undone: u64,
+    /// Probes of the tail (RFC 8985 § 7).
+    pub tail_probes: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
     /// Source quenches that were believed: about data that was outstanding, if that is looked at.
@@ -75,6 +77,7 @@ impl SenderCounters {
         each("syn_timeouts", self.syn_timeouts);
         let rare = [
             ("loss_reductions_undone", self.undone),
+            ("tail_loss_probes", self.tail_probes),
             ("delay_reductions", self.reductions_for(Cause::Delay)),
             (
                 "quench_reductions_marked",
@@ -108,6 +111,7 @@ impl AddAssign<&Self> for SenderCounters {
             reductions,
             losses_in_cwr,
             undone,
+            tail_probes,
             ece_acks,
             quenches,
             quenches_refused,
@@ -122,6 +126,7 @@ impl AddAssign<&Self> for SenderCounters {
         self.reductions.iter_mut().zip(reductions).for_each(|(sum, n)| *sum += n);
         self.losses_in_cwr += losses_in_cwr;
         self.undone += undone;
+        self.tail_probes += tail_probes;
         self.ece_acks += ece_acks;
         self.quenches += quenches;
         self.quenches_refused += quenches_refused;

@@ -1,59 +1,182 @@
-//! RACK's reordering window (RFC 8985 § 6.2): once data was seen to come out of order, what is missing below the highest arrival is lost only
-//! when a part of the least round trip has passed, too.
+//! RACK (RFC 8985 § 6): what went long enough before something that arrived is lost.
 
 use std::collections::VecDeque;
 
 use cwnd_units::{Duration, Time};
 
-/// When data went that is outstanding, since some came late.
-#[derive(Clone, Debug)]
+use crate::ranges::Range;
+
+/// When data that is outstanding went, and what its arrival tells.
+#[derive(Clone, Debug, Default)]
 pub struct Late {
     /// Of what is below this there are no notes.
     from: u64,
-    /// The ends of what went, in their order, and when; what went at one time is one.
+    /// The ends of what went for the first time, in their order, and when; what went at one time is one.
     sent: VecDeque<(u64, Time)>,
-    /// One past the highest byte that arrived, and how long its round trip took.
-    top: u64,
+    /// Where the last segment of these begins.
+    last: u64,
+    /// What went last of all that arrived: when, and where it ends (RACK.xmit_ts, RACK.end_seq).
+    newest: (Time, u64),
+    /// How long the last arrival took (RACK.rtt).
     rtt: Duration,
+    /// Whether anything arrived since losses were looked for.
+    arrived: bool,
+    /// Whether data that went once was seen to come out of its order.
+    reordered: bool,
+    /// What the timer of both waits for.
+    pub waits_for: Wait,
+    /// The probe of the tail.
+    pub tail: Tail,
+}
+
+/// What is done when the time comes: Linux has one timer for both (tcp_timer.c, `tcp_write_timer_handler`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    #[default]
+    Nothing,
+    /// The reordering window of something that is missing is over.
+    Order,
+    /// No ACK came for long: the tail is probed.
+    Tail,
+}
+
+/// A tail loss probe (RFC 8985 § 7).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tail {
+    /// It goes now.
+    pub due: bool,
+    /// Until this is acknowledged there is no other (TLP.end_seq).
+    pub until: Option<u64>,
+    /// Whether it was no new data (TLP.is_retrans).
+    pub again: bool,
+    /// What it sent again and when, while that is on its way.
+    pub under_way: Option<(Range, Time)>,
 }
 
 impl Late {
-    /// Notes begin with what is sent from byte `high` on; arrivals reach up to `top`.
-    pub const fn new(high: u64, top: u64) -> Self {
-        Self { from: high, sent: VecDeque::new(), top, rtt: Duration::ZERO }
-    }
-
-    /// Data up to `end` goes for the first time.
-    pub fn on_sent(&mut self, end: u64, now: Time) {
+    /// Data of `[seq, end)` goes for the first time.
+    pub fn on_sent(&mut self, seq: u64, end: u64, now: Time) {
+        self.last = seq;
         match self.sent.back_mut() {
             Some((last, at)) if *at == now => *last = end,
             _ => self.sent.push_back((end, now)),
         }
     }
 
-    /// All below `una` has arrived, and something up to `top` (RFC 8985 § 6.2, step 2).
-    pub fn on_arrival(&mut self, now: Time, una: u64, top: u64) {
-        if top > self.top {
-            self.top = top;
-            let i = self.sent.partition_point(|&(end, _)| end < top);
-            if let Some(&(_, at)) = self.sent.get(i).filter(|_| top > self.from) {
-                self.rtt = now.since(at);
-            }
+    /// Where the last segment that went for the first time begins.
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// When this byte went first, if it is outstanding.
+    pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        let i = self.sent.partition_point(|&(end, _)| end <= byte);
+        self.sent.get(i).map(|&(_, at)| at).filter(|_| byte >= self.from)
+    }
+
+    /// All below `una` has arrived, in its order.
+    pub fn on_in_order(&mut self, now: Time, una: u64) {
+        while self.sent.front().is_some_and(|&(end, _)| end < una) {
+            self.forget_first();
         }
-        while let Some(&(end, _)) = self.sent.front().filter(|&&(end, _)| end <= una) {
-            self.from = end;
-            self.sent.pop_front();
+        if let Some(&(end, at)) = self.sent.front() {
+            self.on_arrival(now, (at, una), None);
+            if end == una {
+                self.forget_first();
+            }
         }
     }
 
-    /// Up to where what is missing is lost by now, and when more is (RFC 8985 § 6.2, step 5); `Time::NEVER` if nothing waits.
-    pub fn due(&self, now: Time, window: Duration) -> (u64, Time) {
-        let wait = self.rtt + window;
-        let i = self.sent.partition_point(|&(_, at)| at + wait <= now);
-        let from = if i == 0 { self.from } else { self.sent[i - 1].0 };
-        self.sent.get(i).map_or((u64::MAX, Time::NEVER), |&(_, at)| (from, at + wait))
+    /// Nobody will ask for what is below `una`.
+    pub fn forget_below(&mut self, una: u64) {
+        while self.sent.front().is_some_and(|&(end, _)| end <= una) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((end, _)) = self.sent.pop_front() {
+            self.from = end;
+        }
+    }
+
+    /// Something arrived: when it went and where it ends; if it went again, the least round trip (RFC 8985 § 6.2, steps 1 and 2;
+    /// Linux, `tcp_rack_advance`).
+    pub fn on_arrival(&mut self, now: Time, sent: (Time, u64), again: Option<Duration>) {
+        let rtt = now.since(sent.0);
+        if again.is_some_and(|least| rtt < least) {
+            // Sooner than any round trip: the original came late.
+            return;
+        }
+        self.arrived = true;
+        self.rtt = rtt;
+        self.newest = self.newest.max(sent);
+    }
+
+    /// How long the last arrival took.
+    pub const fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// Data that went once came below something that had arrived before it (RFC 8985 § 6.2, step 3).
+    pub const fn see_reordering(&mut self) {
+        self.reordered = true;
+    }
+
+    /// Losses are to be looked for, whether anything arrives or not.
+    pub const fn look(&mut self) {
+        self.arrived = true;
+    }
+
+    /// Whether anything arrived since this was last asked.
+    pub const fn take_arrived(&mut self) -> bool {
+        core::mem::replace(&mut self.arrived, false)
+    }
+
+    /// The reordering window (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_reo_wnd`); `sure` once enough arrived, and in recovery.
+    pub fn window(&self, sure: bool, least: Duration, srtt: Duration) -> Duration {
+        if sure && !self.reordered {
+            return Duration::ZERO;
+        }
+        Duration(least.0 / PART_OF_LEAST).min(srtt)
+    }
+
+    /// How long after it went something is lost, given the window, if anything that went after it arrived.
+    pub fn patience(&self, window: Duration) -> Deadline {
+        Deadline { newest: self.newest, after: self.rtt + window }
+    }
+
+    /// Up to where all that went once went before something that arrived, and up to where its time is over, too.
+    pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
+        let up_to = |i: usize| if i == 0 { self.from } else { self.sent[i - 1].0 };
+        let (at, end) = self.newest;
+        let i = self.sent.partition_point(|&(_, sent)| sent < at);
+        let before = match self.sent.get(i) {
+            // Of what went at the same time the lower numbers went first.
+            Some(&(last, sent)) if sent == at => last.min(end).max(up_to(i)),
+            _ => up_to(i),
+        };
+        let over = up_to(self.sent.partition_point(|&(_, sent)| sent + lost.after <= now));
+        (before, over.min(before))
     }
 }
+
+/// When what has not arrived is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    newest: (Time, u64),
+    after: Duration,
+}
+
+impl Deadline {
+    /// When something that went then, and ends there, is lost; never, if nothing that went after it arrived.
+    pub fn of(&self, sent: (Time, u64)) -> Time {
+        if sent < self.newest { sent.0 + self.after } else { Time::NEVER }
+    }
+}
+
+/// The first reordering window is this part of the least round trip (RFC 8985 § 6.2, step 4).
+const PART_OF_LEAST: u64 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -63,28 +186,57 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// By hand: segments of 1000 bytes leave each millisecond, a round trip takes 40 ms, the window is 10 ms.
+    /// Segments of 1000 bytes leave each millisecond, from 0 on.
+    fn twenty() -> Late {
+        let mut late = Late::default();
+        for n in 0..20 {
+            late.on_sent(n * 1000, (n + 1) * 1000, ms(n));
+        }
+        late
+    }
+
+    /// By hand: a round trip takes 40 ms, and the window of 10 ms is over for what went at 3 ms when 53 are.
     #[test]
     fn what_is_missing_waits_for_the_window() {
-        let mut late = Late::new(0, 0);
-        for n in 0..20 {
-            late.on_sent((n + 1) * 1000, ms(n));
-        }
-        late.on_arrival(ms(45), 3000, 6000);
-        let window = Duration::from_millis(10);
-        assert_eq!(late.due(ms(45), window), (3000, ms(53)), "the fourth went at 3 ms");
-        assert_eq!(late.due(ms(53), window), (4000, ms(54)));
-        assert_eq!(late.due(ms(100), window), (u64::MAX, Time::NEVER));
+        let mut late = twenty();
+        late.on_in_order(ms(42), 3000);
+        late.on_arrival(ms(45), (late.sent_at(5999).unwrap(), 6000), None);
+        let lost = late.patience(Duration::from_millis(10));
+        assert_eq!(late.due(ms(52), lost), (6000, 3000));
+        assert_eq!(lost.of((late.sent_at(3999).unwrap(), 4000)), ms(53));
+        assert_eq!(late.due(ms(53), lost), (6000, 4000));
+        assert_eq!(late.due(ms(100), lost), (6000, 6000), "what went later may be on its way");
     }
 
     #[test]
-    fn what_went_before_the_notes_does_not_wait() {
-        let mut late = Late::new(5000, 4000);
-        late.on_sent(6000, ms(7));
-        late.on_sent(7000, ms(7));
-        late.on_arrival(ms(41), 0, 5000);
-        assert_eq!(late.due(ms(41), Duration::from_millis(10)).0, u64::MAX);
-        late.on_arrival(ms(47), 0, 7000);
-        assert_eq!(late.due(ms(47), Duration::from_millis(10)), (5000, ms(57)));
+    fn of_a_burst_what_is_below_an_arrival_went_before_it() {
+        let mut late = Late::default();
+        for n in 0..4 {
+            late.on_sent(n * 1000, (n + 1) * 1000, ms(0));
+        }
+        late.on_arrival(ms(40), (ms(0), 3000), None);
+        assert_eq!(late.due(ms(40), late.patience(Duration::ZERO)), (3000, 3000));
+        assert_eq!(late.patience(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
+    }
+
+    /// RFC 8985 § 6.2, step 1: 5 ms after its retransmission comes the original.
+    #[test]
+    fn what_comes_sooner_than_any_round_trip_after_it_went_again_tells_nothing() {
+        let mut late = twenty();
+        late.on_arrival(ms(45), (ms(40), 1000), Some(Duration::from_millis(40)));
+        assert!(!late.take_arrived());
+        late.on_arrival(ms(80), (ms(40), 1000), Some(Duration::from_millis(40)));
+        assert!(late.take_arrived());
+        assert_eq!(late.due(ms(80), late.patience(Duration::ZERO)), (20_000, 20_000));
+    }
+
+    #[test]
+    fn without_reordering_there_is_a_window_until_enough_arrived() {
+        let mut late = twenty();
+        let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(60));
+        assert_eq!(late.window(false, least, srtt), Duration::from_millis(10));
+        assert_eq!(late.window(true, least, srtt), Duration::ZERO);
+        late.see_reordering();
+        assert_eq!(late.window(true, least, srtt), Duration::from_millis(10));
     }
 }

@@ -46,11 +46,10 @@ param_enum! {
         Rfc6675 = "rfc6675",
         /// The highest SACKed segment is `dup_thresh` or more above it: forward acknowledgement (Mathis & Mahdavi 1996).
         Fack = "fack",
-        /// It was sent before something that arrived: once `dup_thresh` segments are SACKed, and in recovery, all below the highest of
-        /// them, as RACK finds it where nothing is reordered (RFC 8985 § 6.2); what is still lost at the end of a recovery begins
-        /// the next. With `lost_retransmissions`, of these too each that went before one that arrived, not sooner than the least round-trip time.
-        /// With `timestamps`, NewReno and CUBIC take a reduction back when the original came late (RFC 4015), and then what is missing
-        /// has a quarter of the least round-trip time before it is lost.
+        /// It went so long before something that arrived as the last arrival took, and a reordering window more (RFC 8985 § 6.2). With SACK the
+        /// window is a quarter of the least round-trip time, and nothing in recovery and once `dup_thresh` segments are SACKed, unless data
+        /// was seen to come out of its order. What is still lost at the end of a recovery begins the next. With `lost_retransmissions` the same
+        /// holds for what went again. With `timestamps`, NewReno and CUBIC take a reduction back when the original came late (RFC 4015).
         Rack = "rack",
     }
 }
@@ -172,6 +171,10 @@ params! {
         /// retransmissions one that went more than `dup_thresh` later arrived.
         #[source("RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's scoreboard1.cc")]
         pub lost_retransmissions: bool = false,
+        /// Whether a segment goes where no ACK came for two round trips, new data or the last once more, so that its ACK tells what was
+        /// lost; nothing without SACK and `loss_rule = "rack"`.
+        #[source("RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
+        pub tail_loss_probe: bool = false,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
@@ -331,7 +334,7 @@ params! {
             idle_restart: false,
             ..Self::default()
         },
-        /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its tail loss probe and pacing are not here.)
+        /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, tail loss probes, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its pacing is not here.)
         "linux" => Self {
             prr: true,
             prr_rule: PrrRule::Linux,
@@ -346,6 +349,7 @@ params! {
             grow_on_exit: true,
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
+            tail_loss_probe: true,
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rtt_arithmetic: RttArithmetic::Linux,

@@ -1,13 +1,16 @@
 //! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
 //! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
 
-use cwnd_units::{Duration, Time};
+use cwnd_units::Time;
 
+use crate::late::Deadline;
 use crate::ranges::{Range, Ranges};
 
 /// What was retransmitted and has not arrived yet.
 #[derive(Clone, Debug)]
 pub struct Resent {
+    /// Whether time tells which are lost (RACK).
+    by_time: bool,
     /// So many more than one must have gone between a lost one and one that arrived.
     apart: u64,
     /// On their way, in the order in which they went.
@@ -20,10 +23,6 @@ pub struct Resent {
     arrived: Option<u64>,
     /// Whether some were found to be lost since it was last asked.
     found: bool,
-    /// When the ACK came that is looked at.
-    now: Time,
-    /// With RACK: what arrives sooner than this after its retransmission may be the original, and says nothing.
-    least: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,31 +35,26 @@ struct Retransmission {
 }
 
 impl Resent {
-    pub const fn new(apart: u32) -> Self {
+    pub const fn new(apart: u32, by_time: bool) -> Self {
         Self {
+            by_time,
             apart: apart as u64,
             under_way: Vec::new(),
             lost: Vec::new(),
             next: 0,
             arrived: None,
             found: false,
-            now: Time::ZERO,
-            least: Duration::ZERO,
         }
     }
 
     /// A timeout, or a new recovery, begins anew.
     pub fn restart(&mut self) {
-        *self = Self::new(self.apart as u32);
+        *self = Self::new(self.apart as u32, self.by_time);
     }
 
-    /// An ACK comes; the least round-trip time before it.
-    pub fn hear(&mut self, now: Time, least: Option<Duration>) {
-        self.now = now;
-        // The older rules have no such check.
-        if self.apart == 0 {
-            self.least = least.unwrap_or(Duration::ZERO);
-        }
+    /// What was lost again is only late, as it seems.
+    pub fn find_again(&mut self) {
+        self.lost.clear();
     }
 
     /// `range` goes again, now that everything up to `sent_up_to` has been sent.
@@ -71,21 +65,23 @@ impl Resent {
     }
 
     /// An ACK told something; returns whether a retransmission is now seen to be lost. One is if data that first went
-    /// after it was SACKed, or one that went more than so many after it arrived.
+    /// after it was SACKed, or one that went more than so many after it arrived. With RACK time tells: [`Resent::lose_by_time`].
     pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
         let missing = |r: &Range| r.end > una && sacked.covered(r.start, r.end) == 0;
         self.lost.retain(missing);
         // An ACK may end within what was lost: the rest still is.
         self.lost.iter_mut().for_each(|range| range.start = range.start.max(una));
-        let (arrived, now, least) = (&mut self.arrived, self.now, self.least);
+        let arrived = &mut self.arrived;
         self.under_way.retain(|sent| {
             let still = missing(&sent.range);
-            // RFC 8985 § 6.2, step 1 (`tcp_rack_advance`): sooner than any round trip, it was the original that came late.
-            if !still && now.since(sent.at) >= least {
+            if !still {
                 *arrived = (*arrived).max(Some(sent.number));
             }
             still
         });
+        if self.by_time {
+            return false;
+        }
         let top = sacked.highest().map_or(una, |range| range.end);
         let (apart, arrived, lost) = (self.apart, self.arrived, &mut self.lost);
         let before = lost.len();
@@ -101,6 +97,32 @@ impl Resent {
         let found = lost.len() > before;
         self.found |= found;
         found
+    }
+
+    /// RACK: which retransmissions are lost by now, and when the last of the others would be that something overtook; `Time::ZERO` if none.
+    pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
+        let before = self.lost.len();
+        let lost = &mut self.lost;
+        let mut waits = Time::ZERO;
+        self.under_way.retain(|sent| {
+            let over = by.of((sent.at, sent.range.end));
+            if over <= now {
+                lost.push(Range { start: sent.range.start.max(una), ..sent.range });
+            } else if over != Time::NEVER {
+                waits = waits.max(over);
+            }
+            over > now
+        });
+        lost.sort_unstable_by_key(|range| range.start);
+        let found = lost.len() > before;
+        self.found |= found;
+        (found, waits)
+    }
+
+    /// When those went that lie within this, and where they end.
+    pub fn within(&self, range: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
+        let inside = move |r: &Range| range.start <= r.start && r.end <= range.end;
+        self.under_way.iter().filter(move |sent| inside(&sent.range)).map(|s| (s.at, s.range.end))
     }
 
     /// Whether reviews since the last call found lost retransmissions.
@@ -131,7 +153,7 @@ mod tests {
     /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its threshold and one are 4.
     #[test]
     fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
-        let mut resent = Resent::new(4);
+        let mut resent = Resent::new(4, false);
         let mut sacked = Ranges::default();
         for n in [0, 2, 4, 6, 8, 10] {
             resent.sent(segment(n), 20_000, Time::ZERO);
@@ -149,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_ack_that_ends_within_what_was_lost_leaves_the_rest() {
-        let mut resent = Resent::new(3);
+        let mut resent = Resent::new(3, false);
         let mut sacked = Ranges::default();
         resent.sent(segment(0), 5000, Time::ZERO);
         resent.sent(segment(2), 5000, Time::ZERO);
@@ -163,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_arrives_after_all_is_lost_no_more() {
-        let mut resent = Resent::new(3);
+        let mut resent = Resent::new(3, false);
         let mut sacked = Ranges::default();
         resent.sent(segment(0), 5000, Time::ZERO);
         resent.sent(segment(2), 5000, Time::ZERO);
@@ -175,23 +197,5 @@ mod tests {
         assert_eq!(resent.lost_bytes(0), 1000);
         resent.review(1000, &sacked);
         assert_eq!(resent.first_lost(0), None);
-    }
-
-    /// tcp_rack_advance by hand: a round trip is 100 ms at least, and what arrives 5 ms after its retransmission is the original.
-    #[test]
-    fn what_arrives_too_soon_is_the_original_and_finds_nothing() {
-        let ms = |ms| Time::ZERO + Duration::from_millis(ms);
-        let mut resent = Resent::new(0);
-        let mut sacked = Ranges::default();
-        for n in [0, 2, 4] {
-            resent.sent(segment(n), 20_000, ms(0));
-        }
-        sacked.insert(2000, 3000);
-        resent.hear(ms(5), Some(Duration::from_millis(100)));
-        assert!(!resent.review(0, &sacked));
-        sacked.insert(4000, 5000);
-        resent.hear(ms(100), Some(Duration::from_millis(100)));
-        assert!(resent.review(0, &sacked));
-        assert_eq!(resent.first_lost(0), Some(segment(0)));
     }
 }

@@ -1,5 +1,6 @@
-use cwnd_units::{Duration, Time};
+use cwnd_units::Time;
 
+use crate::late::Deadline;
 use crate::params::{LossRule, Params};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
@@ -27,8 +28,9 @@ pub struct Scoreboard {
 
 impl Scoreboard {
     pub fn new(params: &Params) -> Self {
-        let apart = if params.loss_rule == LossRule::Rack { 0 } else { params.dup_thresh };
-        let resent = params.lost_retransmissions.then(|| Box::new(Resent::new(apart)));
+        let by_time = params.loss_rule == LossRule::Rack;
+        let new = || Box::new(Resent::new(params.dup_thresh, by_time));
+        let resent = params.lost_retransmissions.then(new);
         Self { resent, ..Self::default() }
     }
 
@@ -75,16 +77,10 @@ impl Scoreboard {
 
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
     /// or more than (`dup_thresh` − 1)·MSS SACKed bytes. Returns whether anything has.
-    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64, recovery: bool) -> bool {
+    pub fn detect_losses(&mut self, params: &Params, una: u64, mss: u64) -> bool {
         let dup_thresh = params.dup_thresh;
         if params.loss_rule == LossRule::Fack {
             return self.detect_forward(una, u64::from(dup_thresh) * mss);
-        }
-        // RACK waits for no reordering once so many segments are SACKed, and in recovery (RFC 8985 § 6.2, step 4).
-        let sure = recovery || self.sacked_bytes > u64::from(dup_thresh - 1) * mss;
-        if params.loss_rule == LossRule::Rack && sure {
-            let edge = self.sacked.highest().map_or(0, |range| range.start);
-            return self.lose_below(edge, una);
         }
         let bytes_needed = u64::from(dup_thresh - 1) * mss;
         let mut bytes = 0;
@@ -99,16 +95,48 @@ impl Scoreboard {
         self.lose_below(edge, una)
     }
 
-    /// RACK with a reordering window: below the highest SACKed range, and up to where the window is over.
-    pub fn detect_below(&mut self, edge: u64, una: u64) -> bool {
-        let highest = self.sacked.highest().map_or(0, |range| range.start);
-        self.lose_below(highest.min(edge), una)
+    /// RACK: what went once is lost up to `edge`, and retransmissions are by time; whether anything is found, and when the last of these
+    /// would be that something overtook.
+    pub fn lose_by_time(&mut self, edge: u64, una: u64, now: Time, by: Deadline) -> (bool, Time) {
+        let holes = self.lose_below(edge, una);
+        let again = self.resent.as_mut().map(|resent| resent.lose_by_time(una, now, by));
+        again.map_or((holes, Time::ZERO), |(found, waits)| (holes || found, waits))
     }
 
-    /// Whether something from `edge` on, which is not lost yet, is missing below the highest SACKed byte.
-    pub fn waits_above(&self, edge: u64, una: u64) -> bool {
-        let from = edge.max(self.lost_edge).max(una);
-        self.sacked.highest().is_some_and(|top| self.sacked.hole_from(from, top.start).is_some())
+    /// The last byte of `[from, to)` that is missing, is not lost and went only once.
+    pub fn last_missing(&self, from: u64, to: u64) -> Option<u64> {
+        let from = from.max(self.lost_edge).max(self.high_rxt);
+        let above = to.checked_sub(1).and_then(|last| self.sacked.containing(last));
+        let last = above.map_or(to, |range| range.start).checked_sub(1)?;
+        (last >= from).then_some(last)
+    }
+
+    /// The first run of bytes of `[from, to)` that did not arrive yet.
+    pub fn gap(&self, from: u64, to: u64) -> Option<Range> {
+        self.sacked.hole_from(from, to)
+    }
+
+    /// Whether nothing arrived out of order, and nothing that is outstanding went again.
+    #[inline]
+    pub fn is_in_order(&self, una: u64) -> bool {
+        self.sacked.is_empty() && self.high_rxt <= una
+    }
+
+    /// The first byte from `at` on that went only once.
+    pub fn first_once(&self, at: u64) -> u64 {
+        at.max(self.high_rxt)
+    }
+
+    /// What of the retransmissions arrived is no longer on its way, and not lost again.
+    pub fn look_at_retransmissions(&mut self, una: u64) {
+        if let Some(resent) = &mut self.resent {
+            resent.review(una, &self.sacked);
+        }
+    }
+
+    /// When retransmissions within this went that are on their way, and where they end.
+    pub fn retransmissions(&self, within: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
+        self.resent.iter().flat_map(move |resent| resent.within(within))
     }
 
     /// Nothing that waits to go again is lost any more: losses are found anew.
@@ -116,7 +144,7 @@ impl Scoreboard {
         self.lost_edge = self.high_rxt.max(una);
         self.sacked_below_lost = self.sacked.covered(0, self.lost_edge);
         if let Some(resent) = &mut self.resent {
-            resent.restart();
+            resent.find_again();
         }
     }
 
@@ -221,14 +249,6 @@ impl Scoreboard {
         self.sacked.hole_from(self.high_rxt, top.start)
     }
 
-    /// An ACK comes; the least round-trip time before it.
-    #[inline]
-    pub fn hear(&mut self, now: Time, least: Option<Duration>) {
-        if let Some(resent) = &mut self.resent {
-            resent.hear(now, least);
-        }
-    }
-
     /// A range was retransmitted, when data up to `nxt` had been sent.
     pub fn retransmitted(&mut self, range: Range, nxt: u64, now: Time) {
         let end = range.end;
@@ -288,11 +308,11 @@ mod tests {
         let mut board = Scoreboard::default();
         let high = 10 * MSS;
         assert_eq!(board.update(&ack(0, &[(MSS, 2 * MSS)]), 0, high), MSS);
-        board.detect_losses(&three(), 0, MSS, false);
+        board.detect_losses(&three(), 0, MSS);
         assert_eq!(board.next_lost(0), None);
         assert_eq!(board.pipe(0, high), 9 * MSS);
         board.update(&ack(0, &[(MSS, 4 * MSS)]), 0, high);
-        board.detect_losses(&three(), 0, MSS, false);
+        board.detect_losses(&three(), 0, MSS);
         assert_eq!(board.next_lost(0), Some(Range { start: 0, end: MSS }));
         assert_eq!(board.pipe(0, high), 6 * MSS, "six above the SACKed, the lost one is gone");
         board.retransmitted(Range { start: 0, end: MSS }, high, Time::ZERO);
@@ -305,7 +325,7 @@ mod tests {
         let mut board = Scoreboard::default();
         let high = 12 * MSS;
         board.update(&ack(0, &[(8 * MSS, 12 * MSS), (4 * MSS, 5 * MSS), (MSS, 2 * MSS)]), 0, high);
-        board.detect_losses(&three(), 0, MSS, false);
+        board.detect_losses(&three(), 0, MSS);
         let mut seen = Vec::new();
         while let Some(hole) = board.next_lost(0) {
             let end = hole.end.min(hole.start + MSS);
@@ -335,7 +355,7 @@ mod tests {
                         if start < end {
                             board.update(&ack(una, &[(start, end)]), una, nxt);
                             sacked.extend(start..end);
-                            board.detect_losses(&three(), una, 1, false);
+                            board.detect_losses(&three(), una, 1);
                             // IsLost by definition, MSS 1: three bytes SACKed above (DupThresh ranges imply it).
                             let lost = (una..nxt).filter(|b| sacked.range(b + 1..).count() >= 3 && !sacked.contains(b)).max();
                             lost_edge = lost_edge.max(lost.map_or(0, |b| b + 1));

@@ -75,11 +75,14 @@ impl Sender {
         if self.persist != Persist::Off && self.on_ack_of_probe(ack) {
             return None;
         }
-        self.scoreboard.hear(now, self.rtt.min());
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = blocks[0].len > 0 && sack;
-        let newly_sacked =
-            if has_blocks { self.scoreboard.update(blocks, ack, self.high) } else { 0 };
+        let top = if self.rack { self.scoreboard.top(self.una) } else { 0 };
+        let newly_sacked = match has_blocks {
+            true if self.rack => self.take_sacks(now, blocks, ack, top),
+            true => self.scoreboard.update(blocks, ack, self.high),
+            false => 0,
+        };
         if newly_sacked > 0 {
             self.time_sacked(blocks, ack, newly_sacked);
         }
@@ -88,7 +91,7 @@ impl Sender {
         let acked = ack - self.una;
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
-        let mut lost = false;
+        let (mut lost, mut looks) = (false, false);
         let mut exact_rtt = None;
         let mut sacked_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
@@ -97,6 +100,9 @@ impl Sender {
         }
 
         if acked > 0 {
+            if self.rack {
+                looks = self.take_ack(now, ack, top, segment.ts);
+            }
             self.una = ack;
             self.nxt = self.nxt.max(ack);
             if sack {
@@ -127,7 +133,7 @@ impl Sender {
             if self.config.params.grow_on_exit {
                 phase = self.phase();
             }
-            if self.delivered_counts && newly_sacked > 0 {
+            if self.delivered_counts && newly_sacked > 0 || looks {
                 lost = self.detect_losses(now);
             }
             if self.delivered_counts && self.is_still_short() {
@@ -189,8 +195,9 @@ impl Sender {
                 self.enter_recovery(now);
             }
         }
-        if self.rack && acked > 0 && self.is_still_short() {
-            self.enter_recovery(now);
+        if self.rack {
+            let told = newly_sacked > 0 || window_changed;
+            self.after_ack(now, flight_size, acked > 0, told);
         }
         if delivered > 0 {
             lost |= self.scoreboard.take_lost_again();
@@ -464,9 +471,8 @@ impl Sender {
         if self.late.is_some() {
             return self.detect_late(now);
         }
-        let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
-        self.scoreboard.detect_losses(params, self.una, mss, recovery)
+        self.scoreboard.detect_losses(params, self.una, mss)
     }
 
     /// What an ACK of so many bytes tells for the first time. Without SACK each duplicate told of a segment (Linux, `tcp_add_reno_sack`).
@@ -485,7 +491,7 @@ impl Sender {
 
     /// Whether a recovery has ended and more is known to be lost: Linux begins the next one with the same ACK
     /// (`tcp_time_to_recover`).
-    fn is_still_short(&self) -> bool {
+    pub(super) fn is_still_short(&self) -> bool {
         matches!(self.recovery, State::Open)
             && self.una < self.high
             && self.scoreboard.is_lost(self.una)

@@ -7,6 +7,7 @@ mod chunks;
 mod copies;
 mod late;
 mod persist;
+mod probe;
 mod quench;
 mod spaced;
 mod timed;
@@ -100,9 +101,9 @@ pub struct Sender {
     expired_since: Time,
     /// When the retransmission timer expires; `Time::NEVER` when it is off.
     rto_deadline: Time,
-    /// When more of what is missing is lost, once data has come late; `Time::NEVER` if nothing waits for that.
+    /// When more of what is missing is lost, or the tail is probed; `Time::NEVER` if nothing waits for either.
     late_deadline: Time,
-    /// When data went, once some came late (RACK).
+    /// When data went, and what that tells (RACK).
     late: Option<Box<Late>>,
     /// What a recovery may turn out to have been needless for.
     before: Option<Box<Before>>,
@@ -179,6 +180,7 @@ impl Sender {
         };
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
+        let late = (rack && config.params.recovery == Recovery::Sack).then(Box::default);
         let delivered_counts = config.params.grow_by == GrowBy::Delivered;
         let timing = Timing::new(&config);
         let chunks = Chunks::new(&config.params.tso);
@@ -218,7 +220,7 @@ impl Sender {
             expired_since: Time::ZERO,
             rto_deadline: Time::NEVER,
             late_deadline: Time::NEVER,
-            late: None,
+            late,
             before: None,
             pace_until: Time::ZERO,
             pacing_holds: false,

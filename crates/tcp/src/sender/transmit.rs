@@ -12,11 +12,11 @@ use crate::validation::{RestartWindow, halved};
 
 /// A segment that may go out now.
 #[derive(Clone, Copy)]
-struct Choice {
-    seq: u64,
-    len: u64,
-    /// The one retransmission that leaves HighRxt alone (RFC 6675 § 4, NextSeg rule 4).
-    rescue: bool,
+pub(super) struct Choice {
+    pub(super) seq: u64,
+    pub(super) len: u64,
+    /// A retransmission that leaves HighRxt alone (RFC 6675 § 4, NextSeg rule 4; RFC 8985 § 7.3).
+    pub(super) rescue: bool,
 }
 
 impl Choice {
@@ -55,7 +55,7 @@ impl Sender {
             if self.used.is_some() {
                 self.look_at_use();
             }
-            return None;
+            return if self.late.is_some() { self.send_tail_probe(now) } else { None };
         };
         if let Some(since) = paused_since {
             self.resume(now, since);
@@ -233,7 +233,7 @@ impl Sender {
     }
 
     /// Rule 2: data never sent, within the receive window.
-    fn unsent(&self) -> Option<Choice> {
+    pub(super) fn unsent(&self) -> Option<Choice> {
         let len = self.config.mss.min(self.app_end - self.nxt);
         let fits = self.nxt - self.una + len <= self.rwnd;
         (len > 0 && fits).then_some(Choice::of(self.nxt, len))
@@ -256,7 +256,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send(&mut self, now: Time, choice: Choice) -> Segment {
+    pub(super) fn send(&mut self, now: Time, choice: Choice) -> Segment {
         let Choice { seq, len, .. } = choice;
         let end = seq + len;
         let again = seq < self.high;
@@ -349,8 +349,8 @@ impl Sender {
         } else if choice.seq == self.nxt {
             self.nxt = end;
             self.high = self.high.max(end);
-            if let Some(late) = &mut self.late {
-                late.on_sent(end, now);
+            if self.late.is_some() {
+                self.note_original(now, choice.seq, end);
             }
         }
     }

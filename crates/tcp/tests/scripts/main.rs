@@ -157,7 +157,6 @@ scripts!(
     sack:
     a_block_beyond_what_was_sent_is_ignored,
     a_doubtful_hole_is_sent_if_nothing_else_can_be_and_the_tail_once,
-    a_late_original_is_not_its_retransmission,
     a_lost_retransmission_goes_again_when_later_data_was_sacked,
     a_lost_retransmission_waits_for_the_timer,
     a_receiver_that_reneges_gets_the_segment_again,
@@ -169,13 +168,6 @@ scripts!(
     holes_are_repaired_from_below_before_new_data_is_sent,
     new_data_is_sent_while_a_hole_is_repaired,
     nothing_is_sent_until_pipe_is_below_the_window,
-    rack_begins_the_next_recovery_with_the_ack_that_ends_one,
-    rack_finds_a_lost_retransmission_by_a_later_one,
-    rack_finds_a_lost_retransmission_by_what_was_sent_later,
-    rack_takes_all_below_the_highest_arrival_for_lost,
-    rack_takes_a_reduction_back_when_the_original_came_late,
-    rack_waits_a_quarter_of_the_round_trip_once_data_came_late,
-    rack_waits_no_longer_than_that_for_what_comes_in_time,
     recovery_lasts_until_the_recovery_point_is_acknowledged,
     the_ack_that_ends_recovery_may_count_for_what_it_brings,
     the_flight_may_be_the_pipe,
@@ -246,6 +238,23 @@ scripts!(
     a_mark_on_a_duplicate_is_not_echoed,
     a_mark_on_the_segment_with_cwr_is_echoed,
     linux_acknowledges_a_first_mark_and_cwr_at_once,
+);
+
+scripts!(
+    rack:
+    a_late_original_is_not_its_retransmission,
+    a_lone_segment_has_time_for_a_delayed_ack,
+    a_lost_tail_is_probed_after_two_round_trips,
+    a_probe_is_new_data_if_there_is_room,
+    a_probe_that_repaired_a_loss_reduces_the_window,
+    a_probe_whose_original_arrived_costs_nothing,
+    rack_begins_the_next_recovery_with_the_ack_that_ends_one,
+    rack_finds_a_lost_retransmission_by_a_later_one,
+    rack_finds_a_lost_retransmission_by_what_was_sent_later,
+    rack_takes_a_reduction_back_when_the_original_came_late,
+    rack_takes_all_below_the_highest_arrival_for_lost,
+    rack_waits_a_quarter_of_the_round_trip_once_data_came_late,
+    rack_waits_no_longer_than_that_for_what_comes_in_time,
 );
 
 scripts!(

@@ -330,6 +330,7 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
         "drained" => word(s.is_drained()),
         "retransmissions" => Fact::Number(counters.retransmissions),
         "probes" => Fact::Number(counters.window_probes),
+        "tail_probes" => Fact::Number(counters.tail_probes),
         "timeouts" => Fact::Number(counters.timeouts.iter().sum()),
         "reductions" => {
             let [loss, ecn] = [Cause::Loss, Cause::Ecn].map(|cause| counters.reductions_for(cause));

@@ -1,0 +1,111 @@
+//! The tail loss probe (RFC 8985 § 7): where no ACK comes for two round trips, a segment goes whose ACK tells what was lost.
+
+use cwnd_cc::{Cause, Controller as _, Path, Signal};
+use cwnd_units::{Duration, Time};
+
+use super::late::LEAST_WAIT;
+use super::persist::Persist;
+use super::transmit::Choice;
+use super::{Sender, State};
+use crate::late::{Tail, Wait};
+use crate::ranges::Range;
+use crate::segment::Segment;
+
+impl Sender {
+    /// Data went, or some was acknowledged: from now on the tail is waited for (RFC 8985 § 7.2; Linux, `tcp_schedule_loss_probe`).
+    pub(super) fn wait_for_the_tail(&mut self, now: Time, acknowledged: bool) {
+        let params = &self.config.params;
+        if !params.tail_loss_probe {
+            return;
+        }
+        let outstanding = self.high - self.una;
+        let (rto, srtt) = (self.rto(), self.rtt.srtt());
+        let open = matches!(self.recovery, State::Open) && self.scoreboard.is_empty();
+        let Some(late) = &mut self.late else { return };
+        if !open || outstanding == 0 || self.persist != Persist::Off {
+            if late.waits_for == Wait::Tail {
+                late.waits_for = Wait::Nothing;
+                self.late_deadline = Time::NEVER;
+            }
+            return;
+        }
+        let wait = srtt.map_or(params.rto_initial, |srtt| {
+            // A single segment may wait for a delayed ACK.
+            let more = if outstanding <= self.config.mss { params.rto_min } else { LEAST_WAIT };
+            round_up(srtt + srtt + more, params.rto_granularity)
+        });
+        // The timeout counts from when the first outstanding segment went (`tcp_rto_delta_us`).
+        let first = if acknowledged { None } else { late.sent_at(self.una) };
+        let expires = first.unwrap_or(now) + rto;
+        late.waits_for = Wait::Tail;
+        self.late_deadline = (now + wait).min(expires.max(now));
+    }
+
+    /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
+    pub(super) fn probe_the_tail(&mut self, now: Time) {
+        let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
+        let Some(late) = &mut self.late else { return };
+        late.tail.due = late.tail.until.is_none() && self.high > self.una;
+        // What a probe finds lost has a whole timeout, and without one the timeout goes on (`tcp_rearm_rto`).
+        let from = late.sent_at(self.una).filter(|_| !late.tail.due).unwrap_or(now);
+        self.rto_deadline = (from + rto).max(now + tick.max(Duration(1)));
+    }
+
+    /// Nothing else may go now: the probe, if it is due. New data if the receiver has room, whatever the congestion window says, or the
+    /// last segment once more.
+    #[cold]
+    pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
+        let late = self.late.as_mut()?;
+        if !core::mem::take(&mut late.tail.due) || !matches!(self.recovery, State::Open) {
+            return None;
+        }
+        let last = late.last().max(self.una);
+        let new = self.unsent();
+        let choice = new.unwrap_or(Choice { seq: last, len: self.high - last, rescue: true });
+        let segment = self.send(now, choice);
+        self.late_deadline = Time::NEVER;
+        self.counters.tail_probes += 1;
+        let high = self.high;
+        let late = self.late.as_mut()?;
+        late.waits_for = Wait::Nothing;
+        late.tail.until = Some(high);
+        late.tail.again = new.is_none();
+        late.tail.under_way = new.is_none().then_some((Range { start: last, end: high }, now));
+        Some(segment)
+    }
+
+    /// An ACK came after a probe (RFC 8985 § 7.4; Linux, `tcp_process_tlp_ack`). `duplicate` if it tells nothing: then both arrived,
+    /// what the probe sent again and the probe.
+    #[cold]
+    pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
+        let open = matches!(self.recovery, State::Open);
+        let una = self.una;
+        let Some(late) = &mut self.late else { return };
+        let tail = &mut late.tail;
+        let Some(until) = tail.until else { return };
+        if open && una < until {
+            return;
+        }
+        let repaired = open && tail.again && !duplicate;
+        if repaired && una == until {
+            // One of the two arrived. The next ACK tells whether the other did, too.
+            return;
+        }
+        *tail = Tail::default();
+        if repaired && !self.cc.by_rate() {
+            // The probe made a loss good that nobody else saw (RFC 8985 § 7.4.2): one reduction, and nothing to repair.
+            let path = Path { flight_size, ..self.path(now) };
+            self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
+            self.cwr_pending = self.config.params.says_cwr();
+            self.counters.reductions[Cause::Loss.index()] += 1;
+        }
+    }
+}
+
+/// The next tick from then on.
+const fn round_up(wait: Duration, tick: Duration) -> Duration {
+    match tick.0 {
+        0 => wait,
+        tick => Duration(wait.0.div_ceil(tick) * tick),
+    }
+}
