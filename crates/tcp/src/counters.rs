@@ -25,6 +25,8 @@ pub struct SenderCounters {
     pub undone: u64,
     /// Probes of the tail (RFC 8985 § 7).
     pub tail_probes: u64,
+    /// Timeouts that were taken back, as they were spurious.
+    pub timeouts_undone: u64,
     /// ACKs that carried ECE.
     pub ece_acks: u64,
     /// Source quenches that were believed: about data that was outstanding, if that is looked at.
@@ -78,6 +80,7 @@ impl SenderCounters {
         let rare = [
             ("loss_reductions_undone", self.undone),
             ("tail_loss_probes", self.tail_probes),
+            ("timeouts_undone", self.timeouts_undone),
             ("delay_reductions", self.reductions_for(Cause::Delay)),
             (
                 "quench_reductions_marked",
@@ -112,6 +115,7 @@ impl AddAssign<&Self> for SenderCounters {
             losses_in_cwr,
             undone,
             tail_probes,
+            timeouts_undone,
             ece_acks,
             quenches,
             quenches_refused,
@@ -127,6 +131,7 @@ impl AddAssign<&Self> for SenderCounters {
         self.losses_in_cwr += losses_in_cwr;
         self.undone += undone;
         self.tail_probes += tail_probes;
+        self.timeouts_undone += timeouts_undone;
         self.ece_acks += ece_acks;
         self.quenches += quenches;
         self.quenches_refused += quenches_refused;

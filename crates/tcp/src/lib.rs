@@ -22,6 +22,7 @@ mod seen;
 mod segment;
 mod sender;
 mod signed;
+mod spurious;
 mod squid;
 mod timing;
 mod tso;
@@ -47,6 +48,7 @@ pub use segment::{
 };
 pub use sender::{Copies, GaveUp, Handshake, Sender};
 pub use signed::{OnForged, Params as SignatureParams};
+pub use spurious::Params as SpuriousParams;
 pub use squid::Params as SquidParams;
 pub use tso::{Params as TsoParams, TsoSizing};
 pub use validation::{LimitedBy, Params as ValidationParams, RestartWindow};

@@ -10,6 +10,7 @@ use crate::quick_ack::AckPolicy;
 pub use crate::rtt::RttArithmetic;
 use crate::seen::{self, RttFrom};
 use crate::signed;
+use crate::spurious;
 use crate::squid;
 use crate::tso::Params as TsoParams;
 pub use crate::validation::GrowBy;
@@ -279,6 +280,9 @@ params! {
         /// answer to an ECN-echo.
         #[source("RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
         pub timeout_keeps_threshold: bool = false,
+        /// What is done about timeouts that need not have been.
+        #[flatten()]
+        pub spurious: spurious::Params = spurious::Params::default(),
         /// How the timeout grows with each expiry in a row.
         #[source("RFC 6298 § 5.5")]
         pub rto_backoff: Backoff = Backoff::Exponential,
@@ -354,6 +358,7 @@ params! {
             rto_variation_min: Duration::from_millis(200),
             rtt_arithmetic: RttArithmetic::Linux,
             timeout_keeps_threshold: true,
+            spurious: spurious::Params { timeout_frto: true, timeout_eifel: true },
             rto_max: Duration::from_secs(120),
             syn_retries: 10,
             syn_backoff_after: Some(4),
@@ -403,6 +408,9 @@ params! {
         }
         if p.prr && p.recovery != Recovery::Sack {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");
+        }
+        if p.spurious.timeout_frto && p.recovery != Recovery::Sack {
+            return invalid("timeout_frto", "F-RTO as it is here needs `recovery = \"sack\"`");
         }
         if p.signature.timestamp_signature > 0 && !p.timestamps {
             return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");

@@ -266,6 +266,12 @@ impl Scoreboard {
         self.sacked.highest().map_or(una, |range| range.end)
     }
 
+    /// How many bytes of a range were neither acknowledged, up to `una`, nor SACKed.
+    pub fn missing(&self, una: u64, range: Range) -> u64 {
+        let start = range.start.max(una);
+        range.end.saturating_sub(start) - self.sacked.covered(start, range.end.max(start))
+    }
+
     /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).
     pub fn reneged(&self, una: u64) -> bool {
         self.sacked.containing(una).is_some()

@@ -111,6 +111,9 @@ impl Sender {
             if self.before.is_some() {
                 self.judge(segment.ts);
             }
+            if self.is_in_frto() {
+                self.on_ack_in_frto(true, newly_sacked > 0);
+            }
             let (exact, measured) = if self.timing.is_none() {
                 self.measure(now, segment, ack)
             } else {
@@ -184,6 +187,9 @@ impl Sender {
         }
 
         if newly_sacked > 0 {
+            if acked == 0 && self.is_in_frto() {
+                self.on_ack_in_frto(false, true);
+            }
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
             lost |= self.detect_losses(now);
@@ -251,6 +257,9 @@ impl Sender {
     #[cold]
     fn on_echo(&mut self, now: Time, ack: u64) {
         self.counters.ece_acks += 1;
+        if self.config.params.ecn && self.config.params.obey_ece {
+            self.keep_reduction();
+        }
         self.waits_at_one = false;
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
         let answers = match self.recovery {
@@ -340,7 +349,7 @@ impl Sender {
                 self.dupacks = 0;
                 self.limited_sent = 0;
             }
-            State::Loss { recover } => {
+            State::Loss { recover, .. } => {
                 if self.una >= *recover {
                     self.last_recover = Some(*recover);
                     self.recovery = State::Open;

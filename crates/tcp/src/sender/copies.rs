@@ -44,6 +44,12 @@ impl Copies {
         self.0.iter().any(|copy| copy.end > byte)
     }
 
+    /// What went, from this byte on, as pairs of start and end; some of it several times.
+    pub(super) fn from(&self, byte: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let left = self.0.iter().filter(move |copy| copy.end > byte);
+        left.map(move |copy| (copy.start.max(byte), copy.end))
+    }
+
     /// How often this byte went.
     #[must_use]
     pub fn of(&self, byte: u64) -> u64 {

@@ -1,23 +1,14 @@
 //! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late and was taken for lost: how that is seen
 //! (RFC 3522) and taken back (RFC 4015).
 
-use cwnd_cc::AnyController;
 use cwnd_units::{Duration, Time};
 
+use super::undo::Before;
 use super::{Sender, State};
 use crate::late::Wait;
 use crate::params::Recovery;
 use crate::ranges::Range;
 use crate::segment::SackBlocks;
-
-/// What a reduction for a loss may be taken back to.
-#[derive(Clone, Debug)]
-pub(super) struct Before {
-    /// When the first segment that was taken for lost went again (RFC 3522 § 3.2, RetransmitTS).
-    at: Time,
-    /// The controller as it was.
-    cc: AnyController,
-}
 
 impl Sender {
     /// Data of `[seq, end)` goes for the first time.
@@ -27,12 +18,6 @@ impl Sender {
             late.on_sent(seq, end, now);
         }
         self.wait_for_the_tail(now, false);
-    }
-
-    /// Whether echoes tell when it went that let an ACK go.
-    fn echoes_tell(&self) -> bool {
-        let params = &self.config.params;
-        params.timestamps && params.signature.timestamp_signature == 0
     }
 
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
@@ -186,12 +171,10 @@ impl Sender {
     }
 
     /// A recovery begins, and its first segment goes again: what to come back to if that arrives all the same.
-    ///
-    /// Controllers with more than a window have counts of their own, and take nothing back.
     pub(super) fn remember(&mut self, now: Time) -> Option<Box<Before>> {
         let sack = self.config.params.recovery == Recovery::Sack;
         let plain = self.rack && sack && self.echoes_tell() && self.cc.beyond_window().is_none();
-        plain.then(|| Box::new(Before { at: now, cc: self.cc.clone() }))
+        plain.then(|| self.as_it_is(now))
     }
 
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
@@ -199,16 +182,20 @@ impl Sender {
     /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time.
     #[cold]
     pub(super) fn judge(&mut self, echo: Time) {
+        match self.recovery {
+            State::Recovery(_) => {}
+            State::Loss { .. } => return self.judge_timeout(echo),
+            State::Open => {
+                self.before = None;
+                return;
+            }
+        }
         let Some(before) = self.before.take() else { return };
-        if echo >= before.at || !matches!(self.recovery, State::Recovery(_)) {
+        if !before.is_younger_than(echo) {
             return;
         }
-        self.cc = before.cc;
-        self.recovery = State::Open;
-        self.dupacks = 0;
-        self.limited_sent = 0;
+        self.take_back(Some(before));
         self.counters.undone += 1;
-        self.scoreboard.find_again(self.una);
         if let Some(late) = &mut self.late {
             late.see_reordering();
             // Losses are looked for anew (`tcp_undo_cwnd_reduction`).

@@ -10,9 +10,11 @@ mod persist;
 mod probe;
 mod quench;
 mod spaced;
+mod spurious;
 mod timed;
 mod timeout;
 mod transmit;
+mod undo;
 mod used;
 
 use std::sync::Arc;
@@ -27,16 +29,17 @@ use crate::params::{BackoffUntil, FlightSize, GrowBy, LossRule, Recovery, RttAri
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
+use crate::spurious::Frto;
 use crate::timing::Timing;
 use crate::validation::LimitedBy;
 pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
 pub use copies::Copies;
-use late::Before;
 use persist::Persist;
 use quench::Quenched;
 pub use timeout::GaveUp;
+use undo::Before;
 use used::Used;
 
 /// The sending end of a connection.
@@ -105,7 +108,7 @@ pub struct Sender {
     late_deadline: Time,
     /// When data went, and what that tells (RACK).
     late: Option<Box<Late>>,
-    /// What a recovery may turn out to have been needless for.
+    /// What a reduction for a loss may be taken back to.
     before: Option<Box<Before>>,
     /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
     pace_until: Time,
@@ -149,6 +152,8 @@ enum State {
     /// After a timeout, until what was outstanding then is acknowledged.
     Loss {
         recover: u64,
+        /// Whether the timeout was spurious is looked at.
+        frto: Option<Box<Frto>>,
     },
 }
 

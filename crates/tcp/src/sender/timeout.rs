@@ -50,11 +50,17 @@ impl Sender {
         // calls pipe is what FlightSize meant.
         path.flight_size = self.in_flight();
         // A controller keeps its threshold for all but the first.
-        let nth = if self.was_reduced() { self.expired.max(2) } else { self.expired };
+        let was_reduced = self.was_reduced();
+        let nth = if was_reduced { self.expired.max(2) } else { self.expired };
+        self.remember_timeout(now, was_reduced);
+        let is_looked_at = self.begins_frto();
         self.cc.on_signal(&path, Signal::Timeout { nth });
         self.cwr_pending = self.config.params.says_cwr();
         self.end_spacing(now);
         self.begin_loss_state();
+        if is_looked_at {
+            self.begin_frto();
+        }
         self.rto_deadline = now + self.rto();
     }
 
@@ -111,8 +117,7 @@ impl Sender {
 
     /// Everything outstanding counts as lost and is sent again as the window allows.
     pub(super) fn begin_loss_state(&mut self) {
-        self.recovery = State::Loss { recover: self.high };
-        self.before = None;
+        self.recovery = State::Loss { recover: self.high, frto: None };
         self.late_deadline = Time::NEVER;
         self.cwr = None;
         self.dupacks = 0;

@@ -183,7 +183,9 @@ impl Sender {
         }
         // Until a window turns something away.
         self.cwnd_limited = false;
-        if self.config.params.recovery == Recovery::Sack {
+        if self.is_in_frto() {
+            self.choose_in_frto()
+        } else if self.config.params.recovery == Recovery::Sack {
             self.choose_by_scoreboard()
         } else {
             self.choose_by_inflated_window()
@@ -230,6 +232,22 @@ impl Sender {
         };
         self.cwnd_limited = !allowed;
         allowed.then_some(choice)
+    }
+
+    /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it is over.
+    #[cold]
+    fn choose_in_frto(&mut self) -> Option<Choice> {
+        if !self.sends_new_in_frto() {
+            return self.choose_by_scoreboard();
+        }
+        let new = self.unsent();
+        let pipe = self.scoreboard.pipe(self.una, self.nxt);
+        let allowed = new.filter(|new| pipe + new.len <= self.cc.window().cwnd);
+        if allowed.is_none() && self.leaves_frto() {
+            return self.choose_by_scoreboard();
+        }
+        self.cwnd_limited = new.is_some() && allowed.is_none();
+        allowed
     }
 
     /// Rule 2: data never sent, within the receive window.

@@ -60,7 +60,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_fack",
     "tcp_fastopen",
     "tcp_fastopen_key",
-    "tcp_frto",
     "tcp_limit_output_bytes",
     "tcp_min_tso_segs",
     "tcp_moderate_rcvbuf",
@@ -144,6 +143,7 @@ pub fn prepare(script: &Script, open: &dyn Fn(&str) -> Option<String>) -> Result
     if !(settings.sack && offers(|o| *o == TcpOption::SackOk)) {
         params.recovery = Recovery::NewReno;
         params.prr = false;
+        params.spurious.timeout_frto = false;
     }
     let scale = number(|o| if let TcpOption::WindowScale(bits) = o { Some(*bits) } else { None });
     // RFC 9293 § 3.7.1: without the option a segment has 536 bytes.
@@ -361,6 +361,7 @@ impl Settings {
             ("tcp_timestamps", _) => self.timestamps = on,
             ("tcp_window_scaling", _) => self.window_scaling = on,
             ("tcp_slow_start_after_idle", _) => self.params.idle_restart = on,
+            ("tcp_frto", _) => self.params.spurious.timeout_frto = on,
             ("tcp_ecn", Some(mode @ 0..=2)) => self.ecn = mode,
             ("tcp_reordering", Some(segments)) => self.params.dup_thresh = segments,
             ("tcp_recovery", Some(0)) => self.params.loss_rule = LossRule::Rfc6675,

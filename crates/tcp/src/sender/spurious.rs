@@ -1,0 +1,122 @@
+//! Timeouts that need not have been: F-RTO (RFC 5682 § 3) and Eifel (RFC 3522), and taking them back.
+
+use cwnd_units::Time;
+
+use super::{Sender, State};
+use crate::params::Recovery;
+use crate::ranges::{Range, Ranges};
+use crate::spurious::{Frto, Told, Verdict};
+
+impl Sender {
+    /// The timer has expired, and the controller has not heard of it: what to come back to if it was early. `was_reduced`: the window
+    /// was made smaller already for what is outstanding.
+    pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
+        let params = &self.config.params;
+        let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel;
+        if !looks || params.recovery != Recovery::Sack {
+            self.before = None;
+            return;
+        }
+        match self.recovery {
+            State::Open if was_reduced => self.before = None,
+            State::Open => self.before = Some(self.as_it_is(now)),
+            // What is lost in a recovery, or once more, may be taken back to what was before all that (Linux: `retrans_stamp` and
+            // `prior_cwnd` stay).
+            State::Recovery(_) => {}
+            State::Loss { .. } if self.expired > 1 => {}
+            // After some progress the echo tells nothing of this timeout: the first retransmission of all is older.
+            State::Loss { .. } => self.before = Some(self.as_it_is(Time::ZERO)),
+        }
+    }
+
+    /// Whether this timeout is looked at: it does not follow another recovery, or nothing came since the last (RFC 5682 § 3.1, step 1;
+    /// Linux `tcp_enter_loss`).
+    pub(super) fn begins_frto(&self) -> bool {
+        let params = &self.config.params;
+        params.spurious.timeout_frto
+            && params.recovery == Recovery::Sack
+            && (matches!(self.recovery, State::Open) || self.expired > 1)
+    }
+
+    /// The first segment goes again, and the next two ACKs decide.
+    pub(super) fn begin_frto(&mut self) {
+        let mut again = Ranges::default();
+        again.insert(self.una, (self.una + self.config.mss).min(self.high));
+        for (start, end) in self.copies.from(self.una) {
+            again.insert(start, end);
+        }
+        let mut originals = Vec::new();
+        let mut from = self.una;
+        while let Some(Range { start, end }) = again.hole_from(from, self.high) {
+            originals.push(Range { start, end });
+            from = end;
+        }
+        let new = Frto::new(originals, self.una, &self.scoreboard);
+        if let State::Loss { frto, .. } = &mut self.recovery {
+            *frto = Some(Box::new(new));
+        }
+    }
+
+    #[inline]
+    pub(super) const fn is_in_frto(&self) -> bool {
+        matches!(self.recovery, State::Loss { frto: Some(_), .. })
+    }
+
+    /// Whether F-RTO answers with new data.
+    pub(super) fn sends_new_in_frto(&self) -> bool {
+        matches!(&self.recovery, State::Loss { frto: Some(frto), .. } if frto.sends_new())
+    }
+
+    /// Nothing new goes now; if nothing did before, F-RTO is over (Linux `tcp_xmit_recovery`). Returns whether it is.
+    pub(super) fn leaves_frto(&mut self) -> bool {
+        match &mut self.recovery {
+            State::Loss { recover, frto } if self.high <= *recover => {
+                *frto = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// An ACK came that acknowledges something new (`advances`) or reports something new (`sacks`).
+    #[cold]
+    pub(super) fn on_ack_in_frto(&mut self, advances: bool, sacks: bool) {
+        let new_waits = self.unsent().is_some();
+        let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
+        let told = Told {
+            advances,
+            sacks,
+            recovers: self.una >= *recover,
+            new_went: self.high > *recover,
+            new_waits,
+        };
+        match frto.on_ack(told, self.una, &self.scoreboard) {
+            Verdict::Open | Verdict::SendNew => {}
+            Verdict::Spurious => self.take_timeout_back(),
+            Verdict::Lost => {
+                if let State::Loss { frto, .. } = &mut self.recovery {
+                    *frto = None;
+                }
+                self.before = None;
+            }
+        }
+    }
+
+    /// The first new ACK after a timeout, with the timestamp that it echoes.
+    pub(super) fn judge_timeout(&mut self, echo: Time) {
+        let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
+        if looks && self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
+            self.take_timeout_back();
+        } else if !self.is_in_frto() {
+            self.before = None;
+        }
+    }
+
+    /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
+    fn take_timeout_back(&mut self) {
+        let before = self.before.take();
+        self.take_back(before);
+        self.expired = 0;
+        self.counters.timeouts_undone += 1;
+    }
+}
