@@ -20,6 +20,7 @@ DCTCP: dict[str, Any] = {
     "initial_alpha": 1.0,
     "loss_beta": 0.5,
     "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
     "slow_start": "standard",
     "grow_in_cwr": True,
 }

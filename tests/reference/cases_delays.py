@@ -37,6 +37,7 @@ DELAY_AIMD: dict[str, Any] = {
     "below_one_gain": 1.0,
     "below_one_least": 0.01,
     "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
     "slow_start": "standard",
     "grow_in_cwr": True,
 }

@@ -23,6 +23,7 @@ DRAFT: dict[str, Any] = {
     "adaptive_delta": None,
     "initial_min_rtt": None,
     "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
     "slow_start": "standard",
     "grow_in_cwr": True,
 }
@@ -37,6 +38,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             "longest_step": "20 ms",
             "short_path": "10 ms",
             "abc_limit": None,
+            "abc_limit_after_timeout": None,
             "grow_in_cwr": False,
         },
     ),

@@ -25,10 +25,13 @@ THESIS: dict[str, Any] = {
     "loss_beta": 0.5,
     "ecn_beta": None,
     "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
     "base_from_handshake": False,
     "forgets_when_idle": False,
 }
 ONE_AND_THREE = {"alpha": 1.0, "beta": 3.0, "loss_beta": 0.75, "ecn_beta": 0.5}
+#: Slow start in Linux.
+UNLIMITED = {"abc_limit": None, "abc_limit_after_timeout": None}
 KERNEL = {
     "double_every": 1,
     "exit": "actual",
@@ -55,7 +58,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "linux": (
         "Linux 6.1 tcp_vegas.c",
-        {**KERNEL, "rates": "window-over-base", "rounding": "down", "abc_limit": None},
+        {**KERNEL, "rates": "window-over-base", "rounding": "down", **UNLIMITED},
     ),
     "linux-2.6.22": (
         "Linux 2.6.22 tcp_vegas.c",

@@ -34,6 +34,7 @@ NEWRENO: dict[str, Any] = {
     "rounding": "bytes",
     "increase": "abc",
     "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
     "slow_start": "standard",
     "grow_in_cwr": True,
 }
@@ -53,6 +54,7 @@ CUBIC: dict[str, Any] = {
     "ecn_new_stage": True,
     "growth": "fluid",
     "abc_limit": 2,
+    "abc_limit_after_timeout": 1,
     "slow_start": "standard",
     "grow_in_cwr": True,
 }
@@ -64,8 +66,8 @@ KERNEL = {
     "abc_limit": None,
     "grow_in_cwr": False,
 }
-LINUX = {**KERNEL, "growth": "linux", "beta": 717 / 1024}
-LINUX317 = {**KERNEL, "growth": "linux-3.17", "beta": 717 / 1024}
+LINUX = {**KERNEL, "growth": "linux", "beta": 717 / 1024, "abc_limit_after_timeout": None}
+LINUX317 = {**LINUX, "growth": "linux-3.17"}
 LINUX2622 = {**KERNEL, "growth": "linux-2.6.22", "beta": 819 / 1024}
 EVERY_PHASE = {"base": "cwnd", "ecn_in_slow_start": "beta-ecn"}
 

@@ -113,7 +113,8 @@ class CountedCubic(Cubic):
         """Past the threshold in old kernels and ns-3; a segment for each ACK in 2.6.22."""
         if self.stack == "linux":
             return super().slow_start(e)
-        limit = self.mss if self.after_timeout or self.stack == "linux-2.6.22" else e.acked
+        after = self.p["abc_limit_after_timeout"] if self.after_timeout else None
+        limit = e.acked if after is None else after * self.mss
         step = self.mss if self.stack == "linux-2.6.22" else min(e.acked, limit)
         if self.stack == "linux-3.17" and self.ssthresh != INFINITY:
             # tcp_slow_start: "if (cwnd > tp->snd_ssthresh) cwnd = tp->snd_ssthresh + 1".

@@ -260,7 +260,8 @@ class Controller(ABC):
                 self.end_slow_start()
             return 0
         else:
-            limit = 1 if self.after_timeout else self.p["abc_limit"]
+            key = "abc_limit_after_timeout" if self.after_timeout else "abc_limit"
+            limit = self.p[key]
             growth = e.acked if limit is None else min(e.acked, limit * self.mss)
         step = growth
         if self.ssthresh != INFINITY:

@@ -82,15 +82,14 @@ fn recorded(text: &str) -> (Window, u32, Vec<Entry>) {
     (start, mss, record)
 }
 
-/// One line for the program: `host/replay.c` says what is in it; `cwnd` is the window until then. In the slow start after a timeout the transport counts one
-/// segment an ACK (RFC 3465 § 2.3); Linux's tells its controllers what was newly delivered, which is one as a rule.
-fn line(entry: &Entry, cwnd: u64, after_timeout: bool, out: &mut String) {
+/// One line for the program: `host/replay.c` says what is in it; `cwnd` is the window until then.
+fn line(entry: &Entry, cwnd: u64, out: &mut String) {
     let path = &entry.path;
     let mss = u64::from(path.mss);
     let (event, acked, rtt) = match entry.told {
         Told::Ack(ack) => {
             let rtt = ack.rtt.map_or(-1, |rtt| (rtt.0 / MICROSECOND) as i64);
-            ('a', if after_timeout { 1 } else { ack.acked_bytes / mss }, rtt)
+            ('a', ack.acked_bytes / mss, rtt)
         }
         Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, -1),
         Told::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, -1),
@@ -150,13 +149,10 @@ fn assert_same(settings: &Settings<'_>, text: &str) -> Seen {
     let (start, mss, record) = recorded(text);
     let segments = |bytes: u64| (bytes / u64::from(mss)).min(u64::from(i32::MAX as u32));
     let mut events = format!("{} {}\n", segments(start.cwnd), segments(start.ssthresh));
-    let mut after_timeout = false;
     let mut cwnd = start.cwnd;
     for entry in &record {
-        line(entry, cwnd, after_timeout, &mut events);
+        line(entry, cwnd, &mut events);
         cwnd = entry.window.cwnd;
-        after_timeout |= matches!(entry.told, Told::Signal(Signal::Timeout { .. }));
-        after_timeout &= entry.window.cwnd < entry.window.ssthresh;
     }
     let output = told(settings, &events);
     let mut seen = Seen::default();
@@ -209,7 +205,7 @@ fn reno(beta_ecn: f64, in_slow_start: &str) -> String {
     // Linux's Reno: of the window, in segments; slow start counts all that is acknowledged.
     format!(
         r#"{{ kind = "newreno", beta_ecn = {beta_ecn}, base = "cwnd", rounding = "segments", abc_limit = "none",
-             grow_in_cwr = false, ecn_in_slow_start = "{in_slow_start}" }}"#
+             abc_limit_after_timeout = "none", grow_in_cwr = false, ecn_in_slow_start = "{in_slow_start}" }}"#
     )
     .replace('\n', " ")
 }

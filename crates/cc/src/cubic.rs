@@ -72,7 +72,7 @@ impl Cubic {
             credit: match params.growth {
                 Growth::Linux2622 => Credit::Ack,
                 Growth::Fluid | Growth::Linux | Growth::Linux317 | Growth::Ns3 => {
-                    Credit::Bytes { limit: params.growing.abc_limit }
+                    Credit::bytes(&params.growing)
                 }
             },
             grow_in_cwr: params.growing.grow_in_cwr,

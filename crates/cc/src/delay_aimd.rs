@@ -265,7 +265,7 @@ impl DelayAimd {
                 mss: f64::from(start.mss),
                 initial_window: start.initial_cwnd() as f64,
                 max_window: start.max_window() as f64,
-                credit: Credit::Bytes { limit: params.growing.abc_limit },
+                credit: Credit::bytes(&params.growing),
             }),
         }
     }

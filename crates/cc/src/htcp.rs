@@ -69,7 +69,12 @@ params! {
             most_beta: 102.0 / 128.0,
             longest_step: Some(Duration::from_millis(20)),
             short_path: Duration::from_millis(10),
-            growing: Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() },
+            growing: Growing {
+                abc_limit: None,
+                abc_limit_after_timeout: None,
+                grow_in_cwr: false,
+                ..Growing::default()
+            },
             ..Self::default()
         },
         /// Adaptive backoff (McCullagh 2008 § 4.2): 0.8 · minRTT / RTT of the window.
@@ -191,7 +196,7 @@ impl HTcp {
                 params: params.clone(),
                 initial_window: start.initial_cwnd() as f64,
                 max_window: start.max_window() as f64,
-                credit: Credit::Bytes { limit: params.growing.abc_limit },
+                credit: Credit::bytes(&params.growing),
             }),
         }
     }

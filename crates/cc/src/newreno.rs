@@ -87,7 +87,12 @@ params! {
         /// nothing grows while an ECN-echo is answered.
         "linux" => Self {
             rule: Rule { base: Base::Cwnd, rounding: Rounding::Segments, ..Rule::default() },
-            growing: Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() },
+            growing: Growing {
+                abc_limit: None,
+                abc_limit_after_timeout: None,
+                grow_in_cwr: false,
+                ..Growing::default()
+            },
             ..Self::default()
         },
         /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
@@ -187,7 +192,7 @@ impl NewReno {
                 max_window: start.max_window(),
                 decrease: Arc::new(Factors::new(&params.rule)),
                 credit: match params.increase {
-                    Increase::Abc => Credit::Bytes { limit: params.growing.abc_limit },
+                    Increase::Abc => Credit::bytes(&params.growing),
                     Increase::PerAck | Increase::PerAckWholeBytes => Credit::Ack,
                 },
                 grow_in_cwr: params.growing.grow_in_cwr,

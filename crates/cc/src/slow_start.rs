@@ -24,11 +24,14 @@ param_enum! {
 params! {
     /// What a controller's growth may do: in slow start, and after an ECN-echo.
     pub struct Growing {
-        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1,
-        /// with HyStart++ 8.
+        /// L: one ACK in slow start counts for at most so many segments; none is no limit. With HyStart++ it is 8.
         #[source("RFC 3465 § 2.3")]
         #[bounds(from 1; "with a limit of 0 slow start never grows")]
         pub abc_limit: Option<u32> = Some(2),
+        /// The same in the slow start after a timeout.
+        #[source("RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
+        #[bounds(from 1; "with a limit of 0 slow start never grows")]
+        pub abc_limit_after_timeout: Option<u32> = Some(1),
         /// How the first slow start ends.
         #[source("RFC 5681 § 3.1")]
         pub slow_start: SlowStart = SlowStart::Standard,
@@ -45,20 +48,32 @@ pub(crate) enum Credit {
     Bytes {
         /// L of RFC 3465 § 2.3.
         limit: Option<u32>,
+        /// The same after a timeout.
+        after_timeout: Option<u32>,
     },
     /// One segment for each ACK.
     Ack,
 }
 
 impl Credit {
+    /// By bytes.
+    pub(crate) const fn bytes(growing: &Growing) -> Self {
+        Self::Bytes { limit: growing.abc_limit, after_timeout: growing.abc_limit_after_timeout }
+    }
+
     #[inline]
     fn of(self, mss: u64, acked: u64) -> u64 {
         match self {
-            Self::Bytes { limit: Some(segments) } => acked.min(u64::from(segments) * mss),
-            Self::Bytes { limit: None } => acked,
+            Self::Bytes { limit, .. } => limited(acked, limit, mss),
             Self::Ack => mss,
         }
     }
+}
+
+/// What counts of so many bytes under L.
+#[inline]
+pub(crate) fn limited(acked: u64, limit: Option<u32>, mss: u64) -> u64 {
+    limit.map_or(acked, |segments| acked.min(u64::from(segments) * mss))
 }
 
 /// What slow start makes of an ACK.
@@ -127,9 +142,11 @@ impl SlowStartState {
                 }
             }
         }
-        // After a timeout one ACK may cover what left the network long ago, so L = 1 (RFC 3465 § 2.3).
+        // After a timeout one ACK may cover what left the network long ago (RFC 3465 § 2.3).
         let bytes = match credit {
-            Credit::Bytes { .. } if self.after_timeout => ack.acked_bytes.min(mss),
+            Credit::Bytes { after_timeout, .. } if self.after_timeout => {
+                limited(ack.acked_bytes, after_timeout, mss)
+            }
             other => other.of(mss, ack.acked_bytes),
         };
         Growth { bytes, exit: false }
@@ -163,11 +180,11 @@ impl SlowStartState {
         ack: &AckSample,
         credit: Credit,
     ) -> Growth {
-        let credit = match credit {
-            Credit::Bytes { .. } => Credit::Bytes { limit: Some(HyStart::LIMIT) },
-            Credit::Ack => Credit::Ack,
+        let mss = u64::from(path.mss);
+        let bytes = match credit {
+            Credit::Bytes { .. } => limited(ack.acked_bytes, Some(HyStart::LIMIT), mss),
+            Credit::Ack => mss,
         };
-        let bytes = credit.of(u64::from(path.mss), ack.acked_bytes);
         match hystart.on_ack(path.round, ack.rtt) {
             Step::Full => Growth { bytes, exit: false },
             Step::Conservative => Growth { bytes: bytes / HyStart::GROWTH_DIVISOR, exit: false },

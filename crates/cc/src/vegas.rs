@@ -15,6 +15,7 @@ use cwnd_units::Duration;
 use crate::controller::{
     AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
 };
+use crate::slow_start::limited;
 
 /// The controller. Windows are bytes, held as floating point so that parts of a byte add up.
 #[derive(Clone, Debug)]
@@ -229,8 +230,10 @@ impl Vegas {
 
     /// Slow start; gives back the bytes that are left once the threshold is reached.
     fn slow_start(&mut self, path: &Path, acked: u64) -> u64 {
-        let limit = if self.after_timeout { Some(1) } else { self.law.params.abc_limit };
-        let bytes = limit.map_or(acked, |l| acked.min(u64::from(l) * u64::from(path.mss)));
+        let params = &self.law.params;
+        let after = params.abc_limit_after_timeout;
+        let limit = if self.after_timeout { after } else { params.abc_limit };
+        let bytes = limited(acked, limit, u64::from(path.mss));
         let step = bytes.min(self.ssthresh - self.bytes());
         self.cwnd = (self.cwnd + step as f64).min(self.law.max_window);
         self.after_timeout &= self.in_slow_start();

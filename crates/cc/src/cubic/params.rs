@@ -96,13 +96,13 @@ params! {
         },
         /// Linux 6.18 (tcp_cubic.c), which has no ABE: 717/1024 of the window in whole segments; growth as it counts; HyStart.
         "linux" => Self {
-            growing: Growing { slow_start: SlowStart::Classic, ..frozen() },
+            growing: Growing { slow_start: SlowStart::Classic, ..linux() },
             ..Self::kernel(717.0 / 1024.0)
         },
         /// Linux 3.17, on which ABE was evaluated: as `linux`, but growth as it counted then, and the HyStart of that time.
         "linux-3.17" => Self {
             growth: Growth::Linux317,
-            growing: Growing { slow_start: SlowStart::Classic317, ..frozen() },
+            growing: Growing { slow_start: SlowStart::Classic317, ..linux() },
             ..Self::kernel(717.0 / 1024.0)
         },
         /// Linux 2.6.22, the CUBIC of ns-2.35: 819/1024 of the window in whole segments; growth as it counts.
@@ -200,6 +200,11 @@ fn becn(rest_after_quench: RestAfterQuench) -> Rule {
 /// Growth as kernels have it: every segment counts, and an ECN-echo stops it for a round trip.
 fn frozen() -> Growing {
     Growing { abc_limit: None, grow_in_cwr: false, ..Growing::default() }
+}
+
+/// The same in Linux, which makes no difference after a timeout.
+fn linux() -> Growing {
+    Growing { abc_limit_after_timeout: None, ..frozen() }
 }
 
 /// quicly's α after an ECN reduction: equal to a Reno that keeps 0.8 on ECN, (1 + 0.8)(1 − 0.85) / ((1 − 0.8)(1 + 0.85)).

@@ -105,10 +105,14 @@ params! {
         #[source("RFC 3168 § 6.1.2: as for a loss; ns-2 tcp-vegas.cc: 0.5")]
         #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
         pub ecn_beta: Option<f64> = None,
-        /// L: one ACK in slow start counts for at most so many segments; none is no limit. After a timeout it is 1.
+        /// L: one ACK in slow start counts for at most so many segments; none is no limit.
         #[source("RFC 3465 § 2.3")]
         #[bounds(from 1; "with a limit of 0 slow start never grows")]
         pub abc_limit: Option<u32> = Some(2),
+        /// The same in the slow start after a timeout.
+        #[source("RFC 3465 § 2.3; Linux has no limit (tcp_slow_start)")]
+        #[bounds(from 1; "with a limit of 0 slow start never grows")]
+        pub abc_limit_after_timeout: Option<u32> = Some(1),
         /// Whether the handshake's RTT counts for baseRTT: that of a packet that takes less time to send.
         #[source("ns-2.35 tcp-linux.cc; Linux and ns-2's own Vegas take data's")]
         pub base_from_handshake: bool = false,
@@ -150,6 +154,7 @@ params! {
             spread: false,
             least_samples: 3,
             abc_limit: None,
+            abc_limit_after_timeout: None,
             forgets_when_idle: true,
             ..Self::default()
         },
