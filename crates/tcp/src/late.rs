@@ -23,6 +23,12 @@ pub struct Late {
     arrived: bool,
     /// Whether data that went once was seen to come out of its order.
     reordered: bool,
+    /// By so many more steps the reordering window is wider than the first one, since when, and for how many recoveries more.
+    wider: u64,
+    widened: Time,
+    recoveries: u32,
+    /// Segments that arrived twice, as the other end tells.
+    pub twice: u64,
     /// What the timer of both waits for.
     pub waits_for: Wait,
     /// The probe of the tail.
@@ -49,6 +55,8 @@ pub struct Tail {
     pub until: Option<u64>,
     /// Whether it was no new data (TLP.is_retrans).
     pub again: bool,
+    /// Whether the other end told that what it sent again had arrived.
+    pub told: bool,
     /// What it sent again and when, while that is on its way.
     pub under_way: Option<(Range, Time)>,
 }
@@ -138,7 +146,29 @@ impl Late {
         if sure && !self.reordered {
             return Duration::ZERO;
         }
-        Duration(least.0 / PART_OF_LEAST).min(srtt)
+        Duration(least.0 / PART_OF_LEAST * (1 + self.wider)).min(srtt)
+    }
+
+    /// What went again had arrived (D-SACK): where data comes late, too late for the window, it is a step wider, once a round trip, for the
+    /// next recoveries (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
+    pub fn on_duplicate(&mut self, now: Time) {
+        if self.reordered && self.newest.0 >= self.widened {
+            self.wider = (self.wider + 1).min(MOST_STEPS - 1);
+            self.widened = now;
+            self.recoveries = RECOVERIES;
+        }
+    }
+
+    /// A recovery is over; needless, if it was taken back as all that went again had arrived.
+    pub fn on_recovered(&mut self, needless: bool) {
+        if needless {
+            self.recoveries = (self.recoveries + 1).min(RECOVERIES);
+        } else {
+            self.recoveries = self.recoveries.saturating_sub(1);
+        }
+        if self.recoveries == 0 {
+            self.wider = 0;
+        }
     }
 
     /// How long after it went something is lost, given the window, if anything that went after it arrived.
@@ -177,6 +207,10 @@ impl Deadline {
 
 /// The first reordering window is this part of the least round trip (RFC 8985 § 6.2, step 4).
 const PART_OF_LEAST: u64 = 4;
+/// So many recoveries a wider window lasts (RFC 8985 § 6.2, step 4: RACK.reo_wnd_persist; Linux, `TCP_RACK_RECOVERY_THRESH`).
+const RECOVERIES: u32 = 16;
+/// No window is wider than so many of the first (Linux, `tcp_rack_update_reo_wnd`).
+const MOST_STEPS: u64 = 255;
 
 #[cfg(test)]
 mod tests {
@@ -228,6 +262,33 @@ mod tests {
         late.on_arrival(ms(80), (ms(40), 1000), Some(Duration::from_millis(40)));
         assert!(late.take_arrived());
         assert_eq!(late.due(ms(80), late.patience(Duration::ZERO)), (20_000, 20_000));
+    }
+
+    /// By hand: a step of 10 ms once a round trip, until sixteen recoveries are over.
+    #[test]
+    fn duplicates_widen_the_window_for_sixteen_recoveries() {
+        let mut late = twenty();
+        let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(45));
+        let window = |late: &Late| late.window(true, least, srtt);
+        late.on_duplicate(ms(50));
+        assert_eq!(window(&late), Duration::ZERO, "nothing came out of order");
+        late.see_reordering();
+        late.on_arrival(ms(50), (ms(9), 10_000), None);
+        late.on_duplicate(ms(50));
+        late.on_duplicate(ms(51));
+        assert_eq!(window(&late), Duration::from_millis(20), "once a round trip");
+        for round in 1..4 {
+            late.on_arrival(ms(100 * round), (ms(100 * round - 41), 20_000), None);
+            late.on_duplicate(ms(100 * round));
+        }
+        assert_eq!(window(&late), srtt, "and no more than the smoothed round trip");
+        (0..15).for_each(|_| late.on_recovered(false));
+        assert_eq!(window(&late), srtt);
+        late.on_recovered(true);
+        late.on_recovered(false);
+        assert_eq!(window(&late), srtt, "one that was needless does not count");
+        late.on_recovered(false);
+        assert_eq!(window(&late), Duration::from_millis(10));
     }
 
     #[test]

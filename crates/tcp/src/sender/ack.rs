@@ -362,6 +362,7 @@ impl Sender {
                     self.recovery = State::Open;
                     self.dupacks = 0;
                     self.limited_sent = 0;
+                    self.after_recovery();
                 } else {
                     restart_timer = !r.partial_seen;
                     r.partial_seen = true;
@@ -463,6 +464,7 @@ impl Sender {
             rescue_rxt: first,
             prr,
         });
+        self.forget_the_tail();
         if sack {
             // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
             self.scoreboard.mark_lost_below(first);

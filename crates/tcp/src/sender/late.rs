@@ -24,6 +24,9 @@ impl Sender {
     #[cold]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
         let (una, high) = (self.una, self.high);
+        if let Some(again) = told_twice(blocks, ack) {
+            self.on_told_twice(now, again);
+        }
         // Linux looks at them from the lowest (tcp_input.c, `tcp_sacktag_write_queue`).
         let mut upwards = *blocks;
         upwards.sort_unstable_by_key(|block| block.offset);
@@ -162,19 +165,74 @@ impl Sender {
         if self.late.as_ref().is_some_and(|late| late.tail.until.is_some()) {
             self.judge_probe(now, flight, !advanced && !told);
         }
+        let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
+        if needless {
+            self.take_back_needless(now);
+        }
+        if (advanced || needless) && self.is_still_short() {
+            self.enter_recovery(now);
+        }
         if advanced {
-            if self.is_still_short() {
-                self.enter_recovery(now);
-            }
             self.wait_for_the_tail(now, true);
         }
+    }
+
+    /// The other end tells that `[again.start, again.end)` arrived twice (RFC 2883; Linux, `tcp_check_dsack`).
+    #[cold]
+    fn on_told_twice(&mut self, now: Time, again: Range) {
+        let (mss, una) = (self.config.mss, self.una);
+        let segments = (again.end - again.start).div_ceil(mss);
+        let Some(late) = &mut self.late else { return };
+        late.twice += segments;
+        if late.twice > self.counters.retransmissions {
+            // It was the network that sent it twice.
+            return;
+        }
+        if segments == 1 && late.tail.until == Some(again.end) {
+            late.tail.told = true;
+        } else {
+            late.on_duplicate(now);
+        }
+        let went_again = again.end <= una || self.copies.of(again.start) > 0;
+        if let Some(before) = self.before.as_mut().filter(|_| went_again) {
+            before.arrived_twice(again.end, segments);
+        }
+    }
+
+    /// A recovery is over.
+    #[cold]
+    pub(super) fn after_recovery(&mut self) {
+        if let Some(late) = &mut self.late {
+            late.on_recovered(false);
+        }
+    }
+
+    /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux, `tcp_try_undo_dsack`), whether the recovery is over or not.
+    #[cold]
+    fn take_back_needless(&mut self, now: Time) {
+        let before = self.before.take();
+        if matches!(self.recovery, State::Loss { .. }) {
+            return;
+        }
+        self.take_back_window(before);
+        self.recovery = State::Open;
+        self.dupacks = 0;
+        self.limited_sent = 0;
+        self.counters.undone += 1;
+        if let Some(late) = &mut self.late {
+            late.on_recovered(true);
+            late.look();
+        }
+        self.detect_late(now);
     }
 
     /// A recovery begins, and its first segment goes again: what to come back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time) -> Option<Box<Before>> {
         let sack = self.config.params.recovery == Recovery::Sack;
-        let plain = self.rack && sack && self.echoes_tell() && self.cc.beyond_window().is_none();
-        plain.then(|| self.as_it_is(now))
+        let plain = self.rack && sack && self.cc.beyond_window().is_none();
+        // At zero no echo is older.
+        let at = if self.echoes_tell() { now } else { Time::ZERO };
+        plain.then(|| self.as_it_is(at))
     }
 
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
@@ -186,15 +244,19 @@ impl Sender {
             State::Recovery(_) => {}
             State::Loss { .. } => return self.judge_timeout(echo),
             State::Open => {
-                self.before = None;
+                // Duplicates of what went again come within a round trip.
+                let (una, high) = (self.una, self.high);
+                if self.before.as_mut().is_some_and(|before| before.is_over(una, high)) {
+                    self.before = None;
+                }
                 return;
             }
         }
-        let Some(before) = self.before.take() else { return };
-        if !before.is_younger_than(echo) {
+        if !self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
             return;
         }
-        self.take_back(Some(before));
+        let before = self.before.take();
+        self.take_back(before);
         self.counters.undone += 1;
         if let Some(late) = &mut self.late {
             late.see_reordering();
@@ -202,6 +264,14 @@ impl Sender {
             late.look();
         }
     }
+}
+
+/// What arrived twice, as the first block of an ACK may tell (RFC 2883 § 4): it lies below the ACK, or within the second block.
+fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
+    let [first, second, ..] = blocks.map(|b| Range { start: b.start(ack), end: b.end(ack) });
+    let within = second.start <= first.start && first.end <= second.end;
+    let again = first.start < ack || blocks[1].len > 0 && within;
+    (again && first.start < first.end).then_some(first)
 }
 
 /// The timer waits so much longer than what is missing needs (Linux, `TCP_TIMEOUT_MIN_US`: two ticks of a millisecond).

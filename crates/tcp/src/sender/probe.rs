@@ -74,19 +74,23 @@ impl Sender {
         Some(segment)
     }
 
+    /// Losses were found: what a probe would have told is known (Linux, `tcp_init_cwnd_reduction`, `tcp_enter_loss`).
+    pub(super) fn forget_the_tail(&mut self) {
+        if let Some(late) = &mut self.late {
+            late.waits_for = Wait::Nothing;
+            late.tail = Tail { under_way: late.tail.under_way, ..Tail::default() };
+        }
+    }
+
     /// An ACK came after a probe (RFC 8985 § 7.4; Linux, `tcp_process_tlp_ack`). `duplicate` if it tells nothing: then both arrived,
-    /// what the probe sent again and the probe.
+    /// what the probe sent again and the probe, as D-SACK tells, too.
     #[cold]
     pub(super) fn judge_probe(&mut self, now: Time, flight_size: u64, duplicate: bool) {
-        let open = matches!(self.recovery, State::Open);
         let una = self.una;
         let Some(late) = &mut self.late else { return };
         let tail = &mut late.tail;
-        let Some(until) = tail.until else { return };
-        if open && una < until {
-            return;
-        }
-        let repaired = open && tail.again && !duplicate;
+        let Some(until) = tail.until.filter(|&until| una >= until) else { return };
+        let repaired = tail.again && !tail.told && !duplicate;
         if repaired && una == until {
             // One of the two arrived. The next ACK tells whether the other did, too.
             return;

@@ -118,6 +118,7 @@ impl Sender {
     /// Everything outstanding counts as lost and is sent again as the window allows.
     pub(super) fn begin_loss_state(&mut self) {
         self.recovery = State::Loss { recover: self.high, frto: None };
+        self.forget_the_tail();
         self.late_deadline = Time::NEVER;
         self.cwr = None;
         self.dupacks = 0;

@@ -363,6 +363,9 @@ impl Sender {
         if again && self.config.params.recovery == Recovery::Sack {
             if !choice.rescue {
                 self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high, now);
+                if let Some(before) = &mut self.before {
+                    before.on_retransmission();
+                }
             }
         } else if choice.seq == self.nxt {
             self.nxt = end;

@@ -1,6 +1,6 @@
 //! Taking back what was done about a loss that was none (RFC 4015 § 3.2; Linux `tcp_undo_cwnd_reduction`).
 
-use cwnd_cc::AnyController;
+use cwnd_cc::{AnyController, Controller as _};
 use cwnd_units::Time;
 
 use super::{Sender, State};
@@ -12,12 +12,40 @@ pub(super) struct Before {
     at: Time,
     /// The controller as it was; `None` where the window is not taken back.
     cc: Option<AnyController>,
+    /// What was outstanding then begins here (Linux, `undo_marker`).
+    from: u64,
+    /// Retransmissions since, less those that arrived twice; none before the first (Linux, `undo_retrans`).
+    again: Option<u64>,
+    /// Once the recovery is over: what had been sent then.
+    until: Option<u64>,
 }
 
 impl Before {
     /// Whether what let an ACK go with this echo is older than the retransmission (RFC 3522 § 3.2, step 5; Linux `tcp_packet_delayed`).
     pub(super) fn is_younger_than(&self, echo: Time) -> bool {
         echo < self.at
+    }
+
+    /// A segment goes again.
+    pub(super) fn on_retransmission(&mut self) {
+        *self.again.get_or_insert(0) += 1;
+    }
+
+    /// So many segments up to `end` arrived twice.
+    pub(super) fn arrived_twice(&mut self, end: u64, segments: u64) {
+        if let Some(again) = self.again.as_mut().filter(|_| end > self.from) {
+            *again = again.saturating_sub(segments);
+        }
+    }
+
+    /// Whether all that went again had arrived.
+    pub(super) fn all_arrived(&self) -> bool {
+        self.again == Some(0)
+    }
+
+    /// There is no recovery any more: whether all that had been sent when it ended is acknowledged.
+    pub(super) fn is_over(&mut self, una: u64, high: u64) -> bool {
+        una > *self.until.get_or_insert(high)
     }
 }
 
@@ -27,7 +55,8 @@ impl Sender {
     /// Controllers with more than a window have counts of their own, and take nothing back.
     pub(super) fn as_it_is(&mut self, at: Time) -> Box<Before> {
         let plain = self.cc.beyond_window().is_none();
-        Box::new(Before { at, cc: plain.then(|| self.cc.clone()) })
+        let cc = plain.then(|| self.cc.clone());
+        Box::new(Before { at, cc, from: self.una, again: None, until: None })
     }
 
     /// Whether echoes tell which transmission an ACK is for.
@@ -38,15 +67,21 @@ impl Sender {
 
     /// Nothing was lost: the window is again as it was, and so is what is outstanding.
     pub(super) fn take_back(&mut self, before: Option<Box<Before>>) {
-        if let Some(cc) = before.and_then(|before| before.cc) {
-            self.cc = cc;
-            // Linux `tcp_ecn_withdraw_cwr`.
-            self.cwr_pending = false;
-        }
+        self.take_back_window(before);
         self.recovery = State::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
         self.scoreboard.find_again(self.una);
+    }
+
+    /// The window is again as it was, unless it is larger by now (Linux, `tcp_reno_undo_cwnd`).
+    pub(super) fn take_back_window(&mut self, before: Option<Box<Before>>) {
+        let smaller = |cc: &AnyController| self.cc.window().cwnd <= cc.window().cwnd;
+        if let Some(cc) = before.and_then(|before| before.cc).filter(smaller) {
+            self.cc = cc;
+            // Linux `tcp_ecn_withdraw_cwr`.
+            self.cwr_pending = false;
+        }
     }
 
     /// An ECN-echo came: there is congestion, whatever was lost, and the window stays (Linux `tcp_fastretrans_alert`, A).

@@ -242,12 +242,16 @@ scripts!(
 
 scripts!(
     rack:
+    a_duplicate_of_one_of_two_takes_nothing_back,
+    a_duplicate_of_the_probe_says_that_nothing_was_lost,
     a_late_original_is_not_its_retransmission,
     a_lone_segment_has_time_for_a_delayed_ack,
     a_lost_tail_is_probed_after_two_round_trips,
     a_probe_is_new_data_if_there_is_room,
     a_probe_that_repaired_a_loss_reduces_the_window,
     a_probe_whose_original_arrived_costs_nothing,
+    a_timeout_after_a_probe_reduces_once,
+    duplicates_widen_the_window,
     rack_begins_the_next_recovery_with_the_ack_that_ends_one,
     rack_finds_a_lost_retransmission_by_a_later_one,
     rack_finds_a_lost_retransmission_by_what_was_sent_later,
@@ -255,6 +259,7 @@ scripts!(
     rack_takes_all_below_the_highest_arrival_for_lost,
     rack_waits_a_quarter_of_the_round_trip_once_data_came_late,
     rack_waits_no_longer_than_that_for_what_comes_in_time,
+    what_went_again_and_had_arrived_was_not_lost,
 );
 
 scripts!(
