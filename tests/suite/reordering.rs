@@ -4,8 +4,8 @@ use cwnd_trace::Records;
 
 use crate::common::{activity, at, run};
 
-/// CUBIC of Linux over 20 Mbit/s and 40 ms, of whose packets a part comes 5 ms late.
-fn cubic(part: f64, endpoint: &str) -> Records {
+/// CUBIC of Linux over 20 Mbit/s and 40 ms, of whose packets a part comes so many milliseconds late.
+fn cubic(part: f64, late: u64, endpoint: &str) -> Records {
     run(&format!(
         r#"
         [run]
@@ -16,7 +16,7 @@ fn cubic(part: f64, endpoint: &str) -> Records {
         queue = {{ kind = "fifo", limit = "1 BDP" }}
         bdp_rtt = "40 ms"
         reorder = {part}
-        reorder_delay = "5 ms"
+        reorder_delay = "{late} ms"
         [flow.main]
         rtt = "40 ms"
         controller = {{ kind = "cubic", preset = "linux" }}
@@ -29,12 +29,12 @@ fn cubic(part: f64, endpoint: &str) -> Records {
 #[test]
 fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
     for part in [0.001, 0.01] {
-        let records = cubic(part, r#"{ preset = "linux" }"#);
+        let records = cubic(part, 5, r#"{ preset = "linux" }"#);
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!((mbit_s - 19.3).abs() < 0.2, "{part}: {mbit_s} Mbit/s");
         assert!(activity(&records, "loss_reductions_undone") > 0, "{part}");
         // Without a rule for it each packet that is late halves the window.
-        let records = cubic(part, r#"{ preset = "linux", loss_rule = "rfc6675" }"#);
+        let records = cubic(part, 5, r#"{ preset = "linux", loss_rule = "rfc6675" }"#);
         let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
         assert!(mbit_s < 14.0, "{part}: {mbit_s} Mbit/s");
     }
@@ -43,7 +43,7 @@ fn a_tenth_of_a_round_trip_late_costs_linux_nothing() {
 /// A path that keeps the order has nothing to take back.
 #[test]
 fn losses_alone_are_never_taken_back() {
-    let records = cubic(0.0, r#"{ preset = "linux" }"#);
+    let records = cubic(0.0, 5, r#"{ preset = "linux" }"#);
     assert!(activity(&records, "loss_reductions") > 5);
     // What never happened is not told.
     assert!(records.activity.get("loss_reductions_undone").is_none());

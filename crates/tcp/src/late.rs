@@ -21,8 +21,9 @@ pub struct Late {
     rtt: Duration,
     /// Whether anything arrived since losses were looked for.
     arrived: bool,
-    /// Whether data that went once was seen to come out of its order.
+    /// Whether data that went once was seen to come out of its order, and how many segments late it was at most.
     reordered: bool,
+    most_late: u64,
     /// By so many more steps the reordering window is wider than the first one, since when, and for how many recoveries more.
     wider: u64,
     widened: Time,
@@ -126,9 +127,15 @@ impl Late {
         self.rtt
     }
 
-    /// Data that went once came below something that had arrived before it (RFC 8985 § 6.2, step 3).
-    pub const fn see_reordering(&mut self) {
+    /// Data that went once came below something that had arrived before it, so many segments higher (RFC 8985 § 6.2, step 3).
+    pub fn see_reordering(&mut self, segments: u64) {
         self.reordered = true;
+        self.most_late = self.most_late.max(segments);
+    }
+
+    /// By how many segments anything was late at most (Linux, `tp->reordering`).
+    pub const fn most_late(&self) -> u64 {
+        self.most_late
     }
 
     /// Losses are to be looked for, whether anything arrives or not.
@@ -272,7 +279,7 @@ mod tests {
         let window = |late: &Late| late.window(true, least, srtt);
         late.on_duplicate(ms(50));
         assert_eq!(window(&late), Duration::ZERO, "nothing came out of order");
-        late.see_reordering();
+        late.see_reordering(1);
         late.on_arrival(ms(50), (ms(9), 10_000), None);
         late.on_duplicate(ms(50));
         late.on_duplicate(ms(51));
@@ -297,7 +304,7 @@ mod tests {
         let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(60));
         assert_eq!(late.window(false, least, srtt), Duration::from_millis(10));
         assert_eq!(late.window(true, least, srtt), Duration::ZERO);
-        late.see_reordering();
+        late.see_reordering(1);
         assert_eq!(late.window(true, least, srtt), Duration::from_millis(10));
     }
 }

@@ -195,6 +195,9 @@ impl Sender {
             lost |= self.detect_losses(now);
             if acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
+                if self.delivered_counts {
+                    self.grow_by_sacked(now, newly_sacked, ece);
+                }
             }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
             if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {

@@ -1,6 +1,7 @@
 //! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late and was taken for lost: how that is seen
 //! (RFC 3522) and taken back (RFC 4015).
 
+use cwnd_cc::{AckSample, Grow, Request};
 use cwnd_units::{Duration, Time};
 
 use super::undo::Before;
@@ -91,7 +92,7 @@ impl Sender {
             return;
         }
         if start < top {
-            late.see_reordering();
+            late.see_reordering((top - start).div_ceil(self.config.mss));
         }
         if let Some(sent) = late.sent_at(end - 1).filter(|_| self.copies.of(end - 1) == 0) {
             late.on_arrival(now, (sent, end), None);
@@ -199,6 +200,25 @@ impl Sender {
         }
     }
 
+    /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the window grows by them all the same (Linux,
+    /// `tcp_may_raise_cwnd`); they count no more when they are acknowledged.
+    #[cold]
+    pub(super) fn grow_by_sacked(&mut self, now: Time, bytes: u64, ece: bool) {
+        let degree = self.late.as_ref().map_or(0, |late| late.most_late());
+        let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
+        // Who hears of duplicates counts for itself.
+        let open = open && !self.is_still_short() && self.cc.beyond_window().is_none();
+        if !open || degree <= u64::from(self.config.params.dup_thresh) {
+            return;
+        }
+        let path = self.path(now);
+        let grow = Grow::of(&path, ece && self.config.params.obey_ece);
+        let sample = AckSample { acked_bytes: bytes, ece, grow, ..AckSample::default() };
+        if let Request::Reduce(cause) = self.cc.hear(|| (path, sample)) {
+            self.on_request(&self.path(now), cause);
+        }
+    }
+
     /// A recovery is over.
     #[cold]
     pub(super) fn after_recovery(&mut self) {
@@ -259,7 +279,7 @@ impl Sender {
         self.take_back(before);
         self.counters.undone += 1;
         if let Some(late) = &mut self.late {
-            late.see_reordering();
+            late.see_reordering(1);
             // Losses are looked for anew (`tcp_undo_cwnd_reduction`).
             late.look();
         }
