@@ -307,4 +307,47 @@ mod tests {
         late.see_reordering(1);
         assert_eq!(late.window(true, least, srtt), Duration::from_millis(10));
     }
+
+    proptest::proptest! {
+        /// The edge is what RFC 8985 § 6.2, step 5, says of each segment by itself: it went before the newest arrival, or at the same time
+        /// and lies below it, and its time is over.
+        #[test]
+        fn the_edge_is_what_each_segment_by_itself_says(
+            gaps in proptest::collection::vec(0u64..4, 1..40),
+            arrivals in proptest::collection::vec((0usize..40, 1u64..60), 1..8),
+            (window, more) in (0u64..20, 0u64..40),
+        ) {
+            let mut late = Late::default();
+            let mut went = Vec::new();
+            let mut at = 0;
+            for (n, gap) in gaps.iter().enumerate() {
+                at += gap;
+                late.on_sent(n as u64, n as u64 + 1, ms(at));
+                went.push(ms(at));
+            }
+            let mut now = ms(at);
+            let (mut newest, mut rtt) = ((Time::ZERO, 0), Duration::ZERO);
+            for (n, later) in arrivals {
+                let n = n % went.len();
+                now += Duration::from_millis(later);
+                late.on_arrival(now, (late.sent_at(n as u64).unwrap(), n as u64 + 1), None);
+                rtt = now.since(went[n]);
+                if (went[n], n as u64 + 1) > newest {
+                    newest = (went[n], n as u64 + 1);
+                }
+            }
+            now += Duration::from_millis(more);
+            let window = Duration::from_millis(window);
+            let (_, edge) = late.due(now, late.patience(window));
+            for (n, &sent) in went.iter().enumerate() {
+                let end = n as u64 + 1;
+                let overtaken = sent < newest.0 || sent == newest.0 && end < newest.1;
+                let lost = overtaken && now.since(sent) >= rtt + window;
+                // The newest arrival itself is none that is missing.
+                if (sent, end) != newest {
+                    proptest::prop_assert_eq!(lost, end <= edge, "{} {:?} {}", n, newest, edge);
+                }
+            }
+        }
+    }
 }

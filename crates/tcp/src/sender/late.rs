@@ -32,8 +32,8 @@ impl Sender {
         let mut upwards = *blocks;
         upwards.sort_unstable_by_key(|block| block.offset);
         for block in upwards.iter().filter(|block| block.len > 0) {
-            let (start, end) = (block.start(ack), block.end(ack));
-            if start < ack || end > high {
+            let (start, end) = (block.start(ack).max(ack.max(una)), block.end(ack));
+            if end > high {
                 continue;
             }
             let mut at = start;
