@@ -12,6 +12,7 @@ import cases_bbr
 import cases_counted
 import cases_dctcp
 import cases_delays
+import cases_frto
 import cases_htcp
 import cases_hystart
 import cases_load
@@ -103,6 +104,7 @@ FILES: dict[str, tuple[str, dict[str, Any], Any]] = {
         cases_timers.rto,
     ),
     "prr": ("prr", {"sndcnt": 0, "reason": "whole bytes"}, cases_timers.prr),
+    "frto": ("frto", {"reason": "whole bytes"}, cases_frto.cases),
     "round-trips": (
         "round-trips",
         {"seen_ns": 0, "reason": "whole nanoseconds"},

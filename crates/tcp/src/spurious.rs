@@ -2,7 +2,7 @@
 
 use cwnd_units::params;
 
-use crate::ranges::Range;
+use crate::ranges::{Range, Ranges};
 use crate::scoreboard::Scoreboard;
 
 params! {
@@ -59,8 +59,18 @@ pub enum Verdict {
 }
 
 impl Frto {
-    /// The timer has expired; of what was outstanding `originals` went once, without the segment that goes again now.
-    pub fn new(originals: Vec<Range>, una: u64, scoreboard: &Scoreboard) -> Self {
+    /// The timer has expired with all from `una` to `high` outstanding; `again` went more than once, or goes again now.
+    pub fn new(again: &[(u64, u64)], una: u64, high: u64, scoreboard: &Scoreboard) -> Self {
+        let mut repeated = Ranges::default();
+        for &(start, end) in again {
+            repeated.insert(start, end);
+        }
+        let mut originals = Vec::new();
+        let mut from = una;
+        while let Some(once) = repeated.hole_from(from, high) {
+            originals.push(once);
+            from = once.end;
+        }
         let mut frto = Self { originals, missing: 0, answers: false };
         frto.missing = frto.count(una, scoreboard);
         frto

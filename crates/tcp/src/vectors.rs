@@ -1,4 +1,4 @@
-//! The vectors of `vectors/` for the timer, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
+//! The vectors of `vectors/` for the timer and F-RTO, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
 use cwnd_cc::{Backoff, ControllerParams, RateSample, RtoPolicy};
 use cwnd_units::{Duration, Echo, Params as _, ParamsChoice as _, Time, Value};
@@ -10,7 +10,10 @@ use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::Ranges;
 use crate::rates::Rates;
 use crate::rtt::{At, RttEstimator};
+use crate::scoreboard::Scoreboard;
 use crate::seen;
+use crate::segment::{SackBlock, SackBlocks};
+use crate::spurious::{Frto, Told, Verdict};
 use crate::squid::{self, Squid};
 use crate::timing::Timing;
 
@@ -113,6 +116,60 @@ fn prr_is_that_of_rfc_6937_and_that_of_linux() {
             prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, mss);
             assert!(prr.allows(sndcnt), "{}: {event}", case["name"]);
             assert!(!prr.allows(sndcnt + 1), "{}: {event}", case["name"]);
+        }
+    }
+}
+
+/// Pairs of a start and an end.
+fn pairs(value: &Json) -> Vec<(u64, u64)> {
+    let pairs = value.as_array().unwrap().iter();
+    pairs.map(|pair| (number(&pair[0]), number(&pair[1]))).collect()
+}
+
+/// As an ACK has them.
+fn blocks(ack: u64, pairs: &[(u64, u64)]) -> SackBlocks {
+    let mut blocks = SackBlocks::default();
+    for (block, &(start, end)) in blocks.iter_mut().zip(pairs) {
+        *block = SackBlock::of(ack, start, end);
+    }
+    blocks
+}
+
+#[test]
+fn f_rto_is_that_of_rfc_5682() {
+    let (_, cases) = cases(include_str!("../../../vectors/frto.json"));
+    for case in cases {
+        let events = case["events"].as_array().unwrap();
+        let recover = number(&events[0]["high"]);
+        let mut board = Scoreboard::default();
+        for (start, end) in pairs(&events[0]["sacked"]) {
+            board.update(&blocks(0, &[(start, end)]), 0, recover);
+        }
+        let mut frto = Frto::new(&pairs(&events[0]["again"]), 0, recover, &board);
+        let (mut una, mut high) = (0, recover);
+        for event in &events[1..] {
+            if event["event"] == "sent" {
+                high = number(&event["high"]);
+                continue;
+            }
+            let ack = number(&event["ack"]);
+            let sacked = board.update(&blocks(ack, &pairs(&event["sack"])), ack, high);
+            board.advance(ack);
+            let told = Told {
+                advances: ack > una,
+                sacks: sacked > 0,
+                recovers: ack >= recover,
+                new_went: high > recover,
+                new_waits: event["waits"].as_bool().unwrap(),
+            };
+            una = ack;
+            let verdict = match frto.on_ack(told, una, &board) {
+                Verdict::Open => "open",
+                Verdict::SendNew => "new",
+                Verdict::Spurious => "spurious",
+                Verdict::Lost => "lost",
+            };
+            assert_eq!(event["verdict"], verdict, "{}: {event}", case["name"]);
         }
     }
 }

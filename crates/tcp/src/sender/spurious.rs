@@ -4,7 +4,6 @@ use cwnd_units::Time;
 
 use super::{Sender, State};
 use crate::params::Recovery;
-use crate::ranges::{Range, Ranges};
 use crate::spurious::{Frto, Told, Verdict};
 
 impl Sender {
@@ -40,18 +39,9 @@ impl Sender {
 
     /// The first segment goes again, and the next two ACKs decide.
     pub(super) fn begin_frto(&mut self) {
-        let mut again = Ranges::default();
-        again.insert(self.una, (self.una + self.config.mss).min(self.high));
-        for (start, end) in self.copies.from(self.una) {
-            again.insert(start, end);
-        }
-        let mut originals = Vec::new();
-        let mut from = self.una;
-        while let Some(Range { start, end }) = again.hole_from(from, self.high) {
-            originals.push(Range { start, end });
-            from = end;
-        }
-        let new = Frto::new(originals, self.una, &self.scoreboard);
+        let first = (self.una, (self.una + self.config.mss).min(self.high));
+        let again: Vec<_> = self.copies.from(self.una).chain([first]).collect();
+        let new = Frto::new(&again, self.una, self.high, &self.scoreboard);
         if let State::Loss { frto, .. } = &mut self.recovery {
             *frto = Some(Box::new(new));
         }

@@ -1,0 +1,93 @@
+"""Timeouts of which some are spurious, and the ACKs that follow them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from frto import Frto
+
+MSS = 1000
+SOURCE = "RFC 5682 § 3.1; Linux 6.18, tcp_process_loss"
+
+
+def ranges(flags: list[bool]) -> list[list[int]]:
+    """What is set, as runs of bytes."""
+    runs: list[list[int]] = []
+    for n, flag in enumerate(flags):
+        if not flag:
+            continue
+        if runs and runs[-1][1] == n * MSS:
+            runs[-1][1] += MSS
+        else:
+            runs.append([n * MSS, (n + 1) * MSS])
+    return runs
+
+
+def drawn(seed: int) -> tuple[list[dict[str, Any]], str]:
+    """A timeout, and ACKs until it is known what it was; and that."""
+    draw = Random(seed)
+    count = draw.randint(1, 12)
+    sacked = [n > 0 and draw.random() < 0.15 for n in range(count)]
+    probed = count > 1 and draw.random() < 0.3
+    again = [n == 0 or (n == count - 1 and probed) for n in range(count)]
+    frto = Frto(again, sacked)
+    rows: list[dict[str, Any]] = [
+        {
+            "event": "timeout",
+            "high": count * MSS,
+            "again": ranges(again),
+            "sacked": ranges(sacked),
+        }
+    ]
+    una, verdict = 0, "open"
+    lost = draw.random() < 0.5
+    for _ in range(6):
+        top = len(frto.sent)
+        arrived = {n for n, segment in enumerate(frto.sent) if segment.reported}
+        step = draw.random()
+        if step < 0.6 and una < top:
+            # The first hole is filled, and what was SACKed behind it is reached.
+            una += 1 if lost else draw.randint(1, min(2, top - una))
+            while una in arrived:
+                una += 1
+        blocks: list[tuple[int, int]] = []
+        if una < top - 1 and (lost or step > 0.5):
+            start = draw.randint(max(una + 1, frto.outstanding if lost else 0), top)
+            if start < top:
+                blocks.append((start, draw.randint(start + 1, top)))
+        waits = draw.random() < 0.8
+        verdict = frto.ack(una, blocks, waits=waits)
+        sack = [[start * MSS, end * MSS] for start, end in blocks]
+        rows.append(
+            {
+                "event": "ack",
+                "ack": una * MSS,
+                "sack": sack,
+                "waits": waits,
+                "verdict": verdict,
+            }
+        )
+        if verdict in {"spurious", "lost"} or una >= frto.outstanding:
+            break
+        if verdict == "new":
+            for _ in range(draw.randint(1, 2)):
+                frto.send_new()
+            rows.append({"event": "sent", "high": len(frto.sent) * MSS})
+    return rows, verdict
+
+
+def cases() -> list[dict[str, Any]]:
+    """Some of each outcome."""
+    made: list[dict[str, Any]] = []
+    left = {"spurious": 20, "lost": 20, "open": 10}
+    seed = 0
+    while any(left.values()):
+        rows, verdict = drawn(seed)
+        if left.get(verdict, 0) > 0:
+            left[verdict] -= 1
+            name = f"{verdict}, drawn with {seed}"
+            parameters = {"mss": MSS}
+            made.append({"name": name, "source": SOURCE, "parameters": parameters, "events": rows})
+        seed += 1
+    return made
