@@ -176,6 +176,10 @@ params! {
         /// lost; nothing without SACK and `loss_rule = "rack"`.
         #[source("RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
         pub tail_loss_probe: bool = false,
+        /// Whether, in fast recovery, holes that are not known to be lost, and then the tail once, go again where nothing that is lost and
+        /// nothing new is left to send.
+        #[source("RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)")]
+        pub doubtful_holes: bool = true,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
@@ -354,6 +358,7 @@ params! {
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
             tail_loss_probe: true,
+            doubtful_holes: false,
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rtt_arithmetic: RttArithmetic::Linux,

@@ -260,6 +260,9 @@ impl Sender {
     /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the highest data.
     fn beyond_the_losses(&self) -> Option<Choice> {
         let State::Recovery(r) = &self.recovery else { return None };
+        if !self.config.params.doubtful_holes {
+            return None;
+        }
         if let Some(hole) = self.scoreboard.next_hole() {
             return Some(self.retransmission(hole.start, hole.end));
         }

@@ -166,6 +166,7 @@ scripts!(
     each_partial_ack_restarts_the_timer,
     forward_acknowledgement_counts_how_far_sacks_reach,
     holes_are_repaired_from_below_before_new_data_is_sent,
+    linux_sends_no_doubtful_hole_again,
     new_data_is_sent_while_a_hole_is_repaired,
     nothing_is_sent_until_pipe_is_below_the_window,
     recovery_lasts_until_the_recovery_point_is_acknowledged,
