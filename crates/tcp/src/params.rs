@@ -180,6 +180,9 @@ params! {
         /// nothing new is left to send.
         #[source("RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)")]
         pub doubtful_holes: bool = true,
+        /// Whether the SACK blocks of an ACK that a later one has overtaken count.
+        #[source("RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
+        pub sack_in_old_acks: bool = false,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
@@ -359,6 +362,7 @@ params! {
             lost_retransmissions: true,
             tail_loss_probe: true,
             doubtful_holes: false,
+            sack_in_old_acks: true,
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rtt_arithmetic: RttArithmetic::Linux,

@@ -90,6 +90,11 @@ impl Prr {
         self.quota >= len
     }
 
+    /// So much is in flight no more, by an ACK that does not count.
+    pub const fn allow_more(&mut self, bytes: u64) {
+        self.quota = self.quota.saturating_add(bytes);
+    }
+
     /// `len` bytes were sent.
     pub const fn on_sent(&mut self, len: u64) {
         self.out += len;

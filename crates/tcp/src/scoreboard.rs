@@ -49,6 +49,11 @@ impl Scoreboard {
 
     /// Takes the SACK blocks of an ACK; returns how many bytes they newly report.
     pub fn update(&mut self, blocks: &SackBlocks, ack: u64, high: u64) -> u64 {
+        self.update_above(blocks, ack, ack, high)
+    }
+
+    /// The same of an ACK that says less than is known: all below `una` is acknowledged.
+    pub fn update_above(&mut self, blocks: &SackBlocks, ack: u64, una: u64, high: u64) -> u64 {
         let mut new = 0;
         for block in blocks {
             if block.len == 0 {
@@ -56,10 +61,10 @@ impl Scoreboard {
             }
             let (start, end) = (block.start(ack), block.end(ack));
             // Below the cumulative ACK are duplicates (RFC 2883 § 4), and what was never sent cannot be meant.
-            if start < ack || end > high {
+            if start < ack || end > high || end <= una {
                 continue;
             }
-            new += self.add(start, end);
+            new += self.add(start.max(una), end);
         }
         self.sacked_bytes += new;
         new

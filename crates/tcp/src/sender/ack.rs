@@ -67,6 +67,9 @@ impl Sender {
     ) -> Option<Duration> {
         let ack = segment.seq;
         if ack < self.una || ack > self.high || segment.flags.has(Flags::SYN) {
+            if ack < self.una && has_any(blocks) {
+                self.on_old_ack(now, ack, blocks);
+            }
             return None;
         }
         // RFC 5681 § 2 (e): what changes the window is no duplicate.
@@ -76,7 +79,7 @@ impl Sender {
             return None;
         }
         let sack = self.config.params.recovery == Recovery::Sack;
-        let has_blocks = blocks[0].len > 0 && sack;
+        let has_blocks = has_any(blocks) && sack;
         let top = if self.rack { self.scoreboard.top(self.una) } else { 0 };
         let newly_sacked = match has_blocks {
             true if self.rack => self.take_sacks(now, blocks, ack, top),
@@ -481,7 +484,7 @@ impl Sender {
         self.rto_deadline = now + self.rto();
     }
 
-    fn detect_losses(&mut self, now: Time) -> bool {
+    pub(super) fn detect_losses(&mut self, now: Time) -> bool {
         if self.late.is_some() {
             return self.detect_late(now);
         }
@@ -523,4 +526,8 @@ impl Sender {
         let pipe = self.scoreboard.pipe(self.una, self.nxt);
         prr.on_ack(PrrAck { delivered, pipe, safe }, self.cc.window().ssthresh, self.config.mss);
     }
+}
+
+const fn has_any(blocks: &SackBlocks) -> bool {
+    blocks[0].len > 0
 }

@@ -36,13 +36,13 @@ impl Sender {
             if end > high {
                 continue;
             }
-            let mut at = start;
+            let mut at = start.max(una);
             while let Some(new) = self.scoreboard.gap(at, end) {
                 self.on_arrival(now, new, top, None);
                 at = new.end;
             }
         }
-        let new = self.scoreboard.update(blocks, ack, high);
+        let new = self.scoreboard.update_above(blocks, ack, una.max(ack), high);
         self.scoreboard.look_at_retransmissions(una);
         new
     }

@@ -5,6 +5,7 @@ mod ack;
 mod burst;
 mod chunks;
 mod copies;
+mod doubtful;
 mod late;
 mod persist;
 mod probe;

@@ -1,0 +1,44 @@
+//! ACKs that most stacks make nothing of: those that a later one has overtaken.
+
+use cwnd_units::Time;
+
+use super::{FastRecovery, Sender, State};
+use crate::params::Recovery;
+use crate::segment::SackBlocks;
+
+impl Sender {
+    /// An ACK below SND.UNA came: what its SACK blocks report counts, and lets as much go as it shows to have left the network
+    /// (Linux, `tcp_ack`, `old_ack`, where the window of proportional rate reduction stays).
+    #[cold]
+    pub(super) fn on_old_ack(&mut self, now: Time, ack: u64, blocks: &SackBlocks) {
+        let params = &self.config.params;
+        if !params.sack_in_old_acks || params.recovery != Recovery::Sack || self.high == self.una {
+            return;
+        }
+        let before = self.scoreboard.pipe(self.una, self.nxt);
+        let new = if self.rack {
+            self.take_sacks(now, blocks, ack, self.scoreboard.top(self.una))
+        } else {
+            self.scoreboard.update_above(blocks, ack, self.una, self.high)
+        };
+        if new == 0 {
+            return;
+        }
+        self.time_sacked(blocks, ack, new);
+        if self.is_in_frto() {
+            self.on_ack_in_frto(false, true);
+        }
+        self.detect_losses(now);
+        self.scoreboard.take_lost_again();
+        if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
+            self.enter_recovery(now);
+            return;
+        }
+        let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
+        match (&mut self.recovery, &mut self.cwr) {
+            (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
+            | (State::Open, Some(prr)) => prr.allow_more(left),
+            _ => {}
+        }
+    }
+}
