@@ -183,6 +183,10 @@ params! {
         /// Whether the SACK blocks of an ACK that a later one has overtaken count.
         #[source("RFC 9293 § 3.10.7.4: such an ACK is ignored; Linux: yes (tcp_ack, old_ack)")]
         pub sack_in_old_acks: bool = false,
+        /// Whether a receiver that seems to have thrown away what it SACKed is waited for no longer than half a round trip, and at least 10 ms,
+        /// before all goes again.
+        #[source("RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes (tcp_check_sack_reneging)")]
+        pub reneging_hurries: bool = false,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
@@ -363,6 +367,7 @@ params! {
             tail_loss_probe: true,
             doubtful_holes: false,
             sack_in_old_acks: true,
+            reneging_hurries: true,
             rto_min: Duration::from_millis(200),
             rto_variation_min: Duration::from_millis(200),
             rtt_arithmetic: RttArithmetic::Linux,

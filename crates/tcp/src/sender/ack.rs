@@ -136,6 +136,9 @@ impl Sender {
             let counts = if self.delivered_counts { self.new_of(acked, delivered) } else { acked };
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
             self.on_new_ack(now, acked);
+            if self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
+                self.hurry(now);
+            }
             if self.config.params.grow_on_exit {
                 phase = self.phase();
             }

@@ -1,10 +1,13 @@
-//! ACKs that most stacks make nothing of: those that a later one has overtaken.
+//! ACKs that most stacks make nothing of: those that a later one has overtaken, and those of a receiver that threw away what it had reported.
 
-use cwnd_units::Time;
+use cwnd_units::{Duration, Time};
 
 use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
+
+/// A receiver is given so long at least to make its reports good (Linux, `tcp_check_sack_reneging`).
+const LEAST_PATIENCE: Duration = Duration::from_millis(10);
 
 impl Sender {
     /// An ACK below SND.UNA came: what its SACK blocks report counts, and lets as much go as it shows to have left the network
@@ -40,5 +43,13 @@ impl Sender {
             | (State::Open, Some(prr)) => prr.allow_more(left),
             _ => {}
         }
+    }
+
+    /// An ACK advanced to data that had been SACKed: the receiver seems to have thrown it away (RFC 2018 § 8). It has some time left to say
+    /// otherwise.
+    #[cold]
+    pub(super) fn hurry(&mut self, now: Time) {
+        let half = self.rtt.srtt().map_or(Duration::ZERO, |srtt| Duration(srtt.0 / 2));
+        self.rto_deadline = now + half.max(LEAST_PATIENCE);
     }
 }

@@ -270,6 +270,7 @@ scripts!(
     timer:
     a_backoff_may_last_until_a_segment_that_went_once,
     a_duplicate_ack_gives_no_sample,
+    a_receiver_that_makes_good_its_reports_is_not_hurried,
     a_second_timeout_of_a_segment_keeps_the_threshold,
     a_thin_stream_backs_off_after_six_expiries,
     a_timeout_in_fast_recovery_ends_it,
@@ -289,6 +290,7 @@ scripts!(
     frto_takes_a_spurious_timeout_back,
     frto_without_new_data_goes_back_to_slow_start,
     later_samples_are_smoothed,
+    linux_waits_half_a_round_trip_for_a_receiver_that_reneges,
     new_data_acknowledged_restarts_the_timer_and_all_of_it_stops_it,
     sending_does_not_restart_a_running_timer,
     tcp_star_infinity_never_backs_off,
