@@ -10,6 +10,7 @@ mod duplicates;
 mod echo;
 mod late;
 mod params;
+mod probing;
 mod prr;
 mod quick_ack;
 mod ranges;
@@ -39,6 +40,7 @@ pub use params::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery,
     RttArithmetic,
 };
+pub use probing::{Params as ProbingParams, WindowProbe};
 pub use prr::PrrRule;
 pub use quick_ack::AckPolicy;
 pub use receiver::Receiver;

@@ -5,6 +5,7 @@ use cwnd_units::{
 
 use crate::cheat;
 use crate::echo::EchoKind;
+use crate::probing::{self, WindowProbe};
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
 pub use crate::rtt::RttArithmetic;
@@ -321,6 +322,9 @@ params! {
         /// Whether the window becomes smaller after an idle time longer than the timeout.
         #[source("RFC 5681 § 4.1")]
         pub idle_restart: bool = true,
+        /// How a closed receive window is probed.
+        #[flatten()]
+        pub probing: probing::Params = probing::Params::default(),
         /// What becomes of a window that is not used.
         #[flatten()]
         pub validation: validation::Params = validation::Params::default(),
@@ -377,6 +381,7 @@ params! {
             syn_retries: 10,
             syn_backoff_after: Some(4),
             data_retry_time: Some(LINUX_R2),
+            probing: probing::Params { window_probe: WindowProbe::Before, probe_answer_restarts: true },
             validation: validation::Params {
                 cwnd_limited: LimitedBy::Round,
                 restart_window: RestartWindow::Halved,

@@ -75,7 +75,7 @@ impl Sender {
         // RFC 5681 § 2 (e): what changes the window is no duplicate.
         let window_changed = self.rwnd != u64::from(window);
         self.rwnd = u64::from(window);
-        if self.persist != Persist::Off && self.on_ack_of_probe(ack) {
+        if self.persist != Persist::Off && self.on_ack_of_probe(now, ack) {
             return None;
         }
         let sack = self.config.params.recovery == Recovery::Sack;

@@ -3,6 +3,7 @@
 use cwnd_units::{Duration, Ecn, Header, Time};
 
 use super::{Sender, State};
+use crate::probing::WindowProbe;
 use crate::segment::{Body, Flags, Segment};
 
 /// Whether a closed window is being probed. Only while nothing but a probe is outstanding: what was sent before has the
@@ -38,6 +39,10 @@ impl Sender {
         self.persist = Persist::Waiting;
         self.probes += 1;
         self.rto_deadline = now + self.probe_interval();
+        let before = self.config.params.probing.window_probe == WindowProbe::Before;
+        if before && self.rwnd == 0 && self.una > 0 {
+            return self.empty_probe(now);
+        }
         let len = self.rwnd.clamp(1, self.config.mss.min(self.app_end - self.una));
         let before = self.high;
         let again = before > self.una;
@@ -66,9 +71,27 @@ impl Sender {
         }
     }
 
+    /// A segment without data, below what the receiver expects: it must be answered (§ 3.10.7.4).
+    fn empty_probe(&mut self, now: Time) -> Segment {
+        self.last_sent = now;
+        let wire = self.config.header;
+        self.counters.segments_sent += 1;
+        self.counters.wire_bytes_sent += u64::from(wire);
+        self.counters.window_probes += 1;
+        Segment {
+            seq: self.una - 1,
+            ts: self.stamp(now),
+            len: 0,
+            wire,
+            flags: Flags::default(),
+            ecn: Ecn::NotEct,
+            body: Body::Data { header: Header::None, again: false },
+        }
+    }
+
     /// An ACK came while the window was closed; SND.WND is up to date. Returns whether there is nothing else in it.
     #[cold]
-    pub(super) fn on_ack_of_probe(&mut self, ack: u64) -> bool {
+    pub(super) fn on_ack_of_probe(&mut self, now: Time, ack: u64) -> bool {
         let advances = ack > self.una;
         let open = self.rwnd >= self.config.mss.min(self.app_end.saturating_sub(ack)).max(1);
         if open || advances && self.rwnd > 0 {
@@ -80,10 +103,14 @@ impl Sender {
         }
         if open && !advances {
             // What the receiver has not taken of the probe is sent anew, in a whole segment.
-            self.copies.add(self.una, self.high, self.una);
+            if self.high > self.una {
+                self.copies.add(self.una, self.high, self.una);
+            }
             self.nxt = self.una;
             self.high = self.una;
             self.rto_deadline = Time::NEVER;
+        } else if !advances && self.config.params.probing.probe_answer_restarts {
+            self.rto_deadline = now + self.probe_interval();
         }
         // RFC 5681 § 2: an ACK of a probe is no duplicate.
         !advances

@@ -359,9 +359,10 @@ impl<'a> Player<'a> {
         match &left.kind {
             Kind::Syn => packet.has('S') && !packet.has('.'),
             Kind::SynAck => packet.has('S') && packet.has('.'),
-            Kind::Data { cwr, .. } => {
+            Kind::Data { bytes, cwr } => {
                 let flags = packet.has('W') == *cwr && !packet.has('S');
-                packet.bytes() > 0 && flags && acks && ecn_is
+                // A probe of a closed window may have none.
+                (packet.bytes() > 0) != bytes.is_empty() && flags && acks && ecn_is
             }
             Kind::Ack { sack, echo } => {
                 let bare = packet.bytes() == 0 && !packet.has('S');

@@ -377,7 +377,8 @@ fn packet_lines(packet: &Packet, mss: u64, receives: bool) -> Vec<String> {
     }
     let mut lines = Vec::new();
     for range in &packet.ranges {
-        for start in range.clone().step_by(mss as usize) {
+        // A range of nothing is a segment, too.
+        for start in (range.start..range.end.max(range.start + 1)).step_by(mss as usize) {
             let end = range.end.min(start + mss);
             let mut line = format!("{start}:{end}");
             tell_data(&mut line, packet.ecn, packet.cwr, packet.psh);

@@ -232,7 +232,7 @@ fn read_quench(number: &str, how: &str, level: &[&str]) -> Result<Packet, String
 fn read_range(word: &str) -> Result<Range<u64>, String> {
     let (start, end) = word.split_once(':').ok_or_else(|| format!("what is `{word}`?"))?;
     let range = read_number(start)?..read_number(end)?;
-    if range.is_empty() { Err(format!("{word} is empty")) } else { Ok(range) }
+    if range.start > range.end { Err(format!("{word} ends before it begins")) } else { Ok(range) }
 }
 
 fn read_number(text: &str) -> Result<u64, String> {
