@@ -8,6 +8,7 @@ mod counters;
 mod delays;
 mod duplicates;
 mod echo;
+mod frto;
 mod late;
 mod params;
 mod probing;

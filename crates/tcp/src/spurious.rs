@@ -2,9 +2,6 @@
 
 use cwnd_units::params;
 
-use crate::ranges::{Range, Ranges};
-use crate::scoreboard::Scoreboard;
-
 params! {
     /// What is done about timeouts that need not have been.
     pub struct Params {
@@ -16,101 +13,5 @@ params! {
         /// Nothing without SACK and `timestamps`.
         #[source("RFC 3522 and RFC 4015, which RFC 6298 does not ask for; Linux: yes (tcp_try_undo_loss)")]
         pub timeout_eifel: bool = false,
-    }
-}
-
-/// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`), from a timeout until it is known what it was.
-#[derive(Clone, Debug)]
-pub struct Frto {
-    /// What was outstanding at the timeout and went once, in order.
-    originals: Vec<Range>,
-    /// How much of that was not reported yet, bytes.
-    missing: u64,
-    /// Whether the first new ACK came, so that new data goes.
-    answers: bool,
-}
-
-/// What an ACK told that acknowledges or reports something new.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    /// Whether it acknowledges new data.
-    pub advances: bool,
-    /// Whether it reports new data by SACK.
-    pub sacks: bool,
-    /// Whether it acknowledges all that was outstanding at the timeout.
-    pub recovers: bool,
-    /// Whether data that had never gone before went since the timeout.
-    pub new_went: bool,
-    /// Whether more of such waits, and the receiver has room for it.
-    pub new_waits: bool,
-}
-
-/// What follows from an ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing yet.
-    Open,
-    /// New data is to go, and nothing again.
-    SendNew,
-    /// The timeout was spurious.
-    Spurious,
-    /// Something was lost: recovery goes on as usual.
-    Lost,
-}
-
-impl Frto {
-    /// The timer has expired with all from `una` to `high` outstanding; `again` went more than once, or goes again now.
-    pub fn new(again: &[(u64, u64)], una: u64, high: u64, scoreboard: &Scoreboard) -> Self {
-        let mut repeated = Ranges::default();
-        for &(start, end) in again {
-            repeated.insert(start, end);
-        }
-        let mut originals = Vec::new();
-        let mut from = una;
-        while let Some(once) = repeated.hole_from(from, high) {
-            originals.push(once);
-            from = once.end;
-        }
-        let mut frto = Self { originals, missing: 0, answers: false };
-        frto.missing = frto.count(una, scoreboard);
-        frto
-    }
-
-    /// Whether new data goes in place of what is lost.
-    pub const fn sends_new(&self) -> bool {
-        self.answers
-    }
-
-    /// An ACK came; all below `una` is acknowledged.
-    pub fn on_ack(&mut self, told: Told, una: u64, scoreboard: &Scoreboard) -> Verdict {
-        let missing = self.count(una, scoreboard);
-        let original = missing < self.missing;
-        self.missing = missing;
-        let verdict = decide(told, original);
-        self.answers |= verdict == Verdict::SendNew;
-        verdict
-    }
-
-    fn count(&self, una: u64, scoreboard: &Scoreboard) -> u64 {
-        self.originals.iter().map(|&range| scoreboard.missing(una, range)).sum()
-    }
-}
-
-/// RFC 5682 § 3.1, steps 2 and 3; `original` says whether data arrived that went once, before the timeout.
-fn decide(told: Told, original: bool) -> Verdict {
-    if original {
-        // Step 3b; Linux looks at the first ACK, too.
-        return Verdict::Spurious;
-    }
-    if told.new_went {
-        // Step 3a: the new data arrived before what was sent before it.
-        return if told.sacks { Verdict::Lost } else { Verdict::Open };
-    }
-    match (told.advances && !told.recovers, told.new_waits) {
-        // Step 2a.
-        (false, _) => Verdict::Open,
-        // Step 2b.
-        (true, true) => Verdict::SendNew,
-        (true, false) => Verdict::Lost,
     }
 }

@@ -5,6 +5,7 @@ use cwnd_units::{Duration, Echo, Params as _, ParamsChoice as _, Time, Value};
 use serde_json::Value as Json;
 
 use crate::config::Config;
+use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::Ranges;
@@ -13,7 +14,6 @@ use crate::rtt::{At, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use crate::seen;
 use crate::segment::{SackBlock, SackBlocks};
-use crate::spurious::{Frto, Told, Verdict};
 use crate::squid::{self, Squid};
 use crate::timing::Timing;
 

@@ -25,12 +25,12 @@ use cwnd_units::{Duration, Time};
 
 use crate::config::Config;
 use crate::counters::SenderCounters;
+use crate::frto::Frto;
 use crate::late::Late;
 use crate::params::{BackoffUntil, FlightSize, GrowBy, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::spurious::Frto;
 use crate::timing::Timing;
 use crate::validation::LimitedBy;
 pub use accept::Handshake;

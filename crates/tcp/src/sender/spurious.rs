@@ -3,8 +3,8 @@
 use cwnd_units::Time;
 
 use super::{Sender, State};
+use crate::frto::{Frto, Told, Verdict};
 use crate::params::Recovery;
-use crate::spurious::{Frto, Told, Verdict};
 
 impl Sender {
     /// The timer has expired, and the controller has not heard of it: what to come back to if it was early. `was_reduced`: the window
