@@ -93,7 +93,7 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         }
         Told::Signal(Signal::Reduce(Cause::Loss)) => ('l', 0, -1),
         Told::Signal(Signal::Reduce(Cause::Ecn)) => ('e', 0, -1),
-        Told::Signal(Signal::Timeout { nth }) => ('t', u64::from(nth), -1),
+        Told::Signal(Signal::Timeout { reduces, .. }) => ('t', if reduces { 1 } else { 2 }, -1),
         // What the transport leaves of the window after it was idle.
         Told::Signal(Signal::Idle { .. }) => {
             let Window { cwnd, ssthresh } = entry.window;

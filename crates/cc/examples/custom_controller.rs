@@ -27,7 +27,7 @@ impl Controller for Scalable {
                 self.cwnd = self.cwnd.min(self.ssthresh);
             }
             // RFC 5681 § 3.1, eq. 4; what timed out before keeps the threshold.
-            Signal::Timeout { nth: 1 } => {
+            Signal::Timeout { reduces: true, .. } => {
                 self.ssthresh = (path.flight_size as f64 / 2.0).max(2.0 * mss);
                 self.cwnd = mss;
             }
@@ -48,7 +48,7 @@ fn main() {
         path.flight_size = c.window().cwnd;
         println!("{round:2} {:5.1} segments", c.cwnd / 1000.0);
         match path.flight_size {
-            _ if round == 50 => c.on_signal(&path, Signal::Timeout { nth: 1 }),
+            _ if round == 50 => c.on_signal(&path, Signal::Timeout { nth: 1, reduces: true }),
             100_001.. => c.on_signal(&path, Signal::Reduce(Cause::Ecn)),
             acked_bytes => {
                 let ack = AckSample { acked_bytes, grow: Grow::Yes, ..AckSample::default() };

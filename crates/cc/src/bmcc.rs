@@ -320,9 +320,9 @@ impl Controller for Bmcc {
         match signal {
             Signal::Reduce(Cause::Loss) if !decreases => self.counters.repaired += 1,
             Signal::Reduce(_) => self.decrease(path),
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 let part = if decreases { self.beta() } else { 1.0 };
-                self.window.start_again(path, part, nth <= 1);
+                self.window.start_again(path, part, reduces);
             }
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}

@@ -168,9 +168,11 @@ pub enum Signal {
     Reduce(Cause),
     /// The retransmission timer expired for the `nth` time in a row, counted from 1.
     Timeout {
-        /// How many times in a row, counted from 1; 2 at least where the window was reduced already for what is outstanding, and the
-        /// endpoint has that keep the threshold.
+        /// How many times in a row, counted from 1.
         nth: u32,
+        /// Whether the threshold becomes smaller: not for a segment that was sent again already (RFC 5681 § 3.1), nor, where the
+        /// endpoint says so, if the window was reduced already for what is outstanding.
+        reduces: bool,
     },
     /// Nothing was sent for longer than the retransmission timeout (RFC 5681 § 4.1).
     Idle {

@@ -379,8 +379,8 @@ impl Controller for Copa {
         match signal {
             Signal::Reduce(Cause::Loss) => self.reduce(path, self.law.params.loss_beta),
             Signal::Reduce(_) => self.reduce(path, Some(self.law.params.ecn_beta)),
-            Signal::Timeout { nth } => {
-                if nth <= 1 {
+            Signal::Timeout { reduces, .. } => {
+                if reduces {
                     self.reduce(path, None);
                 }
                 // RFC 5681 § 3.1: one segment; from there as at the start.

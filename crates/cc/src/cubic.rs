@@ -206,9 +206,9 @@ impl Controller for Cubic {
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
             Signal::Reduce(cause) => self.reduce(path, cause),
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 // § 4.8: as Reno, but with β; a segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.reduce(path, Cause::Loss);
                 }
                 self.cwnd = f64::from(path.mss);

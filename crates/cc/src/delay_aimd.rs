@@ -405,9 +405,9 @@ impl Controller for DelayAimd {
         self.min_rtt.on_signal(path, signal);
         match signal {
             Signal::Reduce(cause) => self.reduce(path, cause),
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.reduce(path, Cause::Loss);
                 }
                 // A window below one segment is not raised to it, and grows on from there.

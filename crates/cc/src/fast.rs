@@ -186,8 +186,8 @@ impl Controller for Fast {
         match signal {
             Signal::Reduce(Cause::Delay | Cause::Load) => {}
             Signal::Reduce(_) => self.reduce(path),
-            Signal::Timeout { nth } => {
-                if nth <= 1 {
+            Signal::Timeout { reduces, .. } => {
+                if reduces {
                     self.ssthresh = ((self.law.params.loss_beta * self.cwnd) as u64)
                         .max(min_ssthresh(path.mss));
                 }

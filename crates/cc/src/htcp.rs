@@ -292,9 +292,9 @@ impl Controller for HTcp {
         self.min_rtt.on_signal(path, signal);
         match signal {
             Signal::Reduce(_) => self.reduce(path),
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.reduce(path);
                 }
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);

@@ -360,14 +360,14 @@ impl Controller for Ledbat {
         match signal {
             Signal::Reduce(Cause::Delay | Cause::Load) => {}
             Signal::Reduce(_) => self.reduce(path),
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 let before = match self.stage {
                     Stage::Slowdown { threshold, .. } => threshold as f64,
                     _ => self.cwnd,
                 };
                 self.regrow();
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.ssthresh = self.part(path, before);
                 }
                 // RFC 6817 § 2.4.2: one segment.

@@ -194,7 +194,7 @@ impl Controller for Mlcp {
                 self.counters.decreased += 1;
             }
             Signal::Reduce(_) => self.window.keep(path, self.law.params.loss_beta),
-            Signal::Timeout { nth } => self.window.start_again(path, 0.0, nth <= 1),
+            Signal::Timeout { reduces, .. } => self.window.start_again(path, 0.0, reduces),
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}
         }

@@ -296,9 +296,9 @@ impl Controller for NewReno {
     fn on_signal(&mut self, path: &Path, signal: Signal) {
         match signal {
             Signal::Reduce(cause) => self.reduce(path, cause),
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.reduce(path, Cause::Loss);
                 }
                 self.cwnd = u64::from(path.mss).min(self.law.max_window);

@@ -195,7 +195,7 @@ impl Controller for Vcp {
             }
             Signal::Reduce(_) => self.window.keep(path, self.params.loss_beta),
             // The program has no slow start to come back by.
-            Signal::Timeout { nth } => self.window.start_again(path, 0.0, nth <= 1),
+            Signal::Timeout { reduces, .. } => self.window.start_again(path, 0.0, reduces),
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}
         }

@@ -358,9 +358,9 @@ impl Controller for Vegas {
                 };
                 self.reduce(path, beta);
             }
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.ssthresh = self.part(path, 0.5);
                 }
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);

@@ -129,9 +129,9 @@ impl Controller for Xcp {
                 self.ssthresh = self.reduced(path);
                 self.cwnd = self.cwnd.min(self.ssthresh);
             }
-            Signal::Timeout { nth } => {
+            Signal::Timeout { reduces, .. } => {
                 // A segment that was sent again already keeps the threshold (RFC 5681 § 3.1).
-                if nth <= 1 {
+                if reduces {
                     self.ssthresh = self.reduced(path);
                 }
                 // From there it grows by feedback alone: there is no slow start.

@@ -226,9 +226,9 @@ fn fast_convergence_after_an_ecn_reduction_depends_on_its_reading() {
 #[test]
 fn after_a_timeout_the_plateau_is_where_slow_start_ends() {
     let mut s = Script::new(&params("cubic", &[]), &avoiding(1000));
-    s.signal(Signal::Timeout { nth: 1 });
+    s.signal(Signal::Timeout { nth: 1, reduces: true });
     assert_eq!((s.cwnd(), s.ssthresh()), (1.0, 700.0));
-    s.signal(Signal::Timeout { nth: 2 });
+    s.signal(Signal::Timeout { nth: 2, reduces: false });
     assert_eq!((s.cwnd(), s.ssthresh()), (1.0, 700.0));
     while s.cwnd() < 700.0 {
         s.ack(MSS);

@@ -115,7 +115,7 @@ proptest! {
             path.sent = path.delivered + flight * MSS;
             match what {
                 0 => both(&mut dctcp, &mut reno, &path, Signal::Reduce(Cause::Loss)),
-                1 => both(&mut dctcp, &mut reno, &path, Signal::Timeout { nth: 1 }),
+                1 => both(&mut dctcp, &mut reno, &path, Signal::Timeout { nth: 1, reduces: true }),
                 _ => {
                     path.delivered += acked_bytes;
                     let echo = Echo::Load { value: Ecn::Ect0 as u16, bits: 2, changes: 0 };

@@ -28,7 +28,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Signal(Signal::Reduce(Cause::Ecn))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Delay))),
         1 => Just(Event::Signal(Signal::Reduce(Cause::Load))),
-        1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth })),
+        1 => (1..4_u32).prop_map(|nth| Event::Signal(Signal::Timeout { nth, reduces: nth == 1 })),
         1 => Just(Event::Signal(Signal::Idle { idle: Duration::from_secs(2), keep: None })),
         2 => prop_oneof![Just(Phase::Open), Just(Phase::Cwr), Just(Phase::Recovery), Just(Phase::Loss)]
             .prop_map(Event::Phase),

@@ -93,9 +93,9 @@ fn a_loss_halves_what_is_in_flight_and_never_below_two_segments() {
 #[test]
 fn a_second_timeout_of_the_same_segment_keeps_the_threshold() {
     let mut s = Script::new(&params("newreno", &[]), &avoiding(40));
-    s.signal(Signal::Timeout { nth: 1 });
+    s.signal(Signal::Timeout { nth: 1, reduces: true });
     assert_eq!(s.window(), Window { cwnd: MSS, ssthresh: 20 * MSS });
-    s.signal(Signal::Timeout { nth: 2 });
+    s.signal(Signal::Timeout { nth: 2, reduces: false });
     assert_eq!(s.window(), Window { cwnd: MSS, ssthresh: 20 * MSS });
 }
 
@@ -103,7 +103,7 @@ fn a_second_timeout_of_the_same_segment_keeps_the_threshold() {
 #[test]
 fn slow_start_after_a_timeout_counts_at_most_a_segment_for_each_ack() {
     let mut s = Script::new(&params("newreno", &[]), &avoiding(40));
-    s.signal(Signal::Timeout { nth: 1 });
+    s.signal(Signal::Timeout { nth: 1, reduces: true });
     s.path.phase = Phase::Loss;
     s.ack(10 * MSS);
     assert_eq!(s.cwnd(), 2.0);

@@ -58,9 +58,9 @@ fn xcp_answers_losses_as_tcp_does_and_grows_by_feedback_alone() {
     let mut c = xcp::Xcp::new(&xcp::Params::default(), &start(10));
     c.on_signal(&path(), Signal::Reduce(Cause::Loss));
     assert_eq!((c.window().cwnd, c.window().ssthresh), (5_000, 5_000));
-    c.on_signal(&path(), Signal::Timeout { nth: 1 });
+    c.on_signal(&path(), Signal::Timeout { nth: 1, reduces: true });
     assert_eq!((c.window().cwnd, c.window().ssthresh), (1_000, 2_500));
-    c.on_signal(&path(), Signal::Timeout { nth: 2 });
+    c.on_signal(&path(), Signal::Timeout { nth: 2, reduces: false });
     assert_eq!((c.window().cwnd, c.window().ssthresh), (1_000, 2_500));
     let _ = c.on_ack(&path(), &ack(MSS, Echo::Delta(0)));
     assert_eq!(c.window().cwnd, 1_000, "there is no slow start");
@@ -92,7 +92,7 @@ fn rcp_sends_at_the_newest_rate_and_losses_change_nothing() {
         assert_eq!(c.window().cwnd, mbit * 50_000);
     }
     c.on_signal(&path(), Signal::Reduce(Cause::Loss));
-    c.on_signal(&path(), Signal::Timeout { nth: 1 });
+    c.on_signal(&path(), Signal::Timeout { nth: 1, reduces: true });
     assert_eq!((c.pacing(), c.window().cwnd), (Some(Rate::from_mbit(80)), 4_000_000));
     c.on_signal(&path(), Signal::Idle { idle: Duration::from_secs(2), keep: None });
     assert_eq!((c.pacing(), c.window().cwnd), (None, 10_000));

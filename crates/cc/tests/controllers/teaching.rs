@@ -29,12 +29,12 @@ fn round(c: &mut Scalable) {
 #[test]
 fn a_timeout_leaves_half_of_what_was_in_flight_as_the_threshold() {
     let mut c = of(80);
-    c.on_signal(&path(64), Signal::Timeout { nth: 1 });
+    c.on_signal(&path(64), Signal::Timeout { nth: 1, reduces: true });
     assert_eq!((c.window().cwnd, c.window().ssthresh), (MSS, 32 * MSS));
-    c.on_signal(&path(1), Signal::Timeout { nth: 2 });
+    c.on_signal(&path(1), Signal::Timeout { nth: 2, reduces: false });
     assert_eq!((c.window().cwnd, c.window().ssthresh), (MSS, 32 * MSS));
     let mut c = of(3);
-    c.on_signal(&path(3), Signal::Timeout { nth: 1 });
+    c.on_signal(&path(3), Signal::Timeout { nth: 1, reduces: true });
     assert_eq!(c.window().ssthresh, 2 * MSS);
 }
 
@@ -43,7 +43,7 @@ fn a_timeout_leaves_half_of_what_was_in_flight_as_the_threshold() {
 #[test]
 fn it_comes_back_from_a_timeout_by_slow_start() {
     let mut c = of(64);
-    c.on_signal(&path(64), Signal::Timeout { nth: 1 });
+    c.on_signal(&path(64), Signal::Timeout { nth: 1, reduces: true });
     for _ in 0..100 {
         round(&mut c);
     }

@@ -163,7 +163,8 @@ fn signal(event: &Json) -> Option<Signal> {
             level: u8::try_from(event["level"].as_u64().unwrap_or(0)).unwrap(),
         }),
         "timeout" => {
-            Signal::Timeout { nth: u32::try_from(event["nth"].as_u64().unwrap_or(1)).unwrap() }
+            let nth = u32::try_from(event["nth"].as_u64().unwrap_or(1)).unwrap();
+            Signal::Timeout { nth, reduces: nth == 1 }
         }
         "idle" => Signal::Idle { idle: Duration::from_secs(3), keep: None },
         other => panic!("{other}"),

@@ -440,7 +440,7 @@ impl Sender {
         let params = &self.config.params;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
-            self.cc.on_signal(&path, Signal::Timeout { nth: 1 });
+            self.cc.on_signal(&path, Signal::Timeout { nth: 1, reduces: true });
             self.cwr_pending = params.says_cwr();
             self.counters.reductions[Cause::Loss.index()] += 1;
             self.begin_loss_state();

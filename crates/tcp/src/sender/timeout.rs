@@ -49,12 +49,12 @@ impl Sender {
         // without SACK, after an earlier timeout, it still holds the window that was given up for lost. What RFC 6675
         // calls pipe is what FlightSize meant.
         path.flight_size = self.in_flight();
-        // A controller keeps its threshold for all but the first.
         let was_reduced = self.was_reduced();
-        let nth = if was_reduced { self.expired.max(2) } else { self.expired };
+        // RFC 5681 § 3.1: what was sent again already keeps the threshold.
+        let reduces = self.expired == 1 && !was_reduced;
         self.remember_timeout(now, was_reduced);
         let is_looked_at = self.begins_frto();
-        self.cc.on_signal(&path, Signal::Timeout { nth });
+        self.cc.on_signal(&path, Signal::Timeout { nth: self.expired, reduces });
         self.cwr_pending = self.config.params.says_cwr();
         self.end_spacing(now);
         self.begin_loss_state();

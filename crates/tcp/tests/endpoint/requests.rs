@@ -140,7 +140,7 @@ fn nothing_is_granted_while_losses_are_repaired() {
     h.expire();
     h.ack(1);
     assert_eq!(h.sender.phase(), Phase::Loss);
-    assert_eq!(signals(&heard), [Signal::Timeout { nth: 1 }]);
+    assert_eq!(signals(&heard), [Signal::Timeout { nth: 1, reduces: true }]);
 }
 
 #[test]
