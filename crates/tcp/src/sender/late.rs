@@ -280,8 +280,6 @@ impl Sender {
         self.counters.undone += 1;
         if let Some(late) = &mut self.late {
             late.see_reordering(1);
-            // Losses are looked for anew (`tcp_undo_cwnd_reduction`).
-            late.look();
         }
     }
 }

@@ -72,6 +72,10 @@ impl Sender {
         self.dupacks = 0;
         self.limited_sent = 0;
         self.scoreboard.find_again(self.una);
+        if let Some(late) = &mut self.late {
+            // Losses are looked for anew.
+            late.look();
+        }
     }
 
     /// The window is again as it was, unless it is larger by now (Linux, `tcp_reno_undo_cwnd`).
