@@ -1,0 +1,65 @@
+//! Probes: what Linux 6.18 was given and did (scripts/record_probes.py), and what the endpoint, preset `linux`, does about the same.
+//!
+//! `cargo test -p cwnd-tcp --test probes -- --nocapture` prints the table. docs/packetdrill.md says what is compared.
+
+#[cfg(test)]
+mod player;
+#[cfg(test)]
+mod recording;
+
+#[cfg(test)]
+mod suite {
+    use std::collections::BTreeMap;
+    use std::fmt::Write as _;
+
+    use crate::player::{Difference, play};
+    use crate::recording::read;
+
+    const LINUX: &str = include_str!("linux-6.18.txt");
+
+    /// By family how many are equal of how many, then each that differs.
+    fn table(rows: &[(String, Vec<Difference>)]) -> String {
+        let mut families: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for (name, differences) in rows {
+            let family = name.split('/').next().unwrap_or(name);
+            let (equal, all) = families.entry(family).or_default();
+            *equal += usize::from(differences.is_empty());
+            *all += 1;
+        }
+        let mut table = String::new();
+        for (family, (equal, all)) in families {
+            let _ = writeln!(table, "{family}: {equal} of {all}");
+        }
+        let equal = rows.iter().filter(|(_, differences)| differences.is_empty()).count();
+        let _ = writeln!(table, "equal: {equal} of {}", rows.len());
+        for (name, differences) in rows {
+            for Difference { event, told, of, kernel, endpoint } in differences {
+                let _ = writeln!(
+                    table,
+                    "{name}: event {event}, {told}: {of}: Linux {kernel}, here {endpoint}"
+                );
+            }
+        }
+        table
+    }
+
+    const GOLDEN: &str = include_str!("differences.txt");
+
+    /// `UPDATE=1` writes the golden anew.
+    #[test]
+    fn what_the_endpoint_does_about_the_probes_is_known() {
+        let probes = read(LINUX).unwrap();
+        let rows: Vec<_> = probes.iter().map(|probe| (probe.name.clone(), play(probe))).collect();
+        let table = table(&rows);
+        if std::env::var_os("UPDATE").is_some() {
+            let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/probes/differences.txt");
+            std::fs::write(golden, &table).unwrap();
+        } else {
+            assert_eq!(
+                table, GOLDEN,
+                "UPDATE=1 writes crates/tcp/tests/probes/differences.txt anew"
+            );
+        }
+        assert!(probes.len() >= 170, "only {} probes", probes.len());
+    }
+}

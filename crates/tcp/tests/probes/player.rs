@@ -1,0 +1,315 @@
+//! Gives the endpoint what the kernel was given, and compares what leaves and the state after each event.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cwnd_cc::{ControllerParams, Phase};
+use cwnd_tcp::{Body, Config, Flags, Params, Recovery, SackBlock, SackBlocks, Segment, Sender};
+use cwnd_units::{Bytes, Duration, Echo, Ecn, Params as _, ParamsChoice as _, Time};
+
+use crate::recording::{Ack, Echoed, Event, Left, Probe, State, What};
+
+/// Where the endpoint and the kernel differ first.
+#[derive(Debug, PartialEq)]
+pub struct Difference {
+    /// The number of the event, from 1.
+    pub event: usize,
+    pub told: String,
+    pub of: String,
+    pub kernel: String,
+    pub endpoint: String,
+}
+
+const MSS: u64 = 1000;
+/// A tick of the kernel that recorded (HZ = 250): its timers expire that much late, and its timeout is counted in them.
+const TICK_MS: f64 = 4.0;
+/// Timers that wait for more than 64 ticks expire late by up to an eighth of what they wait for (kernel/time/timer.c).
+const WHEEL: f64 = 1.0 / 8.0;
+/// What a process that waits for a packet, or for its time, may be late.
+const WAKING_MS: f64 = 1.5;
+
+/// Plays a probe to the end, or to the first difference in what left or in the window's state; a difference in times, which
+/// changes nothing else at once, is told beside it.
+pub fn play(probe: &Probe) -> Vec<Difference> {
+    let mut host = Host::new(probe);
+    let mut found: Vec<Difference> = Vec::new();
+    for (number, event) in (1..).zip(&probe.events) {
+        let told = |(of, kernel, endpoint): Differs| Difference {
+            event: number,
+            told: format!("+{} {}", event.after_ms, event.told),
+            of: of.to_owned(),
+            kernel,
+            endpoint,
+        };
+        if let Err(differs) = host.event(event) {
+            found.push(told(differs));
+            break;
+        }
+        if found.is_empty() {
+            found.extend(host.times(&event.state).err().map(told));
+        }
+    }
+    found
+}
+
+/// Of what, what it is in the kernel, and in the endpoint.
+type Differs = (&'static str, String, String);
+
+struct Host {
+    sender: Sender,
+    now: Time,
+    /// What left and is not compared yet.
+    out: Vec<Left>,
+    syn_sent: Time,
+    /// New data, a segment each.
+    segments: Vec<Range<u64>>,
+    /// All data, with its timestamp.
+    copies: Vec<(Range<u64>, Time)>,
+    /// The timeout that ran when the last event was over, ms.
+    rto: f64,
+}
+
+impl Host {
+    fn new(probe: &Probe) -> Self {
+        let mut params = Params::default();
+        params.apply_preset("linux");
+        params.mss = Bytes(MSS);
+        params.header = Bytes(if probe.timestamps { 52 } else { 40 });
+        params.ecn = probe.ecn;
+        if !probe.sack {
+            params.recovery = Recovery::NewReno;
+            params.prr = false;
+        }
+        let kind = if probe.cc == "reno" { "newreno" } else { &probe.cc };
+        let mut controller = ControllerParams::of_kind(kind).unwrap();
+        controller.params_mut().apply_preset("linux");
+        let mut sender = Sender::new(Arc::new(Config::new(params, controller)));
+        sender.open();
+        let mut host = Self {
+            sender,
+            now: Time::ZERO,
+            out: Vec::new(),
+            syn_sent: Time::ZERO,
+            segments: Vec::new(),
+            copies: Vec::new(),
+            rto: 0.0,
+        };
+        host.transmit();
+        host
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Differs> {
+        let after = Duration((event.after_ms * 1e6) as u64);
+        if event.what == What::Timer {
+            self.wait(event.after_ms)?;
+        } else {
+            let then = self.now + after;
+            while self.out.is_empty() && self.sender.next_timer() < then {
+                self.expire();
+            }
+            if !self.out.is_empty() {
+                let early = then.since(self.now).0 as f64 / 1e6;
+                let seen = format!("{} {early:.1} ms before this", shown(&self.out));
+                return Err(("left", "nothing by itself".to_owned(), seen));
+            }
+            self.now = then;
+            match &event.what {
+                What::SynAck => self.arrive(&Ack::syn(), Flags::SYN),
+                What::Write(bytes) => self.sender.write(*bytes),
+                What::Ack(ack) => {
+                    self.arrive(ack, if ack.ece { Flags::ECE } else { Flags::default() });
+                }
+                What::Pause | What::Timer => {}
+            }
+            self.transmit();
+        }
+        let left = std::mem::take(&mut self.out);
+        if left != event.left {
+            return Err(("left", shown(&event.left), shown(&left)));
+        }
+        self.rto = event.state.rto;
+        self.compare(&event.state)
+    }
+
+    /// Something leaves by itself, about then.
+    fn wait(&mut self, after_ms: f64) -> Result<(), Differs> {
+        let began = self.now;
+        let late = WAKING_MS + TICK_MS + WHEEL * self.rto.max(after_ms);
+        let latest = began + Duration(((after_ms + WAKING_MS + TICK_MS) * 1e6) as u64);
+        while self.out.is_empty() && self.sender.next_timer() <= latest {
+            self.expire();
+        }
+        let waited = self.now.since(began).0 as f64 / 1e6;
+        if self.out.is_empty() {
+            let due = self.sender.next_timer();
+            let next = if due == Time::NEVER {
+                "no timer runs".to_owned()
+            } else {
+                format!("the timer is due after {:.1} ms", due.since(began).0 as f64 / 1e6)
+            };
+            return Err(("left", format!("something after {after_ms} ms"), next));
+        }
+        if waited + late < after_ms {
+            let seen = format!("{} after {waited:.1} ms", shown(&self.out));
+            return Err(("left", format!("nothing before {after_ms} ms"), seen));
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self) {
+        self.now = self.now.max(self.sender.next_timer());
+        self.sender.on_timer(self.now);
+        self.transmit();
+    }
+
+    fn transmit(&mut self) {
+        while let Some(segment) = self.sender.poll_transmit(self.now) {
+            if segment.flags.has(Flags::SYN) {
+                self.syn_sent = self.now;
+                continue;
+            }
+            let bytes = segment.seq..segment.end();
+            if self.segments.last().is_none_or(|last| last.end <= bytes.start) {
+                self.segments.push(bytes.clone());
+            }
+            self.copies.push((bytes.clone(), segment.ts));
+            let capable = segment.ecn == Ecn::Ect0;
+            let cwr = segment.flags.has(Flags::CWR);
+            match self.out.last_mut() {
+                Some(last)
+                    if last.bytes.end == bytes.start
+                        && (last.cwr, last.capable) == (cwr, capable) =>
+                {
+                    last.bytes.end = bytes.end;
+                }
+                _ => self.out.push(Left { bytes, cwr, capable, probes: false }),
+            }
+        }
+    }
+
+    fn arrive(&mut self, ack: &Ack, flags: Flags) {
+        let mut sack = SackBlocks::default();
+        let above = ack.sack.iter().filter(|block| block.start >= ack.number);
+        for (slot, block) in sack.iter_mut().zip(above) {
+            *slot = SackBlock {
+                offset: (block.start - ack.number) as u32,
+                len: (block.end - block.start) as u32,
+            };
+        }
+        let ts = if flags.has(Flags::SYN) { self.syn_sent } else { self.echoed(ack) };
+        let segment = Segment {
+            seq: ack.number,
+            ts,
+            len: 0,
+            wire: 40,
+            flags,
+            ecn: Ecn::NotEct,
+            body: Body::Ack { window: ack.window as u32, echo: Echo::None, sack },
+        };
+        self.sender.on_segment(self.now, &segment);
+    }
+
+    /// What an ACK echoes; without timestamps when what it newly acknowledges went last, as Linux remembers itself.
+    fn echoed(&self, ack: &Ack) -> Time {
+        match ack.echo {
+            Echoed::Syn => self.syn_sent,
+            Echoed::Copy(byte, nth) => {
+                let mut copies = self.copies.iter().filter(|(bytes, _)| bytes.contains(&byte));
+                let last = copies.clone().next_back();
+                copies.nth(nth - 1).or(last).map_or(self.syn_sent, |(_, at)| *at)
+            }
+            Echoed::Nothing => {
+                let una = self.sender.acknowledged();
+                let newly = |bytes: &Range<u64>| bytes.start < ack.number && bytes.end > una;
+                let covers =
+                    |bytes: &Range<u64>| bytes.start < ack.number && ack.number <= bytes.end;
+                let mut last_first = self.copies.iter().rev();
+                let found = last_first.clone().find(|(bytes, _)| newly(bytes));
+                let found = found.or_else(|| last_first.find(|(bytes, _)| covers(bytes)));
+                found.map_or(self.syn_sent, |(_, at)| *at)
+            }
+        }
+    }
+
+    fn compare(&self, kernel: &State) -> Result<(), Differs> {
+        let ours = self.state();
+        let same = |of, kernel: String, endpoint: String| {
+            if kernel == endpoint { Ok(()) } else { Err((of, kernel, endpoint)) }
+        };
+        // The endpoint has no name for the time between a first duplicate and a loss.
+        let phase = if kernel.phase == "disorder" { "open" } else { &kernel.phase };
+        same("ca_state", phase.to_owned(), ours.phase)?;
+        // What is spread over a recovery is in what leaves, and not in the window.
+        if !matches!(self.sender.phase(), Phase::Recovery | Phase::Cwr) {
+            same("cwnd", kernel.cwnd.to_string(), ours.cwnd.to_string())?;
+        }
+        let infinite =
+            |segments: Option<u64>| segments.map_or("none".to_owned(), |n| n.to_string());
+        same("ssthresh", infinite(kernel.ssthresh), infinite(ours.ssthresh))?;
+        same("unacked", kernel.unacked.to_string(), ours.unacked.to_string())?;
+        same("total_retrans", kernel.total.to_string(), ours.total.to_string())
+    }
+
+    fn times(&self, kernel: &State) -> Result<(), Differs> {
+        let ours = self.state();
+        let near = |of, kernel: f64, endpoint: f64, slack: f64| {
+            let is_near = (kernel - endpoint).abs() <= slack;
+            if is_near {
+                Ok(())
+            } else {
+                Err((of, format!("{kernel} ms"), format!("{endpoint:.1} ms")))
+            }
+        };
+        near("rtt", kernel.rtt, ours.rtt, WAKING_MS + 0.02 * kernel.rtt)?;
+        near("rto", kernel.rto, ours.rto, 2.0 * TICK_MS + 0.02 * kernel.rto)
+    }
+
+    fn state(&self) -> State {
+        let mss = self.sender.mss();
+        let window = self.sender.window();
+        let ms = |span: Duration| span.0 as f64 / 1e6;
+        let (rtt, rttvar) = self.sender.rtt_estimate().unwrap_or_default();
+        let una = self.sender.acknowledged();
+        State {
+            phase: match self.sender.phase() {
+                Phase::Open => "open",
+                Phase::Cwr => "cwr",
+                Phase::Recovery => "recovery",
+                Phase::Loss => "loss",
+            }
+            .to_owned(),
+            cwnd: window.cwnd / mss,
+            ssthresh: (window.ssthresh != u64::MAX).then(|| window.ssthresh / mss),
+            unacked: self.segments.iter().filter(|bytes| bytes.end > una).count() as u64,
+            sacked: 0,
+            lost: 0,
+            retrans: 0,
+            total: self.sender.counters().retransmissions,
+            rto: ms(self.sender.current_rto()),
+            rtt: ms(rtt),
+            rttvar: ms(rttvar),
+        }
+    }
+}
+
+impl Ack {
+    /// What opens the connection, its window without a scale.
+    fn syn() -> Self {
+        Self { number: 0, sack: Vec::new(), echo: Echoed::Syn, ece: false, window: 65_535 }
+    }
+}
+
+fn shown(left: &[Left]) -> String {
+    if left.is_empty() {
+        return "nothing".to_owned();
+    }
+    let told = left.iter().map(|part| {
+        if part.probes {
+            return "probe".to_owned();
+        }
+        let flags =
+            format!("{}{}", if part.cwr { "w" } else { "" }, if part.capable { "e" } else { "" });
+        format!("{}:{}{flags}", part.bytes.start, part.bytes.end)
+    });
+    told.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,199 @@
+//! Reads what a kernel did about each probe: the format is at the top of the file, as scripts/record_probes.py writes it.
+
+use std::ops::Range;
+
+/// A probe as it was recorded.
+#[derive(Debug)]
+pub struct Probe {
+    pub name: String,
+    pub cc: String,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub ecn: bool,
+    pub events: Vec<Event>,
+}
+
+/// What happened, so many ms after the event before, what left then and the state that it left behind.
+#[derive(Debug)]
+pub struct Event {
+    pub after_ms: f64,
+    pub what: What,
+    pub told: String,
+    pub left: Vec<Left>,
+    pub state: State,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum What {
+    SynAck,
+    Write(u64),
+    Ack(Ack),
+    Pause,
+    /// The kernel sent something by itself.
+    Timer,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Ack {
+    pub number: u64,
+    pub sack: Vec<Range<u64>>,
+    pub echo: Echoed,
+    pub ece: bool,
+    pub window: u64,
+}
+
+/// Whose timestamp an ACK echoes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Echoed {
+    /// There are none.
+    Nothing,
+    Syn,
+    /// That of the nth segment with this byte.
+    Copy(u64, usize),
+}
+
+/// Segments of the same flags that follow each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Left {
+    pub bytes: Range<u64>,
+    pub cwr: bool,
+    pub capable: bool,
+    /// A probe of a closed window.
+    pub probes: bool,
+}
+
+/// What `tcp_info` told, in segments and ms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub phase: String,
+    pub cwnd: u64,
+    pub ssthresh: Option<u64>,
+    pub unacked: u64,
+    pub sacked: u64,
+    pub lost: u64,
+    pub retrans: u64,
+    pub total: u64,
+    pub rto: f64,
+    pub rtt: f64,
+    pub rttvar: f64,
+}
+
+/// What the peer's window is where nothing is said.
+pub const WINDOW: u64 = 500_000;
+
+/// All probes of a file.
+pub fn read(text: &str) -> Result<Vec<Probe>, String> {
+    let mut probes: Vec<Probe> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let wrong = |why: &str| format!("{number}: {why}: {line}");
+        if line.starts_with('#') {
+            continue;
+        }
+        if let Some(head) = line.strip_prefix("probe ") {
+            let words: Vec<&str> = head.split(' ').collect();
+            let [name, cc, agreed @ ..] = words.as_slice() else { return Err(wrong("no name")) };
+            probes.push(Probe {
+                name: (*name).to_owned(),
+                cc: (*cc).to_owned(),
+                sack: agreed.contains(&"sack"),
+                timestamps: agreed.contains(&"ts"),
+                ecn: agreed.contains(&"ecn"),
+                events: Vec::new(),
+            });
+            continue;
+        }
+        let event = event(line).ok_or_else(|| wrong("no event"))?;
+        probes.last_mut().ok_or_else(|| wrong("an event of no probe"))?.events.push(event);
+    }
+    Ok(probes)
+}
+
+fn event(line: &str) -> Option<Event> {
+    let parts: Vec<&str> = line.strip_prefix('+')?.split('|').map(str::trim).collect();
+    let [happened, left, state] = parts.as_slice() else { return None };
+    let (after, told) = happened.split_once(' ')?;
+    let words: Vec<&str> = told.split(' ').collect();
+    let what = match words.as_slice() {
+        ["synack"] => What::SynAck,
+        ["write", bytes] => What::Write(bytes.parse().ok()?),
+        ["ack", number, rest @ ..] => What::Ack(ack(number, rest)?),
+        ["pause"] => What::Pause,
+        ["timer"] => What::Timer,
+        _ => return None,
+    };
+    Some(Event {
+        after_ms: after.parse().ok()?,
+        what,
+        told: told.to_owned(),
+        left: left.split_whitespace().map(segments).collect::<Option<_>>()?,
+        state: state_of(state)?,
+    })
+}
+
+fn ack(number: &str, words: &[&str]) -> Option<Ack> {
+    let mut ack = Ack {
+        number: number.parse().ok()?,
+        sack: Vec::new(),
+        echo: Echoed::Nothing,
+        ece: false,
+        window: WINDOW,
+    };
+    let mut rest = words.iter().peekable();
+    while let Some(&word) = rest.next() {
+        match word {
+            "sack" => {
+                while let Some(block) = rest.next_if(|word| word.contains(':')) {
+                    ack.sack.push(range(block)?);
+                }
+            }
+            "echo" => ack.echo = echo(rest.next()?)?,
+            "ece" => ack.ece = true,
+            "win" => ack.window = rest.next()?.parse().ok()?,
+            _ => return None,
+        }
+    }
+    Some(ack)
+}
+
+fn echo(word: &str) -> Option<Echoed> {
+    if word == "syn" {
+        return Some(Echoed::Syn);
+    }
+    let (byte, nth) = word.split_once('#')?;
+    Some(Echoed::Copy(byte.parse().ok()?, nth.parse().ok()?))
+}
+
+fn range(word: &str) -> Option<Range<u64>> {
+    let (start, end) = word.split_once(':')?;
+    Some(start.parse().ok()?..end.parse().ok()?)
+}
+
+fn segments(word: &str) -> Option<Left> {
+    if word == "probe" {
+        return Some(Left { bytes: 0..0, cwr: false, capable: false, probes: true });
+    }
+    let bytes = range(word.trim_end_matches(['w', 'e']))?;
+    Some(Left { bytes, cwr: word.contains('w'), capable: word.contains('e'), probes: false })
+}
+
+fn state_of(text: &str) -> Option<State> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let [phase, cwnd, ssthresh, unacked, sacked, lost, retrans, total, rto, rtt, rttvar] =
+        words.as_slice()
+    else {
+        return None;
+    };
+    Some(State {
+        phase: (*phase).to_owned(),
+        cwnd: cwnd.parse().ok()?,
+        ssthresh: if *ssthresh == "-" { None } else { Some(ssthresh.parse().ok()?) },
+        unacked: unacked.parse().ok()?,
+        sacked: sacked.parse().ok()?,
+        lost: lost.parse().ok()?,
+        retrans: retrans.parse().ok()?,
+        total: total.parse().ok()?,
+        rto: rto.parse().ok()?,
+        rtt: rtt.parse().ok()?,
+        rttvar: rttvar.parse().ok()?,
+    })
+}

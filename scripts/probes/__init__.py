@@ -1,0 +1,1 @@
+"""Stimuli for a kernel's TCP sender, and what it does about them."""
