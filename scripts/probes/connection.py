@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import socket
 import time
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ WINDOW = 500_000
 #: The first sequence number of the peer.
 THEIRS = 1_000_000
 PORT = 4000
+#: Of the kernel's clock, s.
+TICK = 0.004
 CONTROLLERS = {"reno": b"reno", "cubic": b"cubic"}
 
 
@@ -90,6 +93,8 @@ class Connection:
         kernel.packets(self.tun)
 
     def _open(self) -> None:
+        # The kernel's ticks are at another place in each take: what hangs on that is not alike then.
+        time.sleep(random.random() * TICK)
         kernel.packets(self.tun)
         address = (socket.inet_ntoa(self.peer[0]), PORT)
         if self.socket.connect_ex(address) != errno.EINPROGRESS:

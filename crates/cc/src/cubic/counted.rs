@@ -25,6 +25,8 @@ pub(super) struct Counted {
     computed: Option<(u64, u64)>,
     /// Sixteen times the segments of an ACK, as Linux 2.6.22 smooths them (`delayed_ack`).
     ack_ratio: u64,
+    /// A tick of the kernel's clock.
+    tick_ns: u64,
     /// Bytes acknowledged that make no whole segment yet.
     remainder: u64,
     /// Bytes that the last ACK of a recovery acknowledged and ns-3 has yet to count.
@@ -88,6 +90,7 @@ impl Counted {
             delay_min: None,
             computed: None,
             ack_ratio: FIRST_ACK_RATIO,
+            tick_ns: params.tick.0.max(1),
             remainder: 0,
             ended_recovery: 0,
             reno_scale,
@@ -194,10 +197,10 @@ impl Counted {
         };
         let mut curve = true;
         if self.stack != Stack::Ns3 {
-            let tick = ticks(now.0);
+            let tick = now.0 / self.tick_ns;
             if let Some((at, of)) = self.computed {
                 // At most 32 times a second for a window that stays; the first after a reduction, too.
-                if of == cwnd && tick - at <= TICKS_A_SECOND / 32 {
+                if of == cwnd && tick - at <= SECOND_NS / self.tick_ns / 32 {
                     if self.epoch.is_some() {
                         self.epoch = Some(epoch);
                     }
@@ -278,10 +281,11 @@ impl Counted {
         }
         // In 1/1024 s, from whole ticks; C in 1/1024.
         let delay = match self.stack {
-            Stack::Linux => delay.0.div_ceil(TICK_NS),
-            Stack::Linux2622 | Stack::Linux317 | Stack::Ns3 => ticks(delay.0),
+            Stack::Linux => delay.0.div_ceil(self.tick_ns),
+            Stack::Linux2622 | Stack::Linux317 | Stack::Ns3 => delay.0 / self.tick_ns,
         };
-        let t = (ticks(now.0) - ticks(epoch.start.0) + delay) * 1024 / TICKS_A_SECOND;
+        let ticks = now.0 / self.tick_ns - epoch.start.0 / self.tick_ns + delay;
+        let t = ticks * 1024 / (SECOND_NS / self.tick_ns);
         let k = epoch.k as u64;
         let x = u128::from(t.abs_diff(k).min(LARGEST));
         let c = u128::from(self.c_in_1024ths());
@@ -349,7 +353,8 @@ impl Counted {
         if self.stack == Stack::Linux
             && let Some(epoch) = &mut self.epoch
         {
-            let pause = Duration((ticks(now.0) - ticks(since.0)) * TICK_NS);
+            let ticks = now.0 / self.tick_ns - since.0 / self.tick_ns;
+            let pause = Duration(ticks * self.tick_ns);
             epoch.start = (epoch.start + pause).min(now);
         }
     }
@@ -370,18 +375,12 @@ fn moved(origin: u64, distance: u64, beyond: bool) -> (u64, bool) {
     (to, beyond)
 }
 
-const fn ticks(ns: u64) -> u64 {
-    ns / TICK_NS
-}
-
 /// Whole milliseconds, at least one.
 fn millis(delay: Duration) -> u64 {
     (delay.as_nanos() / 1_000_000).max(1)
 }
 
-/// The kernel's clock ticks so often (HZ): 1000 in ns-2; a choice of the build in Linux.
-const TICKS_A_SECOND: u64 = 1000;
-const TICK_NS: u64 = 1_000_000_000 / TICKS_A_SECOND;
+const SECOND_NS: u64 = 1_000_000_000;
 /// What is larger than this, segments or 1/1024 s, is taken for this, so that products fit. (2³² segments are 6 TB.)
 const LARGEST: u64 = 1 << 32;
 /// Linux 2.6.22 takes two segments to an ACK at first.

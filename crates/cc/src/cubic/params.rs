@@ -1,6 +1,6 @@
 //! The parameters of CUBIC, and what the presets set.
 
-use cwnd_units::{Contract, Declares, Levels, param_enum, params};
+use cwnd_units::{Contract, Declares, Duration, Levels, param_enum, params};
 
 use crate::decrease::{ABE, ADAPTIVE, Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
 use crate::kind::{Kind, Mechanism, OnLinux};
@@ -74,6 +74,10 @@ params! {
         /// How growth is counted in congestion avoidance.
         #[source("RFC 9438 § 4.2 to 4.5")]
         pub growth: Growth = Growth::Fluid,
+        /// With a `growth` of Linux: a tick of the kernel's clock, in which it counts time.
+        #[source("Linux, HZ: a choice of the build, 250 where none is made (kernel/Kconfig.hz); 1000 in ns-2's TCP-Linux")]
+        #[bounds(from Duration::from_millis(1), up_to Duration::from_millis(10))]
+        pub tick: Duration = Duration::from_millis(1),
         /// How it grows in slow start, and after an ECN-echo.
         #[flatten(slow_start: "RFC 9438 § 4.10 leaves it open")]
         pub growing: Growing = Growing::default(),

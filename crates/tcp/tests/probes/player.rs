@@ -83,6 +83,9 @@ impl Host {
         let kind = if probe.cc == "reno" { "newreno" } else { &probe.cc };
         let mut controller = ControllerParams::of_kind(kind).unwrap();
         controller.params_mut().apply_preset("linux");
+        if let ControllerParams::Cubic(cubic) = &mut controller {
+            cubic.tick = Duration::from_millis(TICK_MS as u64);
+        }
         let mut sender = Sender::new(Arc::new(Config::new(params, controller)));
         sender.open();
         let mut host = Self {
