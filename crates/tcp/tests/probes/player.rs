@@ -192,10 +192,10 @@ impl Host {
 
     fn arrive(&mut self, ack: &Ack, flags: Flags) {
         let mut sack = SackBlocks::default();
-        let above = ack.sack.iter().filter(|block| block.start >= ack.number);
-        for (slot, block) in sack.iter_mut().zip(above) {
+        for (slot, block) in sack.iter_mut().zip(&ack.sack) {
+            // Below the ACK is what arrived twice (RFC 2883 § 4).
             *slot = SackBlock {
-                offset: (block.start - ack.number) as u32,
+                offset: (block.start as i64 - ack.number as i64) as _,
                 len: (block.end - block.start) as u32,
             };
         }
