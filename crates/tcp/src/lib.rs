@@ -49,7 +49,7 @@ pub use seen::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
-pub use sender::{Copies, GaveUp, Handshake, Sender};
+pub use sender::{Copies, GaveUp, Handshake, Sender, Shown};
 pub use signed::{OnForged, Params as SignatureParams};
 pub use spurious::Params as SpuriousParams;
 pub use squid::Params as SquidParams;

@@ -287,6 +287,17 @@ impl Scoreboard {
         self.sacked_bytes
     }
 
+    /// Bytes above the cumulative ACK that are lost, whether they went again or not.
+    pub const fn lost_bytes(&self, una: u64) -> u64 {
+        self.lost_edge.saturating_sub(una) - self.sacked_below_lost
+    }
+
+    /// Bytes above the cumulative ACK that went again and are not known to be lost again.
+    pub fn retransmitted_bytes(&self, una: u64) -> u64 {
+        let again = self.high_rxt.saturating_sub(una) - self.sacked_below_rxt;
+        again - self.resent.as_ref().map_or(0, |resent| resent.lost_bytes(una))
+    }
+
     /// Whether nothing is SACKed.
     #[inline]
     pub fn is_empty(&self) -> bool {

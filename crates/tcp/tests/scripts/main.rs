@@ -62,6 +62,37 @@ mod runner {
     }
 
     #[test]
+    fn what_leaves_may_do_so_between_two_times() {
+        let again = |when: &str| format!("* write 1000\n* > 0:1000\n{when} > 0:1000\n");
+        for when in ["+1s", "@1s~1100ms", "+900ms~1s", "+900ms~2s"] {
+            assert_eq!(outcome(&again(when)), Ok(()), "{when}");
+        }
+        let late = failure(&again("@1001ms~1100ms"));
+        assert_eq!(late, "5: expected from 1.001 s to 1.1 s `> 0:1000`, got at 1 s `> 0:1000`");
+        let early = failure(&again("+0~999ms"));
+        assert_eq!(early, "5: expected from 0 ns to 999 ms `> 0:1000`, got nothing");
+        // What follows counts from when it left.
+        assert_eq!(outcome(&format!("{}+1s timer 3s\n", again("+900ms~2s"))), Ok(()));
+    }
+
+    #[test]
+    fn a_tolerance_is_for_all_that_leaves() {
+        let again =
+            |ms: u32| format!("tolerance 4ms\n* write 1000\n* > 0:1000\n@{ms}ms > 0:1000\n");
+        for ms in [996, 1000, 1004] {
+            assert_eq!(outcome(&again(ms)), Ok(()), "{ms}");
+        }
+        assert_eq!(
+            failure(&again(1005)),
+            "6: expected from 1.001 s to 1.009 s `> 0:1000`, got at 1 s `> 0:1000`"
+        );
+        assert_eq!(
+            failure(&again(995)),
+            "6: expected from 991 ms to 999 ms `> 0:1000`, got nothing"
+        );
+    }
+
+    #[test]
     fn a_script_that_is_wrong_fails_at_its_line() {
         let wrong = [
             ("* write 2000\n* > 0:1000\n", "4: not expected: at 0 ns `> 1000:2000`"),
@@ -96,7 +127,9 @@ mod runner {
         for (text, expected) in [
             ("sender\n* write 1\n", "1: the first line must say what is shown, by which clause"),
             ("# x\n* wrote 5 6\n", "2: not an event: `wrote 5 6`"),
-            ("# x\n5 write 6\n", "2: a time is `+100ms`, `@2s` or `*`, not `5`"),
+            ("# x\n5 write 6\n", "2: a time is `+100ms`, `@2s`, `+100ms~104ms` or `*`, not `5`"),
+            ("# x\n+1s~2s write 6\n", "2: only what leaves may do so between two times"),
+            ("# x\n+2s~1s > 0:1\n", "2: 2s~1s ends before it begins"),
             ("# x\nsender\n", "nothing happens"),
         ] {
             assert_eq!(Script::parse(text).err().as_deref(), Some(expected));
@@ -155,6 +188,7 @@ scripts!(
 
 scripts!(
     sack:
+    a_block_below_the_ack_marks_nothing,
     a_block_beyond_what_was_sent_is_ignored,
     a_doubtful_hole_is_sent_if_nothing_else_can_be_and_the_tail_once,
     a_lost_retransmission_goes_again_when_later_data_was_sacked,
@@ -187,10 +221,11 @@ scripts!(
     after_a_burst_of_losses_one_segment_more_than_was_delivered,
     linux_adds_a_segment_only_where_recovery_goes_well,
     linux_reduces_again_for_a_mark_on_what_was_sent_meanwhile,
+    linux_shows_what_is_in_flight_and_may_follow,
     linux_spreads_the_reduction_for_a_mark_over_the_round_trip,
-    what_was_reported_by_sack_before_does_not_count_as_delivered_again,
     one_segment_goes_out_for_every_two_delivered,
     what_a_partial_ack_acknowledges_counts_as_delivered,
+    what_was_reported_by_sack_before_does_not_count_as_delivered_again,
 );
 
 scripts!(
@@ -371,12 +406,14 @@ scripts!(
     a_gap_echoes_the_last_segment_that_advanced,
     a_gap_is_acknowledged_at_once,
     a_gap_is_acknowledged_segment_by_segment_until_it_is_filled,
+    an_ack_leaves_within_half_a_second,
     an_older_timestamp_is_not_echoed,
     every_second_segment_is_acknowledged,
     later_segments_do_not_put_a_delayed_ack_off,
     linux_acknowledges_the_end_of_a_burst_at_once,
     linux_acknowledges_the_first_segments_at_once,
     linux_delays_by_forty_milliseconds,
+    linux_delays_by_forty_milliseconds_and_a_tick,
     only_the_part_that_arrived_before_is_told,
     rfc_2018_case_1_nothing_is_missing_below,
     rfc_2018_case_2_one_block_grows,

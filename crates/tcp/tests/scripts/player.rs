@@ -1,4 +1,4 @@
-//! Plays a script against a sender or a receiver, in virtual time and without tolerance.
+//! Plays a script against a sender or a receiver, in virtual time and without tolerance but what the script asks for.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -34,6 +34,8 @@ struct Player {
     out: VecDeque<(Time, Segment)>,
     /// All data that left, for the echo of its time.
     sent: Vec<(Time, Segment)>,
+    /// By how much what leaves may be early or late.
+    tolerance: Duration,
     /// The window that ACKs carry until they say otherwise.
     window: u32,
     transcript: String,
@@ -58,6 +60,7 @@ impl Player {
             now: Time::ZERO,
             out: VecDeque::new(),
             sent: Vec::new(),
+            tolerance: script.tolerance,
             window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),
             transcript: String::new(),
         };
@@ -66,15 +69,18 @@ impl Player {
     }
 
     fn line(&mut self, line: &Line) -> Result<(), String> {
-        let then = match line.when {
-            When::After(span) => self.now + span,
-            When::At(span) => Time::ZERO + span,
+        let (then, latest) = match line.when {
+            When::After(from, to) => (self.now + from, self.now + to),
+            When::At(from, to) => (Time::ZERO + from, Time::ZERO + to),
         };
-        if then < self.now {
+        if latest < self.now {
             return Err(format!("it is {} already", self.now));
         }
         match &line.event {
-            Event::Out(expected) => return self.expect(then, expected),
+            Event::Out(expected) => {
+                let earliest = Time(then.0.saturating_sub(self.tolerance.0));
+                return self.expect((earliest, latest + self.tolerance), expected);
+            }
             Event::Quiet => {
                 // The instant itself included.
                 self.run_until(Time(then.0 + 1));
@@ -222,15 +228,21 @@ impl Player {
         self.sent.iter().rev().find(|(_, s)| covers(s)).map_or(self.now, |(_, s)| s.ts)
     }
 
-    /// The next that leaves is this, and it leaves now.
-    fn expect(&mut self, then: Time, packet: &Packet) -> Result<(), String> {
+    /// The next that leaves is this, and it leaves between these times. It is then when the last of it left.
+    fn expect(&mut self, when: (Time, Time), packet: &Packet) -> Result<(), String> {
+        let (earliest, latest) = when;
+        let asked = if earliest == latest {
+            format!("at {latest}")
+        } else {
+            format!("from {earliest} to {latest}")
+        };
         let receives = self.receives();
         let expected = packet_lines(packet, self.mss, receives);
         for wanted in expected {
-            self.run_until(Time(then.0 + 1));
+            self.run_until(Time(latest.0 + 1));
             let Some((at, segment)) = self.out.pop_front() else {
-                self.now = then;
-                return Err(format!("expected at {then} `> {wanted}`\n     got nothing"));
+                self.now = latest;
+                return Err(format!("expected {asked} `> {wanted}`\n     got nothing"));
             };
             self.now = at;
             let mut got = told(&segment, receives);
@@ -251,11 +263,10 @@ impl Player {
                 }
             }
             self.note('>', &got);
-            if at != then || got != wanted {
-                return Err(format!("expected at {then} `> {wanted}`\n     got at {at} `> {got}`"));
+            if at < earliest || at > latest || got != wanted {
+                return Err(format!("expected {asked} `> {wanted}`\n     got at {at} `> {got}`"));
             }
         }
-        self.now = then;
         Ok(())
     }
 
@@ -316,6 +327,10 @@ fn sender_fact(s: &Sender, name: &str) -> Option<Fact> {
             Phase::Recovery => "recovery",
             Phase::Loss => "loss",
         }),
+        "linux_cwnd" => Fact::Number(s.shown().cwnd?),
+        "sacked" => Fact::Number(s.shown().sacked),
+        "lost" => Fact::Number(s.shown().lost?),
+        "again" => Fact::Number(s.shown().retrans?),
         "pipe" => Fact::Number(s.in_flight()),
         "una" => Fact::Number(s.acknowledged()),
         "srtt" => Fact::Span(s.rtt_estimate().map(|(srtt, _)| srtt)),

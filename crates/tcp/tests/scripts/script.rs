@@ -11,6 +11,8 @@ pub struct Script {
     pub role: Role,
     pub params: Params,
     pub controller: ControllerParams,
+    /// By how much what leaves may be early or late.
+    pub tolerance: Duration,
     pub lines: Vec<Line>,
 }
 
@@ -28,12 +30,20 @@ pub struct Line {
     pub event: Event,
 }
 
+/// At the earliest and at the latest: a single time is both.
 #[derive(Clone, Copy)]
 pub enum When {
     /// So long after the line before.
-    After(Duration),
+    After(Duration, Duration),
     /// So long after the start.
-    At(Duration),
+    At(Duration, Duration),
+}
+
+impl When {
+    const fn is_range(self) -> bool {
+        let (Self::After(from, to) | Self::At(from, to)) = self;
+        from.0 < to.0
+    }
 }
 
 pub enum Event {
@@ -92,6 +102,7 @@ impl Script {
             role: Role::Sender,
             params: base(),
             controller: ControllerParams::of_kind("newreno").ok_or("no newreno")?,
+            tolerance: Duration::ZERO,
             lines: Vec::new(),
         };
         for (number, line) in (1..).zip(text.lines()) {
@@ -119,8 +130,13 @@ impl Script {
                     ControllerParams::of_kind(kind).ok_or_else(|| format!("no `{kind}`"))?;
                 set_all(self.controller.params_mut(), settings)?;
             }
+            ["tolerance", span] => self.tolerance = read_span(span)?,
             [when, event @ ..] => {
-                self.lines.push(Line { number, when: read_when(when)?, event: read_event(event)? });
+                let (when, event) = (read_when(when)?, read_event(event)?);
+                if when.is_range() && !matches!(event, Event::Out(_)) {
+                    return Err("only what leaves may do so between two times".to_owned());
+                }
+                self.lines.push(Line { number, when, event });
             }
         }
         Ok(())
@@ -154,11 +170,16 @@ fn read_value(text: &str) -> Value {
 }
 
 fn read_when(word: &str) -> Result<When, String> {
+    let range = |text: &str| {
+        let (from, to) = text.split_once('~').unwrap_or((text, text));
+        let (from, to) = (read_span(from)?, read_span(to)?);
+        if from > to { Err(format!("{text} ends before it begins")) } else { Ok((from, to)) }
+    };
     match (word, word.strip_prefix('+'), word.strip_prefix('@')) {
-        ("*", ..) => Ok(When::After(Duration::ZERO)),
-        (_, Some(span), _) => Ok(When::After(read_span(span)?)),
-        (.., Some(instant)) => Ok(When::At(read_span(instant)?)),
-        _ => Err(format!("a time is `+100ms`, `@2s` or `*`, not `{word}`")),
+        ("*", ..) => Ok(When::After(Duration::ZERO, Duration::ZERO)),
+        (_, Some(span), _) => range(span).map(|(from, to)| When::After(from, to)),
+        (.., Some(instant)) => range(instant).map(|(from, to)| When::At(from, to)),
+        _ => Err(format!("a time is `+100ms`, `@2s`, `+100ms~104ms` or `*`, not `{word}`")),
     }
 }
 

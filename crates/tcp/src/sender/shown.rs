@@ -1,0 +1,50 @@
+//! What Linux shows of a connection (`tcp_get_info`), where it counts otherwise than the RFCs.
+
+use super::{Sender, State};
+use crate::params::Recovery;
+
+/// Fields of Linux's `struct tcp_info`, in segments. The endpoint counts bytes: what is less than a segment counts as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// `tcpi_snd_cwnd`. While a reduction is spread over a round trip that is what is in flight and what may follow (`tcp_cwnd_reduction`);
+    /// none where the endpoint reduces in another way.
+    pub cwnd: Option<u64>,
+    /// `tcpi_sacked`: what SACK, or without it duplicate ACKs, told of.
+    pub sacked: u64,
+    /// `tcpi_lost`: what is taken for lost, whether it went again or not; none without SACK.
+    pub lost: Option<u64>,
+    /// `tcpi_retrans`: what went again, and is neither acknowledged nor lost again; none without SACK.
+    pub retrans: Option<u64>,
+}
+
+impl Sender {
+    /// What Linux would show.
+    #[must_use]
+    pub fn shown(&self) -> Shown {
+        let mss = self.config.mss;
+        let board = &self.scoreboard;
+        let sack = self.config.params.recovery == Recovery::Sack;
+        let by_duplicates = match &self.recovery {
+            State::Open => u64::from(self.dupacks) * mss,
+            State::Recovery(recovery) => recovery.inflation.max(0).unsigned_abs(),
+            State::Loss { .. } => 0,
+        };
+        let sacked = if sack { board.sacked_bytes() } else { by_duplicates };
+        let prr = match &self.recovery {
+            State::Recovery(recovery) => recovery.prr.as_ref(),
+            State::Open => self.cwr.as_ref(),
+            State::Loss { .. } => None,
+        };
+        let cwnd = match (prr, &self.recovery) {
+            (Some(prr), _) => Some((self.in_flight() + prr.quota()).div_ceil(mss)),
+            (None, State::Recovery(_)) => None,
+            (None, _) => Some(self.window().cwnd / mss),
+        };
+        Shown {
+            cwnd,
+            sacked: sacked.div_ceil(mss),
+            lost: sack.then(|| board.lost_bytes(self.una).div_ceil(mss)),
+            retrans: sack.then(|| board.retransmitted_bytes(self.una).div_ceil(mss)),
+        }
+    }
+}
