@@ -17,6 +17,8 @@ pub struct Script {
 pub struct Event {
     pub line: usize,
     pub when: When,
+    /// A call that blocks: its end is written, too.
+    pub blocks: bool,
     pub what: What,
 }
 
@@ -51,6 +53,20 @@ pub struct Call {
     pub args: Vec<String>,
     /// Its first word: a number, `-1` or `...`.
     pub result: String,
+    /// The error's name; empty if it is none.
+    pub error: String,
+}
+
+impl Call {
+    /// An argument; what is not there is empty.
+    pub fn arg(&self, n: usize) -> &str {
+        self.args.get(n).map_or("", String::as_str)
+    }
+
+    /// The bytes that it moved: none, if it failed.
+    pub fn moved(&self) -> u64 {
+        self.result.parse().unwrap_or(0)
+    }
 }
 
 /// A TCP segment. Numbers count from the first SYN of each end.

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod code;
 #[cfg(test)]
+mod facts;
+#[cfg(test)]
 mod language;
 #[cfg(test)]
 mod own;
@@ -15,6 +17,8 @@ mod player;
 mod reader;
 #[cfg(test)]
 mod session;
+#[cfg(test)]
+mod settings;
 
 #[cfg(test)]
 mod suite {
@@ -24,7 +28,8 @@ mod suite {
 
     use crate::player::{Compared, Divergence, play};
     use crate::reader::read;
-    use crate::session::{Beyond, prepare};
+    use crate::session::{Beyond, Role, prepare};
+    use crate::settings::Stack;
 
     /// What became of a script.
     #[derive(Debug, PartialEq)]
@@ -34,18 +39,28 @@ mod suite {
         Beyond(Beyond),
     }
 
-    /// Plays a text; `open` gives the files that it names.
-    pub fn outcome(text: &str, open: &dyn Fn(&str) -> Option<String>) -> Outcome {
+    /// Plays a text; `open` gives the files that it names. As which stack, if not as that which it sets up.
+    pub fn outcome(
+        text: &str,
+        open: &dyn Fn(&str) -> Option<String>,
+        stack: Option<Stack>,
+    ) -> Outcome {
         let script = match read(text) {
             Ok(script) => script,
             Err(construct) => return Outcome::Beyond(Beyond { line: 0, construct }),
         };
-        match prepare(&script, open) {
-            Err(beyond) => Outcome::Beyond(beyond),
-            Ok(session) => match play(&script, &session) {
-                Ok(compared) => Outcome::Passes(compared),
-                Err(divergence) => Outcome::Diverges(divergence),
-            },
+        let session = match prepare(&script, open, stack) {
+            Err(beyond) => return Outcome::Beyond(beyond),
+            Ok(session) => session,
+        };
+        let opening = if session.role == Role::Client { 2 } else { 1 };
+        match play(&script, &session) {
+            Ok(compared) if compared.held == 0 && compared.segments <= opening => {
+                let construct = "nothing but opening is compared".to_owned();
+                Outcome::Beyond(Beyond { line: 1, construct })
+            }
+            Ok(compared) => Outcome::Passes(compared),
+            Err(divergence) => Outcome::Diverges(divergence),
         }
     }
 
@@ -117,6 +132,9 @@ mod suite {
                 "skipped packetdrill: CWND_PACKETDRILL names no directory of scripts"
             );
         };
+        let stack = std::env::var_os("CWND_PACKETDRILL_STACK").map(|name| {
+            name.to_str().and_then(Stack::of).expect("a stack is `linux` or `freebsd`")
+        });
         let directory = PathBuf::from(directory);
         let mut files = Vec::new();
         scripts(&directory, &mut files);
@@ -124,7 +142,7 @@ mod suite {
         let rows = files.iter().map(|path| {
             let name = path.strip_prefix(&directory).unwrap().display().to_string();
             let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-            (name, outcome(&text, &|wanted| open(path, wanted)))
+            (name, outcome(&text, &|wanted| open(path, wanted), stack))
         });
         let table = table(&rows.collect());
         println!("{table}");

@@ -1,5 +1,6 @@
 //! Scripts of our own in packetdrill's language: how they are read, and what becomes of them.
 
+use cwnd_tcp::LossRule;
 use cwnd_units::{Bytes, ParamsChoice as _};
 
 use crate::code::{Names, Verdict};
@@ -7,6 +8,7 @@ use crate::language::{Call, Packet, TcpOption, What, When};
 use crate::player::{Compared, Divergence};
 use crate::reader::read;
 use crate::session::{Beyond, Role, Session, prepare};
+use crate::settings::Stack;
 use crate::suite::{Outcome, outcome};
 
 const MS: u64 = 1_000_000;
@@ -32,7 +34,7 @@ const CLIENT: &str = "\
 ";
 
 fn played(before: &str, events: &str) -> Outcome {
-    outcome(&format!("{before}{events}"), &|_| None)
+    outcome(&format!("{before}{events}"), &|_| None, None)
 }
 
 /// How many segments and assertions were compared; that of the handshake is one of them.
@@ -53,15 +55,15 @@ fn diverges(events: &str) -> (usize, String) {
 }
 
 fn beyond(text: &str) -> (usize, String) {
-    match outcome(text, &|_| None) {
+    match outcome(text, &|_| None, None) {
         Outcome::Beyond(Beyond { line, construct }) => (line, construct),
         other => panic!("{other:?}"),
     }
 }
 
 fn session(text: &str) -> Session {
-    prepare(&read(text).unwrap(), &|name| (name == "../defaults.sh").then(|| DEFAULTS.to_owned()))
-        .unwrap()
+    let open = |name: &str| (name == "../defaults.sh").then(|| DEFAULTS.to_owned());
+    prepare(&read(text).unwrap(), &open, None).unwrap()
 }
 
 const DEFAULTS: &str = "\
@@ -75,6 +77,8 @@ const ONE_SEGMENT: &str = "\
 +0 write(4, ..., 1000) = 1000
 +0 > P. 1:1001(1000) ack 1
 ";
+
+const SYN_AGAIN: &str = "a SYN that is repeated, or a second connection";
 
 #[test]
 fn a_sender_passes() {
@@ -126,6 +130,68 @@ fn a_client_passes_and_its_echoes_give_the_round_trip() {
 +0 %{ assert 99000 < tcpi_rtt <= 100000 and tcpi_snd_mss == 1000 }%
 ";
     assert_eq!(passes(CLIENT, events), (4, 1));
+}
+
+#[test]
+fn what_the_application_is_told_is_compared() {
+    let arrives = "\
++.01 < P. 1:1001(1000) ack 1 win 2000
++0 > . 1:1(0) ack 1001
++0 < P. 2001:2501(500) ack 1 win 2000
++0 > . 1:1(0) ack 1001 <nop,nop,sack 2001:2501>
+";
+    let with = |events: &str| format!("{arrives}{events}\n");
+    let passing = with(
+        "+0 ioctl(4, SIOCINQ, [1000]) = 0\n+0 recv(4, ..., 600, MSG_PEEK) = 600\n+0 read(4, ..., 400) = 400\n\
+         +0 recvmsg(4, {msg_iov(1)=[{..., 9}]}, 0) = 600\n+0 read(4, ..., 9) = -1 EAGAIN (no more)\n\
+         +0 getsockopt(4, SOL_TCP, TCP_MAXSEG, [1000], [4]) = 0\n+0 ioctl(4, SIOCOUTQ, [0]) = 0",
+    );
+    assert_eq!(passes(SERVER, &passing), (3, 7));
+    let wrong = |event: &str| diverges(&with(event));
+    let there = "1000 bytes that arrived in order".to_owned();
+    assert_eq!(wrong("+0 read(4, ..., 2000) = 1500"), (12, there.clone()));
+    assert_eq!(wrong("+0 read(4, ..., 2000) = -1 EAGAIN (none)"), (12, there));
+    assert_eq!(wrong("+0 ioctl(4, FIONREAD, [1500]) = 0"), (12, "1000".to_owned()));
+    assert_eq!(wrong("+0 getsockopt(4, SOL_TCP, TCP_MAXSEG, [1460], [4]) = 0").1, "1000");
+}
+
+#[test]
+fn what_arrived_twice_is_told_in_a_first_block() {
+    let events = "\
++.01 < . 1:1001(1000) ack 1 win 2000
++0 > . 1:1(0) ack 1001
++.01 < . 501:1001(500) ack 1 win 2000
++0 > . 1:1(0) ack 1001 <nop,nop,sack 501:1001>
+";
+    assert_eq!(passes(SERVER, events), (3, 0));
+    let silent = format!("`sysctl -q net.ipv4.tcp_dsack=0`\n{SERVER}");
+    let without = events.replace(" <nop,nop,sack 501:1001>", "");
+    assert_eq!(passes(&silent, &without), (3, 0));
+}
+
+#[test]
+fn who_closes_the_socket_that_listened_closes_nothing() {
+    let events = format!("+0 close(3) = 0\n+0 epoll_create(1) = 5\n{ONE_SEGMENT}");
+    assert_eq!(passes(SERVER, &events), (2, 0));
+    assert_eq!(passes(SERVER, &format!("+0 shutdown(4, SHUT_RD) = 0\n{ONE_SEGMENT}")), (2, 0));
+}
+
+#[test]
+fn scripts_of_freebsd_are_played_as_such() {
+    let script = format!("`sysctl -w net.inet.tcp.recvspace=65536`\n{SERVER}{ONE_SEGMENT}");
+    let freebsd = session(&script).params;
+    assert_eq!((freebsd.receive_window, freebsd.ack_every), (Bytes(65_536), 2));
+    assert_eq!((freebsd.loss_rule, freebsd.dsack), (LossRule::Rfc6675, true));
+    let linux = prepare(&read(&script).unwrap(), &|_| None, Some(Stack::Linux)).unwrap().params;
+    assert_eq!(linux.loss_rule, LossRule::Rack);
+    // The first of two segments waits for the second.
+    let arrive = "\
++.01 < . 1:1001(1000) ack 1 win 2000
++.01 < . 1001:2001(1000) ack 1 win 2000
++0 > . 1:1(0) ack 2001
+";
+    let before = format!("`sysctl -w net.inet.tcp.sack.enable=1`\n{SERVER}");
+    assert_eq!(passes(&before, arrive), (2, 0));
 }
 
 #[test]
@@ -190,11 +256,11 @@ fn what_differs_is_told_with_its_line() {
 #[test]
 fn what_the_endpoint_does_not_know_is_counted() {
     let events =
-        format!("{ONE_SEGMENT}+0 %{{ assert tcpi_lost == 7\nassert tcpi_options & 2 }}%\n");
+        format!("{ONE_SEGMENT}+0 %{{ assert tcpi_reordering == 7\nassert tcpi_options & 2 }}%\n");
     let Outcome::Passes(compared) = played(SERVER, &events) else { panic!() };
     let unknown: Vec<_> = compared.unknown.into_iter().collect();
     assert_eq!(compared.held, 0);
-    assert_eq!(unknown, [("tcpi_lost".to_owned(), 1), ("tcpi_options & 2".to_owned(), 1)]);
+    assert_eq!(unknown, [("tcpi_options & 2".to_owned(), 1), ("tcpi_reordering".to_owned(), 1)]);
 }
 
 #[test]
@@ -202,7 +268,9 @@ fn what_cannot_be_played_is_named_with_its_line() {
     let cases = [
         ("+0 write(4, ..., 9) = 9\n+0 > P. 1:10(9) ack 1 <FO abcd,nop,nop>\n", 9, "the option FO"),
         ("+0 < icmp unreachable frag_needed mtu 900\n+0 > . 1:2(1) ack 1\n", 8, "icmp"),
-        ("+0 sendfile(4, 5, [0], 10) = 10\n+0 > P. 1:11(10) ack 1\n", 8, "sendfile()"),
+        ("+0 splice(4, NULL, 5, NULL, 10, 0) = 10\n+0 > P. 1:11(10) ack 1\n", 8, "splice()"),
+        ("+0 < SEWA 0:0(0) win 9\n+0 > P. 1:11(10) ack 1\n", 8, SYN_AGAIN),
+        ("+0 %{ assert tcpi_options & 2 }%\n", 1, "nothing but opening is compared"),
         ("+0 send(4, ..., 9, MSG_MORE) = 9\n+0 > P. 1:10(9) ack 1\n", 8, "MSG_MORE"),
         ("+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0\n+0 > P. 1:10(9) ack 1\n", 8, "TCP_CORK"),
         (
@@ -219,11 +287,7 @@ fn what_cannot_be_played_is_named_with_its_line() {
         ("+0 < U. 1:2(1) ack 1 win 9\n", 8, "the flag U"),
         ("+0 > FP. 1:2(1) ack 1\n", 8, "data beside or behind a FIN or RST"),
         ("+0 close(4) = 0\n+0 > F. 1:1(0) ack 1\n", 8, "nothing but opening and closing"),
-        (
-            "+0 < S 0:0(0) win 9\n+0 > . 1:2(1) ack 1\n",
-            8,
-            "a SYN that is repeated, or a second connection",
-        ),
+        ("+0 < S 0:0(0) win 9\n+0 > . 1:2(1) ack 1\n", 8, SYN_AGAIN),
     ];
     for (events, line, construct) in cases {
         assert_eq!(beyond(&format!("{SERVER}{events}")), (line, construct.to_owned()));
@@ -275,7 +339,12 @@ fn times_calls_packets_and_comments_are_read() {
     ];
     assert_eq!(times, [(5, at[0]), (6, at[1]), (7, at[2]), (8, at[3])]);
     let args = ["3", "SOL_TCP", "TCP_INFO", "{a=1, b=[2, 3]}", "4"].map(str::to_owned).to_vec();
-    let call = Call { name: "setsockopt".to_owned(), args, result: "-1".to_owned() };
+    let call = Call {
+        name: "setsockopt".to_owned(),
+        args,
+        result: "-1".to_owned(),
+        error: "EINVAL".to_owned(),
+    };
     assert_eq!(script.events[0].what, What::Call(call));
     let options = vec![
         TcpOption::Padding,

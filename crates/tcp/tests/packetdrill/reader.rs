@@ -9,7 +9,7 @@ use winnow::combinator::{
     alt, delimited, dispatch, fail, opt, peek, preceded, repeat, separated, terminated,
 };
 use winnow::prelude::*;
-use winnow::token::{any, one_of, take_till, take_until, take_while};
+use winnow::token::{any, take_till, take_until, take_while};
 
 use crate::language::{Call, Event, Packet, Script, TcpOption, What, When};
 
@@ -30,9 +30,9 @@ pub fn read(text: &str) -> core::result::Result<Script, String> {
         } else if rest.starts_with('`') {
             script.commands.push((at, command.parse_next(&mut rest).map_err(wrong)?));
         } else {
-            let (when, what) =
+            let ((when, blocks), what) =
                 (terminated(time, gap), what).parse_next(&mut rest).map_err(wrong)?;
-            script.events.push(Event { line: at, when, what });
+            script.events.push(Event { line: at, when, blocks, what });
         }
     }
 }
@@ -58,7 +58,7 @@ fn gap(input: &mut &str) -> Result<()> {
 
 fn setting(input: &mut &str) -> Result<(String, String)> {
     let name = preceded("--", take_while(1.., ('a'..='z', 'A'..='Z', '0'..='9', '_')));
-    let value = opt(preceded(one_of(['=', ' ']), take_till(0.., [' ', '\t', '\n', '`'])));
+    let value = opt(preceded('=', take_till(0.., [' ', '\t', '\n', '`'])));
     let (name, value) = (name, value).parse_next(input)?;
     Ok((name.to_owned(), value.unwrap_or_default().to_owned()))
 }
@@ -71,21 +71,20 @@ fn code(input: &mut &str) -> Result<String> {
     delimited("%{", take_until(0.., "}%"), "}%").map(str::to_owned).parse_next(input)
 }
 
-fn time(input: &mut &str) -> Result<When> {
-    let until = || opt(preceded(('~', opt('+')), seconds));
+/// When, and whether it takes until later.
+fn time(input: &mut &str) -> Result<(When, bool)> {
+    let until = || opt(preceded((space0, '~', space0, opt('+')), seconds));
     // A call that blocks says when it ends, which nothing here depends on.
-    let end_of_call = || opt(("...", space0, opt('+'), seconds));
+    let end_of_call = opt((space0, "...", space0, opt('+'), seconds)).map(|end| end.is_some());
     let pair = |(from, to): (u64, Option<u64>)| (from, to.unwrap_or(from));
-    alt((
+    let when = alt((
         '*'.value(When::Any),
-        preceded(('+', space0), terminated((seconds, until()), end_of_call()))
+        preceded(('+', space0), (seconds, until()))
             .map(pair)
             .map(|(from, to)| When::After(from, to)),
-        terminated((seconds, until()), end_of_call())
-            .map(pair)
-            .map(|(from, to)| When::At(from, to)),
-    ))
-    .parse_next(input)
+        (seconds, until()).map(pair).map(|(from, to)| When::At(from, to)),
+    ));
+    (when, end_of_call).parse_next(input)
 }
 
 /// Seconds with up to nine digits behind the point, as nanoseconds.
@@ -198,14 +197,16 @@ fn number(input: &mut &str) -> Result<u64> {
 fn call(input: &mut &str) -> Result<Call> {
     let name = take_while(1.., ('a'..='z', '0'..='9', '_')).parse_next(input)?;
     let args = preceded(space0, in_brackets).parse_next(input)?;
-    let result =
-        opt(preceded((gap, '=', space0), take_till(1.., [' ', '\t', '\n']))).parse_next(input)?;
-    // The error's name and words, or what the call gave beside its result.
+    let word = || take_till(1.., [' ', '\t', '\n']);
+    let result = opt(preceded((gap, '=', space0), word())).parse_next(input)?;
+    let error = opt(preceded(space0, take_while(1.., ('A'..='Z', '0'..='9')))).parse_next(input)?;
+    // The error's words, or what the call gave beside its result.
     take_till(0.., '\n').parse_next(input)?;
     Ok(Call {
         name: name.to_owned(),
         args: split(args),
         result: result.unwrap_or_default().to_owned(),
+        error: error.unwrap_or_default().to_owned(),
     })
 }
 
