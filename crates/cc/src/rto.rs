@@ -29,6 +29,8 @@ pub struct RtoPolicy {
     pub granularity: Duration,
     /// What the timeout is above SRTT at least: G (RFC 6298 § 2.3) or more.
     pub variation_min: Duration,
+    /// What is added to the timeout once it is backed off.
+    pub slop: Duration,
     /// Shape of the backoff.
     pub backoff: Backoff,
     /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`].
@@ -75,6 +77,19 @@ impl RtoPolicy {
         let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         (base * factor).min(self.max)
     }
+
+    /// The timeout to be armed: from the estimator, backed off, and with the slop, which a first timeout without any estimate lacks (FreeBSD,
+    /// `tcp_newtcpcb` and `TCPT_RANGESET`).
+    #[inline]
+    #[must_use]
+    pub fn armed(&self, estimate: Option<(Duration, Duration)>, expired: u32) -> Duration {
+        let timeout = self.timeout(self.base(estimate), expired);
+        if estimate.is_none() && expired == 0 {
+            timeout
+        } else {
+            (timeout + self.slop).min(self.max)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +103,7 @@ mod tests {
             max: Duration::from_secs(64),
             granularity: Duration::from_millis(10),
             variation_min: Duration::from_millis(10),
+            slop: Duration::ZERO,
             backoff,
             backoff_after,
             backoff_rounds: None,
@@ -137,5 +153,26 @@ mod tests {
         assert_eq!(p.timeout(Duration::from_secs(60), 40), Duration::from_secs(64));
         let slow = Some((Duration::from_millis(1205), Duration::from_millis(100)));
         assert_eq!(p.base(slow), Duration::from_millis(1610), "rounded up to the clock");
+    }
+
+    /// FreeBSD's TCPT_RANGESET by hand: the slop is added to 1 s · 2^k from the second SYN on, and to 60 ms · 2^k from the first timeout of data on.
+    #[test]
+    fn the_slop_is_not_backed_off() {
+        let ms = Duration::from_millis;
+        let granularity = ms(1);
+        let slop = ms(200);
+        let initial = ms(1000);
+        let p = RtoPolicy {
+            min: ms(30),
+            initial,
+            slop,
+            granularity,
+            ..policy(Backoff::Exponential, 0)
+        };
+        let syns = [0, 1, 2, 3].map(|k| p.armed(None, k));
+        assert_eq!(syns, [ms(1000), ms(2200), ms(4200), ms(8200)]);
+        let data = [0, 1, 2, 20].map(|k| p.armed(Some((ms(20), ms(10))), k));
+        assert_eq!(data, [ms(260), ms(320), ms(440), ms(64_000)]);
+        assert_eq!(p.armed(Some((ms(1), ms(1))), 0), ms(230), "30 ms at least");
     }
 }

@@ -188,6 +188,10 @@ params! {
         /// before all goes again.
         #[source("RFC 2018 § 8, RFC 6675 § 5.1: the timer is waited for; Linux: yes (tcp_check_sack_reneging)")]
         pub reneging_hurries: bool = false,
+        /// Whether retransmissions that are found to be lost reduce the window once more, at most once a round trip. Nothing without
+        /// `lost_retransmissions`.
+        #[source("RFC 5681 § 4.3: they must, where RFC 6675 finds none; Linux: no; FreeBSD: yes (tcp_sack_lost_retransmission)")]
+        pub lost_retransmissions_reduce: bool = false,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,
@@ -285,6 +289,9 @@ params! {
         /// The timeout is SRTT and at least this.
         #[source("RFC 6298 § 2.3: the clock granularity")]
         pub rto_variation_min: Duration = Duration::ZERO,
+        /// Added to the timeout once it is backed off; a first timeout without a sample, that of a SYN, lacks it.
+        #[source("RFC 6298 has none; FreeBSD 200 ms (tcp_timer.h, TCPT_RANGESET)")]
+        pub rto_slop: Duration = Duration::ZERO,
         /// How SRTT and RTTVAR are computed.
         #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux")]
         pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
@@ -409,6 +416,8 @@ params! {
             data_retries: Some(12),
             ..Self::default()
         },
+        /// FreeBSD 14 and 15: its stack of default settings, for either end. ACKs delayed by up to 40 ms, timeout 200 ms above what was backed off, lost retransmissions found and answered, PRR for losses and ECN, windows that grow whether they are used or not.
+        "freebsd" => Self::freebsd(),
         /// The BECN paper's senders and receivers: those of ns-2 with windows of at most 100 kB, ECN-capable without asking the receiver, which echoes nothing; source quenches are obeyed.
         "becn" => Self { obey_quench: true, ..Self::becn() },
         /// The same with RFC 1016 in place of the window's reduction: a pause between packets.
@@ -471,6 +480,7 @@ impl Params {
             max: self.rto_max,
             granularity: self.rto_granularity,
             variation_min: self.rto_granularity.max(self.rto_variation_min),
+            slop: self.rto_slop,
             backoff: self.rto_backoff,
             backoff_after: self.rto_backoff_after,
             backoff_rounds: self.rto_backoff_rounds,
@@ -502,6 +512,41 @@ impl Params {
             rto_max: Duration::from_secs(120),
             syn_retries: 5,
             data_retry_time: Some(LINUX_R2),
+            ..Self::default()
+        }
+    }
+
+    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000 (sys/netinet: `tcp_input.c`, `tcp_timer.h`, `tcp_sack.c`).
+    fn freebsd() -> Self {
+        Self {
+            // V_tcp_do_prr, V_tcp_do_newsack, V_tcp_do_lrd.
+            prr: true,
+            prr_rule: PrrRule::FreeBsd,
+            prr_on_ecn: true,
+            lost_retransmissions: true,
+            lost_retransmissions_reduce: true,
+            // tcp_update_dsack_list; a sender only counts them.
+            dsack: true,
+            // t_badrxtwin, CC_RTO_ERR.
+            spurious: spurious::Params { timeout_frto: false, timeout_eifel: true },
+            // newreno_cong_signal: two segments at least.
+            ecn_at_one: EchoAtOne::Sends,
+            // TCPTV_DELACK, hz/25.
+            ack_delay: Duration::from_millis(40),
+            // TCPTV_MIN, hz/33; TCPTV_CPU_VAR, hz/5; TCPTV_RTOBASE; TCPTV_REXMTMAX.
+            rto_min: Duration::from_millis(30),
+            rto_slop: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(1),
+            rto_max: Duration::from_secs(64),
+            // tcp_backoff: 1, 2, 4 … 512, 512; TCP_MAXRXTSHIFT.
+            rto_backoff_rounds: Some(9),
+            data_retries: Some(12),
+            // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+            syn_retries: 6,
+            validation: validation::Params {
+                cwnd_limited: LimitedBy::Always,
+                restart_window: RestartWindow::Threshold,
+            },
             ..Self::default()
         }
     }

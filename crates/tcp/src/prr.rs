@@ -8,6 +8,8 @@ param_enum! {
         /// RFC 9937 as Linux has it: a segment more only while recovery makes good progress (SafeACK), in whole
         /// segments, in proportion to the window instead of what is in flight.
         Linux = "linux",
+        /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast retransmit is one of them.
+        FreeBsd = "freebsd",
         /// No proportion: a segment for every two delivered until no more than ssthresh is in flight, whatever the factor;
         /// then the window holds (rate halving, as ns-2's TCP-Linux does it).
         Halving = "halving",
@@ -24,6 +26,8 @@ pub struct Prr {
     out: u64,
     /// What may still be sent in response to the last ACK (`SndCnt`).
     quota: u64,
+    /// Whether a fast retransmit begins it.
+    fast_retransmit: bool,
 }
 
 /// What an ACK says to proportional rate reduction.
@@ -46,7 +50,15 @@ impl Prr {
             delivered: 0,
             out: 0,
             quota: mss,
+            fast_retransmit: true,
         }
+    }
+
+    /// The same for a reduction that leaves nothing to repair.
+    pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64) -> Self {
+        let mut prr = Self::new(rule, recover_fs, mss);
+        prr.fast_retransmit = false;
+        prr
     }
 
     /// An ACK reported more bytes at the receiver.
@@ -57,6 +69,10 @@ impl Prr {
             // tcp-linux.cc, send_much: one goes for the first ACK and for every second after it, or all that fits.
             let half = self.delivered.div_ceil(2 * mss) * mss;
             self.quota = half.saturating_sub(self.out).max(ssthresh.saturating_sub(pipe));
+            return;
+        }
+        if self.rule == PrrRule::FreeBsd {
+            self.quota = self.as_freebsd(ack, ssthresh, mss);
             return;
         }
         let linux = self.rule == PrrRule::Linux;
@@ -78,6 +94,28 @@ impl Prr {
             // RFC 9937 § 6: the fast retransmit, whatever the sums say.
             self.quota = self.quota.max(mss);
         }
+    }
+
+    /// tcp_input.c, `tcp_do_prr_ack`: `snd_cnt` in whole segments. The ACK that begins a recovery counts as a segment and sends the fast
+    /// retransmit (`tcp_do_segment`: `prr_delivered = maxseg`).
+    ///
+    /// Departs from it: a SACK that splits a hole, which is FreeBSD's sign of further loss (`SACK_NEWLOSS`), adds the segment, too.
+    fn as_freebsd(&mut self, ack: PrrAck, ssthresh: u64, mss: u64) -> u64 {
+        if core::mem::replace(&mut self.fast_retransmit, false) {
+            self.delivered = mss;
+            return mss;
+        }
+        let bytes = if ack.pipe >= ssthresh {
+            let share = u128::from(self.delivered) * u128::from(ssthresh);
+            let share = share.div_ceil(u128::from(self.recover_fs));
+            let share = u64::try_from(share).unwrap_or(u64::MAX);
+            // Where the rest is not a segment, that counts as one.
+            share.saturating_sub(self.out).div_ceil(mss).saturating_mul(mss)
+        } else {
+            let limit = self.delivered.saturating_sub(self.out).max(ack.delivered) + mss;
+            limit.min(ssthresh - ack.pipe)
+        };
+        bytes / mss * mss
     }
 
     /// Bytes that may go out now.
@@ -176,6 +214,31 @@ mod tests {
             })
             .collect();
         assert_eq!(sent, [1, 1, 1, 0, 1, 1, 0, 1, 1, 0]);
+    }
+
+    /// tcp_do_prr_ack by hand: ssthresh 5 of 10 outstanding. The fast retransmit is the first of CEIL(n / 2), so that of the ACKs after it every
+    /// second sends a segment, the second of them first.
+    #[test]
+    fn freebsd_counts_the_fast_retransmit_and_rounds_up() {
+        let mss = 1000;
+        let mut prr = Prr::new(PrrRule::FreeBsd, 10 * mss, mss);
+        let sent: Vec<u64> = (0..9)
+            .map(|_| {
+                prr.on_ack(PrrAck { delivered: mss, pipe: 9 * mss, safe: true }, 5 * mss, mss);
+                let n = prr.quota() / mss;
+                (0..n).for_each(|_| prr.on_sent(mss));
+                n
+            })
+            .collect();
+        assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        // A share of 1500 B is two segments; without a loss the first ACK counts, too.
+        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss);
+        prr.on_ack(PrrAck { delivered: 2 * mss, pipe: 9 * mss, safe: true }, 7500, mss);
+        assert_eq!(prr.quota(), 2 * mss);
+        // Below the threshold a segment more than was delivered, in whole segments.
+        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss);
+        prr.on_ack(PrrAck { delivered: mss, pipe: 2 * mss, safe: false }, 4500, mss);
+        assert_eq!(prr.quota(), 2 * mss);
     }
 
     #[test]

@@ -11,6 +11,8 @@ param_enum! {
         /// It was at any time in the last window of data; in slow start also as long as it is less than twice the most that was
         /// outstanding in it (Linux, `tcp_is_cwnd_limited`).
         Round = "round",
+        /// Always, as long as it is no larger than the receive window, whether it is used or not (FreeBSD, `cc_ack_received`).
+        Always = "always",
     }
 }
 
@@ -22,6 +24,8 @@ param_enum! {
         /// Half for each timeout that went by, but the initial window at least; the threshold is three quarters of the old window at
         /// least.
         Halved = "halved",
+        /// The initial window; the threshold is three quarters of the old window at least (FreeBSD, `newreno_cc_after_idle`).
+        Threshold = "threshold",
     }
 }
 
@@ -40,10 +44,10 @@ params! {
     /// What becomes of a window that is not used.
     pub struct Params {
         /// When the window counts as what limits the sender, so that it may grow.
-        #[source("RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round")]
+        #[source("RFC 5681 § 3.1 grows in any case; RFC 7661 § 4.3, RFC 9438 § 5.8. Linux: round; FreeBSD: always (net.inet.tcp.newcwv=0)")]
         pub cwnd_limited: LimitedBy = LimitedBy::Last,
         /// What is left of the window after an idle time longer than the timeout; all of it without `idle_restart`. Controllers with a rule of their own for pauses go by that.
-        #[source("RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved")]
+        #[source("RFC 5681 § 4.1. Linux (tcp_cwnd_restart): RFC 2861 § 3.2, halved; FreeBSD: threshold")]
         pub restart_window: RestartWindow = RestartWindow::Initial,
     }
 }
@@ -60,6 +64,12 @@ pub fn halved(window: Window, idle: Duration, rto: Duration, initial: u64, mss: 
     let segments = window.cwnd / mss;
     let three_quarters = (segments / 2 + segments / 4) * mss;
     Window { cwnd: cwnd.max(least), ssthresh: window.ssthresh.max(three_quarters) }
+}
+
+/// cc.c, `newreno_cc_after_idle`: the initial window, and a threshold that lets slow start come near the old one again.
+pub fn initial_with_threshold(window: Window, initial: u64) -> Window {
+    let three_quarters = window.cwnd - window.cwnd / 4;
+    Window { cwnd: window.cwnd.min(initial), ssthresh: window.ssthresh.max(three_quarters) }
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ fn policy(p: &Json) -> RtoPolicy {
         granularity: ns("granularity_ns"),
         variation_min: Duration(p["variation_min_ns"].as_u64().unwrap_or(0))
             .max(ns("granularity_ns")),
+        slop: Duration::ZERO,
         backoff: match p["backoff"].as_str().unwrap() {
             "exponential" => Backoff::Exponential,
             "after" => Backoff::After,

@@ -215,7 +215,10 @@ impl Sender {
             self.after_ack(now, flight_size, acked > 0, told);
         }
         if delivered > 0 {
-            lost |= self.scoreboard.take_lost_again();
+            if self.scoreboard.take_lost_again() {
+                lost = true;
+                self.lose_again(now);
+            }
             self.update_prr(delivered, acked > 0 && !lost);
         }
         if acked == 0 && self.cc.beyond_window().is_some() {
@@ -255,7 +258,12 @@ impl Sender {
         self.space_from_last();
         let params = &self.config.params;
         if params.prr && params.prr_on_ecn && !self.cc.by_rate() {
-            self.cwr = Some(Box::new(Prr::new(params.prr_rule, before, self.config.mss)));
+            let recover_fs = match params.prr_rule {
+                PrrRule::FreeBsd => self.high - self.una,
+                PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
+            };
+            let prr = Prr::without_loss(params.prr_rule, recover_fs, self.config.mss);
+            self.cwr = Some(Box::new(prr));
         }
         self.counters.reductions[cause.index()] += 1;
         self.reduced_until = self.high;
@@ -457,7 +465,7 @@ impl Sender {
         let sack = params.recovery == Recovery::Sack;
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
         let recover_fs = match params.prr_rule {
-            PrrRule::Rfc6937 | PrrRule::Halving => self.high - self.una,
+            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
             PrrRule::Linux => before,
         };
         // A reduction that is under way goes on, unless there is another.
@@ -485,6 +493,30 @@ impl Sender {
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
+    }
+
+    /// Retransmissions are lost in turn: two indications of congestion (RFC 5681 § 4.3), where that is asked for, and once a round trip: for
+    /// what was SACKed above the last recovery point (FreeBSD, `tcp_sack_lost_retransmission`).
+    #[cold]
+    fn lose_again(&mut self, now: Time) {
+        let params = &self.config.params;
+        if !params.lost_retransmissions_reduce {
+            return;
+        }
+        let (top, outstanding) = (self.scoreboard.top(self.una), self.high - self.una);
+        match &mut self.recovery {
+            State::Recovery(r) if top > r.recover => {
+                r.recover = self.high;
+                if let Some(prr) = &mut r.prr {
+                    **prr = Prr::new(params.prr_rule, outstanding, self.config.mss);
+                }
+            }
+            _ => return,
+        }
+        self.cwr_pending = params.says_cwr();
+        self.counters.reductions[Cause::Loss.index()] += 1;
+        let path = Path { flight_size: self.in_flight(), ..self.path(now) };
+        self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
     }
 
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {

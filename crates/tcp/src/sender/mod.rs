@@ -193,7 +193,7 @@ impl Sender {
         let timing = Timing::new(&config);
         let chunks = Chunks::new(&config.params.tso);
         let until = config.params.rto_backoff_until;
-        let watched = config.params.validation.cwnd_limited == LimitedBy::Round;
+        let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);
         let times_one = !config.params.timestamps || until == BackoffUntil::SentOnce;
         Self {

@@ -144,13 +144,12 @@ impl Sender {
             // RFC 6298 § 5.7.
             policy.initial = policy.initial.max(self.config.params.rto_after_syn_loss);
         }
-        policy.timeout(policy.base(self.rtt.estimate()), self.backoff)
+        policy.armed(self.rtt.estimate(), self.backoff)
     }
 
     /// That of a SYN.
     pub(super) fn syn_rto(&self) -> Duration {
-        let policy = self.config.syn_rto;
-        policy.timeout(policy.base(None), self.backoff)
+        self.config.syn_rto.armed(None, self.backoff)
     }
 }
 

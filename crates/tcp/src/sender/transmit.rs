@@ -8,7 +8,7 @@ use super::{Connection, Sender, State};
 use crate::params::Recovery;
 use crate::ranges::Range;
 use crate::segment::{Body, Flags, Segment};
-use crate::validation::{RestartWindow, halved};
+use crate::validation::{RestartWindow, halved, initial_with_threshold};
 
 /// A segment that may go out now.
 #[derive(Clone, Copy)]
@@ -106,12 +106,13 @@ impl Sender {
         {
             let path = self.path(now);
             let params = &self.config.params;
+            let initial = u64::from(params.initial_window) * self.config.mss;
             let keep = match params.validation.restart_window {
                 RestartWindow::Initial => None,
                 RestartWindow::Halved => {
-                    let initial = u64::from(params.initial_window) * self.config.mss;
                     Some(halved(self.cc.window(), idle, self.rto(), initial, self.config.mss))
                 }
+                RestartWindow::Threshold => Some(initial_with_threshold(self.cc.window(), initial)),
             };
             self.cc.on_signal(&path, Signal::Idle { idle, keep });
             self.last_sent = now;

@@ -1,8 +1,9 @@
-//! How much of the window was used in the last window of data, as Linux sees it (tcp_output.c, `tcp_cwnd_validate`).
+//! How much of the window was used in the last window of data, as Linux sees it (tcp_output.c, `tcp_cwnd_validate`), where it is not all the same.
 
 use cwnd_cc::Controller as _;
 
 use super::{FastRecovery, Sender, State};
+use crate::validation::LimitedBy;
 
 /// What was seen since data up to `until` was sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +25,11 @@ impl Sender {
     #[cold]
     pub(super) fn look_at_use(&mut self) {
         let window = self.cc.window();
+        if self.config.params.validation.cwnd_limited == LimitedBy::Always {
+            // tcp_input.c, cc_ack_received: CCF_CWND_LIMITED.
+            self.cwnd_limited = window.cwnd <= self.rwnd;
+            return;
+        }
         let mss = self.config.mss;
         let is_full = match (&self.recovery, &self.cwr) {
             (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
