@@ -233,9 +233,24 @@ impl Network {
         self.set_out(now, packet, events);
     }
 
+    /// A segment that a host will send gets its place, where the host completes it before it [sets out](Self::set_out).
+    #[inline(always)]
+    pub fn put(
+        &mut self,
+        flow: FlowId,
+        hop: u32,
+        segment: Segment,
+        packet: &mut Option<Packet>,
+    ) -> &mut Segment {
+        let place = self.segments.put(segment);
+        // Of the segment as it was handed over: what was just written would have to be read back.
+        *packet = Some(Packet::new(flow, hop, place, &segment));
+        self.segments.get_mut(place)
+    }
+
     /// A packet begins its way. Every route has a line or a pipe, so it never arrives at once.
     #[inline]
-    fn set_out(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
+    pub fn set_out(&mut self, now: Time, packet: Packet, events: &mut EventQueue) {
         self.injected += 1;
         if let Some(watch) = &mut self.watch {
             watch.sent_by_host(now, packet.flow(), self.segments.get_mut(packet.place()));

@@ -352,15 +352,25 @@ impl World {
             return;
         }
         flow.sender_timer = Time::NEVER;
-        let (syn, before) = (!flow.sender.is_established(), flow.sender.counters().expiries());
-        flow.sender.on_timer(now);
-        if flow.sender.counters().expiries() != before {
-            self.tell_of_timeout(id, syn);
+        if flow.sender.may_expire(now) {
+            self.on_retransmission_timer(id);
         }
         if self.network.losses().are_crowded() {
             self.thin_out_losses();
         }
         self.drive_sender(id);
+    }
+
+    /// It is not only that pacing is over.
+    #[cold]
+    #[inline(never)]
+    fn on_retransmission_timer(&mut self, id: FlowId) {
+        let sender = &mut self.flows[id.slot()].sender;
+        let (syn, before) = (!sender.is_established(), sender.counters().expiries());
+        sender.on_timer(self.now);
+        if sender.counters().expiries() != before {
+            self.tell_of_timeout(id, syn);
+        }
     }
 
     /// Sends what the sender may, sees to its timer and to its application.
@@ -369,8 +379,13 @@ impl World {
         let slot = id.slot();
         let now = self.now;
         let hop = self.flows[slot].route.forward;
-        while let Some(segment) = self.flows[slot].sender.poll_transmit(now) {
-            self.network.inject(now, id, hop, segment, &mut self.events);
+        loop {
+            let (network, mut packet) = (&mut self.network, None);
+            self.flows[slot]
+                .sender
+                .transmit(now, |segment| network.put(id, hop, segment, &mut packet));
+            let Some(packet) = packet else { break };
+            self.network.set_out(now, packet, &mut self.events);
         }
         let flow = &mut self.flows[slot];
         let at = flow.sender.next_timer();

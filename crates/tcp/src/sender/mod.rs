@@ -279,6 +279,13 @@ impl Sender {
         if self.pacing_holds { deadline.min(self.held_until()) } else { deadline }
     }
 
+    /// Whether [`Sender::on_timer`] may find more than that pacing is over.
+    #[inline]
+    #[must_use]
+    pub fn may_expire(&self, now: Time) -> bool {
+        now >= self.rto_deadline.min(self.late_deadline)
+    }
+
     /// A timer may have expired.
     pub fn on_timer(&mut self, now: Time) {
         if now >= self.late_deadline {

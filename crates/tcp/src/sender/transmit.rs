@@ -27,16 +27,27 @@ impl Choice {
 
 impl Sender {
     /// The next segment to send at `now`; `None` when window, data or pacing allow no more.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let mut sent = None;
+        self.transmit(now, |segment| sent.insert(segment));
+        sent
+    }
+
+    /// The same for who keeps segments: `put` gives the segment a place, where it gets what its controller writes for routers. Whether
+    /// there was one.
+    ///
+    /// A header that came with the segment would be put together in memory and copied from there, in wide loads that wait for the narrow
+    /// stores before them.
     // Inlined where it is called for every packet, though it is called elsewhere, too; so is what it calls for each.
     #[inline(always)]
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        match self.connection {
-            Connection::Established => {}
-            Connection::SynSent { sent: false, tries } => return Some(self.send_syn(now, tries)),
-            _ => return None,
-        }
-        if self.persist == Persist::Due {
-            return Some(self.send_probe(now));
+    pub fn transmit<'a>(
+        &mut self,
+        now: Time,
+        put: impl FnOnce(Segment) -> &'a mut Segment,
+    ) -> bool {
+        if self.connection != Connection::Established || self.persist == Persist::Due {
+            let segment = self.send_unasked(now);
+            return segment.map(put).is_some();
         }
         let mut paused_since = None;
         if self.high == self.una && self.nxt < self.app_end {
@@ -45,7 +56,7 @@ impl Sender {
         }
         self.pacing_holds = now < self.pace_until;
         if self.pacing_holds && self.still_holds(now) {
-            return None;
+            return false;
         }
         let choice = match self.recovery {
             State::Open => self.choose_new_data(now),
@@ -55,12 +66,36 @@ impl Sender {
             if self.used.is_some() {
                 self.look_at_use();
             }
-            return if self.late.is_some() { self.send_tail_probe(now) } else { None };
+            let probe = if self.late.is_some() { self.send_tail_probe(now) } else { None };
+            let Some(segment) = probe else { return false };
+            self.leaves(now, put(segment));
+            return true;
         };
         if let Some(since) = paused_since {
             self.resume(now, since);
         }
-        Some(self.send(now, choice))
+        let segment = put(self.send(now, choice));
+        self.leaves(now, segment);
+        true
+    }
+
+    /// What its controller says of a segment that goes.
+    #[inline(always)]
+    fn leaves(&mut self, now: Time, segment: &mut Segment) {
+        if self.cc.beyond_window().is_some() {
+            self.departs(now, segment);
+        }
+    }
+
+    /// A SYN, or a probe of a closed window.
+    #[cold]
+    #[inline(never)]
+    fn send_unasked(&mut self, now: Time) -> Option<Segment> {
+        match self.connection {
+            Connection::Established => Some(self.send_probe(now)),
+            Connection::SynSent { sent: false, tries } => Some(self.send_syn(now, tries)),
+            _ => None,
+        }
     }
 
     /// Whether pacing goes on holding: what the controller wants now may be something else than when the last segment left.
@@ -317,14 +352,14 @@ impl Sender {
         if self.quenched.is_some() {
             self.pause_after_sending(now);
         }
-        let header =
-            if self.cc.beyond_window().is_some() { self.departs(now, wire) } else { Header::None };
-        Segment { seq, ts, len: len as u32, wire, flags, ecn, body: Body::Data { header, again } }
+        let body = Body::Data { header: Header::None, again };
+        Segment { seq, ts, len: len as u32, wire, flags, ecn, body }
     }
 
-    /// Data of so many bytes on the wire goes out: when the next may, and what the controller writes for routers.
+    /// Data goes out: when the next may, and what the controller writes for routers.
     #[cold]
-    fn departs(&mut self, now: Time, wire: u16) -> Header {
+    fn departs(&mut self, now: Time, segment: &mut Segment) {
+        let wire = segment.wire;
         if let Some(rate) = self.cc.pacing() {
             self.paced = if self.cc.paces_anew() { wire } else { 0 };
             // Delivery rates are of payload, and so is a pace that follows from them.
@@ -333,7 +368,9 @@ impl Sender {
         } else if let Some(spacing) = self.cc.spacing() {
             self.space(now, spacing);
         }
-        self.cc.stamp(&self.path(now))
+        if let Body::Data { header, .. } = &mut segment.body {
+            *header = self.cc.stamp(&self.path(now));
+        }
     }
 
     /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).
