@@ -119,6 +119,11 @@ impl Resent {
         (found, waits)
     }
 
+    /// How many are on their way.
+    pub const fn under_way(&self) -> u64 {
+        self.under_way.len() as u64
+    }
+
     /// When those went that lie within this, and where they end.
     pub fn within(&self, range: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
         let inside = move |r: &Range| range.start <= r.start && r.end <= range.end;

@@ -132,6 +132,11 @@ impl Scoreboard {
         at.max(self.high_rxt)
     }
 
+    /// How many retransmissions are on their way.
+    pub fn resent(&self) -> u64 {
+        self.resent.as_ref().map_or(0, |resent| resent.under_way())
+    }
+
     /// What of the retransmissions arrived is no longer on its way, and not lost again.
     pub fn look_at_retransmissions(&mut self, una: u64) {
         if let Some(resent) = &mut self.resent {
@@ -144,10 +149,11 @@ impl Scoreboard {
         self.resent.iter().flat_map(move |resent| resent.within(within))
     }
 
-    /// Nothing that waits to go again is lost any more: losses are found anew.
+    /// Nothing is lost any more, and what went again is on its way as often as it went (Linux, `tcp_undo_cwnd_reduction`): losses are found
+    /// anew.
     pub fn find_again(&mut self, una: u64) {
-        self.lost_edge = self.high_rxt.max(una);
-        self.sacked_below_lost = self.sacked.covered(0, self.lost_edge);
+        self.lost_edge = una;
+        self.sacked_below_lost = self.sacked.covered(0, una);
         if let Some(resent) = &mut self.resent {
             resent.find_again();
         }

@@ -444,7 +444,7 @@ impl Sender {
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
-        self.before = if reduces && !is_on_its_way { self.remember(now) } else { None };
+        self.before = if reduces { self.remember(now, is_on_its_way) } else { None };
         let params = &self.config.params;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.

@@ -168,7 +168,7 @@ impl Sender {
         }
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
         if needless {
-            self.take_back_needless(now);
+            self.take_back_needless(now, advanced);
         }
         if (advanced || needless) && self.is_still_short() {
             self.enter_recovery(now);
@@ -229,11 +229,15 @@ impl Sender {
 
     /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux, `tcp_try_undo_dsack`), whether the recovery is over or not.
     #[cold]
-    fn take_back_needless(&mut self, now: Time) {
-        let before = self.before.take();
+    fn take_back_needless(&mut self, now: Time, advanced: bool) {
         if matches!(self.recovery, State::Loss { .. }) {
+            if advanced {
+                // `tcp_try_undo_loss`.
+                self.take_timeout_back();
+            }
             return;
         }
+        let before = self.before.take();
         self.take_back_window(before);
         self.recovery = State::Open;
         self.dupacks = 0;
@@ -246,12 +250,13 @@ impl Sender {
         self.detect_late(now);
     }
 
-    /// A recovery begins, and its first segment goes again: what to come back to if that arrives all the same.
-    pub(super) fn remember(&mut self, now: Time) -> Option<Box<Before>> {
+    /// A recovery begins, and its first segment goes again, or is on its way again: what to come back to if that arrives all the same.
+    pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<Before>> {
         let sack = self.config.params.recovery == Recovery::Sack;
         let plain = self.rack && sack && self.cc.beyond_window().is_none();
-        // At zero no echo is older.
-        let at = if self.echoes_tell() { now } else { Time::ZERO };
+        // What went again before tells nothing of this recovery: at zero no echo is older.
+        let tells = self.echoes_tell() && !is_on_its_way;
+        let at = if tells { now } else { Time::ZERO };
         plain.then(|| self.as_it_is(at))
     }
 

@@ -103,7 +103,7 @@ impl Sender {
     }
 
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
-    fn take_timeout_back(&mut self) {
+    pub(super) fn take_timeout_back(&mut self) {
         let before = self.before.take();
         self.take_back(before);
         self.expired = 0;

@@ -14,7 +14,7 @@ pub(super) struct Before {
     cc: Option<AnyController>,
     /// What was outstanding then begins here (Linux, `undo_marker`).
     from: u64,
-    /// Retransmissions since, less those that arrived twice; none before the first (Linux, `undo_retrans`).
+    /// Retransmissions on their way then, and since, less those that arrived twice; none before the first (Linux, `undo_retrans`).
     again: Option<u64>,
     /// Once the recovery is over: what had been sent then.
     until: Option<u64>,
@@ -56,7 +56,9 @@ impl Sender {
     pub(super) fn as_it_is(&mut self, at: Time) -> Box<Before> {
         let plain = self.cc.beyond_window().is_none();
         let cc = plain.then(|| self.cc.clone());
-        Box::new(Before { at, cc, from: self.una, again: None, until: None })
+        let under_way = self.scoreboard.resent();
+        let again = (under_way > 0).then_some(under_way);
+        Box::new(Before { at, cc, from: self.una, again, until: None })
     }
 
     /// Whether echoes tell which transmission an ACK is for.

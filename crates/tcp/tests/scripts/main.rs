@@ -289,6 +289,7 @@ scripts!(
     a_probe_that_repaired_a_loss_reduces_the_window,
     a_probe_whose_original_arrived_costs_nothing,
     a_timeout_after_a_probe_reduces_once,
+    after_a_reduction_was_taken_back_what_went_again_is_not_lost,
     duplicates_widen_the_window,
     rack_begins_the_next_recovery_with_the_ack_that_ends_one,
     rack_finds_a_lost_retransmission_by_a_later_one,
