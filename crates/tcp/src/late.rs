@@ -30,6 +30,8 @@ pub struct Late {
     recoveries: u32,
     /// Segments that arrived twice, as the other end tells.
     pub twice: u64,
+    /// Of what the SACK blocks of an ACK newly report and went once: when the first and the last of it went.
+    pub sacked: Option<(Time, Time)>,
     /// What the timer of both waits for.
     pub waits_for: Wait,
     /// The probe of the tail.

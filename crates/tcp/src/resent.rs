@@ -119,6 +119,12 @@ impl Resent {
         (found, waits)
     }
 
+    /// When this byte went, if it is on its way.
+    pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        let has = |sent: &&Retransmission| sent.range.start <= byte && byte < sent.range.end;
+        self.under_way.iter().find(has).map(|sent| sent.at)
+    }
+
     /// How many are on their way.
     pub const fn under_way(&self) -> u64 {
         self.under_way.len() as u64

@@ -132,6 +132,11 @@ impl Scoreboard {
         at.max(self.high_rxt)
     }
 
+    /// When this byte went again, if that is on its way.
+    pub fn resent_at(&self, byte: u64) -> Option<Time> {
+        self.resent.as_ref().and_then(|resent| resent.sent_at(byte))
+    }
+
     /// How many retransmissions are on their way.
     pub fn resent(&self) -> u64 {
         self.resent.as_ref().map_or(0, |resent| resent.under_way())

@@ -112,7 +112,7 @@ impl Sender {
                 delivered -= self.scoreboard.advance(ack);
             }
             if self.before.is_some() {
-                self.judge(segment.ts);
+                self.judge(acked, segment.ts);
             }
             if self.is_in_frto() {
                 self.on_ack_in_frto(true, newly_sacked > 0);

@@ -7,7 +7,7 @@ use cwnd_units::{Duration, Time};
 use super::undo::Before;
 use super::{Sender, State};
 use crate::late::Wait;
-use crate::params::Recovery;
+use crate::params::{Recovery, RttArithmetic};
 use crate::ranges::Range;
 use crate::segment::SackBlocks;
 
@@ -36,11 +36,16 @@ impl Sender {
             if end > high {
                 continue;
             }
-            let mut at = start.max(una);
+            let mut at = start;
             while let Some(new) = self.scoreboard.gap(at, end) {
                 self.on_arrival(now, new, top, None);
                 at = new.end;
             }
+        }
+        let sacked = self.late.as_mut().and_then(|late| late.sacked.take());
+        let linux = self.config.params.rtt_arithmetic == RttArithmetic::Linux;
+        if let Some((first, last)) = sacked.filter(|_| linux && ack <= una) {
+            self.measure_sacked(now, first, last);
         }
         let new = self.scoreboard.update_above(blocks, ack, una.max(ack), high);
         self.scoreboard.look_at_retransmissions(una);
@@ -96,6 +101,27 @@ impl Sender {
         }
         if let Some(sent) = late.sent_at(end - 1).filter(|_| self.copies.of(end - 1) == 0) {
             late.on_arrival(now, (sent, end), None);
+            let first = late.sacked.map(|(first, _)| first).or_else(|| late.sent_at(start));
+            late.sacked = first.map(|first| (first, sent));
+        }
+    }
+
+    /// An ACK that acknowledges nothing new reported data by SACK that went once: a sample of the round trip (Linux, `tcp_ack_update_rtt`).
+    /// If it went before the first outstanding segment went again, the timer begins anew (`tcp_clean_rtx_queue`).
+    #[cold]
+    fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
+        let seen = self.rtt.seen();
+        self.take_rtt(now, first);
+        if self.timing.is_some() {
+            self.rtt.set_seen(seen);
+        } else {
+            self.rtt.see(self.config.measured(last.0, now.0));
+        }
+        if self.backoff > 0 {
+            self.end_of_backoff(self.una);
+        }
+        if self.scoreboard.resent_at(self.una).is_some_and(|again| first < again) {
+            self.rto_deadline = now + self.rto();
         }
     }
 
@@ -106,6 +132,7 @@ impl Sender {
         let (params, mss) = (&self.config.params, self.config.mss);
         let enough = self.scoreboard.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
         let (una, rto) = (self.una, self.rto());
+        let more = Duration(MORE_TICKS * params.rto_granularity.0);
         let Some(late) = &mut self.late else { return false };
         if !late.take_arrived() {
             return false;
@@ -135,7 +162,7 @@ impl Sender {
         waits = waits.max(retransmissions);
         if waits > now {
             late.waits_for = Wait::Order;
-            self.late_deadline = (waits + LEAST_WAIT).min(now + rto);
+            self.late_deadline = (waits + more).min(now + rto);
         } else if late.waits_for == Wait::Order {
             late.waits_for = Wait::Nothing;
             self.late_deadline = Time::NEVER;
@@ -260,11 +287,11 @@ impl Sender {
         plain.then(|| self.as_it_is(at))
     }
 
-    /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
+    /// The first ACK of a recovery that acknowledges new data, so many bytes, with the timestamp that it echoes: if what let it go is older than the
     /// retransmission, the original came late (RFC 3522 § 3.2, steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it
     /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time.
     #[cold]
-    pub(super) fn judge(&mut self, echo: Time) {
+    pub(super) fn judge(&mut self, acked: u64, echo: Time) {
         match self.recovery {
             State::Recovery(_) => {}
             State::Loss { .. } => return self.judge_timeout(echo),
@@ -283,8 +310,10 @@ impl Sender {
         let before = self.before.take();
         self.take_back(before);
         self.counters.undone += 1;
+        // So far below what had arrived (`tcp_try_undo_partial`).
+        let late_by = self.scoreboard.top(self.una) - (self.una - acked);
         if let Some(late) = &mut self.late {
-            late.see_reordering(1);
+            late.see_reordering(late_by.div_ceil(self.config.mss));
         }
     }
 }
@@ -297,5 +326,5 @@ fn told_twice(blocks: &SackBlocks, ack: u64) -> Option<Range> {
     (again && first.start < first.end).then_some(first)
 }
 
-/// The timer waits so much longer than what is missing needs (Linux, `TCP_TIMEOUT_MIN_US`: two ticks of a millisecond).
-pub(super) const LEAST_WAIT: Duration = Duration::from_millis(2);
+/// The timer waits so many ticks longer than what is missing needs, or the tail (Linux, `TCP_TIMEOUT_MIN_US`).
+pub(super) const MORE_TICKS: u64 = 2;

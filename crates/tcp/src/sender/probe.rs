@@ -3,7 +3,7 @@
 use cwnd_cc::{Cause, Controller as _, Path, Signal};
 use cwnd_units::{Duration, Time};
 
-use super::late::LEAST_WAIT;
+use super::late::MORE_TICKS;
 use super::persist::Persist;
 use super::transmit::Choice;
 use super::{Sender, State};
@@ -31,8 +31,9 @@ impl Sender {
         }
         let wait = srtt.map_or(params.rto_initial, |srtt| {
             // A single segment may wait for a delayed ACK.
-            let more = if outstanding <= self.config.mss { params.rto_min } else { LEAST_WAIT };
-            round_up(srtt + srtt + more, params.rto_granularity)
+            let ticks = Duration(MORE_TICKS * params.rto_granularity.0);
+            let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
+            srtt + srtt + more
         });
         // The timeout counts from when the first outstanding segment went (`tcp_rto_delta_us`).
         let first = if acknowledged { None } else { late.sent_at(self.una) };
@@ -103,13 +104,5 @@ impl Sender {
             self.cwr_pending = self.config.params.says_cwr();
             self.counters.reductions[Cause::Loss.index()] += 1;
         }
-    }
-}
-
-/// The next tick from then on.
-const fn round_up(wait: Duration, tick: Duration) -> Duration {
-    match tick.0 {
-        0 => wait,
-        tick => Duration(wait.0.div_ceil(tick) * tick),
     }
 }

@@ -76,6 +76,7 @@ impl Host {
         params.mss = Bytes(MSS);
         params.header = Bytes(if probe.timestamps { 52 } else { 40 });
         params.ecn = probe.ecn;
+        params.rto_granularity = Duration::from_millis(TICK_MS as u64);
         if !probe.sack {
             params.recovery = Recovery::NewReno;
             params.prr = false;

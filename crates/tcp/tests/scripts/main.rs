@@ -291,6 +291,7 @@ scripts!(
     a_timeout_after_a_probe_reduces_once,
     after_a_reduction_was_taken_back_what_went_again_is_not_lost,
     duplicates_widen_the_window,
+    linux_takes_samples_from_sack_and_waits_anew_for_what_went_again,
     rack_begins_the_next_recovery_with_the_ack_that_ends_one,
     rack_finds_a_lost_retransmission_by_a_later_one,
     rack_finds_a_lost_retransmission_by_what_was_sent_later,
