@@ -37,6 +37,7 @@ mod reordering;
 mod requests;
 mod rtt;
 mod sparse;
+mod spurious;
 mod steered;
 mod timeouts;
 mod vegas;
