@@ -11,7 +11,8 @@ impl Sender {
     /// was made smaller already for what is outstanding.
     pub(super) fn remember_timeout(&mut self, now: Time, was_reduced: bool) {
         let params = &self.config.params;
-        let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel;
+        let by_duplicates = self.rack && params.dsack;
+        let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
         if !looks || params.recovery != Recovery::Sack {
             self.before = None;
             return;
@@ -87,7 +88,6 @@ impl Sender {
                 if let State::Loss { frto, .. } = &mut self.recovery {
                     *frto = None;
                 }
-                self.before = None;
             }
         }
     }
@@ -97,8 +97,8 @@ impl Sender {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
         if looks && self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
             self.take_timeout_back();
-        } else if !self.is_in_frto() {
-            self.before = None;
+        } else if let Some(before) = &mut self.before {
+            before.end_of_echoes();
         }
     }
 

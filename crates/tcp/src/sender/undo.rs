@@ -26,6 +26,11 @@ impl Before {
         echo < self.at
     }
 
+    /// From now on echoes tell nothing.
+    pub(super) const fn end_of_echoes(&mut self) {
+        self.at = Time::ZERO;
+    }
+
     /// A segment goes again.
     pub(super) fn on_retransmission(&mut self) {
         *self.again.get_or_insert(0) += 1;

@@ -319,6 +319,7 @@ scripts!(
     an_echo_of_the_retransmission_leaves_a_timeout_as_it_is,
     an_echo_older_than_the_retransmission_takes_a_timeout_back,
     an_ecn_echo_keeps_the_window_of_a_spurious_timeout,
+    duplicates_that_arrived_take_a_timeout_back,
     four_segments_are_no_thin_stream,
     frto_begins_again_with_another_timeout,
     frto_does_not_look_at_a_timeout_in_fast_recovery,
