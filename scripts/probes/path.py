@@ -23,7 +23,7 @@ class Path:
     #: Of the way there and back, without the queue.
     rtt: float = 60
     #: What a segment takes in the queue.
-    gap: float = 5
+    gap: float = 5.2
     lost: set[Copy] = field(default_factory=set)
     #: Those that are late, and by how much.
     late: dict[Copy, float] = field(default_factory=dict)

@@ -176,6 +176,11 @@ impl Host {
                 continue;
             }
             let bytes = segment.seq..segment.end();
+            if bytes.is_empty() {
+                let probe = Left { bytes: 0..0, cwr: false, capable: false, probes: true };
+                self.out.push(probe);
+                continue;
+            }
             if self.segments.last().is_none_or(|last| last.end <= bytes.start) {
                 self.segments.push(bytes.clone());
             }
