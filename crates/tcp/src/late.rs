@@ -36,6 +36,8 @@ pub struct Late {
     pub waits_for: Wait,
     /// The probe of the tail.
     pub tail: Tail,
+    /// Bytes that the ACK tells to have arrived twice.
+    pub told: u64,
 }
 
 /// What is done when the time comes: Linux has one timer for both (tcp_timer.c, `tcp_write_timer_handler`).

@@ -58,6 +58,10 @@ impl Prr {
     pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64) -> Self {
         let mut prr = Self::new(rule, recover_fs, mss);
         prr.fast_retransmit = false;
+        if matches!(rule, PrrRule::Linux) {
+            // What goes waits until something was delivered (`tcp_cwnd_reduction`).
+            prr.quota = 0;
+        }
         prr
     }
 

@@ -94,6 +94,9 @@ impl Sender {
         let acked = ack - self.una;
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
+        if has_blocks && let Some(late) = &mut self.late {
+            delivered += core::mem::take(&mut late.told);
+        }
         let (mut lost, mut looks) = (false, false);
         let mut exact_rtt = None;
         let mut sacked_rtt = None;
@@ -112,7 +115,7 @@ impl Sender {
                 delivered -= self.scoreboard.advance(ack);
             }
             if self.before.is_some() {
-                self.judge(acked, segment.ts);
+                self.judge(segment.ts, ack - acked);
             }
             if self.is_in_frto() {
                 self.on_ack_in_frto(true, newly_sacked > 0);
@@ -549,7 +552,7 @@ impl Sender {
             && self.scoreboard.is_lost(self.una)
     }
 
-    fn update_prr(&mut self, delivered: u64, safe: bool) {
+    pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
         let prr = match &mut self.recovery {
             State::Recovery(FastRecovery { prr: Some(prr), .. }) => prr,
             State::Open => match &mut self.cwr {

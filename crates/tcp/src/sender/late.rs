@@ -182,6 +182,8 @@ impl Sender {
                 late.look();
                 if self.detect_late(now) && self.is_still_short() {
                     self.enter_recovery(now);
+                    // Linux lets it count as if a segment had arrived (`tcp_rack_reo_timeout`).
+                    self.update_prr(self.config.mss, false);
                 }
             }
         }
@@ -216,6 +218,8 @@ impl Sender {
             // It was the network that sent it twice.
             return;
         }
+        // What was sent again needlessly was delivered, too (`tcp_dsack_seen`).
+        late.told += segments * mss;
         if segments == 1 && late.tail.until == Some(again.end) {
             late.tail.told = true;
         } else {
@@ -287,11 +291,11 @@ impl Sender {
         plain.then(|| self.as_it_is(at))
     }
 
-    /// The first ACK of a recovery that acknowledges new data, so many bytes, with the timestamp that it echoes: if what let it go is older than the
+    /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
     /// retransmission, the original came late (RFC 3522 § 3.2, steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it
-    /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time.
+    /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK all below `prior` had arrived.
     #[cold]
-    pub(super) fn judge(&mut self, acked: u64, echo: Time) {
+    pub(super) fn judge(&mut self, echo: Time, prior: u64) {
         match self.recovery {
             State::Recovery(_) => {}
             State::Loss { .. } => return self.judge_timeout(echo),
@@ -308,12 +312,18 @@ impl Sender {
             return;
         }
         let before = self.before.take();
+        // How late it was, while a part is still missing (`tcp_try_undo_partial`).
+        let mss = self.config.mss;
+        let degree = match &self.recovery {
+            State::Recovery(recovery) if self.una < recovery.recover => {
+                (self.scoreboard.top(self.una + mss) - mss - prior).div_ceil(mss)
+            }
+            _ => 1,
+        };
         self.take_back(before);
         self.counters.undone += 1;
-        // So far below what had arrived (`tcp_try_undo_partial`).
-        let late_by = self.scoreboard.top(self.una) - (self.una - acked);
         if let Some(late) = &mut self.late {
-            late.see_reordering(late_by.div_ceil(self.config.mss));
+            late.see_reordering(degree);
         }
     }
 }

@@ -72,8 +72,9 @@ impl Sender {
     }
 
     /// A segment without data, below what the receiver expects: it must be answered (§ 3.10.7.4).
+    ///
+    /// It is no data: how long the connection was idle counts from what went before it (Linux, `tcp_ack_update_window`).
     fn empty_probe(&mut self, now: Time) -> Segment {
-        self.last_sent = now;
         let wire = self.config.header;
         self.counters.segments_sent += 1;
         self.counters.wire_bytes_sent += u64::from(wire);

@@ -39,7 +39,8 @@ impl Sender {
         let first = if acknowledged { None } else { late.sent_at(self.una) };
         let expires = first.unwrap_or(now) + rto;
         late.waits_for = Wait::Tail;
-        self.late_deadline = (now + wait).min(expires.max(now));
+        // One that is over bounds nothing.
+        self.late_deadline = if expires > now { (now + wait).min(expires) } else { now + wait };
     }
 
     /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).

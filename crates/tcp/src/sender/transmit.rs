@@ -50,7 +50,7 @@ impl Sender {
             return segment.map(put).is_some();
         }
         let mut paused_since = None;
-        if self.high == self.una && self.nxt < self.app_end {
+        if self.high == self.una && self.nxt < self.app_end && self.persist == Persist::Off {
             paused_since = Some(self.last_sent);
             self.wake_from_idle(now);
         }
