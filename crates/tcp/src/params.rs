@@ -418,6 +418,8 @@ params! {
         },
         /// FreeBSD 14 and 15: its stack of default settings, for either end. ACKs delayed by up to 40 ms, timeout 200 ms above what was backed off, lost retransmissions found and answered, PRR for losses and ECN, windows that grow whether they are used or not.
         "freebsd" => Self::freebsd(),
+        /// FreeBSD 14 and 15 with the RACK stack: losses by time, a tail loss probe, RTT in microseconds, timeouts of at most 4 s. (Its pacing is not here.)
+        "freebsd-rack" => Self::freebsd_rack(),
         /// The BECN paper's senders and receivers: those of ns-2 with windows of at most 100 kB, ECN-capable without asking the receiver, which echoes nothing; source quenches are obeyed.
         "becn" => Self { obey_quench: true, ..Self::becn() },
         /// The same with RFC 1016 in place of the window's reduction: a pause between packets.
@@ -548,6 +550,23 @@ impl Params {
                 restart_window: RestartWindow::Threshold,
             },
             ..Self::default()
+        }
+    }
+
+    /// The same with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks: `rack.c`).
+    fn freebsd_rack() -> Self {
+        Self {
+            loss_rule: LossRule::Rack,
+            tail_loss_probe: true,
+            // A loss in recovery is not signalled again, and the share of rack_update_prr is cut off.
+            lost_retransmissions_reduce: false,
+            prr_rule: PrrRule::Rfc6937,
+            // An ECN-echo sets the window at once, and nothing spreads that.
+            prr_on_ecn: false,
+            clock: Duration::from_micros(1),
+            // rack_rto_max.
+            rto_max: Duration::from_secs(4),
+            ..Self::freebsd()
         }
     }
 

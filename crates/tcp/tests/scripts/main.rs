@@ -346,6 +346,24 @@ scripts!(
 );
 
 scripts!(
+    freebsd:
+    a_lost_retransmission_reduces_again,
+    a_pause_leaves_a_threshold_of_three_quarters,
+    a_syn_goes_six_times_more,
+    a_timeout_has_thirty_milliseconds_below_the_slop,
+    a_timeout_that_was_early_is_taken_back,
+    a_window_larger_than_the_receive_window_rests,
+    a_window_that_is_not_used_grows,
+    an_ack_waits_for_forty_milliseconds,
+    an_echo_spreads_the_reduction,
+    data_that_comes_twice_is_told,
+    rack_probes_the_tail,
+    rack_waits_for_no_longer_than_four_seconds,
+    the_fast_retransmit_is_a_part_of_the_reduction,
+    the_slop_is_not_backed_off,
+);
+
+scripts!(
     giving_up:
     data_is_given_up_after_so_long,
     data_is_given_up_after_so_many_retries,
