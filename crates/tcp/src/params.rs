@@ -57,6 +57,19 @@ param_enum! {
 }
 
 param_enum! {
+    /// What SACK recovery takes to be in the network, and which holes it fills.
+    pub enum PipeRule {
+        /// What was neither SACKed nor lost, and what was sent again; holes are filled once they are lost (RFC 6675 § 4).
+        Rfc6675 = "rfc6675",
+        /// What was outstanding, less a segment for each ACK and another for each partial one, more each that goes: what was lost stays in
+        /// it until a partial ACK. Holes are filled as soon as anything above them is SACKed, and the tail is not rescued (Fall & Floyd 1996).
+        Sack1 = "sack1",
+        /// RFC 6675's, but what was sent again stays in it until the cumulative acknowledgement, though it was SACKed (ns-3).
+        Ns3 = "ns-3",
+    }
+}
+
+param_enum! {
     /// What ends the backoff of the retransmission timer.
     pub enum BackoffUntil {
         /// A valid RTT sample: of a segment that went once, or by its echoed timestamp (Karn & Partridge 1991; RFC 6298 § 5).
@@ -169,6 +182,9 @@ params! {
         /// What `dup_thresh` counts where SACK tells of losses.
         #[source("RFC 6675 § 4, IsLost; Linux has RACK")]
         pub loss_rule: LossRule = LossRule::Rfc6675,
+        /// What SACK recovery takes to be in the network, and which holes it fills.
+        #[source("RFC 6675 § 4; ns-2's Sack1: sack1 (tcp-sack1.cc, recv and send_much; scoreboard-rq.cc, GetNextRetran); ns-3: ns-3 (tcp-tx-buffer.cc, Update leaves m_retrans)")]
+        pub pipe_rule: PipeRule = PipeRule::Rfc6675,
         /// Whether SACK finds retransmissions that were lost in turn: data that first went after one was SACKed, or of the
         /// retransmissions one that went more than `dup_thresh` later arrived.
         #[source("RFC 6675 leaves it to the timer; Linux until 4.x (tcp_mark_lost_retrans), ns-2's scoreboard1.cc")]
@@ -268,6 +284,15 @@ params! {
         /// Nothing without `ecn_retransmissions`: then CWR would not go out, and the echo never end.
         #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
         pub ecn_in_loss: bool = false,
+        /// Whether the first ECN-echo after a timeout counts even for data that was outstanding at an earlier reduction; nothing without `ecn_in_loss`.
+        #[source("RFC 3168 § 6.1.2: once a window; ns-2 counts it (tcp.cc, ecn: CWND_ACTION_TIMEOUT)")]
+        pub ecn_after_timeout: bool = false,
+        /// Whether an ECN-echo counts in fast recovery, too, once for what was outstanding at the last.
+        #[source("RFC 3168 § 6.1.2: once a window, which a loss made smaller; ns-3 reduces again (tcp-socket-base.cc, ReceivedAck and EnterCwr)")]
+        pub ecn_in_recovery: bool = false,
+        /// Whether fast recovery in a window that something else reduced ends with that window: what was lost later begins another, which reduces.
+        #[source("RFC 3168 § 6.1.2 leaves it open; Linux: no (tcp_enter_recovery); ns-3's CA_CWR ends so (tcp-socket-base.cc, ReceivedAck), and so does ns-2's recover_")]
+        pub reduced_window_ends_recovery: bool = false,
         /// Whether a loss makes a window smaller that something else (ECN, a quench, delay, load) reduced in the same round trip.
         #[source("RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
         pub loss_reduces_again: bool = false,
@@ -352,6 +377,8 @@ params! {
             ack_every: 1,
             ecn_retransmissions: true,
             ecn_in_loss: true,
+            ecn_after_timeout: true,
+            pipe_rule: PipeRule::Sack1,
             ecn_at_one: EchoAtOne::BacksOff,
             rto_min: Duration::from_millis(200),
             rto_initial: Duration::from_secs(3),
@@ -493,6 +520,12 @@ impl Params {
     #[must_use]
     pub fn says_cwr(&self) -> bool {
         self.ecn && self.echo != EchoKind::None
+    }
+
+    /// Whether recovery counts by ACKs what is in the network.
+    #[must_use]
+    pub fn counts_pipe(&self) -> bool {
+        self.pipe_rule == PipeRule::Sack1 && self.recovery == Recovery::Sack
     }
 
     /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of milliseconds (McCullagh 2008, ch. 5).

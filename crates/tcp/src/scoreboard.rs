@@ -1,7 +1,7 @@
 use cwnd_units::Time;
 
 use crate::late::Deadline;
-use crate::params::{LossRule, Params};
+use crate::params::{LossRule, Params, PipeRule};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
 use crate::segment::SackBlocks;
@@ -24,6 +24,8 @@ pub struct Scoreboard {
     newly_lost: u64,
     /// The exception to that: retransmissions that were lost in turn, if they are looked for.
     resent: Option<Box<Resent>>,
+    /// Retransmissions that were SACKed, where these count until they are acknowledged ([`PipeRule::Ns3`]).
+    arrived: Option<Box<Ranges>>,
 }
 
 impl Scoreboard {
@@ -31,7 +33,8 @@ impl Scoreboard {
         let by_time = params.loss_rule == LossRule::Rack;
         let new = || Box::new(Resent::new(params.dup_thresh, by_time));
         let resent = params.lost_retransmissions.then(new);
-        Self { resent, ..Self::default() }
+        let arrived = (params.pipe_rule == PipeRule::Ns3).then(Box::default);
+        Self { resent, arrived, ..Self::default() }
     }
 
     /// What it points to will be read soon.
@@ -42,7 +45,8 @@ impl Scoreboard {
 
     /// As at the start of the connection, but for what is acknowledged.
     pub fn restart(&mut self, una: u64) {
-        *self = Self { resent: self.resent.take(), ..Self::default() };
+        let (resent, arrived) = (self.resent.take(), self.arrived.take());
+        *self = Self { resent, arrived, ..Self::default() };
         self.restart_retransmissions(una);
         self.advance(una);
     }
@@ -75,9 +79,23 @@ impl Scoreboard {
             let end = end.min(edge);
             if start < end { (end - start) - sacked.covered(start, end) } else { 0 }
         };
+        if self.arrived.is_some() {
+            self.note_arrived(start, end.min(self.high_rxt));
+        }
         self.sacked_below_lost += fresh_below(self.lost_edge, &self.sacked);
         self.sacked_below_rxt += fresh_below(self.high_rxt, &self.sacked);
         self.sacked.insert(start, end)
+    }
+
+    /// What is SACKed for the first time in this range went again.
+    #[cold]
+    fn note_arrived(&mut self, start: u64, end: u64) {
+        let Some(arrived) = &mut self.arrived else { return };
+        let mut from = start;
+        while let Some(hole) = self.sacked.hole_from(from, end) {
+            arrived.insert(hole.start, hole.end);
+            from = hole.end;
+        }
     }
 
     /// Finds what has become lost (RFC 6675 § 4, IsLost): a byte with `dup_thresh` discontiguous SACKed ranges above it,
@@ -218,6 +236,9 @@ impl Scoreboard {
                 resent.review(una, &self.sacked);
             }
         }
+        if let Some(arrived) = &mut self.arrived {
+            arrived.remove_below(una);
+        }
         self.lost_edge = self.lost_edge.max(una);
         self.high_rxt = self.high_rxt.max(una);
         gone
@@ -227,6 +248,9 @@ impl Scoreboard {
     pub fn restart_retransmissions(&mut self, una: u64) {
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
+        if let Some(arrived) = &mut self.arrived {
+            **arrived = Ranges::default();
+        }
         if let Some(resent) = &mut self.resent {
             resent.restart();
         }
@@ -238,7 +262,8 @@ impl Scoreboard {
             nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
         let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes(una));
-        not_lost + retransmitted - lost_again
+        let arrived = self.arrived.as_ref().map_or(0, |ranges| ranges.covered(una, nxt));
+        not_lost + retransmitted + arrived - lost_again
     }
 
     /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).

@@ -92,6 +92,13 @@ impl Sender {
         // What was so before this ACK took effect.
         let (flight_size, mut phase) = (self.flight_size(), self.phase());
         let acked = ack - self.una;
+        if let State::Recovery(r) = &mut self.recovery
+            && self.config.params.counts_pipe()
+        {
+            // A partial ACK tells of a retransmission and of what it stood for (Fall & Floyd 1996 § 3.4; tcp-sack1.cc, recv).
+            let left = if acked > 0 { 2 } else { 1 };
+            r.inflation -= left * self.config.mss as i64;
+        }
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
         if has_blocks && let Some(late) = &mut self.late {
@@ -260,7 +267,8 @@ impl Sender {
         self.cc.on_signal(path, Signal::Reduce(cause));
         self.space_from_last();
         let params = &self.config.params;
-        if params.prr && params.prr_on_ecn && !self.cc.by_rate() {
+        let recovers = matches!(self.recovery, State::Recovery(_));
+        if params.prr && params.prr_on_ecn && !recovers && !self.cc.by_rate() {
             let recover_fs = match params.prr_rule {
                 PrrRule::FreeBsd => self.high - self.una,
                 PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
@@ -270,6 +278,7 @@ impl Sender {
         }
         self.counters.reductions[cause.index()] += 1;
         self.reduced_until = self.high;
+        self.echo_is_first = false;
         self.cwr_pending = params.says_cwr();
     }
 
@@ -283,9 +292,14 @@ impl Sender {
         self.waits_at_one = false;
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
         let answers = match self.recovery {
-            State::Open => ack > reduced,
-            State::Loss { .. } => self.obeys_echo_in_loss() && ack > self.reduced_until,
-            State::Recovery(_) => false,
+            State::Open => ack > reduced || self.echo_is_first,
+            State::Loss { .. } => {
+                self.obeys_echo_in_loss() && (ack > self.reduced_until || self.echo_is_first)
+            }
+            State::Recovery(_) => {
+                let params = &self.config.params;
+                params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
+            }
         };
         let params = &self.config.params;
         if !params.ecn || !params.obey_ece || !answers {
@@ -419,8 +433,10 @@ impl Sender {
                     self.enter_recovery(now);
                 }
             }
-            State::Recovery(r) => r.inflation += mss,
-            State::Loss { .. } => {}
+            State::Recovery(r) if self.config.params.recovery != Recovery::Sack => {
+                r.inflation += mss;
+            }
+            State::Recovery(_) | State::Loss { .. } => {}
         }
     }
 
@@ -444,6 +460,8 @@ impl Sender {
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
         let reduces = !was_reduced || params.loss_reduces_again;
+        let ends_early =
+            !reduces && params.reduced_window_ends_recovery && self.una < self.reduced_until;
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
@@ -465,6 +483,7 @@ impl Sender {
         } else {
             self.counters.losses_in_cwr += 1;
         }
+        self.echo_is_first = false;
         let sack = params.recovery == Recovery::Sack;
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
         let recover_fs = match params.prr_rule {
@@ -475,9 +494,12 @@ impl Sender {
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
         let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
+        let told = i64::from(params.dup_thresh) * self.config.mss as i64;
+        // The fast retransmit takes the place of what was lost.
+        let pipe = (self.high - self.una) as i64 - told - self.config.mss as i64;
         self.recovery = State::Recovery(FastRecovery {
-            recover: self.high,
-            inflation: i64::from(params.dup_thresh) * self.config.mss as i64,
+            recover: if ends_early { self.reduced_until } else { self.high },
+            inflation: if params.counts_pipe() { pipe } else { told },
             retransmit_now: !is_on_its_way,
             partial_seen: false,
             // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.

@@ -99,6 +99,8 @@ pub struct Sender {
     backoff: u32,
     /// Whether the last ECN-echo found a window of one segment, and is waited for.
     waits_at_one: bool,
+    /// Whether nothing made the window smaller since a timeout, and the next ECN-echo counts for that.
+    echo_is_first: bool,
     /// ECN-echoes in a row that found a window of one segment.
     echoes_at_one: u32,
     /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
@@ -164,7 +166,7 @@ enum State {
 struct FastRecovery {
     /// Ends when everything below this is acknowledged.
     recover: u64,
-    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation; not used with SACK.
+    /// RFC 5681's inflation of cwnd by what has left the network, less NewReno's deflation. With SACK and `pipe_rule = "sack1"` that pipe.
     inflation: i64,
     /// The segment at SND.UNA must be retransmitted now, whatever the window.
     retransmit_now: bool,
@@ -223,6 +225,7 @@ impl Sender {
             timing,
             backoff: 0,
             waits_at_one: false,
+            echo_is_first: false,
             echoes_at_one: 0,
             expired: 0,
             expired_since: Time::ZERO,

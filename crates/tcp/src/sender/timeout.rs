@@ -61,6 +61,7 @@ impl Sender {
         if is_looked_at {
             self.begin_frto();
         }
+        self.echo_is_first = self.config.params.ecn_after_timeout;
         self.rto_deadline = now + self.rto();
     }
 

@@ -255,13 +255,23 @@ impl Sender {
     /// RFC 6675 § 4, NextSeg, under cwnd − pipe (§ 5 (C)) or under PRR.
     #[inline]
     fn choose_by_scoreboard(&mut self) -> Option<Choice> {
-        let lost = self.scoreboard.next_lost(self.una);
+        let counted = match &self.recovery {
+            State::Recovery(r) if self.config.params.counts_pipe() => Some(r.inflation),
+            _ => None,
+        };
+        let mut lost = self.scoreboard.next_lost(self.una);
+        if counted.is_some() {
+            lost = lost.or_else(|| self.scoreboard.next_hole());
+        }
         let choice = if let Some(hole) = lost {
             self.retransmission(hole.start, hole.end)
         } else {
             self.unsent().or_else(|| self.beyond_the_losses())?
         };
-        let pipe = self.scoreboard.pipe(self.una, self.nxt);
+        let pipe = match counted {
+            Some(pipe) => pipe.max(0).unsigned_abs(),
+            None => self.scoreboard.pipe(self.una, self.nxt),
+        };
         let allowed = match &self.recovery {
             State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => prr.allows(choice.len),
             _ => pipe + choice.len <= self.cc.window().cwnd,
@@ -296,7 +306,8 @@ impl Sender {
     /// Rules 3 and 4, in fast recovery only: holes not yet known lost, then one rescue of the highest data.
     fn beyond_the_losses(&self) -> Option<Choice> {
         let State::Recovery(r) = &self.recovery else { return None };
-        if !self.config.params.doubtful_holes {
+        let params = &self.config.params;
+        if !params.doubtful_holes || params.counts_pipe() {
             return None;
         }
         if let Some(hole) = self.scoreboard.next_hole() {
@@ -396,6 +407,9 @@ impl Sender {
         if let State::Recovery(r) = &mut self.recovery {
             if choice.rescue {
                 r.rescue_rxt = r.recover;
+            }
+            if self.config.params.counts_pipe() {
+                r.inflation += choice.len as i64;
             }
             if let Some(prr) = &mut r.prr {
                 prr.on_sent(choice.len);

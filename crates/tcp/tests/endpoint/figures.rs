@@ -217,13 +217,13 @@ lost kind sent again timeouts reductions finished
 2 Tahoe 102 2 0 1 3.28 s
 2 Reno 102 2 0 2 3.6 s
 2 NewReno 102 2 0 1 2.88 s
-2 Sack 102 2 0 1 2.93 s
+2 Sack 102 2 0 1 2.92 s
 3 Tahoe 104 4 0 1 3.33 s
 3 Reno 103 3 1 2 5.25 s
 3 NewReno 103 3 0 1 2.96 s
-3 Sack 103 3 0 1 2.95 s
+3 Sack 103 3 0 1 2.94 s
 4 Tahoe 106 6 0 1 3.36 s
 4 Reno 105 5 1 2 5.05 s
 4 NewReno 104 4 0 1 3.14 s
-4 Sack 104 4 0 1 2.98 s
+4 Sack 104 4 0 1 2.97 s
 ";

@@ -191,6 +191,7 @@ scripts!(
     a_block_below_the_ack_marks_nothing,
     a_block_beyond_what_was_sent_is_ignored,
     a_doubtful_hole_is_sent_if_nothing_else_can_be_and_the_tail_once,
+    a_hole_may_be_filled_as_soon_as_anything_above_it_was_sacked,
     a_lost_retransmission_goes_again_when_later_data_was_sacked,
     a_lost_retransmission_waits_for_the_timer,
     a_receiver_that_reneges_gets_the_segment_again,
@@ -202,6 +203,7 @@ scripts!(
     holes_are_repaired_from_below_before_new_data_is_sent,
     linux_sends_no_doubtful_hole_again,
     linux_uses_the_blocks_of_an_ack_that_was_overtaken,
+    lost_segments_may_stay_in_the_pipe_until_a_partial_ack,
     new_data_is_sent_while_a_hole_is_repaired,
     nothing_is_sent_until_pipe_is_below_the_window,
     recovery_lasts_until_the_recovery_point_is_acknowledged,
@@ -212,6 +214,7 @@ scripts!(
     three_discontiguous_ranges_make_a_hole_lost,
     two_segments_above_are_not_enough_and_one_byte_more_is,
     what_duplicates_told_of_may_count_for_growth_no_more,
+    what_went_again_may_stay_in_the_pipe_until_it_is_acknowledged,
     without_sack_nothing_is_taken_back,
 );
 
@@ -241,10 +244,13 @@ scripts!(
     an_echo_at_a_window_of_one_may_go_unheeded,
     an_echo_at_a_window_of_one_waits_for_the_timer,
     an_echo_may_count_while_a_timeout_is_repaired,
+    an_echo_may_reduce_a_window_that_recovers,
     cubic_answers_a_mark_as_a_loss_unless_told_otherwise,
     echo_after_echo_at_a_window_of_one_may_back_off,
+    recovery_in_a_reduced_window_may_end_with_it,
     retransmissions_may_be_capable_and_say_cwr,
     tahoe_answers_a_loss_with_cwr_too,
+    the_first_echo_after_a_timeout_may_count_whatever_it_acknowledges,
     the_window_is_halved_once_a_window_of_data,
     without_ecn_an_echo_is_ignored,
 );
