@@ -22,26 +22,40 @@ struct Round {
 pub(crate) struct HyStartClassic {
     round: Option<Round>,
     delay_min: Option<Duration>,
-    /// As in Linux 3.17; otherwise as in 6.18.
-    of_3_17: bool,
+    whose: Whose,
+}
+
+/// Whose it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Whose {
+    #[default]
+    Linux618,
+    Linux317,
+    Ns3,
 }
 
 impl HyStartClassic {
     /// That of Linux 3.17: the clock and delays in milliseconds, a rise of a sixteenth, which the first samples of a round
     /// decide, and no allowance for offloads.
     pub(crate) fn of_3_17() -> Self {
-        Self { of_3_17: true, ..Self::default() }
+        Self { whose: Whose::Linux317, ..Self::default() }
+    }
+
+    /// ns-3's (tcp-cubic.cc, `HystartUpdate`): a train must last the whole of the least delay, and a rise of the delay, which the first
+    /// samples of a round decide, must be as large as that.
+    pub(crate) fn of_ns3() -> Self {
+        Self { whose: Whose::Ns3, ..Self::default() }
     }
 
     /// An ACK in slow start that finds this window; true when slow start is over: ssthresh = cwnd.
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, cwnd: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         // `delay` is in eighths of a millisecond there.
-        let rtt = if self.of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
+        let of_3_17 = self.whose == Whose::Linux317;
+        let rtt = if of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
         self.delay_min = Some(delay_min);
-        let now =
-            if self.of_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
+        let now = if of_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
         let round = match &mut self.round {
             Some(round) if path.delivered <= round.end => round,
             // Linux's least delay of a round begins as large as can be.
@@ -59,21 +73,28 @@ impl HyStartClassic {
         if now.since(round.last_ack) <= ACK_DELTA {
             round.last_ack = now;
             // Without pacing the train of a full pipe lasts a round trip, of which half is one way.
-            let offloads = if self.of_3_17 { Duration::ZERO } else { ack_delay(path, cwnd) };
-            let threshold = (delay_min + offloads) / 2;
+            let threshold = match self.whose {
+                Whose::Linux618 => (delay_min + ack_delay(path, cwnd)) / 2,
+                Whose::Linux317 => delay_min / 2,
+                Whose::Ns3 => delay_min,
+            };
             if now.since(round.start) > threshold {
                 return true;
             }
         }
-        if round.samples < MIN_SAMPLES || !self.of_3_17 {
+        if round.samples < MIN_SAMPLES || self.whose == Whose::Linux618 {
             round.least_rtt = round.least_rtt.min(rtt);
         }
         if round.samples < MIN_SAMPLES {
             round.samples += 1;
             return false;
         }
-        let divisor = if self.of_3_17 { DELAY_DIVISOR_317 } else { DELAY_DIVISOR };
-        let rise = (delay_min / divisor).min(DELAY_MAX).max(DELAY_MIN);
+        let (part, most) = match self.whose {
+            Whose::Linux618 => (delay_min / DELAY_DIVISOR, DELAY_MAX),
+            Whose::Linux317 => (delay_min / DELAY_DIVISOR_317, DELAY_MAX),
+            Whose::Ns3 => (delay_min, DELAY_MAX_NS3),
+        };
+        let rise = part.min(most).max(DELAY_MIN);
         round.least_rtt > delay_min + rise
     }
 }
@@ -103,6 +124,8 @@ const MIN_SAMPLES: u32 = 8;
 const DELAY_MIN: Duration = Duration::from_millis(4);
 /// Rise of the delay that always counts (`HYSTART_DELAY_MAX`).
 const DELAY_MAX: Duration = Duration::from_millis(16);
+/// The same in ns-3 (`HyStartDelayMax`).
+const DELAY_MAX_NS3: Duration = Duration::from_secs(1);
 /// Part of the least delay by which it must rise between the two.
 const DELAY_DIVISOR: u64 = 8;
 /// The same in Linux 3.17 (`HYSTART_DELAY_THRESH(delay_min >> 4)`).
@@ -138,6 +161,10 @@ mod tests {
 
         fn in_3_17(window: u64) -> Self {
             Self { hystart: HyStartClassic::of_3_17(), ..Self::new(window) }
+        }
+
+        fn in_ns3(window: u64) -> Self {
+            Self { hystart: HyStartClassic::of_ns3(), ..Self::new(window) }
         }
 
         fn ack(&mut self, gap_us: u64, rtt_us: u64) -> bool {
@@ -195,6 +222,22 @@ mod tests {
             };
             assert_eq!(at(us(least_ms + rise_ms) + 125), Some(9), "{least_ms} ms");
             assert_eq!(at(us(least_ms + rise_ms) + 124), None, "{least_ms} ms");
+        }
+    }
+
+    /// The twenty-second ACK of a train is 21 ms after the first, as above; of the delay the first eight samples of a round tell.
+    #[test]
+    fn ns3_waits_for_a_train_of_a_round_trip_or_twice_the_delay() {
+        assert_eq!(Flow::in_ns3(30).ends_at(31, 1000, 20_000), Some(22));
+        assert_eq!(Flow::in_ns3(30).ends_at(31, 1000, 31_000), None);
+        for (least_ms, rise_ms) in [(2, 4), (32, 32), (1200, 1000)] {
+            let at = |delay_us: u64| {
+                let mut flow = Flow::in_ns3(16);
+                assert_eq!(flow.ends_at(16, 3000, least_ms * 1000), None);
+                flow.ends_at(17, 3000, delay_us)
+            };
+            assert_eq!(at((least_ms + rise_ms) * 1000 + 1), Some(9), "{least_ms} ms");
+            assert_eq!(at((least_ms + rise_ms) * 1000), None, "{least_ms} ms");
         }
     }
 

@@ -18,6 +18,8 @@ param_enum! {
         Classic = "hystart",
         /// The same as it was in Linux 3.17, which knew milliseconds and took a sixteenth of the RTT for a rise.
         Classic317 = "hystart-3.17",
+        /// The same as ns-3 has it: a train of a whole round trip, or twice the least RTT.
+        ClassicNs3 = "hystart-ns-3",
     }
 }
 
@@ -108,7 +110,10 @@ impl SlowStartState {
     pub(crate) fn new(kind: SlowStart) -> Self {
         let exit = match kind {
             SlowStart::HyStart => Exit::PlusPlus(Box::default()),
-            SlowStart::Standard | SlowStart::Classic | SlowStart::Classic317 => Self::classic(kind),
+            SlowStart::Standard
+            | SlowStart::Classic
+            | SlowStart::Classic317
+            | SlowStart::ClassicNs3 => Self::classic(kind),
         };
         Self { exit, kind, first: true, after_timeout: false }
     }
@@ -118,6 +123,7 @@ impl SlowStartState {
         match kind {
             SlowStart::Standard | SlowStart::HyStart => Exit::Nothing,
             SlowStart::Classic => Exit::Classic(Box::default()),
+            SlowStart::ClassicNs3 => Exit::Classic(Box::new(HyStartClassic::of_ns3())),
             SlowStart::Classic317 => Exit::Classic(Box::new(HyStartClassic::of_3_17())),
         }
     }
