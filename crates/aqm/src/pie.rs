@@ -34,6 +34,17 @@ param_enum! {
     }
 }
 
+param_enum! {
+    /// What earns a new burst allowance.
+    pub enum BurstRenewal {
+        /// An arrival, or with the measured departure rate an update, in a time without congestion.
+        Calm = "calm",
+        /// Updates without congestion for 1.5 s in a row, once the last allowance is used up: then the next arrival begins another.
+        /// While one lasts the probability stays zero (ns-3).
+        Rest = "rest",
+    }
+}
+
 params! {
     /// PIE (RFC 8033).
     pub struct Params {
@@ -56,6 +67,9 @@ params! {
         /// A burst up to this long passes untouched after a time without congestion.
         #[source("RFC 8033 § 4.4: 150 ms")]
         pub max_burst: Duration = Duration::from_millis(150),
+        /// What earns a new one.
+        #[source("RFC 8033 § 4.4: calm; ns-3: rest (pie-queue-disc.cc, CalculateP and DropEarly; BURST_RESET_TIMEOUT)")]
+        pub burst_renewal: BurstRenewal = BurstRenewal::Calm,
         /// How much may wait.
         #[source("Linux sch_pie: 1000 packets")]
         pub limit: QueueSize = QueueSize::Packets(1000),
@@ -137,8 +151,21 @@ struct Controller {
     delay_old: Duration,
     /// How long arrivals are still let through untouched.
     burst_allowance: Duration,
+    /// With `burst_renewal = "rest"`: what is known of the last burst.
+    burst: Burst,
     /// Probability gathered since the last hit (RFC 8033 § 5.4).
     gathered: f64,
+}
+
+/// A burst that had an allowance (ns-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Burst {
+    /// There is none: the next arrival begins one.
+    Over,
+    /// It was not calm yet since it began.
+    Began,
+    /// It was calm once, and then for so many updates in a row.
+    Calm(u32),
 }
 
 impl Controller {
@@ -171,11 +198,35 @@ impl Controller {
         self.probability == 0.0 && self.delay < half && self.delay_old < half
     }
 
+    /// The update with `burst_renewal = "rest"`.
+    fn update_with_rest(&mut self, p: &Params, delay: Duration) {
+        let half = p.target / 2;
+        let delay_before = self.delay_old;
+        self.update(p, delay);
+        if self.burst_allowance > Duration::ZERO {
+            self.probability = 0.0;
+            self.burst_allowance = self.burst_allowance - p.t_update;
+        }
+        let calm = self.probability == 0.0 && delay < half && delay_before < half;
+        self.burst = match self.burst {
+            Burst::Began if calm && self.burst_allowance == Duration::ZERO => Burst::Calm(0),
+            Burst::Calm(updates) if calm && p.t_update * u64::from(updates + 1) > REST => {
+                Burst::Over
+            }
+            Burst::Calm(updates) => Burst::Calm(if calm { updates + 1 } else { 0 }),
+            other => other,
+        };
+    }
+
     /// Whether the arriving packet is hit (RFC 8033 § 4.1, § 4.4 and § 5.4).
     #[inline]
     fn hits(&mut self, p: &Params, backlog: u64, wire_bytes: u32, rng: &mut Rng) -> bool {
         if self.burst_allowance > Duration::ZERO {
             return false;
+        }
+        if p.burst_renewal == BurstRenewal::Rest && self.burst == Burst::Over {
+            self.burst = Burst::Began;
+            self.burst_allowance = p.max_burst;
         }
         // RFC 8033 § 4.1: stay work-conserving.
         let low = self.delay_old < p.target / 2 && self.probability < NOT_TOO_HIGH;
@@ -247,7 +298,11 @@ impl<P: Packet> Pie<P> {
                 probability: 0.0,
                 delay: Duration::ZERO,
                 delay_old: Duration::ZERO,
-                burst_allowance: params.max_burst,
+                burst_allowance: match params.burst_renewal {
+                    BurstRenewal::Calm => params.max_burst,
+                    BurstRenewal::Rest => Duration::ZERO,
+                },
+                burst: Burst::Over,
                 gathered: 0.0,
             },
             departures: DepartureRate::new(params.dq_threshold.0, params.dq_weight),
@@ -269,6 +324,10 @@ impl<P: Packet> Pie<P> {
     /// One periodic update.
     fn update(&mut self) {
         let delay = self.estimate();
+        if self.params.burst_renewal == BurstRenewal::Rest {
+            self.controller.update_with_rest(&self.params, delay);
+            return;
+        }
         let calm_before = self.controller.delay_old < self.params.target / 2;
         self.controller.update(&self.params, delay);
         match self.params.estimator {
@@ -307,7 +366,10 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             if !congested(now, &mut packet, ecn, REASON, context) {
                 return;
             }
-        } else if p.estimator == Estimator::Timestamp && self.controller.is_calm(p) {
+        } else if p.estimator == Estimator::Timestamp
+            && p.burst_renewal == BurstRenewal::Calm
+            && self.controller.is_calm(p)
+        {
             // RFC 8033 § 4.4: a time without congestion earns a new allowance.
             self.controller.burst_allowance = p.max_burst;
         }
@@ -327,6 +389,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
                 // In Linux 3.17 the allowance runs out with the measured departures.
                 if let Some(took) =
                     self.departures.left(now, packet.wire_bytes(), self.store.bytes())
+                    && self.params.burst_renewal == BurstRenewal::Calm
                 {
                     self.controller.burst_allowance = self.controller.burst_allowance - took;
                 }
@@ -385,6 +448,8 @@ const CAP_FROM: f64 = 0.1;
 const MAX_STEP: f64 = 0.02;
 /// Below this probability a delay of less than half the target excuses from drops (RFC 8033 § 4.1).
 const NOT_TOO_HIGH: f64 = 0.2;
+/// How long it must have been calm before another burst has an allowance (ns-3, `BURST_RESET_TIMEOUT`).
+const REST: Duration = Duration::from_millis(1500);
 /// Bounds of the gathered probability (RFC 8033 § 5.4).
 const GATHER_LEAST: f64 = 0.85;
 const GATHER_MOST: f64 = 8.5;

@@ -1,7 +1,7 @@
 //! PIE against the equations of RFC 8033, computed apart, and the rules of Linux 3.17.
 
 use crate::common::{Log, Pkt, fill, link, ms};
-use cwnd_aqm::pie::{Params, Pie};
+use cwnd_aqm::pie::{BurstRenewal, Params, Pie};
 use cwnd_aqm::{Qdisc, Reason};
 use cwnd_units::{Bytes, Duration, Ecn, Params as _, QueueSize, Rng, Time};
 
@@ -267,6 +267,50 @@ fn a_burst_passes_untouched_for_its_allowance() {
     }
     // The first delay is seen right after the update at 60 ms. The ten updates from 75 to 210 ms use up 150 ms.
     assert_eq!(log.drops[0].0, ms(210));
+}
+
+/// When the first packet is hit, if one comes every millisecond from `from` on, and from `stop` on each waits 60 ms.
+fn first_hit(burst_renewal: BurstRenewal, from: u64, stop: u64) -> Time {
+    let params = Params {
+        burst_renewal,
+        limit: QueueSize::Packets(1_000_000),
+        alpha: 100_000.0,
+        cap_adjustment: false,
+        ecn: false,
+        ..Params::default()
+    };
+    let mut queue = pie(&params);
+    let mut log = Log::default();
+    for n in 0..stop + 1000 {
+        queue.on_timer(ms(n));
+        if n >= from {
+            queue.enqueue(ms(n), Pkt::plain(n), &mut log);
+        }
+        if n < stop || n >= stop + 60 {
+            queue.dequeue(ms(n), &mut log);
+        }
+        if let Some(hit) = log.drops.first() {
+            return hit.0;
+        }
+        // ns-3 keeps it at zero for as long as the allowance lasts.
+        let holds = burst_renewal == BurstRenewal::Rest && n < from + 150;
+        assert!(!holds || queue.probability() == Some(0.0), "at {n} ms");
+    }
+    panic!("nothing was hit");
+}
+
+#[test]
+fn a_burst_after_calm_arrivals_has_a_new_allowance_or_none_before_a_rest() {
+    // The delay is seen right after the update at 660 ms. By the RFC each calm arrival until then began another allowance; in ns-3 the
+    // first packet's was used up at 150 ms.
+    assert_eq!(first_hit(BurstRenewal::Calm, 0, 600), ms(810));
+    assert_eq!(first_hit(BurstRenewal::Rest, 0, 600), ms(675));
+    // ns-3 counts from when the burst begins, not from when it is seen; then one more update makes the probability.
+    assert_eq!(first_hit(BurstRenewal::Calm, 3000, 3000), ms(3210));
+    assert_eq!(first_hit(BurstRenewal::Rest, 3000, 3000), ms(3165));
+    // It is calm from 150 ms on, so that 101 updates later, at 1665 ms, another begins.
+    assert_eq!(first_hit(BurstRenewal::Rest, 0, 1610), ms(1830));
+    assert_eq!(first_hit(BurstRenewal::Rest, 0, 1530), ms(1605));
 }
 
 #[test]
