@@ -30,7 +30,7 @@ pub struct Late {
     recoveries: u32,
     /// Segments that arrived twice, as the other end tells.
     pub twice: u64,
-    /// Of what the SACK blocks of an ACK newly report and went once: when the first and the last of it went.
+    /// Of what an ACK newly tells of and went once: when the first and the last of it went.
     pub sacked: Option<(Time, Time)>,
     /// What the timer of both waits for.
     pub waits_for: Wait,
@@ -87,8 +87,9 @@ impl Late {
         self.sent.get(i).map(|&(_, at)| at).filter(|_| byte >= self.from)
     }
 
-    /// All below `una` has arrived, in its order.
-    pub fn on_in_order(&mut self, now: Time, una: u64) {
+    /// All below `una` has arrived, in its order; when the first of it went.
+    pub fn on_in_order(&mut self, now: Time, una: u64) -> Option<Time> {
+        let first = self.sent.front().map(|&(_, at)| at);
         while self.sent.front().is_some_and(|&(end, _)| end < una) {
             self.forget_first();
         }
@@ -98,6 +99,7 @@ impl Late {
                 self.forget_first();
             }
         }
+        first
     }
 
     /// Nobody will ask for what is below `una`.

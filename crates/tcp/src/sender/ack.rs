@@ -104,7 +104,7 @@ impl Sender {
         if has_blocks && let Some(late) = &mut self.late {
             delivered += core::mem::take(&mut late.told);
         }
-        let (mut lost, mut looks) = (false, false);
+        let (mut lost, mut looks, mut went) = (false, false, None);
         let mut exact_rtt = None;
         let mut sacked_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
@@ -114,7 +114,7 @@ impl Sender {
 
         if acked > 0 {
             if self.rack {
-                looks = self.take_ack(now, ack, top, segment.ts);
+                (looks, went) = self.take_ack(now, ack, top, segment.ts);
             }
             self.una = ack;
             self.nxt = self.nxt.max(ack);
@@ -128,7 +128,7 @@ impl Sender {
                 self.on_ack_in_frto(true, newly_sacked > 0);
             }
             let (exact, measured) = if self.timing.is_none() {
-                self.measure(now, segment, ack)
+                self.measure(now, segment, ack, went)
             } else {
                 self.measure_apart(now, segment, ack)
             };
@@ -343,15 +343,18 @@ impl Sender {
         asked && matches!(self.recovery, State::Loss { .. })
     }
 
-    /// The RTT that a new ACK tells: exact, and as the clock measures it.
+    /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it acknowledges `went`, if that is remembered.
     #[inline(always)]
     pub(super) fn measure(
         &mut self,
         now: Time,
         segment: &Segment,
         ack: u64,
+        went: Option<Time>,
     ) -> (Option<Duration>, Option<Duration>) {
-        let sent = if self.config.params.timestamps {
+        let sent = if let Some(went) = went {
+            went
+        } else if self.config.params.timestamps {
             segment.ts
         } else {
             match self.timed {

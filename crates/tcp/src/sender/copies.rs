@@ -50,6 +50,12 @@ impl Copies {
         left.map(move |copy| (copy.start.max(byte), copy.end))
     }
 
+    /// Whether anything of these bytes went.
+    #[must_use]
+    pub fn any_in(&self, start: u64, end: u64) -> bool {
+        self.0.iter().any(|copy| copy.start < end && start < copy.end)
+    }
+
     /// How often this byte went.
     #[must_use]
     pub fn of(&self, byte: u64) -> u64 {

@@ -42,9 +42,11 @@ impl Sender {
                 at = new.end;
             }
         }
-        let sacked = self.late.as_mut().and_then(|late| late.sacked.take());
         let linux = self.config.params.rtt_arithmetic == RttArithmetic::Linux;
-        if let Some((first, last)) = sacked.filter(|_| linux && ack <= una) {
+        if ack <= una
+            && let Some((first, last)) = self.late.as_mut().and_then(|late| late.sacked.take())
+            && linux
+        {
             self.measure_sacked(now, first, last);
         }
         let new = self.scoreboard.update_above(blocks, ack, una.max(ack), high);
@@ -53,24 +55,34 @@ impl Sender {
     }
 
     /// All below `ack` has arrived: what of it was not known; up to `top` something had arrived before this ACK. Returns whether something may
-    /// be lost by that.
+    /// be lost by that, and when the first of it went that went once and was not reported before: the sample of the round trip, unless
+    /// anything was acknowledged that went again (Linux, `tcp_clean_rtx_queue`).
     #[inline(never)]
-    pub(super) fn take_ack(&mut self, now: Time, ack: u64, top: u64, echo: Time) -> bool {
-        let Some(late) = &mut self.late else { return false };
+    pub(super) fn take_ack(
+        &mut self,
+        now: Time,
+        ack: u64,
+        top: u64,
+        echo: Time,
+    ) -> (bool, Option<Time>) {
+        let linux = self.config.params.rtt_arithmetic == RttArithmetic::Linux;
+        let Some(late) = &mut self.late else { return (false, None) };
         if self.scoreboard.is_in_order(self.una) && late.tail.under_way.is_none() {
-            late.on_in_order(now, ack);
-            return false;
+            let first = late.on_in_order(now, ack);
+            return (false, first.filter(|_| linux));
         }
+        let went_again = self.copies.any_in(self.una, ack);
+        let sacked = late.sacked.take();
         let mut at = self.una;
         let echo = self.echoes_tell().then_some(echo);
         while let Some(new) = self.scoreboard.gap(at, ack) {
             self.on_arrival(now, new, top, echo);
             at = new.end;
         }
-        if let Some(late) = &mut self.late {
-            late.forget_below(ack);
-        }
-        true
+        let Some(late) = &mut self.late else { return (false, None) };
+        late.forget_below(ack);
+        let acked = late.sacked.take().filter(|_| !went_again);
+        (true, acked.or(sacked).map(|(first, _)| first).filter(|_| linux))
     }
 
     /// `[new.start, new.end)` arrived, and up to `top` something did before. What the ACK echoes tells, if it does, whether it was the

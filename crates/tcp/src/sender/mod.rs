@@ -197,7 +197,9 @@ impl Sender {
         let until = config.params.rto_backoff_until;
         let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);
-        let times_one = !config.params.timestamps || until == BackoffUntil::SentOnce;
+        // With notes of when each segment went none needs to be timed.
+        let noted = late.is_some() && config.params.rtt_arithmetic == RttArithmetic::Linux;
+        let times_one = !config.params.timestamps && !noted || until == BackoffUntil::SentOnce;
         Self {
             config,
             cc,

@@ -79,7 +79,10 @@ impl Sender {
     /// Losses were found: what a probe would have told is known (Linux, `tcp_init_cwnd_reduction`, `tcp_enter_loss`).
     pub(super) fn forget_the_tail(&mut self) {
         if let Some(late) = &mut self.late {
-            late.waits_for = Wait::Nothing;
+            if late.waits_for == Wait::Tail {
+                late.waits_for = Wait::Nothing;
+                self.late_deadline = Time::NEVER;
+            }
             late.tail = Tail { under_way: late.tail.under_way, ..Tail::default() };
         }
     }

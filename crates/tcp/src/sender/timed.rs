@@ -74,7 +74,7 @@ impl Sender {
     ) -> (Option<Duration>, Option<Duration>) {
         let seen = self.rtt.seen();
         let (exact, measured) = match self.verify(now, segment.ts) {
-            Some(ts) => self.measure(now, &Segment { ts, ..*segment }, ack),
+            Some(ts) => self.measure(now, &Segment { ts, ..*segment }, ack, None),
             None => (None, None),
         };
         self.rtt.set_seen(seen);
