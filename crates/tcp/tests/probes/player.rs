@@ -74,6 +74,7 @@ impl Host {
         let mut params = Params::default();
         params.apply_preset("linux");
         params.mss = Bytes(MSS);
+        params.timestamps = probe.timestamps;
         params.header = Bytes(if probe.timestamps { 52 } else { 40 });
         params.ecn = probe.ecn;
         params.rto_granularity = Duration::from_millis(TICK_MS as u64);
