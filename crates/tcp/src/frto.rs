@@ -10,7 +10,7 @@ pub struct Frto {
     originals: Vec<Range>,
     /// How much of that was not reported yet, bytes.
     missing: u64,
-    /// Whether the first new ACK came, so that new data goes.
+    /// Whether the last ACK was the first new one, so that new data goes.
     answers: bool,
 }
 
@@ -71,7 +71,8 @@ impl Frto {
         let original = missing < self.missing;
         self.missing = missing;
         let verdict = decide(told, original);
-        self.answers |= verdict == Verdict::SendNew;
+        // Only that ACK is answered by new data: the next lets what is lost go again.
+        self.answers = verdict == Verdict::SendNew;
         verdict
     }
 

@@ -148,6 +148,7 @@ impl Sender {
             self.on_new_ack(now, acked);
             if self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
                 self.hurry(now);
+                looks = false;
             }
             if self.config.params.grow_on_exit {
                 phase = self.phase();

@@ -19,6 +19,7 @@ impl Sender {
             return;
         }
         let before = self.scoreboard.pipe(self.una, self.nxt);
+        let window = self.cc.window().cwnd;
         let new = if self.rack {
             self.take_sacks(now, blocks, ack, self.scoreboard.top(self.una))
         } else {
@@ -34,10 +35,19 @@ impl Sender {
         self.detect_losses(now);
         self.scoreboard.take_lost_again();
         if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
+            // The window becomes smaller with the next ACK; the fast retransmit is allowed already.
             self.enter_recovery(now);
+            let pipe = self.scoreboard.pipe(self.una, self.nxt);
+            let more = window.saturating_sub(pipe + self.config.mss);
+            self.allow_in_recovery(more);
             return;
         }
         let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
+        self.allow_in_recovery(left);
+    }
+
+    /// Proportional rate reduction lets so much more go, by an ACK that is none to it.
+    fn allow_in_recovery(&mut self, left: u64) {
         match (&mut self.recovery, &mut self.cwr) {
             (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
             | (State::Open, Some(prr)) => prr.allow_more(left),
