@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test test-rust test-long test-python test-instructions test-kernel packetdrill lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test test-rust test-long test-python test-instructions test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ packetdrill: ## Play the packetdrill scripts below a directory on the endpoint (
 	@test -d "$(DIR)" || { echo "error: DIR=$(DIR) is no directory; make packetdrill DIR=path/to/scripts" >&2; exit 2; }
 	@CWND_PACKETDRILL="$(abspath $(DIR))" cargo test --quiet -p cwnd-tcp --test packetdrill -- \
 		--exact suite::scripts_of_a_directory_are_played --nocapture
+
+probes: ## Record again what this kernel's TCP does about the probes of its sender; as root, a minute
+	@python3 scripts/record_probes.py crates/tcp/tests/probes/linux-$(shell uname -r | cut -d. -f1,2).txt
 
 kernels: ## Boot other kernels in QEMU and test the controllers there; minutes each (ARGS='6.1 7.3', or --list)
 	@python3 crates/kernel/tests/kernels/run.py $(ARGS)

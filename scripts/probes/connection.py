@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from probes import kernel, wire
 
 MSS = 1000
-#: The handshake takes so long, ms. A quarter of it, RACK's window, is no sum of what comes later, so that no two times are the same.
+#: The handshake takes so long, ms. A quarter of it, RACK's window, is no sum of what comes later,
+#: so that no two times are the same.
 OPENING = 43
 #: Of the peer, unless a probe says something else; nothing reaches it.
 WINDOW = 500_000
@@ -42,7 +43,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Left:
-    """A segment that left: its bytes, its flags, and how long after the last event, if a timer let it go."""
+    """A segment that left: its bytes, how often they went, and its flags."""
 
     start: int
     end: int
@@ -93,7 +94,7 @@ class Connection:
         kernel.packets(self.tun)
 
     def _open(self) -> None:
-        # The kernel's ticks are at another place in each take: what hangs on that is not alike then.
+        # The kernel's ticks are at another place in each take: what hangs on them is not alike.
         time.sleep(random.random() * TICK)
         kernel.packets(self.tun)
         address = (socket.inet_ntoa(self.peer[0]), PORT)
@@ -147,7 +148,10 @@ class Connection:
         ece: bool = False,
         window: int = WINDOW,
     ) -> None:
-        """An ACK of all below segment `upto`, with SACK blocks in segments, the echo of a copy (`3#1`: the first of segment 3)."""
+        """An ACK of all below segment `upto`, with SACK blocks in segments.
+
+        `echo` is the timestamp of a copy: `3#1` of segment 3 as it went first.
+        """
         after = self._sleep(after)
         number = int(upto * MSS)
         blocks = [(int(start * MSS), int(end * MSS)) for start, end in sack or []]
@@ -199,7 +203,7 @@ class Connection:
     # What they are made of.
 
     def _sleep(self, after: float) -> float:
-        """What leaves meanwhile is an event of its own; how long after the last of these it is then."""
+        """What leaves meanwhile is an event of its own; how long after the last of these it is."""
         until = self.now + after / 1000
         while kernel.wait(self.tun, until):
             self._timer()
@@ -223,7 +227,9 @@ class Connection:
 
     def _take(self) -> list[wire.Sent]:
         found = [wire.read(packet) for packet in kernel.packets(self.tun)]
-        return [sent for sent in found if sent is not None and self.kernel[1] in (0, sent.source[1])]
+        return [
+            sent for sent in found if sent is not None and self.kernel[1] in (0, sent.source[1])
+        ]
 
     def _note(self, after: float, what: str, found: list[wire.Sent] | None = None) -> None:
         event = Event(after, what, state=kernel.State.of(self.socket))
@@ -231,16 +237,19 @@ class Connection:
             if sent.flags & wire.RST:
                 raise ProbeError("the kernel gave the connection up")
             start = (sent.seq - self.first) % 2**32
-            if sent.bytes == 0:
-                # A closed window is probed by a segment without data (`tcp_xmit_probe_skb`); others acknowledge the peer's SYN.
+            if sent.length == 0:
+                # A closed window is probed by a segment without data (`tcp_xmit_probe_skb`);
+                # others acknowledge the peer's SYN.
                 if what == "timer":
-                    event.left.append(Left(start, start, 0, cwr=False, capable=sent.ecn == 2))
+                    event.left.append(
+                        Left(start, start, 0, cwr=False, capable=sent.ecn == wire.ECT0)
+                    )
                 continue
             copies = self.copies.setdefault(start, [])
             copies.append((self.now, sent.stamp))
-            self.highest = max(self.highest, start + sent.bytes)
-            cwr, capable = bool(sent.flags & wire.CWR), sent.ecn == 2
-            event.left.append(Left(start, start + sent.bytes, len(copies), cwr, capable))
+            self.highest = max(self.highest, start + sent.length)
+            cwr, capable = bool(sent.flags & wire.CWR), sent.ecn == wire.ECT0
+            event.left.append(Left(start, start + sent.length, len(copies), cwr, capable))
         self.events.append(event)
 
     def _copies_of(self, byte: int) -> tuple[int, list[tuple[float, int]]]:

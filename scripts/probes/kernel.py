@@ -33,7 +33,7 @@ SYSCTLS = {
     "tcp_early_retrans": "3",
     "tcp_reordering": "3",
     "tcp_slow_start_after_idle": "1",
-    # Segments do not wait until there are more to go with them: the endpoint's preset has no chunks.
+    # Segments do not wait for more to go with them: the endpoint's preset has no chunks.
     "tcp_tso_win_divisor": "255",
 }
 
@@ -48,7 +48,9 @@ def enter_namespace() -> int:
     Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for request, address in ((SIOCSIFADDR, ADDRESS), (SIOCSIFNETMASK, MASK)):
-            packed = struct.pack("16sHH4s8x", b"probe", socket.AF_INET, 0, socket.inet_aton(address))
+            packed = struct.pack(
+                "16sHH4s8x", b"probe", socket.AF_INET, 0, socket.inet_aton(address)
+            )
             fcntl.ioctl(control, request, packed + bytes(8))
         fcntl.ioctl(control, SIOCSIFTXQLEN, struct.pack("16si20x", b"probe", 10_000))
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH22x", b"probe", IFF_UP | IFF_RUNNING))
@@ -69,7 +71,7 @@ def packets(tun: int) -> list[bytes]:
 
 
 def wait(tun: int, until: float) -> bool:
-    """Sleeps until then, on the monotonic clock, or until something is sent; whether something was."""
+    """Sleeps until then, on the monotonic clock, or until something is sent; whether it was."""
     while (left := until - time.monotonic()) > 0:
         if select.select([tun], [], [], left)[0]:
             return True
@@ -84,7 +86,7 @@ INFINITE = 0x7FFF_FFFF
 
 @dataclass(frozen=True)
 class State:
-    """What `tcp_info` tells; times in ms."""
+    """What `tcp_info` tells; times in ms. What it calls rttvar is the mean deviation."""
 
     phase: str
     cwnd: int
@@ -96,7 +98,7 @@ class State:
     total: int
     rto: float
     rtt: float
-    rttvar: float
+    mdev: float
 
     @classmethod
     def of(cls, connection: socket.socket) -> State:
@@ -115,11 +117,16 @@ class State:
             total=fields[23],
             rto=fields[0] / 1000,
             rtt=fields[15] / 1000,
-            rttvar=fields[16] / 1000,
+            mdev=fields[16] / 1000,
         )
+
+    def counts(self) -> tuple[object, ...]:
+        """All but times."""
+        counts = (self.unacked, self.sacked, self.lost, self.retrans, self.total)
+        return (self.phase, self.cwnd, self.ssthresh, *counts)
 
     def __str__(self) -> str:
         ssthresh = "-" if self.ssthresh is None else self.ssthresh
         counts = f"{self.unacked} {self.sacked} {self.lost} {self.retrans} {self.total}"
-        times = f"{self.rto:.0f} {self.rtt:.1f} {self.rttvar:.1f}"
+        times = f"{self.rto:.0f} {self.rtt:.1f} {self.mdev:.1f}"
         return f"{self.phase} {self.cwnd} {ssthresh} {counts} {times}"

@@ -78,7 +78,7 @@ class Receiver:
 
 
 class Journey:
-    """Lets a connection's segments travel over a path until nothing is under way, or so much has happened."""
+    """Lets segments travel over a path until nothing is under way, or so much has happened."""
 
     def __init__(self, connection: Connection, path: Path, events: int = 45) -> None:
         self.connection = connection

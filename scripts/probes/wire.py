@@ -6,6 +6,8 @@ import struct
 from dataclasses import dataclass
 
 SYN, RST, PSH, ACK, ECE, CWR = 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
+#: The code point of what is ECN-capable.
+ECT0 = 2
 #: Bits that the peer's window is shifted by.
 SCALE = 3
 #: What timestamps take of each segment, padding included.
@@ -20,7 +22,7 @@ class Sent:
     ack: int
     flags: int
     ecn: int
-    bytes: int
+    length: int
     stamp: int
     source: tuple[bytes, int]
 
@@ -104,4 +106,4 @@ def checksum(data: bytes) -> int:
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    return int(~total & 0xFFFF)

@@ -1,0 +1,133 @@
+"""Probes of what was late, and not lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes.path import Path
+from probes.probe import each, over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from probes.connection import Connection
+    from probes.probe import Probe
+
+
+def reordering() -> Iterator[Probe]:
+    """Segments that come late."""
+    yield from each(
+        "reordering",
+        {f"by-{n}": over(Path(late={(6, 1): 5.0 * n + 2}), 60, 50) for n in (1, 2, 3, 4, 6, 9)},
+    )
+    yield from each(
+        "reordering",
+        {
+            "two-late": over(Path(late={(5, 1): 17, (6, 1): 17}), 60, 50),
+            "twice": over(Path(late={(5, 1): 22, (25, 1): 22}), 90, 75),
+            "thrice": over(Path(late={(5, 1): 22, (25, 1): 12, (45, 1): 22}), 120, 95),
+            "and-lost": over(Path(late={(5, 1): 22}, lost={(24, 1)}), 90, 75),
+            "without-dsack": over(Path(late={(5, 1): 32}, dsack=False), 60, 50),
+            "late-behind-a-loss": over(Path(lost={(4, 1)}, late={(7, 1): 17}), 60, 50),
+        },
+    )
+    yield from each(
+        "reordering",
+        {"without-timestamps": over(Path(late={(5, 1): 22}), 60, 50)},
+        stamps=False,
+    )
+
+
+def undo() -> Iterator[Probe]:
+    """Recoveries that were needless, or were not."""
+
+    def recovery(
+        last: Callable[[Connection], None], blocks: int = 8
+    ) -> Callable[[Connection], None]:
+        """Segment 2 seems lost and goes again; then what `last` says."""
+
+        def play(connection: Connection) -> None:
+            connection.write(60, 10)
+            connection.ack(50, 2)
+            for n in range(4, blocks):
+                connection.ack(5, 2, [(3, n)])
+            last(connection)
+            for n in (12, 14, 16):
+                connection.ack(30, n)
+
+        return play
+
+    def by_echo(connection: Connection) -> None:
+        connection.ack(10, 7, echo="2#1")
+
+    def real(connection: Connection) -> None:
+        connection.ack(50, 7, echo="2#2")
+
+    def by_dsack(connection: Connection) -> None:
+        connection.ack(30, 7, echo="2#2")
+        connection.ack(20, 7, [(2, 3)])
+
+    def dsack_at_once(connection: Connection) -> None:
+        connection.ack(50, 7, [(2, 3)], echo="2#2")
+
+    def whole_at_once(connection: Connection) -> None:
+        connection.ack(10, 10, echo="2#1")
+
+    yield from each(
+        "undo",
+        {
+            "by-echo": recovery(by_echo),
+            "none": recovery(real),
+            "by-dsack": recovery(by_dsack),
+            "dsack-at-once": recovery(dsack_at_once),
+            "whole-window-at-once": recovery(whole_at_once),
+        },
+    )
+    yield from each("undo", {"by-dsack-without-timestamps": recovery(by_dsack)}, stamps=False)
+
+
+def frto() -> Iterator[Probe]:
+    """Timeouts that were needless."""
+
+    def late(
+        acks: list[tuple[float, str | None]], sacks: bool = False
+    ) -> Callable[[Connection], None]:
+        """All ACKs are late, until after the timeout; each with the echo of its original."""
+
+        def play(connection: Connection) -> None:
+            connection.write(40, 10)
+            connection.ack(50, 1)
+            connection.ack(5, 2)
+            connection.wait()
+            connection.wait()
+            for upto, echo in acks:
+                connection.ack(10, upto, [(3, upto + 2)] if sacks else None, echo=echo)
+            for n in (14, 15, 17):
+                connection.ack(30, n)
+
+        return play
+
+    originals: list[tuple[float, str | None]] = [(n, f"{n - 1}#1") for n in range(3, 9)]
+    unknown: list[tuple[float, str | None]] = [(n, None) for n in range(3, 9)]
+    first_again: list[tuple[float, str | None]] = [(3, "2#2"), (4, "3#1"), (5, "4#1"), (6, "5#1")]
+    cases = {
+        "originals-late": late(originals),
+        "originals-late-last-echo": late(unknown),
+        "first-again-then-originals": late(first_again),
+        "one-ack-for-all": late([(12, "2#1")]),
+    }
+    yield from each("f-rto", cases)
+    yield from each("f-rto", {"without-timestamps": late(unknown)}, stamps=False)
+    yield from each("f-rto", {"without-sack": late(unknown)}, sack=False)
+
+    def dsacked(connection: Connection) -> None:
+        connection.write(40, 10)
+        connection.ack(50, 2)
+        connection.wait()
+        connection.wait()
+        connection.ack(10, 5, echo="2#1")
+        connection.ack(30, 6, [(2, 3)])
+        for n in (12, 14, 15):
+            connection.ack(30, n)
+
+    yield from each("f-rto", {"dsack-after": dsacked})

@@ -1,0 +1,196 @@
+"""Probes of what was lost: once, again, at the end, with SACK and without, and of timeouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from probes.path import Path
+from probes.probe import each, over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from probes.connection import Connection
+    from probes.probe import Probe
+
+
+def holes() -> Iterator[Probe]:
+    """Losses of many shapes in a window."""
+    shapes: dict[str, set[int]] = {
+        "one-first": {0},
+        "one": {5},
+        "one-late-in-window": {16},
+        "two-adjacent": {5, 6},
+        "two-apart": {5, 8},
+        "three-adjacent": {6, 7, 8},
+        "three-apart": {5, 8, 11},
+        "every-second": {4, 6, 8, 10, 12},
+        "every-third": {3, 6, 9, 12, 15, 18},
+        "half-a-window": {10, 11, 12, 13, 14},
+        "first-and-last": {0, 9},
+        "most": {2, 3, 4, 5, 6, 8, 9},
+    }
+    yield from each(
+        "holes",
+        {name: over(Path(lost={(n, 1) for n in shape})) for name, shape in shapes.items()},
+    )
+    yield from each(
+        "holes",
+        {
+            "one-delayed-acks": over(Path(lost={(5, 1)}, every=2)),
+            "two-windows": over(Path(lost={(5, 1), (24, 1)}), 80, 70),
+            "acks-lost": over(Path(lost={(5, 1), (8, 1)}, lost_acks={7, 8, 10, 13})),
+            "acks-mostly-lost": over(Path(lost={(6, 1)}, lost_acks={7, 8, 9, 10, 12, 13, 14})),
+        },
+    )
+    yield from each(
+        "holes", {"without-timestamps": over(Path(lost={(5, 1), (7, 1)}))}, stamps=False
+    )
+
+
+def tails() -> Iterator[Probe]:
+    """Losses at the end of what is written."""
+    yield from each(
+        "tail",
+        {
+            "last": over(Path(lost={(9, 1)}), 10),
+            "last-two": over(Path(lost={(8, 1), (9, 1)}), 10),
+            "last-three": over(Path(lost={(7, 1), (8, 1), (9, 1)}), 10),
+            "last-and-a-hole": over(Path(lost={(5, 1), (9, 1)}), 10),
+            "last-of-many": over(Path(lost={(19, 1)}), 20),
+            "all-but-one": over(Path(lost={(n, 1) for n in range(1, 10)}), 10),
+            "third-last": over(Path(lost={(7, 1)}), 10),
+            "second-last": over(Path(lost={(8, 1)}), 10),
+            "one-segment": over(Path(lost={(0, 1)}), 1),
+            "two-segments": over(Path(lost={(1, 1)}), 2),
+            "delayed-ack": over(Path(every=2, delay=100), 5),
+        },
+    )
+
+
+def lost_again() -> Iterator[Probe]:
+    """Retransmissions that are lost in turn."""
+    yield from each(
+        "lost-again",
+        {
+            "once": over(Path(lost={(5, 1), (5, 2)}), 80, 60),
+            "twice": over(Path(lost={(5, 1), (5, 2), (5, 3)}), 80, 60),
+            "one-of-two": over(Path(lost={(5, 1), (7, 1), (5, 2)}), 80, 60),
+            "the-later-of-two": over(Path(lost={(5, 1), (7, 1), (7, 2)}), 80, 60),
+            "both": over(Path(lost={(5, 1), (7, 1), (5, 2), (7, 2)}), 80, 60),
+            "and-nothing-new": over(Path(lost={(5, 1), (5, 2)}), 14, 60),
+        },
+    )
+
+
+def no_sack() -> Iterator[Probe]:
+    """Peers without SACK."""
+    yield from each(
+        "no-sack",
+        {
+            "one": over(Path(lost={(5, 1)})),
+            "two-adjacent": over(Path(lost={(5, 1), (6, 1)})),
+            "two-apart": over(Path(lost={(4, 1), (8, 1)})),
+            "three": over(Path(lost={(3, 1), (6, 1), (9, 1)})),
+            "tail": over(Path(lost={(8, 1), (9, 1)}), 10),
+            "lost-again": over(Path(lost={(5, 1), (5, 2)})),
+            "late-by-two": over(Path(late={(5, 1): 12})),
+            "late-by-five": over(Path(late={(5, 1): 27})),
+        },
+        sack=False,
+    )
+    yield from each(
+        "no-sack", {"nor-timestamps": over(Path(lost={(5, 1)}))}, sack=False, stamps=False
+    )
+
+
+def everything_from(first: int, times: int = 1) -> set[tuple[int, int]]:
+    """All copies up to `times` of all segments from there on for a window."""
+    return {(n, copy) for n in range(first, 60) for copy in range(1, times + 1)}
+
+
+def timeouts() -> Iterator[Probe]:
+    """Timeouts, once and in a row."""
+
+    def silence(upto: int, written: int, then: list[int]) -> Callable[[Connection], None]:
+        """The peer is silent until after a timeout; then its ACKs come 30 ms apart."""
+
+        def play(connection: Connection) -> None:
+            connection.write(written, 10)
+            for n in range(1, upto + 1):
+                connection.ack(40 if n == 1 else 10, n)
+            # The probe of the tail goes first, then the timer.
+            connection.wait()
+            connection.wait()
+            for n in then:
+                connection.ack(30, n)
+
+        return play
+
+    def in_a_row(count: int) -> Callable[[Connection], None]:
+        def play(connection: Connection) -> None:
+            connection.write(20, 10)
+            connection.ack(40, 2)
+            for _ in range(count):
+                connection.wait()
+            for n in (3, 4, 6, 8, 10, 12):
+                connection.ack(30, n)
+
+        return play
+
+    yield from each(
+        "timeout",
+        {
+            "all-lost": silence(0, 30, [1, 2, 3, 5, 7, 9, 10]),
+            "after-four": silence(4, 30, [5, 6, 8, 10, 12, 14]),
+            "after-ten": silence(10, 60, [11, 12, 13, 15, 17, 19, 21, 25]),
+            "delayed-acks-after": silence(4, 40, [6, 8, 10, 12, 14, 18]),
+            "one-big-ack-after": silence(4, 40, [18, 20]),
+            "two-in-a-row": in_a_row(3),
+            "three-in-a-row": in_a_row(4),
+            "four-in-a-row": in_a_row(5),
+            "real": over(Path(lost=everything_from(6, 1) | {(6, 2)}), 20, 60),
+            "with-sacks-before": over(Path(lost={(3, 1), (3, 2), (4, 1), (4, 2), (3, 3)}), 12, 60),
+        },
+    )
+    yield from each("timeout", {"without-timestamps": silence(4, 30, [5, 6, 8, 10])}, stamps=False)
+    yield from each("timeout", {"without-sack": silence(4, 30, [5, 6, 8, 10, 14])}, sack=False)
+
+
+def in_recovery() -> Iterator[Probe]:
+    """Timeouts while a loss is repaired."""
+
+    def silent(connection: Connection) -> None:
+        connection.write(60, 10)
+        connection.ack(50, 2)
+        for n in range(4, 10):
+            connection.ack(5, 2, [(3, n)])
+        connection.wait()
+        connection.wait()
+        connection.ack(40, 3, [(3, 9)])
+        for n in (9, 10, 12, 14, 16):
+            connection.ack(30, n)
+
+    def partial_then_silent(connection: Connection) -> None:
+        connection.write(60, 10)
+        connection.ack(50, 2)
+        for n in range(6, 11):
+            connection.ack(5, 2, [(5, n), (3, 4)])
+        connection.ack(60, 4, [(5, 10)])
+        connection.wait()
+        connection.wait()
+        for n in (10, 11, 12, 14):
+            connection.ack(30, n)
+
+    def without_sack(connection: Connection) -> None:
+        connection.write(60, 10)
+        connection.ack(50, 2)
+        for _ in range(5):
+            connection.ack(5, 2)
+        connection.wait()
+        for n in (3, 6, 9, 12, 14):
+            connection.ack(30, n)
+
+    cases = {"silent": silent, "partial-then-silent": partial_then_silent}
+    yield from each("timeout-in-recovery", cases)
+    yield from each("timeout-in-recovery", {"without-sack": without_sack}, sack=False)

@@ -1,0 +1,106 @@
+"""What is written of a probe, and when two takes of it are alike."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+
+from probes.connection import WINDOW, Event, Left
+
+#: Times may differ by so much, ms: a tick of the kernel's clock, and what a process waits.
+TICK, WAKING = 4, 1.5
+#: Timers beyond 64 ticks have steps of an eighth of what they wait for (kernel/time/timer.c).
+WHEEL = 1 / 8
+
+HEADER = """\
+# Linux {release}: what its TCP sender did; by scripts/record_probes.py, {times} times alike each.
+# probe NAME CONTROLLER AGREED…
+# +MS EVENT | BYTES THAT LEFT (w: CWR, e: ECT) | ca_state cwnd ssthresh unacked sacked lost retrans
+#   total_retrans rto rtt mdev (ms)
+# Segments have 1000 bytes; `timer` is what the kernel does by itself, so long after the last event;
+# `echo 3000#2` is that of the second time that byte 3000 went; the window is {window} bytes unless
+# `win` says otherwise.
+"""
+
+LEFT = r"(?:probe|\d+:\d+w?e?)"
+STATE = r"(?:open|disorder|cwr|recovery|loss) \d+ (?:-|\d+)(?: \d+){6}(?: \d+\.\d){2}"
+ACK = r"ack \d+(?: sack(?: \d+:\d+)+)?(?: echo (?:syn|\d+#\d+))?(?: ece)?(?: win \d+)?"
+#: What a line of an event looks like.
+LINE = re.compile(
+    rf"\+\d+(?:\.\d)? (?:synack|write \d+|pause|timer|{ACK}) \|(?: {LEFT}(?: {LEFT})*)? \| {STATE}"
+)
+
+
+def header(times: int) -> str:
+    """What the file begins with."""
+    return HEADER.format(release=os.uname().release, times=times, window=WINDOW)
+
+
+def text_of(name: str, options: str, events: list[Event]) -> str:
+    """A probe as the file has it."""
+    lines = [f"probe {name} {options}"]
+    for event in events:
+        left = "".join(f" {_shown(part)}" for part in joined(event.left))
+        lines.append(f"+{event.after:g} {event.what} |{left} | {event.state}")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(part: Left) -> str:
+    if part.start == part.end:
+        return "probe"
+    flags = ("w" if part.cwr else "") + ("e" if part.capable else "")
+    return f"{part.start}:{part.end}{flags}"
+
+
+def joined(left: list[Left]) -> list[Left]:
+    """Segments of the same flags that follow each other are one range."""
+    found: list[Left] = []
+    for part in left:
+        last = found[-1] if found else None
+        if last is not None and last.start != last.end and _continues(last, part):
+            found[-1] = replace(last, end=part.end)
+        else:
+            found.append(part)
+    return found
+
+
+def _continues(last: Left, part: Left) -> bool:
+    return (last.end, last.cwr, last.capable) == (part.start, part.cwr, part.capable)
+
+
+def differ(one: list[Event], other: list[Event]) -> str:
+    """Where two takes of a probe are not alike."""
+    # What follows a timer may be earlier or later than it was, too.
+    timers = 0.0
+    for n, (a, b) in enumerate(zip(one, other, strict=False), 1):
+        if a.what == "timer":
+            timers = max(timers, TICK + WHEEL * max(a.after, b.after))
+        reason = _differ(a, b, WAKING + timers)
+        if reason:
+            return f"event {n} ({a.what}): {reason}"
+    return "" if len(one) == len(other) else f"{len(one)} events and {len(other)}"
+
+
+def _differ(a: Event, b: Event, slack: float) -> str:
+    assert a.state is not None
+    assert b.state is not None
+    told = [(a.what, b.what), (a.left, b.left), (a.state.counts(), b.state.counts())]
+    apart = [f"{x} and {y}" for x, y in told if x != y]
+    if abs(a.after - b.after) > slack:
+        apart.append(f"after {a.after} and {b.after} ms")
+    for of in ("rto", "rtt", "mdev"):
+        x, y = getattr(a.state, of), getattr(b.state, of)
+        if abs(x - y) > 2 * TICK + 0.05 * x:
+            apart.append(f"{of} {x} and {y}")
+    return "; ".join(apart)
+
+
+def same_lines(one: str, other: str) -> bool:
+    """Whether two texts of a probe tell the same but for times."""
+
+    def told(text: str) -> list[tuple[str, ...]]:
+        rows = [line.split("|") for line in text.splitlines()]
+        return [(*(row[0].split(" ", 1)[1:]), *row[1:-1], *row[-1].split()[:8]) for row in rows]
+
+    return told(one) == told(other)
