@@ -15,6 +15,9 @@ mod suite {
     use crate::player::{Difference, play};
     use crate::recording::read;
 
+    /// No fewer probes are equal than once were.
+    const EQUAL: usize = 217;
+
     const LINUX: &str = include_str!("linux-6.18.txt");
 
     /// By family how many are equal of how many, then each that differs.
@@ -32,15 +35,32 @@ mod suite {
         }
         let equal = rows.iter().filter(|(_, differences)| differences.is_empty()).count();
         let _ = writeln!(table, "equal: {equal} of {}", rows.len());
-        for (name, differences) in rows {
-            for Difference { event, told, of, kernel, endpoint } in differences {
+        let mut by_cause: BTreeMap<&str, String> = BTreeMap::new();
+        for (name, differences) in rows.iter().filter(|(_, differences)| !differences.is_empty()) {
+            let cause = cause(name);
+            let cause =
+                cause.unwrap_or_else(|| panic!("causes.txt does not say why {name} differs"));
+            let told = by_cause.entry(cause).or_default();
+            for Difference { event, told: happened, of, kernel, endpoint } in differences {
                 let _ = writeln!(
-                    table,
-                    "{name}: event {event}, {told}: {of}: Linux {kernel}, here {endpoint}"
+                    told,
+                    "  {name}: event {event}, {happened}: {of}: Linux {kernel}, here {endpoint}"
                 );
             }
         }
+        for (cause, told) in by_cause {
+            let _ = write!(table, "{cause}\n{told}");
+        }
         table
+    }
+
+    const CAUSES: &str = include_str!("causes.txt");
+
+    /// Why a probe differs.
+    fn cause(name: &str) -> Option<&'static str> {
+        let lines = CAUSES.lines().filter(|line| !line.starts_with('#'));
+        let mut causes = lines.filter_map(|line| line.split_once(": "));
+        causes.find(|(beginning, _)| name.starts_with(beginning)).map(|(_, cause)| cause)
     }
 
     const GOLDEN: &str = include_str!("differences.txt");
@@ -61,5 +81,7 @@ mod suite {
             );
         }
         assert!(probes.len() >= 170, "only {} probes", probes.len());
+        let equal = rows.iter().filter(|(_, differences)| differences.is_empty()).count();
+        assert!(equal >= EQUAL, "only {equal} of {} are equal", probes.len());
     }
 }
