@@ -1,5 +1,6 @@
 //! ACKs that most stacks make nothing of: those that a later one has overtaken, and those of a receiver that threw away what it had reported.
 
+use cwnd_cc::Controller as _;
 use cwnd_units::{Duration, Time};
 
 use super::{FastRecovery, Sender, State};
