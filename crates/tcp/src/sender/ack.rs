@@ -122,7 +122,7 @@ impl Sender {
                 delivered -= self.scoreboard.advance(ack);
             }
             if self.before.is_some() {
-                self.judge(segment.ts, ack - acked);
+                lost = self.judge(now, segment.ts, ack - acked);
             }
             if self.is_in_frto() {
                 self.on_ack_in_frto(true, newly_sacked > 0);
@@ -154,7 +154,7 @@ impl Sender {
                 phase = self.phase();
             }
             if self.delivered_counts && newly_sacked > 0 || looks {
-                lost = self.detect_losses(now);
+                lost |= self.detect_losses(now);
             }
             if self.delivered_counts && self.is_still_short() {
                 phase = Phase::Recovery;
@@ -223,7 +223,7 @@ impl Sender {
         }
         if self.rack {
             let told = newly_sacked > 0 || window_changed;
-            self.after_ack(now, flight_size, acked > 0, told);
+            lost |= self.after_ack(now, flight_size, acked > 0, told);
         }
         if delivered > 0 {
             if self.scoreboard.take_lost_again() {

@@ -201,22 +201,22 @@ impl Sender {
         }
     }
 
-    /// An ACK was taken in, before which `flight` was in flight; `told` if it told anything else than `advanced`.
+    /// An ACK was taken in, before which `flight` was in flight; `told` if it told anything else than `advanced`. Returns whether losses were
+    /// found meanwhile.
     #[inline(never)]
-    pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) {
+    pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
         if self.late.as_ref().is_some_and(|late| late.tail.until.is_some()) {
             self.judge_probe(now, flight, !advanced && !told);
         }
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
-        if needless {
-            self.take_back_needless(now, advanced);
-        }
+        let found = needless && self.take_back_needless(now, advanced);
         if (advanced || needless) && self.is_still_short() {
             self.enter_recovery(now);
         }
         if advanced {
             self.wait_for_the_tail(now, true);
         }
+        found
     }
 
     /// The other end tells that `[again.start, again.end)` arrived twice (RFC 2883; Linux, `tcp_check_dsack`).
@@ -272,13 +272,13 @@ impl Sender {
 
     /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux, `tcp_try_undo_dsack`), whether the recovery is over or not.
     #[cold]
-    fn take_back_needless(&mut self, now: Time, advanced: bool) {
+    fn take_back_needless(&mut self, now: Time, advanced: bool) -> bool {
         if matches!(self.recovery, State::Loss { .. }) {
             if advanced {
                 // `tcp_try_undo_loss`.
                 self.take_timeout_back();
             }
-            return;
+            return false;
         }
         let before = self.before.take();
         self.take_back_window(before);
@@ -290,7 +290,7 @@ impl Sender {
             late.on_recovered(true);
             late.look();
         }
-        self.detect_late(now);
+        self.detect_late(now)
     }
 
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come back to if that arrives all the same.
@@ -306,22 +306,30 @@ impl Sender {
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
     /// retransmission, the original came late (RFC 3522 § 3.2, steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it
     /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK all below `prior` had arrived.
+    /// Returns whether losses were found meanwhile.
     #[cold]
-    pub(super) fn judge(&mut self, echo: Time, prior: u64) {
+    pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> bool {
+        let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
+        if needless && !matches!(self.recovery, State::Loss { .. }) {
+            return self.take_back_needless(now, true);
+        }
         match self.recovery {
             State::Recovery(_) => {}
-            State::Loss { .. } => return self.judge_timeout(echo),
+            State::Loss { .. } => {
+                self.judge_timeout(echo);
+                return false;
+            }
             State::Open => {
                 // Duplicates of what went again come within a round trip.
                 let (una, high) = (self.una, self.high);
                 if self.before.as_mut().is_some_and(|before| before.is_over(una, high)) {
                     self.before = None;
                 }
-                return;
+                return false;
             }
         }
         if !self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
-            return;
+            return false;
         }
         let before = self.before.take();
         // How late it was, while a part is still missing (`tcp_try_undo_partial`).
@@ -337,6 +345,7 @@ impl Sender {
         if let Some(late) = &mut self.late {
             late.see_reordering(degree);
         }
+        false
     }
 }
 
