@@ -162,7 +162,7 @@ params! {
         /// What is done about losses.
         #[source("RFC 6675")]
         pub recovery: Recovery = Recovery::Sack,
-        /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937); needs SACK.
+        /// Whether proportional rate reduction spreads the reduction over the recovery (RFC 6937); needs `recovery` sack or newreno.
         #[source("RFC 6937")]
         pub prr: bool = false,
         /// Which text proportional rate reduction follows.
@@ -463,8 +463,8 @@ params! {
         if p.max_window.is_some_and(|w| w.0 < p.mss.0) {
             return invalid("max_window", "the largest window must hold at least one segment (`mss`)");
         }
-        if p.prr && p.recovery != Recovery::Sack {
-            return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"`");
+        if p.prr && !matches!(p.recovery, Recovery::Sack | Recovery::NewReno) {
+            return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`");
         }
         if p.spurious.timeout_frto && p.recovery != Recovery::Sack {
             return invalid("timeout_frto", "F-RTO as it is here needs `recovery = \"sack\"`");

@@ -144,6 +144,9 @@ impl Sender {
                 self.cwr = None;
             }
             let counts = if self.delivered_counts { self.new_of(acked, delivered) } else { acked };
+            if !sack && self.config.params.prr {
+                delivered = self.new_of(acked, delivered);
+            }
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
             self.on_new_ack(now, acked);
             if self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
@@ -201,6 +204,10 @@ impl Sender {
             }
         } else if !sack && self.high > self.una && !window_changed {
             self.on_duplicate(now);
+            if self.config.params.prr {
+                // Each duplicate tells of a segment (Linux, `tcp_add_reno_sack`).
+                delivered = self.config.mss;
+            }
         }
 
         if newly_sacked > 0 {
@@ -382,25 +389,32 @@ impl Sender {
     /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged.
     fn on_new_ack(&mut self, now: Time, acked: u64) {
         let mut restart_timer = true;
+        // Without SACK Linux holds a state until more is acknowledged than was outstanding (RFC 6582 § 4.1; `tcp_try_undo_recovery`); here
+        // only while something is.
+        let params = &self.config.params;
+        let spread = params.prr && params.recovery == Recovery::NewReno;
+        let above = u64::from(spread && self.una < self.high);
         match &mut self.recovery {
             State::Open => {
                 self.dupacks = 0;
                 self.limited_sent = 0;
             }
             State::Loss { recover, .. } => {
-                if self.una >= *recover {
+                if self.una >= *recover + above {
                     self.last_recover = Some(*recover);
                     self.recovery = State::Open;
                 }
             }
             State::Recovery(r) => {
                 let reno = self.config.params.recovery == Recovery::Reno;
-                if self.una >= r.recover || reno {
+                if self.una >= r.recover + above || reno {
                     self.last_recover = Some(r.recover);
                     self.recovery = State::Open;
                     self.dupacks = 0;
                     self.limited_sent = 0;
                     self.after_recovery();
+                } else if self.una == r.recover {
+                    r.inflation = 0;
                 } else {
                     restart_timer = !r.partial_seen;
                     r.partial_seen = true;
@@ -412,6 +426,10 @@ impl Sender {
                         r.inflation -= acked as i64;
                         if acked >= mss {
                             r.inflation += mss as i64;
+                        }
+                        if spread {
+                            // `tcp_remove_reno_sacks`
+                            r.inflation = r.inflation.max(0);
                         }
                     } else {
                         // With SACK every advance shows that retransmissions arrive (RFC 6675 § 5.1).
@@ -579,6 +597,13 @@ impl Sender {
     }
 
     pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
+        let pipe = if self.config.params.recovery == Recovery::Sack {
+            self.scoreboard.pipe(self.una, self.nxt)
+        } else {
+            // The hole is lost until it goes again.
+            let waits = matches!(&self.recovery, State::Recovery(r) if r.retransmit_now);
+            self.in_flight().saturating_sub(if waits { self.config.mss } else { 0 })
+        };
         let prr = match &mut self.recovery {
             State::Recovery(FastRecovery { prr: Some(prr), .. }) => prr,
             State::Open => match &mut self.cwr {
@@ -587,7 +612,6 @@ impl Sender {
             },
             _ => return,
         };
-        let pipe = self.scoreboard.pipe(self.una, self.nxt);
         prr.on_ack(PrrAck { delivered, pipe, safe }, self.cc.window().ssthresh, self.config.mss);
     }
 }

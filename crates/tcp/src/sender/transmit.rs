@@ -214,6 +214,11 @@ impl Sender {
         if let State::Recovery(r) = &mut self.recovery
             && r.retransmit_now
         {
+            // Without SACK PRR lets the next hole go as it lets everything.
+            if r.partial_seen && r.prr.as_ref().is_some_and(|prr| !prr.allows(self.config.mss)) {
+                self.cwnd_limited = true;
+                return None;
+            }
             r.retransmit_now = false;
             return Some(self.retransmission(self.una, self.high));
         }
@@ -240,6 +245,11 @@ impl Sender {
             return None;
         }
         let inflation = match &self.recovery {
+            State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => {
+                let fits = self.nxt - self.una + len <= self.rwnd;
+                self.cwnd_limited = !prr.allows(len);
+                return (fits && prr.allows(len)).then_some(Choice::of(self.nxt, len));
+            }
             State::Recovery(r) => r.inflation,
             _ => 0,
         };

@@ -80,7 +80,6 @@ impl Host {
         params.rto_granularity = Duration::from_millis(TICK_MS as u64);
         if !probe.sack {
             params.recovery = Recovery::NewReno;
-            params.prr = false;
         }
         let kind = if probe.cc == "reno" { "newreno" } else { &probe.cc };
         let mut controller = ControllerParams::of_kind(kind).unwrap();
