@@ -275,7 +275,7 @@ impl Sender {
         self.cc.on_signal(path, Signal::Reduce(cause));
         self.space_from_last();
         let params = &self.config.params;
-        let recovers = matches!(self.recovery, State::Recovery(_));
+        let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
         if params.prr && params.prr_on_ecn && !recovers && !self.cc.by_rate() {
             let recover_fs = match params.prr_rule {
                 PrrRule::FreeBsd => self.high - self.una,
@@ -304,9 +304,11 @@ impl Sender {
             State::Loss { .. } => {
                 self.obeys_echo_in_loss() && (ack > self.reduced_until || self.echo_is_first)
             }
-            State::Recovery(_) => {
+            State::Recovery(ref r) => {
                 let params = &self.config.params;
-                params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
+                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`, `tcp_try_to_open`).
+                let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= r.recover;
+                is_over || params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
             }
         };
         let params = &self.config.params;
