@@ -1,6 +1,6 @@
 //! Scripts of our own in packetdrill's language: how they are read, and what becomes of them.
 
-use cwnd_tcp::LossRule;
+use cwnd_tcp::{LossRule, PrrRule};
 use cwnd_units::{Bytes, ParamsChoice as _};
 
 use crate::code::{Names, Verdict};
@@ -181,7 +181,7 @@ fn scripts_of_freebsd_are_played_as_such() {
     let script = format!("`sysctl -w net.inet.tcp.recvspace=65536`\n{SERVER}{ONE_SEGMENT}");
     let freebsd = session(&script).params;
     assert_eq!((freebsd.receive_window, freebsd.ack_every), (Bytes(65_536), 2));
-    assert_eq!((freebsd.loss_rule, freebsd.dsack), (LossRule::Rfc6675, true));
+    assert_eq!((freebsd.loss_rule, freebsd.prr_rule), (LossRule::Rfc6675, PrrRule::FreeBsd));
     let linux = prepare(&read(&script).unwrap(), &|_| None, Some(Stack::Linux)).unwrap().params;
     assert_eq!(linux.loss_rule, LossRule::Rack);
     // The first of two segments waits for the second.
@@ -285,6 +285,7 @@ fn what_cannot_be_played_is_named_with_its_line() {
         ),
         ("+0 `iptables -A OUTPUT`\n+0 > . 1:2(1) ack 1\n", 8, "the command iptables"),
         ("+0 < U. 1:2(1) ack 1 win 9\n", 8, "the flag U"),
+        ("+0 < . 1:2(1) win 9\n", 8, "a segment without ACK"),
         ("+0 > FP. 1:2(1) ack 1\n", 8, "data beside or behind a FIN or RST"),
         ("+0 close(4) = 0\n+0 > F. 1:1(0) ack 1\n", 8, "nothing but opening and closing"),
         ("+0 < S 0:0(0) win 9\n+0 > . 1:2(1) ack 1\n", 8, SYN_AGAIN),

@@ -229,7 +229,7 @@ fn readable(packet: &Packet) -> Result<(), String> {
     if packet.has('S') && packet.bytes() > 0 {
         return Err("data in a SYN".to_owned());
     }
-    if !packet.has('S') && !packet.has('.') {
+    if !packet.has('S') && (!packet.has('.') || packet.ack.is_none()) {
         return Err("a segment without ACK".to_owned());
     }
     let known = if packet.has('S') { "S.PEWA" } else { "S.PEW" };

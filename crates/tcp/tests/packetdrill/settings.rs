@@ -1,7 +1,7 @@
 //! What commands and socket options set, and which of them, and which calls, change nothing that is compared.
 
 use cwnd_cc::ControllerParams;
-use cwnd_tcp::{LossRule, Params, Recovery};
+use cwnd_tcp::{LossRule, Params};
 use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice as _};
 
 use crate::language::Call;
@@ -19,6 +19,13 @@ impl Stack {
             "linux" => Some(Self::Linux),
             "freebsd" => Some(Self::FreeBsd),
             _ => None,
+        }
+    }
+
+    const fn preset(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::FreeBsd => "freebsd",
         }
     }
 }
@@ -144,12 +151,7 @@ impl Settings {
     /// Before anything was set.
     pub fn new(stack: Stack) -> Self {
         let mut params = Params::default();
-        match stack {
-            Stack::Linux => {
-                params.apply_preset("linux");
-            }
-            Stack::FreeBsd => freebsd(&mut params),
-        }
+        params.apply_preset(stack.preset());
         Self {
             params,
             controller: "cubic".to_owned(),
@@ -339,7 +341,7 @@ impl Settings {
                 self.params.ack_delay = Duration::from_millis(ms);
             }
             ("net.inet.tcp.rexmit_slop", Some(ms)) => {
-                self.params.rto_variation_min = Duration::from_millis(ms);
+                self.params.rto_slop = Duration::from_millis(ms);
             }
             ("net.inet.tcp.rexmit_initial", Some(ms)) => {
                 self.params.rto_initial = Duration::from_millis(ms);
@@ -355,9 +357,7 @@ impl Settings {
         let kind = &self.controller;
         let mut controller =
             ControllerParams::of_kind(kind).ok_or_else(|| format!("congestion control {kind}"))?;
-        if self.stack == Stack::Linux {
-            controller.params_mut().apply_preset("linux");
-        }
+        controller.params_mut().apply_preset(self.stack.preset());
         Ok(controller)
     }
 }
@@ -365,17 +365,6 @@ impl Settings {
 /// Whether only FreeBSD has a setting of this name.
 pub fn of_freebsd(name: &str) -> bool {
     ["kern.", "net.inet.", "net.inet6."].iter().any(|tree| name.starts_with(tree))
-}
-
-/// FreeBSD's default stack: SACK by RFC 6675 with PRR, and DSACK (`tcp_sack.c`), ACKs delayed by at most 40 ms (`TCPTV_DELACK`), timeouts 200 ms
-/// above the round trip or more (`rexmit_slop`).
-fn freebsd(params: &mut Params) {
-    params.recovery = Recovery::Sack;
-    params.prr = true;
-    params.dsack = true;
-    params.ack_delay = Duration::from_millis(40);
-    params.rto_min = Duration::from_millis(30);
-    params.rto_variation_min = Duration::from_millis(200);
 }
 
 /// `name=value` of a command; a value in quotes may have blanks, and of one that the shell computes the first word is enough.
