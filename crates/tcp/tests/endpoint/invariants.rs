@@ -9,7 +9,7 @@ use cwnd_tcp::{Config, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery, Se
 use cwnd_units::{Bytes, Duration, Params as _, ParamsChoice, Rng, Time};
 use proptest::prelude::*;
 
-use crate::common::{Fate, Script, World, config, data, ms, simple};
+use crate::common::{Fate, Script, World, config, data, ms, preset, simple};
 
 /// How badly a path treats what crosses it, in parts of 100.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,7 @@ fn params() -> impl Strategy<Value = Params> {
         Just((Recovery::Sack, false, LossRule::Rack, true)),
         Just((Recovery::Sack, true, LossRule::Rack, true)),
         Just((Recovery::Sack, true, LossRule::Fack, true)),
+        Just(FREEBSD),
     ];
     let backoff = prop_oneof![Just(Backoff::Exponential), Just(Backoff::After), Just(Backoff::Off)];
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
@@ -90,9 +91,22 @@ fn params() -> impl Strategy<Value = Params> {
             clock,
             syn_retries: 60,
             rto_min: ms(200),
-            ..simple()
+            ..if (recovery, prr, loss_rule, lost_retransmissions) == FREEBSD {
+                freebsd()
+            } else {
+                simple()
+            }
         },
     )
+}
+
+/// What stands for preset `freebsd`, with the rest of what it has.
+const FREEBSD: (Recovery, bool, LossRule, bool) = (Recovery::Sack, true, LossRule::Rfc6675, true);
+
+/// FreeBSD's endpoint, which does not give up.
+fn freebsd() -> Params {
+    let Params { mss, header, ack_size, .. } = simple();
+    Params { mss, header, ack_size, data_retries: None, ..preset("freebsd") }
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {
