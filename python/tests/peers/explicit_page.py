@@ -94,6 +94,7 @@ def _rules() -> list[str]:
         "goodput_mbit_s": "goodput within {share:.0%};",
         "qdelay_mean_ms": f"the mean queue over time, in the link's time, within {{share:.0%}} or {QUEUE_PKTS:g} packets;",
         "drops": "drops within {share:.0%} or {least:g};",
+        "drops_whole": "drops of the whole run, slow start included, within {share:.0%} or {least:g};",
         "jain": "Jain's index of the flows' goodputs within {least:g};",
         "marks": "marks within {share:.0%} or {least:g};",
         "joined_s": f"where a flow joins, the time until it has 95 % of the mean rate within {{share:.0%}} or {JOIN_BINS} of the recorded bins (0.1 or 0.16 s).",
@@ -171,8 +172,8 @@ def verdict(each: Compared) -> str:
 def _values(f: Figures) -> tuple[str, ...]:
     joined = "never" if f.joined_s < 0 else f"{f.joined_s:.2f}" if f.joined_s else "–"
     queue = f"{f.qdelay_mean_ms:.2f}"
-    drops, marks = f"{f.drops:.0f}", f"{f.marks:.0f}"
-    return f"{f.goodput_mbit_s:.3f}", queue, drops, marks, f"{f.jain:.3f}", joined
+    drops, whole, marks = f"{f.drops:.0f}", f"{f.drops_whole:.0f}", f"{f.marks:.0f}"
+    return f"{f.goodput_mbit_s:.3f}", queue, drops, whole, marks, f"{f.jain:.3f}", joined
 
 
 def _cells(f: Figures) -> str:

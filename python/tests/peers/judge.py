@@ -71,16 +71,24 @@ def bounds(row: Row) -> Bounds:
 def differences(row: Row, theirs: Measures, ours: Measures) -> tuple[str, ...]:
     """Which measures are out of bounds."""
     allowed = bounds(row)
-    few = max(EVENTS_FLOOR, EVENTS_SHARE * (theirs.drops + theirs.marks))
+
+    def events(mine: float | None, peer: float | None, both: float) -> bool:
+        if mine is None or peer is None:
+            return True
+        return near(mine, peer, allowed.events, max(EVENTS_FLOOR, EVENTS_SHARE * both))
 
     def near(mine: float, peer: float, share: float, floor: float) -> bool:
         return abs(mine - peer) <= max(share * peer, floor)
 
+    after = theirs.drops + theirs.marks
+    whole = (theirs.drops_whole or 0) + (theirs.marks_whole or 0)
     checks = {
         "goodput": near(ours.goodput_mbit_s, theirs.goodput_mbit_s, allowed.goodput, 0),
         "delay": near(ours.qdelay_p50_ms, theirs.qdelay_p50_ms, allowed.qdelay, QDELAY_FLOOR_MS),
-        "drops": near(ours.drops, theirs.drops, allowed.events, few),
-        "marks": near(ours.marks, theirs.marks, allowed.events, few),
+        "drops": events(ours.drops, theirs.drops, after),
+        "marks": events(ours.marks, theirs.marks, after),
+        "drops of the whole run": events(ours.drops_whole, theirs.drops_whole, whole),
+        "marks of the whole run": events(ours.marks_whole, theirs.marks_whole, whole),
     }
     return tuple(name for name, holds in checks.items() if not holds)
 
@@ -159,6 +167,8 @@ def _measure(cell: _core.Cell, each: Job) -> Measures:
         delay_ms,
         float(link["dropped_pkts"]),
         float(link["marked_pkts"]),
+        float(link["dropped_total_pkts"]),
+        float(link["marked_total_pkts"]),
     )
 
 

@@ -89,7 +89,8 @@ def _head(found: list[Comparison], others: Others) -> list[str]:
         f"- Goodput within {b.goodput:.0%} ({x.goodput:.0%} for Linux);",
         f"- median queueing delay within {b.qdelay:.0%} or {judge.QDELAY_FLOOR_MS:g} ms;",
         f"- drops, and marks, within {b.events:.0%}, or {judge.EVENTS_FLOOR:g}, or {judge.EVENTS_SHARE:.1%} of both "
-        "together: recorded seeds of one setting have 35, 29, 31 drops, or 0, 9, 3 drops beside 17,200 marks.",
+        "together: recorded seeds of one setting have 35, 29, 31 drops, or 0, 9, 3 drops beside 17,200 marks;",
+        "- where the peer's were written down for the whole run, slow start included, drops and marks of that within the same.",
         "",
         "The data, its provenance and its columns: [tests/golden/peers](../tests/golden/peers/README.md). "
         "The mappings: `python/tests/peers/scenarios.py` and, of transfers, "
@@ -132,16 +133,16 @@ def _experiments(explanation: Explanation, row: Row, failing: dict[str, Comparis
     lines = [
         f"Row {row.key} ({row.setting}):",
         "",
-        "| | goodput Mbit/s | median delay ms | drops | marks |",
-        "|---|---|---|---|---|",
-        f"| theirs | {_cells(theirs)} |",
-        f"| ours | {_cells(failing[row.key].ours)} |",
+        f"| | {_columns(theirs)} |",
+        f"|---|{'---|' * _columns(theirs).count('|')}---|",
+        f"| theirs | {_cells(theirs, theirs)} |",
+        f"| ours | {_cells(failing[row.key].ours, theirs)} |",
     ]
     for overrides in explanation.experiments:
         # Flows that are changed alike are told of once.
         told = dict.fromkeys(f"`{path.split('.')[-1]} = {value}`" for path, value in overrides)
         said = ", ".join(told)
-        lines.append(f"| with {said} | {_cells(experiment(row, overrides))} |")
+        lines.append(f"| with {said} | {_cells(experiment(row, overrides), theirs)} |")
     return [*lines, ""]
 
 
@@ -152,13 +153,15 @@ def _contradictions() -> list[str]:
 def _all_rows(found: list[Comparison]) -> list[str]:
     lines = ["## Every row", "", "Ours / theirs; what differs is named.", ""]
     for table, name in TABLES.items():
+        rows = [c for c in found if c.row.table == table]
+        columns = _columns(rows[0].theirs)
         lines += [
             f"### {name} (`{table}`)",
             "",
-            "| row | setting | goodput Mbit/s | median delay ms | drops | marks | verdict |",
-            "|---|---|---|---|---|---|---|",
+            f"| row | setting | {columns} | verdict |",
+            f"|---|---|{'---|' * columns.count('|')}---|---|",
         ]
-        lines += [_line(c) for c in found if c.row.table == table]
+        lines += [_line(c) for c in rows]
         lines.append("")
     return lines
 
@@ -166,10 +169,10 @@ def _all_rows(found: list[Comparison]) -> list[str]:
 def _line(comparison: Comparison) -> str:
     row, ours, theirs = comparison.row, comparison.ours, comparison.theirs
     if ours is None:
-        values = " | ".join("– / " + value for value in _values(theirs))
+        values = " | ".join("– / " + value for value in _values(theirs, theirs))
         verdict = f"not expressible: {comparison.missing}"
     else:
-        pairs = zip(_values(ours), _values(theirs), strict=True)
+        pairs = zip(_values(ours, theirs), _values(theirs, theirs), strict=True)
         values = " | ".join(f"{mine} / {peer}" for mine, peer in pairs)
         if not row.by_value:
             verdict = "shown"
@@ -178,12 +181,23 @@ def _line(comparison: Comparison) -> str:
     return f"| {row.number} | {row.setting} | {values} | {verdict} |"
 
 
-def _values(m: Measures) -> tuple[str, str, str, str]:
-    return f"{m.goodput_mbit_s:.2f}", f"{m.qdelay_p50_ms:.1f}", f"{m.drops:.0f}", f"{m.marks:.0f}"
+def _columns(theirs: Measures) -> str:
+    """What is told of rows: counts of the whole run where the peer's were written down."""
+    columns = ["goodput Mbit/s", "median delay ms", "drops", "marks"]
+    whole = {"drops, whole run": theirs.drops_whole, "marks, whole run": theirs.marks_whole}
+    return " | ".join([*columns, *(name for name, known in whole.items() if known is not None)])
 
 
-def _cells(m: Measures | None) -> str:
-    return " | ".join(_values(m)) if m else ""
+def _values(m: Measures, theirs: Measures) -> list[str]:
+    counts = [m.drops, m.marks]
+    whole = ((m.drops_whole, theirs.drops_whole), (m.marks_whole, theirs.marks_whole))
+    counts += [mine for mine, peer in whole if mine is not None and peer is not None]
+    told = [f"{m.goodput_mbit_s:.2f}", f"{m.qdelay_p50_ms:.1f}"]
+    return told + [f"{count:.0f}" for count in counts]
+
+
+def _cells(m: Measures | None, theirs: Measures) -> str:
+    return " | ".join(_values(m, theirs)) if m else ""
 
 
 def draw(found: Iterable[Comparison], path: Path) -> None:

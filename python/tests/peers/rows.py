@@ -48,6 +48,9 @@ class Measures:
     qdelay_p50_ms: float
     drops: float
     marks: float
+    #: With what came before the warm-up was over; none where the peer's was not written down.
+    drops_whole: float | None = None
+    marks_whole: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,14 @@ def mean(each: list[Measures]) -> Measures:
         sum(m.qdelay_p50_ms for m in each) / count,
         sum(m.drops for m in each) / count,
         sum(m.marks for m in each) / count,
+        _mean_of_known([m.drops_whole for m in each]),
+        _mean_of_known([m.marks_whole for m in each]),
     )
+
+
+def _mean_of_known(each: list[float | None]) -> float | None:
+    known = [value for value in each if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def load(table: str) -> list[Row]:
@@ -159,6 +169,10 @@ def _measured(table: str, cells: dict[str, str]) -> Measures:
         float(cells["qdelay_ms_p50" if linux else "qdelay_median_ms"]),
         float(cells["drops"]),
         float(cells["marks"]),
+        *(
+            float(cells[column]) if column in cells else None
+            for column in ("drops_whole_run", "marks_whole_run")
+        ),
     )
 
 

@@ -75,7 +75,7 @@ def _ns3(row: Row) -> Table:
         raise NotExpressibleError(f"ns-3's {row.cells['cc'].removeprefix('Tcp')} is no preset here")
     controller = controllers[row.cells["cc"]]
     if row.flag("hystart"):
-        controller["slow_start"] = "hystart"
+        controller["slow_start"] = "hystart-ns-3"
     segment, packet = row.int("segment_bytes"), row.int("ip_packet_bytes")
     header = packet - segment + row.int("link_overhead_bytes")
     rate, edge = f"{row.cells['rate_mbps']} Mbit/s", f"{row.cells['access_rate_mbps']} Mbit/s"
@@ -124,11 +124,21 @@ def _ns3(row: Row) -> Table:
                     "ack_every": row.int("delack_count"),
                     "rto_min": f"{row.cells['min_rto_s']} s",
                     "ecn": row.flag("ecn"),
+                    "receive_window": f"{_ns3_buffer(row)} B",
+                    "pipe_rule": "ns-3",
+                    "ecn_in_recovery": True,
+                    "reduced_window_ends_recovery": True,
                 },
             }
         },
         "sweep": {"repeat": SEEDS},
     }
+
+
+def _ns3_buffer(row: Row) -> int:
+    """Each socket's send and receive buffer, which bound what is outstanding alike."""
+    bdp_bytes = row.float("rate_mbps") * row.float("base_rtt_ms") * 1000 / 8
+    return max(4_000_000, int(8 * bdp_bytes))
 
 
 def _ns3_queue(row: Row) -> Table:
@@ -163,11 +173,15 @@ def _ns3_queue(row: Row) -> Table:
         # It spares a queue of two packets, whatever their size.
         wire = row.int("ip_packet_bytes") + row.int("link_overhead_bytes")
         queue["mean_packet"] = f"{wire} B"
+        # Calm arrivals earn no new burst allowance (pie-queue-disc.cc).
+        queue["burst_renewal"] = "rest"
     return queue
 
 
 #: ns-2's TCP-Linux.
 TCP_LINUX: Table = {
+    # What is lost is in flight no more (packets_in_flight).
+    "pipe_rule": "rfc6675",
     # It comes down by rate halving, after losses and ECN-echoes, to two segments at the least.
     "prr": True,
     "prr_rule": "halving",
