@@ -284,7 +284,7 @@ params! {
         /// Nothing without `ecn_retransmissions`: then CWR would not go out, and the echo never end.
         #[source("RFC 3168 § 6.1.2: once a window, which a timeout began; ns-2 and ns-3 count it (ecn, EnterCwr)")]
         pub ecn_in_loss: bool = false,
-        /// Whether the first ECN-echo after a timeout counts even for data that was outstanding at an earlier reduction; nothing without `ecn_in_loss`.
+        /// Whether the first ECN-echo after a timeout counts even for data that was outstanding at an earlier reduction; while losses are repaired, only with `ecn_in_loss`.
         #[source("RFC 3168 § 6.1.2: once a window; ns-2 counts it (tcp.cc, ecn: CWND_ACTION_TIMEOUT)")]
         pub ecn_after_timeout: bool = false,
         /// Whether an ECN-echo counts in fast recovery, too, once for what was outstanding at the last.

@@ -44,11 +44,11 @@ EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
     ),
     (
         "ns-2 users 100",
-        "**What large files lose.** A large file's slow start fills the queue and loses half a window. RFC 6675's pipe leaves out what is taken for lost, so that new data goes on "
-        "while holes wait for the timer, and is lost, too; ns-2's Sack1 takes one packet off its pipe for each duplicate ACK, and stops. Without SACK new data stops as well:",
+        "**What large files lose.** A large file's slow start fills the queue and loses half a window. ns-2's Sack1 takes one packet off its pipe for each duplicate ACK, and stops; so does ours "
+        "(`pipe_rule = sack1`). RFC 6675's pipe leaves out what is taken for lost, so that new data goes on while holes wait for the timer, and is lost, too:",
         (
+            ((f"{ENDPOINT}.pipe_rule", "rfc6675"),),
             ((f"{ENDPOINT}.recovery", "newreno"),),
-            ((f"{ENDPOINT}.recovery", "reno"),),
         ),
     ),
     (
