@@ -117,7 +117,7 @@ EXPLANATIONS = (
     Explanation(
         "ns-2 Vegas: Linux's leaves slow start sooner there",
         tuple(f"ns-2 Vegas {n}" for n in (38, 10, 11, 12, 16, 17, 18, 34, 35, 36, 39, 43, 44, 45)),
-        "Explained: over 100 ms ours drops seven packets in that slow start and ns-2 none. With γ of half a segment, which ends slow start a round trip sooner, windows come to rest from below, and medians are theirs, of row 44 within a packet. ns-2's first packet is a "
+        "Explained: over 100 ms ours drops seven packets in that slow start and ns-2 none. With γ of half a segment, which ends slow start a round trip sooner, windows come to rest from below, and medians are theirs, over 100 ms within a packet, and nothing is dropped. ns-2's first packet is a "
         "SYN of 40 B in the window of the data behind it, where ours has a handshake; that SYN makes baseRTT smaller, and so ours takes the handshake's.",
         (_each(2, "controller.gamma", 0.5), _each(2, "controller.base_from_handshake", False)),
     ),
