@@ -152,11 +152,11 @@ CONTRADICTIONS = (
     "- **ns-2's TCP-Linux counts forward acknowledgements**, and retransmits after four duplicate ACKs where RFC 6675 and Linux do after three; it sees "
     "from later SACKs that a retransmission was lost (`loss_rule`, `lost_retransmissions`), which RFC 6675 leaves to the timer.",
     "- **Three pipes.** ns-2's Sack1 takes a segment off its pipe for each ACK, two for a partial one, so that what was lost stays in it; it fills holes as soon as anything above is SACKed "
-    "(`pipe_rule = \"sack1\"`, Fall & Floyd 1996). ns-3 leaves a retransmission in its pipe until the cumulative acknowledgement, though it was SACKed (`tcp-tx-buffer.cc`, `Update`): where many are lost it stops and waits "
+    '(`pipe_rule = "sack1"`, Fall & Floyd 1996). ns-3 leaves a retransmission in its pipe until the cumulative acknowledgement, though it was SACKed (`tcp-tx-buffer.cc`, `Update`): where many are lost it stops and waits '
     "for its timer, and PIE drops half as many packets in a slow start as with RFC 6675's.",
     "- **Echoes and losses of one window.** ns-2 obeys the first ECN-echo after a timeout, whatever it acknowledges (`ecn_after_timeout`). ns-3 takes no loss for a second reduction while it answers an echo (a recovery begins in "
     "`CA_DISORDER` only), but what was lost after that window reduces again (`reduced_window_ends_recovery`), and so does an echo in recovery (`EnterCwr`, `ecn_in_recovery`), which RFC 3168 § 6.1.2 has not.",
-    "- **ns-3's HyStart waits twice as long**: for a train of ACKs of a whole round trip, or a delay of twice the least, where Linux takes half of one and an eighth (`slow_start = \"hystart-ns-3\"`).",
+    '- **ns-3\'s HyStart waits twice as long**: for a train of ACKs of a whole round trip, or a delay of twice the least, where Linux takes half of one and an eighth (`slow_start = "hystart-ns-3"`).',
     "- **ns-2's TCP-Linux breaks down by a step of its delay.** One flow of it over 100 Mbit/s and a DropTail of 833 packets drops 70 packets over 100 ms, and 69 over 100.5 ms; over 101 ms it drops 696,357 and has 116 Mbit/s "
     "acknowledged, more than the link carries. Such rows are the peer's own and not chased. At 10 Mbit/s half a millisecond makes a step, too, but the same here: row 15 with 20.5 ms has 106 drops in ns-2 and 106 here, for 120 and 119.",
     "- **CUBIC's Reno window** goes on with α in Linux, ns-3 and ns-2, as RFC 8312 § 4.2 has it; by RFC 9438 § 4.3 it gains a whole "
