@@ -65,8 +65,6 @@ EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
 #: What explains a setting that does not hold, by its key.
 EXPLANATIONS: dict[str, str] = {
     "ns-2 users 70": "explained: without SACK, as ns-2's Sack1 after a timeout, the median is theirs.",
-    "ns-2 users 100": "explained: what large files lose.",
-    "ns-2 users 102": "explained: what large files lose.",
     "ns-2 users 103": "explained: who has lost a SYN.",
     "ns-2 users 105": "explained: who has lost a SYN.",
 }
