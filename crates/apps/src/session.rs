@@ -6,25 +6,32 @@ use crate::registry::AnyApplication;
 /// An application at work on a flow: what it has written and what it wants to hear of.
 ///
 /// Whoever carries the flow calls these and does what they say. What is asked for every packet is one comparison.
+// The last field is read for each packet, beside what else its flow is asked then.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Session {
-    /// Deliveries below this many bytes are of no interest: the least of the two that follow.
-    interest: u64,
     /// What the application wants to hear of.
     wanted: u64,
     /// Bytes written; of datagrams their payload.
     written: u64,
     /// Bytes of all requests.
     requested: u64,
-    /// Whether the server has not all of them yet.
-    request_is_due: bool,
     /// Bytes that the transfer has; `u64::MAX` without end.
     size: u64,
     /// When it wants to be woken.
     alarm: Time,
     wants_acked: bool,
+    /// Whether the server has not all requests yet.
+    request_is_due: bool,
     rng: Rng,
     app: AnyApplication,
+    /// Deliveries below this many bytes are of no interest: the least of `wanted` and `size`.
+    interest: u64,
+}
+
+impl Session {
+    /// Where in a session what is read for each packet begins, in bytes.
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, interest);
 }
 
 /// What bytes that arrived mean.

@@ -155,25 +155,31 @@ impl Declares for Params {
 }
 
 /// The controller.
+///
+/// What is asked for each packet that goes is in its first cache line; window and pace are found once for each ACK, not for each packet.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Bmcc {
-    window: Guided,
-    mss: u64,
-    /// f̂, as the place of a threshold.
-    place: u16,
-    /// ξ(f̂) of eq. 2.
-    xi: f64,
-    /// Whether f̂ has never been 1 yet.
-    is_new: bool,
-    pause: Pause,
-    /// By round trips: the one that grows next, and what was acknowledged in it.
-    round: u64,
-    acked: u64,
-    srtt: Option<Duration>,
+    allowed: Window,
+    /// Zero if it does not pace, or not yet.
+    pace: Rate,
+    law: Arc<Law>,
     /// The next identification, once the first packet went.
     id: Option<u16>,
+    /// f̂, as the place of a threshold.
+    place: u16,
+    /// Whether f̂ has never been 1 yet.
+    is_new: bool,
+    /// ξ(f̂) of eq. 2.
+    xi: f64,
+    /// `Duration::MAX` before the first.
+    srtt: Duration,
+    /// By round trips: what was acknowledged in the one that grows next, and which one that is.
+    acked: u64,
+    round: u64,
+    window: Guided,
+    pause: Pause,
     counters: Counters,
-    law: Arc<Law>,
 }
 
 /// What stays the same.
@@ -195,16 +201,18 @@ impl Bmcc {
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
         let scale = Scale { least: params.least, high: params.high, most: params.most };
+        let window = Guided::new(start);
         let mut new = Self {
-            window: Guided::new(start),
-            mss: u64::from(start.mss),
+            allowed: window.window(u64::from(start.mss)),
+            pace: Rate(0),
+            window,
             place: 0,
             xi: 0.0,
             is_new: true,
             pause: Pause::default(),
             round: 0,
             acked: 0,
-            srtt: None,
+            srtt: Duration::MAX,
             id: None,
             counters: Counters::default(),
             law: Arc::new(Law { params: params.clone(), scale }),
@@ -274,6 +282,18 @@ impl Bmcc {
     }
 }
 
+const _: () = assert!(size_of::<Bmcc>() == 192, "three cache lines");
+
+impl Bmcc {
+    /// The window or the round-trip time may be another.
+    fn settle(&mut self, path: &Path) {
+        self.allowed = self.window.window(u64::from(path.mss));
+        if self.law.params.paced && self.srtt != Duration::MAX {
+            self.pace = self.window.pace(self.srtt);
+        }
+    }
+}
+
 impl Law {
     /// The place of η.
     const fn first_high(&self) -> u16 {
@@ -291,8 +311,9 @@ impl Controller for Bmcc {
         }
         // The first window goes at once, as TCP's does: paced by the handshake's round trip, two packets would take all of it.
         if ack.acked_bytes > 0 {
-            self.srtt = path.srtt;
+            self.srtt = path.srtt.unwrap_or(Duration::MAX);
         }
+        let mut request = Request::Nothing;
         let grows = self.window.may_grow(path, ack, self.law.params.paced);
         if !adpm::is_over(self.place) {
             if grows {
@@ -305,9 +326,10 @@ impl Controller for Bmcc {
                 self.advance(path, ack.acked_bytes);
             }
         } else {
-            return Request::Reduce(Cause::Load);
+            request = Request::Reduce(Cause::Load);
         }
-        Request::Nothing
+        self.settle(path);
+        request
     }
 
     fn on_signal(&mut self, path: &Path, signal: Signal) {
@@ -327,6 +349,7 @@ impl Controller for Bmcc {
             Signal::Idle { .. } => self.window.after_idle(),
             Signal::Resume { .. } => {}
         }
+        self.settle(path);
     }
 
     fn stamp(&mut self, path: &Path) -> Header {
@@ -340,11 +363,11 @@ impl Controller for Bmcc {
     }
 
     fn window(&self) -> Window {
-        self.window.window(self.mss)
+        self.allowed
     }
 
     fn pacing(&self) -> Option<Rate> {
-        self.srtt.filter(|_| self.law.params.paced).map(|rtt| self.window.pace(rtt))
+        (self.pace > Rate(0)).then_some(self.pace)
     }
 
     /// f̂; of less than η₀, which is not told apart, that, and at first, too.

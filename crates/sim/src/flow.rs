@@ -1,5 +1,6 @@
 //! A connection's two ends and its application.
 
+use core::mem::offset_of;
 use std::sync::Arc;
 
 use cwnd_apps::{AnyApplication, Do, Heard, Session, Then};
@@ -45,47 +46,61 @@ pub struct Before {
 }
 
 /// A flow: sender, receiver, what the application wants, and what was measured.
+///
+/// In order of use: packets of many flows follow each other, so that what a packet reads of its flow is in no near cache, and is fetched
+/// line by line. Each event reads the line that begins with the session's interest and ends with the sender's first fields; then data
+/// reads two of the receiver, what is sent three to five of the sender, an ACK these and two of the histogram.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Flow {
+    /// Propagation round-trip time.
+    pub base_rtt: Duration,
+    /// When it opened; `Time::NEVER` before.
+    pub started: Time,
+    /// Its application.
+    pub session: Session,
     /// Its slot and generation.
     pub id: FlowId,
     /// Number in results: in order of creation.
     pub number: u32,
-    /// Index of its group.
-    pub group: u32,
-    /// Which of its group's ways it goes.
-    pub way: u32,
     /// Where its packets enter the network.
     pub route: Route,
-    /// Propagation round-trip time.
-    pub base_rtt: Duration,
-    /// The sending end.
-    pub sender: Sender,
-    /// The receiving end.
-    pub receiver: Receiver,
+    /// Index of its group.
+    pub group: u32,
     /// When the pending [`SenderTimer`](crate::event::Event::SenderTimer) fires; `Time::NEVER` if none is pending.
     pub sender_timer: Time,
     /// When the pending [`ReceiverTimer`](crate::event::Event::ReceiverTimer) fires.
     pub receiver_timer: Time,
-    /// When it opened; `Time::NEVER` before.
-    pub started: Time,
-    /// From when on its application sends nothing more; `Time::NEVER` if it goes on.
-    pub stop: Time,
-    /// Its application.
-    pub session: Session,
+    /// The sending end.
+    pub sender: Sender,
+    /// RTTs measured after the warm-up.
+    pub rtt: Histogram,
+    /// The receiving end.
+    pub receiver: Receiver,
     /// When the last byte of the transfer was delivered; `Time::NEVER` before, and without end.
     pub finished: Time,
     /// When all that it had sent was acknowledged, after its application was told to stop; `Time::NEVER` before.
     pub stopped: Time,
-    /// RTTs measured after the warm-up.
-    pub rtt: Histogram,
+    /// From when on its application sends nothing more; `Time::NEVER` if it goes on.
+    pub stop: Time,
     /// What had been counted when the warm-up ended.
     pub before: Option<Box<Before>>,
     /// The truth about its timeouts; `None` before the first.
     pub told: Option<Box<Told>>,
     /// What its client asks, if it is the client who opens it.
     pub requests: Option<Box<Requests>>,
+    /// Which of its group's ways it goes.
+    pub way: u32,
 }
+
+const LINE: usize = 64;
+const _: () = {
+    // What is read together must not straddle lines.
+    assert!((offset_of!(Flow, session) + Session::READ_FROM).is_multiple_of(LINE));
+    assert!((offset_of!(Flow, sender) + Sender::READ_FROM).is_multiple_of(LINE));
+    // A line and a half.
+    assert!((offset_of!(Flow, receiver) + Receiver::READ_FROM) % LINE <= LINE / 2);
+};
 
 impl Flow {
     /// A flow that has not started.

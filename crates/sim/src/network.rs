@@ -51,8 +51,18 @@ pub struct Route {
     pub forward: u32,
     /// Acknowledgements.
     pub reverse: u32,
-    /// The pipes at the hosts, if the flow has its own.
-    edge_pipes: Option<[u32; 2]>,
+    /// The first of the two pipes at the hosts, which follow each other; [`NO_EDGE`] if the flow has none of its own.
+    edge: u32,
+}
+
+/// No pipe has this number.
+const NO_EDGE: u32 = u32::MAX;
+
+impl Route {
+    /// The pipes at the hosts, if the flow has its own: on the way to the receiver, and back.
+    fn edge_pipes(self) -> Option<[u32; 2]> {
+        (self.edge != NO_EDGE).then(|| [self.edge, self.edge + 1])
+    }
 }
 
 /// Everything between the hosts.
@@ -160,7 +170,7 @@ impl Network {
         let forward = self.add_hops(group.edge_rate, None, &way.route, into_receiver);
         let reverse = self.add_hops(group.edge_rate, out_of_receiver, &way.reverse, None);
         self.data_from.extend([(forward, Some(id)), (reverse, None)]);
-        Route { forward, reverse, edge_pipes }
+        Route { forward, reverse, edge: edge_pipes.map_or(NO_EDGE, |[first, _]| first) }
     }
 
     fn add_hops(
@@ -192,12 +202,12 @@ impl Network {
 
     /// Whether no packet is between the graph and the hosts of a route of their own.
     pub fn edge_is_empty(&self, route: Route) -> bool {
-        route.edge_pipes.is_none_or(|pipes| pipes.iter().all(|&i| self.pipe(i).held() == 0))
+        route.edge_pipes().is_none_or(|pipes| pipes.iter().all(|&i| self.pipe(i).held() == 0))
     }
 
     /// Moves the hosts of a route of their own to another distance; no packet may be on its way there.
     pub fn set_edge(&mut self, route: Route, edge: Duration) {
-        if let Some([into, out_of]) = route.edge_pipes {
+        if let Some([into, out_of]) = route.edge_pipes() {
             self.pipes[into as usize].set_delay(edge / 2);
             self.pipes[out_of as usize].set_delay(edge - edge / 2);
         }

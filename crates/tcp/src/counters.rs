@@ -5,7 +5,9 @@ use core::ops::AddAssign;
 use cwnd_cc::Cause;
 
 /// What a sender counted, over the whole run.
+// What each segment counts comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct SenderCounters {
     /// Data segments sent, retransmissions included.
     pub segments_sent: u64,
@@ -141,7 +143,9 @@ impl AddAssign<&Self> for SenderCounters {
 }
 
 /// What a receiver counted, over the whole run.
+// What each segment and each ACK counts comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct ReceiverCounters {
     /// Payload bytes handed to the application, in order, each once.
     pub delivered_bytes: u64,
@@ -149,10 +153,10 @@ pub struct ReceiverCounters {
     pub segments: u64,
     /// Their bytes on the wire.
     pub wire_bytes: u64,
-    /// Data segments that arrived with CE.
-    pub ce_segments: u64,
     /// ACKs sent.
     pub acks_sent: u64,
+    /// Data segments that arrived with CE.
+    pub ce_segments: u64,
     /// SYNs that arrived.
     pub syns: u64,
     /// Data segments that brought nothing new.

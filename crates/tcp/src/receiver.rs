@@ -20,22 +20,24 @@ use crate::signed::Signer;
 /// Call [`Receiver::on_segment`] for every arriving segment and [`Receiver::on_timer`] at (or after)
 /// [`Receiver::next_timer`]; each may give one ACK to send. The application reads at once, so the advertised window
 /// stays as configured.
+// What each segment reads lies together, from how many ranges are out of order to the first of the counters.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Receiver {
+    /// A byte in each of the most recently changed blocks, newest first (RFC 2018 § 4).
+    recent: [u64; MAX_SACK_BLOCKS],
+    out_of_order: Ranges,
     config: Arc<Config>,
     /// Next byte expected.
     rcv_nxt: u64,
     /// Acknowledgement number of the last ACK sent.
     last_ack_sent: u64,
-    out_of_order: Ranges,
-    /// A byte in each of the most recently changed blocks, newest first (RFC 2018 § 4).
-    recent: [u64; MAX_SACK_BLOCKS],
     /// Timestamp to echo (RFC 7323 § 4.3, TS.Recent).
     ts_recent: Time,
-    /// Segments received since the last ACK.
-    unacked_segments: u32,
     /// When a delayed ACK must go; `Time::NEVER` when none is held.
     ack_deadline: Time,
+    /// Segments received since the last ACK.
+    unacked_segments: u32,
     /// Whether ACKs carry ECE: from a CE mark until CWR (RFC 3168 § 6.1.3).
     ece: bool,
     /// What most receivers do without.
@@ -43,19 +45,26 @@ pub struct Receiver {
     counters: ReceiverCounters,
 }
 
+impl Receiver {
+    /// Where in a receiver a cache line should begin, in bytes: two lines of it are read for each segment.
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, config) - size_of::<usize>();
+}
+
 /// By what a receiver differs from RFC 5681's and RFC 3168's.
+// What it echoes, and whether there is anything else, is in its first line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 struct Habits {
-    /// Linux's, if it acknowledges as Linux does.
-    quick: Option<QuickAcks>,
     /// What ACKs echo in place of ECE, if they do.
     echo: Option<AnyEcho>,
+    /// How it cheats, if it does.
+    cheat: Option<Box<Cheat>>,
+    /// How long data took on its way, where results tell: no algorithm reads it.
+    delays: Option<Box<Delays>>,
+    /// Linux's, if it acknowledges as Linux does.
+    quick: Option<QuickAcks>,
     /// What arrived twice, if it tells of that.
     duplicates: Option<Duplicates>,
-    /// How it cheats, if it does.
-    cheat: Option<Cheat>,
-    /// How long data took on its way, where results tell: no algorithm reads it.
-    delays: Option<Delays>,
     /// Knows what timestamps stand for, for these.
     signer: Signer,
 }
@@ -99,8 +108,8 @@ impl Receiver {
         let linux = config.params.ack_policy == AckPolicy::Linux;
         let quick = linux.then(|| QuickAcks::new(config.mss));
         let echo = config.new_echo();
-        let delays = config.params.timing.note_delays.then(Delays::default);
-        let cheat = Cheat::new(&config.params.cheat);
+        let delays = config.params.timing.note_delays.then(Box::<Delays>::default);
+        let cheat = Cheat::new(&config.params.cheat).map(Box::new);
         let signer = config.signer();
         let tells = config.params.dsack && config.params.recovery == Recovery::Sack;
         let duplicates = tells.then(Duplicates::default);
@@ -137,13 +146,13 @@ impl Receiver {
     /// How long data packets took on their way, where that is noted (`note_delays`).
     #[must_use]
     pub fn delays(&self) -> Option<&Delays> {
-        self.habits.as_ref()?.delays.as_ref()
+        self.habits.as_ref()?.delays.as_deref()
     }
 
     /// Whether it acknowledges what has not arrived, and perhaps never does (`cheat_ahead`).
     #[must_use]
     pub fn conceals(&self) -> bool {
-        self.habits.as_ref().and_then(|habits| habits.cheat.as_ref()).is_some_and(Cheat::conceals)
+        self.habits.as_ref().and_then(|habits| habits.cheat.as_deref()).is_some_and(Cheat::conceals)
     }
 
     /// Counting begins.
@@ -416,7 +425,7 @@ impl Receiver {
     }
 
     fn cheat(&mut self) -> Option<&mut Cheat> {
-        self.habits.as_mut()?.cheat.as_mut()
+        self.habits.as_mut()?.cheat.as_deref_mut()
     }
 
     /// Before a segment is taken in: what habits make of it, and the ACK that goes first, if one does.

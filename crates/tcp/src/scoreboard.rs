@@ -10,18 +10,20 @@ use crate::segment::SackBlocks;
 ///
 /// Two edges replace per-segment marks. `IsLost` is monotone: whatever lies below a lost byte and is not SACKed is
 /// lost too, so one number, `lost_edge`, tells all losses; retransmissions go upwards, so `high_rxt` tells them all.
+// From how many ranges are SACKed on each ACK reads it.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Scoreboard {
-    sacked: Ranges,
     sacked_bytes: u64,
-    /// Unsacked bytes below this are lost.
-    lost_edge: u64,
     sacked_below_lost: u64,
-    /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
-    high_rxt: u64,
     sacked_below_rxt: u64,
+    sacked: Ranges,
     /// Bytes found lost since somebody asked.
     newly_lost: u64,
+    /// Unsacked bytes below this are lost.
+    lost_edge: u64,
+    /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
+    high_rxt: u64,
     /// The exception to that: retransmissions that were lost in turn, if they are looked for.
     resent: Option<Box<Resent>>,
     /// Retransmissions that were SACKed, where these count until they are acknowledged ([`PipeRule::Ns3`]).
@@ -29,6 +31,9 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Where in it what each ACK reads begins, in bytes.
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, newly_lost) - size_of::<usize>();
+
     pub fn new(params: &Params) -> Self {
         let by_time = params.loss_rule == LossRule::Rack;
         let new = || Box::new(Resent::new(params.dup_thresh, by_time));

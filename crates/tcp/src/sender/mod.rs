@@ -50,16 +50,15 @@ use used::Used;
 /// Drive it so: [`Sender::open`] once, [`Sender::write`] when the application has data, [`Sender::on_segment`] for each
 /// arriving segment, [`Sender::on_timer`] at or after [`Sender::next_timer`] (an early or spurious call is harmless).
 /// After each of these call [`Sender::poll_transmit`] until it returns `None`, then look at `next_timer` again.
+// In order of use, by cache lines: what packets of many flows read is in no near cache.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Sender {
+    // With what its flow is asked at each event.
     config: Arc<Config>,
-    cc: AnyController,
-    /// Whether losses are found as [`LossRule::Rack`] says.
-    rack: bool,
-    /// Whether windows grow as [`GrowBy::Delivered`] says.
-    delivered_counts: bool,
-    connection: Connection,
-    recovery: State,
+    /// What a reduction for a loss may be taken back to.
+    before: Option<Box<Before>>,
+    // What is sent and what is acknowledged read these three lines.
     /// First byte not acknowledged (SND.UNA).
     una: u64,
     /// Next byte to send (SND.NXT); goes back after a timeout without SACK.
@@ -70,72 +69,94 @@ pub struct Sender {
     app_end: u64,
     /// Receive window (SND.WND).
     rwnd: u64,
-    /// Whether a closed receive window is being probed.
-    persist: Persist,
-    /// Probes of the window since it closed.
-    probes: u32,
-    scoreboard: Scoreboard,
-    /// Duplicate ACKs in a row.
-    dupacks: u32,
+    connection: Connection,
     /// Bytes sent under limited transmit since the last new ACK; they don't count in FlightSize (RFC 5681 § 3.2).
     limited_sent: u64,
-    /// What was outstanding at the end of the last recovery, for RFC 6582's "covers more than recover".
-    last_recover: Option<u64>,
-    /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
-    /// no other (RFC 3168 § 6.1.2).
-    reduced_until: u64,
-    /// Spreads such a reduction over the round trip until more than that is acknowledged.
-    cwr: Option<Box<Prr>>,
+    /// Whether a closed receive window is being probed.
+    persist: Persist,
+    /// Whether losses are found as [`LossRule::Rack`] says.
+    rack: bool,
+    /// Whether windows grow as [`GrowBy::Delivered`] says.
+    delivered_counts: bool,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
-    rtt: RttEstimator,
     /// Whether one segment a round trip is timed: without timestamps, or where they don't end a backoff.
     times_one: bool,
-    /// The end of the segment being timed, and when it was sent.
-    timed: Option<(u64, Time)>,
-    /// What the controller sees in place of what sets the timer.
-    timing: Option<Box<Timing>>,
-    /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
-    backoff: u32,
+    /// Whether that is why nothing more went out.
+    pacing_holds: bool,
+    /// Whether the congestion window was what stopped the last transmission.
+    cwnd_limited: bool,
     /// Whether the last ECN-echo found a window of one segment, and is waited for.
     waits_at_one: bool,
-    /// Whether nothing made the window smaller since a timeout, and the next ECN-echo counts for that.
-    echo_is_first: bool,
-    /// ECN-echoes in a row that found a window of one segment.
-    echoes_at_one: u32,
-    /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
-    expired: u32,
-    /// When the first of these was.
-    expired_since: Time,
+    /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
+    pace_until: Time,
     /// When the retransmission timer expires; `Time::NEVER` when it is off.
     rto_deadline: Time,
     /// When more of what is missing is lost, or the tail is probed; `Time::NEVER` if nothing waits for either.
     late_deadline: Time,
-    /// When data went, and what that tells (RACK).
-    late: Option<Box<Late>>,
-    /// What a reduction for a loss may be taken back to.
-    before: Option<Box<Before>>,
-    /// Before this nothing may go: pacing, or an ECN-echo at a window of one segment.
-    pace_until: Time,
-    /// Whether that is why nothing more went out.
-    pacing_holds: bool,
+    last_sent: Time,
     /// Where it is the controller's rate that holds, and that of now: what the last segment took on the wire.
     paced: u16,
-    /// What is remembered of source quenches, once there were some that matter beyond themselves.
-    quenched: Option<Box<Quenched>>,
-    last_sent: Time,
-    burst: Burst,
-    /// What waits for more to go with it, and goes together.
-    chunks: Option<Box<Chunks>>,
-    /// Whether the congestion window was what stopped the last transmission.
-    cwnd_limited: bool,
+    /// Whether nothing made the window smaller since a timeout, and the next ECN-echo counts for that.
+    echo_is_first: bool,
+    /// Duplicate ACKs in a row.
+    dupacks: u32,
+    cc: AnyController,
+    // Seldom read, up to which state it is in.
+    /// The end of the segment being timed, and when it was sent.
+    timed: Option<(u64, Time)>,
     /// How much of the window was used, where that is watched over a window of data.
     used: Option<Box<Used>>,
+    burst: Burst,
+    recovery: State,
+    /// Spreads such a reduction over the round trip until more than that is acknowledged.
+    cwr: Option<Box<Prr>>,
+    /// What waits for more to go with it, and goes together.
+    chunks: Option<Box<Chunks>>,
+    /// What is remembered of source quenches, once there were some that matter beyond themselves.
+    quenched: Option<Box<Quenched>>,
+    /// When data went, and what that tells (RACK).
+    late: Option<Box<Late>>,
+    /// What the controller sees in place of what sets the timer.
+    timing: Option<Box<Timing>>,
+    counters: SenderCounters,
+    // Seldom read, up to what is SACKed.
+    /// What was outstanding at the end of the last recovery, for RFC 6582's "covers more than recover".
+    last_recover: Option<u64>,
+    /// Probes of the window since it closed.
+    probes: u32,
+    /// ECN-echoes in a row that found a window of one segment.
+    echoes_at_one: u32,
+    /// When the first of the expiries was that [`Self::expired`] counts.
+    expired_since: Time,
+    scoreboard: Scoreboard,
+    // What else an ACK reads.
+    /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
+    /// no other (RFC 3168 § 6.1.2).
+    reduced_until: u64,
+    /// Expiries since the last valid RTT sample: what the backoff counts (Karn).
+    backoff: u32,
+    /// Expiries since the last new ACK: the nth of [`Signal::Timeout`].
+    expired: u32,
+    rtt: RttEstimator,
     round: u64,
     round_end: u64,
-    counters: SenderCounters,
     copies: Copies,
 }
+
+impl Sender {
+    /// Where in a sender a cache line should begin, in bytes.
+    pub const READ_FROM: usize = core::mem::offset_of!(Self, una);
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    let from = Sender::READ_FROM;
+    assert!(offset_of!(Sender, pace_until) == from + 64);
+    assert!(offset_of!(Sender, cwr) == from + 256 + 8);
+    assert!(offset_of!(Sender, scoreboard) + Scoreboard::READ_FROM == from + 576);
+    assert!(offset_of!(Sender, rtt) == from + 640);
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Connection {
