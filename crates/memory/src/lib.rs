@@ -9,6 +9,12 @@ pub use pages::{make_room, with_capacity};
 /// Bytes that a processor fetches at once.
 const CACHE_LINE: usize = 64;
 
+/// Asks the processor for the cache line where a value begins, which will be read soon.
+#[inline(always)]
+pub fn line_soon<T>(value: &T) {
+    branches::prefetch_read_data::<u8, 0>(ptr::from_ref(value).cast());
+}
+
 /// Asks the processor for a value that will be read soon, all of its cache lines; what it points to is not asked for.
 ///
 /// A request waits for no answer: it pays when some hundred instructions lie between it and the reading.

@@ -141,13 +141,11 @@ impl Flow {
     /// Most of what a packet needs at its host will be read soon.
     #[inline]
     pub fn soon(&self, data: bool) {
+        cwnd_memory::line_soon(&self.id);
         if data {
-            cwnd_memory::soon(&self.receiver);
-            cwnd_memory::soon(&self.receiver_timer);
-            cwnd_memory::soon(self.session.interest());
-            cwnd_memory::soon(&self.id);
+            self.receiver.lines_soon();
         } else {
-            cwnd_memory::soon(&self.sender);
+            self.sender.lines_soon();
         }
     }
 
@@ -155,9 +153,8 @@ impl Flow {
     #[inline]
     pub fn rest_soon(&self, data: bool) {
         if !data {
+            self.sender.rest_soon();
             cwnd_memory::soon(&self.rtt);
-            cwnd_memory::soon(&self.sender_timer);
-            cwnd_memory::soon(&self.id);
         }
     }
 

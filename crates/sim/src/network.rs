@@ -373,8 +373,10 @@ impl Network {
     pub fn on_pipe_head(&mut self, now: Time, i: u32, events: &mut EventQueue) -> Option<Packet> {
         let pipe = &mut self.pipes[i as usize];
         let packet = pipe.leave();
-        if let Some(at) = pipe.next_exit() {
+        if let Some((at, next)) = pipe.first() {
             events.push(at, Event::PipeHead(i));
+            // It was written a round trip ago: others have taken its place in the cache.
+            self.segments.soon(next.place());
         }
         self.forward(now, packet?, events)
     }

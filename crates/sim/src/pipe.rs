@@ -120,6 +120,12 @@ impl Pipe {
         self.ring.get(n).into_iter().for_each(cwnd_memory::soon);
     }
 
+    /// The packet that leaves next, and when.
+    #[inline]
+    pub fn first(&self) -> Option<(Time, Packet)> {
+        self.ring.front().copied()
+    }
+
     /// When the next packet leaves.
     #[inline]
     pub fn next_exit(&self) -> Option<Time> {

@@ -30,8 +30,30 @@ pub struct Config {
     pub(crate) receive_window: u32,
     /// Resolution of the timestamp clock, at least one nanosecond.
     clock: Divisor,
+    pub(crate) steering: Steering,
     pub(crate) rto: RtoPolicy,
     pub(crate) syn_rto: RtoPolicy,
+}
+
+/// What a controller's kind says once, so that it is not asked for each packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steering {
+    /// [`cwnd_cc::Controller::paces_anew`].
+    pub paces_anew: bool,
+    /// [`cwnd_cc::Controller::by_rate`].
+    pub by_rate: bool,
+    /// Whether there is a [`cwnd_cc::Controller::spacing`].
+    pub spaces: bool,
+}
+
+impl Steering {
+    fn of(controller: &AnyController) -> Self {
+        Self {
+            paces_anew: controller.paces_anew(),
+            by_rate: controller.by_rate(),
+            spaces: controller.spacing().is_some(),
+        }
+    }
 }
 
 /// Makes controllers.
@@ -51,6 +73,7 @@ impl Config {
     pub fn new(params: Params, controller: ControllerParams) -> Self {
         let small = |bytes: u64| u16::try_from(bytes).unwrap_or(u16::MAX);
         let start = start(&params, params.initial_window);
+        let first_controller = controller.build(&start);
         Self {
             mss: params.mss.0,
             header: small(params.header.0),
@@ -59,7 +82,8 @@ impl Config {
             rto: params.rto_policy(),
             syn_rto: params.syn_rto_policy(),
             clock: Divisor::new(params.clock.0),
-            first_controller: controller.build(&start),
+            steering: Steering::of(&first_controller),
+            first_controller,
             own_controller: None,
             own_echo: None,
             params,
@@ -74,7 +98,8 @@ impl Config {
         make: impl Fn(&Start) -> Box<dyn OwnController> + Send + Sync + 'static,
     ) -> Self {
         let first_controller = AnyController::Own(make(&self.start()));
-        Self { first_controller, own_controller: Some(Own(Arc::new(make))), ..self }
+        let steering = Steering::of(&first_controller);
+        Self { first_controller, steering, own_controller: Some(Own(Arc::new(make))), ..self }
     }
 
     /// The same with an echo policy of somebody's own: each receiver begins with a copy.
@@ -102,7 +127,7 @@ impl Config {
 
     /// Whether it steers by delivery rates.
     pub(crate) fn by_rate(&self) -> bool {
-        self.first_controller.by_rate()
+        self.steering.by_rate
     }
 
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).

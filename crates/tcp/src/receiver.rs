@@ -61,6 +61,8 @@ struct Habits {
     cheat: Option<Box<Cheat>>,
     /// How long data took on its way, where results tell: no algorithm reads it.
     delays: Option<Box<Delays>>,
+    /// Whether a segment matters to one of the others before it is taken in.
+    looks_ahead: bool,
     /// Linux's, if it acknowledges as Linux does.
     quick: Option<QuickAcks>,
     /// What arrived twice, if it tells of that.
@@ -114,7 +116,8 @@ impl Receiver {
         let tells = config.params.dsack && config.params.recovery == Recovery::Sack;
         let duplicates = tells.then(Duplicates::default);
         let plain = quick.is_none() && echo.is_none() && cheat.is_none() && delays.is_none();
-        let habits = Habits { quick, echo, duplicates, cheat, signer, delays };
+        let looks_ahead = quick.is_some() || duplicates.is_some() || cheat.is_some();
+        let habits = Habits { quick, echo, duplicates, cheat, signer, delays, looks_ahead };
         Self {
             ece: false,
             habits: (!plain || tells).then(|| Box::new(habits)),
@@ -128,6 +131,13 @@ impl Receiver {
             ack_deadline: Time::NEVER,
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// Asks for what the next segment reads of the receiver.
+    #[inline]
+    pub fn lines_soon(&self) {
+        cwnd_memory::line_soon(&self.config);
+        cwnd_memory::line_soon(&self.counters);
     }
 
     /// Asks for the memory that the next segment needs beyond the receiver itself: a hint, for speed alone.
@@ -205,7 +215,10 @@ impl Receiver {
         if in_window && segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
-        let held = if self.habits.is_none() { None } else { self.before(now, segment) };
+        let held = match &self.habits {
+            Some(habits) if habits.looks_ahead => self.before(now, segment),
+            _ => None,
+        };
         let arrival = self.accept(segment);
         let mut at_once = arrival != Arrival::InOrder;
         if let Some(habits) = &mut self.habits {

@@ -272,6 +272,21 @@ impl Sender {
         }
     }
 
+    /// Asks for what is read of the sender whenever it may send.
+    #[inline]
+    pub fn lines_soon(&self) {
+        cwnd_memory::line_soon(&self.una);
+        cwnd_memory::line_soon(&self.pace_until);
+        cwnd_memory::line_soon(&self.cwr);
+    }
+
+    /// Asks for what an ACK reads beside that, and a controller that writes for routers.
+    #[inline]
+    pub fn rest_soon(&self) {
+        cwnd_memory::line_soon(&self.reduced_until);
+        cwnd_memory::line_soon(&self.rtt);
+    }
+
     /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.
     #[inline]
     pub fn soon(&self) {

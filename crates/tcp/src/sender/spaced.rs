@@ -35,6 +35,7 @@ impl Sender {
 
     /// The least time between segments. A source quench's pause (RFC 1016) has its own.
     fn spacing(&self) -> Option<Duration> {
-        if self.quenched.is_some() { None } else { self.cc.spacing() }
+        let none = !self.config.steering.spaces || self.quenched.is_some();
+        if none { None } else { self.cc.spacing() }
     }
 }

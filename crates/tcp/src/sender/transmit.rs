@@ -382,9 +382,9 @@ impl Sender {
     fn departs(&mut self, now: Time, segment: &mut Segment) {
         let wire = segment.wire;
         if let Some(rate) = self.cc.pacing() {
-            self.paced = if self.cc.paces_anew() { wire } else { 0 };
+            self.paced = if self.config.steering.paces_anew { wire } else { 0 };
             // Delivery rates are of payload, and so is a pace that follows from them.
-            let size = if self.cc.by_rate() { wire - self.config.header } else { wire };
+            let size = if self.config.by_rate() { wire - self.config.header } else { wire };
             self.pace_until = now + pause(rate, size);
         } else if let Some(spacing) = self.cc.spacing() {
             self.space(now, spacing);
