@@ -82,7 +82,7 @@ pub struct Sender {
     cwr_pending: bool,
     /// Whether one segment a round trip is timed: without timestamps, or where they don't end a backoff.
     times_one: bool,
-    /// Whether that is why nothing more went out.
+    /// Whether [`Self::pace_until`] is why nothing more went out.
     pacing_holds: bool,
     /// Whether the congestion window was what stopped the last transmission.
     cwnd_limited: bool,
@@ -109,7 +109,7 @@ pub struct Sender {
     used: Option<Box<Used>>,
     burst: Burst,
     recovery: State,
-    /// Spreads such a reduction over the round trip until more than that is acknowledged.
+    /// Spreads a reduction that left nothing to repair over the round trip, until more than [`Self::reduced_until`] is acknowledged.
     cwr: Option<Box<Prr>>,
     /// What waits for more to go with it, and goes together.
     chunks: Option<Box<Chunks>>,
