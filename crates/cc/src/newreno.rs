@@ -225,9 +225,9 @@ impl NewReno {
             Credit::Ack => growth.bytes,
         };
         self.cwnd = (self.cwnd + step).min(self.law.max_window);
-        // What was counted before a pause counts on (Linux, `snd_cwnd_cnt`).
         if self.cwnd >= self.ssthresh {
             self.slow_start.on_exit();
+            self.carry = 0;
         }
         growth.bytes - step
     }
