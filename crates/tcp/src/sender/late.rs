@@ -5,7 +5,7 @@ use cwnd_cc::{AckSample, Grow, Request};
 use cwnd_units::{Duration, Time};
 
 use super::undo::Before;
-use super::{Sender, State};
+use super::{FastRecovery, Sender, State};
 use crate::late::Wait;
 use crate::params::{Recovery, RttArithmetic};
 use crate::ranges::Range;
@@ -192,7 +192,14 @@ impl Sender {
             Wait::Tail => self.probe_the_tail(now),
             Wait::Order => {
                 late.look();
-                if self.detect_late(now) && self.is_still_short() {
+                let before = self.scoreboard.pipe(self.una, self.nxt);
+                let found = self.detect_late(now);
+                let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
+                if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
+                    // The window stays, and less is in flight.
+                    prr.allow_more(left);
+                }
+                if found && self.is_still_short() {
                     self.enter_recovery(now);
                     // Linux lets it count as if a segment had arrived (`tcp_rack_reo_timeout`).
                     self.update_prr(self.config.mss, false);

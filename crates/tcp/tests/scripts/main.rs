@@ -306,6 +306,7 @@ scripts!(
     rack_takes_all_below_the_highest_arrival_for_lost,
     rack_waits_a_quarter_of_the_round_trip_once_data_came_late,
     rack_waits_no_longer_than_that_for_what_comes_in_time,
+    what_the_timer_finds_lost_in_a_recovery_makes_room_for_itself,
     what_went_again_and_had_arrived_was_not_lost,
     where_much_comes_late_sacked_data_counts_for_growth,
 );
