@@ -100,7 +100,7 @@ def section(found: list[Comparison]) -> list[str]:
         *([""] if failing else []),
         "Three things are ns-3's own, as its files read. `TcpVegas` rounds what it takes for the queue up, so that it grows up to one segment, not two; where its first window rests decides "
         "about a packet for good, and so whether the queue of two flows stays below CoDel's 5 ms (row 50). After a loss it takes one segment off its window, of which ten flows have three or four: they drop more than "
-        "with half of it, and most with four fifths (rows 85, 86). `TcpHtcp` adds for each ACK what NewReno adds, and α *bytes* where its paper has α segments: ten flows of it drop about as many as NewReno that adds for each ACK (rows 87, 88). With both the two orders are theirs. "
+        "with half of it, and most with four fifths (rows 85, 86). `TcpHtcp` adds for each ACK what NewReno adds, and α *bytes* where its paper has α segments: ten flows of it drop about as many as NewReno that adds for each ACK (rows 87, 88). With both the three orders are theirs. "
         "Ours / theirs:",
         "",
         "| row | setting | with | goodput Mbit/s | median delay ms | drops |",
