@@ -1,11 +1,12 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{
-    Ability, Bytes, Contract, Declares, Duration, Invalid, Params as _, param_enum, params,
-};
+use cwnd_units::{Ability, Bytes, Contract, Declares, Duration, Invalid, params};
+
+mod choices;
+mod presets;
 
 use crate::cheat;
 use crate::echo::EchoKind;
-use crate::probing::{self, WindowProbe};
+use crate::probing;
 use crate::prr::PrrRule;
 use crate::quick_ack::AckPolicy;
 pub use crate::rtt::RttArithmetic;
@@ -14,104 +15,11 @@ use crate::signed;
 use crate::spurious;
 use crate::squid;
 use crate::tso::Params as TsoParams;
+use crate::validation;
 pub use crate::validation::GrowBy;
-use crate::validation::{self, LimitedBy, RestartWindow};
-
-param_enum! {
-    /// What a sender does about a hole in what was acknowledged.
-    pub enum Recovery {
-        /// Fast retransmit, then slow start from one segment (4.3BSD-Tahoe).
-        Tahoe = "tahoe",
-        /// Fast recovery that ends with the first new ACK (RFC 2581).
-        Reno = "reno",
-        /// Fast recovery that stays through partial ACKs (RFC 6582).
-        NewReno = "newreno",
-        /// Selective acknowledgements (RFC 2018) with the scoreboard of RFC 6675.
-        Sack = "sack",
-    }
-}
-
-param_enum! {
-    /// What a controller is told is in flight.
-    pub enum FlightSize {
-        /// All that is not acknowledged cumulatively (RFC 5681 § 2), without what limited transmit sent (§ 3.2).
-        Outstanding = "outstanding",
-        /// What is presumed in the network once the ACK is taken in: RFC 6675's pipe, without what was SACKed or lost.
-        Pipe = "pipe",
-    }
-}
-
-param_enum! {
-    /// How SACK tells that a segment was lost.
-    pub enum LossRule {
-        /// `dup_thresh` segments above it were SACKed (RFC 6675 § 4).
-        Rfc6675 = "rfc6675",
-        /// The highest SACKed segment is `dup_thresh` or more above it: forward acknowledgement (Mathis & Mahdavi 1996).
-        Fack = "fack",
-        /// It went so long before something that arrived as the last arrival took, and a reordering window more (RFC 8985 § 6.2). With SACK the
-        /// window is a quarter of the least round-trip time, and nothing in recovery and once `dup_thresh` segments are SACKed, unless data
-        /// was seen to come out of its order. What is still lost at the end of a recovery begins the next. With `lost_retransmissions` the same
-        /// holds for what went again. With `timestamps`, NewReno and CUBIC take a reduction back when the original came late (RFC 4015).
-        Rack = "rack",
-    }
-}
-
-param_enum! {
-    /// What SACK recovery takes to be in the network, and which holes it fills.
-    pub enum PipeRule {
-        /// What was neither SACKed nor lost, and what was sent again; holes are filled once they are lost (RFC 6675 § 4).
-        Rfc6675 = "rfc6675",
-        /// What was outstanding, less a segment for each ACK and another for each partial one, more each that goes: what was lost stays in
-        /// it until a partial ACK. Holes are filled as soon as anything above them is SACKed, and the tail is not rescued (Fall & Floyd 1996).
-        Sack1 = "sack1",
-        /// RFC 6675's, but what was sent again stays in it until the cumulative acknowledgement, though it was SACKed (ns-3).
-        Ns3 = "ns-3",
-    }
-}
-
-param_enum! {
-    /// What ends the backoff of the retransmission timer.
-    pub enum BackoffUntil {
-        /// A valid RTT sample: of a segment that went once, or by its echoed timestamp (Karn & Partridge 1991; RFC 6298 § 5).
-        Sample = "sample",
-        /// The acknowledgement of a segment that went once, whatever timestamps say.
-        SentOnce = "sent-once",
-        /// Any acknowledgement of new data.
-        Ack = "ack",
-    }
-}
-
-param_enum! {
-    /// What a sender does about an ECN-echo when its window cannot become smaller.
-    pub enum EchoAtOne {
-        /// It goes on with a segment a round trip (Linux).
-        Sends = "sends",
-        /// It sends the next segment when the retransmission timer has run from the echo (RFC 3168 § 6.1.2).
-        Waits = "waits",
-        /// It waits, and every echo in a row that finds exactly one segment, but the first, doubles the time (ns-2's tcp.cc, ecn).
-        BacksOff = "backs-off",
-    }
-}
-
-param_enum! {
-    /// What a sender does about a source quench.
-    pub enum QuenchAnswer {
-        /// Its controller makes the window smaller, at most once a round trip (BECN § IV-B).
-        Reduce = "reduce",
-        /// It pauses between packets (RFC 1016, SQuID); the window stays.
-        Pause = "pause",
-    }
-}
-
-param_enum! {
-    /// Which source quenches a sender believes.
-    pub enum QuenchCheck {
-        /// Those that quote data that is outstanding (RFC 5927 § 4.1).
-        InFlight = "in-flight",
-        /// All.
-        None = "none",
-    }
-}
+pub use choices::{
+    BackoffUntil, EchoAtOne, FlightSize, LossRule, PipeRule, QuenchAnswer, QuenchCheck, Recovery,
+};
 
 params! {
     /// What both ends of a connection do, apart from the congestion controller.
@@ -365,63 +273,9 @@ params! {
         /// What the current RFCs say; the default.
         "rfc" => Self::default(),
         /// ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 ms clock, no SACK.
-        "ns2" => Self {
-            mss: Bytes(1000),
-            header: Bytes(0),
-            ack_size: Bytes(40),
-            initial_window: 2,
-            handshake: false,
-            recovery: Recovery::NewReno,
-            timestamps: false,
-            clock: Duration::from_millis(100),
-            ack_every: 1,
-            ecn_retransmissions: true,
-            ecn_in_loss: true,
-            ecn_after_timeout: true,
-            pipe_rule: PipeRule::Sack1,
-            ecn_at_one: EchoAtOne::BacksOff,
-            rto_min: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(3),
-            rto_granularity: Duration::from_millis(100),
-            rtt_arithmetic: RttArithmetic::Ticks,
-            idle_restart: false,
-            ..Self::default()
-        },
+        "ns2" => Self::ns2(),
         /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, tail loss probes, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its pacing is not here.)
-        "linux" => Self {
-            prr: true,
-            prr_rule: PrrRule::Linux,
-            prr_on_ecn: true,
-            ecn_at_one: EchoAtOne::Sends,
-            clock: Duration::from_micros(1),
-            ack_delay: Duration::from_millis(40),
-            ack_policy: AckPolicy::Linux,
-            push_bursts: true,
-            dsack: true,
-            grow_by: GrowBy::Delivered,
-            grow_on_exit: true,
-            loss_rule: LossRule::Rack,
-            lost_retransmissions: true,
-            tail_loss_probe: true,
-            doubtful_holes: false,
-            sack_in_old_acks: true,
-            reneging_hurries: true,
-            rto_min: Duration::from_millis(200),
-            rto_variation_min: Duration::from_millis(200),
-            rtt_arithmetic: RttArithmetic::Linux,
-            timeout_keeps_threshold: true,
-            spurious: spurious::Params { timeout_frto: true, timeout_eifel: true },
-            rto_max: Duration::from_secs(120),
-            syn_retries: 10,
-            syn_backoff_after: Some(4),
-            data_retry_time: Some(LINUX_R2),
-            probing: probing::Params { window_probe: WindowProbe::Before, probe_answer_restarts: true },
-            validation: validation::Params {
-                cwnd_limited: LimitedBy::Round,
-                restart_window: RestartWindow::Halved,
-            },
-            ..Self::default()
-        },
+        "linux" => Self::linux(),
         /// Linux 2.6.18 of 2006, as the delay-based AIMD thesis had it: controllers see echoed timestamps, and chunks of 64 kB wait until they are full, however long.
         "linux-2.6.18" => Self::linux_2_6(RttFrom::Timer, None),
         /// Linux 2.6.22: controllers see the oldest segment by the sender's own notes, and chunks wait for 5 ms at most.
@@ -429,20 +283,7 @@ params! {
         /// Linux 2.6.24: the same with the newest segment.
         "linux-2.6.24" => Self::linux_2_6(RttFrom::Newest, Some(Duration::from_millis(5))),
         /// FreeBSD 6.1 of 2006, as in the TCP*(n) paper: SACK, three segments at first, ACKs delayed up to 100 ms, timeout 3 s at first and 200 ms above the RTT or more, doubling up to 64 times; five SYNs before their timeout doubles.
-        "freebsd-6.1" => Self {
-            initial_window: 3,
-            ack_delay: Duration::from_millis(100),
-            rto_min: Duration::from_millis(30),
-            rto_variation_min: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(3),
-            rto_max: Duration::from_secs(64),
-            rto_backoff_rounds: Some(6),
-            syn_retries: 8,
-            syn_backoff_after: Some(4),
-            syn_backoff_rounds: Some(10),
-            data_retries: Some(12),
-            ..Self::default()
-        },
+        "freebsd-6.1" => Self::freebsd_6_1(),
         /// FreeBSD 14 and 15: its stack of default settings, for either end. ACKs delayed by up to 40 ms, timeout 200 ms above what was backed off, lost retransmissions found and answered, PRR for losses and ECN, windows that grow whether they are used or not.
         "freebsd" => Self::freebsd(),
         /// FreeBSD 14 and 15 with the RACK stack: losses by time, a tail loss probe, RTT in microseconds, timeouts of at most 4 s. (Its pacing is not here.)
@@ -528,96 +369,6 @@ impl Params {
         self.pipe_rule == PipeRule::Sack1 && self.recovery == Recovery::Sack
     }
 
-    /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of milliseconds (McCullagh 2008, ch. 5).
-    fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
-        Self {
-            initial_window: 3,
-            prr: true,
-            prr_rule: PrrRule::Halving,
-            prr_on_ecn: true,
-            loss_rule: LossRule::Fack,
-            lost_retransmissions: true,
-            timing: seen::Params { rtt_from, ..seen::Params::default() },
-            ack_delay: Duration::from_millis(40),
-            tso: TsoParams { tso: Some(Bytes(65_536)), tso_defer, ..TsoParams::default() },
-            ecn_at_one: EchoAtOne::Sends,
-            rto_min: Duration::from_millis(200),
-            rto_variation_min: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(3),
-            rto_max: Duration::from_secs(120),
-            syn_retries: 5,
-            data_retry_time: Some(LINUX_R2),
-            ..Self::default()
-        }
-    }
-
-    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000 (sys/netinet: `tcp_input.c`, `tcp_timer.h`, `tcp_sack.c`).
-    fn freebsd() -> Self {
-        Self {
-            // V_tcp_do_prr, V_tcp_do_newsack, V_tcp_do_lrd.
-            prr: true,
-            prr_rule: PrrRule::FreeBsd,
-            prr_on_ecn: true,
-            lost_retransmissions: true,
-            lost_retransmissions_reduce: true,
-            // tcp_update_dsack_list; a sender only counts them.
-            dsack: true,
-            // t_badrxtwin, CC_RTO_ERR.
-            spurious: spurious::Params { timeout_frto: false, timeout_eifel: true },
-            // newreno_cong_signal: two segments at least.
-            ecn_at_one: EchoAtOne::Sends,
-            // TCPTV_DELACK, hz/25.
-            ack_delay: Duration::from_millis(40),
-            // TCPTV_MIN, hz/33; TCPTV_CPU_VAR, hz/5; TCPTV_RTOBASE; TCPTV_REXMTMAX.
-            rto_min: Duration::from_millis(30),
-            rto_slop: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(1),
-            rto_max: Duration::from_secs(64),
-            // tcp_backoff: 1, 2, 4 … 512, 512; TCP_MAXRXTSHIFT.
-            rto_backoff_rounds: Some(9),
-            data_retries: Some(12),
-            // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
-            syn_retries: 6,
-            validation: validation::Params {
-                cwnd_limited: LimitedBy::Always,
-                restart_window: RestartWindow::Threshold,
-            },
-            ..Self::default()
-        }
-    }
-
-    /// The same with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks: `rack.c`).
-    fn freebsd_rack() -> Self {
-        Self {
-            loss_rule: LossRule::Rack,
-            tail_loss_probe: true,
-            // A loss in recovery is not signalled again, and the share of rack_update_prr is cut off.
-            lost_retransmissions_reduce: false,
-            prr_rule: PrrRule::Rfc6937,
-            // An ECN-echo sets the window at once, and nothing spreads that.
-            prr_on_ecn: false,
-            clock: Duration::from_micros(1),
-            // rack_rto_max.
-            rto_max: Duration::from_secs(4),
-            ..Self::freebsd()
-        }
-    }
-
-    /// BECN § V-A, of which quenches are one part.
-    fn becn() -> Self {
-        let mut params = Self::default();
-        params.apply_preset("ns2");
-        Self {
-            max_window: Some(Bytes(100_000)),
-            // ns-2's Newreno.
-            grow_on_exit: true,
-            ecn: true,
-            obey_ece: false,
-            echo: EchoKind::None,
-            ..params
-        }
-    }
-
     /// The same for SYNs.
     #[must_use]
     pub fn syn_rto_policy(&self) -> RtoPolicy {
@@ -633,6 +384,3 @@ impl Params {
         }
     }
 }
-
-/// What Linux makes of `tcp_retries2` = 15 (`tcp_model_timeout`): 200 ms doubled nine times, up to 102.4 s, and 120 s six times more.
-const LINUX_R2: Duration = Duration::from_millis(200 * ((1 << 10) - 1) + 6 * 120_000);

@@ -1,12 +1,12 @@
 //! What an acknowledgement does: RFC 5681 § 3.2, RFC 6582, RFC 6675 § 5, RFC 3168 § 6.1.2, RFC 6298 § 5.
 
-use cwnd_cc::{AckSample, Cause, Controller as _, Grow, Path, Phase, Request, Signal};
+use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_units::{Duration, Echo, Time};
 
 use super::persist::Persist;
 use super::{Connection, FastRecovery, Sender, State};
-use crate::params::{BackoffUntil, EchoAtOne, FlightSize, Recovery};
-use crate::prr::{Prr, PrrAck, PrrRule};
+use crate::params::{BackoffUntil, Recovery};
+use crate::prr::PrrAck;
 use crate::rtt::At;
 use crate::segment::{Body, Flags, SackBlocks, Segment};
 
@@ -259,100 +259,6 @@ impl Sender {
         }
     }
 
-    /// The controller asks for a reduction: it gets one in a window of data, as every other cause does.
-    #[cold]
-    pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
-        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        if matches!(self.recovery, State::Open) && self.una > reduced {
-            self.reduce(path, cause);
-        }
-    }
-
-    /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round trip that answers it.
-    #[cold]
-    pub(super) fn reduce(&mut self, path: &Path, cause: Cause) {
-        let before = self.cc.window().cwnd;
-        self.cc.on_signal(path, Signal::Reduce(cause));
-        self.space_from_last();
-        let params = &self.config.params;
-        let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
-        if params.prr && params.prr_on_ecn && !recovers && !self.cc.by_rate() {
-            let recover_fs = match params.prr_rule {
-                PrrRule::FreeBsd => self.high - self.una,
-                PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
-            };
-            let prr = Prr::without_loss(params.prr_rule, recover_fs, self.config.mss);
-            self.cwr = Some(Box::new(prr));
-        }
-        self.counters.reductions[cause.index()] += 1;
-        self.reduced_until = self.high;
-        self.echo_is_first = false;
-        self.cwr_pending = params.says_cwr();
-    }
-
-    /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
-    #[cold]
-    fn on_echo(&mut self, now: Time, ack: u64) {
-        self.counters.ece_acks += 1;
-        if self.config.params.ecn && self.config.params.obey_ece {
-            self.keep_reduction();
-        }
-        self.waits_at_one = false;
-        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        let answers = match self.recovery {
-            State::Open => ack > reduced || self.echo_is_first,
-            State::Loss { .. } => {
-                self.obeys_echo_in_loss() && (ack > self.reduced_until || self.echo_is_first)
-            }
-            State::Recovery(ref r) => {
-                let params = &self.config.params;
-                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`, `tcp_try_to_open`).
-                let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= r.recover;
-                is_over || params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
-            }
-        };
-        let params = &self.config.params;
-        if !params.ecn || !params.obey_ece || !answers {
-            return;
-        }
-        let mss = self.config.mss;
-        let before = self.cc.window().cwnd;
-        let mut path = self.path(now);
-        if params.flight_size == FlightSize::Pipe {
-            path.flight_size = path.flight_size.saturating_sub(ack - self.una);
-        }
-        if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
-            self.waits_at_one = true;
-            // Whether it is for the segment that the last one let go.
-            let in_a_row = ack <= self.reduced_until + mss;
-            self.echoes_at_one = match before {
-                _ if before > mss => 0,
-                _ if in_a_row => self.echoes_at_one + 1,
-                _ => 1,
-            };
-        }
-        self.reduce(&path, Cause::Ecn);
-    }
-
-    /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
-    #[cold]
-    fn wait_at_one(&mut self, now: Time) {
-        let doublings = match self.config.params.ecn_at_one {
-            EchoAtOne::BacksOff => self.echoes_at_one.saturating_sub(1),
-            EchoAtOne::Sends | EchoAtOne::Waits => 0,
-        };
-        let policy = self.config.rto;
-        self.paced = 0;
-        self.pace_until = now + policy.timeout(self.rto(), doublings);
-    }
-
-    /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.
-    fn obeys_echo_in_loss(&self) -> bool {
-        let params = &self.config.params;
-        let asked = params.ecn_in_loss && params.ecn_retransmissions;
-        asked && matches!(self.recovery, State::Loss { .. })
-    }
-
     /// The RTT that a new ACK tells: exact, and as the clock measures it; from when what it acknowledges `went`, if that is remembered.
     #[inline(always)]
     pub(super) fn measure(
@@ -462,110 +368,6 @@ impl Sender {
             }
             State::Recovery(_) | State::Loss { .. } => {}
         }
-    }
-
-    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new. Reno lacks the check.
-    fn may_enter_recovery(&self) -> bool {
-        match self.config.params.recovery {
-            Recovery::NewReno | Recovery::Tahoe => self.last_recover.is_none_or(|r| self.una > r),
-            Recovery::Reno | Recovery::Sack => true,
-        }
-    }
-
-    pub(super) fn enter_recovery(&mut self, now: Time) {
-        let params = &self.config.params;
-        if params.recovery == Recovery::Sack && params.flight_size == FlightSize::Pipe {
-            // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
-            let first = self.una + self.config.mss.min(self.high - self.una);
-            self.scoreboard.mark_lost_below(first);
-        }
-        let path = self.path(now);
-        let cwr = self.cwr.take();
-        // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
-        let was_reduced = self.una < self.reduced_until || cwr.is_some();
-        let reduces = !was_reduced || params.loss_reduces_again;
-        let ends_early =
-            !reduces && params.reduced_window_ends_recovery && self.una < self.reduced_until;
-        let before = self.cc.window().cwnd;
-        // With RACK what is on its way again stays so.
-        let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
-        self.before = if reduces { self.remember(now, is_on_its_way) } else { None };
-        let params = &self.config.params;
-        if params.recovery == Recovery::Tahoe {
-            // Tahoe: fast retransmit, then slow start as after a timeout.
-            self.cc.on_signal(&path, Signal::Timeout { nth: 1, reduces: true });
-            self.cwr_pending = params.says_cwr();
-            self.counters.reductions[Cause::Loss.index()] += 1;
-            self.begin_loss_state();
-            self.rto_deadline = now + self.rto();
-            return;
-        }
-        if reduces {
-            self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
-            self.cwr_pending = params.says_cwr();
-            self.counters.reductions[Cause::Loss.index()] += 1;
-        } else {
-            self.counters.losses_in_cwr += 1;
-        }
-        self.echo_is_first = false;
-        let sack = params.recovery == Recovery::Sack;
-        // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
-        let recover_fs = match params.prr_rule {
-            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
-            PrrRule::Linux => before,
-        };
-        // A reduction that is under way goes on, unless there is another.
-        let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
-        let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
-        let first = self.una + self.config.mss.min(self.high - self.una);
-        let told = i64::from(params.dup_thresh) * self.config.mss as i64;
-        // The fast retransmit takes the place of what was lost.
-        let pipe = (self.high - self.una) as i64 - told - self.config.mss as i64;
-        self.recovery = State::Recovery(FastRecovery {
-            recover: if ends_early { self.reduced_until } else { self.high },
-            inflation: if params.counts_pipe() { pipe } else { told },
-            retransmit_now: !is_on_its_way,
-            partial_seen: false,
-            // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.
-            rescue_rxt: first,
-            prr,
-        });
-        self.forget_the_tail();
-        if sack {
-            // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
-            self.scoreboard.mark_lost_below(first);
-            if !self.rack {
-                self.scoreboard.restart_retransmissions(self.una);
-            }
-        } else {
-            self.scoreboard.note_lost(self.config.mss);
-        }
-        // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
-        self.rto_deadline = now + self.rto();
-    }
-
-    /// Retransmissions are lost in turn: two indications of congestion (RFC 5681 § 4.3), where that is asked for, and once a round trip: for
-    /// what was SACKed above the last recovery point (FreeBSD, `tcp_sack_lost_retransmission`).
-    #[cold]
-    fn lose_again(&mut self, now: Time) {
-        let params = &self.config.params;
-        if !params.lost_retransmissions_reduce {
-            return;
-        }
-        let (top, outstanding) = (self.scoreboard.top(self.una), self.high - self.una);
-        match &mut self.recovery {
-            State::Recovery(r) if top > r.recover => {
-                r.recover = self.high;
-                if let Some(prr) = &mut r.prr {
-                    **prr = Prr::new(params.prr_rule, outstanding, self.config.mss);
-                }
-            }
-            _ => return,
-        }
-        self.cwr_pending = params.says_cwr();
-        self.counters.reductions[Cause::Loss.index()] += 1;
-        let path = Path { flight_size: self.in_flight(), ..self.path(now) };
-        self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
     }
 
     pub(super) fn detect_losses(&mut self, now: Time) -> bool {

@@ -10,6 +10,8 @@ mod late;
 mod persist;
 mod probe;
 mod quench;
+mod recovery;
+mod reduce;
 mod shown;
 mod spaced;
 mod spurious;

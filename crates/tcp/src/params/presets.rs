@@ -1,0 +1,194 @@
+//! Presets that are more than a line.
+
+use cwnd_units::{Bytes, Duration, Params as _};
+
+use super::{EchoAtOne, LossRule, Params, PipeRule, Recovery};
+use crate::echo::EchoKind;
+use crate::probing::{self, WindowProbe};
+use crate::prr::PrrRule;
+use crate::quick_ack::AckPolicy;
+use crate::rtt::RttArithmetic;
+use crate::seen::{self, RttFrom};
+use crate::spurious;
+use crate::tso::Params as TsoParams;
+use crate::validation::{self, GrowBy, LimitedBy, RestartWindow};
+
+impl Params {
+    /// ns-2's one-way agents (tcp.cc, tcp-sack1.cc).
+    pub(super) fn ns2() -> Self {
+        Self {
+            mss: Bytes(1000),
+            header: Bytes(0),
+            ack_size: Bytes(40),
+            initial_window: 2,
+            handshake: false,
+            recovery: Recovery::NewReno,
+            timestamps: false,
+            clock: Duration::from_millis(100),
+            ack_every: 1,
+            ecn_retransmissions: true,
+            ecn_in_loss: true,
+            ecn_after_timeout: true,
+            pipe_rule: PipeRule::Sack1,
+            ecn_at_one: EchoAtOne::BacksOff,
+            rto_min: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(3),
+            rto_granularity: Duration::from_millis(100),
+            rtt_arithmetic: RttArithmetic::Ticks,
+            idle_restart: false,
+            ..Self::default()
+        }
+    }
+
+    /// Linux 6.18 with default settings (net/ipv4).
+    pub(super) fn linux() -> Self {
+        Self {
+            prr: true,
+            prr_rule: PrrRule::Linux,
+            prr_on_ecn: true,
+            ecn_at_one: EchoAtOne::Sends,
+            clock: Duration::from_micros(1),
+            ack_delay: Duration::from_millis(40),
+            ack_policy: AckPolicy::Linux,
+            push_bursts: true,
+            dsack: true,
+            grow_by: GrowBy::Delivered,
+            grow_on_exit: true,
+            loss_rule: LossRule::Rack,
+            lost_retransmissions: true,
+            tail_loss_probe: true,
+            doubtful_holes: false,
+            sack_in_old_acks: true,
+            reneging_hurries: true,
+            rto_min: Duration::from_millis(200),
+            rto_variation_min: Duration::from_millis(200),
+            rtt_arithmetic: RttArithmetic::Linux,
+            timeout_keeps_threshold: true,
+            spurious: spurious::Params { timeout_frto: true, timeout_eifel: true },
+            rto_max: Duration::from_secs(120),
+            syn_retries: 10,
+            syn_backoff_after: Some(4),
+            data_retry_time: Some(LINUX_R2),
+            probing: probing::Params {
+                window_probe: WindowProbe::Before,
+                probe_answer_restarts: true,
+            },
+            validation: validation::Params {
+                cwnd_limited: LimitedBy::Round,
+                restart_window: RestartWindow::Halved,
+            },
+            ..Self::default()
+        }
+    }
+
+    /// FreeBSD 6.1 (sys/netinet).
+    pub(super) fn freebsd_6_1() -> Self {
+        Self {
+            initial_window: 3,
+            ack_delay: Duration::from_millis(100),
+            rto_min: Duration::from_millis(30),
+            rto_variation_min: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(3),
+            rto_max: Duration::from_secs(64),
+            rto_backoff_rounds: Some(6),
+            syn_retries: 8,
+            syn_backoff_after: Some(4),
+            syn_backoff_rounds: Some(10),
+            data_retries: Some(12),
+            ..Self::default()
+        }
+    }
+
+    /// Linux of 2006 to 2008: FACK and rate halving, three segments at first, timestamps of milliseconds (McCullagh 2008, ch. 5).
+    pub(super) fn linux_2_6(rtt_from: RttFrom, tso_defer: Option<Duration>) -> Self {
+        Self {
+            initial_window: 3,
+            prr: true,
+            prr_rule: PrrRule::Halving,
+            prr_on_ecn: true,
+            loss_rule: LossRule::Fack,
+            lost_retransmissions: true,
+            timing: seen::Params { rtt_from, ..seen::Params::default() },
+            ack_delay: Duration::from_millis(40),
+            tso: TsoParams { tso: Some(Bytes(65_536)), tso_defer, ..TsoParams::default() },
+            ecn_at_one: EchoAtOne::Sends,
+            rto_min: Duration::from_millis(200),
+            rto_variation_min: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(3),
+            rto_max: Duration::from_secs(120),
+            syn_retries: 5,
+            data_retry_time: Some(LINUX_R2),
+            ..Self::default()
+        }
+    }
+
+    /// FreeBSD 14 and 15, net.inet.tcp.functions_default = freebsd, with hz = 1000 (sys/netinet: `tcp_input.c`, `tcp_timer.h`, `tcp_sack.c`).
+    pub(super) fn freebsd() -> Self {
+        Self {
+            // V_tcp_do_prr, V_tcp_do_newsack, V_tcp_do_lrd.
+            prr: true,
+            prr_rule: PrrRule::FreeBsd,
+            prr_on_ecn: true,
+            lost_retransmissions: true,
+            lost_retransmissions_reduce: true,
+            // tcp_update_dsack_list; a sender only counts them.
+            dsack: true,
+            // t_badrxtwin, CC_RTO_ERR.
+            spurious: spurious::Params { timeout_frto: false, timeout_eifel: true },
+            // newreno_cong_signal: two segments at least.
+            ecn_at_one: EchoAtOne::Sends,
+            // TCPTV_DELACK, hz/25.
+            ack_delay: Duration::from_millis(40),
+            // TCPTV_MIN, hz/33; TCPTV_CPU_VAR, hz/5; TCPTV_RTOBASE; TCPTV_REXMTMAX.
+            rto_min: Duration::from_millis(30),
+            rto_slop: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(1),
+            rto_max: Duration::from_secs(64),
+            // tcp_backoff: 1, 2, 4 … 512, 512; TCP_MAXRXTSHIFT.
+            rto_backoff_rounds: Some(9),
+            data_retries: Some(12),
+            // The retransmissions that go in TCPTV_KEEP_INIT, 75 s.
+            syn_retries: 6,
+            validation: validation::Params {
+                cwnd_limited: LimitedBy::Always,
+                restart_window: RestartWindow::Threshold,
+            },
+            ..Self::default()
+        }
+    }
+
+    /// The same with net.inet.tcp.functions_default = rack (sys/netinet/tcp_stacks: `rack.c`).
+    pub(super) fn freebsd_rack() -> Self {
+        Self {
+            loss_rule: LossRule::Rack,
+            tail_loss_probe: true,
+            // A loss in recovery is not signalled again, and the share of rack_update_prr is cut off.
+            lost_retransmissions_reduce: false,
+            prr_rule: PrrRule::Rfc6937,
+            // An ECN-echo sets the window at once, and nothing spreads that.
+            prr_on_ecn: false,
+            clock: Duration::from_micros(1),
+            // rack_rto_max.
+            rto_max: Duration::from_secs(4),
+            ..Self::freebsd()
+        }
+    }
+
+    /// BECN § V-A, of which quenches are one part.
+    pub(super) fn becn() -> Self {
+        let mut params = Self::default();
+        params.apply_preset("ns2");
+        Self {
+            max_window: Some(Bytes(100_000)),
+            // ns-2's Newreno.
+            grow_on_exit: true,
+            ecn: true,
+            obey_ece: false,
+            echo: EchoKind::None,
+            ..params
+        }
+    }
+}
+
+/// What Linux makes of `tcp_retries2` = 15 (`tcp_model_timeout`): 200 ms doubled nine times, up to 102.4 s, and 120 s six times more.
+const LINUX_R2: Duration = Duration::from_millis(200 * ((1 << 10) - 1) + 6 * 120_000);

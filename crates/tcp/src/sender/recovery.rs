@@ -1,0 +1,114 @@
+//! How fast recovery begins (RFC 5681 § 3.2, RFC 6582 § 3.2, RFC 6675 § 5).
+
+use cwnd_cc::{Cause, Controller as _, Path, Signal};
+use cwnd_units::Time;
+
+use super::{FastRecovery, Sender, State};
+use crate::params::{FlightSize, Recovery};
+use crate::prr::{Prr, PrrRule};
+
+impl Sender {
+    /// RFC 6582 § 3.2 (2): duplicates of what was outstanding at the last recovery say nothing new. Reno lacks the check.
+    pub(super) fn may_enter_recovery(&self) -> bool {
+        match self.config.params.recovery {
+            Recovery::NewReno | Recovery::Tahoe => self.last_recover.is_none_or(|r| self.una > r),
+            Recovery::Reno | Recovery::Sack => true,
+        }
+    }
+
+    pub(super) fn enter_recovery(&mut self, now: Time) {
+        let params = &self.config.params;
+        if params.recovery == Recovery::Sack && params.flight_size == FlightSize::Pipe {
+            // RFC 6675 § 5 (4.3) takes the first segment for lost: it is in the pipe no more.
+            let first = self.una + self.config.mss.min(self.high - self.una);
+            self.scoreboard.mark_lost_below(first);
+        }
+        let path = self.path(now);
+        let cwr = self.cwr.take();
+        // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
+        let was_reduced = self.una < self.reduced_until || cwr.is_some();
+        let reduces = !was_reduced || params.loss_reduces_again;
+        let ends_early =
+            !reduces && params.reduced_window_ends_recovery && self.una < self.reduced_until;
+        let before = self.cc.window().cwnd;
+        // With RACK what is on its way again stays so.
+        let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
+        self.before = if reduces { self.remember(now, is_on_its_way) } else { None };
+        let params = &self.config.params;
+        if params.recovery == Recovery::Tahoe {
+            // Tahoe: fast retransmit, then slow start as after a timeout.
+            self.cc.on_signal(&path, Signal::Timeout { nth: 1, reduces: true });
+            self.cwr_pending = params.says_cwr();
+            self.counters.reductions[Cause::Loss.index()] += 1;
+            self.begin_loss_state();
+            self.rto_deadline = now + self.rto();
+            return;
+        }
+        if reduces {
+            self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
+            self.cwr_pending = params.says_cwr();
+            self.counters.reductions[Cause::Loss.index()] += 1;
+        } else {
+            self.counters.losses_in_cwr += 1;
+        }
+        self.echo_is_first = false;
+        let sack = params.recovery == Recovery::Sack;
+        // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
+        let recover_fs = match params.prr_rule {
+            PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
+            PrrRule::Linux => before,
+        };
+        // A reduction that is under way goes on, unless there is another.
+        let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
+        let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
+        let first = self.una + self.config.mss.min(self.high - self.una);
+        let told = i64::from(params.dup_thresh) * self.config.mss as i64;
+        // The fast retransmit takes the place of what was lost.
+        let pipe = (self.high - self.una) as i64 - told - self.config.mss as i64;
+        self.recovery = State::Recovery(FastRecovery {
+            recover: if ends_early { self.reduced_until } else { self.high },
+            inflation: if params.counts_pipe() { pipe } else { told },
+            retransmit_now: !is_on_its_way,
+            partial_seen: false,
+            // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.
+            rescue_rxt: first,
+            prr,
+        });
+        self.forget_the_tail();
+        if sack {
+            // RFC 6675 § 5 (4.3): the first segment is retransmitted whatever the scoreboard says of it.
+            self.scoreboard.mark_lost_below(first);
+            if !self.rack {
+                self.scoreboard.restart_retransmissions(self.una);
+            }
+        } else {
+            self.scoreboard.note_lost(self.config.mss);
+        }
+        // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
+        self.rto_deadline = now + self.rto();
+    }
+
+    /// Retransmissions are lost in turn: two indications of congestion (RFC 5681 § 4.3), where that is asked for, and once a round trip: for
+    /// what was SACKed above the last recovery point (FreeBSD, `tcp_sack_lost_retransmission`).
+    #[cold]
+    pub(super) fn lose_again(&mut self, now: Time) {
+        let params = &self.config.params;
+        if !params.lost_retransmissions_reduce {
+            return;
+        }
+        let (top, outstanding) = (self.scoreboard.top(self.una), self.high - self.una);
+        match &mut self.recovery {
+            State::Recovery(r) if top > r.recover => {
+                r.recover = self.high;
+                if let Some(prr) = &mut r.prr {
+                    **prr = Prr::new(params.prr_rule, outstanding, self.config.mss);
+                }
+            }
+            _ => return,
+        }
+        self.cwr_pending = params.says_cwr();
+        self.counters.reductions[Cause::Loss.index()] += 1;
+        let path = Path { flight_size: self.in_flight(), ..self.path(now) };
+        self.cc.on_signal(&path, Signal::Reduce(Cause::Loss));
+    }
+}

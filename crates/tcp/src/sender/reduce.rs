@@ -1,0 +1,104 @@
+//! What makes the window smaller and leaves nothing to repair: ECN-echoes (RFC 3168 § 6.1.2), and what controllers ask for.
+
+use cwnd_cc::{Cause, Controller as _, Path, Signal};
+use cwnd_units::Time;
+
+use super::{Sender, State};
+use crate::params::{EchoAtOne, FlightSize};
+use crate::prr::{Prr, PrrRule};
+
+impl Sender {
+    /// The controller asks for a reduction: it gets one in a window of data, as every other cause does.
+    #[cold]
+    pub(super) fn on_request(&mut self, path: &Path, cause: Cause) {
+        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
+        if matches!(self.recovery, State::Open) && self.una > reduced {
+            self.reduce(path, cause);
+        }
+    }
+
+    /// Makes the window smaller for a cause that leaves nothing to repair, and begins the round trip that answers it.
+    #[cold]
+    pub(super) fn reduce(&mut self, path: &Path, cause: Cause) {
+        let before = self.cc.window().cwnd;
+        self.cc.on_signal(path, Signal::Reduce(cause));
+        self.space_from_last();
+        let params = &self.config.params;
+        let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
+        if params.prr && params.prr_on_ecn && !recovers && !self.cc.by_rate() {
+            let recover_fs = match params.prr_rule {
+                PrrRule::FreeBsd => self.high - self.una,
+                PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
+            };
+            let prr = Prr::without_loss(params.prr_rule, recover_fs, self.config.mss);
+            self.cwr = Some(Box::new(prr));
+        }
+        self.counters.reductions[cause.index()] += 1;
+        self.reduced_until = self.high;
+        self.echo_is_first = false;
+        self.cwr_pending = params.says_cwr();
+    }
+
+    /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
+    #[cold]
+    pub(super) fn on_echo(&mut self, now: Time, ack: u64) {
+        self.counters.ece_acks += 1;
+        if self.config.params.ecn && self.config.params.obey_ece {
+            self.keep_reduction();
+        }
+        self.waits_at_one = false;
+        let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
+        let answers = match self.recovery {
+            State::Open => ack > reduced || self.echo_is_first,
+            State::Loss { .. } => {
+                self.obeys_echo_in_loss() && (ack > self.reduced_until || self.echo_is_first)
+            }
+            State::Recovery(ref r) => {
+                let params = &self.config.params;
+                // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`, `tcp_try_to_open`).
+                let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= r.recover;
+                is_over || params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
+            }
+        };
+        let params = &self.config.params;
+        if !params.ecn || !params.obey_ece || !answers {
+            return;
+        }
+        let mss = self.config.mss;
+        let before = self.cc.window().cwnd;
+        let mut path = self.path(now);
+        if params.flight_size == FlightSize::Pipe {
+            path.flight_size = path.flight_size.saturating_sub(ack - self.una);
+        }
+        if params.ecn_at_one != EchoAtOne::Sends && before < 2 * mss {
+            self.waits_at_one = true;
+            // Whether it is for the segment that the last one let go.
+            let in_a_row = ack <= self.reduced_until + mss;
+            self.echoes_at_one = match before {
+                _ if before > mss => 0,
+                _ if in_a_row => self.echoes_at_one + 1,
+                _ => 1,
+            };
+        }
+        self.reduce(&path, Cause::Ecn);
+    }
+
+    /// RFC 3168 § 6.1.2: nothing goes until the retransmission timer has run from the echo.
+    #[cold]
+    pub(super) fn wait_at_one(&mut self, now: Time) {
+        let doublings = match self.config.params.ecn_at_one {
+            EchoAtOne::BacksOff => self.echoes_at_one.saturating_sub(1),
+            EchoAtOne::Sends | EchoAtOne::Waits => 0,
+        };
+        let policy = self.config.rto;
+        self.paced = 0;
+        self.pace_until = now + policy.timeout(self.rto(), doublings);
+    }
+
+    /// Whether the losses of a timeout are being repaired, and an ECN-echo counts all the same.
+    pub(super) fn obeys_echo_in_loss(&self) -> bool {
+        let params = &self.config.params;
+        let asked = params.ecn_in_loss && params.ecn_retransmissions;
+        asked && matches!(self.recovery, State::Loss { .. })
+    }
+}
