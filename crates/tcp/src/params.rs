@@ -307,9 +307,6 @@ params! {
         if p.prr && !matches!(p.recovery, Recovery::Sack | Recovery::NewReno) {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`");
         }
-        if p.spurious.timeout_frto && p.recovery != Recovery::Sack {
-            return invalid("timeout_frto", "F-RTO as it is here needs `recovery = \"sack\"`");
-        }
         if p.signature.timestamp_signature > 0 && !p.timestamps {
             return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");
         }

@@ -6,7 +6,7 @@ params! {
     /// What is done about timeouts that need not have been.
     pub struct Params {
         /// Whether what follows the first retransmission of a timeout is new data, so that ACKs tell whether anything was lost at all; if
-        /// not, the timeout is taken back (F-RTO). Needs SACK.
+        /// not, the timeout is taken back (F-RTO). Nothing without SACK.
         #[source("RFC 5682 § 3, which RFC 6298 does not ask for; Linux: yes (tcp_frto)")]
         pub timeout_frto: bool = false,
         /// Whether a timeout is taken back if the first new ACK after it echoes a timestamp that is older than the retransmission (Eifel).
