@@ -134,20 +134,42 @@ fn a_connection_is_rejected_as_often_as_all_its_syns_or_answers_are_lost() {
     }
 }
 
-#[test]
-fn what_is_lost_of_a_request_has_a_timer_of_its_own() {
-    // Every third packet of the client is lost: SYN, request, ACK and so on; yet all is answered.
+/// Packets of the client are lost: SYN, request, ACK and so on; yet all is answered.
+fn lossy_requests(loss: &str, endpoint: &str) -> Records {
     let records = audited(World::new(scenario(&world(
         "",
-        "loss_every = 3",
-        "endpoint = \"linux\"\n\
-         workload = { kind = \"web\", pages = 20, reading = \"10 s\", request = \"1 kB\", size = \"5 kB\" }",
+        loss,
+        &format!(
+            "endpoint = {{ preset = \"linux\", {endpoint} }}\n\
+             workload = {{ kind = \"web\", pages = 20, reading = \"10 s\", request = \"1 kB\", size = \"5 kB\" }}"
+        ),
     ))));
     assert_eq!(outcomes(&records), ["answered"; 20]);
-    let timeouts = column(&records.requests, "request_timeouts")[19];
-    assert!(timeouts > 3.0, "{timeouts}");
+    records
+}
+
+/// Timeouts of requests, and responses that took longer than such would be.
+fn timeouts_and_slow(records: &Records) -> (f64, usize) {
     let slow = column(&records.requests, "response_s").into_iter().filter(|&s| s > 0.2).count();
+    (column(&records.requests, "request_timeouts")[19], slow)
+}
+
+#[test]
+fn what_is_lost_of_a_request_has_a_timer_of_its_own() {
+    let (timeouts, slow) =
+        timeouts_and_slow(&lossy_requests("loss_every = 3", "tail_loss_probe = false"));
+    assert!(timeouts > 3.0, "{timeouts}");
     assert!(slow as f64 >= timeouts, "each shows in the response time: {slow} of {timeouts}");
+}
+
+#[test]
+fn what_is_lost_of_a_request_a_probe_sends_again_where_the_endpoint_has_one() {
+    // RFC 8985 § 7.2: for a single segment it goes no later than the timeout, and in its place; who times out lost the probe, too.
+    let at = |probe| lossy_requests("loss = 0.3", &format!("tail_loss_probe = {probe}"));
+    let (timeouts, slow) = timeouts_and_slow(&at(true));
+    let (without, _) = timeouts_and_slow(&at(false));
+    assert!(without > 3.0 && timeouts * 2.0 <= without, "{timeouts}, {without} without probes");
+    assert!(slow as f64 > timeouts, "others were lost, too: {slow} slow, {timeouts} timeouts");
 }
 
 #[test]
