@@ -90,7 +90,7 @@ impl Case {
 /// What the test in Python runs, too.
 const SCENARIO: &str = include_str!("at_receiver.toml");
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     Case::slow("FIFO", FIFO, ""),
     Case::slow("FIFO, no backoff", FIFO, NONE).not_doubled(),
     Case { delay: "90 ms", ambiguous: true, ..Case::slow("FIFO, Linux", FIFO, LINUX) },
@@ -100,7 +100,8 @@ const CASES: [Case; 10] = [
     Case::fast("random loss, no backoff", LOSS, NONE).not_doubled(),
     Case::fast("random loss, TCP*(2)", LOSS, AFTER).not_doubled(),
     Case::fast("random loss, no timestamps", LOSS, "timestamps = false"),
-    Case { delay: "100 ms", ..Case::fast("3 % loss, Linux", "loss = 0.03", LINUX) },
+    Case { delay: "100 ms", ..Case::fast("5 % loss, Linux", "loss = 0.05", LINUX) },
+    Case { delay: "100 ms", ..Case::fast("8 % loss, Linux", "loss = 0.08", LINUX) },
 ];
 const SEEDS: [u64; 2] = [1, 2];
 

@@ -86,6 +86,8 @@ const LATE: f64 = 0.118;
 /// acknowledged, it waits for an acknowledgement that was delayed as well (RFC 8985 § 7.2, with Linux's numbers).
 const TICKS: Duration = Duration::from_millis(10);
 const DELAYED: Duration = Duration::from_millis(200);
+/// RACK waits for a round trip and this part of one for segments that another has overtaken (RFC 8985 § 6.2, step 4).
+const RACK_WAITS: u64 = 4;
 /// A difference of costs that is none, and one that decides.
 const EQUAL: f64 = 1e-9;
 const CLEARLY: f64 = 0.4;
@@ -238,15 +240,19 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
         Least::Plus(_) => (event.waited + event.queued) * 4 < least.min(seen(event, rule)) * 3,
         Least::AtLeast(_) => event.waited * 5 < least * 3,
     };
+    let usual = matches!(rule.least, Least::Plus(_));
     match (event.kind, event.evidence) {
         // A timer that began later than is seen here took less than `waited`, never more.
         (Kind::Timeout, _) if short && !(rule.probes && event.probe == Probe::Last) => {
             (event.kind, event.evidence) = (Kind::Recovery, Evidence::TooShort);
         }
+        (Kind::Timeout, Evidence::Filled) if usual && may_be_rack(event) => {
+            (event.kind, event.evidence) = (Kind::Ambiguous, Evidence::Stalled);
+        }
         (Kind::Ambiguous, Evidence::Stalled | Evidence::Clocked) if fits => {
             event.evidence = Evidence::Stalled;
             // Linux finds lost retransmissions without its timer (RFC 8985), some as late as a timeout.
-            if !matches!(rule.least, Least::Plus(_)) {
+            if !usual {
                 event.kind = Kind::Timeout;
             }
         }
@@ -259,6 +265,17 @@ fn decide(event: &mut Event, rule: Rule, pattern: u32, known: usize) {
         (Kind::Ambiguous, Evidence::Single) if fits => event.kind = Kind::Timeout,
         _ => {}
     }
+}
+
+/// The sender had heard of a hole since its timer began: what it heard last acknowledged nothing new.
+fn heard_duplicates(event: &Event) -> bool {
+    event.waited > event.idle + event.rtt / RACK_WAITS && !event.asked
+}
+
+/// What comes no later after the last duplicate may as well have been sent by RACK's timer, which expires a round trip and a quarter after
+/// what it takes for lost was sent, as have acknowledgements that a queue held.
+fn may_be_rack(event: &Event) -> bool {
+    heard_duplicates(event) && event.idle < event.rtt * 3 / 2
 }
 
 fn is_timeout(event: &Event) -> bool {
@@ -297,7 +314,7 @@ fn off(span: Duration, expected: f64, rule: Rule) -> f64 {
 struct Guess {
     /// Timeouts.
     count: u32,
-    /// How long a probe before them took, ns; zero if there was none.
+    /// How long a probe before them took, or what RACK's timer sent again, ns; zero if there was none.
     probe: f64,
     /// What must be explained besides.
     cost: f64,
@@ -316,6 +333,12 @@ fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> 
         Probe::Last => Some(last),
         Probe::No | Probe::Before => None,
     };
+    // RACK's timer expired after the last duplicate (RFC 8985 § 6.3), and the other began anew with what went again.
+    let rack =
+        (matches!(rule.least, Least::Plus(_)) && !row && heard_duplicates(event)).then(|| {
+            let until = event.waited.saturating_sub(event.idle);
+            (until + seen + seen / RACK_WAITS).0 as f64
+        });
     let free = event.probe == Probe::No || !probing;
     // Of the only segment no more was lost than once, and who has more to send says so.
     let more = event.missing.map_or(0, |missing| missing.saturating_sub(u32::from(event.new)));
@@ -329,7 +352,8 @@ fn guesses(event: &Event, rule: Rule, row: bool) -> impl Iterator<Item = Guess> 
         };
         let alone = cost + if free { 0.0 } else { without };
         let after = |probe| (!free).then_some(Guess { count, probe, cost: cost + COST_OF_ONE });
-        [Some(Guess { count, probe: 0.0, cost: alone }), after(last), after(only)]
+        let later = rack.map(|probe| Guess { count, probe, cost: cost + COST_OF_ONE });
+        [Some(Guess { count, probe: 0.0, cost: alone }), after(last), after(only), later]
     });
     none.into_iter().chain(some.flatten())
 }
