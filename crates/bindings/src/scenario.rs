@@ -319,7 +319,6 @@ pub fn json_schema() -> PyResult<String> {
 /// The mechanisms of each kind of controller: kind, name, the parameter that asks for it, the one that holds otherwise (each empty if none
 /// does), the column of flows that counts what it does (empty if none does); and else the counters that do, and what it means that they are zero.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "a row for Python")]
 pub fn mechanisms() -> Vec<([&'static str; 5], Vec<&'static str>, &'static str)> {
     let mut found = Vec::new();
     for kind in ControllerParams::KINDS {
