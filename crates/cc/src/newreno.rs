@@ -275,7 +275,8 @@ impl NewReno {
 }
 
 impl Controller for NewReno {
-    #[inline]
+    // Inlined where each ACK comes, though it is called elsewhere, too.
+    #[inline(always)]
     fn on_ack(&mut self, path: &Path, ack: &AckSample) -> Request {
         if !self.resting.allows(path.now, ack.grow) {
             return Request::Nothing;

@@ -4,7 +4,7 @@ use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_units::{Duration, Echo, Time};
 
 use super::persist::Persist;
-use super::{Connection, FastRecovery, Sender, State};
+use super::{Connection, Sender, State};
 use crate::params::{BackoffUntil, Recovery};
 use crate::prr::PrrAck;
 use crate::rtt::At;
@@ -400,7 +400,20 @@ impl Sender {
             && self.scoreboard.is_lost(self.una)
     }
 
+    /// So much arrived: what a reduction that is spread may send by that.
+    #[inline(always)]
     pub(super) fn update_prr(&mut self, delivered: u64, safe: bool) {
+        let spreads = match &self.recovery {
+            State::Recovery(r) => r.prr.is_some(),
+            State::Open => self.cwr.is_some(),
+            State::Loss { .. } => false,
+        };
+        if spreads {
+            self.spread(delivered, safe);
+        }
+    }
+
+    fn spread(&mut self, delivered: u64, safe: bool) {
         let pipe = if self.config.params.recovery == Recovery::Sack {
             self.scoreboard.pipe(self.una, self.nxt)
         } else {
@@ -409,14 +422,13 @@ impl Sender {
             self.in_flight().saturating_sub(if waits { self.config.mss } else { 0 })
         };
         let prr = match &mut self.recovery {
-            State::Recovery(FastRecovery { prr: Some(prr), .. }) => prr,
-            State::Open => match &mut self.cwr {
-                Some(prr) => prr,
-                None => return,
-            },
-            _ => return,
+            State::Recovery(r) => r.prr.as_mut(),
+            _ => self.cwr.as_mut(),
         };
-        prr.on_ack(PrrAck { delivered, pipe, safe }, self.cc.window().ssthresh, self.config.mss);
+        if let Some(prr) = prr {
+            let ssthresh = self.cc.window().ssthresh;
+            prr.on_ack(PrrAck { delivered, pipe, safe }, ssthresh, self.config.mss);
+        }
     }
 }
 
