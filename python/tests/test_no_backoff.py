@@ -57,6 +57,9 @@ def test_the_numbers_are_of_every_point_of_the_scenarios(results):
         "gaps": 2 * 4 * 4,
         "loss": 2 * 6 * 4,
         "users": 2 * 4 * 3,
+        "repair-queue": 2 * 5 * 3,
+        "repair-gaps": 2 * 5 * 4,
+        "repair-loss": 2 * 5 * 4,
     }
 
 
@@ -109,6 +112,20 @@ def test_pauses_cost_little_and_random_loss_makes_it_win(results):
         & (pl.col("timestamps") == BARE)
     )
     assert (slight[script.GAIN] + slight[f"{script.GAIN}_ci"] < 0).all()
+
+
+def test_what_stacks_have_takes_most_of_the_cost_and_of_the_gain(results):
+    def change(name: str, x: str, y: str) -> float:
+        return script.at(results, name, x, y, BARE)[script.GAIN]
+
+    # Without any of it the points are those of the maps before.
+    for name, y, others in (("queue", "10", "1.2"), ("gaps", "10", "50"), ("loss", "20", "50")):
+        assert change(f"repair-{name}", "RFC 6298", y) == change(name, y, others)
+    # F-RTO ends most of what pauses cost, and little where the first packets wait.
+    assert change("repair-gaps", "F-RTO", "10") > change("repair-gaps", "RFC 6298", "10") / 3
+    assert change("repair-queue", "F-RTO", "10") < 0.8 * change("repair-queue", "RFC 6298", "10")
+    assert change("repair-queue", "RACK-TLP", "10") > change("repair-queue", "RFC 6298", "10") / 4
+    assert change("repair-loss", "RACK-TLP", "20") < change("repair-loss", "RFC 6298", "20") / 4
 
 
 def test_many_users_alone_are_no_problem(results):
