@@ -150,12 +150,7 @@ impl Counters {
 /// Load factors steer a window, as these counters tell.
 pub(crate) const fn load_factors(names: &'static [&'static str]) -> Mechanism {
     let silence = "no ACK told of a load that changed how a window grows";
-    steering("load factors", Acts::Counters { names, silence })
-}
-
-/// What routers write is what the kind goes by.
-pub(crate) const fn steering(name: &'static str, acts_in: Acts) -> Mechanism {
-    Mechanism { name, key: None, base: None, parameters: &[], acts_in, in_cwnd_kernel: false }
+    Mechanism::of_kind("load factors", Acts::Counters { names, silence })
 }
 
 /// T / t_p: the smoothed round-trip time in intervals of the router's; `most` bounds the former.

@@ -55,6 +55,11 @@ pub trait Kind: Params {
 }
 
 impl Mechanism {
+    /// What the kind is, so that nothing asks for it.
+    pub(crate) const fn of_kind(name: &'static str, acts_in: Acts) -> Self {
+        Self { name, key: None, base: None, parameters: &[], acts_in, in_cwnd_kernel: false }
+    }
+
     /// Whether these parameters ask for it.
     #[must_use]
     pub fn is_asked_for(&self, params: &dyn Params) -> bool {

@@ -7,7 +7,6 @@ use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, para
 use crate::controller::{
     AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::guided;
 use crate::kind::{Acts, Kind, Mechanism};
 
 params! {
@@ -24,7 +23,7 @@ params! {
     }
 }
 
-const STEERED: Mechanism = guided::steering(
+const STEERED: Mechanism = Mechanism::of_kind(
     "RCP",
     Acts::Counters { names: &["rcp_rates"], silence: "no ACK told of a rate" },
 );

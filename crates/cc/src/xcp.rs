@@ -7,7 +7,6 @@ use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, params};
 use crate::controller::{
     AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::guided;
 use crate::kind::{Acts, Kind, Mechanism};
 
 params! {
@@ -30,7 +29,7 @@ params! {
     }
 }
 
-const STEERED: Mechanism = guided::steering(
+const STEERED: Mechanism = Mechanism::of_kind(
     "XCP",
     Acts::Counters {
         names: &["xcp_grown_bytes", "xcp_shrunk_bytes", "xcp_unused_bytes"],
