@@ -14,7 +14,20 @@ from conftest import SHORT
 
 import cwnd
 from cwnd import _core
-from cwnd.agreement import GOODPUT, REPEATED, Agreement, Row, agree, compare, table, unclear, write
+from cwnd.agreement import (
+    COMPLETION,
+    GOODPUT,
+    REPEATED,
+    SHARE,
+    TIMEOUTS,
+    Agreement,
+    Row,
+    agree,
+    compare,
+    table,
+    unclear,
+    write,
+)
 from cwnd.agreement import figure as agreement
 from cwnd.errors import InputError
 from cwnd.results.stats import Estimate
@@ -85,6 +98,101 @@ def test_a_tenth_less_goodput_is_the_edge_of_what_agrees(
     assert beyond.share == 0
     # What both arms lose alike changes no gain.
     assert all(gain.holds for gain in beyond.gains)
+
+
+#: Transfers that end, over a link that loses some of their packets.
+TRANSFERS = (
+    SHORT.replace('controller = { kind = "newreno", preset = "abe" }\n', "").replace(
+        'rtt = "20 ms"\n', 'rtt = "20 ms"\nworkload = { kind = "bytes", size = "100 kB" }\n'
+    )
+    + """count = 5
+spacing = "200 ms"
+
+[sweep]
+repeat = 3
+
+[sweep.axis.loss]
+path = "dumbbell.loss"
+values = [0.0, 0.1]
+"""
+)
+
+
+def changed(run: cwnd.Run, **columns: pl.Expr) -> cwnd.Run:
+    """The same result, had its flows other values."""
+    return replace(run, flows=run.flows.with_columns(**columns))
+
+
+def test_of_transfers_the_completion_time_decides_and_not_goodput(tmp_path: Path) -> None:
+    file = tmp_path / "transfers.toml"
+    file.write_text(TRANSFERS, encoding="utf-8")
+    ours = cwnd.run(file)
+    found = compared(ours, with_goodput(ours, pl.lit(0.5)), tmp_path)
+    assert found.holds
+    assert [(row.metric, row.point["loss"]) for row in found.deciding] == [
+        (COMPLETION, "0"),
+        (COMPLETION, "0.1"),
+    ]
+    assert {row.tolerance for row in found.rows if row.metric == GOODPUT} == {None}
+    for factor, share in ((1.09, 1), (1.11, 0)):
+        slower = changed(ours, fct_s=pl.col("fct_s") * factor)
+        assert compared(ours, slower, tmp_path).share == share
+    # Where none was complete nothing is known of when they are.
+    never = changed(ours, fct_s=pl.lit(None, pl.Float64))
+    assert {row.metric for row in compared(never, never, tmp_path).deciding} == {GOODPUT}
+    write(found)
+    drawn = agreement.figure(found)
+    assert boxes.complaints(*boxes.of_figure(drawn)) == []
+    assert drawn.axes[0].get_ylabel() == "Completion time on Linux (s)"
+
+
+def test_goodput_decides_where_some_flows_have_no_end(tmp_path: Path) -> None:
+    file = tmp_path / "both.toml"
+    bulk = '[flow.bulk]\nrtt = "20 ms"\n\n[sweep]\n'
+    file.write_text(TRANSFERS.replace("[sweep]\n", bulk), encoding="utf-8")
+    ours = cwnd.run(file)
+    found = compared(ours, ours, tmp_path)
+    assert {(row.group, row.metric) for row in found.deciding} == {
+        ("*", GOODPUT),
+        ("main", COMPLETION),
+        ("bulk", GOODPUT),
+    }
+    drawn = agreement.figure(found)
+    assert boxes.complaints(*boxes.of_figure(drawn)) == []
+
+
+def test_timeouts_may_differ_by_a_quarter_or_by_one_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "transfers.toml"
+    file.write_text(TRANSFERS, encoding="utf-8")
+    ours = cwnd.run(file)
+    first = pl.col("flow_id") == pl.col("flow_id").min().over("run_id")
+
+    def with_timeouts(of_the_first: int) -> cwnd.Run:
+        many = pl.when(first).then(of_the_first).otherwise(0).cast(ours.flows["rto_count"].dtype)
+        return changed(ours, rto_count=many)
+
+    for mine, theirs, share in (
+        (0, 1, 1),
+        (0, 2, 0),
+        (8, 10, 1),
+        (8, 11, 0),
+        (2, 1, 1),
+        (40, 31, 1),
+        (40, 29, 0),
+    ):
+        found = compared(with_timeouts(mine), with_timeouts(theirs), tmp_path)
+        assert len(found.deciding_timeouts) == 2
+        assert found.timeouts_share == share, (mine, theirs)
+        assert found.share == 1
+        assert found.holds is (share >= SHARE)
+    row = next(row for row in csv.DictReader(io.StringIO(table(found))) if row["within"] == "false")
+    assert (row["metric"], row["tolerance"], row["tolerance_least"]) == ("Timeouts", "25", "1")
+    # A kernel that does not count them is not asked.
+    silent = changed(ours, rto_count=pl.lit(None, pl.UInt64))
+    found = compared(ours, silent, tmp_path)
+    assert found.timeouts_share is None
+    assert found.holds
+    assert TIMEOUTS not in {row.metric for row in found.rows}
 
 
 def test_a_gain_that_is_six_points_larger_does_not_agree(

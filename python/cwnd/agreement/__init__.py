@@ -6,9 +6,13 @@ from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import DOCUMENT, FIGURE, REPEATED, TABLE, table, write
 from cwnd.agreement.run import SIMULATOR, agree
 from cwnd.agreement.verdict import (
+    COMPLETION,
     GAIN_TOLERANCE,
     GOODPUT,
     SHARE,
+    TIMEOUTS,
+    TIMEOUTS_LEAST,
+    TIMEOUTS_TOLERANCE,
     TOLERANCE,
     Agreement,
     Gain,
@@ -17,6 +21,7 @@ from cwnd.agreement.verdict import (
 
 __all__ = [
     "COMPARED",
+    "COMPLETION",
     "DOCUMENT",
     "FIGURE",
     "GAIN_TOLERANCE",
@@ -25,6 +30,9 @@ __all__ = [
     "SHARE",
     "SIMULATOR",
     "TABLE",
+    "TIMEOUTS",
+    "TIMEOUTS_LEAST",
+    "TIMEOUTS_TOLERANCE",
     "TOLERANCE",
     "Agreement",
     "Gain",

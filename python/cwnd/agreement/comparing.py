@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from cwnd.agreement.verdict import BESIDES, GOODPUT, TOLERANCE, Agreement, Gain, Row
+from cwnd.agreement.verdict import (
+    BESIDES,
+    COMPLETION,
+    GOODPUT,
+    TIMEOUTS,
+    TIMEOUTS_LEAST,
+    TIMEOUTS_TOLERANCE,
+    TOLERANCE,
+    Agreement,
+    Gain,
+    Row,
+)
 from cwnd.results import (
     ALL,
     Estimate,
@@ -20,7 +31,7 @@ from cwnd.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from cwnd.agreement.verdict import Point
@@ -30,11 +41,13 @@ if TYPE_CHECKING:
 COMPARED = (
     "goodput_bit_s",
     "goodput_share",
+    "fct_s",
     "qdelay_mean_us",
     "qdelay_p50_us",
     "drops",
     "marks",
     "retrans",
+    "rto_count",
 )
 
 
@@ -56,14 +69,12 @@ def compare(
     """
     chosen = _Chosen(group, relative_to, seeds, points)
     ours, theirs = (chosen.of(run) for run in (simulated, real))
-    wanted = tuple(dict.fromkeys((GOODPUT, *metrics)))
     rows = [
         row
         for point, parts in ours.items()
         for part in parts
-        for name in wanted
         if point in theirs and part in theirs[point]
-        if (row := _row(dict(point), part, name, parts[part], theirs[point][part])) is not None
+        for row in _rows(dict(point), part, parts[part], theirs[point][part], metrics)
     ]
     return Agreement(
         simulated.name, rows, _gains(ours, theirs), real.manifest.world or {}, directory
@@ -91,6 +102,7 @@ class _Chosen:
         rows = rows.filter(pl.col("group").is_in(shown if self.group is None else [self.group]))
         if self.seeds is not None:
             rows = rows.filter(pl.col("seed").is_in(self.seeds))
+        rows = rows.join(_transfers(run), on=["run_id", "group"], how="left", maintain_order="left")
         names = {axis.column: axis.name for axis in run.axes}
         found: _Points = {}
         for key, part in groups(rows, [*names, "group"]):
@@ -100,16 +112,38 @@ class _Chosen:
         return found
 
 
-def _row(
-    point: dict[str, str], group: str, name: str, ours: pl.DataFrame, theirs: pl.DataFrame
-) -> Row | None:
-    first, second = (values_of(part, name) for part in (ours, theirs))
-    simulator, linux = Estimate.of(first), Estimate.of(second)
-    difference = welch_difference(first, second)
-    if simulator is None or linux is None or difference is None:
-        return None
-    tolerance = TOLERANCE if name == GOODPUT else None
-    return Row(point, group, name, simulator, linux, difference, tolerance)
+def _rows(
+    point: dict[str, str],
+    group: str,
+    ours: pl.DataFrame,
+    theirs: pl.DataFrame,
+    metrics: Sequence[str],
+) -> Iterator[Row]:
+    """What decides, and what else is wanted."""
+    deciding = COMPLETION if _end(ours) and _end(theirs) else GOODPUT
+    for name in dict.fromkeys((GOODPUT, deciding, *metrics, TIMEOUTS)):
+        first, second = (values_of(part, name) for part in (ours, theirs))
+        simulator, linux = Estimate.of(first), Estimate.of(second)
+        difference = welch_difference(first, second)
+        if simulator is None or linux is None or difference is None:
+            continue
+        tolerance, least = TOLERANCE if name == deciding else None, 0.0
+        if name == TIMEOUTS:
+            tolerance, least = TIMEOUTS_TOLERANCE, TIMEOUTS_LEAST
+        yield Row(point, group, name, simulator, linux, difference, tolerance, least)
+
+
+def _end(rows: pl.DataFrame) -> bool:
+    """Whether all flows of these runs are transfers that end, and some did in each run."""
+    return rows["transfers"].all() and not rows[COMPLETION].has_nulls()
+
+
+def _transfers(run: Run) -> pl.DataFrame:
+    """Of each run and group, and of all flows of each run, whether all are transfers of a size."""
+    sized = pl.col("size_bytes").is_not_null().all().alias("transfers")
+    flows = run.flows.with_columns(pl.col("group").cast(pl.String))
+    together = flows.with_columns(group=pl.lit(ALL))
+    return pl.concat([flows, together]).group_by("run_id", "group").agg(sized)
 
 
 def _gains(ours: _Points, theirs: _Points) -> list[Gain]:

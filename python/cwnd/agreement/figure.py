@@ -1,4 +1,4 @@
-"""The worlds side by side: goodput of each point in the simulator and on Linux."""
+"""The worlds side by side: what decides at each point, in the simulator and on Linux."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _BESIDE_PT = 45.0
 
 def figure(found: Agreement) -> Figure:
     """One mark for each point and group, with both intervals; grey is what may differ."""
-    from cwnd.agreement.verdict import TOLERANCE
+    from cwnd.agreement.verdict import GOODPUT, TOLERANCE
 
     rows = found.deciding
     arm_of = partial(_arm, grouped=any(row.group != ALL for row in rows))
     arms = list(dict.fromkeys(arm_of(row) for row in rows))
-    panels = list(dict.fromkeys(_panel(row) for row in rows)) or [""]
+    panels = list(dict.fromkeys(_panel(row) for row in rows)) or [("", GOODPUT)]
+    metrics = {metric for _, metric in panels}
     with style.styled():
         rows_of_panels = -(-len(panels) // _COLUMNS)
         columns = -(-len(panels) // rows_of_panels)
@@ -38,9 +39,9 @@ def figure(found: Agreement) -> Figure:
         for place in grid[len(panels) :]:
             place.set_visible(False)
         grid = grid[: len(panels)]
-        scale = METRICS[rows[0].metric].scale if rows else 1.0
-        for title, panel in zip(panels, grid, strict=True):
-            mine = [row for row in rows if _panel(row) == title]
+        for (title, metric), panel in zip(panels, grid, strict=True):
+            scale, unit = METRICS[metric].scale, METRICS[metric].unit
+            mine = [row for row in rows if _panel(row) == (title, metric)]
             largest = max((max(r.simulator.mean, r.linux.mean) for r in mine), default=1.0) * scale
             ends = [0.0, largest * 1.05]
             low, high = ([x * (1 + t) for x in ends] for t in (-TOLERANCE, TOLERANCE))
@@ -50,11 +51,13 @@ def figure(found: Agreement) -> Figure:
                 _marks(panel, [r for r in mine if arm_of(r) == arm], scale, index, arm)
             wide = drawn.get_size_inches()[0] * _POINTS / columns - _BESIDE_PT
             panel.set_title(style.wrapped(title, wide), parse_math=False)
-            panel.set_xlabel("Simulator (Mbit/s)")
+            panel.set_xlabel(f"Simulator ({unit})")
             panel.set_xlim(*_limits(mine, scale))
             panel.set_ylim(*_limits(mine, scale))
-        for panel in grid[::columns]:
-            panel.set_ylabel("Goodput on Linux (Mbit/s)")
+        for (_, metric), panel in zip(panels, grid, strict=True):
+            if len(metrics) > 1 or panel in grid[::columns]:
+                what = "Goodput" if metric == GOODPUT else "Completion time"
+                panel.set_ylabel(f"{what} on Linux ({METRICS[metric].unit})")
         style.legend(drawn, list(grid), math=False)
     return drawn
 
@@ -81,9 +84,9 @@ def _limits(rows: list[Row], scale: float) -> tuple[float, float]:
     return max(0.0, low - room), high + room
 
 
-def _panel(row: Row) -> str:
-    """The panels are the values of the first axis."""
-    return next(iter(row.point.values()), "")
+def _panel(row: Row) -> tuple[str, str]:
+    """The panels are the values of the first axis, of each metric by itself."""
+    return next(iter(row.point.values()), ""), row.metric
 
 
 def _arm(row: Row, *, grouped: bool) -> str:

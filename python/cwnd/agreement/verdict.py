@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 #: The metric that decides, and by which part of the simulator's value Linux may differ.
 GOODPUT, TOLERANCE = "goodput_bit_s", 0.10
+#: What decides in its place where all flows are transfers, whose goodput is what was asked for.
+COMPLETION = "fct_s"
+#: Timeouts decide besides: by which part of the simulator's they may differ, or by how many a run.
+TIMEOUTS, TIMEOUTS_TOLERANCE, TIMEOUTS_LEAST = "rto_count", 0.25, 1.0
 #: The part of the points that must keep to it.
-SHARE = 0.90
+SHARE = 0.95
 #: Percentage points by which the gain of an arm over its base may differ.
 GAIN_TOLERANCE = 5.0
 #: Between a base's label and what an arm has besides, as in "Reno+ABE".
@@ -40,6 +44,8 @@ class Row:
     difference: Estimate
     #: By which part of the simulator's value Linux may differ; `None` where nothing is asked.
     tolerance: float | None
+    #: By how much it may differ however small that value is.
+    least: float = 0.0
 
     @property
     def relative(self) -> float | None:
@@ -49,17 +55,22 @@ class Row:
     @property
     def holds(self) -> bool | None:
         """Whether the difference is within the tolerance; `None` without one."""
-        if self.tolerance is None:
-            return None
-        return abs(self.difference.mean) <= self.tolerance * abs(self.simulator.mean)
+        return None if self.allowed is None else abs(self.difference.mean) <= self.allowed
 
     @property
     def tells(self) -> bool:
         """Whether the difference is known to better than the tolerance."""
         half_width = self.difference.half_width
-        if self.tolerance is None:
+        if self.allowed is None:
             return True
-        return half_width is not None and half_width <= self.tolerance * abs(self.simulator.mean)
+        return half_width is not None and half_width <= self.allowed
+
+    @property
+    def allowed(self) -> float | None:
+        """By how much Linux may differ; `None` where nothing is asked."""
+        if self.tolerance is None:
+            return None
+        return max(self.tolerance * abs(self.simulator.mean), self.least)
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,16 @@ class Agreement:
 
     @property
     def deciding(self) -> list[Row]:
+        """The rows of goodput or completion time, each with all runs of its point."""
+        return [row for row in self._asked if row.metric != TIMEOUTS]
+
+    @property
+    def deciding_timeouts(self) -> list[Row]:
+        """The rows of timeouts, each with all runs of its point."""
+        return [row for row in self._asked if row.metric == TIMEOUTS]
+
+    @property
+    def _asked(self) -> list[Row]:
         """The rows that have a tolerance, each with all runs of its point."""
         again = {_of(row): row for row in self.repeated.rows} if self.repeated else {}
         return [again.get(_of(row), row) for row in self.rows if row.tolerance is not None]
@@ -129,19 +150,27 @@ class Agreement:
 
     @property
     def share(self) -> float:
-        """The part of the points whose goodput is within its tolerance, each group by itself."""
-        deciding = self.deciding
-        return sum(bool(row.holds) for row in deciding) / len(deciding) if deciding else 0.0
+        """The part of the points whose goodput or completion time is within its tolerance.
+
+        Each group counts by itself.
+        """
+        return _share(self.deciding) or 0.0
+
+    @property
+    def timeouts_share(self) -> float | None:
+        """The same of timeouts; `None` where the kernel does not tell them."""
+        return _share(self.deciding_timeouts)
 
     @property
     def holds(self) -> bool:
-        """Whether the worlds agree: goodput at most points, every gain, no invalid run.
+        """Whether the worlds agree: goodput and timeouts at most points, all gains, all runs valid.
 
         Where there are several groups the goodput of each is asked, too: flows that fill a link
         together have the right sum however wrong their shares are.
         """
         return (
             self.share >= SHARE
+            and (self.timeouts_share is None or self.timeouts_share >= SHARE)
             and all(gain.holds for gain in self.deciding_gains)
             and not self.world.get("invalid_runs")
         )
@@ -152,6 +181,7 @@ class Agreement:
             "name": self.name,
             "agree": self.holds,
             "share_within_tolerance": self.share,
+            "share_of_timeouts_within_tolerance": self.timeouts_share,
             "world": self.world,
             **_tables(self),
             "repeated": None if self.repeated is None else _tables(self.repeated),
@@ -165,6 +195,10 @@ def _tables(found: Agreement) -> dict[str, Any]:
         ],
         "gains": [{**asdict(gain), "holds": gain.holds} for gain in found.gains],
     }
+
+
+def _share(rows: list[Row]) -> float | None:
+    return sum(bool(row.holds) for row in rows) / len(rows) if rows else None
 
 
 def _of(what: Row | Gain) -> tuple[object, ...]:

@@ -36,10 +36,11 @@ def agree(
     """Run a scenario in the simulator and on this machine's Linux, and compare them.
 
     Both results stay in the directory with a table and a figure, and runs that are there are not
-    done again. The exit code is 0 if goodput is within 10 % at nine of ten points, what an arm wins
-    over its base ("Reno+ABE" over "Reno") is within 5 percentage points, and every run on Linux was
-    valid; else 1. Several groups of flows are compared each by itself, too, and the goodput of each
-    counts as a point.
+    done again. The exit code is 0 if goodput is within 10 % and timeouts within 25 % or one a run
+    at 19 of 20 points, what an arm wins over its base ("Reno+ABE" over "Reno") is within 5
+    percentage points, and every run on Linux was valid; else 1. Where all flows are transfers that
+    end, their mean completion time counts in place of goodput. Several groups of flows are compared
+    each by itself, too, and each counts as a point.
 
     Args:
         file: Scenario file.
@@ -101,10 +102,14 @@ def agree(
 
 
 def _conclude(found: Agreement) -> None:
-    deciding = found.deciding
-    within = sum(bool(row.holds) for row in deciding)
+    from cwnd.agreement import COMPLETION, GOODPUT
+
     points = "points, each group by itself" if found.grouped else "points"
-    output.line(f"goodput within 10 % at {within} of {len(deciding)} {points}")
+    for metric, what in ((GOODPUT, "goodput"), (COMPLETION, "completion time")):
+        if rows := [row for row in found.deciding if row.metric == metric]:
+            output.line(f"{what} within 10 % at {_within(rows)} {points}")
+    if rows := found.deciding_timeouts:
+        output.line(f"timeouts within 25 % or one a run at {_within(rows)} {points}")
     if found.gains:
         within = sum(gain.holds for gain in found.deciding_gains)
         output.line(f"{_wins(found)} within 5 percentage points at {within} of {len(found.gains)}")
@@ -112,6 +117,10 @@ def _conclude(found: Agreement) -> None:
     if invalid:
         output.warn(f"{invalid} runs on Linux are not valid: {found.world['flaws'][0]}")
     output.line(str(found.directory))
+
+
+def _within(rows: list[Row]) -> str:
+    return f"{sum(bool(row.holds) for row in rows)} of {len(rows)}"
 
 
 def _wins(found: Agreement) -> str:
@@ -168,10 +177,16 @@ def _rows(found: Agreement) -> Table:
             unit.text(row.simulator.mean, row.simulator.half_width),
             unit.text(row.linux.mean, row.linux.half_width),
             "" if relative is None else f"{100 * relative:+.1f} %",
-            "" if row.tolerance is None else f"{100 * row.tolerance:g} %",
+            _tolerance(row),
             _verdict(holds=row.holds),
         )
     return table
+
+
+def _tolerance(row: Row) -> str:
+    if row.tolerance is None:
+        return ""
+    return f"{100 * row.tolerance:g} %" + (f" or {row.least:g}" if row.least else "")
 
 
 def _gains(found: Agreement) -> Table:
