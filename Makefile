@@ -178,7 +178,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	PYTHONPATH=python/tests $(BIN)/python -m peers docs/peers.md docs/images/peers.png
 	cargo doc --workspace --no-deps --quiet
 
-agreement: build kernel ## Run the simulator against real Linux and write the page; as root, an hour
+agreement: build kernel ## Run the simulator against real Linux and write the page; as root, some hours
 	$(BIN)/python scripts/agreement_page.py
 
 papers: build ## Reproduce the papers and write their pages; some minutes

@@ -1,7 +1,8 @@
 """Runs the worlds against each other: docs/agreement/*.csv, docs/agreement.md and its figures.
 
-`make agreement` runs this, as root and in real time. With `--page` only the page is written again,
-from the numbers in docs/agreement.
+`make agreement` runs this, as root and in real time. With `--simulator` only the simulator's side
+is made again, beside what docs/agreement has of Linux; with `--page` only the page is written, from
+the numbers there.
 """
 
 from __future__ import annotations
@@ -14,20 +15,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd.agreement import (
+    COMPLETION,
     DOCUMENT,
     FIGURE,
     GAIN_TOLERANCE,
+    GOODPUT,
     REPEATED,
     SHARE,
+    SIMULATOR,
     TABLE,
+    TIMEOUTS,
+    TIMEOUTS_LEAST,
+    TIMEOUTS_TOLERANCE,
     TOLERANCE,
+    Agreement,
     agree,
+    renew,
+    table,
 )
+from cwnd.agreement import figure as drawing
+from cwnd.plots import write
 from cwnd.reproduce import reproduce_on_linux
-from cwnd.running import bar
+from cwnd.reproduce.linux import draw
+from cwnd.reproduce.shelf import PAPERS
+from cwnd.results import METRICS
+from cwnd.running import LINUX, bar
+from cwnd.sweeps import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from cwnd.running import OnProgress
@@ -65,22 +81,102 @@ HEAD = """\
 *Written by `make agreement`; its numbers are in [docs/agreement](agreement).*
 
 The same scenario in the simulator (`endpoint = "linux"`) and with real Linux TCP around our router
-([the testbed](testbed.md)): Reno and CUBIC, each with and without ABE (β_ecn 0.8 and 0.85, also
-where a mark ends slow start), over a FIFO of one bandwidth-delay product, CoDel and PIE, all with
-ECN; one flow of 60 s, three runs in each world, and more where three say too little (`cwnd agree
---up-to`). The goal: goodput within {tolerance:g} % of the simulator's at {share:g} % of the points,
-and what ABE wins within {gain:g} percentage points.
+([the testbed](testbed.md)), three runs of each point in each world, and more where three say too
+little (`cwnd agree --up-to`). The goal: at {share:g} % of the points goodput within {tolerance:g} %
+of the simulator's, or the mean completion time where flows are transfers that end, and timeouts
+within {timeouts:g} % or {least:g} a run; and what ABE wins within {gain:g} percentage points. Where
+there are several groups of flows, each is a point besides all flows together.
+
+The simulator's side is of this version. Linux's is as it was recorded, by the kernels that are
+named below.
 """
+
+#: The comparisons, in the order of the page: their titles, and what they are about.
+SETS = {
+    "10mbit": (
+        "10 Mbit/s",
+        "Reno and CUBIC, each with and without ABE (β_ecn 0.8 and 0.85, also where a mark ends slow"
+        " start), over a FIFO of one bandwidth-delay product, CoDel and PIE, all with ECN; one flow"
+        " of 60 s.",
+    ),
+    "25mbit": (
+        "25 Mbit/s",
+        "Reno and CUBIC over five queues, with ECN; one flow of 30 s.",
+    ),
+    "50mbit": ("50 Mbit/s", "The same as at 10 Mbit/s."),
+    "reordering": (
+        "Reordering",
+        "One flow of 40 s at 20 Mbit/s over a FIFO of one bandwidth-delay product. One packet in a"
+        " thousand or a hundred is held back behind the queue, so that later ones pass it.",
+    ),
+    "on-off": (
+        "Pauses",
+        "One connection of 30 s at 10 Mbit/s and 100 ms: a transfer, a pause, the next transfer.",
+    ),
+    "transfers": (
+        "Short transfers",
+        "Connections arrive at random for 30 s, with transfers of four sizes, which together offer"
+        " 45 % of 20 Mbit/s; packets are lost at random on the way of the data, SYNs among them.",
+    ),
+    "flows": (
+        "Two and ten flows",
+        "Flows of 30 s at 10 Mbit/s and 40 ms, without ECN.",
+    ),
+    "shares": (
+        "Reno against CUBIC",
+        "One and five flows of each for 60 s at 10 Mbit/s and 40 ms, without ECN.",
+    ),
+    "mixtures": (
+        "Round-trip times that differ",
+        "One and five flows with 20 ms beside as many with 100 ms for 40 s at 10 Mbit/s, without"
+        " ECN.",
+    ),
+}
+#: What the metrics are called in the tables.
+_GOODPUT, _COMPLETION, _TIMEOUTS = (METRICS[name].label for name in (GOODPUT, COMPLETION, TIMEOUTS))
 
 
 def main(arguments: Sequence[str]) -> None:
     """Runs what is missing, and writes the page."""
     DATA.mkdir(exist_ok=True)
-    if "--page" not in arguments:
+    if "--simulator" in arguments:
+        _simulate()
+    elif "--page" not in arguments:
         for file in sorted(SCENARIOS.glob("*.toml")):
             _run(file)
         _run_figures()
-    (ROOT / "docs" / PAGE).write_text(_page(), encoding="utf-8")
+    (ROOT / "docs" / PAGE).write_text(page(), encoding="utf-8")
+
+
+def _simulate() -> None:
+    """The simulator's side of all tables again."""
+    for name in recorded_sets():
+        scenario, runs = SCENARIOS / f"{name}.toml", RESULTS / name / SIMULATOR
+        for recorded in (DATA / f"{name}.csv", DATA / f"{name}{AGAIN}.csv"):
+            if recorded.exists():
+                found = renew(scenario, recorded, runs)
+                recorded.write_text(table(found), encoding="utf-8")
+                if not recorded.stem.endswith(AGAIN):
+                    _picture(found, name)
+    for recorded in sorted(DATA.glob(f"{PAPER}-*.csv")):
+        name = recorded.stem.removeprefix(f"{PAPER}-")
+        runs = RESULTS / PAPER / name / SIMULATOR
+        found = renew(PAPERS / PAPER / LINUX / f"{name}.toml", recorded, runs)
+        recorded.write_text(table(found), encoding="utf-8")
+        for file in draw(PAPER, name, {SIMULATOR: load(runs)}, runs):
+            if file.suffix == ".png":
+                shutil.copy(file, FIGURES / file.name)
+
+
+def _picture(found: Agreement, name: str) -> None:
+    files = write(drawing.figure(found), found.directory, FIGURE)
+    (png,) = (file for file in files if file.suffix == ".png")
+    shutil.copy(png, IMAGES / f"agreement-{name}.png")
+
+
+def recorded_sets() -> list[str]:
+    """The comparisons that there are numbers of."""
+    return [name for name in SETS if (DATA / f"{name}.csv").exists()]
 
 
 def _run(file: Path) -> None:
@@ -118,23 +214,38 @@ def take_figure(name: str, directory: Path, files: Sequence[Path]) -> None:
             shutil.copy(file, FIGURES / file.name)
 
 
-def _page() -> str:
-    parts = [HEAD.format(tolerance=100 * TOLERANCE, share=100 * SHARE, gain=GAIN_TOLERANCE)]
-    sets = {file.stem: _rows(file) for file in sorted(DATA.glob("*mbit.csv"))}
+def page() -> str:
+    parts = [
+        HEAD.format(
+            tolerance=100 * TOLERANCE,
+            share=100 * SHARE,
+            gain=GAIN_TOLERANCE,
+            timeouts=100 * TIMEOUTS_TOLERANCE,
+            least=TIMEOUTS_LEAST,
+        )
+    ]
+    sets = {name: _rows(DATA / f"{name}.csv") for name in recorded_sets()}
     again = {name: _rows(DATA / f"{name}{AGAIN}.csv") for name in sets}
     parts.append(_verdict(sets, again))
     for name, rows in sets.items():
         world = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-        parts += [f"## {_title(name)}\n", _about(world)]
-        parts.append(f"![Goodput on Linux by that in the simulator](images/agreement-{name}.png)\n")
+        title, about = SETS[name]
+        parts += [f"## {title}\n", f"{about}\n", _about(world)]
+        what = deciding(rows)[0]["metric"]
+        parts.append(f"![{what} on Linux by that in the simulator](images/agreement-{name}.png)\n")
         parts.append(
             "*Each mark is a point of the sweep, with 95 % confidence intervals of both worlds;"
-            " inside the grey band goodput is within 10 %.*\n"
+            f" inside the grey band the {what.lower()} is within 10 %.*\n"
         )
-        parts += ["### Goodput and queue\n", _goodput(rows)]
-        parts += ["### What ABE wins\n", _gains(rows)]
-        if again[name]:
-            parts += ["### Points whose runs scatter\n", _repeated(again[name])]
+        if any(map(is_gain, rows)):
+            parts += ["### Goodput and queue\n", _goodput(rows)]
+            parts += ["### What ABE wins\n", _gains(rows)]
+            if again[name]:
+                parts += ["### Points whose runs scatter\n", _repeated(again[name])]
+        else:
+            parts.append(_plain(rows))
+            if again[name]:
+                parts += [f"### {title}: points whose runs scatter\n", _again(again[name])]
     parts.append(NOTES.read_text(encoding="utf-8"))
     figures = sorted(DATA.glob(f"{PAPER}-*.csv"))
     if figures:
@@ -171,29 +282,93 @@ def _rows(file: Path) -> list[dict[str, str]]:
 
 def _verdict(sets: dict[str, list[dict[str, str]]], again: dict[str, list[dict[str, str]]]) -> str:
     """What holds, by the three runs of each point, and by all runs."""
-    first = [row for rows in sets.values() for row in rows]
-    best = [row for name, rows in sets.items() for row in _overlaid(rows, again[name])]
+    best = {name: list(_overlaid(rows, again[name])) for name, rows in sets.items()}
     lines = [
-        f"| | three runs of each point | and {UP_TO} where three scatter |",
+        "| within their tolerances | three runs of each point | and more where three scatter |",
         "|---|---:|---:|",
     ]
+    questions = (
+        ("goodput", lambda row: bool(row["within"]) and row["metric"] == _GOODPUT),
+        ("completion time", lambda row: bool(row["within"]) and row["metric"] == _COMPLETION),
+        ("timeouts", lambda row: row["metric"] == _TIMEOUTS),
+        ("gain of ABE", is_gain),
+    )
+    for name, rows in sets.items():
+        for what, chosen in questions:
+            if any(map(chosen, rows)):
+                cells = " | ".join(_within(filter(chosen, of)) for of in (rows, best[name]))
+                lines.append(f"| {SETS[name][0]}: {what} | {cells} |")
+    everything = [[row for rows in of.values() for row in rows] for of in (sets, best)]
     for what, chosen in (
-        ("Goodput within its tolerance", lambda row: row["metric"] == "Goodput"),
-        ("Gain of ABE within its tolerance", _is_gain),
+        ("goodput or completion time", lambda row: row in deciding([row])),
+        *questions[2:],
     ):
-        cells = []
-        for rows in (first, best):
-            mine = list(filter(chosen, rows))
-            within = [row for row in mine if row["within"] == "true"]
-            cells.append(f"**{len(within)} of {len(mine)}** points ({_percent(len(within), mine)})")
-        lines.append(f"| {what} | {' | '.join(cells)} |")
+        both = (_within(filter(chosen, rows), share=True) for rows in everything)
+        lines.append(f"| **all: {what}** | {' | '.join(both)} |")
     return "\n".join(lines) + "\n"
 
 
-def _overlaid(rows: list[dict[str, str]], again: list[dict[str, str]]) -> Iterator[dict[str, str]]:
-    better = {(*_key(row), row["metric"]): row for row in again}
+def deciding(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of what decides: goodput or completion time."""
+    return [row for row in rows if row["within"] and row["metric"] in (_GOODPUT, _COMPLETION)]
+
+
+def _within(rows: Iterable[dict[str, str]], *, share: bool = False) -> str:
+    mine = list(rows)
+    within = sum(row["within"] == "true" for row in mine)
+    if not share:
+        return f"{within} of {len(mine)}"
+    return f"**{within} of {len(mine)}** ({_percent(within, mine)})"
+
+
+def _plain(rows: list[dict[str, str]]) -> str:
+    """The points of a comparison that has no arms with something besides."""
+    what = deciding(rows)[0]
+    axes = list(what)[: list(what).index("metric")]
+    axes = [name for name in axes if name != "group" or any(row["group"] != "*" for row in rows)]
+    lines = [
+        f"| {' | '.join(axes)} | simulator, {what['unit']} | Linux, {what['unit']} | difference |"
+        " timeouts | retransmissions | drops |",
+        "|" + "---|" * len(axes) + "---:|" * 6,
+    ]
+    points: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
     for row in rows:
-        yield better.get((*_key(row), row["metric"]), row)
+        key = tuple("all" if row[axis] == "*" else row[axis] for axis in axes)
+        points.setdefault(key, {})[row["metric"]] = row
+    for key, metrics in points.items():
+        (decides,) = deciding(list(metrics.values()))
+        timeouts = metrics.get(_TIMEOUTS)
+        lines.append(
+            f"| {' | '.join(key)} | {_pm(decides, 'simulator', 3)} | {_pm(decides, 'linux', 3)} |"
+            f" {float(decides['difference_percent']):+.1f} %{_off(decides)} |"
+            f" {_both(timeouts, 1)}{_off(timeouts) if timeouts else ''} |"
+            f" {_both(metrics.get('Retransmissions'), 0)} | {_both(metrics.get('Drops'), 0)} |"
+        )
+    lines.append(
+        "\nTimeouts, retransmissions and drops: simulator → Linux, means of a run; timeouts of SYNs"
+        " count.\n"
+    )
+    return "\n".join(lines)
+
+
+def _again(rows: list[dict[str, str]]) -> str:
+    runs = max(int(row["runs"]) for row in rows)
+    head = (
+        "Where the 95 % confidence interval of a difference is wider than its tolerance after three"
+        f" runs, both worlds ran {runs} seeds:\n\n"
+    )
+    return head + _plain(rows)
+
+
+def _overlaid(rows: list[dict[str, str]], again: list[dict[str, str]]) -> Iterator[dict[str, str]]:
+    better = {place(row): row for row in again}
+    for row in rows:
+        yield better.get(place(row), row)
+
+
+def place(row: dict[str, str]) -> tuple[str, ...]:
+    """What a row is of: its axes, group and metric."""
+    return tuple(list(row.values())[: list(row).index("metric") + 1])
 
 
 def _repeated(rows: list[dict[str, str]]) -> str:
@@ -215,7 +390,7 @@ def _repeated(rows: list[dict[str, str]]) -> str:
         "\n| queue | RTT | ABE over | simulator | Linux | difference |",
         "|---|---|---|---:|---:|---:|",
     ]
-    for row in filter(_is_gain, rows):
+    for row in filter(is_gain, rows):
         base = row["metric"].removeprefix("Gain over ")
         worlds = (
             f"{float(row[world]):+.1f} ±{float(row[f'{world}_ci95']):.1f} %"
@@ -234,10 +409,6 @@ def _off(row: dict[str, str]) -> str:
 
 def _percent(part: int, whole: Sequence[object]) -> str:
     return f"{100 * part / len(whole):.0f} %" if whole else "–"
-
-
-def _title(name: str) -> str:
-    return name.replace("mbit", " Mbit/s")
 
 
 def _about(world: dict[str, Any]) -> str:
@@ -259,7 +430,7 @@ def _points(
 ) -> Iterator[tuple[tuple[str, ...], dict[str, dict[str, str]]]]:
     points: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
     for row in rows:
-        if not _is_gain(row):
+        if not is_gain(row):
             points.setdefault(_key(row), {})[row["metric"]] = row
     yield from points.items()
 
@@ -268,7 +439,7 @@ def _key(row: dict[str, str]) -> tuple[str, ...]:
     return tuple(value for name, value in row.items() if name in ("queue", "rtt", "arm"))
 
 
-def _is_gain(row: dict[str, str]) -> bool:
+def is_gain(row: dict[str, str]) -> bool:
     return row["metric"].startswith("Gain over")
 
 
@@ -307,7 +478,7 @@ def _gains(rows: list[dict[str, str]]) -> str:
         "| queue | RTT | over | simulator | Linux | difference |",
         "|---|---|---|---:|---:|---:|",
     ]
-    for row in filter(_is_gain, rows):
+    for row in filter(is_gain, rows):
         base = row["metric"].removeprefix("Gain over ")
         lines.append(
             f"| {row['queue']} | {row['rtt']} | {base} | {float(row['simulator']):+.1f} % |"

@@ -24,6 +24,7 @@ from cwnd.agreement import (
     Row,
     agree,
     compare,
+    renew,
     table,
     unclear,
     write,
@@ -169,7 +170,7 @@ def test_timeouts_may_differ_by_a_quarter_or_by_one_a_run(tmp_path: Path) -> Non
 
     def with_timeouts(of_the_first: int) -> cwnd.Run:
         many = pl.when(first).then(of_the_first).otherwise(0).cast(ours.flows["rto_count"].dtype)
-        return changed(ours, rto_count=many)
+        return changed(ours, rto_count=many, rto_syn=pl.lit(0, pl.UInt64))
 
     for mine, theirs, share in (
         (0, 1, 1),
@@ -187,12 +188,50 @@ def test_timeouts_may_differ_by_a_quarter_or_by_one_a_run(tmp_path: Path) -> Non
         assert found.holds is (share >= SHARE)
     row = next(row for row in csv.DictReader(io.StringIO(table(found))) if row["within"] == "false")
     assert (row["metric"], row["tolerance"], row["tolerance_least"]) == ("Timeouts", "25", "1")
+    # Linux counts those of SYNs among them, the simulator apart.
+    apart = changed(with_timeouts(3), rto_syn=pl.when(first).then(5).otherwise(0).cast(pl.UInt64))
+    among = changed(with_timeouts(8), rto_syn=pl.lit(None, pl.UInt64))
+    rows = compared(apart, among, tmp_path).deciding_timeouts
+    assert [(row.simulator.mean, row.linux.mean) for row in rows] == [(8, 8)] * 2
     # A kernel that does not count them is not asked.
     silent = changed(ours, rto_count=pl.lit(None, pl.UInt64))
     found = compared(ours, silent, tmp_path)
     assert found.timeouts_share is None
     assert found.holds
     assert TIMEOUTS not in {row.metric for row in found.rows}
+
+
+def test_a_table_is_made_again_beside_what_it_has_of_linux(
+    other: type[Counting], tmp_path: Path
+) -> None:
+    file, recorded = tmp_path / "lossy.toml", tmp_path / "recorded.csv"
+    file.write_text(LOSSY, encoding="utf-8")
+    first = agree(file, tmp_path / "out", up_to=5)
+    assert first.repeated is not None
+    for made in (first, first.repeated):
+        # Linux is as it was, with other numbers than the simulator's of then; the simulator is new.
+        rows = list(csv.DictReader(io.StringIO(table(made))))
+        for row in rows:
+            row["linux"] = f"{2 * float(row['linux']):.4f}"
+            row["simulator"] = row["simulator_ci95"] = "0"
+        with recorded.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        again = renew(file, recorded, tmp_path / "again")
+        assert len(again.rows) == len(made.rows)
+        for new, old in zip(again.rows, made.rows, strict=True):
+            assert (new.point, new.group, new.metric) == (old.point, old.group, old.metric)
+            assert (new.tolerance, new.least) == (old.tolerance, old.least)
+            assert new.simulator == old.simulator
+            assert new.linux.mean == pytest.approx(2 * old.linux.mean, rel=1e-4, abs=1e-3)
+            assert new.linux.sd == pytest.approx(old.linux.sd, rel=1e-3, abs=1e2)
+            assert new.difference.mean == pytest.approx(new.linux.mean - new.simulator.mean)
+        assert [gain.simulator for gain in again.gains] == [g.simulator for g in made.gains]
+        for gain, before in zip(again.gains, made.gains, strict=True):
+            assert gain.point == before.point
+            assert gain.linux.mean == pytest.approx(2 * before.linux.mean, rel=1e-3, abs=1e-3)
+        assert again.share == 0
 
 
 def test_a_gain_that_is_six_points_larger_does_not_agree(
@@ -449,10 +488,13 @@ def test_the_figure_can_be_read_however_long_labels_are(tmp_path: Path):
             {"rtts": f"uniform(10 ms, {n} ms), uniform(20 ms, {n} ms)", "arm": f"arm {arm} $x" * 6},
             group,
             "goodput_bit_s",
-            *[Estimate(1, 9e6 + 1e4 * n, None, None)] * 3,
+            same,
+            same,
+            same,
             tolerance=0.1,
         )
         for n in range(40, 46)
+        for same in [Estimate(1, 9e6 + 1e4 * n, None, None)]
         for arm in range(3)
         for group in ("*", "long flows of the left")[: 1 + (n < 42)]
     ]

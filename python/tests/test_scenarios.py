@@ -24,6 +24,10 @@ SHORTER = {
     "delay-below-one": ("sweep.repeat=1", "run.duration=35 s", "run.warmup=5 s"),
     "delay-noise": ("sweep.repeat=1", "run.duration=35 s"),
     "abe-why": ("sweep.repeat=1", "run.warmup=0 s"),
+    **dict.fromkeys(
+        ("25mbit", "reordering", "on-off", "transfers", "flows", "shares", "mixtures"),
+        ("sweep.repeat=1", "run.duration=10 s"),
+    ),
     "two-bottlenecks": ("sweep.repeat=1", "run.duration=30 s"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cwnd.agreement.comparing import COMPARED, compare, unclear
 from cwnd.agreement.files import DOCUMENT, FIGURE, REPEATED, TABLE, table, write
+from cwnd.agreement.recorded import renew
 from cwnd.agreement.run import SIMULATOR, agree
 from cwnd.agreement.verdict import (
     COMPLETION,
@@ -39,6 +40,7 @@ __all__ = [
     "Row",
     "agree",
     "compare",
+    "renew",
     "table",
     "unclear",
     "write",

@@ -67,8 +67,8 @@ def compare(
     Raises:
         InputError: There is no such group; the message names those there are.
     """
-    chosen = _Chosen(group, relative_to, seeds, points)
-    ours, theirs = (chosen.of(run) for run in (simulated, real))
+    chosen = Chosen(group, relative_to, seeds, points)
+    ours, theirs = (parts_of(run, chosen) for run in (simulated, real))
     rows = [
         row
         for point, parts in ours.items()
@@ -82,34 +82,44 @@ def compare(
 
 
 #: What a result has at each point: of each group a row for each run.
-_Points: TypeAlias = "dict[Point, dict[str, pl.DataFrame]]"
+Points: TypeAlias = "dict[Point, dict[str, pl.DataFrame]]"
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """What is compared of a result."""
+class Chosen:
+    """What is compared of a result; everything if not given."""
 
-    group: str | None
-    relative_to: str | None
-    seeds: Collection[int] | None
-    points: Collection[Point] | None
+    group: str | None = None
+    relative_to: str | None = None
+    seeds: Collection[int] | None = None
+    points: Collection[Point] | None = None
 
-    def of(self, run: Run) -> _Points:
-        for asked in (self.group, self.relative_to):
-            known_group(run, asked)
-        shown = [ALL, *(run.groups if len(run.groups) > 1 else [])]
-        rows = all_and_groups(run, relative_to=self.relative_to)
-        rows = rows.filter(pl.col("group").is_in(shown if self.group is None else [self.group]))
-        if self.seeds is not None:
-            rows = rows.filter(pl.col("seed").is_in(self.seeds))
-        rows = rows.join(_transfers(run), on=["run_id", "group"], how="left", maintain_order="left")
-        names = {axis.column: axis.name for axis in run.axes}
-        found: _Points = {}
-        for key, part in groups(rows, [*names, "group"]):
-            point = tuple((name, str(key[column])) for column, name in names.items())
-            if self.points is None or point in self.points:
-                found.setdefault(point, {})[str(key["group"])] = part
-        return found
+
+def parts_of(run: Run, chosen: Chosen | None = None) -> Points:
+    """What a result has at each point: of each group a row for each run, with its metrics.
+
+    Raises:
+        InputError: There is no such group; the message names those there are.
+    """
+    chosen = chosen or Chosen()
+    for asked in (chosen.group, chosen.relative_to):
+        known_group(run, asked)
+    shown = [ALL, *(run.groups if len(run.groups) > 1 else [])]
+    rows = all_and_groups(run, relative_to=chosen.relative_to)
+    rows = rows.filter(pl.col("group").is_in(shown if chosen.group is None else [chosen.group]))
+    if chosen.seeds is not None:
+        rows = rows.filter(pl.col("seed").is_in(chosen.seeds))
+    besides = _besides(run)
+    rows = rows.drop(TIMEOUTS).join(
+        besides, on=["run_id", "group"], how="left", maintain_order="left"
+    )
+    names = {axis.column: axis.name for axis in run.axes}
+    found: Points = {}
+    for key, part in groups(rows, [*names, "group"]):
+        point = tuple((name, str(key[column])) for column, name in names.items())
+        if chosen.points is None or point in chosen.points:
+            found.setdefault(point, {})[str(key["group"])] = part
+    return found
 
 
 def _rows(
@@ -138,15 +148,26 @@ def _end(rows: pl.DataFrame) -> bool:
     return rows["transfers"].all() and not rows[COMPLETION].has_nulls()
 
 
-def _transfers(run: Run) -> pl.DataFrame:
-    """Of each run and group, and of all flows of each run, whether all are transfers of a size."""
-    sized = pl.col("size_bytes").is_not_null().all().alias("transfers")
+def _besides(run: Run) -> pl.DataFrame:
+    """Of each run and group, and of all flows of each run, timeouts and whether all are transfers.
+
+    Linux tells timeouts of SYNs and of data together (`tcpi_total_rto`), the simulator apart.
+    """
     flows = run.flows.with_columns(pl.col("group").cast(pl.String))
     together = flows.with_columns(group=pl.lit(ALL))
-    return pl.concat([flows, together]).group_by("run_id", "group").agg(sized)
+    timeouts = pl.col("rto_count") + pl.col("rto_syn").fill_null(0)
+    known = pl.col("rto_count").null_count() == 0
+    return (
+        pl.concat([flows, together])
+        .group_by("run_id", "group")
+        .agg(
+            pl.when(known).then(timeouts.sum()).alias(TIMEOUTS),
+            pl.col("size_bytes").is_not_null().all().alias("transfers"),
+        )
+    )
 
 
-def _gains(ours: _Points, theirs: _Points) -> list[Gain]:
+def _gains(ours: Points, theirs: Points) -> list[Gain]:
     """Of each arm whose label is another's and something besides, in every group."""
     gains = []
     labels: dict[str, set[str]] = {}
@@ -163,7 +184,7 @@ def _gains(ours: _Points, theirs: _Points) -> list[Gain]:
                 continue
             rest = {a: label for a, label in point if a != axis}
             for group in ours[point]:
-                worlds = [_gain(world[other], world[point], group) for world in (ours, theirs)]
+                worlds = [gain_of(world[other], world[point], group) for world in (ours, theirs)]
                 simulator, linux = worlds
                 if simulator is not None and linux is not None:
                     difference = welch(simulator, linux)
@@ -179,10 +200,10 @@ def _base(arm: str, labels: set[str]) -> str | None:
     return next((base for base in bases if base in labels), None)
 
 
-def _gain(
+def gain_of(
     base: dict[str, pl.DataFrame], arm: dict[str, pl.DataFrame], group: str
 ) -> Estimate | None:
-    """Percent more, seed by seed."""
+    """What an arm wins over its base, percent, seed by seed; `None` where that is not known."""
     if group not in base or group not in arm:
         return None
     ours = arm[group].select("seed", with_it=GOODPUT)

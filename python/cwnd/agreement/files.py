@@ -90,7 +90,12 @@ _COLUMNS = (
 
 def _axes(point: dict[str, str]) -> dict[str, str]:
     """The columns of the axes; one that has another column's name is kept apart from it."""
-    return {f"axis_{axis}" if axis in _COLUMNS else axis: label for axis, label in point.items()}
+    return {axis_column(axis): label for axis, label in point.items()}
+
+
+def axis_column(axis: str) -> str:
+    """The column of an axis."""
+    return f"axis_{axis}" if axis in _COLUMNS else axis
 
 
 def _worlds(simulator: Estimate, linux: Estimate, scale: float) -> dict[str, str]:

@@ -79,10 +79,11 @@ def _figure(
     scenario = PAPERS / name / LINUX / f"{figure}.toml"
     found = agree(scenario, place / figure, threads=threads, progress=progress)
     worlds = {world: load(place / figure / world) for world in (SIMULATOR, LINUX)}
-    return Figure(figure, found, tuple(_draw(name, figure, worlds, place / FIGURES)))
+    return Figure(figure, found, tuple(draw(name, figure, worlds, place / FIGURES)))
 
 
-def _draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
+def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
+    """Draws a figure of a paper once for each world; the files are in the directory."""
     from cwnd.plots import style, write
 
     drawing = drawings(name)

@@ -38,6 +38,16 @@ class Estimate:
         sd = stdev(values)
         return cls(n, mean, sd, t_quantile((1 + confidence) / 2, n - 1) * sd / math.sqrt(n))
 
+    @classmethod
+    def of_interval(
+        cls, n: int, mean: float, half_width: float | None, confidence: float = CONFIDENCE
+    ) -> Estimate:
+        """The estimate that has this interval, as a table tells it."""
+        if n == 1 or half_width is None:
+            return cls(n, mean, None, None)
+        sd = half_width * math.sqrt(n) / t_quantile((1 + confidence) / 2, n - 1)
+        return cls(n, mean, sd, half_width)
+
 
 def paired_difference(
     before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE

@@ -1,0 +1,130 @@
+"""Comparisons made again with the simulator of today, beside what was recorded of Linux."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Any
+
+from cwnd.agreement.comparing import gain_of, parts_of
+from cwnd.agreement.files import axis_column
+from cwnd.agreement.verdict import Agreement, Gain, Row
+from cwnd.errors import CwndError
+from cwnd.results import ALL, METRICS, Estimate, values_of, welch
+from cwnd.running import plans
+from cwnd.sweeps import failures, fill, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cwnd.agreement.comparing import Points
+    from cwnd.agreement.verdict import Point
+    from cwnd.results import Run
+    from cwnd.running import ScenarioLike
+
+#: How the tables call gains, before the base.
+GAIN_OVER = "Gain over "
+_COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
+
+
+def renew(
+    scenario: ScenarioLike, recorded: Path, directory: Path, world: dict[str, Any] | None = None
+) -> Agreement:
+    """Simulates what a table of a comparison has, and compares it with Linux's side of the table.
+
+    Each point gets as many runs of the simulator as it had; metrics that the table does not have
+    are left out, and tolerances are those of the table.
+
+    Args:
+        scenario: What was compared.
+        recorded: The table, as `cwnd agree` left it.
+        directory: Where the simulator's runs go; those that are there are not done again.
+        world: What is known of the runs on Linux.
+    """
+    with recorded.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    plan = plans.plan(scenario)
+    axes = [name for name, _ in plan.scenario.cell(0).axes.items()]
+    runs: dict[Point, int] = {}
+    for row in rows:
+        at = _point(row, axes)
+        runs[at] = max(int(row["runs"]), runs.get(at, 0))
+    most = max(runs.values(), default=1)
+    plan = plans.plan(scenario, overrides={"sweep.repeat": most})
+    numbers = [
+        number
+        for number in range(plan.runs)
+        if number % most < runs.get(tuple(plan.scenario.cell(number).axes.items()), 0)
+    ]
+    filled = fill(plan, directory, replan=True, only=numbers)
+    if filled.failed:
+        raise CwndError(failures(filled))
+    return beside(rows, filled.run or load(directory), directory, world)
+
+
+def beside(
+    recorded: list[dict[str, str]],
+    simulated: Run,
+    directory: Path,
+    world: dict[str, Any] | None = None,
+) -> Agreement:
+    """The rows of a table with another result of the simulator in the place of theirs."""
+    ours = parts_of(simulated)
+    axes = [axis.name for axis in simulated.axes]
+    return Agreement(
+        simulated.name,
+        list(_rows(recorded, ours, axes)),
+        list(_gains(recorded, ours, axes)),
+        world or {},
+        directory,
+    )
+
+
+def _rows(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iterator[Row]:
+    for row in recorded:
+        if row["metric"].startswith(GAIN_OVER):
+            continue
+        name, point = _COLUMN_OF[row["metric"]], _point(row, axes)
+        part = ours[point][_group(row)].sort("seed").head(int(row["runs"]))
+        simulator = Estimate.of(values_of(part, name))
+        if simulator is None:
+            continue
+        linux = _linux(row, METRICS[name].scale)
+        tolerance = float(row["tolerance"]) / 100 if row["tolerance"] else None
+        least = float(row.get("tolerance_least") or 0)
+        difference = welch(simulator, linux)
+        yield Row(
+            dict(point), _group(row), name, simulator, linux, difference, tolerance, least=least
+        )
+
+
+def _gains(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iterator[Gain]:
+    for row in recorded:
+        if not row["metric"].startswith(GAIN_OVER):
+            continue
+        base, point, group = row["metric"].removeprefix(GAIN_OVER), _point(row, axes), _group(row)
+        # The axis of the arms is the one whose label is the base's and something besides.
+        axis, arm = next((a, label) for a, label in point if label.startswith(base))
+        other = tuple((a, base if a == axis else label) for a, label in point)
+        few = int(row["runs"])
+        before, after = ({group: ours[at][group].sort("seed").head(few)} for at in (other, point))
+        simulator, linux = gain_of(before, after, group), _linux(row, 1)
+        if simulator is None:
+            continue
+        rest = {a: label for a, label in point if a != axis}
+        yield Gain(rest, group, axis, base, arm, simulator, linux, welch(simulator, linux))
+
+
+def _point(row: dict[str, str], axes: list[str]) -> Point:
+    return tuple((axis, row[axis_column(axis)]) for axis in axes)
+
+
+def _group(row: dict[str, str]) -> str:
+    """Tables of before there were groups are of all flows."""
+    return row.get("group", ALL)
+
+
+def _linux(row: dict[str, str], scale: float) -> Estimate:
+    """What a table says of Linux."""
+    half_width = float(row["linux_ci95"]) / scale if row["linux_ci95"] else None
+    return Estimate.of_interval(int(row["runs"]), float(row["linux"]) / scale, half_width)
