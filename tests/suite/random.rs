@@ -190,7 +190,7 @@ fn seen() -> impl Strategy<Value = String> {
         select(vec!["none", "1 B", "20 kB", "64 kB"]),
         select(vec!["none", "5 ms"]),
         1..5u32,
-        select(vec!["full", "rate"]),
+        select(vec!["full", "rate", "rate-unpaced"]),
     );
     let cheats = (0..2u32, select(vec!["none", "all"]), 1..4u32);
     let from = select(vec!["timer", "oldest", "newest", "sack"]);

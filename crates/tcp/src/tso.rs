@@ -11,6 +11,9 @@ param_enum! {
         /// What the rate passes in a millisecond, two segments at least; and chunks are a pace apart, as Linux does it since 3.12
         /// (`tcp_tso_autosize`) with pacing.
         Rate = "rate",
+        /// The same size, but nothing is paced, as in Linux without `fq` and SO_MAX_PACING_RATE; and data waits for a chunk to be full only
+        /// while ACKs come close to each other (`tcp_tso_should_defer` of 6.18).
+        Unpaced = "rate-unpaced",
     }
 }
 

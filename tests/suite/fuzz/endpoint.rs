@@ -34,7 +34,7 @@ const ENDPOINT: [(&str, &[&str]); 30] = [
     ("rtt_every", &["ack", "window"]),
     ("tso", &["none", "1 B", "5000 B", "64 kB"]),
     ("tso_defer", &["none", "0 s", "5 ms"]),
-    ("tso_sizing", &["full", "rate"]),
+    ("tso_sizing", &["full", "rate", "rate-unpaced"]),
     ("cheat_timestamps", &["0 s", "100 ms"]),
     ("cheat_hides", &["none", "all"]),
     ("cheat_ahead", &["0 s", "50 ms"]),

@@ -6,13 +6,16 @@ use cwnd_units::{Bytes, Duration, Rate, Time};
 use super::{Sender, State};
 use crate::tso::{Params, TsoSizing};
 
+/// Linux's NSEC_PER_MSEC in `tcp_tso_should_defer`.
+const NEAR: Duration = Duration::from_millis(1);
+
 /// The chunk that is being sent, or waited for.
 #[derive(Clone, Debug)]
 pub(super) struct Chunks {
     most: u64,
     defer: Option<Duration>,
     part: u64,
-    by_rate: bool,
+    sizing: TsoSizing,
     /// Segments of the chunk that are still to go, at this instant.
     left: u64,
     at: Time,
@@ -29,7 +32,7 @@ impl Chunks {
             most: most.0,
             defer: params.tso_defer,
             part: u64::from(params.tso_window_part),
-            by_rate: params.tso_sizing == TsoSizing::Rate,
+            sizing: params.tso_sizing,
             left: 0,
             at: Time::NEVER,
             size: 0,
@@ -57,12 +60,18 @@ impl Sender {
         let unsent = self.app_end - self.nxt;
         let rate = self.rate_of_chunks(cwnd);
         let largest = self.largest_burst(cwnd) * mss;
-        // Linux defers in the state Open only, which duplicates end.
-        let open = matches!(self.recovery, State::Open) && self.dupacks == 0;
-        let patient = open && self.scoreboard.is_empty();
+        let open = matches!(self.recovery, State::Open);
+        let patient = match &self.chunks {
+            Some(chunks) if chunks.sizing == TsoSizing::Unpaced => open && self.ack_is_near(now),
+            // Linux deferred in the state Open only, which duplicates end.
+            _ => open && self.dupacks == 0 && self.scoreboard.is_empty(),
+        };
         let Some(chunks) = &mut self.chunks else { return true };
         if chunks.left == 0 || chunks.at != now {
-            let most = if chunks.by_rate { chunks.most.min(largest) } else { chunks.most };
+            let most = match chunks.sizing {
+                TsoSizing::Full => chunks.most,
+                TsoSizing::Rate | TsoSizing::Unpaced => chunks.most.min(largest),
+            };
             let most = (most / mss).max(1) * mss;
             let full = most.min(cwnd / chunks.part).max(mss);
             // Nothing comes that would make it fuller, or it has waited long enough.
@@ -85,11 +94,26 @@ impl Sender {
         }
         chunks.left -= 1;
         chunks.size += mss + u64::from(self.config.header);
-        if let Some(rate) = rate.filter(|_| chunks.by_rate && chunks.left == 0) {
+        let paces = chunks.sizing == TsoSizing::Rate;
+        if let Some(rate) = rate.filter(|_| paces && chunks.left == 0) {
             self.paced = 0;
             self.pace_until = now + rate.time_for(Bytes(chunks.size));
         }
         true
+    }
+
+    /// Whether the last segment went within a millisecond, and the ACK of the oldest is due within another, or within half a round trip:
+    /// then ACKs come close to each other, and to wait for one costs little (`tcp_tso_should_defer` of 6.18).
+    fn ack_is_near(&self, now: Time) -> bool {
+        let (Some(late), Some(srtt)) = (&self.late, self.rtt.srtt()) else { return false };
+        let near = NEAR.min(srtt / 2);
+        now.since(self.last_sent) <= NEAR
+            && late.sent_at(self.una).is_some_and(|sent| sent + srtt <= now + near)
+    }
+
+    /// Whether data that may go waits for its chunk to be full.
+    pub(super) fn waits_for_chunk(&self) -> bool {
+        self.chunks.as_ref().is_some_and(|chunks| chunks.since != Time::NEVER)
     }
 
     /// The pace of chunks: 200 % of the window a round trip in the first half of slow start, then 120 % (`tcp_update_pacing_rate`).

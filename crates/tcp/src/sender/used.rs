@@ -34,7 +34,8 @@ impl Sender {
         let is_full = match (&self.recovery, &self.cwr) {
             (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
             | (State::Open, Some(prr)) => !prr.allows(mss),
-            _ => self.in_flight() + mss > window.cwnd,
+            // What waits for its chunk to be full waits for the window (`tcp_tso_should_defer`).
+            _ => self.in_flight() + mss > window.cwnd || self.waits_for_chunk(),
         };
         let outstanding = (self.nxt - self.una).div_ceil(mss) * mss;
         let waits = self.nxt < self.app_end;

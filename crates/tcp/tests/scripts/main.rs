@@ -522,5 +522,7 @@ scripts!(
     chunks_are_paced_by_the_rate,
     the_last_data_waits_for_nothing,
     the_wait_may_be_bounded,
+    unpaced_chunks_wait_while_acks_are_near,
+    what_waits_for_its_chunk_uses_the_window,
     with_nothing_in_flight_there_is_nothing_to_wait_for,
 );
