@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels test test-rust test-long test-python test-instructions test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ kernels: ## Boot other kernels in QEMU and test the controllers there; minutes e
 kernel-rows: ## Run Linux's own Vegas and H-TCP in QEMU and record what they do; long without virtualization
 	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/vegas/linux.toml --module tcp_vegas
 	@python3 crates/kernel/tests/kernels/record.py 6.12 docs/controllers/htcp/linux.toml --module tcp_htcp
+
+linux-rows: build ## Record again what this kernel's TCP does behind our router, for docs/peers.md; as root, an hour
+	$(BIN)/python scripts/record_linux_rows.py tests/golden/peers/linux-testbed.toml tests/golden/peers/linux-testbed.jsonl
 
 lint: lint-rust lint-python fresh ## Run all linters; change nothing
 

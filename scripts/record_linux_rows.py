@@ -1,0 +1,176 @@
+"""Records Linux's TCP behind our router, a row a run: `make linux-rows`, as root, an hour.
+
+    record_linux_rows.py linux-testbed.toml linux-testbed.jsonl    # in tests/golden/peers
+
+Rows that are in the file stay; what is missing is run, several at once, and appended as soon as it
+is done, so that it goes on where it was. A run is kept if it is valid and its router was never late
+by more than 20 ms: others are made again, three times at most, and told of. ABE needs `cwnd-kernel`
+(`make kernel`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from cwnd import _core
+from cwnd.machine import kernel_helper
+from cwnd.running import plans
+from cwnd.running.worlds import Linux
+
+#: A router that stood still for longer lost a round trip or more to other work on the machine.
+LATEST_US = 20_000.0
+TRIES = 3
+#: What the arms of the sweep are: the controller, ECN, and the queue.
+ARMS = {
+    "reno codel": ("reno", 1, "codel"),
+    "cubic codel": ("cubic", 1, "codel"),
+    "reno fifo": ("reno", 0, "fifo"),
+    "cubic fifo": ("cubic", 0, "fifo"),
+    "abe codel": ("bpf_abe", 1, "codel"),
+}
+#: The arm that Linux has not itself.
+LOADED = "abe codel"
+
+
+def main() -> int:
+    """Fills the file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scenario", type=Path)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("-j", "--at-once", type=int, default=8, help="runs beside each other")
+    options = parser.parse_args()
+    scenario = plans.plan(options.scenario).scenario
+    there = {_key(json.loads(line)) for line in _lines(options.file)}
+    cells = [scenario.cell(index) for index in range(scenario.runs)]
+    left = [cell for cell in cells if _key(setting(cell)) not in there]
+    if kernel_helper() is None:
+        lacking = [cell for cell in left if cell.axes["arm"] == LOADED]
+        print(f"left out: {len(lacking)} runs of ABE, without cwnd-kernel", file=sys.stderr)
+        left = [cell for cell in left if cell.axes["arm"] != LOADED]
+    kept = _Kept(options.file, len(left))
+    with ThreadPoolExecutor(options.at_once) as pool:
+        list(pool.map(kept.record, left))
+    return 1 if kept.late else 0
+
+
+class _Kept:
+    """The file, and how far it is."""
+
+    def __init__(self, file: Path, runs: int) -> None:
+        self._file, self._runs = file, runs
+        self._lock = threading.Lock()
+        self._done, self._begun = 0, time.monotonic()
+        #: Runs that were never what was asked for.
+        self.late: list[_core.Cell] = []
+
+    def record(self, cell: _core.Cell) -> None:
+        """Runs until a run counts."""
+        row: dict[str, Any] = {}
+        for _ in range(TRIES):
+            row = recorded(cell, Linux(tries=1).run(cell, None))
+            if counts(row):
+                break
+        with self._lock:
+            self._done += 1
+            told = " ".join(str(value) for value in setting(cell).values())
+            if counts(row):
+                with self._file.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps(row) + "\n")
+            else:
+                self.late.append(cell)
+                told += f": left out, {worst(row):.0f} us late, {row['flaws']}"
+            spent = time.monotonic() - self._begun
+            print(f"{self._done}/{self._runs} {spent:.0f} s: {told}", file=sys.stderr, flush=True)
+
+
+def setting(cell: _core.Cell) -> dict[str, Any]:
+    """What was run."""
+    controller, ecn, queue = ARMS[cell.axes["arm"]]
+    resolved = tomllib.loads(cell.resolved)
+    group = resolved["flow"]["main"]
+    return {
+        "cc": controller,
+        "ecn": ecn,
+        "queue": queue,
+        "rate_mbps": float(resolved["dumbbell"]["rate"]["initial"].removesuffix(" Mbit/s")),
+        "rtt_ms": float(group["rtt"].removesuffix(" ms")),
+        "n_flows": int(group["count"]),
+        "dur_s": cell.duration_s,
+        "seed": cell.seed,
+    }
+
+
+def recorded(cell: _core.Cell, result: _core.Result) -> dict[str, Any]:
+    """A row of what a run came to."""
+    return row_of(
+        setting(cell),
+        pl.DataFrame(result.flows),
+        pl.DataFrame(result.links),
+        json.loads(result.facts or "{}"),
+    )
+
+
+def row_of(
+    given: dict[str, Any], flows: pl.DataFrame, links: pl.DataFrame, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """The columns of a row: what was set, what was measured, what the run says of itself."""
+    line = links.row(by_predicate=pl.col("link") == "bottleneck", named=True)
+    each = [round(bit_s / 1e6, 4) for bit_s in flows.sort("flow_id")["goodput_bit_s"]]
+    router = facts["router"]["directions"]
+    return given | {
+        "goodput_mbps": round(sum(each), 4),
+        "util": round(sum(each) / given["rate_mbps"], 4),
+        "marks": line["marked_total_pkts"],
+        "drops": line["dropped_total_pkts"],
+        "qdelay_ms_p50": round(line["qdelay_p50_us"] / 1e3, 3),
+        "qdelay_ms_mean": round(line["qdelay_mean_us"] / 1e3, 3),
+        "qdelay_ms_p90": round(line["qdelay_p90_us"] / 1e3, 3),
+        "retrans": int(flows["retrans"].sum()),
+        "rto": int(flows["rto_count"].sum()),
+        "goodput_mbps_each": each,
+        "kernel": facts["kernel"],
+        "testbed": _core.testbed,
+        "valid": facts["valid"],
+        "flaws": facts["flaws"],
+        "late_us": {direction["name"]: direction["lateness_us"] for direction in router},
+        "idle": round(facts["router"]["idle"], 4),
+        "calibration": {
+            row["what"]: [row["set"], round(row["measured"], 4) if row["measured"] else None]
+            for row in facts["calibration"]
+        },
+    }
+
+
+def worst(row: dict[str, Any]) -> float:
+    """How late the router was at most."""
+    return max(float(late["max"] or 0) for late in row["late_us"].values())
+
+
+def counts(row: dict[str, Any]) -> bool:
+    """Whether a run is what was asked for."""
+    return bool(row["valid"]) and worst(row) <= LATEST_US
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("cc", "ecn", "queue", "rate_mbps", "rtt_ms", "n_flows", "dur_s", "seed")
+    return tuple(row[name] for name in names)
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
