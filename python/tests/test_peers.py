@@ -1,14 +1,16 @@
 """Our results beside those of ns-2, ns-3 and Linux."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 from peers.explain import EXPLANATIONS
-from peers.judge import Comparison, compare
+from peers.judge import Comparison, compare, job
 from peers.page import fingerprint
-from peers.rows import load_all
+from peers.rows import DATA, load, load_all, load_runs
 
+from cwnd import _core
 from peers import explicit, explicit_page, transfers, transfers_page, trends, web, web_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
@@ -39,6 +41,29 @@ def test_the_page_says_what_the_runs_give(judged: list[Comparison]) -> None:
     for each in judged:
         verdict = "holds" if each.holds else "differs: " + ", ".join(each.differs)
         assert told[each.row.key] == verdict, each.row.key
+
+
+def test_linux_rows_are_what_their_scenario_asks_for_and_say_how_good_the_router_was() -> None:
+    asked = _core.parse((DATA / "linux-testbed.toml").read_text(encoding="utf-8"), name="rows")
+    runs = load_runs("linux-testbed.jsonl")
+    assert len(runs) == asked.runs
+    # The mapping is the scenario that was recorded, seed by seed.
+    ours = {}
+    for row in load("linux-testbed.jsonl"):
+        for cell in _core.parse(job(row).text, name="rows").cells:
+            ours[_without_names(cell.resolved)] = row.setting
+    there = sorted((row.setting, row.int("seed")) for row in runs)
+    assert there == sorted((ours[_without_names(c.resolved)], c.seed) for c in asked.cells)
+    for row in runs:
+        cells = {name: ast.literal_eval(row.cells[name]) for name in ("late_us", "calibration")}
+        assert row.cells["valid"] == "True"
+        assert row.cells["kernel"]
+        assert all(late["max"] <= 20_000 for late in cells["late_us"].values())
+        assert len(cells["calibration"]) == 6
+
+
+def _without_names(resolved: str) -> str:
+    return re.sub(r"^(name|description) = .*$", "", resolved, flags=re.MULTILINE)
 
 
 def test_vegas_and_htcp_have_the_orders_of_ns3_but_those_that_are_explained() -> None:

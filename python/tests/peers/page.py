@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peers import explicit, judge, recorded, scenarios, transfers, trends, web
+from peers import explicit, judge, linux_page, recorded, scenarios, transfers, trends, web
 from peers.explain import CONTRADICTIONS, EXPLANATIONS, Explanation
 from peers.judge import Comparison, experiment
 from peers.rows import DATA, TABLES, Measures, Row, load_all
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 #: What the page is made from, apart from the simulator.
 INPUTS = (
     *(DATA / name for name in sorted({*TABLES, *transfers.TABLES, *web.TABLES, *explicit.TABLES})),
+    DATA / "linux-testbed.toml",
     *(
         Path(__file__).with_name(f"{name}.py")
         for name in (
             "scenarios",
             "judge",
+            "linux_page",
             "explain",
             "page",
             "transfers",
@@ -58,6 +60,7 @@ def write(found: list[Comparison], others: Others) -> str:
             *_summary(found, others),
             *_explained(found),
             *_contradictions(),
+            *linux_page.section(found),
             *trends.section(found),
             *(line for section, theirs in others for line in section(theirs)),
             *_all_rows(found),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parents[3] / "tests" / "golden" / "peers"
@@ -18,7 +18,8 @@ TABLES = {
     "ns2-red-ecn.csv": "ns-2 RED",
     "ns2-timeouts.csv": "ns-2 timeouts",
     "ns2-vegas.csv": "ns-2 Vegas",
-    "linux-kernel.jsonl": "Linux",
+    "linux-testbed.jsonl": "Linux",
+    "linux-kernel.jsonl": "Linux, coarse router",
 }
 
 
@@ -32,12 +33,13 @@ FIRST_RESULT = dict.fromkeys(TABLES, "goodput_total_mbps") | {
     "ns2-rcp.csv": "goodput_total_mbps",
     "ns2-vcp.csv": "goodput_total_mbps",
     "ns2-sackred.csv": "goodput_total_mbps",
+    "linux-testbed.jsonl": "goodput_mbps",
     "linux-kernel.jsonl": "goodput_mbps",
 }
 
 
 #: Tables of which no row is compared by value.
-TRENDS = ("ns3-prr-trend.csv", "ns3-extra-trend.csv")
+TRENDS = ("ns3-prr-trend.csv", "ns3-extra-trend.csv", "linux-kernel.jsonl")
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Row:
         queue = cells.get("aqm") or cells["queue"]
         rtt = float(cells.get("base_rtt_ms") or cells["rtt_ms"])
         parts = [short.lower(), queue + ("+ecn" if self.flag("ecn") else "")]
+        if self.table.startswith("linux"):
+            parts.append(f"{self.float('rate_mbps'):g} Mbit/s")
         parts += [f"{rtt:g} ms", f"{cells['n_flows']}×"]
         if cells.get("delack_count") == "2":
             parts.append("delayed ACKs")
@@ -119,7 +123,8 @@ class Row:
             parts += ["gentle"] * self.flag("gentle") + ["mark_p"] * self.flag("use_mark_p")
         if cells.get("min_rto_s", "1.0") not in ("1", "1.0"):
             parts.append(f"min RTO {cells['min_rto_s']} s")
-        if cells["aqm" if "aqm" in cells else "queue"] == "red" or cells.get("seed", "1") != "1":
+        seeds = cells.get("seed", "1") != "1" and self.table != "linux-testbed.jsonl"
+        if seeds or cells["aqm" if "aqm" in cells else "queue"] == "red":
             parts.append(f"seed {cells['seed']}")
         return ", ".join(parts)
 
@@ -143,7 +148,12 @@ def _mean_of_known(each: list[float | None]) -> float | None:
 
 
 def load(table: str) -> list[Row]:
-    """The rows of one file."""
+    """The rows of one file; of Linux one for each setting, the mean of its runs."""
+    return _settings(load_runs(table)) if table == "linux-testbed.jsonl" else load_runs(table)
+
+
+def load_runs(table: str) -> list[Row]:
+    """What one file has, run by run."""
     text = (DATA / table).read_text(encoding="utf-8")
     if table.endswith(".jsonl"):
         found = [{k: str(v) for k, v in json.loads(line).items()} for line in text.splitlines()]
@@ -155,6 +165,17 @@ def load(table: str) -> list[Row]:
     ]
 
 
+def _settings(runs: list[Row]) -> list[Row]:
+    """A row for each setting, the mean of its runs, in the order of the file."""
+    alike: dict[tuple[str, ...], list[Row]] = {}
+    for run in runs:
+        alike.setdefault(run.same_setting, []).append(run)
+    return [
+        replace(each[0], number=number, measured=mean([run.measured for run in each]))
+        for number, each in enumerate(alike.values(), start=1)
+    ]
+
+
 def load_all() -> list[Row]:
     """All rows of flows without end, file by file."""
     rows = (row for table in TABLES for row in load(table))
@@ -162,10 +183,10 @@ def load_all() -> list[Row]:
 
 
 def _measured(table: str, cells: dict[str, str]) -> Measures:
-    linux = table == "linux-kernel.jsonl"
-    goodput = {"linux-kernel.jsonl": "goodput_mbps", "ns2-web.csv": "ftp_goodput_total_mbps"}
+    linux = table.startswith("linux")
+    goodput = "ftp_goodput_total_mbps" if table == "ns2-web.csv" else "goodput_total_mbps"
     return Measures(
-        float(cells[goodput.get(table, "goodput_total_mbps")]),
+        float(cells["goodput_mbps" if linux else goodput]),
         float(cells["qdelay_ms_p50" if linux else "qdelay_median_ms"]),
         float(cells["drops"]),
         float(cells["marks"]),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from peers.rows import DATA
 
 if TYPE_CHECKING:
     from peers.rows import Row
@@ -375,40 +378,29 @@ def _vegas(row: Row) -> Table:
 
 
 def _linux(row: Row) -> Table:
-    controllers: dict[str, Table] = {
-        "reno": {"kind": "newreno"},
-        "bpf_abe": {"kind": "newreno", "beta_ecn": 0.8, "ecn_in_slow_start": "beta-ecn"},
-        "cubic": {"kind": "cubic", "preset": "linux"},
-    }
-    # The kernel counts its window in whole segments, and every segment that an ACK acknowledges.
-    controller: Table = controllers[row.cells["cc"]] | {
-        "base": "cwnd",
-        "rounding": "segments",
-        "abc_limit": "none",
-        "grow_in_cwr": False,
-    }
-    queue: Table = (
-        {"kind": "codel", "limit": "1000 packets"}
-        if row.cells["queue"] == "codel"
-        else {"kind": "fifo", "limit": "1 BDP"}
-    )
+    """The cell of the recorded scenario; the older rows are of the same settings."""
+    recorded = tomllib.loads((DATA / "linux-testbed.toml").read_text(encoding="utf-8"))
+    arms = recorded["sweep"]["axis"]["arm"]["values"]
+    setting = (row.cells["cc"], row.flag("ecn"), row.cells["queue"])
+    controller, ecn, queue = next(arm for arm in arms if _called_in_rows(*arm) == setting)
     return {
         "schema": 1,
-        "run": _run(row.float("dur_s"), 0),
-        "dumbbell": {
-            "rate": f"{row.float('rate_mbps'):g} Mbit/s",
-            "queue": queue,
-            # The router was a process that slept in whole milliseconds.
-            "jitter": "1 ms",
-        },
+        "run": recorded["run"] | {"duration": f"{row.float('dur_s'):g} s"},
+        "dumbbell": {"rate": f"{row.float('rate_mbps'):g} Mbit/s", "queue": queue},
         "flow": {
             "main": {
+                **recorded["flow"]["main"],
                 "count": row.int("n_flows"),
                 "rtt": f"{row.float('rtt_ms'):g} ms",
-                "start": "uniform(0 s, 20 ms)",
                 "controller": controller,
-                "endpoint": {"preset": "linux", "ecn": row.flag("ecn")},
+                "endpoint": {**recorded["flow"]["main"]["endpoint"], "ecn": ecn},
             }
         },
         "sweep": {"repeat": SEEDS},
     }
+
+
+def _called_in_rows(controller: Table, ecn: bool, queue: Table) -> tuple[str, bool, str]:
+    names = {"newreno": "reno", "cubic": "cubic"}
+    cc = "bpf_abe" if "beta_ecn" in controller else names[controller["kind"]]
+    return cc, ecn, queue["kind"]
