@@ -131,3 +131,42 @@ def frto() -> Iterator[Probe]:
             connection.ack(30, n)
 
     yield from each("f-rto", {"dsack-after": dsacked})
+
+
+def after_undo() -> Iterator[Probe]:
+    """How windows go on growing after a reduction was taken back."""
+    yield from each(
+        "after-undo",
+        {
+            "all-late": over(Path(late={(n, 1): 400 for n in range(6, 18)}), 120, 95),
+            "all-late-delayed-acks": over(
+                Path(late={(n, 1): 400 for n in range(8, 22)}, every=2), 160, 90
+            ),
+            "late-behind-a-reduction": over(
+                Path(lost={(8, 1)}, late={(45, 1): 50}, gap=7), 150, 100
+            ),
+            "one-of-two-late": over(Path(lost={(9, 1)}, late={(6, 1): 42}, gap=6), 80, 60),
+            "two-windows-late": over(Path(late={(6, 1): 32, (36, 1): 52}, gap=6), 130, 100),
+        },
+    )
+
+    def early_timer(connection: Connection) -> None:
+        connection.write(150, 10)
+        connection.ack(50, 1)
+        connection.ack(5, 2)
+        connection.wait()
+        connection.wait()
+        for n in range(3, 90):
+            connection.ack(5.2, n, echo=f"{n - 1}#1")
+
+    yield from each("after-undo", {"early-timer": early_timer})
+    yield from each(
+        "after-undo",
+        {
+            "by-dsack": over(Path(late={(12, 1): 42}), 120, 95),
+            "by-dsack-behind-a-reduction": over(
+                Path(lost={(8, 1)}, late={(45, 1): 50}, gap=7), 150, 100
+            ),
+        },
+        stamps=False,
+    )

@@ -194,3 +194,55 @@ def in_recovery() -> Iterator[Probe]:
     cases = {"silent": silent, "partial-then-silent": partial_then_silent}
     yield from each("timeout-in-recovery", cases)
     yield from each("timeout-in-recovery", {"without-sack": without_sack}, sack=False)
+
+
+def timeouts_in_part() -> Iterator[Probe]:
+    """Timeouts shortly after something else went."""
+
+    def written(
+        pauses: list[float], then: Callable[[Connection], None]
+    ) -> Callable[[Connection], None]:
+        """The last two segments are lost, and so is their probe; after these pauses three more are written each time."""
+
+        def play(connection: Connection) -> None:
+            connection.write(10, 10)
+            connection.ack(50, 8)
+            connection.wait()
+            for pause in pauses:
+                connection.pause(pause)
+                connection.write(3)
+            connection.wait()
+            then(connection)
+
+        return play
+
+    def all_arrive(connection: Connection) -> None:
+        connection.ack(28, 8, [(10, 13)])
+        connection.ack(30, 9, [(10, 13)])
+        connection.ack(40, 13)
+        connection.write(10, 10)
+        connection.ack(50, 15)
+
+    def lost_too(connection: Connection) -> None:
+        connection.ack(50, 9)
+        connection.ack(50, 10)
+        connection.wait()
+        connection.ack(50, 13)
+
+    def some_arrive(connection: Connection) -> None:
+        connection.ack(24, 8, [(13, 16)])
+        connection.ack(30, 9, [(13, 16)])
+        connection.ack(30, 10, [(13, 16)])
+        connection.ack(30, 16)
+
+    yield from each(
+        "timeout-in-part",
+        {
+            "new-data-arrives": written([215], all_arrive),
+            "new-data-lost": written([215], lost_too),
+            "under-way-arrives": written([90], all_arrive),
+            "under-way-lost": written([90], lost_too),
+            "part-under-way-arrives": written([35, 55], some_arrive),
+            "part-under-way-lost": written([35, 55], lost_too),
+        },
+    )

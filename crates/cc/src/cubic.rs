@@ -9,6 +9,8 @@ pub use params::{FastConvergencePoint, Growth, Params};
 
 use std::sync::Arc;
 
+use cwnd_units::{Duration, Time};
+
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
@@ -108,10 +110,12 @@ impl Cubic {
                 && matches!(self.threshold, Threshold::Exceeded | Threshold::OneBeyond)
     }
 
-    /// Slow start; gives back the bytes that are left for congestion avoidance once the threshold is reached.
+    /// Slow start, which may look at the delay if it `hears`; gives back the bytes that are left for congestion avoidance once the
+    /// threshold is reached.
     #[inline]
-    fn slow_start(&mut self, path: &Path, ack: &AckSample) -> u64 {
-        let growth = self.slow_start.on_ack(path, ack, self.bytes(), self.credit);
+    fn slow_start(&mut self, path: &Path, ack: &AckSample, hears: bool) -> u64 {
+        let heard = AckSample { rtt: ack.rtt.filter(|_| hears), ..*ack };
+        let growth = self.slow_start.on_ack(path, &heard, self.bytes(), self.credit);
         if growth.exit {
             self.ssthresh = self.bytes();
             self.slow_start.on_exit();
@@ -160,6 +164,42 @@ impl Cubic {
         self.slow_start.on_congestion();
     }
 
+    /// A reduction is taken back to what there was `before` (RFC 9438 § 4.9), after a timeout or in a recovery, by what comes now. Linux
+    /// restores the larger window and threshold (`tcp_undo_cwnd_reduction`): the stage of the curve, its maximum and HyStart stay as they
+    /// are, which after a timeout is as at the start.
+    pub(crate) fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        let least = match &self.avoidance {
+            Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),
+            _ => {
+                if self.bytes() <= before.bytes() {
+                    *self = before;
+                }
+                return;
+            }
+        };
+        self.cwnd = self.cwnd.max(before.cwnd);
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+        self.resting = before.resting;
+        self.slow_start.undo(before.slow_start, now, after_timeout, least);
+    }
+
+    /// SACK alone told of a round trip; of controllers only Linux's looks at it (`cubictcp_acked`).
+    pub(crate) fn sees(&mut self, path: &Path, rtt: Duration) {
+        let Avoidance::Counted(counted) = &mut self.avoidance else { return };
+        let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
+        let hears = counted.stays() && counted.look(path, &sample);
+        if hears && self.in_slow_start() && self.slow_start.sees(path, rtt, self.bytes()) {
+            self.ssthresh = self.bytes();
+            self.slow_start.on_exit();
+        }
+    }
+
+    /// A timeout left so many bytes in flight, which are not lost (Linux, `tcp_enter_loss`).
+    pub(crate) fn leave(&mut self, bytes: u64) {
+        self.cwnd += bytes as f64;
+        self.bound();
+    }
+
     #[inline]
     fn bound(&mut self) {
         self.cwnd = self.cwnd.min(self.max_window as f64);
@@ -171,19 +211,20 @@ impl Controller for Cubic {
         if ack.acked_bytes == 0 {
             return Request::Nothing;
         }
+        let mut hears = true;
         match &mut self.avoidance {
             Avoidance::Fluid(fluid) => {
                 if !path.cwnd_limited {
                     fluid.unused(path.now);
                 }
             }
-            Avoidance::Counted(counted) => counted.look(path, ack),
+            Avoidance::Counted(counted) => hears = counted.look(path, ack),
         }
         if !self.resting.allows(path.now, ack.grow) {
             return Request::Nothing;
         }
         let left = if self.in_slow_start() {
-            let left = self.slow_start(path, ack);
+            let left = self.slow_start(path, ack, hears);
             if left == 0 {
                 return Request::Nothing;
             }
@@ -217,7 +258,7 @@ impl Controller for Cubic {
                     Avoidance::Fluid(fluid) => fluid.on_timeout(),
                     Avoidance::Counted(counted) => counted.on_timeout(),
                 }
-                self.slow_start.on_timeout();
+                self.slow_start.on_timeout(path);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {

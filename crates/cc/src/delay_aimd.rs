@@ -414,7 +414,7 @@ impl Controller for DelayAimd {
                 self.avoids = self.cwnd < self.law.mss;
                 self.cwnd = self.cwnd.min(self.law.mss);
                 self.taken = 0.0;
-                self.slow_start.on_timeout();
+                self.slow_start.on_timeout(path);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {

@@ -298,7 +298,7 @@ impl Controller for HTcp {
                     self.reduce(path);
                 }
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
-                self.slow_start.on_timeout();
+                self.slow_start.on_timeout(path);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep, .. } => {

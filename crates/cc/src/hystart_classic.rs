@@ -17,12 +17,21 @@ struct Round {
     samples: u32,
 }
 
+impl Round {
+    fn new(path: &Path, now: Time) -> Self {
+        // Linux's least delay of a round begins as large as can be.
+        Self { end: path.sent, start: now, last_ack: now, least_rtt: Duration::MAX, samples: 0 }
+    }
+}
+
 /// Classic HyStart; its round trips are its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HyStartClassic {
     round: Option<Round>,
     delay_min: Option<Duration>,
     whose: Whose,
+    /// What comes at this time is not judged, and whether it may begin a round.
+    spared: Option<(Time, bool)>,
 }
 
 /// Whose it is.
@@ -47,9 +56,27 @@ impl HyStartClassic {
         Self { whose: Whose::Ns3, ..Self::default() }
     }
 
+    /// A round begins at a timeout (Linux, `cubictcp_state`: `bictcp_hystart_reset`): there is no train before the next.
+    pub(crate) fn begin(&mut self, path: &Path) {
+        if self.whose == Whose::Linux618 {
+            self.round = Some(Round::new(path, path.now));
+        }
+    }
+
+    /// A reduction is taken back by what comes now, which Linux has looked at before, when the window was the reduced one (`pkts_acked`): in
+    /// a recovery that was no slow start, and after a timeout it was too small. Meanwhile the least delay became `least`.
+    pub(crate) fn spare(&mut self, now: Time, after_timeout: bool, least: Option<Duration>) {
+        self.spared = Some((now, after_timeout));
+        self.delay_min = least.or(self.delay_min);
+    }
+
     /// An ACK in slow start that finds this window; true when slow start is over: ssthresh = cwnd.
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckSample, cwnd: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
+        let spared = self.spared.take().filter(|&(at, _)| at == path.now);
+        if spared.is_some_and(|(_, begins)| !begins) {
+            return false;
+        }
         // `delay` is in eighths of a millisecond there.
         let of_3_17 = self.whose == Whose::Linux317;
         let rtt = if of_3_17 { rounded(rtt, DELAY_UNIT) } else { rtt };
@@ -58,16 +85,9 @@ impl HyStartClassic {
         let now = if of_3_17 { Time(rounded(Duration(path.now.0), CLOCK_317).0) } else { path.now };
         let round = match &mut self.round {
             Some(round) if path.delivered <= round.end => round,
-            // Linux's least delay of a round begins as large as can be.
-            slot => slot.insert(Round {
-                end: path.sent,
-                start: now,
-                last_ack: now,
-                least_rtt: Duration::MAX,
-                samples: 0,
-            }),
+            slot => slot.insert(Round::new(path, now)),
         };
-        if cwnd < LOW_WINDOW * u64::from(path.mss) {
+        if spared.is_some() || cwnd < LOW_WINDOW * u64::from(path.mss) {
             return false;
         }
         if now.since(round.last_ack) <= ACK_DELTA {

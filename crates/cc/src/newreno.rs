@@ -272,6 +272,21 @@ impl NewReno {
         self.carry = 0;
         self.slow_start.on_congestion();
     }
+
+    /// A reduction is taken back: the larger of both windows and of both thresholds; what was counted since counts (Linux,
+    /// `tcp_undo_cwnd_reduction`).
+    pub(crate) fn undo(&mut self, before: Self) {
+        if self.cwnd <= before.cwnd {
+            *self = Self { carry: self.carry, ..before };
+        } else {
+            self.ssthresh = self.ssthresh.max(before.ssthresh);
+        }
+    }
+
+    /// A timeout left so many bytes in flight, which are not lost (Linux, `tcp_enter_loss`).
+    pub(crate) fn leave(&mut self, bytes: u64) {
+        self.cwnd = (self.cwnd + bytes).min(self.law.max_window);
+    }
 }
 
 impl Controller for NewReno {
@@ -304,7 +319,7 @@ impl Controller for NewReno {
                 }
                 self.cwnd = u64::from(path.mss).min(self.law.max_window);
                 self.carry = 0;
-                self.slow_start.on_timeout();
+                self.slow_start.on_timeout(path);
             }
             // RFC 5681 § 4.1: the restart window is min(IW, cwnd).
             Signal::Idle { keep: None, .. } => self.cwnd = self.cwnd.min(self.law.initial_window),

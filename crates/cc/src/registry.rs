@@ -1,7 +1,7 @@
 use core::fmt;
 
 use cwnd_units::{
-    Contract, Declares, Duration, Guidance, Header, ParamsChoice as _, Rate, params_choice,
+    Contract, Declares, Duration, Guidance, Header, ParamsChoice as _, Rate, Time, params_choice,
 };
 
 use crate::bbr::{self, Bbr};
@@ -210,6 +210,40 @@ impl AnyController {
             Self::Own(c) => Some(c.as_mut()),
             #[cfg(feature = "record")]
             Self::Recorded(c) => Some(c.as_mut()),
+        }
+    }
+}
+
+// What only endpoints that take reductions back ask, of NewReno and CUBIC.
+impl AnyController {
+    /// A reduction is taken back to what there was `before`, after a timeout or in a recovery, by what comes now.
+    pub fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        match (self, before) {
+            (Self::NewReno(c), Self::NewReno(before)) => c.undo(before),
+            (Self::Cubic(c), Self::Cubic(before)) => c.undo(*before, now, after_timeout),
+            (c, before) => {
+                if c.window().cwnd <= before.window().cwnd {
+                    *c = before;
+                }
+            }
+        }
+    }
+
+    /// SACK alone told of a round trip, before anything follows from it.
+    pub fn sees(&mut self, path: impl FnOnce() -> Path, rtt: Duration) {
+        if let Self::Cubic(c) = self {
+            c.sees(&path(), rtt);
+        }
+    }
+
+    /// A timeout left so many bytes in flight, which are not lost.
+    pub fn leave(&mut self, bytes: u64) {
+        match self {
+            Self::NewReno(c) => c.leave(bytes),
+            Self::Cubic(c) => c.leave(bytes),
+            Self::Own(_) => {}
+            #[cfg(feature = "record")]
+            Self::Recorded(_) => {}
         }
     }
 }

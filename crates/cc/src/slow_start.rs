@@ -1,6 +1,6 @@
 //! Slow start as a choice of its own, used by every controller that has one.
 
-use cwnd_units::{param_enum, params};
+use cwnd_units::{Duration, Time, param_enum, params};
 
 use crate::controller::{AckSample, Path};
 use crate::decrease::Stage;
@@ -213,10 +213,38 @@ impl SlowStartState {
         self.first = false;
     }
 
+    /// A reduction is taken back, after a timeout or in a recovery: where slow start stood `before`. But Linux's HyStart goes on from where it
+    /// is now: a timeout began it anew, and a recovery let it stand, but for the least delay.
+    pub(crate) fn undo(
+        &mut self,
+        before: Self,
+        now: Time,
+        after_timeout: bool,
+        least: Option<Duration>,
+    ) {
+        let exit = if after_timeout { self.exit.clone() } else { before.exit };
+        *self = Self { exit, ..before };
+        if let Exit::Classic(hystart) = &mut self.exit {
+            hystart.spare(now, after_timeout, least);
+        }
+    }
+
+    /// What SACK alone tells of the delay; whether slow start is over by that.
+    pub(crate) fn sees(&mut self, path: &Path, rtt: Duration, cwnd: u64) -> bool {
+        let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
+        match &mut self.exit {
+            Exit::Classic(hystart) => hystart.on_ack(path, &sample, cwnd),
+            Exit::Nothing | Exit::PlusPlus(_) => false,
+        }
+    }
+
     /// The retransmission timer expired: a slow start follows.
-    pub(crate) fn on_timeout(&mut self) {
+    pub(crate) fn on_timeout(&mut self, path: &Path) {
         // Linux's `bictcp_reset`.
         self.exit = Self::classic(self.kind);
+        if let Exit::Classic(hystart) = &mut self.exit {
+            hystart.begin(path);
+        }
         self.first = false;
         self.after_timeout = true;
     }

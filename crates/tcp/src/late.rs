@@ -189,9 +189,23 @@ impl Late {
         Deadline { newest: self.newest, after: self.rtt + window }
     }
 
+    /// Up to the first of these: where it ends.
+    fn up_to(&self, i: usize) -> u64 {
+        if i == 0 { self.from } else { self.sent[i - 1].0 }
+    }
+
+    /// Up to where all went longer ago than the last arrival took (Linux, `tcp_rack_skb_timeout`), a probe of the tail included.
+    pub fn old(&self, now: Time) -> u64 {
+        let old = self.up_to(self.sent.partition_point(|&(_, sent)| sent + self.rtt <= now));
+        match self.tail.under_way {
+            Some((probe, sent)) if sent + self.rtt > now => old.min(probe.start),
+            _ => old,
+        }
+    }
+
     /// Up to where all that went once went before something that arrived, and up to where its time is over, too.
     pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
-        let up_to = |i: usize| if i == 0 { self.from } else { self.sent[i - 1].0 };
+        let up_to = |i: usize| self.up_to(i);
         let (at, end) = self.newest;
         let i = self.sent.partition_point(|&(_, sent)| sent < at);
         let before = match self.sent.get(i) {
@@ -264,6 +278,17 @@ mod tests {
         late.on_arrival(ms(40), (ms(0), 3000), None);
         assert_eq!(late.due(ms(40), late.patience(Duration::ZERO)), (3000, 3000));
         assert_eq!(late.patience(Duration::ZERO).of((ms(0), 4000)), Time::NEVER);
+    }
+
+    #[test]
+    fn what_went_within_the_last_round_trip_is_not_old() {
+        let mut late = twenty();
+        assert_eq!(late.old(ms(19)), 20_000, "no arrival has told how long that is");
+        late.on_in_order(ms(40), 1000);
+        assert_eq!(late.old(ms(50)), 11_000);
+        assert_eq!(late.old(ms(59)), 20_000);
+        late.tail.under_way = Some((Range { start: 19_000, end: 20_000 }, ms(30)));
+        assert_eq!((late.old(ms(59)), late.old(ms(70))), (19_000, 20_000));
     }
 
     /// RFC 8985 § 6.2, step 1: 5 ms after its retransmission comes the original.

@@ -1,7 +1,7 @@
 //! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
 //! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
 
-use cwnd_units::Time;
+use cwnd_units::{Duration, Time};
 
 use crate::late::Deadline;
 use crate::ranges::{Range, Ranges};
@@ -119,6 +119,20 @@ impl Resent {
         (found, waits)
     }
 
+    /// What went longer than `rtt` ago is lost, and so is what begins at `una`; whether anything is on its way still.
+    pub fn lose_old(&mut self, una: u64, now: Time, rtt: Duration) -> bool {
+        let lost = &mut self.lost;
+        self.under_way.retain(|sent| {
+            let old = sent.range.start <= una || sent.at + rtt <= now;
+            if old {
+                lost.push(Range { start: sent.range.start.max(una), ..sent.range });
+            }
+            !old
+        });
+        lost.sort_unstable_by_key(|range| range.start);
+        !self.under_way.is_empty()
+    }
+
     /// When this byte went, if it is on its way.
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
         let has = |sent: &&Retransmission| sent.range.start <= byte && byte < sent.range.end;
@@ -192,6 +206,19 @@ mod tests {
         resent.review(400, &sacked);
         assert_eq!(resent.first_lost(0), Some(Range { start: 400, end: 1000 }));
         assert_eq!(resent.lost_bytes(400), 1600);
+    }
+
+    #[test]
+    fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way() {
+        let ms = |n: u64| Time(n * 1_000_000);
+        let mut resent = Resent::new(3, true);
+        for (n, at) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
+            resent.sent(segment(n), 9000, ms(at));
+        }
+        assert!(resent.lose_old(0, ms(110), Duration::from_millis(50)));
+        assert_eq!((resent.first_lost(0), resent.lost_bytes(0)), (Some(segment(0)), 3000));
+        assert_eq!((resent.sent_at(4000), resent.sent_at(6000)), (None, Some(ms(61))));
+        assert!(!resent.lose_old(0, ms(111), Duration::from_millis(50)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use cwnd_units::Time;
+use cwnd_units::{Duration, Time};
 
 use crate::late::Deadline;
 use crate::params::{LossRule, Params, PipeRule};
@@ -258,6 +258,14 @@ impl Scoreboard {
         }
         if let Some(resent) = &mut self.resent {
             resent.restart();
+        }
+    }
+
+    /// A timeout: what went again is lost, but for what did so within the last round trip and is not the first (Linux,
+    /// `tcp_timeout_mark_lost`).
+    pub fn lose_retransmissions(&mut self, una: u64, now: Time, rtt: Duration) {
+        if !self.resent.as_mut().is_some_and(|resent| resent.lose_old(una, now, rtt)) {
+            self.restart_retransmissions(una);
         }
     }
 

@@ -104,9 +104,9 @@ impl Counted {
         })
     }
 
-    /// What an ACK tells, whether the window may grow or not.
+    /// What an ACK tells, whether the window may grow or not; whether its delay counts.
     #[inline]
-    pub(super) fn look(&mut self, path: &Path, ack: &AckSample) {
+    pub(super) fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         let (delay, guard) = match self.stack {
             // "Discard delay samples right after fast recovery": a second in Linux, 10 ms in ns-3.
             Stack::Linux | Stack::Linux2622 | Stack::Linux317 => (ack.rtt, Duration::from_secs(1)),
@@ -139,6 +139,17 @@ impl Counted {
                 self.ack_ratio = self.ack_ratio - self.ack_ratio / 16 + segments;
             }
         }
+        settled || self.stack != Stack::Linux
+    }
+
+    /// Whether what it learned stays when a reduction is taken back: Linux restores window and threshold alone (`tcp_undo_cwnd_reduction`).
+    pub(super) fn stays(&self) -> bool {
+        self.stack == Stack::Linux
+    }
+
+    /// The smallest RTT.
+    pub(super) const fn delay_min(&self) -> Option<Duration> {
+        self.delay_min
     }
 
     /// By how many segments an ACK of `acked` bytes raises a window of `cwnd` segments.

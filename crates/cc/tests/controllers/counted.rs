@@ -103,3 +103,48 @@ fn ns_3_counts_the_ack_that_ends_recovery() {
     s.path.phase = Phase::Open;
     assert_eq!(acks_for_a_segment(&mut s), 23 - 10);
 }
+
+/// Before a first loss a twentieth is the least growth: 20 ACKs make 20 segments 21. A reduction, though taken back, was a loss: the
+/// plateau is 20, the function is there after 20 ms, and 2000 ACKs are asked for.
+#[test]
+fn in_linux_the_plateau_of_a_reduction_that_is_taken_back_stays() {
+    let p = params("cubic", &[("preset", text("linux"))]);
+    let new = || Script::with_rtt(&p, &avoiding(20), Duration::from_millis(20));
+    assert_eq!(steps(&mut new(), 30), [(20, 21.0)]);
+    let mut s = new();
+    let before = s.controller.clone();
+    s.signal(Signal::Reduce(Cause::Loss));
+    assert_eq!(s.cwnd(), 14.0);
+    s.controller.undo(before, s.path.now, false);
+    assert_eq!(s.cwnd(), 20.0);
+    assert_eq!(steps(&mut s, 30), []);
+}
+
+/// RFC 9438 § 4.9: all is as before.
+#[test]
+fn by_the_rfc_a_reduction_that_is_taken_back_leaves_nothing_behind() {
+    let mut s = Script::with_rtt(&params("cubic", &[]), &avoiding(20), Duration::from_millis(20));
+    let mut other =
+        Script::with_rtt(&params("cubic", &[]), &avoiding(20), Duration::from_millis(20));
+    let before = s.controller.clone();
+    s.signal(Signal::Reduce(Cause::Loss));
+    s.controller.undo(before, s.path.now, false);
+    assert_eq!(steps(&mut s, 30), steps(&mut other, 30));
+}
+
+/// A window that grew beyond what it was stays, and only the threshold is as before.
+#[test]
+fn what_grew_since_is_not_taken_back() {
+    for kind in ["cubic", "newreno"] {
+        let p = params(kind, &[("preset", text("linux"))]);
+        let mut s = Script::with_rtt(&p, &avoiding(20), Duration::from_millis(20));
+        s.controller.leave(5 * MSS);
+        let before = s.controller.clone();
+        s.signal(Signal::Reduce(Cause::Loss));
+        s.controller.leave(20 * MSS);
+        let larger = s.window().cwnd;
+        s.controller.undo(before, s.path.now, false);
+        assert_eq!(s.window().cwnd, larger, "{kind}");
+        assert!(larger > 25 * MSS, "{kind}");
+    }
+}

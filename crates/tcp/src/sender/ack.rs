@@ -3,6 +3,7 @@
 use cwnd_cc::{AckSample, Controller as _, Grow, Path, Phase, Request};
 use cwnd_units::{Duration, Echo, Time};
 
+use super::late::Judged;
 use super::persist::Persist;
 use super::{Connection, Sender, State};
 use crate::params::{BackoffUntil, Recovery};
@@ -105,6 +106,7 @@ impl Sender {
             delivered += core::mem::take(&mut late.told);
         }
         let (mut lost, mut looks, mut went) = (false, false, None);
+        let mut judged = Judged::Nothing;
         let mut exact_rtt = None;
         let mut sacked_rtt = None;
         let ece = segment.flags.has(Flags::ECE);
@@ -121,11 +123,12 @@ impl Sender {
             if sack {
                 delivered -= self.scoreboard.advance(ack);
             }
-            if self.before.is_some() {
-                lost = self.judge(now, segment.ts, ack - acked);
+            if self.before.as_ref().is_some_and(|before| self.is_judged(before)) {
+                judged = self.judge(now, segment.ts, ack - acked);
+                lost = judged == Judged::Lost;
             }
             if self.is_in_frto() {
-                self.on_ack_in_frto(true, newly_sacked > 0);
+                self.on_ack_in_frto(now, true, newly_sacked > 0);
             }
             let (exact, measured) = if self.timing.is_none() {
                 self.measure(now, segment, ack, went)
@@ -156,7 +159,7 @@ impl Sender {
             if self.config.params.grow_on_exit {
                 phase = self.phase();
             }
-            if self.delivered_counts && newly_sacked > 0 || looks {
+            if (self.delivered_counts && newly_sacked > 0 || looks) && judged != Judged::Open {
                 lost |= self.detect_losses(now);
             }
             if self.delivered_counts && self.is_still_short() {
@@ -212,11 +215,13 @@ impl Sender {
 
         if newly_sacked > 0 {
             if acked == 0 && self.is_in_frto() {
-                self.on_ack_in_frto(false, true);
+                self.on_ack_in_frto(now, false, true);
             }
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
-            lost |= self.detect_losses(now);
+            if judged != Judged::Open {
+                lost |= self.detect_losses(now);
+            }
             if acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
                 if self.delivered_counts {

@@ -122,6 +122,10 @@ impl Sender {
     /// If it went before the first outstanding segment went again, the timer begins anew (`tcp_clean_rtx_queue`).
     #[cold]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
+        if self.timing.is_none() {
+            let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
+            self.cc.sees(|| path, rtt);
+        }
         let seen = self.rtt.seen();
         self.take_rtt(now, first);
         if self.timing.is_some() {
@@ -283,12 +287,12 @@ impl Sender {
         if matches!(self.recovery, State::Loss { .. }) {
             if advanced {
                 // `tcp_try_undo_loss`.
-                self.take_timeout_back();
+                self.take_timeout_back(now);
             }
             return false;
         }
         let before = self.before.take();
-        self.take_back_window(before);
+        self.take_back_window(now, before);
         self.recovery = State::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
@@ -313,47 +317,58 @@ impl Sender {
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the
     /// retransmission, the original came late (RFC 3522 § 3.2, steps 4 to 6; Linux `tcp_packet_delayed`). Then the window is again as it
     /// was (RFC 4015 § 3.2; `tcp_undo_cwnd_reduction`), and from now on what is missing has time. Before the ACK all below `prior` had arrived.
-    /// Returns whether losses were found meanwhile.
     #[cold]
-    pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> bool {
+    pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
         if needless && !matches!(self.recovery, State::Loss { .. }) {
-            return self.take_back_needless(now, true);
+            let found = self.take_back_needless(now, true);
+            return if found { Judged::Lost } else { Judged::Nothing };
         }
         match self.recovery {
             State::Recovery(_) => {}
             State::Loss { .. } => {
-                self.judge_timeout(echo);
-                return false;
+                self.judge_timeout(now, echo);
+                return Judged::Nothing;
             }
-            State::Open => {
-                // Duplicates of what went again come within a round trip.
-                let (una, high) = (self.una, self.high);
-                if self.before.as_mut().is_some_and(|before| before.is_over(una, high)) {
-                    self.before = None;
-                }
-                return false;
-            }
+            // Once a recovery is over duplicates of all that went again take it back until the next reduction.
+            State::Open => return Judged::Nothing,
         }
         if !self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
-            return false;
+            return Judged::Nothing;
         }
-        let before = self.before.take();
         // How late it was, while a part is still missing (`tcp_try_undo_partial`).
         let mss = self.config.mss;
-        let degree = match &self.recovery {
-            State::Recovery(recovery) if self.una < recovery.recover => {
-                (self.scoreboard.top(self.una + mss) - mss - prior).div_ceil(mss)
-            }
-            _ => 1,
+        let partial = matches!(&self.recovery, State::Recovery(r) if self.una < r.recover);
+        let degree = if partial {
+            (self.scoreboard.top(self.una + mss) - mss - prior).div_ceil(mss)
+        } else {
+            1
         };
-        self.take_back(before);
-        self.counters.undone += 1;
+        let mut probed = false;
         if let Some(late) = &mut self.late {
             late.see_reordering(degree);
+            probed = late.tail.under_way.is_some();
         }
-        false
+        self.scoreboard.look_at_retransmissions(self.una);
+        if partial && (probed || self.scoreboard.resent() > 0) {
+            return Judged::Open;
+        }
+        let before = self.before.take();
+        self.take_back(now, before);
+        self.counters.undone += 1;
+        Judged::Nothing
     }
+}
+
+/// What follows from the first news of a recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    Nothing,
+    /// Losses were found meanwhile.
+    Lost,
+    /// Something that came late, but other data is on its way again: until it is known what becomes of that the recovery goes on, and this ACK
+    /// finds no loss (Linux, `tcp_try_undo_partial`).
+    Open,
 }
 
 /// What arrived twice, as the first block of an ACK may tell (RFC 2883 § 4): it lies below the ACK, or within the second block.

@@ -39,8 +39,14 @@ impl Sender {
         let first = if acknowledged { None } else { late.sent_at(self.una) };
         let expires = first.unwrap_or(now) + rto;
         late.waits_for = Wait::Tail;
-        // One that is over bounds nothing.
-        self.late_deadline = if expires > now { (now + wait).min(expires) } else { now + wait };
+        if expires > now {
+            self.late_deadline = (now + wait).min(expires);
+        } else {
+            // One that is over bounds nothing, and its timer waits for the tail now: Linux has one for both.
+            self.late_deadline = now + wait;
+            let tick = params.rto_granularity.max(Duration(1));
+            self.rto_deadline = self.rto_deadline.max(self.late_deadline + tick);
+        }
     }
 
     /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).

@@ -40,7 +40,7 @@ impl Sender {
             self.cc.on_signal(&path, Signal::Timeout { nth: 1, reduces: true });
             self.cwr_pending = params.says_cwr();
             self.counters.reductions[Cause::Loss.index()] += 1;
-            self.begin_loss_state();
+            self.begin_loss_state(now);
             self.rto_deadline = now + self.rto();
             return;
         }

@@ -71,7 +71,7 @@ impl Sender {
 
     /// An ACK came that acknowledges something new (`advances`) or reports something new (`sacks`).
     #[cold]
-    pub(super) fn on_ack_in_frto(&mut self, advances: bool, sacks: bool) {
+    pub(super) fn on_ack_in_frto(&mut self, now: Time, advances: bool, sacks: bool) {
         let new_waits = self.unsent().is_some();
         let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
         let told = Told {
@@ -83,7 +83,7 @@ impl Sender {
         };
         match frto.on_ack(told, self.una, &self.scoreboard) {
             Verdict::Open | Verdict::SendNew => {}
-            Verdict::Spurious => self.take_timeout_back(),
+            Verdict::Spurious => self.take_timeout_back(now),
             Verdict::Lost => {
                 if let State::Loss { frto, .. } = &mut self.recovery {
                     *frto = None;
@@ -93,19 +93,19 @@ impl Sender {
     }
 
     /// The first new ACK after a timeout, with the timestamp that it echoes.
-    pub(super) fn judge_timeout(&mut self, echo: Time) {
+    pub(super) fn judge_timeout(&mut self, now: Time, echo: Time) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
         if looks && self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
-            self.take_timeout_back();
+            self.take_timeout_back(now);
         } else if let Some(before) = &mut self.before {
             before.end_of_echoes();
         }
     }
 
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
-    pub(super) fn take_timeout_back(&mut self) {
+    pub(super) fn take_timeout_back(&mut self, now: Time) {
         let before = self.before.take();
-        self.take_back(before);
+        self.take_back(now, before);
         self.expired = 0;
         self.counters.timeouts_undone += 1;
     }

@@ -57,7 +57,7 @@ impl Sender {
         self.cc.on_signal(&path, Signal::Timeout { nth: self.expired, reduces });
         self.cwr_pending = self.config.params.says_cwr();
         self.end_spacing(now);
-        self.begin_loss_state();
+        self.begin_loss_state(now);
         if is_looked_at {
             self.begin_frto();
         }
@@ -116,8 +116,9 @@ impl Sender {
         }
     }
 
-    /// Everything outstanding counts as lost and is sent again as the window allows.
-    pub(super) fn begin_loss_state(&mut self) {
+    /// Everything outstanding counts as lost and is sent again as the window allows. With RACK what went within the last round trip does
+    /// not, but for the first segment (RFC 8985 § 6.3; Linux, `tcp_timeout_mark_lost`).
+    pub(super) fn begin_loss_state(&mut self, now: Time) {
         self.recovery = State::Loss { recover: self.high, frto: None };
         self.forget_the_tail();
         self.late_deadline = Time::NEVER;
@@ -127,11 +128,24 @@ impl Sender {
         self.timed = None;
         if self.config.params.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
-            if self.scoreboard.reneged(self.una) {
+            let reneged = self.scoreboard.reneged(self.una);
+            if reneged {
                 self.scoreboard.restart(self.una);
             }
-            self.scoreboard.mark_lost_below(self.high);
-            self.scoreboard.restart_retransmissions(self.una);
+            // Controllers with more than a window have no place for what stays in flight.
+            match &self.late {
+                Some(late) if !reneged && self.cc.beyond_window().is_none() => {
+                    let first = self.una + self.config.mss.min(self.high - self.una);
+                    self.scoreboard.mark_lost_below(late.old(now).max(first));
+                    self.scoreboard.lose_retransmissions(self.una, now, late.rtt());
+                    // The window lets the first segment go beside it (`tcp_enter_loss`).
+                    self.cc.leave(self.in_flight());
+                }
+                _ => {
+                    self.scoreboard.mark_lost_below(self.high);
+                    self.scoreboard.restart_retransmissions(self.una);
+                }
+            }
         } else {
             self.scoreboard.note_lost(self.high - self.una);
             self.nxt = self.una;

@@ -16,8 +16,6 @@ pub(super) struct Before {
     from: u64,
     /// Retransmissions on their way then, and since, less those that arrived twice; none before the first (Linux, `undo_retrans`).
     again: Option<u64>,
-    /// Once the recovery is over: what had been sent then.
-    until: Option<u64>,
 }
 
 impl Before {
@@ -47,11 +45,6 @@ impl Before {
     pub(super) fn all_arrived(&self) -> bool {
         self.again == Some(0)
     }
-
-    /// There is no recovery any more: whether all that had been sent when it ended is acknowledged.
-    pub(super) fn is_over(&mut self, una: u64, high: u64) -> bool {
-        una > *self.until.get_or_insert(high)
-    }
 }
 
 impl Sender {
@@ -63,7 +56,13 @@ impl Sender {
         let cc = plain.then(|| self.cc.clone());
         let under_way = self.scoreboard.resent();
         let again = (under_way > 0).then_some(under_way);
-        Box::new(Before { at, cc, from: self.una, again, until: None })
+        Box::new(Before { at, cc, from: self.una, again })
+    }
+
+    /// Whether an ACK of new data may take this back.
+    #[inline]
+    pub(super) fn is_judged(&self, before: &Before) -> bool {
+        !matches!(self.recovery, State::Open) || before.all_arrived()
     }
 
     /// Whether echoes tell which transmission an ACK is for.
@@ -73,8 +72,8 @@ impl Sender {
     }
 
     /// Nothing was lost: the window is again as it was, and so is what is outstanding.
-    pub(super) fn take_back(&mut self, before: Option<Box<Before>>) {
-        self.take_back_window(before);
+    pub(super) fn take_back(&mut self, now: Time, before: Option<Box<Before>>) {
+        self.take_back_window(now, before);
         self.recovery = State::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
@@ -86,13 +85,13 @@ impl Sender {
     }
 
     /// The window is again as it was, unless it is larger by now (Linux, `tcp_reno_undo_cwnd`).
-    pub(super) fn take_back_window(&mut self, before: Option<Box<Before>>) {
-        let smaller = |cc: &AnyController| self.cc.window().cwnd <= cc.window().cwnd;
-        if let Some(cc) = before.and_then(|before| before.cc).filter(smaller) {
-            self.cc = cc;
+    pub(super) fn take_back_window(&mut self, now: Time, before: Option<Box<Before>>) {
+        let Some(cc) = before.and_then(|before| before.cc) else { return };
+        if cc.window().ssthresh > self.cc.window().ssthresh {
             // Linux `tcp_ecn_withdraw_cwr`.
             self.cwr_pending = false;
         }
+        self.cc.undo(cc, now, matches!(self.recovery, State::Loss { .. }));
     }
 
     /// An ECN-echo came: there is congestion, whatever was lost, and the window stays (Linux `tcp_fastretrans_alert`, A).
