@@ -202,7 +202,7 @@ def timeouts_in_part() -> Iterator[Probe]:
     def written(
         pauses: list[float], then: Callable[[Connection], None]
     ) -> Callable[[Connection], None]:
-        """The last two segments are lost, and so is their probe; after these pauses three more are written each time."""
+        """The last two segments and their probe are lost; after each pause three are written."""
 
         def play(connection: Connection) -> None:
             connection.write(10, 10)
