@@ -106,7 +106,26 @@ def rto() -> list[dict[str, Any]]:
         )
     )
     cases.append(rto_case("TCP*(∞)", star, {"backoff": "off"}, 0, list(expiries)))
-    return [*cases, *bounded_backoff(), *linux_rto()]
+    return [*cases, *bounded_backoff(), *slop(), *linux_rto()]
+
+
+def slop() -> list[dict[str, Any]]:
+    """What FreeBSD adds behind the backoff."""
+    source = "FreeBSD 14, sys/netinet/tcp_timer.h, TCPT_RANGESET; tcp_timer.c, tcp_backoff"
+    bsd = {
+        "min_ns": 30 * MS,
+        "max_ns": 64 * S,
+        "granularity_ns": MS,
+        "backoff_rounds": 9,
+        "slop_ns": 200 * MS,
+    }
+    even: list[int | None] = [*[20 * MS] * 12, *[None] * 12, 20 * MS, None]
+    lost: list[int | None] = [None, None, 100 * MS, None]
+    return [
+        rto_case("FreeBSD: 200 ms are not doubled", source, bsd, 0, even),
+        rto_case("FreeBSD: a first timeout has none of them", source, bsd, 0, lost),
+        rto_case("FreeBSD: 200 ms more, at random", source, bsd, 38, []),
+    ]
 
 
 def estimated(

@@ -21,6 +21,8 @@ class Rto:
     backoff: str
     backoff_after: int
     backoff_rounds: int | None = None
+    #: FreeBSD's TCPT_RANGESET: so much is added to what was backed off.
+    slop_ns: int = 0
     srtt: Fraction | None = None
     rttvar: Fraction = Fraction(0)
     expired: int = 0
@@ -56,7 +58,9 @@ class Rto:
         for k in range(1, self.expired + 1):
             if self.doubles(k):
                 rto = min(rto * 2, Fraction(self.max_ns))
-        return rto
+        if self.srtt is None and self.expired == 0:
+            return rto
+        return min(rto + self.slop_ns, Fraction(self.max_ns))
 
     def doubles(self, k: int) -> bool:
         """Whether the kth expiry in a row doubles the timeout.
