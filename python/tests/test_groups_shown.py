@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import cwnd
 from cwnd import plots, report
 from cwnd.errors import InputError
 from cwnd.plots import look
+from cwnd.plots import sweep as sweep_of
 from cwnd.results.comparing import compare
 
 if TYPE_CHECKING:
@@ -264,6 +266,51 @@ def test_a_report_lets_readers_choose_groups_all_flows_or_flows(half: cwnd.Run):
         drawn = sum(len(panel["traces"]) for panel in windows[view]["panels"])
         # All flows together: the axis along x becomes nothing else, so each panel has one line.
         assert drawn == 2 * count
+
+
+def test_a_number_is_of_the_group_that_has_it_where_a_sweep_varies_how_many_flows_there_are(
+    tmp_path: Path,
+):
+    # Of one flow each the second is of `b`, of two each it is of `a`.
+    file = tmp_path / "counts.toml"
+    file.write_text(
+        """
+[run]
+duration = "2 s"
+[dumbbell]
+rate = "10 Mbit/s"
+[flow.a]
+rtt = "20 ms"
+[flow.b]
+rtt = "80 ms"
+[sweep.axis.each]
+path = "flow.*.count"
+values = [1, 2]
+""",
+        encoding="utf-8",
+    )
+    run = cwnd.run(file)
+    content = sweep_of.prepare(run, metrics=["goodput"], by="flow")
+    assert content.summary.select("each", "flow_id").rows() == [
+        ("1", "a, flow 0"),
+        ("1", "b, flow 1"),
+        *(("2", name) for name in ("a, flow 0", "a, flow 1", "b, flow 2", "b, flow 3")),
+    ]
+    for (each, name), found in zip(
+        content.summary.select("each", "flow_id").rows(),
+        content.summary["goodput_bit_s"],
+        strict=True,
+    ):
+        group, number = name.split(", flow ")
+        flows = run.flows.filter(
+            (pl.col("each").cast(pl.String) == each)
+            & (pl.col("group").cast(pl.String) == group)
+            & (pl.col("flow_id") == int(number))
+        )
+        assert flows["goodput_bit_s"].to_list() == [found]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "Over the sweep" in report.html([run])
 
 
 def test_a_report_of_one_group_has_nothing_to_choose(sweep: cwnd.Run):

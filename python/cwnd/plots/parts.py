@@ -91,9 +91,15 @@ class Parts:
         if self.by == "group":
             rows = rows.with_columns(pl.col(_GROUP).cast(pl.String))
         else:
-            names = {number: label for label, (_, number) in self.flows.items()}
-            number = pl.col(_FLOW).replace_strict(names, default=None, return_dtype=pl.String)
-            rows = rows.with_columns(number.alias(_FLOW))
+            # Where a sweep varies how many flows there are, a number is of one group here and of
+            # another there.
+            of_group = [
+                pl.when((pl.col(_GROUP).cast(pl.String) == group) & (pl.col(_FLOW) == number)).then(
+                    pl.lit(label)
+                )
+                for label, (group, number) in self.flows.items()
+            ]
+            rows = rows.with_columns(pl.coalesce(pl.lit(None, pl.String), *of_group).alias(_FLOW))
         return rows.filter(pl.col(self.axis.column).is_in(self.axis.labels))
 
 

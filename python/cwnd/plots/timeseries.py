@@ -296,7 +296,8 @@ def windows_at(run: Run, shown: Windows, seed: int | None = None) -> pl.DataFram
         points = pl.DataFrame(shown.points).select(swept).unique()
         runs = runs.join(points, on=swept, how="semi")
     seen = run.samples_of("series", runs["run_id"].to_list())
-    own = [shown.parts.axis.column] if shown.parts.axis is not None else []
+    own = [] if shown.parts.axis is None else ["group"]
+    own += ["flow_id"] if shown.parts.by == "flow" else []
     series = seen.select(*run.axis_columns, *own, "time_s", "snd_cwnd_pkts").collect()
     return shown.parts.labelled(series)
 
