@@ -23,6 +23,8 @@ pub struct Resent {
     arrived: Option<u64>,
     /// Whether some were found to be lost since it was last asked.
     found: bool,
+    /// Whether any double their originals, or did.
+    doubles: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,8 @@ struct Retransmission {
     sent_up_to: u64,
     number: u64,
     at: Time,
+    /// Whether its original is in flight, too, as it seems: neither is lost.
+    doubles: bool,
 }
 
 impl Resent {
@@ -44,6 +48,7 @@ impl Resent {
             next: 0,
             arrived: None,
             found: false,
+            doubles: false,
         }
     }
 
@@ -52,15 +57,33 @@ impl Resent {
         *self = Self::new(self.apart as u32, self.by_time);
     }
 
-    /// What was lost again is only late, as it seems.
+    /// What was lost again is only late, as it seems. What is on its way then is so twice, original and retransmission, for as long as the
+    /// latter is (Linux, `tcp_undo_cwnd_reduction`: nothing is lost any more, and `retrans_out` stays).
     pub fn find_again(&mut self) {
         self.lost.clear();
+        if self.by_time {
+            self.under_way.iter_mut().for_each(|sent| sent.doubles = true);
+            self.doubles = !self.under_way.is_empty();
+        }
+    }
+
+    /// Bytes of retransmissions from `una` to `edge` whose originals are in flight, too; `None` if there never were any.
+    #[inline]
+    pub fn doubled_bytes(&self, una: u64, edge: u64) -> Option<u64> {
+        self.doubles.then(|| self.doubled(una, edge))
+    }
+
+    #[cold]
+    fn doubled(&self, una: u64, edge: u64) -> u64 {
+        let doubles = self.under_way.iter().filter(|sent| sent.doubles && sent.range.end <= edge);
+        doubles.map(|sent| sent.range.end.saturating_sub(sent.range.start.max(una))).sum()
     }
 
     /// `range` goes again, now that everything up to `sent_up_to` has been sent.
     pub fn sent(&mut self, range: Range, sent_up_to: u64, at: Time) {
         self.lost.retain(|lost| lost.start != range.start);
-        self.under_way.push(Retransmission { range, sent_up_to, number: self.next, at });
+        let number = self.next;
+        self.under_way.push(Retransmission { range, sent_up_to, number, at, doubles: false });
         self.next += 1;
     }
 
@@ -219,6 +242,21 @@ mod tests {
         assert_eq!((resent.first_lost(0), resent.lost_bytes(0)), (Some(segment(0)), 3000));
         assert_eq!((resent.sent_at(4000), resent.sent_at(6000)), (None, Some(ms(61))));
         assert!(!resent.lose_old(0, ms(111), Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn what_went_again_before_a_timeout_was_taken_back_is_on_its_way_twice_until_it_is_lost() {
+        let ms = |n: u64| Time(n * 1_000_000);
+        let mut resent = Resent::new(3, true);
+        resent.sent(segment(0), 9000, ms(0));
+        resent.sent(segment(2), 9000, ms(10));
+        assert_eq!(resent.doubled_bytes(0, 9000), None);
+        resent.find_again();
+        resent.sent(segment(4), 9000, ms(60));
+        assert_eq!(resent.doubled_bytes(0, 9000), Some(2000));
+        assert_eq!(resent.doubled_bytes(500, 2000), Some(500));
+        assert!(resent.lose_old(3000, ms(55), Duration::from_millis(50)));
+        assert_eq!(resent.doubled_bytes(0, 9000), Some(0));
     }
 
     #[test]

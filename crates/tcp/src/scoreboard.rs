@@ -276,7 +276,27 @@ impl Scoreboard {
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
         let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes(una));
         let arrived = self.arrived.as_ref().map_or(0, |ranges| ranges.covered(una, nxt));
-        not_lost + retransmitted + arrived - lost_again
+        not_lost + retransmitted + arrived + self.doubled(una) - lost_again
+    }
+
+    /// Bytes below the edge that are on their way again and are not lost.
+    #[inline]
+    fn doubled(&self, una: u64) -> u64 {
+        let resent = self.resent.as_ref();
+        resent.and_then(|resent| resent.doubled_bytes(una, self.lost_edge)).unwrap_or(0)
+    }
+
+    /// Whether more is lost than went again and is on its way: else nothing more goes again, whatever it is that is lost (Linux,
+    /// `tcp_xmit_retransmit_queue`). The two are the same but for what is on its way with its original.
+    pub fn may_repair(&self, una: u64) -> bool {
+        let doubles =
+            self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una, self.lost_edge).is_some());
+        !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
+    }
+
+    /// Whether anything from `una` on is lost, though it may be on its way again; `una` is not SACKed.
+    pub fn is_short(&self, una: u64) -> bool {
+        self.is_lost(una) && (self.doubled(una) == 0 || self.lost_bytes(una) > 0)
     }
 
     /// Whether byte `at`, not SACKed, is lost (RFC 6675 § 4, IsLost).
@@ -337,8 +357,8 @@ impl Scoreboard {
     }
 
     /// Bytes above the cumulative ACK that are lost, whether they went again or not.
-    pub const fn lost_bytes(&self, una: u64) -> u64 {
-        self.lost_edge.saturating_sub(una) - self.sacked_below_lost
+    pub fn lost_bytes(&self, una: u64) -> u64 {
+        self.lost_edge.saturating_sub(una) - self.sacked_below_lost - self.doubled(una)
     }
 
     /// Bytes above the cumulative ACK that went again and are not known to be lost again.

@@ -229,7 +229,7 @@ impl Sender {
                 }
             }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
-            if matches!(self.recovery, State::Open) && self.scoreboard.is_lost(self.una) {
+            if matches!(self.recovery, State::Open) && self.scoreboard.is_short(self.una) {
                 self.enter_recovery(now);
             }
         }
@@ -402,7 +402,7 @@ impl Sender {
     pub(super) fn is_still_short(&self) -> bool {
         matches!(self.recovery, State::Open)
             && self.una < self.high
-            && self.scoreboard.is_lost(self.una)
+            && self.scoreboard.is_short(self.una)
     }
 
     /// So much arrived: what a reduction that is spread may send by that.

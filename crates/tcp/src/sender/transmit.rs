@@ -270,6 +270,7 @@ impl Sender {
             _ => None,
         };
         let mut lost = self.scoreboard.next_lost(self.una);
+        lost = lost.filter(|_| self.scoreboard.may_repair(self.una));
         if counted.is_some() {
             lost = lost.or_else(|| self.scoreboard.next_hole());
         }
