@@ -45,6 +45,10 @@ pub trait Context<P> {
     fn header<'a>(&'a mut self, _packet: &'a mut P) -> Option<&'a mut Header> {
         None
     }
+    /// Gives it another identification (RFC 791), where that is of no other use: whether it has this one now.
+    fn set_identification(&mut self, _packet: &mut P, _identification: u16) -> bool {
+        false
+    }
     /// `packet` was discarded.
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
     /// `packet` now carries CE and goes on; `already` if it did so when it came.
@@ -60,6 +64,9 @@ impl<P, C: Context<P> + ?Sized> Context<P> for &mut C {
     }
     fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
         (**self).header(packet)
+    }
+    fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {
+        (**self).set_identification(packet, identification)
     }
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         (**self).dropped(now, packet, reason);

@@ -71,6 +71,10 @@ impl<P: Packet, O: Context<P>> Context<P> for Watch<'_, P, O> {
         self.told.header(packet)
     }
 
+    fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {
+        self.told.set_identification(packet, identification)
+    }
+
     #[inline]
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
         self.counters.drops.add(reason, 1);

@@ -1,11 +1,12 @@
 //! What a router does to packets.
 
+use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
 
-use cwnd_aqm::{MeterParams, QueueParams};
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_link::Settings;
 use cwnd_scenario::{Impairments, Link, LinkRate};
-use cwnd_units::{Duration, Rate};
+use cwnd_units::{Ability, Declares as _, Duration, ParamsChoice as _, Rate};
 
 use crate::packet::Endpoint;
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub directions: [Direction; 2],
     /// Seed of every random stream.
     pub seed: u64,
+    /// In whose name its messages go.
+    pub address: Ipv4Addr,
     /// Cut from the start before anything is counted.
     pub warmup: Duration,
     /// Interval of the time series; `None` records none.
@@ -60,6 +63,10 @@ pub struct Direction {
     pub queue: QueueParams,
     /// What writes into its packets beside the queue.
     pub meter: MeterParams,
+    /// What tells the sources of its packets what the queue decides.
+    pub messenger: MessengerParams,
+    /// The one source that it may tell; `None` is all. Networks that packets come from may be none of ours.
+    pub told: Option<Ipv4Addr>,
     /// Packets that the device below the queue holds besides the one it sends.
     pub device_queue: u32,
     /// The round-trip time that sizes in BDP refer to.
@@ -99,6 +106,7 @@ impl Config {
         Self {
             directions: [a_to_b, b_to_a],
             seed: 1,
+            address: NO_ADDRESS,
             warmup: Duration::ZERO,
             sample: None,
             pacing: Pacing::default(),
@@ -116,6 +124,8 @@ impl Direction {
             rate: LinkRate::Unlimited,
             queue: QueueParams::Fifo(cwnd_aqm::fifo::Params::default()),
             meter: MeterParams::None(cwnd_aqm::none::Params::default()),
+            messenger: MessengerParams::None(cwnd_aqm::none::Params::default()),
+            told: None,
             device_queue: 0,
             bdp_rtt: Duration::ZERO,
             delay: Duration::ZERO,
@@ -136,6 +146,15 @@ impl Direction {
         }
     }
 
+    /// Why its meter would do nothing, if that is so: it fills headers that simulated packets have, and real ones have not.
+    #[must_use]
+    pub fn unfilled(&self) -> Option<String> {
+        let fills = |ability| IN_OPTIONS.contains(ability);
+        let kind = self.meter.kind();
+        let why = || format!("packets of real hosts have no header that `{kind}` could fill");
+        self.meter.contract().provides.iter().any(fills).then(why)
+    }
+
     /// What a scenario says of a link.
     #[must_use]
     pub fn of_link(link: &Link) -> Self {
@@ -144,6 +163,8 @@ impl Direction {
             rate: link.rate.clone(),
             queue: link.queue.clone(),
             meter: link.meter.clone(),
+            messenger: link.messenger.clone(),
+            told: None,
             device_queue: link.device_queue,
             bdp_rtt: link.bdp_rtt,
             delay: link.delay,
@@ -185,3 +206,7 @@ const SPIN: Duration = Duration::from_micros(5);
 const LATENESS_P99: Duration = Duration::from_millis(1);
 /// Who is busy all the time can't know what it would have done with more.
 const IDLE: f64 = 0.02;
+/// Who sends ICMP messages and has no IPv4 address of its own sends them in the name of this one (RFC 7600; Linux has it as INADDR_DUMMY).
+const NO_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+/// What routers write in options of TCP: no system sends these.
+const IN_OPTIONS: [Ability; 3] = [Ability::WritesXcp, Ability::WritesRcp, Ability::WritesLevel];

@@ -13,6 +13,8 @@ use crate::report::{DirectionReport, Report, Work};
 pub struct Engine {
     /// The first takes what comes from A, the second what comes from B.
     lanes: [Lane; 2],
+    /// Whether sources of packets may be told something.
+    tells: bool,
     capture: Option<Capture>,
     config: Config,
 }
@@ -21,7 +23,9 @@ impl Engine {
     /// An empty router.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        Self { lanes: [0, 1].map(|i| Lane::new(i, config)), capture: None, config: config.clone() }
+        let lanes = [0, 1].map(|i| Lane::new(i, config));
+        let tells = lanes.iter().any(Lane::tells);
+        Self { lanes, tells, capture: None, config: config.clone() }
     }
 
     /// The same router; what passes or ends where `capture` looks is written to it.
@@ -49,11 +53,21 @@ impl Engine {
     pub fn depart(&mut self, now: Time, at: Side) -> Option<(Time, &[u8])> {
         let lane = at.other() as usize;
         self.advance(lane, now);
-        let (due, bytes) = self.lanes[lane].depart(now)?;
+        let told = self.tells && self.message_is_first(now, at);
+        let (due, bytes) =
+            if told { self.lanes[at as usize].message()? } else { self.lanes[lane].depart(now)? };
         if let Some(capture) = on(Point::At(at), &mut self.capture) {
             capture.passed(lane, now, bytes, None);
         }
         Some((due, bytes))
+    }
+
+    /// Whether what leaves at a side next is a message to a source there. Of an instant it is behind all else, as in the simulator.
+    #[cold]
+    fn message_is_first(&mut self, now: Time, at: Side) -> bool {
+        self.advance(at as usize, now);
+        let message = self.lanes[at as usize].next_message();
+        message <= now && message < self.lanes[at.other() as usize].next_arrival()
     }
 
     /// One direction does what was due until `now`. Where lines are captured both do it, in order of time: a file may have both.
@@ -72,10 +86,10 @@ impl Engine {
         self.lanes[0].next_exit().min(self.lanes[1].next_exit())
     }
 
-    /// Packets inside.
+    /// Packets inside, and messages.
     #[must_use]
     pub fn held(&self) -> u64 {
-        self.lanes.iter().map(Lane::held).sum()
+        self.lanes.iter().map(|lane| lane.held() + lane.messages()).sum()
     }
 
     /// What happened before `end`; `work` is what the loop around it says of itself. The capture is ended.
@@ -100,7 +114,8 @@ impl Engine {
                 rate: of.rate.clone(),
                 total,
                 before,
-                counted: lane.counted_by_queue(),
+                counted: lane.counted_by_name(),
+                quenches: lane.quenches(),
                 qdelay: lane.qdelay(),
                 queued: lane.queued(),
                 held: lane.held(),

@@ -3,12 +3,13 @@
 use cwnd_aqm::{Outcome, QueueParams};
 use cwnd_link::{Line, Reader, Settings};
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Activity, Histogram, LinkSamples};
+use cwnd_trace::{Activity, Histogram, LinkSampleRow, LinkSamples};
 use cwnd_units::{Duration, Streams, Time};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
 use crate::delay::Delay;
+use crate::messages::Office;
 use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
 use crate::report::Counters;
@@ -21,7 +22,13 @@ pub struct Lane {
     line: Option<Line<Packet>>,
     /// Reads for the capture, if there is one.
     reader: Option<Reader>,
+    /// Reads for the sources of packets, if they are told.
+    office: Option<Box<Office>>,
+    /// Whether anybody reads what the queue decides.
+    is_read: bool,
     delay: Delay,
+    /// A packet that leaves the line need not be looked at for this long.
+    lead: Duration,
     pool: Pool,
     /// What only a router counts; and of the link what no line and no fault does.
     counters: Counters,
@@ -39,11 +46,18 @@ impl Lane {
     pub fn new(index: usize, config: &Config) -> Self {
         let of: &Direction = &config.directions[index];
         let random = Streams::new(config.seed);
+        let mut line = Settings::from(of).line(&random);
+        let office = line.as_mut().and_then(|line| Office::new(config, of, line)).map(Box::new);
+        let delay = Delay::new(of, &random);
         Self {
             index,
-            line: Settings::from(of).line(&random),
+            line,
             reader: None,
-            delay: Delay::new(of, &random),
+            is_read: office.is_some(),
+            // What is told when a packet leaves the queue is told at once.
+            lead: if office.is_some() { Duration::ZERO } else { delay.shortest() },
+            office,
+            delay,
             pool: Pool::default(),
             counters: Counters::default(),
             before: None,
@@ -123,12 +137,33 @@ impl Lane {
     pub fn keep_verdicts(&mut self) {
         if self.reader.is_none() {
             self.reader = self.line.as_mut().map(Line::reader);
+            self.is_read |= self.reader.is_some();
         }
     }
 
-    /// Tells the capture what the queue dropped.
+    /// Everybody reads what the queue decided of late.
     #[inline]
     fn tell(&mut self, now: Time, capture: Option<&mut Capture>) {
+        if self.is_read {
+            self.tell_readers(now, capture);
+        }
+    }
+
+    #[cold]
+    fn tell_readers(&mut self, now: Time, mut capture: Option<&mut Capture>) {
+        self.tell_capture(now, capture.as_deref_mut());
+        let (Some(line), Some(office)) = (&mut self.line, &mut self.office) else { return };
+        // What is captured leaves where packets of the other direction arrive.
+        let back = 1 - self.index;
+        office.read(now, line, &self.pool, |message| {
+            if let Some(capture) = &mut capture {
+                capture.passed(back, now, message, None);
+            }
+        });
+    }
+
+    /// Tells the capture what the queue dropped.
+    fn tell_capture(&mut self, now: Time, capture: Option<&mut Capture>) {
         let (Some(line), Some(reader), Some(capture)) = (&mut self.line, self.reader, capture)
         else {
             return;
@@ -164,8 +199,8 @@ impl Lane {
     #[inline]
     pub fn next_exit(&self) -> Time {
         let line = self.line.as_ref().map_or(Time::NEVER, Line::free_at);
-        let from_line = if line == Time::NEVER { line } else { line + self.delay.shortest() };
-        self.delay.next().min(from_line)
+        let from_line = if line == Time::NEVER { line } else { line + self.lead };
+        self.delay.next().min(from_line).min(self.next_message())
     }
 
     /// A packet that has arrived at the other end by now: when it was due, and its bytes until the next call.
@@ -177,6 +212,27 @@ impl Lane {
         self.counters.delivered += 1;
         self.counters.delivered_bytes += bytes.len() as u64;
         Some((due, bytes))
+    }
+
+    /// Whether sources of packets may be told something.
+    pub const fn tells(&self) -> bool {
+        self.office.is_some()
+    }
+
+    /// When the first message was written that has not left yet.
+    #[inline]
+    pub fn next_message(&self) -> Time {
+        self.office.as_ref().map_or(Time::NEVER, |office| office.next())
+    }
+
+    /// When a packet arrives at the other end next, as far as is known now.
+    pub fn next_arrival(&self) -> Time {
+        self.delay.next()
+    }
+
+    /// That message: when it was written, and its bytes until the next call.
+    pub fn message(&mut self) -> Option<(Time, &[u8])> {
+        self.office.as_mut()?.leave()
     }
 
     #[inline]
@@ -195,7 +251,7 @@ impl Lane {
         }
         let counters = self.counted(at).link;
         let row = cwnd_link::sample(self.index as u32, at, &counters, self.line.as_ref());
-        self.samples.push(row);
+        self.samples.push(LinkSampleRow { quenches: self.quenches(), ..row });
         self.next_sample = self.sample.map_or(Time::NEVER, |interval| at + interval);
     }
 
@@ -208,6 +264,16 @@ impl Lane {
     pub fn held(&self) -> u64 {
         debug_assert_eq!(self.pool.held(), self.queued() + self.delay.held());
         self.pool.held()
+    }
+
+    /// Messages that have not left yet.
+    pub fn messages(&self) -> u64 {
+        self.office.as_ref().map_or(0, |office| office.held())
+    }
+
+    /// How many messages the router has written about its packets.
+    pub fn quenches(&self) -> u64 {
+        self.office.as_ref().map_or(0, |office| office.sent())
     }
 
     /// What was counted until now, and until the end of the warm-up.
@@ -223,11 +289,14 @@ impl Lane {
         Counters { link: link.without(self.delay.lost()), ..self.counters.clone() }
     }
 
-    /// What its queue counted of its own, by name.
-    pub fn counted_by_queue(&self) -> Activity {
+    /// What its queue, meter and messenger counted of their own, by name.
+    pub fn counted_by_name(&self) -> Activity {
         let mut counted = Activity::default();
         if let Some(line) = &self.line {
             line.count(&mut |name, count| counted.add(name, count));
+        }
+        if let Some(office) = &self.office {
+            office.count(&mut |name, count| counted.add(name, count));
         }
         counted
     }

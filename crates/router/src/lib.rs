@@ -8,6 +8,7 @@ mod config;
 mod delay;
 mod engine;
 mod lane;
+mod messages;
 mod packet;
 mod pool;
 mod report;

@@ -61,7 +61,7 @@ fn parse_v4(bytes: &[u8]) -> Option<Parsed> {
         return None;
     }
     // Only the first fragment has a transport header (RFC 791 § 3.2).
-    let fragment = u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET != 0;
+    let fragment = is_later_fragment(bytes);
     let content = &bytes[header_length..length];
     let transport = transport(header[9], content, fragment);
     let address = |at: usize| {
@@ -107,14 +107,39 @@ pub fn headers_length(bytes: &[u8]) -> usize {
     let all = bytes.len();
     let (ip, protocol, fragment) = match bytes {
         [first, ..] if first >> 4 == 4 && all >= V4_HEADER => {
-            let fragment = u16::from_be_bytes([bytes[6], bytes[7]]) & FRAGMENT_OFFSET != 0;
-            (usize::from(first & 0xf) * 4, bytes[9], fragment)
+            (usize::from(first & 0xf) * 4, bytes[9], is_later_fragment(bytes))
         }
         [first, ..] if first >> 4 == 6 && all >= V6_HEADER => (V6_HEADER, bytes[6], false),
         _ => return all,
     };
     let transport = bytes.get(ip..).and_then(|content| transport_header(protocol, content));
     transport.filter(|_| !fragment).map_or(all, |header| all.min(ip + header))
+}
+
+/// Whether an IPv4 packet is a fragment, and not the first.
+pub fn is_later_fragment(bytes: &[u8]) -> bool {
+    bytes
+        .get(6..8)
+        .is_some_and(|word| u16::from_be_bytes([word[0], word[1]]) & FRAGMENT_OFFSET != 0)
+}
+
+/// Whether the source of a packet that was parsed can slow down what it is of: who only acknowledges, and who sends ICMP, has
+/// nothing to slow down, and about an error there is no message (RFC 1122 § 3.2.2).
+pub fn may_slow_down(bytes: &[u8], packet: &Parsed) -> bool {
+    match packet.protocol {
+        ICMP | ICMP_V6 => false,
+        TCP => packet.has_payload || opens(bytes),
+        _ => packet.has_payload,
+    }
+}
+
+/// Whether a TCP segment asks for a connection.
+fn opens(bytes: &[u8]) -> bool {
+    let ip = match bytes {
+        [first, ..] if first >> 4 == 4 => usize::from(first & 0xf) * 4,
+        _ => V6_HEADER,
+    };
+    bytes.get(ip + TCP_FLAGS).is_some_and(|flags| flags & (SYN | ACK) == SYN)
 }
 
 struct Transport {
@@ -162,18 +187,40 @@ pub fn set_ecn(bytes: &mut [u8], ecn: Ecn) {
     match bytes.first().map(|first| first >> 4) {
         Some(4) if bytes.len() >= V4_HEADER => {
             let old = u16::from_be_bytes([bytes[0], bytes[1]]);
-            let new = old & !u16::from(ECN_BITS) | ecn as u16;
-            let checksum = u16::from_be_bytes([bytes[10], bytes[11]]);
-            // RFC 1624 § 3, equation 3: HC' = ~(~HC + ~m + m').
-            let updated = !fold(u32::from(!checksum) + u32::from(!old) + u32::from(new));
-            bytes[1] = new as u8;
-            bytes[10..12].copy_from_slice(&updated.to_be_bytes());
+            set_word(bytes, 0, old & !u16::from(ECN_BITS) | ecn as u16);
         }
         Some(6) if bytes.len() >= V6_HEADER => {
             bytes[1] = bytes[1] & !(ECN_BITS << V6_ECN_SHIFT) | (ecn as u8) << V6_ECN_SHIFT;
         }
         _ => {}
     }
+}
+
+/// Sets the identification of an IPv4 packet that was parsed, and its header checksum right, if the packet is whole and stays so:
+/// that of any other says which fragments belong together (RFC 6864 § 4). Whether it was set.
+pub fn set_identification(bytes: &mut [u8], identification: u16) -> bool {
+    let atomic = match bytes {
+        [first, ..] if *first >> 4 == 4 && bytes.len() >= V4_HEADER => {
+            u16::from_be_bytes([bytes[6], bytes[7]])
+                & (DONT_FRAGMENT | MORE_FRAGMENTS | FRAGMENT_OFFSET)
+                == DONT_FRAGMENT
+        }
+        _ => false,
+    };
+    if atomic {
+        set_word(bytes, 4, identification);
+    }
+    atomic
+}
+
+/// Sets the 16 bits at an even place of an IPv4 header, and its checksum right.
+fn set_word(bytes: &mut [u8], at: usize, new: u16) {
+    let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    let checksum = u16::from_be_bytes([bytes[10], bytes[11]]);
+    // RFC 1624 § 3, equation 3: HC' = ~(~HC + ~m + m').
+    let updated = !fold(u32::from(!checksum) + u32::from(!old) + u32::from(new));
+    bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
+    bytes[10..12].copy_from_slice(&updated.to_be_bytes());
 }
 
 /// Tells flows apart, for fair queueing (RFC 8290 § 4.1: the 5-tuple).
@@ -219,9 +266,19 @@ const ECN_BITS: u8 = 0b11;
 const V6_ECN_SHIFT: u32 = 4;
 /// The fragment offset in its 16-bit word (RFC 791 § 3.1).
 const FRAGMENT_OFFSET: u16 = 0x1fff;
+/// Two flags in front of it.
+const DONT_FRAGMENT: u16 = 0x4000;
+const MORE_FRAGMENTS: u16 = 0x2000;
 /// IP protocol numbers (RFC 9293, RFC 768).
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+/// The same of ICMP (RFC 792, RFC 4443).
+const ICMP: u8 = 1;
+const ICMP_V6: u8 = 58;
+/// Where the flags are in a TCP header, and two of them (RFC 9293 § 3.1).
+const TCP_FLAGS: usize = 13;
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
 
 #[cfg(test)]
 mod tests {
@@ -358,6 +415,27 @@ mod tests {
             prop_assert_eq!(marked.header_checksum, marked.calc_header_checksum());
             let expected = Ipv4Header { ecn: marked.ecn, header_checksum: marked.header_checksum, ..header };
             prop_assert_eq!(marked, expected);
+        }
+
+        #[test]
+        fn an_identification_is_set_where_it_is_of_no_other_use_and_the_checksum_stays_right(
+            before: u16, after: u16, ttl: u8, dont_fragment: bool, more_fragments: bool, offset in 0_u16..3,
+        ) {
+            let mut header = Ipv4Header::new(0, ttl, IpNumber::TCP, [1; 4], [2; 4]).expect("it fits");
+            (header.identification, header.dont_fragment, header.more_fragments) = (before, dont_fragment, more_fragments);
+            header.fragment_offset = offset.try_into().expect("13 bits");
+            header.header_checksum = header.calc_header_checksum();
+            let mut bytes = header.to_bytes().to_vec();
+            let set = set_identification(&mut bytes, after);
+            // RFC 6864 § 4: "(DF==1)&&(MF==0)&&(frag_offset==0)".
+            prop_assert_eq!(set, dont_fragment && !more_fragments && offset == 0);
+            let (marked, _) = Ipv4Header::from_slice(&bytes).expect("it is a header");
+            prop_assert_eq!(marked.header_checksum, marked.calc_header_checksum());
+            let identification = if set { after } else { before };
+            let expected = Ipv4Header { identification, header_checksum: marked.header_checksum, ..header };
+            prop_assert_eq!(marked, expected);
+            let mut v6 = Ipv6Header::default().to_bytes().to_vec();
+            prop_assert!(!set_identification(&mut v6, after));
         }
 
         #[test]

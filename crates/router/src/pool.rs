@@ -95,10 +95,20 @@ impl Context<Packet> for Pool {
         crate::packet::set_ecn(&mut self.buffers[packet.buffer as usize].bytes, ecn);
     }
 
-    /// Of real packets' headers it is the identification that is known; what is written here stays in this router.
+    /// Of real packets' headers it is the identification that is known, where they have one; what is written here stays in this router.
     #[inline]
     fn header<'a>(&'a mut self, packet: &'a mut Packet) -> Option<&'a mut Header> {
-        Some(&mut self.buffers[packet.buffer as usize].header)
+        let header = &mut self.buffers[packet.buffer as usize].header;
+        (*header != Header::None).then_some(header)
+    }
+
+    fn set_identification(&mut self, packet: &mut Packet, identification: u16) -> bool {
+        let Buffer { bytes, header, .. } = &mut self.buffers[packet.buffer as usize];
+        let written = crate::packet::set_identification(bytes, identification);
+        if written {
+            *header = Header::Id(identification);
+        }
+        written
     }
 
     #[inline]
@@ -108,7 +118,8 @@ impl Context<Packet> for Pool {
 
     #[inline]
     fn marked(&mut self, _now: Time, packet: &Packet, reason: Reason, _already: bool) {
-        self.buffers[packet.buffer as usize].marked = Some(reason);
+        // By the first that did it, if a meter finds it marked by the queue.
+        self.buffers[packet.buffer as usize].marked.get_or_insert(reason);
     }
 }
 

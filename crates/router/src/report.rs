@@ -3,7 +3,7 @@
 use cwnd_aqm::Reason;
 use cwnd_link::Summary;
 use cwnd_scenario::LinkRate;
-use cwnd_trace::{Activity, Histogram, LinkSamples, Links, QueueDelays, Table};
+use cwnd_trace::{Activity, Histogram, LinkRow, LinkSamples, Links, QueueDelays, Table};
 use cwnd_units::{Duration, Time};
 
 use crate::config::Limits;
@@ -81,8 +81,10 @@ pub struct DirectionReport {
     pub total: Counters,
     /// What of it was counted before the end of the warm-up.
     pub before: Counters,
-    /// What its queue counted of its own in the whole run, by name.
+    /// What its queue, meter and messenger counted of their own in the whole run, by name.
     pub counted: Activity,
+    /// Source quenches that were sent about its packets in the whole run.
+    pub quenches: u64,
     /// Queueing delay after the warm-up.
     pub qdelay: Histogram,
     /// Packets waiting or being sent at the end.
@@ -142,7 +144,9 @@ impl Report {
     #[must_use]
     pub fn links(&self) -> Table {
         let mut links = Links::default();
-        self.summaries().for_each(|summary| links.push(summary.row()));
+        for (summary, of) in self.summaries().zip(&self.directions) {
+            links.push(LinkRow { quenches_total_pkts: of.quenches, ..summary.row() });
+        }
         links.into_table(|column| labels(&self.names(), column))
     }
 

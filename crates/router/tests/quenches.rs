@@ -9,24 +9,28 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration as Wall;
 
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_router::{Namespace, Tun};
+use cwnd_router::{Config as Router, Direction, Engine, Namespace, Side, Tun};
 use cwnd_tcp::{Body, Config, Flags, Params, Segment, Sender};
-use cwnd_units::{Bytes, Ecn, ParamsChoice, Rng, Time};
-use cwnd_wire::{Endpoints, HeardQuench, Options, SourceQuench, Tcp};
+use cwnd_units::{Bytes, Duration, Ecn, ParamsChoice, Rate, Rng, Time, Value};
+use cwnd_wire::{Endpoints, Headers, HeardQuench, Options, SourceQuench, Tcp};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
 
 /// Where the attacker is, and the host that it attacks.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
+/// Where it is seen from the host's peer, and that peer.
+const ATTACKER_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+const PEER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 /// The router in whose name it sends.
 const ROUTER: [u8; 4] = [192, 0, 2, 1];
 /// The connection that it is after.
 const CONNECTION: Endpoints = Endpoints {
     source: HOST.octets(),
     source_port: 49_152,
-    destination: [198, 51, 100, 7],
+    destination: PEER.octets(),
     destination_port: 443,
 };
 /// The first byte's number.
@@ -40,6 +44,8 @@ struct World {
     sender: Sender,
     /// Packets that no connection of the host is named in, or that are no quenches.
     others: u64,
+    /// Packets that went through a router.
+    sent: u64,
 }
 
 impl World {
@@ -49,13 +55,14 @@ impl World {
             ns.inside(|| {
                 let tun = Tun::open("cwnd%d")?;
                 tun.add_address(ATTACKER, HOST)?;
+                tun.add_address(ATTACKER_TOO, PEER)?;
                 // It writes IP headers itself.
                 let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
                 Ok((raw, tun))
             })
         });
         match made {
-            Ok((raw, tun)) => Some(Self { raw, tun, sender: sender(), others: 0 }),
+            Ok((raw, tun)) => Some(Self { raw, tun, sender: sender(), others: 0, sent: 0 }),
             Err(error) => {
                 eprintln!("skipped {test}: no namespaces with TUN devices here ({error})");
                 None
@@ -65,12 +72,34 @@ impl World {
 
     /// The attacker sends a packet; what comes out of the device is the host's.
     fn send(&mut self, packet: &[u8]) {
-        let to = SocketAddrV4::new(HOST, 0);
+        let bytes = self.pass(packet, HOST);
+        self.take(&bytes);
+    }
+
+    /// The attacker sends a packet to the peer by way of a router that marks it and tells its source, which the host may be.
+    fn send_through(&mut self, router: &mut Engine, packet: &[u8]) {
+        let bytes = self.pass(packet, PEER);
+        self.sent += 1;
+        let now = Time::ZERO + Duration::from_millis(1) * self.sent;
+        router.arrive(now, Side::A, &bytes);
+        let then = now + Duration::from_micros(900);
+        assert!(router.depart(then, Side::B).is_some(), "it goes on");
+        let (at, told) = router.depart(then, Side::A).expect("its source is told");
+        assert!(at >= now && at <= then);
+        let told = told.to_vec();
+        assert_eq!(router.depart(then, Side::A), None, "once");
+        self.take(&told);
+    }
+
+    /// Linux passes a packet on.
+    fn pass(&mut self, packet: &[u8], to: Ipv4Addr) -> Vec<u8> {
+        let to = SocketAddrV4::new(to, 0);
         let sent = sendto(&self.raw, packet, SendFlags::empty(), &to).expect("it is sent");
         assert_eq!(sent, packet.len());
-        let mut bytes = [0; 2048];
+        let mut bytes = vec![0; 2048];
         let length = read(&self.tun, &mut bytes).expect("Linux passes it on");
-        self.take(&bytes[..length]);
+        bytes.truncate(length);
+        bytes
     }
 
     /// What a host does with a packet: it reads it, looks for the connection, and tells that.
@@ -126,9 +155,9 @@ fn sender() -> Sender {
     sender
 }
 
-/// As a router would write it that marked a segment of this connection.
-fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
-    let about = Tcp {
+/// A segment of this connection, ECN-capable.
+fn segment(of: Endpoints, sequence: u32) -> Headers {
+    let segment = Tcp {
         sequence,
         acknowledgment: 0,
         flags: 0x10,
@@ -146,8 +175,40 @@ fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
         payload: 1000,
         wanted: 1040,
     };
-    let about = &about.headers(of);
+    segment.headers(of)
+}
+
+/// The whole of it.
+fn data(of: Endpoints, sequence: u32) -> Vec<u8> {
+    let Headers { mut bytes, total } = segment(of, sequence);
+    bytes.resize(total.into(), 0);
+    bytes
+}
+
+/// As a router would write it that marked a segment of this connection.
+fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
+    let about = &segment(of, sequence);
     SourceQuench { about, marked: true, level: 0 }.headers(ROUTER, HOST.octets()).bytes
+}
+
+/// A router that marks every packet that is ECN-capable, and tells its source.
+fn router() -> Engine {
+    router_that_tells(None)
+}
+
+/// It tells this one alone, if it is given.
+fn router_that_tells(told: Option<Ipv4Addr>) -> Engine {
+    let mut meter = MeterParams::of_kind("step").expect("it is registered");
+    let all = Value::Text("1 B".to_owned());
+    meter.params_mut().set("threshold", &all).expect("a threshold");
+    let fifo = QueueParams::of_kind("fifo").expect("it is registered");
+    let there = Direction {
+        meter,
+        messenger: MessengerParams::of_kind("quench").expect("it is registered"),
+        told,
+        ..Direction::limited("there", Rate::from_mbit(100), fifo, Duration::ZERO)
+    };
+    Engine::new(&Router::new(there.clone(), Direction { name: "back".to_owned(), ..there }))
 }
 
 const MANY: u64 = 20_000;
@@ -206,4 +267,47 @@ fn what_is_damaged_or_about_others_changes_nothing() {
     assert_eq!(world.counts(), [0, 0, 0, sent]);
     world.send(&right);
     assert_eq!(world.counts(), [1, 0, 1, sent]);
+}
+
+#[test]
+fn who_forges_data_has_the_router_tell_a_host_what_it_does_not_believe() {
+    let Some(mut world) = World::new("an attacker who has a router send") else { return };
+    let (mut router, mut rng) = (router(), Rng::named(3, "reflected"));
+    for _ in 0..MANY {
+        let source_port = 1024 + rng.below(64_512) as u16;
+        let forged = Endpoints { source_port, ..CONNECTION };
+        world.send_through(&mut router, &data(forged, rng.bits() as u32));
+    }
+    let [believed, refused, reduced, others] = world.counts();
+    assert_eq!((believed, reduced, others + refused), (0, 0, MANY));
+    assert!(refused < 5, "{refused}");
+    for _ in 0..MANY {
+        world.send_through(&mut router, &data(CONNECTION, rng.bits() as u32));
+    }
+    assert_eq!(world.counts(), [0, refused + MANY, 0, others]);
+    assert_eq!(world.sender.window().cwnd, 10_000);
+}
+
+#[test]
+fn who_forges_data_from_where_a_host_is_not_reaches_nobody_there() {
+    let (mut router, at) = (router(), Time::ZERO + Duration::from_millis(1));
+    // It knows all, but it is on the peer's side of the router.
+    router.arrive(at, Side::B, &data(CONNECTION, ISN));
+    let then = at + Duration::from_millis(1);
+    let (_, passed) = router.depart(then, Side::A).expect("it goes on");
+    assert_eq!(HeardQuench::read(passed), None);
+    assert_eq!(router.depart(then, Side::A), None, "the host's side is told nothing");
+    let (_, told) = router.depart(then, Side::B).expect("the side that it came from is");
+    assert_eq!(HeardQuench::read(told).map(|heard| heard.about), Some(CONNECTION));
+}
+
+#[test]
+fn who_is_none_of_ours_is_told_nothing() {
+    for (told, is_told) in [(None, true), (Some(HOST), true), (Some(ATTACKER), false)] {
+        let (mut router, at) = (router_that_tells(told), Time::ZERO + Duration::from_millis(1));
+        router.arrive(at, Side::A, &data(CONNECTION, ISN));
+        let then = at + Duration::from_millis(1);
+        assert!(router.depart(then, Side::B).is_some(), "it goes on");
+        assert_eq!(router.depart(then, Side::A).is_some(), is_told, "{told:?}");
+    }
 }

@@ -1,11 +1,13 @@
 //! The router against the simulator: what came to a simulated link, given to the engine, leaves it at the same nanosecond
 //! with the same bytes, marks and drops.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use cwnd_router::{Capture, Config, Direction, Engine, Point, Report, Side, Work};
-use cwnd_scenario::{Document, Scenario};
+use cwnd_scenario::{Document, Link, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
 use cwnd_units::Time;
@@ -80,6 +82,8 @@ impl Write for Kept {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Caught {
     at: Time,
+    /// Which of the file's interfaces.
+    interface: u32,
     headers: Vec<u8>,
     length: usize,
     comment: String,
@@ -98,6 +102,7 @@ impl Kept {
                 });
                 caught.push(Caught {
                     at: Time(packet.timestamp.as_nanos() as u64),
+                    interface: packet.interface_id,
                     headers: packet.data.to_vec(),
                     length: packet.original_len as usize,
                     comment: comment.unwrap_or_default(),
@@ -116,37 +121,79 @@ fn scenario(text: &str) -> Arc<Scenario> {
 }
 
 const LINKS: [&str; 3] = ["access", "bottleneck", "exit"];
+/// A way for what the router tells the sender.
+const HOME: &str = "
+[link.home]
+from = 'router'
+to = 'sender'
+rate = 'none'
+delay = '0 s'
+";
 
-/// Simulates; what came to the bottleneck, what left it or was dropped, and what arrived behind it.
-fn simulate(scenario: &Arc<Scenario>) -> (Records, [Vec<Caught>; 3]) {
-    let mut world = World::new(Arc::clone(scenario));
-    let kept = LINKS.map(|name| {
-        let kept = Kept::default();
-        let link = scenario.links.iter().position(|l| l.name == name).expect("it is there");
-        world.capture(&[link], Box::new(kept.clone())).expect("memory takes it");
-        kept
-    });
-    let records = world.run(|_| true).expect("nothing stops it");
-    (records, kept.map(|k| k.packets()))
+fn link<'a>(scenario: &'a Scenario, name: &str) -> Option<(usize, &'a Link)> {
+    scenario.links.iter().enumerate().find(|(_, link)| link.name == name)
 }
 
-/// Gives the engine what came to the bottleneck; its own capture, and what arrived behind it.
-fn route(scenario: &Scenario, came: &[Caught], point: Point) -> (Report, Vec<Caught>, Vec<Caught>) {
-    let link = scenario.links.iter().find(|l| l.name == "bottleneck").expect("it is there");
+fn bottleneck(scenario: &Scenario) -> (usize, &Link) {
+    link(scenario, "bottleneck").expect("it is there")
+}
+
+/// What was captured of a simulation: what came to the bottleneck, what left it or was dropped, what arrived behind it, and what
+/// the router told the sender.
+struct Simulated {
+    came: Vec<Caught>,
+    left: Vec<Caught>,
+    beyond: Vec<Caught>,
+    told: Vec<Caught>,
+}
+
+fn simulate(scenario: &Arc<Scenario>) -> (Records, Simulated) {
+    let mut world = World::new(Arc::clone(scenario));
+    let mut keep = |name: &str| {
+        let kept = Kept::default();
+        if let Some((link, _)) = link(scenario, name) {
+            world.capture(&[link], Box::new(kept.clone())).expect("memory takes it");
+        }
+        kept
+    };
+    let (kept, told) = (LINKS.map(&mut keep), keep("home"));
+    let records = world.run(|_| true).expect("nothing stops it");
+    let is_empty = told.0.lock().expect("nobody panicked with it").is_empty();
+    let told = if is_empty { Vec::new() } else { told.packets() };
+    let [came, left, beyond] = kept.each_ref().map(Kept::packets);
+    (records, Simulated { came, left, beyond, told })
+}
+
+/// What the engine did: its report, its own capture, what arrived behind it, and what it told the sender.
+struct Routed {
+    report: Report,
+    captured: Vec<Caught>,
+    arrived: Vec<Caught>,
+    told: Vec<Caught>,
+}
+
+/// Gives the engine what came to the bottleneck.
+fn route(scenario: &Scenario, came: &[Caught], point: Point) -> Routed {
+    let (_, link) = bottleneck(scenario);
     let mut config = Config::new(Direction::of_link(link), Direction::unlimited("back"));
     config.seed = scenario.run.seed;
     config.warmup = scenario.run.warmup;
     config.sample = scenario.run.sample;
+    // The address of a node in the simulator's captures.
+    config.address = Ipv4Addr::from_bits(0x0a00_0001 + link.from as u32);
     let kept = Kept::default();
     let capture =
         Capture::new(Box::new(kept.clone()), "test", &config.directions, point).expect("memory");
     let mut engine = Engine::new(&config).with_capture(capture);
-    let mut arrived = Vec::new();
+    let [mut arrived, mut told] = [Vec::new(), Vec::new()];
     let mut drain = |engine: &mut Engine, until: Time| {
         // At its own pace, which may be late: whenever the next packet comes in.
-        while let Some((due, bytes)) = engine.depart(until, Side::B) {
-            let (length, headers) = (bytes.len(), bytes[..bytes.len().min(60)].to_vec());
-            arrived.push(Caught { at: due, headers, length, comment: String::new() });
+        for (side, seen) in [(Side::B, &mut arrived), (Side::A, &mut told)] {
+            while let Some((at, bytes)) = engine.depart(until, side) {
+                let (length, headers) = (bytes.len(), bytes[..bytes.len().min(60)].to_vec());
+                let (interface, comment) = (0, String::new());
+                seen.push(Caught { at, interface, headers, length, comment });
+            }
         }
     };
     for packet in came {
@@ -158,7 +205,7 @@ fn route(scenario: &Scenario, came: &[Caught], point: Point) -> (Report, Vec<Cau
     let end = Time(scenario.run.duration.0);
     drain(&mut engine, Time(end.0 - 1));
     let report = engine.finish(end, Work::default()).expect("memory takes it");
-    (report, kept.packets(), arrived)
+    Routed { report, captured: kept.packets(), arrived, told }
 }
 
 /// The same packet, but for payload, which the simulator does not write out.
@@ -184,41 +231,60 @@ fn row(table: &Table, row: usize) -> Vec<(&'static str, String)> {
         ColumnData::OptionalF64(v) => format!("{:?}", v.get(row)),
         other => panic!("{other:?}"),
     };
-    let numbers =
-        table.columns.iter().filter(|c| !c.rare && !["link_id", "link"].contains(&c.name));
+    let known = |rare: &str| ["quenches_total_pkts", "quenches", "load_factor"].contains(&rare);
+    let numbers = table.columns.iter().filter(|c| !["link_id", "link"].contains(&c.name));
+    let numbers = numbers.filter(|c| !c.rare || known(c.name));
     numbers.map(|c| (c.name, value(&c.data))).collect()
 }
 
-/// Runs both on a bottleneck; `decisions` of each kind are wanted, so that there is something to compare.
-fn both(bottleneck: &str, decisions: &[&str]) {
-    let scenario = scenario(&text(bottleneck));
-    let (records, [came, left, beyond]) = simulate(&scenario);
+/// Runs both on a bottleneck; `decisions` of each kind are wanted, so that there is something to compare. What both gave.
+fn both(link: &str, decisions: &[&str]) -> (Records, Simulated, Routed) {
+    both_of(&text(link), decisions)
+}
+
+fn both_of(text: &str, decisions: &[&str]) -> (Records, Simulated, Routed) {
+    let scenario = scenario(text);
+    let (records, simulated) = simulate(&scenario);
+    let Simulated { came, left, beyond, told } = &simulated;
     assert!(came.len() > 3000, "{} packets came", came.len());
-    let (report, captured, arrived) = route(&scenario, &came, Point::Line);
-    compare("left", &captured, &left);
-    for (routed, simulated) in captured.iter().zip(&left) {
+    let routed = route(&scenario, came, Point::Line);
+    let of = |interface| -> Vec<Caught> {
+        routed.captured.iter().filter(|c| c.interface == interface).cloned().collect()
+    };
+    let (captured, messages) = (of(0), of(1));
+    compare("left", &captured, left);
+    for (routed, simulated) in captured.iter().zip(left) {
         assert_eq!(routed.comment, simulated.comment);
     }
-    compare("arrived", &arrived, &beyond);
+    compare("arrived", &routed.arrived, beyond);
+    compare("told", &routed.told, told);
+    compare("told, as it was captured", &messages, told);
     for wanted in decisions {
         let found = captured.iter().filter(|c| c.comment == *wanted).count();
         assert!(found > 3, "{wanted}: {found}");
     }
-    let bottleneck =
-        scenario.links.iter().position(|l| l.name == "bottleneck").expect("it is there");
-    assert_eq!(row(&report.links(), 0), row(&records.links, bottleneck));
+    let (of_bottleneck, _) = bottleneck(&scenario);
+    let report = &routed.report;
+    assert_eq!(row(&report.links(), 0), row(&records.links, of_bottleneck));
     let of_link = |table: &Table, id: u32| -> Vec<_> {
         let Some(ColumnData::U32(ids)) = table.column("link_id") else { panic!("no numbers") };
         (0..ids.len()).filter(|&i| ids[i] == id).map(|i| row(table, i)).collect()
     };
-    let (routed, simulated) =
-        (of_link(&report.samples, 0), of_link(&records.link_series, bottleneck as u32));
-    assert!(simulated.len() >= 80, "{} samples", simulated.len());
-    for (r, s) in routed.iter().zip(&simulated) {
+    let (r, s) = (of_link(&report.samples, 0), of_link(&records.link_series, of_bottleneck as u32));
+    assert!(s.len() >= 80, "{} samples", s.len());
+    for (r, s) in r.iter().zip(&s) {
         assert_eq!(r, s);
     }
-    assert_eq!(routed.len(), simulated.len());
+    assert_eq!(r.len(), s.len());
     assert!(report.qdelay().len() > 10);
+    (records, simulated, routed)
+}
+
+/// How often it was counted in the simulator, which is as often as in the router; zero where nobody tells.
+fn counted(name: &str, records: &Records, routed: &Routed) -> u64 {
+    let simulated = records.activity.get(name).unwrap_or(0);
+    assert_eq!(routed.report.counted().get(name).unwrap_or(0), simulated, "{name}");
+    simulated
 }
 
 #[test]
@@ -285,14 +351,105 @@ fn jitter_that_hangs_together_and_recorded_delays_that_begin_anew() {
 }
 
 #[test]
+fn source_quenches_about_marks_on_arrival() {
+    let (records, ..) = both(
+        &format!(
+            "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = {{ kind = 'red', ecn = true }}\nmessenger = 'quench'\n{HOME}"
+        ),
+        &["dropped: red_early", "marked: red_early"],
+    );
+    let sent = records.activity.get("quenches_sent");
+    assert!(sent.is_some_and(|sent| sent > 20), "{sent:?}");
+}
+
+#[test]
+fn source_quenches_of_several_levels_about_all_that_is_dropped_or_marked_on_departure_and_no_more_than_a_limit()
+ {
+    let (records, simulated, routed) = both(
+        &format!(
+            "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = {{ kind = 'codel', limit = '40 packets' }}\ndevice_queue = 2\n\
+             messenger = {{ kind = 'quench', ect_only = false, levels = '20 kB, 30 packets', interval = '3 ms' }}\n{HOME}"
+        ),
+        &["dropped: codel", "marked: codel", "dropped: overlimit"],
+    );
+    let sent = counted("quenches_sent", &records, &routed);
+    assert!(sent > 20 && counted("quenches_withheld", &records, &routed) > 20);
+    assert_eq!(routed.told.len() as u64, sent);
+    // Of each kind there are some: the fifth octet of the ICMP header says whether the packet was marked, and the level.
+    let fifth: Vec<u8> = simulated.told.iter().map(|c| c.headers[24]).collect();
+    for wanted in [0x80, 0x00, 0x01, 0x02] {
+        assert!(fifth.contains(&wanted), "{wanted:#x}: {fifth:x?}");
+    }
+}
+
+/// The scenario with these flows in place of the first group, and a meter at the fast link before them, too.
+fn steered(bottleneck: &str, controller: &str, endpoint: &str, meter: &str) -> String {
+    let (old, rate) = (
+        "controller = { kind = \"newreno\", beta_ecn = 0.8 }\nendpoint = { ecn = true, handshake = false }",
+        "rate = \"487654321 bit/s\"",
+    );
+    let text = text(bottleneck);
+    assert!(text.contains(old) && text.contains(rate));
+    let new = format!("controller = '{controller}'\nendpoint = {{ {endpoint} }}");
+    text.replace(old, &new).replace(rate, &format!("{rate}\nmeter = {meter}"))
+}
+
+#[test]
+fn vcps_meter_beside_a_queue_that_marks() {
+    let text = steered(
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'pie', ecn = true }\nmeter = 'vcp'",
+        "vcp",
+        "ecn = true, handshake = false, echo = 'changes'",
+        "'vcp'",
+    );
+    let (records, simulated, routed) = both_of(&text, &["marked: overload", "marked: pie"]);
+    for level in ["load_intervals_low", "load_intervals_high", "load_intervals_over"] {
+        // The fast link's are in the simulator's, too.
+        let (ours, all) = (routed.report.counted().get(level), records.activity.get(level));
+        assert!(ours.is_some_and(|ours| ours > 0) && ours <= all, "{level}: {ours:?}, {all:?}");
+    }
+    assert!(simulated.left.iter().any(|packet| packet.headers[1] & 0b11 == 0b01), "high load");
+}
+
+#[test]
+fn adpm_on_identifications_that_senders_write() {
+    let text = steered(
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'codel', ecn = true }\nmeter = 'adpm'",
+        "bmcc",
+        "ecn = true, handshake = false, echo = 'load'",
+        "'adpm'",
+    );
+    let (_, simulated, routed) = both_of(&text, &["marked: codel"]);
+    let told = simulated.left.iter().filter(|packet| packet.headers[1] & 0b11 == 0b01).count();
+    assert!(told > 100, "{told}");
+    assert!(routed.report.counted().get("packets_below_load").is_some_and(|told| told > 100));
+}
+
+#[test]
+fn adpm_on_identifications_that_it_draws() {
+    let (records, simulated, routed) = both(
+        "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'codel', ecn = true }\nmeter = { kind = 'adpm', identification = 'drawn' }",
+        &["marked: codel", "marked: overload"],
+    );
+    assert!(counted("packets_below_load", &records, &routed) > 100);
+    let identified = counted("packets_identified", &records, &routed);
+    assert!(identified > 1000);
+    // All that left as ECT(0) or ECT(1) has one, and they are different.
+    let capable = |packet: &&Caught| matches!(packet.headers[1] & 0b11, 0b01 | 0b10);
+    let of = |packet: &Caught| u16::from_be_bytes([packet.headers[4], packet.headers[5]]);
+    let drawn: BTreeSet<u16> = simulated.left.iter().filter(capable).map(of).collect();
+    assert!(drawn.len() as f64 > 0.9 * identified as f64, "{} of {identified}", drawn.len());
+}
+
+#[test]
 fn a_capture_at_an_end_has_what_its_host_sends_or_receives() {
     let scenario = scenario(&text(
         "rate = '9973 kbit/s'\ndelay = '3 ms'\nqueue = { kind = 'fifo', limit = '30 packets' }\nloss = 0.01",
     ));
-    let (_, [came, ..]) = simulate(&scenario);
-    let (_, at_a, arrived) = route(&scenario, &came, Point::At(Side::A));
+    let (_, Simulated { came, .. }) = simulate(&scenario);
+    let Routed { captured: at_a, arrived, .. } = route(&scenario, &came, Point::At(Side::A));
     compare("sent", &at_a, &came);
-    let (_, at_b, _) = route(&scenario, &came, Point::At(Side::B));
+    let Routed { captured: at_b, .. } = route(&scenario, &came, Point::At(Side::B));
     assert!(at_b.len() < came.len() - 30, "what is lost never comes there");
     assert_eq!(at_b.len(), arrived.len());
     for (seen, due) in at_b.iter().zip(&arrived) {
@@ -304,8 +461,8 @@ fn a_capture_at_an_end_has_what_its_host_sends_or_receives() {
 #[test]
 fn a_file_with_both_directions_is_in_order_of_time_however_late_the_router_is_called() {
     let scenario = scenario(&text("rate = '9973 kbit/s'\ndelay = '3 ms'"));
-    let (_, [came, left, _]) = simulate(&scenario);
-    let link = scenario.links.iter().find(|l| l.name == "bottleneck").expect("it is there");
+    let (_, Simulated { came, left, .. }) = simulate(&scenario);
+    let (_, link) = bottleneck(&scenario);
     let directions = [Direction::of_link(link), Direction::of_link(link)];
     let mut capture = Capture::of_headers();
     // Both, the first, the second.

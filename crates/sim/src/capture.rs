@@ -137,7 +137,11 @@ impl Capture {
             let (flow, segment) = (packet.flow(), segments.get(packet.place()));
             match what {
                 Outcome::Marked { .. } => {
-                    self.links[link].marked.push_back((identity(flow, segment), reason));
+                    // Once, by the first that did it, if a meter finds it marked by the queue.
+                    let (marked, this) = (&mut self.links[link].marked, identity(flow, segment));
+                    if !marked.iter().any(|(other, _)| *other == this) {
+                        marked.push_back((this, reason));
+                    }
                 }
                 Outcome::Dropped => self.write(at, link, flow, segment, Some(reason)),
             }

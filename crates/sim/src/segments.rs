@@ -124,6 +124,14 @@ impl Context<Packet> for Segments {
         }
     }
 
+    fn set_identification(&mut self, packet: &mut Packet, identification: u16) -> bool {
+        match self.header(packet) {
+            Some(header @ (Header::None | Header::Id(_))) => *header = Header::Id(identification),
+            _ => return false,
+        }
+        true
+    }
+
     #[inline]
     fn dropped(&mut self, _now: Time, packet: &Packet, _reason: Reason) {
         self.lose(*packet);
@@ -167,5 +175,10 @@ mod tests {
         let Body::Data { header, .. } = segments.get(data.place()).body else { panic!("data") };
         assert_eq!(header, Header::Id(7));
         assert_eq!(segments.header(&mut ack), None);
+        assert!(segments.set_identification(&mut data, 9));
+        assert_eq!(segments.header(&mut data), Some(&mut Header::Id(9)));
+        assert!(!segments.set_identification(&mut ack, 9));
+        *segments.header(&mut data).expect("data has one") = Header::Level(3);
+        assert!(!segments.set_identification(&mut data, 9), "its place is taken");
     }
 }

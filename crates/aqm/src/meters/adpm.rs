@@ -4,9 +4,9 @@
 //! deterministic packet marking*, IEEE Comm. Letters 10 (11), 2006.
 
 use cwnd_units::{
-    Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, Rate, Time,
+    Ability, Contract, Declares, Ecn, Guidance, Header, Invalid, Rate, Rng, Time,
     adpm::{PLACES, Scale, hash},
-    params,
+    param_enum, params,
 };
 
 use crate::load::{self, LoadFactor};
@@ -15,6 +15,17 @@ use crate::qdisc::{Backlog, Context, Packet, Reason};
 
 /// What it marks for: a load factor of u or more.
 pub const OVERLOAD: Reason = Reason::named("overload");
+
+param_enum! {
+    /// Which identification of a packet stands for a threshold.
+    pub enum Identification {
+        /// The one that the packet came with.
+        Packet = "packet",
+        /// One that the meter draws by lot and writes into ECN-capable packets that tell of no load yet, for senders whose own means
+        /// nothing; at the first meter on the way only. A counter in place of lots could be moved by whoever sends.
+        Drawn = "drawn",
+    }
+}
 
 params! {
     /// Adaptive deterministic packet marking of the load factor.
@@ -34,6 +45,9 @@ params! {
         #[source("BMCC § II-D.3: 1.2")]
         #[bounds(above 1.0; "it is an overload")]
         pub most: f64 = 1.2,
+        /// Which identification of a packet stands for a threshold.
+        #[source("BMCC § II-B: that of the IP header")]
+        pub identification: Identification = Identification::Packet,
     }
     presets {
         /// Qazi, Andrew, Znati 2009; the default.
@@ -55,7 +69,9 @@ impl Declares for Params {
             .provides(Ability::WritesBounds)
             .provides(Ability::Marks)
             .wants(Ability::Ect, "the meter never writes")
-            .wants(Ability::SendsId, "the meter tells nothing but overload")
+            .when(self.identification == Identification::Packet, |c| {
+                c.wants(Ability::SendsId, "the meter tells nothing but overload")
+            })
     }
 }
 
@@ -64,26 +80,42 @@ impl Declares for Params {
 pub struct Adpm {
     load: LoadFactor,
     scale: Scale,
+    /// Draws identifications.
+    lots: Option<Rng>,
     /// How many thresholds the load is above.
     above: u32,
     intervals: u64,
     over: u64,
     beyond: u64,
     told: u64,
+    identified: u64,
 }
 
 impl Adpm {
-    /// A meter at the start of a run.
+    /// A meter at the start of a run, which draws from `rng`.
     #[must_use]
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &Params, rng: Rng) -> Self {
         Self {
             load: LoadFactor::new(&params.load),
             scale: Scale { least: params.least, high: params.high, most: params.most },
+            lots: (params.identification == Identification::Drawn).then_some(rng),
             above: 0,
             intervals: 0,
             over: 0,
             beyond: 0,
             told: 0,
+            identified: 0,
+        }
+    }
+
+    /// Draws an identification for a packet that nothing is told by yet.
+    #[cold]
+    fn identify<P>(&mut self, packet: &mut P, context: &mut dyn Context<P>) {
+        if let Some(lots) = &mut self.lots
+            && context.ecn(packet) == Ecn::Ect0
+            && context.set_identification(packet, lots.bits() as u16)
+        {
+            self.identified += 1;
         }
     }
 }
@@ -95,6 +127,9 @@ impl<P: Packet> Meter<P> for Adpm {
 
     // § II-B. Of several links the most loaded one is told of: (01) is never taken back, and (11) never changed, whoever wrote it.
     fn leaves(&mut self, now: Time, packet: &mut P, _: Backlog, context: &mut dyn Context<P>) {
+        if self.lots.is_some() {
+            self.identify(packet, context);
+        }
         if self.above == 0 {
             return;
         }
@@ -140,5 +175,6 @@ impl<P: Packet> Meter<P> for Adpm {
         each("load_intervals_over", self.over);
         each("load_intervals_beyond", self.beyond);
         each("packets_below_load", self.told);
+        each("packets_identified", self.identified);
     }
 }

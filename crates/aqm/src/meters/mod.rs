@@ -42,7 +42,7 @@ params_choice! {
 impl MeterParams {
     /// A meter with these parameters beside the queue of this link, if there is one; `rng` serves those that draw lots.
     #[must_use]
-    pub fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Option<Box<dyn Meter<P>>> {
+    pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Option<Box<dyn Meter<P>>> {
         match self {
             Self::None(_) => None,
             Self::Step(p) => Some(Box::new(Step::new(p, link))),
@@ -50,7 +50,7 @@ impl MeterParams {
             Self::Xcp(p) => Some(Box::new(Xcp::new(p, link))),
             Self::Vcp(p) => Some(Box::new(Vcp::new(p))),
             Self::Mlcp(p) => Some(Box::new(Mlcp::new(p))),
-            Self::Adpm(p) => Some(Box::new(Adpm::new(p))),
+            Self::Adpm(p) => Some(Box::new(Adpm::new(p, rng))),
         }
     }
 }

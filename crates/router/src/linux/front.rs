@@ -168,7 +168,7 @@ impl Front {
     pub fn make(
         keeper: Keeper,
         make: Make,
-        config: Config,
+        mut config: Config,
         capture: Option<Capture>,
         (servers, dns): (&[IpAddr], Option<SocketAddr>),
     ) -> io::Result<Self> {
@@ -177,6 +177,9 @@ impl Front {
         let patience = patience.min(Duration::from_millis(MOST_PATIENCE_MS.into()));
         let (made, Devices { inner, outer }) = keeper.make(make)?;
         let signals = Signals::take()?;
+        // Nobody beyond this machine gets a source quench (RFC 6633).
+        let [up, down] = &mut config.directions;
+        (up.told, down.told) = (Some(made.ends.behind), Some(made.ends.caller));
         let (names, relayed) = AtCaller::open(servers, dns, made.ends)?.unzip();
         let router = start(config, inner, outer, capture)?;
         router.wait_until_it_runs();

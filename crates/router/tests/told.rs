@@ -1,0 +1,308 @@
+//! What a router tells real hosts: source quenches about their packets, as Linux takes them. Where that is not allowed, the tests say
+//! so and stop.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration as Wall;
+
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams, codel};
+use cwnd_router::{Capture, Config, Direction, Namespace, Point, Report, Running, Tun, start};
+use cwnd_units::{Duration, ParamsChoice, Rate, Value};
+use cwnd_wire::HeardQuench;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_ip_tos;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
+
+const A: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 1);
+const B: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 2);
+const PORT: u16 = 5001;
+
+/// An output that the test keeps.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// The packets of an interface, each with its comment.
+    fn packets(&self, of: u32) -> Vec<(Vec<u8>, String)> {
+        let bytes = self.0.lock().expect("nobody panicked with it").clone();
+        let mut reader = PcapNgReader::new(&bytes[..]).expect("a pcapng file");
+        let mut packets = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let Block::EnhancedPacket(packet) = block.expect("a block")
+                && packet.interface_id == of
+            {
+                let comment = packet.options.iter().find_map(|option| match option {
+                    EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+                    _ => None,
+                });
+                packets.push((packet.data.to_vec(), comment.unwrap_or_default()));
+            }
+        }
+        packets
+    }
+}
+
+/// Two namespaces with a router between them, and a socket that hears all ICMP at A.
+struct World {
+    a: Namespace,
+    b: Namespace,
+    icmp: OwnedFd,
+    router: Running,
+}
+
+impl World {
+    /// `None`, said aloud, where this machine or user can't.
+    fn new(test: &str, there: Direction) -> Option<Self> {
+        Self::with_capture(test, there, None)
+    }
+
+    fn with_capture(test: &str, there: Direction, kept: Option<Kept>) -> Option<Self> {
+        match Self::build(there, kept) {
+            Ok(world) => Some(world),
+            Err(error) => {
+                eprintln!("skipped {test}: no namespaces with TUN devices here ({error})");
+                None
+            }
+        }
+    }
+
+    fn build(there: Direction, kept: Option<Kept>) -> io::Result<Self> {
+        let (a, b) = (Namespace::fresh()?, Namespace::fresh()?);
+        let device = |ns: &Namespace, own, peer| {
+            ns.inside(|| {
+                let tun = Tun::open("cwnd0")?;
+                tun.add_address(own, peer)?;
+                // No route leads to the address of the router.
+                for of in ["all", "cwnd0"] {
+                    std::fs::write(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter"), "0")?;
+                }
+                std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")?;
+                Ok(tun)
+            })
+        };
+        let (at_a, at_b) = (device(&a, A, B)?, device(&b, B, A)?);
+        let icmp = a.inside(|| {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            Ok(socket_with(AddressFamily::INET, SocketType::RAW, flags, Some(ipproto::ICMP))?)
+        })?;
+        let config = Config::new(there, Direction::unlimited("back"));
+        let capture =
+            kept.map(|kept| Capture::new(Box::new(kept), "test", &config.directions, Point::Line));
+        let router = start(config, at_a, at_b, capture.transpose()?)?;
+        Ok(Self { a, b, icmp, router })
+    }
+
+    /// The ICMP packets that have come to A.
+    fn heard(&self) -> Vec<Vec<u8>> {
+        let mut bytes = [0; 2048];
+        let mut heard = Vec::new();
+        loop {
+            match recv(&self.icmp, &mut bytes[..], RecvFlags::empty()) {
+                Ok((length, _)) => heard.push(bytes[..length].to_vec()),
+                Err(Errno::AGAIN) => return heard,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// What Linux at A counted under this name of ICMP.
+    fn counted(&self, name: &str) -> u64 {
+        let snmp = self.a.inside(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
+        let snmp = snmp.expect("Linux tells");
+        let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Icmp: "));
+        let (names, counts) = (lines.next().expect("names"), lines.next().expect("counts"));
+        let place = names.split(' ').position(|n| n == name).expect("there is such a count");
+        counts.split(' ').nth(place).and_then(|n| n.parse().ok()).expect("a number")
+    }
+
+    fn end(self) -> Report {
+        self.router.stop().expect("the router runs")
+    }
+}
+
+fn quench(set: &[(&str, Value)]) -> MessengerParams {
+    let mut quench = MessengerParams::of_kind("quench").expect("it is registered");
+    for (name, value) in set {
+        quench.params_mut().set(name, value).expect("it is a parameter");
+    }
+    quench
+}
+
+fn limited(queue: &str) -> Direction {
+    let queue = QueueParams::of_kind(queue).expect("it is registered");
+    Direction::limited("there", Rate::from_mbit(10), queue, Duration::from_millis(10))
+}
+
+/// Sends datagrams of so many bytes of payload, with this TOS.
+fn send(world: &World, tos: u8, sizes: &[usize]) -> u16 {
+    let socket = world.a.inside(|| UdpSocket::bind((A, 0))).expect("a socket");
+    set_ip_tos(&socket, tos).expect("it can be set");
+    for &size in sizes {
+        socket.send_to(&vec![0; size], SocketAddrV4::new(B, PORT)).expect("it is sent");
+    }
+    socket.local_addr().expect("it has one").port()
+}
+
+/// Sends so many bytes from A to B over TCP.
+fn transfer(world: &World, bytes: usize) {
+    thread::scope(|scope| {
+        let listener = world.b.inside(|| TcpListener::bind((B, PORT))).expect("the port is free");
+        let receiver = scope.spawn(move || {
+            let (mut stream, _) = listener.accept()?;
+            io::copy(&mut stream, &mut io::sink())
+        });
+        world
+            .a
+            .inside(|| TcpStream::connect((B, PORT))?.write_all(&vec![0; bytes]))
+            .expect("all is written");
+        assert_eq!(receiver.join().expect("no panic").expect("all is read"), bytes as u64);
+    });
+}
+
+/// Everything that was sent has passed.
+fn wait() {
+    thread::sleep(Wall::from_millis(150));
+}
+
+const ECT0: u8 = 0b10;
+
+#[test]
+fn linux_hears_a_quench_about_each_ecn_capable_packet_that_was_marked_and_of_no_other() {
+    let name = "linux_hears_a_quench_about_each_ecn_capable_packet_that_was_marked_and_of_no_other";
+    let mut meter = MeterParams::of_kind("step").expect("it is registered");
+    meter.params_mut().set("threshold", &Value::Text("1 B".to_owned())).expect("it is one");
+    let there = Direction { meter, messenger: quench(&[]), ..limited("fifo") };
+    let Some(world) = World::new(name, there) else { return };
+    let port = send(&world, ECT0, &[100, 200, 300, 400, 1000]);
+    send(&world, 0, &[100; 7]);
+    wait();
+    // Nobody listens at B: Linux there says so, which is no quench, and about which no quench is sent.
+    let heard: Vec<HeardQuench> =
+        world.heard().iter().filter_map(|packet| HeardQuench::read(packet)).collect();
+    assert_eq!(heard.len(), 5, "{heard:?}");
+    for quench in &heard {
+        assert_eq!(quench.router, [192, 0, 0, 8]);
+        assert!(quench.marked && quench.level == 0);
+        let about = quench.about;
+        assert_eq!((about.source, about.source_port), (A.octets(), port));
+        assert_eq!((about.destination, about.destination_port), (B.octets(), PORT));
+    }
+    // Linux believes the checksums, and does nothing (RFC 6633).
+    assert_eq!(world.counted("InSrcQuenchs"), 5);
+    assert_eq!(world.counted("InCsumErrors"), 0);
+    let report = world.end();
+    assert_eq!(report.directions[0].quenches, 5);
+    assert_eq!(report.counted().get("quenches_sent"), Some(5));
+    assert_eq!(report.directions[0].undelivered + report.directions[1].undelivered, 0);
+}
+
+#[test]
+fn linux_hears_of_drops_as_often_as_the_limit_allows() {
+    let name = "linux_hears_of_drops_as_often_as_the_limit_allows";
+    let mut there = limited("fifo");
+    there.queue.params_mut().set("limit", &Value::Text("2 packets".to_owned())).expect("a limit");
+    there.messenger =
+        quench(&[("ect_only", Value::Bool(false)), ("interval", Value::Text("1 s".to_owned()))]);
+    let Some(world) = World::new(name, there) else { return };
+    send(&world, 0, &[1400; 40]);
+    wait();
+    let heard: Vec<HeardQuench> =
+        world.heard().iter().filter_map(|packet| HeardQuench::read(packet)).collect();
+    assert_eq!(heard.len(), 1);
+    assert!(!heard[0].marked);
+    let report = world.end();
+    let dropped = report.directions[0].total.link.drops.total();
+    assert!(dropped > 10, "{dropped}");
+    let counted = report.counted();
+    assert_eq!(counted.get("quenches_withheld"), Some(dropped - 1));
+    assert_eq!(counted.get("quenches_sent"), Some(1));
+}
+
+#[test]
+fn a_connection_of_linux_is_told_of_each_mark_and_goes_on_as_if_it_were_not() {
+    let name = "a_connection_of_linux_is_told_of_each_mark_and_goes_on_as_if_it_were_not";
+    let there = Direction { messenger: quench(&[]), ..limited("codel") };
+    let kept = Kept::default();
+    let Some(world) = World::with_capture(name, there, Some(kept.clone())) else { return };
+    transfer(&world, 3_000_000);
+    wait();
+    let heard = world.heard();
+    let told = world.counted("InSrcQuenchs");
+    let report = world.end();
+    let marks = report.directions[0].marks(codel::REASON);
+    assert!(marks > 5, "{marks}");
+    assert_eq!((told, report.directions[0].quenches), (marks, marks));
+    let quenches = heard.iter().filter_map(|packet| HeardQuench::read(packet));
+    assert!(quenches.clone().all(|q| q.marked && q.about.destination_port == PORT));
+    assert!(quenches.clone().all(|q| q.sequence.is_some()));
+    assert_eq!(quenches.count() as u64, marks);
+    // A capture has them among what goes to A, and each quotes a packet that the capture shows as marked.
+    let marked: BTreeSet<[u8; 4]> = kept
+        .packets(0)
+        .iter()
+        .filter(|(_, comment)| comment == "marked: codel")
+        .filter_map(|(bytes, _)| bytes[24..28].try_into().ok())
+        .collect();
+    let told = kept.packets(1);
+    let told: Vec<HeardQuench> =
+        told.iter().filter_map(|(bytes, _)| HeardQuench::read(bytes)).collect();
+    assert_eq!(told.len() as u64, marks);
+    for quench in told {
+        let number = quench.sequence.expect("of a segment").to_be_bytes();
+        assert!(marked.contains(&number), "{quench:?}");
+    }
+}
+
+#[test]
+fn linux_counts_the_packets_of_a_connection_in_their_identifications_and_adpm_reads_or_writes_them()
+{
+    for (which, counts) in [("packet", true), ("drawn", false)] {
+        let name = "linux_counts_the_packets_of_a_connection_in_their_identifications";
+        let mut meter = MeterParams::of_kind("adpm").expect("it is registered");
+        let value = Value::Text(which.to_owned());
+        meter.params_mut().set("identification", &value).expect("it is one of them");
+        let there = Direction { meter, ..limited("fifo") };
+        let kept = Kept::default();
+        let Some(world) = World::with_capture(name, there, Some(kept.clone())) else { return };
+        transfer(&world, 3_000_000);
+        let report = world.end();
+        let sent = kept.packets(0);
+        let data: Vec<&[u8]> =
+            sent.iter().map(|(bytes, _)| &bytes[..]).filter(|bytes| bytes.len() > 200).collect();
+        assert!(data.len() > 2000, "{}", data.len());
+        let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
+        // Linux forbids fragments (path MTU discovery) and counts all the same.
+        assert!(data.iter().all(|packet| packet[6] & 0x40 != 0));
+        let next = data.windows(2).filter(|two| id(two[1]) == id(two[0]).wrapping_add(1)).count();
+        if counts {
+            assert!(next as f64 > 0.95 * data.len() as f64, "{next} of {}", data.len());
+        } else {
+            assert!(next < 20, "{next} of {}", data.len());
+        }
+        // The link was full, and not all packets say so: by their thresholds.
+        let of = |ecn: u8| data.iter().filter(|packet| packet[1] & 0b11 == ecn).count();
+        let [low, high] = [of(0b10), of(0b01)];
+        assert!(low > 200 && high > 200, "{which}: {low}, {high}");
+        assert_eq!(report.directions[1].undelivered, 0, "Linux takes them: checksums are right");
+        let counted = report.counted().get("packets_identified").unwrap_or(0);
+        assert_eq!(counted > 0, !counts, "{which}: {counted}");
+    }
+}
