@@ -8,7 +8,10 @@ from typing import Any
 from frto import Frto
 
 MSS = 1000
-SOURCE = "RFC 5682 § 3.1; Linux 6.18, tcp_process_loss"
+SOURCE = {
+    True: "RFC 5682 § 3.1; Linux 6.18, tcp_process_loss",
+    False: "RFC 5682 § 2.1; Linux 6.18, tcp_process_loss",
+}
 
 
 def ranges(flags: list[bool]) -> list[list[int]]:
@@ -24,14 +27,14 @@ def ranges(flags: list[bool]) -> list[list[int]]:
     return runs
 
 
-def drawn(seed: int) -> tuple[list[dict[str, Any]], str]:
+def drawn(seed: int, *, sack: bool) -> tuple[list[dict[str, Any]], str]:
     """A timeout, and ACKs until it is known what it was; and that."""
     draw = Random(seed)
     count = draw.randint(1, 12)
-    sacked = [n > 0 and draw.random() < 0.15 for n in range(count)]
+    sacked = [sack and n > 0 and draw.random() < 0.15 for n in range(count)]
     probed = count > 1 and draw.random() < 0.3
     again = [n == 0 or (n == count - 1 and probed) for n in range(count)]
-    frto = Frto(again, sacked)
+    frto = Frto(again, sacked, sack=sack)
     rows: list[dict[str, Any]] = [
         {
             "event": "timeout",
@@ -52,18 +55,18 @@ def drawn(seed: int) -> tuple[list[dict[str, Any]], str]:
             while una in arrived:
                 una += 1
         blocks: list[tuple[int, int]] = []
-        if una < top - 1 and (lost or step > 0.5):
+        if sack and una < top - 1 and (lost or step > 0.5):
             start = draw.randint(max(una + 1, frto.outstanding if lost else 0), top)
             if start < top:
                 blocks.append((start, draw.randint(start + 1, top)))
         waits = draw.random() < 0.8
         verdict = frto.ack(una, blocks, waits=waits)
-        sack = [[start * MSS, end * MSS] for start, end in blocks]
+        told = [[start * MSS, end * MSS] for start, end in blocks]
         rows.append(
             {
                 "event": "ack",
                 "ack": una * MSS,
-                "sack": sack,
+                "sack": told,
                 "waits": waits,
                 "verdict": verdict,
             }
@@ -80,14 +83,22 @@ def drawn(seed: int) -> tuple[list[dict[str, Any]], str]:
 def cases() -> list[dict[str, Any]]:
     """Some of each outcome."""
     made: list[dict[str, Any]] = []
-    left = {"spurious": 20, "lost": 20, "open": 10}
-    seed = 0
-    while any(left.values()):
-        rows, verdict = drawn(seed)
-        if left.get(verdict, 0) > 0:
-            left[verdict] -= 1
-            name = f"{verdict}, drawn with {seed}"
-            parameters = {"mss": MSS}
-            made.append({"name": name, "source": SOURCE, "parameters": parameters, "events": rows})
-        seed += 1
+    for sack in (True, False):
+        left = {"spurious": 20, "lost": 20, "open": 10}
+        seed = 0
+        while any(left.values()):
+            rows, verdict = drawn(seed, sack=sack)
+            if left.get(verdict, 0) > 0:
+                left[verdict] -= 1
+                name = f"{verdict}, {'' if sack else 'without SACK, '}drawn with {seed}"
+                parameters = {"mss": MSS, "sack": sack}
+                made.append(
+                    {
+                        "name": name,
+                        "source": SOURCE[sack],
+                        "parameters": parameters,
+                        "events": rows,
+                    }
+                )
+            seed += 1
     return made

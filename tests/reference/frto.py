@@ -1,6 +1,7 @@
-"""F-RTO with SACK: what a timeout was (RFC 5682 § 3.1), segment by segment.
+"""F-RTO: what a timeout was, segment by segment, with SACK (RFC 5682 § 3.1) and without (§ 2.1).
 
-Linux's `tcp_process_loss` looks at the first new ACK as well as at the second.
+Linux's `tcp_process_loss` looks at the first new ACK as well as at the second, and without SACK a
+duplicate before the first new ACK decides nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Sent:
 class Frto:
     """From a timeout until it is known what it was."""
 
-    def __init__(self, again: list[bool], sacked: list[bool]) -> None:
+    def __init__(self, again: list[bool], sacked: list[bool], *, sack: bool = True) -> None:
+        self.sack = sack
         self.sent = [Sent(a, new=False, reported=s) for a, s in zip(again, sacked, strict=True)]
         self.sent[0].again = True
         self.outstanding = len(self.sent)
@@ -37,13 +39,18 @@ class Frto:
         """All below `una` and in the blocks has arrived; `waits`: there is more to send."""
         told = {*range(una), *(n for start, end in blocks for n in range(start, end))}
         fresh = [self.sent[n] for n in sorted(told) if not self.sent[n].reported]
-        sacks = any(not self.sent[n].reported for n in told if n >= una)
         advances = una > self.una
+        sacks = any(not self.sent[n].reported for n in told if n >= una)
+        if not self.sack:
+            # A duplicate tells that something arrived, and that alone.
+            sacks = not advances
         for segment in fresh:
             segment.reported = True
         self.una = max(una, self.una)
-        # Step 3b: data that went once, before the timeout.
-        if any(not segment.again and not segment.new for segment in fresh):
+        # Step 3b: data that went once, before the timeout. Without SACK what went again with it
+        # hides which of them arrived.
+        hidden = not self.sack and any(segment.again for segment in fresh)
+        if not hidden and any(not segment.again and not segment.new for segment in fresh):
             return "spurious"
         if any(segment.new for segment in self.sent):
             # Step 3a.

@@ -1,12 +1,12 @@
-//! F-RTO: what a timeout was, by the ACKs that follow it (RFC 5682 § 3; Linux `tcp_process_loss`).
+//! F-RTO: what a timeout was, by the ACKs that follow it (RFC 5682 § 2 and § 3; Linux `tcp_process_loss`).
 
 use crate::ranges::{Range, Ranges};
 use crate::scoreboard::Scoreboard;
 
-/// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`), from a timeout until it is known what it was.
+/// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout until it is known what it was.
 #[derive(Clone, Debug)]
 pub struct Frto {
-    /// What was outstanding at the timeout and went once, in order.
+    /// What was outstanding at the timeout and went once until now, in order.
     originals: Vec<Range>,
     /// How much of that was not reported yet, bytes.
     missing: u64,
@@ -19,8 +19,10 @@ pub struct Frto {
 pub struct Told {
     /// Whether it acknowledges new data.
     pub advances: bool,
-    /// Whether it reports new data by SACK.
+    /// Whether it reports new data by SACK, or without that is a duplicate.
     pub sacks: bool,
+    /// Whether it cannot tell that data arrived that went once: without SACK, if it acknowledges any that went again.
+    pub again: bool,
     /// Whether it acknowledges all that was outstanding at the timeout.
     pub recovers: bool,
     /// Whether data that had never gone before went since the timeout.
@@ -65,12 +67,24 @@ impl Frto {
         self.answers
     }
 
+    /// What went once at the timeout goes again: if it arrives now, that tells nothing.
+    pub fn on_retransmission(&mut self, range: Range, una: u64, scoreboard: &Scoreboard) {
+        let cut = |original: &Range| {
+            let before = Range { start: original.start, end: original.end.min(range.start) };
+            let behind = Range { start: original.start.max(range.end), end: original.end };
+            [before, behind]
+        };
+        let left = self.originals.iter().flat_map(cut).filter(|part| part.start < part.end);
+        self.originals = left.collect();
+        self.missing = self.count(una, scoreboard);
+    }
+
     /// An ACK came; all below `una` is acknowledged.
     pub fn on_ack(&mut self, told: Told, una: u64, scoreboard: &Scoreboard) -> Verdict {
         let missing = self.count(una, scoreboard);
         let original = missing < self.missing;
         self.missing = missing;
-        let verdict = decide(told, original);
+        let verdict = decide(told, original && !told.again);
         // Only that ACK is answered by new data: the next lets what is lost go again.
         self.answers = verdict == Verdict::SendNew;
         verdict

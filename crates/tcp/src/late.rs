@@ -19,6 +19,8 @@ pub struct Late {
     newest: (Time, u64),
     /// How long the last arrival took (RACK.rtt).
     rtt: Duration,
+    /// Below this something went again that nobody remembers, as a timeout came since.
+    repeated: u64,
     /// Whether anything arrived since losses were looked for.
     arrived: bool,
     /// Whether data that went once was seen to come out of its order, and how many segments late it was at most.
@@ -100,6 +102,16 @@ impl Late {
             }
         }
         first
+    }
+
+    /// A timeout comes, and up to `end` something went again before.
+    pub fn forget_retransmissions(&mut self, end: u64) {
+        self.repeated = self.repeated.max(end);
+    }
+
+    /// Whether all from `una` on went once, as far as it went before the last timeout.
+    pub const fn went_once(&self, una: u64) -> bool {
+        una >= self.repeated
     }
 
     /// Nobody will ask for what is below `una`.

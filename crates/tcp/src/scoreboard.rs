@@ -1,7 +1,7 @@
 use cwnd_units::{Duration, Time};
 
 use crate::late::Deadline;
-use crate::params::{LossRule, Params, PipeRule};
+use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
 use crate::segment::SackBlocks;
@@ -37,7 +37,8 @@ impl Scoreboard {
     pub fn new(params: &Params) -> Self {
         let by_time = params.loss_rule == LossRule::Rack;
         let new = || Box::new(Resent::new(params.dup_thresh, by_time));
-        let resent = params.lost_retransmissions.then(new);
+        let sack = params.recovery == Recovery::Sack;
+        let resent = (params.lost_retransmissions && sack).then(new);
         let arrived = (params.pipe_rule == PipeRule::Ns3).then(Box::default);
         Self { resent, arrived, ..Self::default() }
     }

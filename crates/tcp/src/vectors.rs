@@ -143,6 +143,9 @@ fn f_rto_is_that_of_rfc_5682() {
     for case in cases {
         let events = case["events"].as_array().unwrap();
         let recover = number(&events[0]["high"]);
+        let sack = case["parameters"]["sack"].as_bool().unwrap();
+        let mut repeated = pairs(&events[0]["again"]);
+        repeated.push((0, number(&case["parameters"]["mss"]).min(recover)));
         let mut board = Scoreboard::default();
         for (start, end) in pairs(&events[0]["sacked"]) {
             board.update(&blocks(0, &[(start, end)]), 0, recover);
@@ -157,9 +160,11 @@ fn f_rto_is_that_of_rfc_5682() {
             let ack = number(&event["ack"]);
             let sacked = board.update(&blocks(ack, &pairs(&event["sack"])), ack, high);
             board.advance(ack);
+            let again = repeated.iter().any(|&(start, end)| start < ack && una < end);
             let told = Told {
                 advances: ack > una,
-                sacks: sacked > 0,
+                sacks: if sack { sacked > 0 } else { ack <= una },
+                again: !sack && again,
                 recovers: ack >= recover,
                 new_went: high > recover,
                 new_waits: event["waits"].as_bool().unwrap(),

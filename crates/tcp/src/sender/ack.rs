@@ -123,12 +123,26 @@ impl Sender {
             if sack {
                 delivered -= self.scoreboard.advance(ack);
             }
-            if self.before.as_ref().is_some_and(|before| self.is_judged(before)) {
-                judged = self.judge(now, segment.ts, ack - acked);
-                lost = judged == Judged::Lost;
+            let counts = if self.delivered_counts { self.new_of(acked, delivered) } else { acked };
+            if !sack {
+                if self.config.params.prr {
+                    delivered = self.new_of(acked, delivered);
+                }
+                if self.marks_without_sack() {
+                    self.take_ack_without_sack(acked);
+                }
             }
-            if self.is_in_frto() {
-                self.on_ack_in_frto(now, true, newly_sacked > 0);
+            let mut late = false;
+            if self.before.is_some() {
+                if !sack {
+                    late = self.is_late_original(segment.ts);
+                } else if self.before.as_ref().is_some_and(|before| self.is_judged(before)) {
+                    judged = self.judge(now, segment.ts, ack - acked);
+                    lost = judged == Judged::Lost;
+                }
+            }
+            if self.is_in_frto() && !late {
+                self.on_ack_in_frto(now, acked, newly_sacked > 0);
             }
             let (exact, measured) = if self.timing.is_none() {
                 self.measure(now, segment, ack, went)
@@ -146,12 +160,11 @@ impl Sender {
             if self.cwr.is_some() && ack > self.reduced_until {
                 self.cwr = None;
             }
-            let counts = if self.delivered_counts { self.new_of(acked, delivered) } else { acked };
-            if !sack && self.config.params.prr {
-                delivered = self.new_of(acked, delivered);
-            }
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
             self.on_new_ack(now, acked);
+            if late {
+                self.take_back_late(now, ack - acked);
+            }
             if self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
                 self.hurry(now);
                 looks = false;
@@ -205,7 +218,11 @@ impl Sender {
             if let Request::Reduce(cause) = request {
                 self.on_request(&Path { flight_size, phase, ..self.path(now) }, cause);
             }
-        } else if !sack && self.high > self.una && !window_changed {
+        } else if !sack
+            && self.high > self.una
+            && !window_changed
+            && (!self.marks_without_sack() || self.take_duplicate_without_sack(now))
+        {
             self.on_duplicate(now);
             if self.config.params.prr {
                 // Each duplicate tells of a segment (Linux, `tcp_add_reno_sack`).
@@ -215,7 +232,7 @@ impl Sender {
 
         if newly_sacked > 0 {
             if acked == 0 && self.is_in_frto() {
-                self.on_ack_in_frto(now, false, true);
+                self.on_ack_in_frto(now, 0, true);
             }
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
@@ -302,17 +319,15 @@ impl Sender {
     /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged.
     fn on_new_ack(&mut self, now: Time, acked: u64) {
         let mut restart_timer = true;
-        // Without SACK Linux holds a state until more is acknowledged than was outstanding (RFC 6582 § 4.1; `tcp_try_undo_recovery`); here
-        // only while something is.
-        let params = &self.config.params;
-        let spread = params.prr && params.recovery == Recovery::NewReno;
-        let above = u64::from(spread && self.una < self.high);
+        let above = self.held_above(self.una);
+        let spread = self.spreads_without_sack();
         match &mut self.recovery {
             State::Open => {
                 self.dupacks = 0;
                 self.limited_sent = 0;
             }
             State::Loss { recover, .. } => {
+                self.dupacks = 0;
                 if self.una >= *recover + above {
                     self.last_recover = Some(*recover);
                     self.recovery = State::Open;
@@ -328,6 +343,7 @@ impl Sender {
                     self.after_recovery();
                 } else if self.una == r.recover {
                     r.inflation = 0;
+                    r.retransmit_now = false;
                 } else {
                     restart_timer = !r.partial_seen;
                     r.partial_seen = true;
@@ -363,7 +379,7 @@ impl Sender {
         match &mut self.recovery {
             State::Open => {
                 self.dupacks += 1;
-                let enough = self.dupacks >= self.config.params.dup_thresh && self.late.is_none();
+                let enough = self.dupacks >= self.duplicates_needed() && self.late.is_none();
                 if enough && self.may_enter_recovery() {
                     self.enter_recovery(now);
                 }

@@ -67,7 +67,8 @@ impl Sender {
     ) -> (bool, Option<Time>) {
         let linux = self.config.params.rtt_arithmetic == RttArithmetic::Linux;
         let Some(late) = &mut self.late else { return (false, None) };
-        if self.scoreboard.is_in_order(self.una) && late.tail.under_way.is_none() {
+        let once = late.went_once(self.una) && late.tail.under_way.is_none();
+        if once && self.scoreboard.is_in_order(self.una) {
             let first = late.on_in_order(now, ack);
             return (false, first.filter(|_| linux));
         }
@@ -306,8 +307,8 @@ impl Sender {
 
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<Before>> {
-        let sack = self.config.params.recovery == Recovery::Sack;
-        let plain = self.rack && sack && self.cc.beyond_window().is_none();
+        let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
+        let plain = self.rack && marks && self.cc.beyond_window().is_none();
         // What went again before tells nothing of this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };

@@ -20,6 +20,7 @@ mod timeout;
 mod transmit;
 mod undo;
 mod used;
+mod without_sack;
 
 use std::sync::Arc;
 
@@ -101,6 +102,8 @@ pub struct Sender {
     paced: u16,
     /// Whether nothing made the window smaller since a timeout, and the next ECN-echo counts for that.
     echo_is_first: bool,
+    /// Without SACK: by how many segments anything was late at most, if by more than duplicates mean a loss.
+    most_late: u8,
     /// Duplicate ACKs in a row.
     dupacks: u32,
     cc: AnyController,
@@ -253,6 +256,7 @@ impl Sender {
             backoff: 0,
             waits_at_one: false,
             echo_is_first: false,
+            most_late: 0,
             echoes_at_one: 0,
             expired: 0,
             expired_since: Time::ZERO,
@@ -407,6 +411,7 @@ impl Sender {
             // Each duplicate ACK that inflated the window says that a segment has left the network.
             let left = match &self.recovery {
                 State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
+                State::Loss { .. } if self.marks_without_sack() => return self.marked_in_flight(),
                 _ => 0,
             };
             (self.nxt - self.una).saturating_sub(left)

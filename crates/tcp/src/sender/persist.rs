@@ -23,6 +23,7 @@ impl Sender {
     #[cold]
     pub(super) fn wait_for_the_window(&mut self, now: Time) {
         if self.high == self.una && self.persist == Persist::Off {
+            self.end_held_state();
             self.persist = Persist::Waiting;
             self.rto_deadline = now + self.probe_interval();
         }

@@ -25,7 +25,9 @@ impl Sender {
         self.space_from_last();
         let params = &self.config.params;
         let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
-        if params.prr && params.prr_on_ecn && !recovers && !self.cc.by_rate() {
+        // Where nothing is outstanding no ACK would ever let anything go.
+        let spreads = params.prr && params.prr_on_ecn && self.high > self.una;
+        if spreads && !recovers && !self.cc.by_rate() {
             let recover_fs = match params.prr_rule {
                 PrrRule::FreeBsd => self.high - self.una,
                 PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
@@ -56,7 +58,8 @@ impl Sender {
             State::Recovery(ref r) => {
                 let params = &self.config.params;
                 // Linux looks at it once the recovery is over (`tcp_fastretrans_alert`, `tcp_try_to_open`).
-                let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= r.recover;
+                let end = r.recover + self.held_above(ack);
+                let is_over = params.prr_on_ecn && params.grow_on_exit && ack >= end;
                 is_over || params.ecn_in_recovery && ack > self.una.max(self.reduced_until)
             }
         };

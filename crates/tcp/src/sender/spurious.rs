@@ -1,4 +1,4 @@
-//! Timeouts that need not have been: F-RTO (RFC 5682 § 3) and Eifel (RFC 3522), and taking them back.
+//! Timeouts that need not have been: F-RTO (RFC 5682 § 2 and § 3) and Eifel (RFC 3522), and taking them back.
 
 use cwnd_units::Time;
 
@@ -13,7 +13,8 @@ impl Sender {
         let params = &self.config.params;
         let by_duplicates = self.rack && params.dsack;
         let looks = params.spurious.timeout_frto || params.spurious.timeout_eifel || by_duplicates;
-        if !looks || params.recovery != Recovery::Sack {
+        let marks = params.recovery == Recovery::Sack || self.marks_without_sack();
+        if !looks || !marks {
             self.before = None;
             return;
         }
@@ -34,7 +35,7 @@ impl Sender {
     pub(super) fn begins_frto(&self) -> bool {
         let params = &self.config.params;
         params.spurious.timeout_frto
-            && params.recovery == Recovery::Sack
+            && (params.recovery == Recovery::Sack || self.marks_without_sack())
             && (matches!(self.recovery, State::Open) || self.expired > 1)
     }
 
@@ -69,14 +70,17 @@ impl Sender {
         }
     }
 
-    /// An ACK came that acknowledges something new (`advances`) or reports something new (`sacks`).
+    /// An ACK came that acknowledges so much, or reports something new (`sacks`).
     #[cold]
-    pub(super) fn on_ack_in_frto(&mut self, now: Time, advances: bool, sacks: bool) {
+    pub(super) fn on_ack_in_frto(&mut self, now: Time, acked: u64, sacks: bool) {
         let new_waits = self.unsent().is_some();
+        let sack = self.config.params.recovery == Recovery::Sack;
+        let again = !sack && self.copies.any_in(self.una - acked, self.una);
         let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
         let told = Told {
-            advances,
+            advances: acked > 0,
             sacks,
+            again,
             recovers: self.una >= *recover,
             new_went: self.high > *recover,
             new_waits,
@@ -92,21 +96,24 @@ impl Sender {
         }
     }
 
-    /// The first new ACK after a timeout, with the timestamp that it echoes.
+    /// A new ACK after a timeout, with the timestamp that it echoes. By RFC 3522 § 3.2 the first tells; Linux looks at each
+    /// (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
     pub(super) fn judge_timeout(&mut self, now: Time, echo: Time) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
         if looks && self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
             self.take_timeout_back(now);
-        } else if let Some(before) = &mut self.before {
+        } else if let Some(before) = self.before.as_mut().filter(|_| !self.rack) {
             before.end_of_echoes();
         }
     }
 
     /// RFC 4015 § 3.2; Linux `tcp_try_undo_loss`.
     pub(super) fn take_timeout_back(&mut self, now: Time) {
+        // Without SACK its echo may have told so before, and nothing is lost since.
+        let first = self.scoreboard.lost_bytes(self.una) > 0 || self.before.is_some();
+        self.counters.timeouts_undone += u64::from(first);
         let before = self.before.take();
         self.take_back(now, before);
         self.expired = 0;
-        self.counters.timeouts_undone += 1;
     }
 }

@@ -77,7 +77,7 @@ impl Sender {
     fn was_reduced(&self) -> bool {
         self.config.params.timeout_keeps_threshold
             && match &self.recovery {
-                State::Recovery(_) => true,
+                State::Recovery(r) => self.una < r.recover,
                 State::Open => self.una < self.reduced_until,
                 State::Loss { .. } => false,
             }
@@ -146,6 +146,14 @@ impl Sender {
                     self.scoreboard.restart_retransmissions(self.una);
                 }
             }
+            let repeated = self.copies.from(self.una).map(|(_, end)| end).max();
+            if let (Some(late), Some(end)) = (&mut self.late, repeated) {
+                late.forget_retransmissions(end);
+            }
+        } else if self.marks_without_sack() {
+            self.scoreboard.advance(self.una);
+            self.scoreboard.mark_lost_below(self.high);
+            self.scoreboard.restart_retransmissions(self.una);
         } else {
             self.scoreboard.note_lost(self.high - self.una);
             self.nxt = self.una;

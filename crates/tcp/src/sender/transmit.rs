@@ -60,6 +60,8 @@ impl Sender {
         }
         let choice = match self.recovery {
             State::Open => self.choose_new_data(now),
+            // A state that is held though all is acknowledged.
+            _ if self.una == self.high => self.choose_new_data(now),
             _ => self.choose_in_recovery(),
         };
         let Some(choice) = choice else {
@@ -205,7 +207,8 @@ impl Sender {
         if params.recovery == Recovery::Sack {
             return self.scoreboard.pipe(self.una, self.nxt) + len <= cwnd;
         }
-        let extra = u64::from(self.dupacks.min(2)) * self.config.mss;
+        let most = if self.most_late > 0 { self.duplicates_needed() - 1 } else { 2 };
+        let extra = u64::from(self.dupacks.min(most)) * self.config.mss;
         flight + len <= cwnd + extra
     }
 
@@ -226,7 +229,7 @@ impl Sender {
         self.cwnd_limited = false;
         if self.is_in_frto() {
             self.choose_in_frto()
-        } else if self.config.params.recovery == Recovery::Sack {
+        } else if self.config.params.recovery == Recovery::Sack || self.has_marked_without_sack() {
             self.choose_by_scoreboard()
         } else {
             self.choose_by_inflated_window()
@@ -281,7 +284,7 @@ impl Sender {
         };
         let pipe = match counted {
             Some(pipe) => pipe.max(0).unsigned_abs(),
-            None => self.scoreboard.pipe(self.una, self.nxt),
+            None => self.in_flight(),
         };
         let allowed = match &self.recovery {
             State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => prr.allows(choice.len),
@@ -298,7 +301,7 @@ impl Sender {
             return self.choose_by_scoreboard();
         }
         let new = self.unsent();
-        let pipe = self.scoreboard.pipe(self.una, self.nxt);
+        let pipe = self.in_flight();
         let allowed = new.filter(|new| pipe + new.len <= self.cc.window().cwnd);
         if allowed.is_none() && self.leaves_frto() {
             return self.choose_by_scoreboard();
@@ -426,11 +429,17 @@ impl Sender {
                 prr.on_sent(choice.len);
             }
         }
-        if again && self.config.params.recovery == Recovery::Sack {
+        let marked =
+            self.config.params.recovery == Recovery::Sack || self.has_marked_without_sack();
+        if again && marked {
             if !choice.rescue {
                 self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high, now);
                 if let Some(before) = &mut self.before {
                     before.on_retransmission();
+                }
+                if let State::Loss { frto: Some(frto), .. } = &mut self.recovery {
+                    let again = Range { start: choice.seq, end };
+                    frto.on_retransmission(again, self.una, &self.scoreboard);
                 }
             }
         } else if choice.seq == self.nxt {

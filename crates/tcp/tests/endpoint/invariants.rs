@@ -54,6 +54,7 @@ fn params() -> impl Strategy<Value = Params> {
         Just((Recovery::Tahoe, false, LossRule::Rfc6675, false)),
         Just((Recovery::Reno, false, LossRule::Rfc6675, false)),
         Just((Recovery::NewReno, false, LossRule::Rfc6675, false)),
+        Just(LINUX_WITHOUT_SACK),
         Just((Recovery::Sack, false, LossRule::Rfc6675, false)),
         Just((Recovery::Sack, true, LossRule::Rfc6675, false)),
         Just((Recovery::Sack, false, LossRule::Rack, true)),
@@ -91,10 +92,10 @@ fn params() -> impl Strategy<Value = Params> {
             clock,
             syn_retries: 60,
             rto_min: ms(200),
-            ..if (recovery, prr, loss_rule, lost_retransmissions) == FREEBSD {
-                freebsd()
-            } else {
-                simple()
+            ..match (recovery, prr, loss_rule, lost_retransmissions) {
+                FREEBSD => of_preset("freebsd"),
+                LINUX_WITHOUT_SACK => of_preset("linux"),
+                _ => simple(),
             }
         },
     )
@@ -103,10 +104,17 @@ fn params() -> impl Strategy<Value = Params> {
 /// What stands for preset `freebsd`, with the rest of what it has.
 const FREEBSD: (Recovery, bool, LossRule, bool) = (Recovery::Sack, true, LossRule::Rfc6675, true);
 
-/// FreeBSD's endpoint, which does not give up.
-fn freebsd() -> Params {
+/// The same of preset `linux` where the other end has no SACK.
+const LINUX_WITHOUT_SACK: (Recovery, bool, LossRule, bool) =
+    (Recovery::NewReno, true, LossRule::Rack, true);
+
+/// An endpoint that does not give up.
+fn of_preset(name: &str) -> Params {
     let Params { mss, header, ack_size, .. } = simple();
-    Params { mss, header, ack_size, data_retries: None, ..preset("freebsd") }
+    let params = preset(name);
+    // The path has no place for a probe that is numbered below the window.
+    let probing = Default::default();
+    Params { mss, header, ack_size, probing, data_retries: None, data_retry_time: None, ..params }
 }
 
 fn controller() -> impl Strategy<Value = ControllerParams> {

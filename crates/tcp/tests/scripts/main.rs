@@ -216,7 +216,8 @@ scripts!(
     two_segments_above_are_not_enough_and_one_byte_more_is,
     what_duplicates_told_of_may_count_for_growth_no_more,
     what_went_again_may_stay_in_the_pipe_until_it_is_acknowledged,
-    without_sack_nothing_is_taken_back,
+    without_sack_an_echo_takes_a_recovery_back,
+    without_sack_segments_that_came_late_have_more_duplicates_before_they_are_lost,
 );
 
 scripts!(
@@ -336,6 +337,8 @@ scripts!(
     frto_looks_at_the_first_ack_as_linux_does,
     frto_takes_a_spurious_timeout_back,
     frto_without_new_data_goes_back_to_slow_start,
+    frto_without_sack_finds_that_data_was_lost,
+    frto_without_sack_takes_a_spurious_timeout_back,
     later_samples_are_smoothed,
     linux_waits_half_a_round_trip_for_a_receiver_that_reneges,
     new_data_acknowledged_restarts_the_timer_and_all_of_it_stops_it,

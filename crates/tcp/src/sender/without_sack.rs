@@ -1,0 +1,170 @@
+//! What Linux does where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c, `tcp_is_reno`): duplicate ACKs are counted as
+//! segments that arrived, and a timeout marks what it takes for lost, in place of going back, so that new data may go before that.
+
+use super::{Sender, State};
+use crate::params::Recovery;
+use cwnd_units::Time;
+
+impl Sender {
+    /// Whether losses are marked though there is no SACK.
+    pub(super) fn marks_without_sack(&self) -> bool {
+        self.rack && self.config.params.recovery == Recovery::NewReno
+    }
+
+    /// The same, and a timeout has marked some.
+    pub(super) fn has_marked_without_sack(&self) -> bool {
+        matches!(self.recovery, State::Loss { .. }) && self.marks_without_sack()
+    }
+
+    /// Whether a reduction is spread though there is no SACK.
+    pub(super) fn spreads_without_sack(&self) -> bool {
+        self.config.params.prr && self.config.params.recovery == Recovery::NewReno
+    }
+
+    /// Then Linux holds a state until so much more is acknowledged than was outstanding, with all up to `una` acknowledged, also where
+    /// nothing is (RFC 6582 § 4.1; `tcp_is_non_sack_preventing_reopen`).
+    pub(super) fn held_above(&self, una: u64) -> u64 {
+        u64::from(self.spreads_without_sack() && (self.rack || una < self.high))
+    }
+
+    /// Nothing is outstanding, and probes go before anything could end a state that is held.
+    pub(super) fn end_held_state(&mut self) {
+        if let State::Recovery(super::FastRecovery { recover, .. }) | State::Loss { recover, .. } =
+            self.recovery
+        {
+            self.last_recover = Some(recover);
+            self.recovery = State::Open;
+        }
+    }
+
+    /// What is in flight after a timeout.
+    #[cold]
+    pub(super) fn marked_in_flight(&self) -> u64 {
+        let arrived = u64::from(self.dupacks) * self.config.mss;
+        self.scoreboard.pipe(self.una, self.nxt).saturating_sub(arrived)
+    }
+
+    /// Duplicate ACKs that mean a loss: others, once segments were seen to come late (`tp->reordering`).
+    pub(super) fn duplicates_needed(&self) -> u32 {
+        match self.most_late {
+            0 => self.config.params.dup_thresh,
+            late => u32::from(late),
+        }
+    }
+
+    /// What duplicate ACKs told of, bytes (`sacked_out`).
+    fn told_by_duplicates(&self) -> u64 {
+        match &self.recovery {
+            State::Recovery(r) => r.inflation.max(0).unsigned_abs(),
+            State::Open | State::Loss { .. } => u64::from(self.dupacks) * self.config.mss,
+        }
+    }
+
+    /// So much of what is outstanding may be told of by duplicates: all but what is lost.
+    fn room_for_duplicates(&self, outstanding: u64) -> u64 {
+        let mss = self.config.mss;
+        let lost = match self.recovery {
+            State::Loss { .. } => self.scoreboard.lost_bytes(self.una),
+            State::Open | State::Recovery(_) => mss,
+        };
+        outstanding.saturating_sub(lost.max(mss))
+    }
+
+    /// An ACK acknowledged so many bytes. If more duplicates came than that leaves room for, segments were late
+    /// (`tcp_remove_reno_sacks`, `tcp_check_reno_reordering`).
+    #[cold]
+    pub(super) fn take_ack_without_sack(&mut self, acked: u64) {
+        if matches!(self.recovery, State::Loss { .. }) {
+            self.scoreboard.advance(self.una);
+        }
+        let (mss, outstanding) = (self.config.mss, self.high - self.una);
+        // One ACK is for the hole.
+        let others = acked.saturating_sub(mss);
+        let told = self.told_by_duplicates().saturating_sub(others);
+        let room = self.room_for_duplicates(outstanding);
+        if told > room {
+            self.most_late = segments(outstanding + acked, mss);
+            if let State::Recovery(r) = &mut self.recovery {
+                r.inflation = r.inflation.min((room + others) as i64);
+            }
+        }
+    }
+
+    /// A duplicate ACK came: whether it counts. Of more than there is room for the last does not, and segments were late. While a timeout
+    /// is repaired it tells that what F-RTO sent has arrived (`tcp_process_loss`).
+    #[cold]
+    pub(super) fn take_duplicate_without_sack(&mut self, now: Time) -> bool {
+        let (mss, outstanding) = (self.config.mss, self.high - self.una);
+        if self.is_in_frto() {
+            self.on_ack_in_frto(now, 0, true);
+        }
+        let in_loss = match self.recovery {
+            State::Loss { recover, .. } if self.high <= recover => return false,
+            State::Loss { .. } => true,
+            State::Open | State::Recovery(_) => false,
+        };
+        let counts = self.told_by_duplicates() + mss <= self.room_for_duplicates(outstanding);
+        if !counts {
+            self.most_late = segments(outstanding, mss);
+        } else if in_loss {
+            self.dupacks += 1;
+        }
+        counts
+    }
+
+    /// An ACK of new data came whose echo is older than the first retransmission (RFC 3522; `tcp_packet_delayed`).
+    #[cold]
+    pub(super) fn is_late_original(&mut self, echo: Time) -> bool {
+        let (una, tells) = (self.una, self.echoes_tell());
+        let recover = match &self.recovery {
+            State::Open => {
+                // Echoes alone tell without SACK, and they are over with the recovery.
+                self.before = None;
+                return false;
+            }
+            State::Recovery(r) => r.recover,
+            State::Loss { .. } if !self.config.params.spurious.timeout_eifel => return false,
+            State::Loss { recover, .. } => *recover,
+        };
+        let Some(before) = &mut self.before else { return false };
+        let late = tells && before.is_younger_than(echo);
+        if una == recover {
+            // The state is held, and `retrans_stamp` is not.
+            before.end_of_echoes();
+        }
+        late
+    }
+
+    /// Nothing was lost: the window is again as it was (RFC 4015 § 3.2). A recovery that a part is missing of is over, and what duplicates
+    /// told of stays so (`tcp_try_undo_partial`); that of a timeout goes on with nothing to repair (`tcp_try_undo_loss`). Before the ACK all
+    /// below `prior` had arrived.
+    #[cold]
+    pub(super) fn take_back_late(&mut self, now: Time, prior: u64) {
+        let before = self.before.take();
+        self.take_back_window(now, before);
+        let mss = self.config.mss;
+        match &self.recovery {
+            State::Recovery(r) if self.una < r.recover => {
+                let arrived = r.inflation.max(0).unsigned_abs() / mss;
+                // `tcp_highest_sack_seq`: what arrived above it is not known.
+                let top = if arrived > 0 { self.high } else { self.una };
+                self.most_late = self.most_late.max(segments(top - prior, mss));
+                self.dupacks = arrived as u32;
+                self.limited_sent = 0;
+                self.recovery = State::Open;
+                self.counters.undone += 1;
+            }
+            State::Loss { .. } => {
+                self.scoreboard.find_again(self.una);
+                self.expired = 0;
+                self.counters.timeouts_undone += 1;
+            }
+            State::Open | State::Recovery(_) => self.counters.undone += 1,
+        }
+    }
+}
+
+/// So many bytes as segments, as far as they are counted.
+fn segments(bytes: u64, mss: u64) -> u8 {
+    u8::try_from(bytes.div_ceil(mss)).unwrap_or(u8::MAX)
+}
