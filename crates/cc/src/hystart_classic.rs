@@ -39,6 +39,7 @@ pub(crate) struct HyStartClassic {
 enum Whose {
     #[default]
     Linux618,
+    Linux618Paced,
     Linux317,
     Ns3,
 }
@@ -48,6 +49,11 @@ impl HyStartClassic {
     /// decide, and no allowance for offloads.
     pub(crate) fn of_3_17() -> Self {
         Self { whose: Whose::Linux317, ..Self::default() }
+    }
+
+    /// Linux's where it paces: its train is as long as the round trip.
+    pub(crate) fn of_paced() -> Self {
+        Self { whose: Whose::Linux618Paced, ..Self::default() }
     }
 
     /// ns-3's (tcp-cubic.cc, `HystartUpdate`): a train must last the whole of the least delay, and a rise of the delay, which the first
@@ -95,6 +101,7 @@ impl HyStartClassic {
             // Without pacing the train of a full pipe lasts a round trip, of which half is one way.
             let threshold = match self.whose {
                 Whose::Linux618 => (delay_min + ack_delay(path, cwnd)) / 2,
+                Whose::Linux618Paced => delay_min + ack_delay(path, cwnd),
                 Whose::Linux317 => delay_min / 2,
                 Whose::Ns3 => delay_min,
             };
@@ -102,7 +109,9 @@ impl HyStartClassic {
                 return true;
             }
         }
-        if round.samples < MIN_SAMPLES || self.whose == Whose::Linux618 {
+        if round.samples < MIN_SAMPLES
+            || matches!(self.whose, Whose::Linux618 | Whose::Linux618Paced)
+        {
             round.least_rtt = round.least_rtt.min(rtt);
         }
         if round.samples < MIN_SAMPLES {
@@ -110,7 +119,7 @@ impl HyStartClassic {
             return false;
         }
         let (part, most) = match self.whose {
-            Whose::Linux618 => (delay_min / DELAY_DIVISOR, DELAY_MAX),
+            Whose::Linux618 | Whose::Linux618Paced => (delay_min / DELAY_DIVISOR, DELAY_MAX),
             Whose::Linux317 => (delay_min / DELAY_DIVISOR_317, DELAY_MAX),
             Whose::Ns3 => (delay_min, DELAY_MAX_NS3),
         };
@@ -183,6 +192,10 @@ mod tests {
             Self { hystart: HyStartClassic::of_3_17(), ..Self::new(window) }
         }
 
+        fn paced(window: u64) -> Self {
+            Self { hystart: HyStartClassic::of_paced(), ..Self::new(window) }
+        }
+
         fn in_ns3(window: u64) -> Self {
             Self { hystart: HyStartClassic::of_ns3(), ..Self::new(window) }
         }
@@ -221,6 +234,13 @@ mod tests {
     #[test]
     fn a_train_of_half_a_round_trip_ends_slow_start() {
         assert_eq!(Flow::new(30).ends_at(31, 1000, 40_000), Some(22));
+    }
+
+    /// delay_min 20 ms, and offloads may hold back another: the twenty-third ACK is 22 ms after the first.
+    #[test]
+    fn where_linux_paces_a_train_lasts_a_whole_round_trip() {
+        assert_eq!(Flow::paced(30).ends_at(31, 1000, 20_000), Some(23));
+        assert_eq!(Flow::paced(30).ends_at(31, 1000, 40_000), None);
     }
 
     /// Its clock has whole milliseconds: ACKs 2.001 ms apart are 2 ms apart, those 2.4 ms apart every other time 3 ms. The train is

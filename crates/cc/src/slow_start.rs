@@ -16,6 +16,8 @@ param_enum! {
         HyStart = "hystart++",
         /// When ACKs have come in one train for half a round trip, or the RTT rises (Linux's CUBIC).
         Classic = "hystart",
+        /// The same where the kernel paces, which draws trains out: one of a whole round trip counts (`hystart_update`, `sk_pacing_status`).
+        ClassicPaced = "hystart-paced",
         /// The same as it was in Linux 3.17, which knew milliseconds and took a sixteenth of the RTT for a rise.
         Classic317 = "hystart-3.17",
         /// The same as ns-3 has it: a train of a whole round trip, or twice the least RTT.
@@ -112,6 +114,7 @@ impl SlowStartState {
             SlowStart::HyStart => Exit::PlusPlus(Box::default()),
             SlowStart::Standard
             | SlowStart::Classic
+            | SlowStart::ClassicPaced
             | SlowStart::Classic317
             | SlowStart::ClassicNs3 => Self::classic(kind),
         };
@@ -123,6 +126,7 @@ impl SlowStartState {
         match kind {
             SlowStart::Standard | SlowStart::HyStart => Exit::Nothing,
             SlowStart::Classic => Exit::Classic(Box::default()),
+            SlowStart::ClassicPaced => Exit::Classic(Box::new(HyStartClassic::of_paced())),
             SlowStart::ClassicNs3 => Exit::Classic(Box::new(HyStartClassic::of_ns3())),
             SlowStart::Classic317 => Exit::Classic(Box::new(HyStartClassic::of_3_17())),
         }
