@@ -47,17 +47,20 @@ def scenario(
     rtt: str = "40 ms",
     controller: object = RENO,
     ecn: bool = True,
+    obey_quench: bool = False,
+    router: dict[str, object] | None = None,
     **flow: object,
 ) -> cwnd.Scenario:
+    endpoint = {"preset": "linux", "ecn": ecn} | ({"obey_quench": True} if obey_quench else {})
     return cwnd.Scenario(
         name="real",
         run={"duration": duration, "sample": "10 ms"},
-        dumbbell={"rate": "10 Mbit/s", "queue": queue},
+        dumbbell={"rate": "10 Mbit/s", "queue": queue, **(router or {})},
         flow={
             "main": {
                 "rtt": rtt,
                 "controller": controller,
-                "endpoint": {"preset": "linux", "ecn": ecn},
+                "endpoint": endpoint,
                 **flow,
             }
         },
@@ -121,6 +124,76 @@ def test_marks_arrive_and_the_sender_answers_them_without_a_loss() -> None:
     assert abs(run.flows["ce_received"][0] - marks) <= 1
     assert "Cwr" in run.series["ca_state"].unique().to_list()
     assert run.activity["ece_acks"] >= marks
+
+
+@real
+def test_the_router_tells_the_sender_of_each_mark_which_linux_ignores() -> None:
+    run = cwnd.run(scenario(duration="3 s", router={"messenger": "quench"}), on="linux")
+    marks = run.links["marked_pkts"][0]
+    assert marks > 0
+    assert run.links["quenches_total_pkts"].to_list() == [marks, 0]
+    assert run.activity["quenches_sent"] == marks
+    assert run.flows["quenches"][0] is None
+    assert any("changed nothing: no flow obeys them" in note for note in run.notes), run.notes
+
+
+@real
+@pytest.mark.parametrize("meter", ["vcp", {"kind": "adpm", "identification": "drawn"}])
+def test_meters_write_into_packets_of_linux_which_takes_overload_for_congestion(
+    meter: object,
+) -> None:
+    run = cwnd.run(scenario(duration="4 s", queue="fifo", router={"meter": meter}), on="linux")
+    assert run.activity["marks_overload"] > 0
+    assert run.flows["ce_received"][0] > 0
+    assert run.link_series["load_factor"].max() > 1
+    told = "packets_below_load" if isinstance(meter, dict) else "load_intervals_high"
+    assert run.activity[told] > 0
+
+
+#: A controller, what it is called in `cwnd-kernel`, and what counts that it acted.
+ARMS = [
+    ({**RENO, "adaptive_delta": 0.8}, "adaptive_reno", "cwnd_reductions_ecn"),
+    ({**CUBIC, "adaptive_delta": 0.8}, "adaptive_cubic", "cwnd_reductions_ecn"),
+    (
+        {"kind": "delay-aimd", "preset": "linux", "threshold": "10 ms"},
+        "delay_aimd",
+        "cwnd_reductions_delay",
+    ),
+    ({**RENO, "beta_quench": 0.5}, "becn_reno", "cwnd_reductions_quench"),
+    ({**CUBIC, "beta_quench": 0.7}, "becn_cubic", "cwnd_reductions_quench"),
+]
+
+
+@with_kernel
+@pytest.mark.parametrize(("arm", "name", "counts"), ARMS, ids=[name for _, name, _ in ARMS])
+def test_a_controller_of_ours_acts_in_the_kernel_and_is_not_left(
+    arm: dict[str, object], name: str, counts: str
+) -> None:
+    if name not in _controllers_that_can_be_loaded():
+        pytest.skip(f"this cwnd-kernel has no {name}")
+    hears = "beta_quench" in arm
+    router: dict[str, object] = {"messenger": "quench"} if hears else {}
+    queue = "fifo" if name == "delay_aimd" else "codel"
+    asked = scenario(
+        queue=queue, controller=arm, ecn=queue != "fifo", obey_quench=hears, router=router
+    )
+    run = cwnd.run(asked, on="linux")
+    assert run.flows[counts][0] > 0
+    if hears:
+        told = run.links["quenches_total_pkts"][0]
+        # Those of one window make it smaller once, and the last may still be unread.
+        assert 0 < run.flows["quenches"][0] <= told
+        assert run.flows["quenches_refused"][0] == 0
+        assert run.flows[counts][0] <= run.flows["quenches"][0]
+    assert not _controllers_of_this_process()
+
+
+def _controllers_that_can_be_loaded() -> str:
+    helper = kernel_helper()
+    assert helper is not None
+    return subprocess.run(
+        [helper, "hold", "--help"], check=True, capture_output=True, text=True
+    ).stdout
 
 
 @real

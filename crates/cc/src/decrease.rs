@@ -161,7 +161,7 @@ pub(crate) const ABE: Mechanism = Mechanism {
     base: Some("beta"),
     parameters: &["beta_ecn", "ecn_in_slow_start"],
     acts_in: Acts::Column("cwnd_reductions_ecn"),
-    in_cwnd_kernel: true,
+    in_cwnd_kernel: &["beta_ecn", "ecn_in_slow_start"],
 };
 
 /// What is left of a window depends on the round trip (McCullagh 2008 ch. 4).
@@ -171,7 +171,17 @@ pub(crate) const ADAPTIVE: Mechanism = Mechanism {
     base: None,
     parameters: &["adaptive_delta", "initial_min_rtt"],
     acts_in: Acts::Column("cwnd_reductions_loss"),
-    in_cwnd_kernel: false,
+    in_cwnd_kernel: &["adaptive_delta"],
+};
+
+/// An answer of its own to a router's source quench (BECN § IV-B).
+pub(crate) const QUENCHED: Mechanism = Mechanism {
+    name: "BECN",
+    key: Some("beta_quench"),
+    base: None,
+    parameters: &["beta_quench", "rest_after_quench", "quench_rest"],
+    acts_in: Acts::Column("cwnd_reductions_quench"),
+    in_cwnd_kernel: &["beta_quench", "rest_after_quench"],
 };
 
 impl Rule {
@@ -180,17 +190,34 @@ impl Rule {
         self.beta_ecn.filter(|&beta_ecn| beta_ecn != self.beta)
     }
 
-    /// How Linux has it: in a controller of its own, or in one of `cwnd-kernel` where ABE is asked for.
-    pub(crate) fn on_linux(&self, own: &'static str, with_abe: &str) -> OnLinux {
-        let loaded = self.own_beta_ecn().map(|beta_ecn| {
+    /// How Linux has it: in a controller of its own, or in one of `cwnd-kernel` where ABE, BECN or adaptive backoff is asked for, whose
+    /// name begins with the mechanism's.
+    pub(crate) fn on_linux(&self, own: &'static str) -> OnLinux {
+        let words = |of: &str, options: &[(&str, String)]| {
+            let options =
+                options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]);
+            [format!("{of}_{own}")].into_iter().chain(options).collect::<Vec<_>>()
+        };
+        let abe = self.own_beta_ecn().map(|beta_ecn| {
             let mode = match self.ecn_in_slow_start {
                 EcnInSlowStart::Beta => "avoidance",
                 EcnInSlowStart::BetaEcn => "always",
             };
-            let words = [with_abe, "--beta-ecn", &beta_ecn.to_string(), "--mode", mode];
-            words.map(str::to_owned).to_vec()
+            words("abe", &[("--beta-ecn", beta_ecn.to_string()), ("--mode", mode.to_owned())])
         });
-        OnLinux { own, loaded }
+        let becn = self.beta_quench.map(|beta_quench| {
+            let rest = match self.rest_after_quench {
+                RestAfterQuench::Never => "never",
+                RestAfterQuench::Marked => "marked",
+                RestAfterQuench::Always => "always",
+            };
+            let beta_quench = ("--beta-quench", beta_quench.to_string());
+            words("becn", &[beta_quench, ("--rest", rest.to_owned())])
+        });
+        let adaptive =
+            self.adaptive_delta.map(|delta| words("adaptive", &[("--delta", delta.to_string())]));
+        let at_interface = abe.is_none() && becn.is_some();
+        OnLinux { own, loaded: abe.or(becn).or(adaptive), at_interface }
     }
 }
 

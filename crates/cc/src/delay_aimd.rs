@@ -11,7 +11,7 @@ use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
     AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
 };
-use crate::kind::{Acts, Kind, Mechanism};
+use crate::kind::{Acts, Kind, Mechanism, OnLinux};
 use crate::min_rtt::MinRtt;
 use crate::since_reduction::{Increase, SinceReduction};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -100,6 +100,18 @@ params! {
         "thesis" => Self::default(),
         /// With delayed ACKs (§ 3.4.5): a delay leaves two segments.
         "delayed-acks" => Self { least_window: 2, ..Self::default() },
+        /// As `cwnd-kernel` has it: two segments at the least, and Linux's growth, where every segment counts and nothing grows while a
+        /// reduction is under way.
+        "linux" => Self {
+            least_window: 2,
+            growing: Growing {
+                abc_limit: None,
+                abc_limit_after_timeout: None,
+                grow_in_cwr: false,
+                ..Growing::default()
+            },
+            ..Self::default()
+        },
         /// Equal mean windows whatever the round trip (§ 4.3.2): α = 2 (1 − β).
         "fair" => Self { alpha_factor: Some(2.0), ..Self::default() },
         /// Each late packet counts, and the full backoff follows a mean (§ 3.3.4).
@@ -135,14 +147,31 @@ const BACKOFF: Mechanism = Mechanism {
     base: None,
     parameters: &["threshold", "delta", "filter"],
     acts_in: Acts::Column("cwnd_reductions_delay"),
-    in_cwnd_kernel: false,
+    in_cwnd_kernel: &["threshold", "delta", "least_window"],
 };
 
 impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[BACKOFF]
     }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        let Self { threshold, delta, least_window, .. } = self;
+        let words = [
+            NAME.to_owned(),
+            "--threshold".to_owned(),
+            (threshold.as_secs_f64() * 1e3).to_string(),
+            "--delta".to_owned(),
+            delta.to_string(),
+            "--least-window".to_owned(),
+            least_window.to_string(),
+        ];
+        Some(OnLinux { own: NAME, loaded: Some(words.to_vec()), at_interface: false })
+    }
 }
+
+/// What `cwnd-kernel` calls it.
+const NAME: &str = "delay_aimd";
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -15,8 +15,8 @@ pub struct Mechanism {
     pub parameters: &'static [&'static str],
     /// Where it shows that it acted.
     pub acts_in: Acts,
-    /// Whether `cwnd-kernel` does it on Linux.
-    pub in_cwnd_kernel: bool,
+    /// Those of the parameters that `cwnd-kernel` takes on Linux; none where it does not do it.
+    pub in_cwnd_kernel: &'static [&'static str],
 }
 
 /// What counts what a mechanism does.
@@ -40,6 +40,8 @@ pub struct OnLinux {
     pub own: &'static str,
     /// What `cwnd-kernel` is told to load in its place, where the kernel's own does not do it: a name and options.
     pub loaded: Option<Vec<String>>,
+    /// Whether that hears packets of routers, and must know the interface at which they come.
+    pub at_interface: bool,
 }
 
 /// A kind of controller: its parameters, and what is to be known of it where it is of no interest which it is.
@@ -57,7 +59,13 @@ pub trait Kind: Params {
 impl Mechanism {
     /// What the kind is, so that nothing asks for it.
     pub(crate) const fn of_kind(name: &'static str, acts_in: Acts) -> Self {
-        Self { name, key: None, base: None, parameters: &[], acts_in, in_cwnd_kernel: false }
+        Self { name, key: None, base: None, parameters: &[], acts_in, in_cwnd_kernel: &[] }
+    }
+
+    /// Whether `cwnd-kernel` does it on Linux.
+    #[must_use]
+    pub const fn is_in_cwnd_kernel(&self) -> bool {
+        !self.in_cwnd_kernel.is_empty()
     }
 
     /// Whether these parameters ask for it.

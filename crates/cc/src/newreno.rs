@@ -9,8 +9,8 @@ use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::decrease::{
-    ABE, ADAPTIVE, Base, Decrease, EcnInSlowStart, Factors, RestAfterQuench, Resting, Rounding,
-    Rule,
+    ABE, ADAPTIVE, Base, Decrease, EcnInSlowStart, Factors, QUENCHED, RestAfterQuench, Resting,
+    Rounding, Rule,
 };
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Credit, Growing, SlowStartState};
@@ -121,11 +121,11 @@ params! {
 
 impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE, ADAPTIVE]
+        &[ABE, ADAPTIVE, QUENCHED]
     }
 
     fn on_linux(&self) -> Option<OnLinux> {
-        Some(self.rule.on_linux("reno", "abe_reno"))
+        Some(self.rule.on_linux("reno"))
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cwnd_cc::ControllerParams;
@@ -21,20 +22,38 @@ pub struct Reductions {
     pub ecn: u64,
     /// Windows reduced for a loss.
     pub loss: u64,
+    /// Windows reduced for delay; `None` where it never does that.
+    pub delay: Option<u64>,
+    /// The same for a router's source quench.
+    pub quench: Option<u64>,
+    /// Source quenches that it believed; `None` where it hears of none.
+    pub believed: Option<u64>,
+    /// Those that it did not believe.
+    pub refused: Option<u64>,
 }
 
 /// A controller that a group uses.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct Controller {
     /// What sockets ask for.
     pub name: String,
-    helper: Option<Helper>,
+    /// How it is loaded, if it is one of ours.
+    ours: Option<Ours>,
+}
+
+/// A controller of ours.
+#[derive(Debug)]
+struct Ours {
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// Whether it hears packets of routers at an interface, and is loaded when there is one.
+    at_interface: bool,
+    helper: OnceLock<Helper>,
 }
 
 /// A process that holds a controller while it lives.
 #[derive(Debug)]
 struct Helper {
-    program: PathBuf,
     process: Child,
     /// Closed with this, and the process ends.
     _input: Option<ChildStdin>,
@@ -49,39 +68,59 @@ pub fn of_our_own(controller: &ControllerParams) -> Option<Vec<String>> {
     Some(iter::once("hold".to_owned()).chain(words).collect())
 }
 
-/// Provides a controller: the kernel's own, or one that `program` loads.
-pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Loaded, Error> {
-    let Some(arguments) = of_our_own(controller) else {
+/// Provides a controller: the kernel's own, or one that `program` loads, now or once there is an interface.
+pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Controller, Error> {
+    let linux = controller.stated().on_linux();
+    let Some(mut arguments) = of_our_own(controller) else {
         // A kind that Linux does not have was refused before.
-        let name = controller.stated().on_linux().map_or(controller.kind(), |linux| linux.own);
+        let name = linux.map_or(controller.kind(), |linux| linux.own);
         has(name)?;
-        return Ok(Loaded { name: name.to_owned(), helper: None });
+        return Ok(Controller { name: name.to_owned(), ours: None });
     };
     let Some(program) = program else { return Err(Error::NoKernelHelper) };
     let name = format!("cw{:x}_{:x}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    let failed = |why: String| Error::KernelHelper(program.display().to_string(), why);
-    let mut process = Command::new(program)
-        .args(&arguments)
-        .args(["--name", &name])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| failed(e.to_string()))?;
-    let input = process.stdin.take();
-    let mut line = String::new();
-    if let Some(output) = process.stdout.take() {
-        BufReader::new(output).read_line(&mut line).map_err(|e| failed(e.to_string()))?;
+    arguments.extend(["--name".to_owned(), name.clone()]);
+    let ours = Ours {
+        program: program.to_owned(),
+        arguments,
+        at_interface: linux.is_some_and(|linux| linux.at_interface),
+        helper: OnceLock::new(),
+    };
+    if !ours.at_interface {
+        ours.start(None)?;
     }
-    let mut helper = Helper { program: program.to_owned(), process, _input: input };
-    if serde_json::from_str::<Value>(&line).is_err() {
-        let mut said = String::new();
-        if let Some(errors) = &mut helper.process.stderr {
-            errors.read_to_string(&mut said).map_err(|e| failed(e.to_string()))?;
+    Ok(Controller { name, ours: Some(ours) })
+}
+
+impl Ours {
+    /// Has the program load it, in the namespace of the calling thread.
+    fn start(&self, interface: Option<&str>) -> Result<(), Error> {
+        let failed = |why: String| Error::KernelHelper(self.program.display().to_string(), why);
+        let mut process = Command::new(&self.program)
+            .args(&self.arguments)
+            .args(interface.iter().flat_map(|interface| ["--interface", interface]))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed(e.to_string()))?;
+        let input = process.stdin.take();
+        let mut line = String::new();
+        if let Some(output) = process.stdout.take() {
+            BufReader::new(output).read_line(&mut line).map_err(|e| failed(e.to_string()))?;
         }
-        return Err(failed(said.trim().to_owned()));
+        let mut helper = Helper { process, _input: input };
+        if serde_json::from_str::<Value>(&line).is_err() {
+            let mut said = String::new();
+            if let Some(errors) = &mut helper.process.stderr {
+                errors.read_to_string(&mut said).map_err(|e| failed(e.to_string()))?;
+            }
+            return Err(failed(said.trim().to_owned()));
+        }
+        // Who asks twice has the second one end at once.
+        drop(self.helper.set(helper));
+        Ok(())
     }
-    Ok(Loaded { name, helper: Some(helper) })
 }
 
 /// Whether the kernel has a controller of this name. Asking a socket for it makes the kernel load its module, where that is there.
@@ -110,18 +149,34 @@ fn lacking(name: &str, available: &str) -> String {
     )
 }
 
-impl Loaded {
+impl Controller {
+    /// There is an interface, in the namespace of the calling thread: it is loaded, if it waited for that.
+    pub fn listens_at(&self, interface: &str) -> Result<(), Error> {
+        match &self.ours {
+            Some(ours) if ours.at_interface => ours.start(Some(interface)),
+            _ => Ok(()),
+        }
+    }
+
     /// What it counted so far; `None` for a controller of the kernel's own.
     pub fn reductions(&self) -> Option<Reductions> {
-        let helper = self.helper.as_ref()?;
-        let output = Command::new(&helper.program).args(["status", "--json"]).output().ok()?;
+        let ours = self.ours.as_ref()?;
+        let output = Command::new(&ours.program).args(["status", "--json"]).output().ok()?;
         let said: Value = serde_json::from_slice(&output.stdout).ok()?;
         let cards = said.get("controllers").unwrap_or(&said).as_array()?;
         let card = cards
             .iter()
             .find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
         let count = |name: &str| card.get("counters")?.get(name)?.as_u64();
-        Some(Reductions { ecn: count("ecn")?, loss: count("loss")? })
+        let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<Option<u64>>();
+        Some(Reductions {
+            ecn: count("ecn")?,
+            loss: count("loss")?,
+            delay: count("delay"),
+            quench: sum(&["quench_marked", "quench_dropped"]),
+            believed: count("quenches"),
+            refused: sum(&["outside", "deaf"]),
+        })
     }
 }
 

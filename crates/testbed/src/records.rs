@@ -5,8 +5,8 @@ use std::iter::repeat_n;
 use cwnd_router::Report;
 use cwnd_scenario::Scenario;
 use cwnd_trace::{
-    Activity, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records, Requests,
-    Sketches, Table, Unrecorded,
+    Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records,
+    Requests, Sketches, Table, Unrecorded,
 };
 use cwnd_units::{Duration, ParamsChoice as _, Time};
 
@@ -34,6 +34,10 @@ struct Counted {
     first_timeouts: Option<u64>,
     reductions_loss: Option<u64>,
     reductions_ecn: Option<u64>,
+    reductions_quench: Option<u64>,
+    reductions_delay: Option<u64>,
+    quenches: Option<u64>,
+    quenches_refused: Option<u64>,
 }
 
 /// Makes the tables; `reductions` has what each group's controller counted, where it counts.
@@ -149,6 +153,10 @@ fn count(
         first_timeouts: since(|i| i.total_rto_recoveries.map(u64::from)),
         reductions_loss: reductions.map(|r| r.loss),
         reductions_ecn: reductions.map(|r| r.ecn),
+        reductions_quench: reductions.and_then(|r| r.quench),
+        reductions_delay: reductions.and_then(|r| r.delay),
+        quenches: reductions.and_then(|r| r.believed),
+        quenches_refused: reductions.and_then(|r| r.refused),
     }
 }
 
@@ -182,9 +190,11 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     }
 }
 
-/// The table of links without what only a simulator knows: what became of packets further on.
+/// The table of links without what only a simulator knows: what became of packets further on. What the router told their sources it
+/// knows.
 fn untold(mut links: Table) -> Table {
-    for column in links.columns.iter_mut().filter(|column| column.rare) {
+    let untold = |column: &&mut Column| column.rare && column.name != "quenches_total_pkts";
+    for column in links.columns.iter_mut().filter(untold) {
         let nothing = repeat_n(None, column.data.len());
         column.data = ColumnData::OptionalU64(nothing.collect());
     }
@@ -219,10 +229,10 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("rto_ack_late", |_| None),
         ("rto_ack_lost", |_| None),
         ("duplicates", |_| None),
-        ("quenches", |_| None),
-        ("quenches_refused", |_| None),
-        ("cwnd_reductions_quench", |_| None),
-        ("cwnd_reductions_delay", |_| None),
+        ("quenches", |c| c.quenches),
+        ("quenches_refused", |c| c.quenches_refused),
+        ("cwnd_reductions_quench", |c| c.reductions_quench),
+        ("cwnd_reductions_delay", |c| c.reductions_delay),
     ];
     let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
     for column in &mut table.columns {

@@ -1,10 +1,10 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
 use cwnd_apps::{AttackerParams, Transport};
-use cwnd_aqm::MessengerParams;
 use cwnd_cc::{Backoff, ControllerParams};
+use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
-use cwnd_units::{Ability, Bytes, Params, ParamsChoice as _, Value};
+use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Value};
 
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 
@@ -29,7 +29,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         found.push(Refusal { key, message: unmet.message, help });
     }
     topology(scenario, &mut found);
-    messengers(scenario, &mut found);
+    meters(scenario, &mut found);
     middleboxes(scenario, &mut found);
     let mut mtus = Vec::new();
     for group in &scenario.flows {
@@ -50,20 +50,17 @@ fn is_dumbbell(scenario: &Scenario) -> bool {
         if forward.from == reverse.to && forward.to == reverse.from && scenario.nodes.len() == 2)
 }
 
-/// The router between the hosts writes no packets of its own, and Linux would not hear them (RFC 6633).
-fn messengers(scenario: &Scenario, found: &mut Vec<Refusal>) {
+/// The router between the hosts reads and writes IP headers: of what is behind them Linux writes nothing that routers fill.
+fn meters(scenario: &Scenario, found: &mut Vec<Refusal>) {
     let dumbbell = is_dumbbell(scenario);
     for (i, link) in scenario.links.iter().enumerate() {
-        if matches!(link.messenger, MessengerParams::None(_)) {
-            continue;
-        }
+        let Some(message) = Direction::of_link(link).unfilled() else { continue };
         let key: &[&str] = match i {
-            0 if dumbbell => &["dumbbell", "messenger"],
-            _ if dumbbell => &["dumbbell", "reverse_messenger"],
-            _ => &["link", &link.name, "messenger"],
+            0 if dumbbell => &["dumbbell", "meter"],
+            _ if dumbbell => &["dumbbell", "reverse_meter"],
+            _ => &["link", &link.name, "meter"],
         };
-        let message = "the router sends no messages on Linux";
-        found.push(refusal(key, message, Some("write `\"none\"`, or run it in the simulator")));
+        found.push(refusal(key, &message, Some("write `\"none\"`, or run it in the simulator")));
     }
 }
 
@@ -158,7 +155,7 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["count"], &message, None));
     }
     if !matches!(group.attacker, AttackerParams::None(_)) {
-        let message = "on Linux nobody forges packets, and hosts ignore source quenches (RFC 6633)";
+        let message = "on Linux nobody forges packets";
         let help = "write `\"none\"`, or run it in the simulator";
         found.push(of(group, &["attacker"], message, Some(help)));
     }
@@ -169,12 +166,7 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
 fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     let mechanisms = group.controller.stated().mechanisms();
-    let free: Vec<&str> = mechanisms
-        .iter()
-        .filter(|m| m.in_cwnd_kernel)
-        .flat_map(|m| m.parameters)
-        .copied()
-        .collect();
+    let free: Vec<&str> = mechanisms.iter().flat_map(|m| m.in_cwnd_kernel).copied().collect();
     let given = group.controller.params();
     let Some(mut kernels) = ControllerParams::of_kind(group.controller.kind()) else { return };
     let had = group.controller.stated().on_linux().is_some();
@@ -185,7 +177,12 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     }
     let kept = kept((given, kernels.params()), &free);
     let names: Vec<&str> =
-        group.controller.asked_for().filter(|m| m.in_cwnd_kernel).map(|m| m.name).collect();
+        group.controller.asked_for().filter(|m| m.is_in_cwnd_kernel()).map(|m| m.name).collect();
+    if let [first, second, ..] = names.as_slice() {
+        let message = format!("no controller of `cwnd-kernel` does both: {first} and {second}");
+        found.push(of(group, &["controller"], &message, Some("ask for one of them")));
+        return;
+    }
     let besides = match names.as_slice() {
         _ if kept.is_empty() => String::new(),
         [] => " as it is asked for".to_owned(),
@@ -200,7 +197,22 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
 
 fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     // What a route, a sysctl or the MTU sets.
-    let free = ["mss", "ecn", "initial_window", "rto_min"];
+    let mut free = vec!["mss", "ecn", "initial_window", "rto_min"];
+    // Who hears source quenches there is the controller.
+    let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
+    let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
+    if hears {
+        free.push("obey_quench");
+    }
+    if hears && !obeys {
+        let message = "on Linux a controller that hears source quenches obeys them";
+        found.push(of(
+            group,
+            &["endpoint", "obey_quench"],
+            message,
+            Some("set `obey_quench = true`"),
+        ));
+    }
     let mut kernels = cwnd_tcp::Params::default();
     kernels.apply_preset(PRESET);
     let kept = kept((&group.endpoint, &kernels), &free);
@@ -279,13 +291,17 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
 }
 
 /// What Linux's TCP and our router between its hosts can give each other.
-const CAN: [Ability; 6] = [
+const CAN: [Ability; 10] = [
     Ability::Ect,
     Ability::ObeysEce,
     Ability::Timestamps,
     Ability::Pacing,
     Ability::EchoesEce,
     Ability::Marks,
+    Ability::Quenches,
+    Ability::ObeysQuench,
+    Ability::WritesLoad,
+    Ability::WritesBounds,
 ];
 /// The presets of controllers and endpoints that say what Linux does.
 pub const PRESET: &str = "linux";
@@ -338,6 +354,47 @@ mod tests {
         let abe = r#"{ kind = "cubic", preset = "linux", beta_ecn = 0.85, ecn_in_slow_start = "beta-ecn" }"#;
         let set = r#"{ preset = "linux", ecn = true, initial_window = 4, mss = "1000 B", rto_min = "300 ms" }"#;
         assert!(refused(&[(CONTROLLER, abe), (ENDPOINT, set)]).is_empty());
+        let delay =
+            r#"{ kind = "delay-aimd", preset = "linux", threshold = "20 ms", delta = 0.7 }"#;
+        assert!(refused(&[(CONTROLLER, delay)]).is_empty());
+        let adaptive = r#"{ kind = "cubic", preset = "linux", adaptive_delta = 0.8 }"#;
+        assert!(refused(&[(CONTROLLER, adaptive)]).is_empty());
+    }
+
+    const RATE: &str = r#"rate = "10 Mbit/s""#;
+
+    #[test]
+    fn the_router_sends_quenches_and_a_controller_that_hears_them_obeys() {
+        let told_of =
+            format!("{RATE}\nmessenger = \"quench\"\nqueue = {{ kind = \"red\", ecn = true }}");
+        assert!(refused(&[(RATE, &told_of)]).is_empty(), "who does not hear them does not matter");
+        let becn = r#"{ kind = "newreno", preset = "linux", beta_quench = 0.5 }"#;
+        let obeys = r#"{ preset = "linux", ecn = true, obey_quench = true }"#;
+        assert!(refused(&[(RATE, &told_of), (CONTROLLER, becn), (ENDPOINT, obeys)]).is_empty());
+        assert_eq!(refused(&[(CONTROLLER, becn)]), ["flow.main.endpoint.obey_quench"]);
+        let found = told(&[(ENDPOINT, obeys)]);
+        assert_eq!(
+            found[0].key.join("."),
+            "flow.main.endpoint.obey_quench",
+            "nobody would hear them"
+        );
+        let both = r#"{ kind = "cubic", preset = "linux", beta_quench = 0.5, beta_ecn = 0.85 }"#;
+        let found = told(&[(CONTROLLER, both), (ENDPOINT, obeys)]);
+        assert_eq!(found[0].message, "no controller of `cwnd-kernel` does both: ABE and BECN");
+    }
+
+    #[test]
+    fn meters_that_write_ip_headers_are_there_and_others_are_refused_by_name() {
+        for meter in ["step", "vcp", "adpm"] {
+            let with = format!("{RATE}\nmeter = \"{meter}\"\nreverse_meter = \"{meter}\"");
+            assert!(refused(&[(RATE, &with)]).is_empty(), "{meter}");
+        }
+        for meter in ["xcp", "rcp", "mlcp"] {
+            let with = format!("{RATE}\nreverse_meter = \"{meter}\"");
+            let found = told(&[(RATE, &with)]);
+            assert_eq!(found[0].key.join("."), "dumbbell.reverse_meter");
+            assert!(found[0].message.contains(meter), "{}", found[0].message);
+        }
     }
 
     #[test]
@@ -347,15 +404,23 @@ mod tests {
         assert_eq!(found, ["flow.main.controller.c", "flow.main.controller.fast_convergence"]);
         let found = refused(&[(ENDPOINT, r#"{ preset = "linux", prr = false, ack_every = 1 }"#)]);
         assert_eq!(found, ["flow.main.endpoint.prr", "flow.main.endpoint.ack_every"]);
-        // Of mechanisms only those of `cwnd-kernel` are free.
-        let adaptive =
-            r#"{ kind = "newreno", preset = "linux", beta_ecn = 0.8, adaptive_delta = 0.8 }"#;
-        let found = told(&[(CONTROLLER, adaptive)]);
-        assert_eq!(found[0].key.join("."), "flow.main.controller.adaptive_delta");
+        // Of mechanisms only what `cwnd-kernel` has is free.
+        let wrong = r#"{ kind = "newreno", preset = "linux", adaptive_delta = 0.8, initial_min_rtt = "1 s" }"#;
+        let found = told(&[(CONTROLLER, wrong)]);
+        assert_eq!(found[0].key.join("."), "flow.main.controller.initial_min_rtt");
         let help = found[0].help.as_deref().unwrap();
-        assert!(!help.contains("adaptive") && help.contains("ABE"), "{help}");
-        let found = told(&[(CONTROLLER, r#""delay-aimd""#)]);
-        assert_eq!(found[0].message, "Linux has no controller `delay-aimd`");
+        assert!(
+            help.contains("adaptive_delta = 0.8 }") && help.contains("adaptive backoff"),
+            "{help}"
+        );
+        let found = told(&[(CONTROLLER, r#""fast""#)]);
+        assert_eq!(found[0].message, "Linux has no controller `fast`");
+        let found = told(&[(CONTROLLER, r#"{ kind = "delay-aimd", filter = "mean" }"#)]);
+        let help = found[0].help.as_deref().unwrap();
+        assert!(
+            help.contains(r#"`controller = { kind = "delay-aimd", preset = "linux""#),
+            "{help}"
+        );
         let rfc = refused(&[(ENDPOINT, r#"{ preset = "rfc" }"#)]);
         assert_eq!(rfc, ["flow.main.endpoint"]);
     }

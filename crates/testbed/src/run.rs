@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, SideFacts};
 use crate::host::{Hosts, Seen};
-use crate::kernel::{self, Loaded, Reductions};
+use crate::kernel::{self, Controller, Reductions};
 use crate::namespace::{self, RouteTo};
 use crate::plan;
 use crate::records::records;
@@ -81,13 +81,14 @@ pub fn run(
         .flows
         .iter()
         .map(|group| kernel::load(&group.controller, helper))
-        .collect::<Result<Vec<Loaded>, Error>>()?;
+        .collect::<Result<Vec<Controller>, Error>>()?;
     let names = controllers.iter().map(|c| c.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
-    let done = between_namespaces(&world, options, (&config, capture), go_on)?;
-    let reductions: Vec<Option<Reductions>> = controllers.iter().map(Loaded::reductions).collect();
+    let done = between_namespaces((&world, &controllers), options, (&config, capture), go_on)?;
+    let reductions: Vec<Option<Reductions>> =
+        controllers.iter().map(Controller::reductions).collect();
     let records = records(&world, &done.seen, &done.report, &reductions);
     let facts =
         facts::facts(&world, &done.sides, &done.seen, &done.report, done.calibration.as_ref());
@@ -112,7 +113,7 @@ struct Ready {
 type Routed<'a> = (&'a Config, Option<Capture>);
 
 fn between_namespaces(
-    world: &World,
+    (world, controllers): (&World, &[Controller]),
     options: &Options,
     routed: Routed<'_>,
     go_on: &mut dyn FnMut(Time) -> bool,
@@ -124,7 +125,7 @@ fn between_namespaces(
             let (begin, begun) = channel();
             let thread = thread::Builder::new()
                 .name(format!("cwnd-{side:?}"))
-                .spawn_scoped(scope, move || live(world, side, &tell, &begun))
+                .spawn_scoped(scope, move || live(world, controllers, side, (&tell, &begun)))
                 .map_err(Error::at("a thread"))?;
             sides.push((thread, told, begin));
         }
@@ -223,15 +224,21 @@ fn calibrate(config: &Config, [left, right]: [&Ready; 2]) -> io::Result<Calibrat
 /// The life of a side, in a thread and a namespace of its own.
 fn live(
     world: &World,
+    controllers: &[Controller],
     side: Side,
-    tell: &Sender<Ready>,
-    begun: &Receiver<Clock>,
+    (tell, begun): (&Sender<Ready>, &Receiver<Clock>),
 ) -> Result<(Seen, SideFacts), Error> {
     let at = |what: &str| Error::at(&format!("{side:?} side: {what}"));
     Namespace::fresh().and_then(|own| own.enter()).map_err(at("a network namespace"))?;
     let sysctls = set_sysctls(world).map_err(at("its settings"))?;
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
     set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
+    for (group, controller) in world.scenario.flows.iter().zip(controllers) {
+        // Who sends hears.
+        if Side::of_node(group.ways[0].from) == side {
+            controller.listens_at(tun.name())?;
+        }
+    }
     let probe = Probe::open(side).map_err(at("its probe"))?;
     let hosts = Hosts::open(world, side).map_err(at("its hosts"))?;
     let mut seen = Seen::default();
@@ -359,7 +366,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Packets that wait for the router to take them; more than any window here, so that no second bottleneck is there.
 const DEVICE_QUEUE: u32 = 20_000;
 /// What is set; all else is as a new namespace has it.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 6] = [
+    // No route leads to the address in whose name the router's messages come.
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
     // Buffers that never limit a window: 16 MiB.
     ("net.ipv4.tcp_rmem", "4096 131072 16777216"),
     ("net.ipv4.tcp_wmem", "4096 16384 16777216"),

@@ -73,7 +73,9 @@ def silent_mechanisms(run: Data) -> list[str]:
     # Linux does not tell why a window was reduced, but which segments came with a mark.
     acted = _OF_ECN if _is_told(run.flows, _OF_ECN) else "ce_received"
     reductions = _sums(run.flows, ["group"], acted)
-    quenches = _sums(run.flows, ["group"], "quenches")
+    # What its senders believed Linux does not tell.
+    heard = _is_told(run.flows, "quenches")
+    quenches = _sums(run.flows, ["group"], "quenches") if heard else None
     answers = _sums(run.flows, ["group"], "cwnd_reductions_quench")
     told_of = _sums(run.links, ["link"], "quenches_total_pkts")
     # Without ECN its mechanisms are not expected to act.
@@ -87,7 +89,7 @@ def silent_mechanisms(run: Data) -> list[str]:
         ids = [run_ids[i] for i in indices]
         found = (
             *_silent_ecn(scenario, ids, reductions),
-            *_silent_quenches(scenario, ids, quenches, answers),
+            *(_silent_quenches(scenario, ids, quenches, answers) if quenches is not None else ()),
             *_unheard_quenches(scenario, ids, told_of),
             *_silent_queues(scenario, ids, verdicts),
             *_silent_controllers(scenario, ids, acts),

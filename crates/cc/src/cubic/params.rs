@@ -2,7 +2,9 @@
 
 use cwnd_units::{Contract, Declares, Duration, Levels, param_enum, params};
 
-use crate::decrease::{ABE, ADAPTIVE, Base, EcnInSlowStart, RestAfterQuench, Rounding, Rule};
+use crate::decrease::{
+    ABE, ADAPTIVE, Base, EcnInSlowStart, QUENCHED, RestAfterQuench, Rounding, Rule,
+};
 use crate::kind::{Kind, Mechanism, OnLinux};
 use crate::slow_start::{Growing, SlowStart};
 
@@ -142,11 +144,11 @@ params! {
 
 impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
-        &[ABE, ADAPTIVE]
+        &[ABE, ADAPTIVE, QUENCHED]
     }
 
     fn on_linux(&self) -> Option<OnLinux> {
-        Some(self.rule.on_linux("cubic", "abe_cubic"))
+        Some(self.rule.on_linux("cubic"))
     }
 }
 

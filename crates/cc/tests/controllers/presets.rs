@@ -139,12 +139,14 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
         let fresh = || ControllerParams::of_kind(kind.name).unwrap();
         for mechanism in fresh().stated().mechanisms() {
             let keys = mechanism.key.into_iter().chain(mechanism.base);
+            let keys = keys.chain(mechanism.in_cwnd_kernel.iter().copied());
             for key in keys.chain(mechanism.parameters.iter().copied()) {
                 assert!(fresh().params().get(key).is_some(), "{}: no `{key}`", kind.name);
             }
         }
         // What is no choice against something else is what the kind is.
-        let own = |m: &&Mechanism| m.base.is_none() && m.key != Some("adaptive_delta");
+        let rare = [Some("adaptive_delta"), Some("beta_quench")];
+        let own = |m: &&Mechanism| m.base.is_none() && !rare.contains(&m.key);
         let stated = fresh();
         let own = stated.stated().mechanisms().iter().filter(own).count();
         assert_eq!(fresh().asked_for().count(), own, "{}", kind.name);
@@ -153,7 +155,7 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
             assert!(params.params_mut().apply_preset(preset.name));
             let names: Vec<&str> = params.asked_for().map(|m| m.name).collect();
             let loaded = params.stated().on_linux().and_then(|linux| linux.loaded);
-            let in_kernel = params.asked_for().any(|m| m.in_cwnd_kernel);
+            let in_kernel = params.asked_for().any(Mechanism::is_in_cwnd_kernel);
             assert_eq!(loaded.is_some(), in_kernel, "{} {}", kind.name, preset.name);
             if let Some(loaded) = loaded.filter(|_| kind.name == "newreno") {
                 asked.push((preset.name, names[0], loaded.join(" ")));
@@ -162,5 +164,9 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
     }
     assert_eq!(asked[0], ("abe", "ABE", "abe_reno --beta-ecn 0.8 --mode avoidance".to_owned()));
     assert_eq!(asked[1], ("paper", "ABE", "abe_reno --beta-ecn 0.8 --mode always".to_owned()));
-    assert_eq!(asked.len(), 6);
+    assert_eq!(asked.len(), 7);
+    assert_eq!(
+        asked[6],
+        ("adaptive-backoff", "adaptive backoff", "adaptive_reno --delta 0.8".to_owned())
+    );
 }
