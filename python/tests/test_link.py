@@ -148,6 +148,28 @@ def test_queues_mark_connections_that_ask_for_ecn_and_drop_none(cli: Cli):
 
 
 @needs_root
+def test_the_router_tells_who_sends_of_marks_and_its_meter_writes(cli: Cli):
+    meter = '{ kind = "adpm", identification = "drawn" }'
+    with _server(4_000_000) as port:
+        answer = cli(
+            *("link", "--rate", "10Mbit/s", "--rtt", "40ms", "--queue", "codel", "--ecn"),
+            *("--meter", meter, "--messenger", "quench", "--json", "--pcap", "packets.pcapng"),
+            *("--", *_fetch(port)),
+        )
+    assert answer.code == 0, answer.err
+    down = answer.json["directions"]["downlink"]
+    assert sum(down["marks"].values()) > 3
+    # What came with CE was told by who marked it.
+    assert 3 < down["quenches"] == down["counted"]["quenches_sent"] <= sum(down["marks"].values())
+    assert down["counted"]["packets_identified"] > 1000
+    assert down["counted"]["packets_below_load"] > 0
+    # In the capture, from 192.0.0.8: type 4 behind a header without options.
+    packets = (cli.directory / "packets.pcapng").read_bytes()
+    told = answer.json["directions"]["uplink"]["quenches"] + down["quenches"]
+    assert packets.count(bytes([192, 0, 0, 8])) == told
+
+
+@needs_root
 def test_a_capture_at_the_command_has_what_arrives_there_a_round_trip_after_it_asked(cli: Cli):
     with _server(300_000) as port:
         answer = cli(
@@ -434,7 +456,19 @@ def test_what_is_wrong_in_an_option_is_told_as_in_a_scenario(cli: Cli):
     assert "codel" in answer.err
     answer = cli("link", "--rate", "1Mbit/s", "--queue", "{ kind = ", "--", "true")
     assert answer.code == 2
+    answer = cli("link", "--rate", "1Mbit/s", "--messenger", "post", "--", "true")
+    assert answer.code == 2
+    assert "quench" in answer.err
     assert cli("link", "--rate", "1Mbit/s").code == 2
+
+
+@needs_root
+@pytest.mark.parametrize("meter", ["xcp", "rcp", "mlcp"])
+def test_a_meter_that_fills_headers_which_no_host_sends_is_refused_by_name(cli: Cli, meter: str):
+    answer = cli("link", "--rate", "1Mbit/s", "--meter", meter, "--", "touch", "ran")
+    assert answer.code == 2
+    assert f"packets of real hosts have no header that `{meter}` could fill" in answer.err
+    assert not (cli.directory / "ran").exists()
 
 
 @needs_root
@@ -457,13 +491,21 @@ def test_a_directory_with_something_else_in_it_is_left_alone(cli: Cli):
 def test_options_become_the_scenario_of_both_directions():
     settings = Settings(
         downlink=Direction(rate="10 Mbit/s", queue="codel", buffer="1 BDP", loss=0.01),
-        uplink=Direction(rate="1 Mbit/s", queue='{ kind = "pie", target = "10 ms" }'),
+        uplink=Direction(
+            rate="1 Mbit/s",
+            queue='{ kind = "pie", target = "10 ms" }',
+            meter="vcp",
+            messenger='{ kind = "quench", ect_only = false }',
+        ),
         rtt="100 ms",
         ecn=False,
     )
     link = _sections(settings.scenario())["link"]
     assert link["downlink"]["queue"] == {"kind": "codel", "limit": "1 BDP", "ecn": False}
     assert link["uplink"]["queue"] == {"kind": "pie", "target": "10 ms", "ecn": False}
+    assert link["uplink"]["meter"] == {"kind": "vcp"}
+    assert link["uplink"]["messenger"] == {"kind": "quench", "ect_only": False}
+    assert link["downlink"]["messenger"] == {"kind": "none"}
     assert (link["downlink"]["from"], link["downlink"]["to"]) == ("caller", "command")
     assert (link["downlink"]["loss"], link["uplink"]["loss"]) == (0.01, 0.0)
 

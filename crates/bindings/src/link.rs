@@ -7,7 +7,7 @@ use cwnd_aqm::Reason;
 use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
 use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
-use cwnd_trace::Histogram;
+use cwnd_trace::{Activity, Histogram};
 use cwnd_units::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -242,8 +242,10 @@ fn config(cell: &Cell) -> PyResult<Config> {
     let scenario = cell.scenario();
     let direction = |name: &str| {
         let link = scenario.links.iter().find(|link| link.name == name);
-        link.map(Direction::of_link)
-            .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))
+        let of = link
+            .map(Direction::of_link)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))?;
+        of.unfilled().map_or(Ok(of.clone()), |why| Err(PyValueError::new_err(why)))
     };
     let (mut up, mut down) = (direction("uplink")?, direction("downlink")?);
     let rtt = match scenario.flows.first().map(|flow| &flow.edge_rtt) {
@@ -310,6 +312,8 @@ fn summary_of<'py>(
     dict.set_item("sent_bit_s", total.link.delivered_bytes as f64 * 8.0 / seconds)?;
     dict.set_item("drops", by_reason(py, total.link.drops.iter())?)?;
     dict.set_item("marks", by_reason(py, total.link.marks.iter())?)?;
+    dict.set_item("quenches", direction.quenches)?;
+    dict.set_item("counted", counted(py, &direction.counted)?)?;
     dict.set_item("malformed_pkts", total.malformed)?;
     dict.set_item("largest_bytes", total.largest)?;
     dict.set_item("lost_before_pkts", direction.lost_before)?;
@@ -317,6 +321,15 @@ fn summary_of<'py>(
     dict.set_item("inside_pkts", direction.held)?;
     for (name, q) in [("late_p50_us", 0.5), ("late_p99_us", 0.99), ("late_max_us", 1.0)] {
         dict.set_item(name, quantile(&direction.lateness, q))?;
+    }
+    Ok(dict)
+}
+
+/// What parts of the link counted that happened.
+fn counted<'py>(py: Python<'py>, counts: &Activity) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, count) in counts.iter().filter(|&(_, count)| count > 0) {
+        dict.set_item(name, count)?;
     }
     Ok(dict)
 }

@@ -38,6 +38,10 @@ def link(
     jitter: str = "0 ms",
     reorder: float = 0.0,
     reorder_delay: str | None = None,
+    meter: str = "none",
+    uplink_meter: str | None = None,
+    messenger: str = "none",
+    uplink_messenger: str | None = None,
     seed: int = 1,
     dns: str | None = None,
     user: str | None = None,
@@ -81,6 +85,12 @@ def link(
             "lognormal(5 ms, 0.8)"; order is kept.
         reorder: Probability that a packet is held back, so that later ones pass it.
         reorder_delay: How long it is held back, as in "20ms"; --reorder needs it.
+        meter: What the router writes into IP headers beside the queue: step, vcp or adpm, or a
+            table as in a scenario.
+        uplink_meter: The same for what COMMAND sends; as --meter if not given.
+        messenger: What the router tells the sources of packets: quench, or a table as in a
+            scenario. Hosts ignore source quenches (RFC 6633), unless a program of yours reads them.
+        uplink_messenger: The same for what COMMAND sends; as --messenger if not given.
         seed: Of the random numbers of queues and losses.
         dns: Server that COMMAND asks for names, as in 192.0.2.1 or 127.0.0.1:5353, as this machine
             reaches it; those of /etc/resolv.conf if not given.
@@ -99,7 +109,9 @@ def link(
     if not command:
         raise InputError("which command? give it after --, as in `cwnd link --rtt 50ms -- curl …`")
     settings = Settings(
-        downlink=Direction(rate, trace, queue, buffer, loss, jitter, reorder, reorder_delay),
+        downlink=Direction(
+            rate, trace, queue, buffer, loss, jitter, reorder, reorder_delay, meter, messenger
+        ),
         uplink=Direction(
             uplink_rate or (None if uplink_trace else rate),
             uplink_trace or (None if uplink_rate else trace),
@@ -109,6 +121,8 @@ def link(
             jitter,
             reorder,
             reorder_delay,
+            uplink_meter or meter,
+            uplink_messenger or messenger,
         ),
         rtt=rtt,
         ecn=ecn,

@@ -30,11 +30,15 @@ class Direction:
     jitter: str = "0 ms"
     reorder: float = 0.0
     reorder_delay: str | None = None
+    meter: str = "none"
+    messenger: str = "none"
 
     def to_section(self, bdp_rtt: str, ecn: bool | None) -> dict[str, object]:
         """The link as a scenario has it, but for its propagation."""
         section: dict[str, object] = {
             "queue": self._queue(ecn),
+            "meter": _part("meter", self.meter),
+            "messenger": _part("messenger", self.messenger),
             "bdp_rtt": bdp_rtt,
             "loss": self.loss,
             "jitter": self.jitter,
@@ -49,14 +53,19 @@ class Direction:
         return section
 
     def _queue(self, ecn: bool | None) -> dict[str, object]:
-        queue: dict[str, object] = {"kind": self.queue}
-        if self.queue.lstrip().startswith("{"):
-            queue = _core.read_toml(f"queue = {self.queue}", name="--queue")["queue"]
+        queue = _part("queue", self.queue)
         if self.buffer is not None:
             queue["limit"] = self.buffer
         if ecn is not None and queue.get("kind") != "fifo":
             queue["ecn"] = ecn
         return queue
+
+
+def _part(key: str, text: str) -> dict[str, object]:
+    """A kind, or a table as in a scenario."""
+    if text.lstrip().startswith("{"):
+        return _core.read_toml(f"{key} = {text}", name=f"--{key}")[key]
+    return {"kind": text}
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ _ARRIVALS = re.compile(
 _SIZES = {"B": 1, "kB": 1e3, "MB": 1e6}
 #: Counts what answers to ECN did.
 _OF_ECN = "cwnd_reductions_ecn"
+#: Counts what answers to source quenches did.
+_OF_QUENCHES = "cwnd_reductions_quench"
 #: How many points of a sweep are named before the rest is counted.
 _NAMED = 3
 
@@ -76,10 +78,10 @@ def silent_mechanisms(run: Data) -> list[str]:
     # What its senders believed Linux does not tell.
     heard = _is_told(run.flows, "quenches")
     quenches = _sums(run.flows, ["group"], "quenches") if heard else None
-    answers = _sums(run.flows, ["group"], "cwnd_reductions_quench")
+    answers = _sums(run.flows, ["group"], _OF_QUENCHES)
     told_of = _sums(run.links, ["link"], "quenches_total_pkts")
-    # Without ECN its mechanisms are not expected to act.
-    of_others = {mechanism[4] for mechanism in _OF_CONTROLLERS} - {_OF_ECN}
+    # Without ECN its mechanisms are not expected to act; whether quenches do is the endpoint's.
+    of_others = {mechanism[4] for mechanism in _OF_CONTROLLERS} - {_OF_ECN, _OF_QUENCHES}
     acts = {c: _sums(run.flows, ["group"], c) for c in of_others if _is_told(run.flows, c)}
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
