@@ -31,14 +31,19 @@ def odd_acks() -> Iterator[Probe]:
         for n in (8, 10, 12):
             connection.ack(10, n)
 
-    def old_with_sack(connection: Connection) -> None:
-        connection.write(60, 10)
-        connection.ack(40, 6)
-        connection.ack(10, 4, [(8, 9)])
-        connection.ack(10, 6, [(8, 10)])
-        connection.ack(10, 5, [(8, 12)])
-        for n in (12, 14, 16):
-            connection.ack(40, n)
+    def old_with_sack(rtt: float) -> Callable[[Connection], None]:
+        """What goes again is acknowledged after 40 ms: sooner than any round trip, or later."""
+
+        def play(connection: Connection) -> None:
+            connection.write(60, 10)
+            connection.ack(rtt, 6)
+            connection.ack(10, 4, [(8, 9)])
+            connection.ack(10, 6, [(8, 10)])
+            connection.ack(10, 5, [(8, 12)])
+            for n in (12, 14, 16):
+                connection.ack(40, n)
+
+        return play
 
     def reneges(connection: Connection) -> None:
         connection.write(60, 10)
@@ -85,7 +90,8 @@ def odd_acks() -> Iterator[Probe]:
         "odd-acks",
         {
             "old": old,
-            "old-with-sack": old_with_sack,
+            "old-with-sack": old_with_sack(36),
+            "old-with-sack-soon": old_with_sack(42),
             "reneges": reneges,
             "beyond-what-was-sent": beyond,
             "duplicates-without-blocks": duplicates,

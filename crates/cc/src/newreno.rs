@@ -40,6 +40,10 @@ params! {
         /// What growth counts: bytes or ACKs.
         #[source("RFC 5681 § 3.1 recommends RFC 3465")]
         pub increase: Increase = Increase::Abc,
+        /// Whether what was counted towards the next segment of growth is kept where slow start begins in between, as after a pause; nothing
+        /// where ACKs are counted.
+        #[source("RFC 3465 § 2.1 leaves it open; Linux: yes (snd_cwnd_cnt)")]
+        pub keep_count: bool = false,
         /// How it grows in slow start, and after an ECN-echo.
         #[flatten()]
         pub growing: Growing = Growing::default(),
@@ -93,6 +97,7 @@ params! {
                 grow_in_cwr: false,
                 ..Growing::default()
             },
+            keep_count: true,
             ..Self::default()
         },
         /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
@@ -175,6 +180,7 @@ struct Law {
     least_window: u64,
     /// Whether each step of growth is cut off to bytes.
     whole_bytes: bool,
+    keep_count: bool,
 }
 
 impl NewReno {
@@ -197,6 +203,7 @@ impl NewReno {
                 },
                 grow_in_cwr: params.growing.grow_in_cwr,
                 whole_bytes: params.increase == Increase::PerAckWholeBytes,
+                keep_count: params.keep_count && params.increase == Increase::Abc,
                 least_window: u64::from(params.least_window) * u64::from(start.mss),
             }),
         }
@@ -214,8 +221,7 @@ impl NewReno {
         let growth = self.slow_start.on_ack(path, ack, self.cwnd, self.law.credit);
         if growth.exit {
             self.ssthresh = self.cwnd;
-            self.slow_start.on_exit();
-            self.carry = 0;
+            self.leave_slow_start();
             return growth.bytes;
         }
         let room = self.ssthresh - self.cwnd;
@@ -226,10 +232,15 @@ impl NewReno {
         };
         self.cwnd = (self.cwnd + step).min(self.law.max_window);
         if self.cwnd >= self.ssthresh {
-            self.slow_start.on_exit();
-            self.carry = 0;
+            self.leave_slow_start();
         }
         growth.bytes - step
+    }
+
+    fn leave_slow_start(&mut self) {
+        self.slow_start.on_exit();
+        // Of what was counted for a larger window a segment is left (Linux, `tcp_cong_avoid_ai`).
+        self.carry = if self.law.keep_count { self.carry.min(self.cwnd) } else { 0 };
     }
 
     /// Congestion avoidance: one segment for each window of data acknowledged.

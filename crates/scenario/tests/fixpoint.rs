@@ -65,7 +65,7 @@ fn choice<T: ParamsChoice + Declares>() -> impl Strategy<Value = String> {
         contract.asks.iter().all(|ask| !ask.needed)
     };
     let kinds: Vec<_> = T::KINDS.iter().map(|kind| kind.name).filter(|name| free(name)).collect();
-    (0..kinds.len(), any::<u32>(), any::<u64>()).prop_map(move |(i, preset, flips)| {
+    (0..kinds.len(), any::<u32>(), any::<u128>()).prop_map(move |(i, preset, flips)| {
         let kind = kinds[i];
         let chosen = T::of_kind(kind).expect("a kind that is listed");
         let params = chosen.params();
@@ -79,7 +79,7 @@ fn choice<T: ParamsChoice + Declares>() -> impl Strategy<Value = String> {
     })
 }
 
-fn switches(params: &dyn Params, flips: u64) -> String {
+fn switches(params: &dyn Params, flips: u128) -> String {
     let flags = params.fields().iter().filter(|f| f.kind == Kind::Bool);
     flags
         .enumerate()
@@ -89,10 +89,12 @@ fn switches(params: &dyn Params, flips: u64) -> String {
 }
 
 fn endpoint() -> impl Strategy<Value = String> {
-    (prop::sample::select(vec!["rfc", "ns2", "linux"]), any::<u64>()).prop_map(|(preset, flips)| {
-        let switches = switches(&cwnd_tcp::Params::default(), flips);
-        format!("{{ preset = \"{preset}\"{switches} }}")
-    })
+    (prop::sample::select(vec!["rfc", "ns2", "linux"]), any::<u128>()).prop_map(
+        |(preset, flips)| {
+            let switches = switches(&cwnd_tcp::Params::default(), flips);
+            format!("{{ preset = \"{preset}\"{switches} }}")
+        },
+    )
 }
 
 fn workload() -> impl Strategy<Value = String> {
@@ -258,6 +260,7 @@ fn cell(text: &str) -> Result<Cell, String> {
 /// What a generated scenario may be refused for: its parts are drawn without a look at each other.
 const CONTRADICTIONS: &[&str] = &[
     "proportional rate reduction needs",
+    "the sender notes when each segment went only with",
     "is shorter than the bottleneck's",
     "can fall below",
     "is in BDP",

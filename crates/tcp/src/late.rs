@@ -11,7 +11,7 @@ use crate::ranges::Range;
 pub struct Late {
     /// Of what is below this there are no notes.
     from: u64,
-    /// The ends of what went for the first time, in their order, and when; what went at one time is one.
+    /// The ends of what went for the first time, in their order, and when; what went at one time in full segments, the last aside, is one.
     sent: VecDeque<(u64, Time)>,
     /// Where the last segment of these begins.
     last: u64,
@@ -69,13 +69,45 @@ pub struct Tail {
 }
 
 impl Late {
-    /// Data of `[seq, end)` goes for the first time.
-    pub fn on_sent(&mut self, seq: u64, end: u64, now: Time) {
+    /// Data of `[seq, end)` goes for the first time; full segments are so large.
+    pub fn on_sent(&mut self, seq: u64, end: u64, now: Time, mss: u64) {
+        let follows_full = seq == self.last + mss;
         self.last = seq;
         match self.sent.back_mut() {
-            Some((last, at)) if *at == now => *last = end,
-            _ => self.sent.push_back((end, now)),
+            Some((last, at)) if *at == now && *last == seq && follows_full => *last = end,
+            // Probes of a closed window are not noted.
+            Some(&mut (last, at)) if last < seq => self.sent.extend([(seq, at), (end, now)]),
+            Some(_) => self.sent.push_back((end, now)),
+            None => {
+                self.from = seq;
+                self.sent.push_back((end, now));
+            }
         }
+    }
+
+    /// Where the segment began that this byte went with; the byte itself, if that is not known.
+    pub fn begin_of(&self, byte: u64, mss: u64) -> u64 {
+        let mut from = self.from;
+        // What is acknowledged is among the first.
+        for &(end, _) in &self.sent {
+            if byte < end {
+                return byte - byte.saturating_sub(from) % mss;
+            }
+            from = end;
+        }
+        byte
+    }
+
+    /// The segments that went with these bytes and lie within them as a whole.
+    pub fn whole(&self, of: Range, mss: u64) -> Range {
+        let begin = self.begin_of(of.start, mss);
+        let start = if begin < of.start {
+            let i = self.sent.partition_point(|&(end, _)| end <= begin);
+            self.sent.get(i).map_or(of.start, |&(end, _)| end.min(begin + mss))
+        } else {
+            of.start
+        };
+        Range { start, end: self.begin_of(of.end, mss) }
     }
 
     /// Where the last segment that went for the first time begins.
@@ -219,10 +251,10 @@ impl Late {
     pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
         let up_to = |i: usize| self.up_to(i);
         let (at, end) = self.newest;
-        let i = self.sent.partition_point(|&(_, sent)| sent < at);
+        // Of what went at the same time the lower numbers went first.
+        let i = self.sent.partition_point(|&(last, sent)| (sent, last) <= (at, end));
         let before = match self.sent.get(i) {
-            // Of what went at the same time the lower numbers went first.
-            Some(&(last, sent)) if sent == at => last.min(end).max(up_to(i)),
+            Some(&(_, sent)) if sent == at => end.max(up_to(i)),
             _ => up_to(i),
         };
         let over = up_to(self.sent.partition_point(|&(_, sent)| sent + lost.after <= now));
@@ -263,7 +295,7 @@ mod tests {
     fn twenty() -> Late {
         let mut late = Late::default();
         for n in 0..20 {
-            late.on_sent(n * 1000, (n + 1) * 1000, ms(n));
+            late.on_sent(n * 1000, (n + 1) * 1000, ms(n), 1000);
         }
         late
     }
@@ -281,11 +313,38 @@ mod tests {
         assert_eq!(late.due(ms(100), lost), (6000, 6000), "what went later may be on its way");
     }
 
+    /// Of 1000, 1000, 300, 1000 and 500 bytes at one time.
+    #[test]
+    fn of_a_burst_it_is_known_where_segments_begin() {
+        let mut late = Late::default();
+        let mut at = 0;
+        for len in [1000, 1000, 300, 1000, 500] {
+            late.on_sent(at, at + len, ms(0), 1000);
+            at += len;
+        }
+        let begins = [0, 999, 1000, 1999, 2299, 2300, 3299, 3799, 3800];
+        let begins = begins.map(|byte| late.begin_of(byte, 1000));
+        assert_eq!(begins, [0, 0, 1000, 1000, 2000, 2300, 2300, 3300, 3800]);
+        let whole = |start, end| {
+            let of = late.whole(Range { start, end }, 1000);
+            (of.start, of.end)
+        };
+        assert_eq!(whole(500, 2300), (1000, 2300));
+        assert_eq!(whole(2000, 3700), (2000, 3300));
+        assert_eq!(whole(2100, 3800), (2300, 3800));
+        // None of it is whole.
+        assert_eq!(whole(2400, 3299), (3300, 2300));
+        late.on_sent(4300, 5300, ms(0), 1000);
+        assert_eq!([4299, 4300, 5299].map(|byte| late.begin_of(byte, 1000)), [3800, 4300, 4300]);
+        late.on_in_order(ms(40), 2000);
+        assert_eq!([2000, 2299, 2300].map(|byte| late.begin_of(byte, 1000)), [2000, 2000, 2300]);
+    }
+
     #[test]
     fn of_a_burst_what_is_below_an_arrival_went_before_it() {
         let mut late = Late::default();
         for n in 0..4 {
-            late.on_sent(n * 1000, (n + 1) * 1000, ms(0));
+            late.on_sent(n * 1000, (n + 1) * 1000, ms(0), 1000);
         }
         late.on_arrival(ms(40), (ms(0), 3000), None);
         assert_eq!(late.due(ms(40), late.patience(Duration::ZERO)), (3000, 3000));
@@ -365,7 +424,7 @@ mod tests {
             let mut at = 0;
             for (n, gap) in gaps.iter().enumerate() {
                 at += gap;
-                late.on_sent(n as u64, n as u64 + 1, ms(at));
+                late.on_sent(n as u64, n as u64 + 1, ms(at), 1);
                 went.push(ms(at));
             }
             let mut now = ms(at);

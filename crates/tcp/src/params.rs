@@ -101,6 +101,10 @@ params! {
         /// lost; nothing without SACK and `loss_rule = "rack"`.
         #[source("RFC 8985 § 7, which RFC 6675 knows nothing of; Linux tcp_early_retrans: on")]
         pub tail_loss_probe: bool = false,
+        /// Whether a segment that is acknowledged in part is outstanding as a whole, and what SACK tells of less than a segment counts for
+        /// nothing; nothing without SACK and `loss_rule = "rack"`.
+        #[source("RFC 5681 § 3.1 and RFC 6675 § 4 count bytes; Linux: yes (tcp_clean_rtx_queue, tcp_match_skb_to_sack)")]
+        pub whole_segments: bool = false,
         /// Whether, in fast recovery, holes that are not known to be lost, and then the tail once, go again where nothing that is lost and
         /// nothing new is left to send.
         #[source("RFC 6675 § 4, NextSeg rules 3 and 4; Linux has neither (tcp_xmit_retransmit_queue)")]
@@ -199,7 +203,7 @@ params! {
         #[source("RFC 3168 § 6.1.2: once a window, which a loss made smaller; ns-3 reduces again (tcp-socket-base.cc, ReceivedAck and EnterCwr)")]
         pub ecn_in_recovery: bool = false,
         /// Whether fast recovery in a window that something else reduced ends with that window: what was lost later begins another, which reduces.
-        #[source("RFC 3168 § 6.1.2 leaves it open; Linux: no (tcp_enter_recovery); ns-3's CA_CWR ends so (tcp-socket-base.cc, ReceivedAck), and so does ns-2's recover_")]
+        #[source("RFC 3168 § 6.1.2 leaves it open; Linux: yes (tcp_enter_recovery leaves high_seq); ns-3's CA_CWR ends so (tcp-socket-base.cc, ReceivedAck), and so does ns-2's recover_")]
         pub reduced_window_ends_recovery: bool = false,
         /// Whether a loss makes a window smaller that something else (ECN, a quench, delay, load) reduced in the same round trip.
         #[source("RFC 3168 § 6.1.2: once a window; VCP's program for ns-2 halves again")]
@@ -228,6 +232,10 @@ params! {
         /// How SRTT and RTTVAR are computed.
         #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux")]
         pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
+        /// Whether round-trip times are those of the sender's own notes of when segments went, of those that SACK tells of, too: what it
+        /// acknowledges for the first time went once, or else what an ACK echoes tells. Needs `loss_rule = "rack"`.
+        #[source("RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
+        pub rtt_from_notes: bool = false,
         /// Whether a timeout keeps the threshold where the window was reduced already for what is outstanding: in fast recovery, and in the
         /// answer to an ECN-echo.
         #[source("RFC 5681 § 3.1, eq. 4: no; Linux: yes (tcp_enter_loss)")]
@@ -306,6 +314,9 @@ params! {
         }
         if p.prr && !matches!(p.recovery, Recovery::Sack | Recovery::NewReno) {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`");
+        }
+        if p.rtt_from_notes && p.loss_rule != LossRule::Rack {
+            return invalid("rtt_from_notes", "the sender notes when each segment went only with `loss_rule = \"rack\"`");
         }
         if p.signature.timestamp_signature > 0 && !p.timestamps {
             return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");

@@ -54,6 +54,39 @@ fn bytes_beyond_a_window_count_towards_the_next_segment() {
     assert_eq!(s.cwnd(), 12.0, "two and nine are eleven");
 }
 
+/// Linux, tcp_cong_avoid_ai, by hand: of seven counted in avoidance the third after a pause is the tenth; here they are forgotten.
+#[test]
+fn what_was_counted_before_a_pause_is_kept_where_linux_does() {
+    for (keep, segments) in [(true, 11.0), (false, 10.0)] {
+        let p = params("newreno", &[("keep_count", Value::Bool(keep))]);
+        let mut s = Script::new(&p, &avoiding(10));
+        s.ack(7 * MSS);
+        let keep = Window { cwnd: 9 * MSS, ssthresh: 10 * MSS };
+        s.signal(Signal::Idle { idle: Duration::from_secs(1), keep: Some(keep) });
+        s.ack(MSS);
+        assert_eq!(s.cwnd(), 10.0, "slow start");
+        s.ack(3 * MSS);
+        assert_eq!(s.cwnd(), segments);
+    }
+}
+
+/// Of more than the smaller window is worth, a segment is left.
+#[test]
+fn what_was_counted_for_a_large_window_opens_a_small_one_once() {
+    let p = params("newreno", &[("keep_count", Value::Bool(true))]);
+    let mut s = Script::new(&p, &avoiding(40));
+    s.ack(39 * MSS);
+    let keep = Window { cwnd: 9 * MSS, ssthresh: 10 * MSS };
+    s.signal(Signal::Idle { idle: Duration::from_secs(1), keep: Some(keep) });
+    s.ack(MSS);
+    let windows = [1, 1, 8, 1, 1].map(|segments| {
+        s.ack(segments * MSS);
+        s.cwnd()
+    });
+    // The first of the ACKs opens it, and counts; 1 + 1 + 8 are below 11, and the next is the eleventh.
+    assert_eq!(windows, [11.0, 11.0, 11.0, 12.0, 12.0]);
+}
+
 /// RFC 5681 eq. 3 as a differential equation: dW/dn = 1/W, so W² grows by 2 for each ACK.
 #[test]
 fn growth_by_acks_follows_the_square_root() {

@@ -5,7 +5,7 @@ use cwnd_units::{Duration, Echo, Time};
 
 use super::late::Judged;
 use super::persist::Persist;
-use super::{Connection, Sender, State};
+use super::{Connection, Sender, State, Timed};
 use crate::params::{BackoffUntil, Recovery};
 use crate::prr::PrrAck;
 use crate::rtt::At;
@@ -66,29 +66,35 @@ impl Sender {
         echo: Echo,
         blocks: &SackBlocks,
     ) -> Option<Duration> {
-        let ack = segment.seq;
-        if ack < self.una || ack > self.high || segment.flags.has(Flags::SYN) {
-            if ack < self.una && has_any(blocks) {
-                self.on_old_ack(now, ack, blocks);
+        let told = segment.seq;
+        if told < self.una || told > self.high || segment.flags.has(Flags::SYN) {
+            if told < self.una && has_any(blocks) {
+                self.on_old_ack(now, told, blocks);
             }
             return None;
         }
+        let mut window = u64::from(window);
+        let (mut ack, mut top) = (told, 0);
+        if self.rack {
+            top = self.scoreboard.top(self.una);
+            ack = self.whole(told);
+            window += told - ack;
+        }
         // RFC 5681 § 2 (e): what changes the window is no duplicate.
-        let window_changed = self.rwnd != u64::from(window);
-        self.rwnd = u64::from(window);
+        let window_changed = self.rwnd != window;
+        self.rwnd = window;
         if self.persist != Persist::Off && self.on_ack_of_probe(now, ack) {
             return None;
         }
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = has_any(blocks) && sack;
-        let top = if self.rack { self.scoreboard.top(self.una) } else { 0 };
         let newly_sacked = match has_blocks {
-            true if self.rack => self.take_sacks(now, blocks, ack, top),
+            true if self.rack => self.take_sacks(now, blocks, told, top),
             true => self.scoreboard.update(blocks, ack, self.high),
             false => 0,
         };
         if newly_sacked > 0 {
-            self.time_sacked(blocks, ack, newly_sacked);
+            self.time_sacked(blocks, told, newly_sacked);
         }
         // What was so before this ACK took effect.
         let (flight_size, mut phase) = (self.flight_size(), self.phase());
@@ -234,6 +240,9 @@ impl Sender {
             if acked == 0 && self.is_in_frto() {
                 self.on_ack_in_frto(now, 0, true);
             }
+            if acked == 0 {
+                self.end_with_the_reduction();
+            }
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).
             self.on_duplicate(now);
             if judged != Judged::Open {
@@ -251,7 +260,7 @@ impl Sender {
             }
         }
         if self.rack {
-            let told = newly_sacked > 0 || window_changed;
+            let told = newly_sacked > 0 || window_changed || told > ack;
             lost |= self.after_ack(now, flight_size, acked > 0, told);
         }
         if delivered > 0 {
@@ -296,8 +305,8 @@ impl Sender {
             segment.ts
         } else {
             match self.timed {
-                Some((end, sent)) if ack >= end => {
-                    self.timed = None;
+                Timed::One { end, sent } if ack >= end => {
+                    self.timed = Timed::Nothing;
                     sent
                 }
                 _ => return (None, None),

@@ -7,18 +7,46 @@ use cwnd_units::{Duration, Time};
 use super::undo::Before;
 use super::{FastRecovery, Sender, State};
 use crate::late::Wait;
-use crate::params::{Recovery, RttArithmetic};
+use crate::params::Recovery;
 use crate::ranges::Range;
-use crate::segment::SackBlocks;
+use crate::segment::{SackBlock, SackBlocks};
 
 impl Sender {
     /// Data of `[seq, end)` goes for the first time.
     #[inline(never)]
     pub(super) fn note_original(&mut self, now: Time, seq: u64, end: u64) {
         if let Some(late) = &mut self.late {
-            late.on_sent(seq, end, now);
+            late.on_sent(seq, end, now, self.config.mss);
         }
         self.wait_for_the_tail(now, false);
+    }
+
+    /// Up to where segments are acknowledged as a whole (Linux, `tcp_clean_rtx_queue`).
+    #[inline(never)]
+    pub(super) fn whole(&self, ack: u64) -> u64 {
+        match &self.late {
+            Some(late) if self.config.params.whole_segments => {
+                late.begin_of(ack, self.config.mss).max(self.una)
+            }
+            _ => ack,
+        }
+    }
+
+    /// What SACK tells of segments as a whole (Linux, `tcp_match_skb_to_sack`).
+    fn whole_blocks(&self, blocks: &SackBlocks, ack: u64) -> SackBlocks {
+        let Some(late) = self.late.as_ref().filter(|_| self.config.params.whole_segments) else {
+            return *blocks;
+        };
+        let mut whole = SackBlocks::default();
+        let told = blocks.iter().filter(|block| block.len > 0).map(|block| {
+            let range = Range { start: block.start(ack), end: block.end(ack) };
+            // What is below the ACK arrived twice.
+            if block.offset < 0 { range } else { late.whole(range, self.config.mss) }
+        });
+        for (slot, of) in whole.iter_mut().zip(told.filter(|of| of.start < of.end)) {
+            *slot = SackBlock::of(ack, of.start, of.end);
+        }
+        whole
     }
 
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
@@ -28,8 +56,9 @@ impl Sender {
         if let Some(again) = told_twice(blocks, ack) {
             self.on_told_twice(now, again);
         }
+        let blocks = self.whole_blocks(blocks, ack);
         // Linux looks at them from the lowest (tcp_input.c, `tcp_sacktag_write_queue`).
-        let mut upwards = *blocks;
+        let mut upwards = blocks;
         upwards.sort_unstable_by_key(|block| block.offset);
         for block in upwards.iter().filter(|block| block.len > 0) {
             let (start, end) = (block.start(ack).max(ack.max(una)), block.end(ack));
@@ -42,14 +71,15 @@ impl Sender {
                 at = new.end;
             }
         }
-        let linux = self.config.params.rtt_arithmetic == RttArithmetic::Linux;
-        if ack <= una
+        // An ACK that was overtaken is no sample (`tcp_ack`, `old_ack`).
+        let noted = self.config.params.rtt_from_notes && ack >= una;
+        if self.whole(ack) <= una
             && let Some((first, last)) = self.late.as_mut().and_then(|late| late.sacked.take())
-            && linux
+            && noted
         {
             self.measure_sacked(now, first, last);
         }
-        let new = self.scoreboard.update_above(blocks, ack, una.max(ack), high);
+        let new = self.scoreboard.update_above(&blocks, ack, una.max(ack), high);
         self.scoreboard.look_at_retransmissions(una);
         new
     }
@@ -65,12 +95,12 @@ impl Sender {
         top: u64,
         echo: Time,
     ) -> (bool, Option<Time>) {
-        let linux = self.config.params.rtt_arithmetic == RttArithmetic::Linux;
-        let Some(late) = &mut self.late else { return (false, None) };
+        let noted = self.config.params.rtt_from_notes;
+        let Some(late) = &mut self.late else { return (false, self.first_of(now, ack)) };
         let once = late.went_once(self.una) && late.tail.under_way.is_none();
         if once && self.scoreboard.is_in_order(self.una) {
             let first = late.on_in_order(now, ack);
-            return (false, first.filter(|_| linux));
+            return (false, first.filter(|_| noted));
         }
         let went_again = self.copies.any_in(self.una, ack);
         let sacked = late.sacked.take();
@@ -83,7 +113,7 @@ impl Sender {
         let Some(late) = &mut self.late else { return (false, None) };
         late.forget_below(ack);
         let acked = late.sacked.take().filter(|_| !went_again);
-        (true, acked.or(sacked).map(|(first, _)| first).filter(|_| linux))
+        (true, acked.or(sacked).map(|(first, _)| first).filter(|_| noted))
     }
 
     /// `[new.start, new.end)` arrived, and up to `top` something did before. What the ACK echoes tells, if it does, whether it was the

@@ -7,6 +7,7 @@ mod chunks;
 mod copies;
 mod doubtful;
 mod late;
+mod noted;
 mod persist;
 mod probe;
 mod quench;
@@ -41,6 +42,7 @@ pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
 pub use copies::Copies;
+use noted::Timed;
 use persist::Persist;
 use quench::Quenched;
 pub use shown::Shown;
@@ -83,7 +85,7 @@ pub struct Sender {
     delivered_counts: bool,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
-    /// Whether one segment a round trip is timed: without timestamps, or where they don't end a backoff.
+    /// Whether something is to be noted of [`Self::timed`] when new data goes.
     times_one: bool,
     /// Whether [`Self::pace_until`] is why nothing more went out.
     pacing_holds: bool,
@@ -108,8 +110,8 @@ pub struct Sender {
     dupacks: u32,
     cc: AnyController,
     // Seldom read, up to which state it is in.
-    /// The end of the segment being timed, and when it was sent.
-    timed: Option<(u64, Time)>,
+    /// What is timed: one segment a round trip without timestamps, or where they don't end a backoff.
+    timed: Timed,
     /// How much of the window was used, where that is watched over a window of data.
     used: Option<Box<Used>>,
     burst: Burst,
@@ -225,9 +227,12 @@ impl Sender {
         let until = config.params.rto_backoff_until;
         let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);
+        let timed = Timed::new(config.params.rtt_from_notes && late.is_none());
         // With notes of when each segment went none needs to be timed.
-        let noted = late.is_some() && config.params.rtt_arithmetic == RttArithmetic::Linux;
-        let times_one = !config.params.timestamps && !noted || until == BackoffUntil::SentOnce;
+        let noted = late.is_some() && config.params.rtt_from_notes;
+        let times_one = !config.params.timestamps && !noted
+            || until == BackoffUntil::SentOnce
+            || timed.notes_each();
         Self {
             config,
             cc,
@@ -251,7 +256,7 @@ impl Sender {
             cwr_pending: false,
             rtt,
             times_one,
-            timed: None,
+            timed,
             timing,
             backoff: 0,
             waits_at_one: false,

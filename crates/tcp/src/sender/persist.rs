@@ -50,7 +50,7 @@ impl Sender {
         self.nxt = self.nxt.max(self.una + len);
         self.high = self.high.max(self.nxt);
         // Karn: which of the probes was answered cannot be told.
-        self.timed = None;
+        self.timed.forget();
         self.last_sent = now;
         let wire = len as u16 + self.config.header;
         self.counters.segments_sent += 1;

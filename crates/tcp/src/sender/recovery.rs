@@ -28,8 +28,7 @@ impl Sender {
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
         let reduces = !was_reduced || params.loss_reduces_again;
-        let ends_early =
-            !reduces && params.reduced_window_ends_recovery && self.una < self.reduced_until;
+        let ends_early = !reduces && params.reduced_window_ends_recovery;
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
@@ -86,6 +85,19 @@ impl Sender {
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
+    }
+
+    /// A recovery of a window that something else had reduced may begin where that window ends: the next ACK ends it, and if more is lost
+    /// another begins, which reduces (Linux, `tcp_fastretrans_alert`, D).
+    pub(super) fn end_with_the_reduction(&mut self) {
+        let State::Recovery(FastRecovery { recover, .. }) = self.recovery else { return };
+        if self.una >= recover && self.config.params.reduced_window_ends_recovery {
+            self.last_recover = Some(recover);
+            self.recovery = State::Open;
+            self.dupacks = 0;
+            self.limited_sent = 0;
+            self.after_recovery();
+        }
     }
 
     /// Retransmissions are lost in turn: two indications of congestion (RFC 5681 § 4.3), where that is asked for, and once a round trip: for

@@ -98,9 +98,7 @@ impl Sender {
         let ends = match self.config.params.rto_backoff_until {
             BackoffUntil::Sample | BackoffUntil::Ack => true,
             // Without timestamps there was no sample but for such a segment.
-            BackoffUntil::SentOnce => {
-                !self.config.params.timestamps || self.timed.is_some_and(|(end, _)| ack >= end)
-            }
+            BackoffUntil::SentOnce => !self.config.params.timestamps || self.timed.is_over(ack),
         };
         if ends {
             self.backoff = 0;
@@ -125,7 +123,7 @@ impl Sender {
         self.cwr = None;
         self.dupacks = 0;
         self.limited_sent = 0;
-        self.timed = None;
+        self.timed.forget();
         if self.config.params.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
             let reneged = self.scoreboard.reneged(self.una);

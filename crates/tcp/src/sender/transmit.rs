@@ -352,15 +352,15 @@ impl Sender {
                 ecn = self.mark_capable(&mut flags);
             }
             // Karn: what is timed may no longer be told from its repetition.
-            self.timed = None;
+            self.timed.forget();
         } else {
             // RFC 3168 § 6.1.5: ECT on new data only.
             ecn = self.mark_capable(&mut flags);
             if self.config.params.push_bursts && self.ends_burst(now) {
                 flags = flags.with(Flags::PSH);
             }
-            if self.times_one && self.timed.is_none() {
-                self.timed = Some((end, now));
+            if self.times_one {
+                self.timed.on_sent(seq, end, now, self.config.mss);
             }
         }
         self.note_sent(now, choice, again);
@@ -415,7 +415,8 @@ impl Sender {
     #[inline(always)]
     fn note_sent(&mut self, now: Time, choice: Choice, again: bool) {
         let end = choice.seq + choice.len;
-        if let Some(prr) = &mut self.cwr {
+        // A probe of the tail that is a retransmission is none of these (`tcp_send_loss_probe`).
+        if let Some(prr) = self.cwr.as_mut().filter(|_| !choice.rescue) {
             prr.on_sent(choice.len);
         }
         if let State::Recovery(r) = &mut self.recovery {

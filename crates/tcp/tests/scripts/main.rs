@@ -296,6 +296,7 @@ scripts!(
     a_probe_is_new_data_if_there_is_room,
     a_probe_that_repaired_a_loss_reduces_the_window,
     a_probe_whose_original_arrived_costs_nothing,
+    a_segment_that_is_acknowledged_in_part_is_out_as_a_whole,
     a_timeout_after_a_probe_reduces_once,
     duplicates_widen_the_window,
     linux_takes_samples_from_sack_and_waits_anew_for_what_went_again,
@@ -306,6 +307,7 @@ scripts!(
     rack_takes_all_below_the_highest_arrival_for_lost,
     rack_waits_a_quarter_of_the_round_trip_once_data_came_late,
     rack_waits_no_longer_than_that_for_what_comes_in_time,
+    sack_blocks_count_for_segments_as_a_whole,
     what_else_went_again_keeps_a_recovery_open,
     what_the_timer_finds_lost_in_a_recovery_makes_room_for_itself,
     what_went_again_and_had_arrived_was_not_lost,
@@ -471,6 +473,7 @@ scripts!(
     rtt:
     an_ack_of_one_segment_may_be_ignored,
     an_ack_that_covers_anything_sent_again_gives_no_sample,
+    an_ack_that_was_overtaken_is_no_sample,
     lone_acks_may_be_ignored_with_timestamps_too,
     one_sample_a_window,
     sack_gives_a_sample_while_a_hole_is_open,
@@ -483,6 +486,7 @@ scripts!(
     what_was_sacked_before_gives_no_sample_when_it_is_acknowledged,
     what_was_sent_again_gives_no_sample,
     where_each_segment_is_acknowledged_an_ack_of_one_counts,
+    without_sack_each_segment_may_be_noted,
     without_sacks_the_newest_segment_is_seen,
 );
 
