@@ -55,10 +55,17 @@ fn half_a_round_trip_late_widens_the_window_of_linux() {
     let records = cubic(0.01, 20, r#"{ preset = "linux" }"#);
     let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
     assert!((mbit_s - 19.1).abs() < 0.4, "{mbit_s} Mbit/s");
-    // A receiver that does not tell of duplicates leaves the window as it is.
+    let widened = activity(&records, "retransmissions");
+    // A receiver that does not tell of duplicates leaves the window as it is: what is late goes again, 492 times on Linux in 30 s, and each
+    // reduction is taken back by the echo.
     let records = cubic(0.01, 20, r#"{ preset = "linux", dsack = false }"#);
     let mbit_s = at(&records.flows, 0, "goodput_bit_s") / 1e6;
-    assert!(mbit_s < 14.0, "{mbit_s} Mbit/s");
+    assert!((mbit_s - 19.0).abs() < 0.4, "{mbit_s} Mbit/s");
+    let again = activity(&records, "retransmissions");
+    assert!(
+        again > 300 && again > 5 * widened,
+        "{again} with the first window, {widened} with wider ones"
+    );
 }
 
 /// Transfers of 15 kB at 2 % loss: eleven segments, whose tail no later one tells of. Linux 6.18 had 0.3 timeouts where RFC 6675 and no probe

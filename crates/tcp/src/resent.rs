@@ -38,6 +38,12 @@ struct Retransmission {
     doubles: bool,
 }
 
+impl Retransmission {
+    fn is_young(&self, una: u64, now: Time, rtt: Duration) -> bool {
+        self.range.start > una && self.at + rtt > now
+    }
+}
+
 impl Resent {
     pub const fn new(apart: u32, by_time: bool) -> Self {
         Self {
@@ -142,18 +148,35 @@ impl Resent {
         (found, waits)
     }
 
-    /// What went longer than `rtt` ago is lost, and so is what begins at `una`; whether anything is on its way still.
-    pub fn lose_old(&mut self, una: u64, now: Time, rtt: Duration) -> bool {
-        let lost = &mut self.lost;
-        self.under_way.retain(|sent| {
-            let old = sent.range.start <= una || sent.at + rtt <= now;
-            if old {
-                lost.push(Range { start: sent.range.start.max(una), ..sent.range });
-            }
-            !old
-        });
-        lost.sort_unstable_by_key(|range| range.start);
-        !self.under_way.is_empty()
+    /// Whether anything but the first went again within `rtt`.
+    pub fn has_young(&self, una: u64, now: Time, rtt: Duration) -> bool {
+        self.under_way.iter().any(|sent| sent.is_young(una, now, rtt))
+    }
+
+    /// All else is not known any more.
+    pub fn forget_old(&mut self, una: u64, now: Time, rtt: Duration) {
+        self.under_way.retain(|sent| sent.is_young(una, now, rtt));
+        self.lost.clear();
+    }
+
+    /// What of a hole is not on its way is lost, segment by segment.
+    pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
+        let mut kept: Vec<Range> = self.under_way.iter().map(|sent| sent.range).collect();
+        kept.sort_unstable_by_key(|range| range.start);
+        let mut at = hole.start;
+        for young in kept.iter().filter(|young| young.end > hole.start) {
+            self.lose_all(at, young.start.min(hole.end), mss);
+            at = at.max(young.end);
+        }
+        self.lose_all(at, hole.end, mss);
+    }
+
+    fn lose_all(&mut self, mut at: u64, end: u64, mss: u64) {
+        while at < end {
+            let next = (at + mss).min(end);
+            self.lost.push(Range { start: at, end: next });
+            at = next;
+        }
     }
 
     /// When this byte went, if it is on its way.
@@ -232,16 +255,33 @@ mod tests {
     }
 
     #[test]
-    fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way() {
-        let ms = |n: u64| Time(n * 1_000_000);
+    fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way_and_all_else_is_lost() {
+        let (now, rtt) = (Time(110_000_000), Duration::from_millis(50));
         let mut resent = Resent::new(3, true);
-        for (n, at) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
-            resent.sent(segment(n), 9000, ms(at));
+        for (n, ms) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
+            resent.sent(segment(n), 9000, Time(ms * 1_000_000));
         }
-        assert!(resent.lose_old(0, ms(110), Duration::from_millis(50)));
-        assert_eq!((resent.first_lost(0), resent.lost_bytes(0)), (Some(segment(0)), 3000));
-        assert_eq!((resent.sent_at(4000), resent.sent_at(6000)), (None, Some(ms(61))));
-        assert!(!resent.lose_old(0, ms(111), Duration::from_millis(50)));
+        assert!(resent.has_young(0, now, rtt));
+        assert!(!resent.has_young(0, now + Duration::from_millis(1), rtt));
+        resent.forget_old(0, now, rtt);
+        assert_eq!((resent.sent_at(4000), resent.sent_at(0)), (None, None));
+        assert_eq!(resent.sent_at(6000), Some(Time(61_000_000)));
+        // 3000:4000 is SACKed.
+        resent.lose_but_young(Range { start: 0, end: 3000 }, 1000);
+        resent.lose_but_young(Range { start: 4000, end: 8500 }, 1000);
+        let lost: Vec<_> = resent.lost.iter().map(|range| (range.start, range.end)).collect();
+        assert_eq!(
+            lost,
+            [
+                (0, 1000),
+                (1000, 2000),
+                (2000, 3000),
+                (4000, 5000),
+                (5000, 6000),
+                (7000, 8000),
+                (8000, 8500)
+            ]
+        );
     }
 
     #[test]
@@ -255,7 +295,7 @@ mod tests {
         resent.sent(segment(4), 9000, ms(60));
         assert_eq!(resent.doubled_bytes(0, 9000), Some(2000));
         assert_eq!(resent.doubled_bytes(500, 2000), Some(500));
-        assert!(resent.lose_old(3000, ms(55), Duration::from_millis(50)));
+        resent.forget_old(3000, ms(61), Duration::from_millis(50));
         assert_eq!(resent.doubled_bytes(0, 9000), Some(0));
     }
 

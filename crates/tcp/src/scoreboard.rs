@@ -264,9 +264,17 @@ impl Scoreboard {
 
     /// A timeout: what went again is lost, but for what did so within the last round trip and is not the first (Linux,
     /// `tcp_timeout_mark_lost`).
-    pub fn lose_retransmissions(&mut self, una: u64, now: Time, rtt: Duration) {
-        if !self.resent.as_mut().is_some_and(|resent| resent.lose_old(una, now, rtt)) {
+    pub fn lose_retransmissions(&mut self, una: u64, now: Time, rtt: Duration, mss: u64) {
+        let Some(resent) = self.resent.as_mut().filter(|resent| resent.has_young(una, now, rtt))
+        else {
             self.restart_retransmissions(una);
+            return;
+        };
+        resent.forget_old(una, now, rtt);
+        let mut at = una;
+        while let Some(hole) = self.sacked.hole_from(at, self.high_rxt) {
+            resent.lose_but_young(hole, mss);
+            at = hole.end;
         }
     }
 

@@ -135,7 +135,12 @@ impl Sender {
                 Some(late) if !reneged && self.cc.beyond_window().is_none() => {
                     let first = self.una + self.config.mss.min(self.high - self.una);
                     self.scoreboard.mark_lost_below(late.old(now).max(first));
-                    self.scoreboard.lose_retransmissions(self.una, now, late.rtt());
+                    self.scoreboard.lose_retransmissions(
+                        self.una,
+                        now,
+                        late.rtt(),
+                        self.config.mss,
+                    );
                     // The window lets the first segment go beside it (`tcp_enter_loss`).
                     self.cc.leave(self.in_flight());
                 }
