@@ -35,8 +35,9 @@ impl Sender {
             let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
             srtt + srtt + more
         });
-        // The timeout counts from when the first outstanding segment went (`tcp_rto_delta_us`).
-        let first = if acknowledged { None } else { late.sent_at(self.una) };
+        // The timeout counts from when the first outstanding segment went last (`tcp_rto_delta_us`).
+        let went = || self.scoreboard.resent_at(self.una).or_else(|| late.sent_at(self.una));
+        let first = if acknowledged { None } else { went() };
         let expires = first.unwrap_or(now) + rto;
         late.waits_for = Wait::Tail;
         if expires > now {
@@ -70,7 +71,10 @@ impl Sender {
         let last = late.last().max(self.una);
         let new = self.unsent();
         let choice = new.unwrap_or(Choice { seq: last, len: self.high - last, rescue: true });
+        // It goes by a timer of its own, and what was set for the next holds.
+        let deadline = self.rto_deadline;
         let segment = self.send(now, choice);
+        self.rto_deadline = deadline;
         self.late_deadline = Time::NEVER;
         self.counters.tail_probes += 1;
         let high = self.high;
