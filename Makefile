@@ -173,6 +173,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/guided_beyond.py
 	$(BIN)/python scripts/cellular.py
 	$(BIN)/python scripts/kernel_rows.py
+	$(BIN)/python scripts/pacing.py page
 	$(BIN)/python scripts/closed_forms.py
 	$(BIN)/python scripts/timeouts.py
 	$(BIN)/python scripts/abe_readings.py
