@@ -307,8 +307,6 @@ IN_SCENARIOS: dict[str, dict[str, str]] = {
     "segments, paced": {"tso": "1448 B", "tso_sizing": "rate"},
     "chunks, paced": {"tso": "64 kB", "tso_sizing": "rate"},
 }
-#: ns-3's HyStart waits as long for a train as Linux's does where it paces.
-LONG_TRAINS = "hystart-ns-3"
 KINDS = {"reno": "newreno", "cubic": "cubic", "bbr": "bbr"}
 #: Seeds of each.
 SEEDS = 3
@@ -350,7 +348,7 @@ def scenario(path: Bottleneck, controllers: str, setting: str) -> cwnd.Scenario:
 def _controller(name: str, setting: str) -> dict[str, str]:
     """As Linux has it: where the kernel paces, HyStart waits for trains of a whole round trip."""
     paced = name == "cubic" and setting.endswith("paced")
-    trains = {"slow_start": LONG_TRAINS} if paced else {}
+    trains = {"slow_start": "hystart-paced"} if paced else {}
     return {"kind": KINDS[name], "preset": "linux", **trains}
 
 
