@@ -34,9 +34,22 @@ impl Ranges {
         self.ranges.back().copied()
     }
 
+    /// Which range is the first that ends above `at`. Mostly it is the first or the last of all, or `at` is above them.
+    #[inline]
+    fn first_above(&self, at: u64) -> usize {
+        let (Some(first), Some(last)) = (self.ranges.front(), self.ranges.back()) else { return 0 };
+        if first.end > at {
+            0
+        } else if last.start <= at {
+            self.ranges.len() - usize::from(last.end > at)
+        } else {
+            self.ranges.partition_point(|r| r.end <= at)
+        }
+    }
+
     /// The range that contains byte `at`.
     pub fn containing(&self, at: u64) -> Option<Range> {
-        let i = self.ranges.partition_point(|r| r.end <= at);
+        let i = self.first_above(at);
         self.ranges.get(i).copied().filter(|r| r.start <= at)
     }
 
@@ -60,7 +73,8 @@ impl Ranges {
             }
             Some(_) => {}
         }
-        let first = self.ranges.partition_point(|r| r.end < start);
+        // What it touches is one with it.
+        let first = self.first_above(start.saturating_sub(1));
         let mut merged = Range { start, end };
         let mut known = 0;
         let mut past = first;
@@ -93,7 +107,7 @@ impl Ranges {
 
     /// How many bytes of `[start, end)` are in the set.
     pub fn covered(&self, start: u64, end: u64) -> u64 {
-        let first = self.ranges.partition_point(|r| r.end <= start);
+        let first = self.first_above(start);
         self.ranges
             .range(first..)
             .take_while(|r| r.start < end)
@@ -103,7 +117,7 @@ impl Ranges {
 
     /// The first maximal run of bytes at or above `from` that is *not* in the set, cut at `limit`.
     pub fn hole_from(&self, from: u64, limit: u64) -> Option<Range> {
-        let i = self.ranges.partition_point(|r| r.end <= from);
+        let i = self.first_above(from);
         let (start, next) = match self.ranges.get(i) {
             Some(r) if r.start <= from => (r.end, i + 1),
             _ => (from, i),

@@ -93,7 +93,7 @@ impl Sender {
             true => self.scoreboard.update(blocks, ack, self.high),
             false => 0,
         };
-        if newly_sacked > 0 {
+        if newly_sacked > 0 && self.timing.is_some() {
             self.time_sacked(blocks, told, newly_sacked);
         }
         // What was so before this ACK took effect.
