@@ -84,18 +84,19 @@ enum Arrival {
 
 impl Habits {
     /// Data was taken in. Whether it is to be acknowledged at once.
-    fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
+    #[inline]
+    fn on_segment(&mut self, now: Time, segment: &Segment, taken: impl FnOnce() -> Taken) -> bool {
         if let Some(delays) = &mut self.delays {
             let sent = self.signer.verify(segment.ts).unwrap_or(segment.ts);
             delays.add(now.since(sent), segment.wire);
         }
-        let quickly = self.quick.as_mut().is_some_and(|q| q.on_segment(now, segment, taken));
+        let quickly = self.quick.as_mut().is_some_and(|q| q.on_segment(now, segment, &taken()));
         let told = self.echo.as_mut().is_some_and(|policy| policy.on_data(now, segment));
         quickly || told
     }
 
     /// What the ACK that goes now echoes, and the bytes of options that this takes.
-    #[cold]
+    #[inline]
     fn echoed(&mut self) -> (Echo, u16) {
         let Some(policy) = &mut self.echo else { return (Echo::None, 0) };
         let echo = policy.take();
@@ -222,13 +223,13 @@ impl Receiver {
         let arrival = self.accept(segment);
         let mut at_once = arrival != Arrival::InOrder;
         if let Some(habits) = &mut self.habits {
-            let taken = Taken {
+            let taken = || Taken {
                 rcv_nxt: self.rcv_nxt,
                 highest: self.out_of_order.highest().map_or(self.rcv_nxt, |range| range.end),
                 duplicate: !in_window,
                 first_mark: self.ece && !echoed,
             };
-            let hasty = habits.on_segment(now, segment, &taken);
+            let hasty = habits.on_segment(now, segment, taken);
             at_once |= hasty;
             let waits = arrival == Arrival::BehindHole && !hasty && habits.quick.is_some();
             if waits && self.may_wait() {

@@ -133,18 +133,19 @@ impl<P: Packet> Meter<P> for Adpm {
         if self.above == 0 {
             return;
         }
-        let before = context.ecn(packet);
         if self.above == PLACES {
+            let before = context.ecn(packet);
             if before.is_ect() {
                 context.set_ecn(packet, Ecn::Ce);
                 context.marked(now, packet, OVERLOAD, before == Ecn::Ce);
             }
-        } else if before == Ecn::Ect0 {
-            let Some(&mut Header::Id(id)) = context.header(packet) else { return };
-            if u32::from(hash(id)) < self.above {
-                self.told += 1;
-                context.set_ecn(packet, Ecn::Ect1);
-            }
+            return;
+        }
+        // The threshold first: most packets stand for one that the load is below, or are ACKs.
+        let Some(&mut Header::Id(id)) = context.header(packet) else { return };
+        if u32::from(hash(id)) < self.above && context.ecn(packet) == Ecn::Ect0 {
+            self.told += 1;
+            context.set_ecn(packet, Ecn::Ect1);
         }
     }
 
