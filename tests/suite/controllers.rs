@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
 use cwnd_cc::newreno::{self, NewReno};
-use cwnd_cc::{AckSample, ByDelay, Cause, Controller, Path, Request, Rule, Signal, Start, Window};
+use cwnd_cc::{
+    AckSample, ByDelay, Cause, Controller, Departing, Path, Request, Rule, Signal, Start, Window,
+};
 use cwnd_sim::World;
 use cwnd_units::{Ability, Contract, Declares, Duration, Echo, Header, Rate, Time};
 
@@ -152,8 +154,8 @@ impl Controller for Told {
     fn window(&self) -> Window {
         Window { cwnd: self.window, ssthresh: self.window }
     }
-    fn stamp(&mut self, path: &Path) -> Header {
-        let rtt_us = path.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
+    fn stamp(&mut self, data: &Departing) -> Header {
+        let rtt_us = data.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
         Header::Xcp { cwnd: self.window as u32, rtt_us, delta: 0 }
     }
 }

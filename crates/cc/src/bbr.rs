@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cwnd_units::{Duration, Header, Rate, Time};
 
 use crate::controller::{
-    AckSample, Controller, Path, Phase, RateSample, Request, Signal, Start, Window,
+    AckSample, Controller, Departing, Path, Phase, RateSample, Request, Signal, Start, Window,
 };
 pub use params::Params;
 use surplus::Surplus;
@@ -389,21 +389,21 @@ impl Controller for Bbr {
     }
 
     /// Data goes.
-    fn stamp(&mut self, path: &Path) -> Header {
-        if path.sent == 0 {
+    fn stamp(&mut self, data: &Departing) -> Header {
+        if data.sent == 0 {
             return Header::None;
         }
         if self.pace.is_none() {
             // BBRInitPacingRate, BBRInit: the first window in an RTT, or in a millisecond.
-            let rtt = path.srtt.unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
+            let rtt = data.srtt.unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
             self.pace = Some(self.law.params.startup_gain * self.law.initial_window / rtt);
-            self.rtprop = RtProp { least: path.min_rtt, at: path.now };
-            self.surplus.restart(path.now);
+            self.rtprop = RtProp { least: data.min_rtt, at: data.now };
+            self.surplus.restart(data.now);
         }
         // BBRHandleRestartFromIdle (§ 4.3.4.4): what goes is all that is in flight.
-        if (path.sent - path.delivered) as f64 <= self.law.mss {
+        if (data.sent - data.delivered) as f64 <= self.law.mss {
             self.idle = true;
-            self.surplus.restart(path.now);
+            self.surplus.restart(data.now);
             if matches!(self.state, State::ProbeBw { .. }) {
                 self.set_pace(1.0);
             }

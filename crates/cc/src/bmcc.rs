@@ -10,7 +10,9 @@ use cwnd_units::{
     param_enum, params,
 };
 
-use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
+use crate::controller::{
+    AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
+};
 use crate::guided::{self, Guided, Pause, intervals};
 use crate::kind::{Kind, Mechanism};
 
@@ -352,9 +354,9 @@ impl Controller for Bmcc {
         self.settle(path);
     }
 
-    fn stamp(&mut self, path: &Path) -> Header {
+    fn stamp(&mut self, data: &Departing) -> Header {
         // Flows that began at different times stand at different places of the same row.
-        let id = self.id.unwrap_or_else(|| adpm::hash((path.now.0 / 1000) as u16));
+        let id = self.id.unwrap_or_else(|| adpm::hash((data.now.0 / 1000) as u16));
         self.id = Some(match self.law.params.ids {
             Ids::Counter | Ids::Shuffled => id.wrapping_add(1),
             Ids::Constant => id,

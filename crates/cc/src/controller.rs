@@ -41,6 +41,36 @@ pub struct Path {
     pub round: u64,
 }
 
+/// What the transport tells of data that goes out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Departing {
+    /// The current time.
+    pub now: Time,
+    /// Sender maximum segment size, payload bytes.
+    pub mss: u32,
+    /// Smoothed round-trip time (RFC 6298), `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Smallest RTT sample so far.
+    pub min_rtt: Option<Duration>,
+    /// The newest RTT sample.
+    pub rtt: Option<Duration>,
+    /// Payload bytes cumulatively acknowledged since the start.
+    pub delivered: u64,
+    /// Payload bytes sent since the start, each counted once, these included.
+    pub sent: u64,
+}
+
+/// What a controller says of data that goes out.
+#[derive(Clone, Copy, Debug)]
+pub struct Leave {
+    /// What it writes for routers.
+    pub header: Header,
+    /// [`Controller::pacing`].
+    pub pacing: Option<Rate>,
+    /// [`Controller::spacing`].
+    pub spacing: Option<Duration>,
+}
+
 /// All that one ACK told.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
@@ -239,8 +269,13 @@ pub trait Controller {
     /// Something rare happened.
     fn on_signal(&mut self, path: &Path, signal: Signal);
     /// What it writes for routers into the data that goes out now.
-    fn stamp(&mut self, _path: &Path) -> Header {
+    fn stamp(&mut self, _data: &Departing) -> Header {
         Header::None
+    }
+    /// All that is asked when data goes out, in one call: it is for each packet. No controller has one of its own.
+    fn departs(&mut self, data: &Departing) -> Leave {
+        let (pacing, spacing) = (self.pacing(), self.spacing());
+        Leave { header: self.stamp(data), pacing, spacing }
     }
     /// The window it allows now.
     fn window(&self) -> Window;

@@ -2,7 +2,7 @@
 
 use cwnd_units::{Duration, Guidance, Header, Rate};
 
-use crate::controller::{AckSample, Controller, Path, Request, Signal, Window};
+use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal, Window};
 
 /// An estimate of the round trip without queues (McCullagh 2008 § 4.1: minRTT for baseRTT).
 ///
@@ -90,8 +90,8 @@ impl<C: Controller> Controller for Estimating<C> {
         self.min_rtt.on_signal(path, signal);
         self.inner.on_signal(&self.told(path), signal);
     }
-    fn stamp(&mut self, path: &Path) -> Header {
-        self.inner.stamp(path)
+    fn stamp(&mut self, data: &Departing) -> Header {
+        self.inner.stamp(data)
     }
     fn window(&self) -> Window {
         self.inner.window()

@@ -13,7 +13,9 @@ use cwnd_units::{
     params,
 };
 
-use crate::controller::{AckSample, Cause, Controller, Path, Request, Signal, Start, Window};
+use crate::controller::{
+    AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
+};
 use crate::guided::{self, Counters, Guided, Pause, intervals};
 use crate::kind::{Kind, Mechanism};
 
@@ -200,7 +202,7 @@ impl Controller for Mlcp {
         }
     }
 
-    fn stamp(&mut self, _: &Path) -> Header {
+    fn stamp(&mut self, _: &Departing) -> Header {
         Header::Level(0)
     }
 

@@ -5,7 +5,7 @@
 use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, Rate, params};
 
 use crate::controller::{
-    AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::kind::{Acts, Kind, Mechanism};
 
@@ -110,8 +110,8 @@ impl Controller for Rcp {
     }
 
     // § 3: the rate that is wanted, here without a bound, and the newest round trip.
-    fn stamp(&mut self, path: &Path) -> Header {
-        let rtt_us = path.rtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
+    fn stamp(&mut self, data: &Departing) -> Header {
+        let rtt_us = data.rtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
         Header::Rcp { rate: Rate(u64::MAX), rtt_us }
     }
 

@@ -2,7 +2,9 @@
 
 use cwnd_units::{Duration, Guidance, Header, Rate};
 
-use crate::controller::{AckSample, Controller, Path, RateSample, Request, Signal, Window};
+use crate::controller::{
+    AckSample, Controller, Departing, Path, RateSample, Request, Signal, Window,
+};
 
 /// What a controller was told.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +59,8 @@ impl<C: Controller> Controller for Recorded<C> {
         self.inner.on_signal(path, signal);
         self.write(path, Told::Signal(signal));
     }
-    fn stamp(&mut self, path: &Path) -> Header {
-        self.inner.stamp(path)
+    fn stamp(&mut self, data: &Departing) -> Header {
+        self.inner.stamp(data)
     }
     fn window(&self) -> Window {
         self.inner.window()

@@ -6,7 +6,9 @@ use cwnd_units::{
 
 use crate::bbr::{self, Bbr};
 use crate::bmcc::{self, Bmcc};
-use crate::controller::{AckSample, Controller, Path, RateSample, Request, Signal, Start, Window};
+use crate::controller::{
+    AckSample, Controller, Departing, Path, RateSample, Request, Signal, Start, Window,
+};
 use crate::copa::{self, Copa};
 use crate::cubic::{self, Cubic};
 use crate::dctcp::{self, Dctcp};
@@ -343,13 +345,13 @@ impl Controller for AnyController {
         }
     }
     #[inline]
-    fn stamp(&mut self, path: &Path) -> Header {
+    fn stamp(&mut self, data: &Departing) -> Header {
         match self {
-            Self::NewReno(c) => c.stamp(path),
-            Self::Cubic(c) => c.stamp(path),
-            Self::Own(c) => c.stamp(path),
+            Self::NewReno(c) => c.stamp(data),
+            Self::Cubic(c) => c.stamp(data),
+            Self::Own(c) => c.stamp(data),
             #[cfg(feature = "record")]
-            Self::Recorded(c) => c.stamp(path),
+            Self::Recorded(c) => c.stamp(data),
         }
     }
     fn min_rtt(&self) -> Option<Duration> {

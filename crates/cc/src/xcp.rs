@@ -5,7 +5,7 @@
 use cwnd_units::{Ability, Contract, Declares, Echo, Guidance, Header, params};
 
 use crate::controller::{
-    AckSample, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Controller, Departing, Path, Request, Signal, Start, Window, min_ssthresh,
 };
 use crate::kind::{Acts, Kind, Mechanism};
 
@@ -143,12 +143,12 @@ impl Controller for Xcp {
 
     // § 3.1 and 3.2: the window, the round trip, and the increase that the sender wants, (r·rtt − cwnd) / (packets in cwnd); r·rtt is the
     // largest window that it may have.
-    fn stamp(&mut self, path: &Path) -> Header {
-        let mss = u64::from(path.mss);
+    fn stamp(&mut self, data: &Departing) -> Header {
+        let mss = u64::from(data.mss);
         let segments = (self.cwnd / mss).max(1);
         let cwnd = if self.params.whole_segments { segments * mss } else { self.cwnd };
         let wanted = (self.max_window - self.cwnd) / segments;
-        let rtt_us = path.srtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
+        let rtt_us = data.srtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
         Header::Xcp {
             cwnd: u32::try_from(cwnd).unwrap_or(u32::MAX),
             rtt_us,

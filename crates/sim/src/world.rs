@@ -409,11 +409,14 @@ impl World {
         let hop = self.flows[slot].route.forward;
         loop {
             let (network, mut packet) = (&mut self.network, None);
-            self.flows[slot]
+            let goes_on = self.flows[slot]
                 .sender
                 .transmit(now, |segment| network.put(id, hop, segment, &mut packet));
             let Some(packet) = packet else { break };
             self.network.set_out(now, packet, &mut self.events);
+            if !goes_on {
+                break;
+            }
         }
         let flow = &mut self.flows[slot];
         let at = flow.sender.next_timer();

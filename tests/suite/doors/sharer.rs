@@ -2,7 +2,7 @@
 //! as in XCP's efficiency controller (Katabi, Handley, Rohrs 2002, § 3.5.1), and every packet gets the same share.
 
 use cwnd_aqm::{Backlog, Context, Meter, Packet};
-use cwnd_cc::{AckSample, Controller, Path, Request, Signal, Start, Window};
+use cwnd_cc::{AckSample, Controller, Departing, Path, Request, Signal, Start, Window};
 use cwnd_tcp::{EchoPolicy, Segment};
 use cwnd_units::{Ability, Contract, Declares, Duration, Echo, Header, Rate, Time};
 
@@ -154,11 +154,11 @@ impl Controller for Obedient {
         }
     }
 
-    fn stamp(&mut self, path: &Path) -> Header {
-        let rtt_us = path.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
+    fn stamp(&mut self, data: &Departing) -> Header {
+        let rtt_us = data.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
         let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
         // A segment for each, as in slow start; more would let queues that give no shares fill without end.
-        Header::Xcp { cwnd, rtt_us, delta: i32::try_from(path.mss).unwrap_or(i32::MAX) }
+        Header::Xcp { cwnd, rtt_us, delta: i32::try_from(data.mss).unwrap_or(i32::MAX) }
     }
 
     fn window(&self) -> Window {

@@ -1,6 +1,6 @@
 //! What may be sent now (RFC 5681 § 3, RFC 6675 § 4–5).
 
-use cwnd_cc::{Controller as _, Signal};
+use cwnd_cc::{Controller as _, Departing, Leave, Signal};
 use cwnd_units::{Bytes, Duration, Ecn, Header, Rate, Time};
 
 use super::persist::Persist;
@@ -34,7 +34,7 @@ impl Sender {
     }
 
     /// The same for who keeps segments: `put` gives the segment a place, where it gets what its controller writes for routers. Whether
-    /// there was one.
+    /// there was one, and another may follow at once.
     ///
     /// A header that came with the segment would be put together in memory and copied from there, in wide loads that wait for the narrow
     /// stores before them.
@@ -70,23 +70,19 @@ impl Sender {
             }
             let probe = if self.late.is_some() { self.send_tail_probe(now) } else { None };
             let Some(segment) = probe else { return false };
-            self.leaves(now, put(segment));
-            return true;
+            return !self.leaves(now, put(segment));
         };
         if let Some(since) = paused_since {
             self.resume(now, since);
         }
         let segment = put(self.send(now, choice));
-        self.leaves(now, segment);
-        true
+        !self.leaves(now, segment)
     }
 
-    /// What its controller says of a segment that goes.
+    /// What its controller says of a segment that goes. Whether pacing holds the next back.
     #[inline(always)]
-    fn leaves(&mut self, now: Time, segment: &mut Segment) {
-        if self.cc.beyond_window().is_some() {
-            self.departs(now, segment);
-        }
+    fn leaves(&mut self, now: Time, segment: &mut Segment) -> bool {
+        self.cc.beyond_window().is_some() && self.departs(now, segment)
     }
 
     /// A SYN, or a probe of a closed window.
@@ -119,8 +115,8 @@ impl Sender {
         self.last_sent = now;
         self.rto_deadline = now + self.syn_rto();
         // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005 § 3).
-        let path = self.path(now);
-        let header = self.cc.beyond_window().map_or(Header::None, |cc| cc.stamp(&path));
+        let data = self.departing(now);
+        let header = self.cc.beyond_window().map_or(Header::None, |cc| cc.stamp(&data));
         Segment {
             seq: 0,
             ts: self.stamp(now),
@@ -381,21 +377,39 @@ impl Sender {
         Segment { seq, ts, len: len as u32, wire, flags, ecn, body }
     }
 
-    /// Data goes out: when the next may, and what the controller writes for routers.
+    /// What the controller hears of data that goes out.
+    fn departing(&self, now: Time) -> Departing {
+        Departing {
+            now,
+            mss: self.config.mss as u32,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            rtt: self.rtt.last(),
+            delivered: self.una,
+            sent: self.high,
+        }
+    }
+
+    /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing holds the next back.
     #[cold]
-    fn departs(&mut self, now: Time, segment: &mut Segment) {
+    fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
+        let data = self.departing(now);
+        let Some(cc) = self.cc.beyond_window() else { return false };
+        let Leave { header, pacing, spacing } = cc.departs(&data);
         let wire = segment.wire;
-        if let Some(rate) = self.cc.pacing() {
+        if let Some(rate) = pacing {
             self.paced = if self.config.steering.paces_anew { wire } else { 0 };
             // Delivery rates are of payload, and so is a pace that follows from them.
             let size = if self.config.by_rate() { wire - self.config.header } else { wire };
             self.pace_until = now + pause(rate, size);
-        } else if let Some(spacing) = self.cc.spacing() {
+        } else if let Some(spacing) = spacing {
             self.space(now, spacing);
         }
-        if let Body::Data { header, .. } = &mut segment.body {
-            *header = self.cc.stamp(&self.path(now));
+        if let Body::Data { header: place, .. } = &mut segment.body {
+            *place = header;
         }
+        self.pacing_holds = now < self.pace_until;
+        self.pacing_holds
     }
 
     /// The ECN field of a segment; the first after a reduction carries CWR (RFC 3168 § 6.1.2).

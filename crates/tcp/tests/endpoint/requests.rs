@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_cc::{
-    AckSample, Cause, Controller, Grow, OwnController, Path, Phase, Request, Signal, Start, Window,
+    AckSample, Cause, Controller, Departing, Grow, OwnController, Path, Phase, Request, Signal,
+    Start, Window,
 };
 use cwnd_tcp::{Body, Config, Flags, Params, Recovery, Segment, Sender};
 use cwnd_units::{Echo, Header, Rate};
@@ -42,7 +43,7 @@ impl Controller for Toy {
         Window { cwnd: self.cwnd, ssthresh: self.cwnd }
     }
 
-    fn stamp(&mut self, _: &Path) -> Header {
+    fn stamp(&mut self, _: &Departing) -> Header {
         self.header
     }
 
