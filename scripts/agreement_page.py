@@ -215,6 +215,7 @@ def take_figure(name: str, directory: Path, files: Sequence[Path]) -> None:
 
 
 def page() -> str:
+    """The page, from the numbers beside it."""
     parts = [
         HEAD.format(
             tolerance=100 * TOLERANCE,
@@ -440,6 +441,7 @@ def _key(row: dict[str, str]) -> tuple[str, ...]:
 
 
 def is_gain(row: dict[str, str]) -> bool:
+    """Whether a row is of what an arm wins."""
     return row["metric"].startswith("Gain over")
 
 
