@@ -1,9 +1,9 @@
 //! A router with any settings, given anything at any time: what is no packet is counted, and of packets none is lost,
-//! doubled, changed but for a mark, sent early or out of order of what was due.
+//! doubled, changed but for a mark or an identification, sent early or out of order of what was due; and messages are about what came.
 
 use std::collections::BTreeMap;
 
-use cwnd_aqm::QueueParams;
+use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work, parse};
 use cwnd_scenario::{Impairments, LinkRate};
 use cwnd_units::{Duration, DurationDist, Ecn, ParamsChoice, Rate, Shape, Time, Value};
@@ -112,18 +112,63 @@ fn sum(bytes: &[u8]) -> u16 {
     ((once & 0xffff) + (once >> 16)) as u16
 }
 
-/// The same packet but for a mark, which only who speaks ECN may get.
-fn same_but_for_a_mark(before: &[u8], after: &[u8]) {
+/// The same packet but for a mark, which only who speaks ECN may get, and for an identification, which only one that is whole and stays so
+/// may.
+fn same_but_for_a_mark(before: &[u8], after: &[u8], writes: Writes) {
     let (was, is) = (parse(before).expect("it came"), parse(after).expect("it left whole"));
     assert_eq!(before.len(), after.len());
-    if was.ecn == is.ecn {
-        assert_eq!(before, after);
-        return;
-    }
-    assert!(was.ecn.is_ect() && is.ecn == Ecn::Ce, "{:?} became {:?}", was.ecn, is.ecn);
-    // Of IPv4 the second byte and the checksum, of IPv6 the second byte.
+    let raised = writes.load && (was.ecn, is.ecn) == (Ecn::Ect0, Ecn::Ect1);
+    let marked = was.ecn.is_ect() && is.ecn == Ecn::Ce;
+    assert!(was.ecn == is.ecn || marked || raised, "{:?} became {:?}", was.ecn, is.ecn);
+    // Of IPv4 the second byte, the identification and the checksum, of IPv6 the second byte.
     let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != after[i]).collect();
-    assert!(changed.iter().all(|&i| i == 1 || before[0] >> 4 == 4 && (i == 10 || i == 11)));
+    let v4 = before[0] >> 4 == 4;
+    // Behind the reserved bit: not to be fragmented, no more fragments, the first.
+    let identified = changed.iter().any(|&i| v4 && (i == 4 || i == 5));
+    assert!(
+        !identified || writes.identification && was.ecn == Ecn::Ect0 && before[6] & 0x7f == 0x40
+    );
+    assert!(changed.iter().all(|&i| i == 1 || v4 && [4, 5, 10, 11].contains(&i)));
+}
+
+/// What a router may write besides marks.
+#[derive(Clone, Copy)]
+struct Writes {
+    load: bool,
+    identification: bool,
+}
+
+/// A meter and a messenger, or none, by this number.
+fn beside(direction: &mut Direction, number: u64) -> Writes {
+    let kinds = MeterParams::KINDS;
+    let kind = kinds[number as usize % kinds.len()].name;
+    direction.meter = MeterParams::of_kind(kind).expect("a kind of the registry");
+    let mut set = |key: &str, text: &str| {
+        direction.meter.params_mut().set(key, &Value::Text(text.to_owned()))
+    };
+    // Short, so that there is a load.
+    let load = set("interval", "1 ms").is_ok();
+    let number = number / kinds.len() as u64;
+    let identification = number % 2 == 1 && set("identification", "drawn").is_ok();
+    if number / 2 % 2 == 1 {
+        let mut quench = MessengerParams::of_kind("quench").expect("a kind of the registry");
+        quench.params_mut().set("ect_only", &Value::Bool(number / 4 % 2 == 1)).expect("a flag");
+        direction.messenger = quench;
+    }
+    Writes { load, identification }
+}
+
+/// Whether this is a message of the router; it is a packet with its checksums, about one that came in at this side.
+fn is_message(packet: &[u8]) -> bool {
+    let is = packet[0] == 0x45 && packet[9] == 1 && packet[12..16] == [192, 0, 0, 8];
+    if is {
+        assert_eq!((sum(&packet[..20]), sum(&packet[20..])), (0xffff, 0xffff));
+        assert_eq!((packet[20], packet[21]), (4, 0));
+        let quoted = &packet[28..];
+        assert_eq!(packet[16..20], quoted[12..16], "it goes to the source");
+        assert!(packet.len() <= 28 + usize::from(quoted[0] & 0xf) * 4 + 8);
+    }
+    is
 }
 
 pub fn run(data: &[u8]) {
@@ -131,12 +176,15 @@ pub fn run(data: &[u8]) {
     let bytes = &mut bytes;
     let mut config = Config::new(direction(bytes, "there"), direction(bytes, "back"));
     config.seed = bytes.short();
+    // By the seed, so that what the corpora say stays what it was.
+    let writes = [0, 1].map(|i| beside(&mut config.directions[i], config.seed >> (8 * i)));
     config.warmup = Duration(bytes.wide());
     let mut engine = Engine::new(&config);
     let mut now = Time::ZERO;
     let mut inside: BTreeMap<u32, (Side, Vec<u8>)> = BTreeMap::new();
     let mut last_due = [Time::ZERO; 2];
     let (mut came, mut malformed, mut left) = ([0_u64; 2], [0_u64; 2], [0_u64; 2]);
+    let mut told = [0_u64; 2];
     let mut number = 0;
     while !bytes.is_empty() {
         let side = bytes.pick(&Side::BOTH);
@@ -173,6 +221,10 @@ pub fn run(data: &[u8]) {
                     while let Some((due, packet)) = engine.depart(now, side) {
                         assert!(due <= now && due >= last_due[side as usize], "{due} at {now}");
                         last_due[side as usize] = due;
+                        if is_message(packet) {
+                            told[side as usize] += 1;
+                            continue;
+                        }
                         left[side.other() as usize] += 1;
                         let (_, end) = packet.split_at(packet.len() - NUMBER);
                         let number = u32::from_be_bytes(end.try_into().expect("four bytes"));
@@ -182,7 +234,7 @@ pub fn run(data: &[u8]) {
                         let (from, before) =
                             inside.remove(&number).expect("it came, and left once");
                         assert_eq!(from, side.other());
-                        same_but_for_a_mark(&before, packet);
+                        same_but_for_a_mark(&before, packet, writes[from as usize]);
                     }
                 }
                 assert!(engine.next() > now, "nothing that was due is left");
@@ -196,6 +248,7 @@ pub fn run(data: &[u8]) {
         assert_eq!((total.link.arrived, total.malformed), (came[i], malformed[i]));
         assert_eq!(total.link.arrived, total.delivered + dropped + direction.held);
         assert_eq!(total.delivered, left[i]);
+        assert!(told[i] <= direction.quenches, "some may not have left");
         assert!(direction.queued <= direction.held);
     }
     assert!(report.links().len() == 2);
