@@ -43,8 +43,16 @@ def test_what_is_asked_for_reaches_the_program_and_its_exit_code_comes_back(cli:
         env=fake,
     )
     assert answer.code == 7
-    options = "--mode always --loss-after-ecn once --name abe --beta-ecn 0.85 --pin"
+    options = "--name abe --beta-ecn 0.85 --mode always --pin"
     assert answer.out.split() == ["load", "abe_cubic", *options.split()]
+    answer = cli(
+        *("kernel", "load", "becn_reno", "--interface", "eth0", "--interface", "eth1"),
+        *("--beta-quench", "0.7", "--rest", "never", "--guesses", "0"),
+        under=ELSEWHERE,
+        env=fake,
+    )
+    options = "--beta-quench 0.7 --rest never --guesses 0 --interface eth0 --interface eth1"
+    assert answer.out.split() == ["load", "becn_reno", *options.split()]
     for arguments in (["unload", "abe"], ["status", "--json"]):
         answer = cli("kernel", *arguments, under=ELSEWHERE, env=fake)
         assert answer.out.split() == arguments

@@ -53,18 +53,7 @@ OP(void, abe_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 
 OP(void, abe_cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct cubic *ca = &state(sk)->cubic;
-
-	if (!cwnd_limited(tp))
-		return;
-	if (tp->snd_cwnd < tp->snd_ssthresh) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	cubic_update(ca, tp->snd_cwnd, acked);
-	tcp_cong_avoid_ai(tp, ca->needed, acked);
+	cubic_avoid(&state(sk)->cubic, tcp_sk(sk), acked);
 }
 
 OP(void, abe_cubic_cwnd_event, struct sock *sk, enum tcp_ca_event event)

@@ -89,16 +89,23 @@ static __always_inline void cubic_reset(struct cubic *ca, const struct tcp_sock 
 	cubic_begin_round(ca, tp);
 }
 
+/* § 4.6: the threshold after a loss. */
+static __always_inline u32 cubic_kept(const struct tcp_sock *tp)
+{
+	u32 kept = (u64)tp->snd_cwnd * BETA / 1024;
+
+	return kept > 2 ? kept : 2;
+}
+
 /* § 4.6 and § 4.7; gives back the threshold. */
 static __always_inline u32 cubic_reduce(struct cubic *ca, const struct tcp_sock *tp)
 {
 	u64 cwnd = tp->snd_cwnd;
-	u32 kept = cwnd * BETA / 1024;
 
 	ca->epoch = 0;
 	/* A flow that is reduced below its last maximum leaves room for newcomers. */
 	ca->last_max = cwnd < ca->last_max ? cwnd * (1024 + BETA) / (2 * 1024) : cwnd;
-	return kept > 2 ? kept : 2;
+	return cubic_kept(tp);
 }
 
 static __always_inline void cubic_begin_epoch(struct cubic *ca, u32 now, u32 cwnd, u32 acked)
@@ -252,4 +259,18 @@ static __always_inline void cubic_acked(struct cubic *ca, struct sock *sk, s32 r
 		ca->found = 1;
 		tp->snd_ssthresh = tp->snd_cwnd;
 	}
+}
+
+/* What an ACK adds, where the window may grow. */
+static __always_inline void cubic_avoid(struct cubic *ca, struct tcp_sock *tp, u32 acked)
+{
+	if (!cwnd_limited(tp))
+		return;
+	if (tp->snd_cwnd < tp->snd_ssthresh) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	cubic_update(ca, tp->snd_cwnd, acked);
+	tcp_cong_avoid_ai(tp, ca->needed, acked);
 }

@@ -20,6 +20,7 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef __u8 u8;
+typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 typedef __s32 s32;
@@ -56,8 +57,19 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[CA_PRIV_BYTES / sizeof(u64)];
 };
 
+/* The least of a window of time is the first. */
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
 struct tcp_sock {
 	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
 	u32 snd_cwnd_cnt;
 	u32 snd_ssthresh;
 	u32 snd_una;
@@ -66,6 +78,7 @@ struct tcp_sock {
 	u64 tcp_mstamp;
 	u32 max_packets_out;
 	u8 is_cwnd_limited : 1;
+	struct minmax rtt_min;
 };
 
 /* What `pkts_acked` is told. */
@@ -138,6 +151,18 @@ static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		return 1;
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* The least RTT that TCP knows of, µs; the largest number before there is one. */
+static __always_inline u32 least_rtt(const struct tcp_sock *tp)
+{
+	return tp->rtt_min.s[0].v;
+}
+
+/* Whether a sequence number is less than another, where they wrap. */
+static __always_inline bool before(u32 one, u32 other)
+{
+	return (s32)(one - other) < 0;
 }
 
 /* The kernel's tick, as its own controllers read it. */

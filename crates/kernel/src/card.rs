@@ -5,62 +5,24 @@ use std::os::fd::AsFd as _;
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::Error;
+use crate::family::Controller;
 use crate::name::NAME_BYTES;
+use crate::settings::{self, Words};
 
-/// The map that holds a card (bpf/abe.h).
+/// The map that holds a card (bpf/card.h).
 pub const MAP: &str = "cwnd_card";
 /// The layout below; another one is not read.
-const VERSION: u32 = 1;
-/// `struct card` of bpf/abe.h, bytes.
-pub const BYTES: usize = 2 * NAME_BYTES + 8 * 4 + 8 * 8;
-
-/// What a controller was told when it was loaded: `struct settings` of bpf/abe.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Part of the window that stays after an ECN-echo, in billionths.
-    pub beta_ecn: u32,
-    /// Whether it also answers an ECN-echo that ends slow start.
-    pub always: bool,
-    /// Whether a loss in a window that ECN reduced lowers the threshold further.
-    pub deepen: bool,
-    /// The kernel's ticks a second.
-    pub hz: u32,
-}
-
-impl Settings {
-    /// As the program reads them.
-    #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
-        [self.beta_ecn, u32::from(self.always), u32::from(self.deepen), self.hz]
-            .into_iter()
-            .flat_map(u32::to_ne_bytes)
-            .collect()
-    }
-}
-
-/// How often what happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Windows reduced because of an ECN-echo.
-    pub ecn: u64,
-    /// … a loss.
-    pub loss: u64,
-    /// … a timeout.
-    pub timeout: u64,
-    /// … the sender's own queue, or a loss that a probe repaired.
-    pub local: u64,
-    /// Losses in windows that an ECN-echo had reduced before.
-    pub loss_after_ecn: u64,
-    /// Of `ecn`: in slow start.
-    pub ecn_in_slow_start: u64,
-    /// Sockets that took the controller.
-    pub opened: u64,
-    /// Sockets that left it.
-    pub closed: u64,
-}
+const VERSION: u32 = 2;
+/// Words for what a controller is told, and for what it counts.
+pub const SETTING_WORDS: usize = 8;
+/// See there.
+pub const COUNTER_WORDS: usize = 16;
+/// `struct card` of bpf/card.h, bytes.
+pub const BYTES: usize = AFTER_SETTINGS + 4 * 4 + 8 * COUNTER_WORDS;
+const AFTER_SETTINGS: usize = 2 * NAME_BYTES + 4 * SETTING_WORDS;
 
 /// The card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,17 +30,17 @@ pub struct Card {
     /// What sockets ask for.
     pub name: String,
     /// Whose algorithm it is.
-    pub controller: String,
+    pub controller: Controller,
     /// What it was told.
-    pub settings: Settings,
+    pub settings: Words,
     /// Its flags in the kernel's table.
     pub flags: u32,
     /// The process that loaded it.
     pub pid: u32,
     /// The map that is its table of operations.
     pub table: u32,
-    /// What it counted.
-    pub counters: Counters,
+    /// What it counted, in the order of its family.
+    pub counters: [u64; COUNTER_WORDS],
 }
 
 impl Card {
@@ -86,28 +48,14 @@ impl Card {
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES);
-        for text in [&self.name, &self.controller] {
+        for text in [&self.name, self.controller.name()] {
             let mut padded = text.as_bytes().to_vec();
             padded.resize(NAME_BYTES, 0);
             bytes.extend(padded);
         }
-        bytes.extend(self.settings.bytes());
-        for word in [self.flags, self.pid, self.table, VERSION] {
-            bytes.extend(word.to_ne_bytes());
-        }
-        let c = &self.counters;
-        for count in [
-            c.ecn,
-            c.loss,
-            c.timeout,
-            c.local,
-            c.loss_after_ecn,
-            c.ecn_in_slow_start,
-            c.opened,
-            c.closed,
-        ] {
-            bytes.extend(count.to_ne_bytes());
-        }
+        let rest = [self.flags, self.pid, self.table, VERSION];
+        bytes.extend(self.settings.iter().chain(&rest).flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(self.counters.iter().flat_map(|count| count.to_ne_bytes()));
         bytes
     }
 
@@ -122,73 +70,52 @@ impl Card {
             let end = field.iter().position(|b| *b == 0)?;
             String::from_utf8(field[..end].to_vec()).ok()
         };
-        let words: Vec<u32> = bytes[2 * NAME_BYTES..2 * NAME_BYTES + 32]
-            .chunks_exact(4)
-            .filter_map(|chunk| chunk.try_into().ok().map(u32::from_ne_bytes))
-            .collect();
-        let counts: Vec<u64> = bytes[2 * NAME_BYTES + 32..]
-            .chunks_exact(8)
-            .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes))
-            .collect();
-        let &[beta_ecn, always, deepen, hz, flags, pid, table, version] = &words[..] else {
-            return None;
-        };
-        let &[ecn, loss, timeout, local, loss_after_ecn, ecn_in_slow_start, opened, closed] =
-            &counts[..]
-        else {
-            return None;
-        };
+        let word = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+        let count = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
+        let [flags, pid, table, version] = [0, 4, 8, 12].map(|at| word(AFTER_SETTINGS + at));
         (version == VERSION).then_some(())?;
         Some(Self {
             name: text(0)?,
-            controller: text(NAME_BYTES)?,
-            settings: Settings { beta_ecn, always: always != 0, deepen: deepen != 0, hz },
+            controller: Controller::of(&text(NAME_BYTES)?)?,
+            settings: std::array::from_fn(|i| word(2 * NAME_BYTES + 4 * i)),
             flags,
             pid,
             table,
-            counters: Counters {
-                ecn,
-                loss,
-                timeout,
-                local,
-                loss_after_ecn,
-                ecn_in_slow_start,
-                opened,
-                closed,
-            },
+            counters: std::array::from_fn(|i| count(AFTER_SETTINGS + 16 + 8 * i)),
         })
+    }
+
+    /// How often that happened.
+    #[must_use]
+    pub fn count(&self, counter: &str) -> u64 {
+        let names = self.controller.family().counters;
+        names.iter().position(|name| *name == counter).map_or(0, |place| self.counters[place])
     }
 
     /// Sockets that use it now.
     #[must_use]
-    pub const fn sockets(&self) -> u64 {
-        self.counters.opened.saturating_sub(self.counters.closed)
+    pub fn sockets(&self) -> u64 {
+        self.count("opened").saturating_sub(self.count("closed"))
     }
 
     /// For programs.
     #[must_use]
     pub fn json(&self) -> Value {
-        let c = &self.counters;
-        json!({
+        let family = self.controller.family();
+        let mut value = json!({
             "name": self.name,
-            "controller": self.controller,
-            "beta_ecn": f64::from(self.settings.beta_ecn) / 1e9,
-            "mode": if self.settings.always { "always" } else { "avoidance" },
-            "loss_after_ecn": if self.settings.deepen { "deepen" } else { "once" },
-            "hz": self.settings.hz,
+            "controller": self.controller.name(),
             "pid": self.pid,
             "sockets": self.sockets(),
-            "counters": {
-                "ecn": c.ecn,
-                "ecn_in_slow_start": c.ecn_in_slow_start,
-                "loss": c.loss,
-                "loss_after_ecn": c.loss_after_ecn,
-                "timeout": c.timeout,
-                "local": c.local,
-                "opened": c.opened,
-                "closed": c.closed,
-            },
-        })
+        });
+        for (setting, word) in family.settings.iter().zip(self.settings) {
+            value[setting.name] = settings::shown(setting, word);
+        }
+        let counters = family.counters.iter().zip(self.counters);
+        let counters: Map<String, Value> =
+            counters.map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+        value["counters"] = Value::Object(counters);
+        value
     }
 }
 
@@ -229,14 +156,18 @@ mod tests {
     use super::*;
 
     fn card() -> Card {
+        let mut settings = [0; SETTING_WORDS];
+        settings[..4].copy_from_slice(&[850_000_000, 1, 0, 250]);
+        let mut counters = [0; COUNTER_WORDS];
+        counters[..8].copy_from_slice(&[1, 2, 0, 0, 0, 0, 9, 4]);
         Card {
             name: "abe_c_1234".to_owned(),
-            controller: "abe_cubic".to_owned(),
-            settings: Settings { beta_ecn: 850_000_000, always: true, deepen: false, hz: 250 },
+            controller: Controller::AbeCubic,
+            settings,
             flags: 2,
             pid: 17,
             table: 4,
-            counters: Counters { ecn: 1, loss: 2, opened: 9, closed: 4, ..Counters::default() },
+            counters,
         }
     }
 
@@ -246,12 +177,15 @@ mod tests {
         assert_eq!(bytes.len(), BYTES);
         assert_eq!(Card::read(&bytes), Some(card()));
         assert_eq!(card().sockets(), 5);
+        let json = card().json();
+        assert_eq!((&json["beta_ecn"], &json["mode"]), (&json!(0.85), &json!("always")));
+        assert_eq!(json["counters"]["loss"], 2);
     }
 
     #[test]
     fn a_card_of_another_version_or_size_is_not_read() {
         let mut bytes = card().bytes();
-        bytes[2 * NAME_BYTES + 28] = 2;
+        bytes[AFTER_SETTINGS + 12] = 1;
         assert_eq!(Card::read(&bytes), None);
         assert_eq!(Card::read(&card().bytes()[1..]), None);
     }

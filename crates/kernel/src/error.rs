@@ -1,6 +1,8 @@
 //! What can go wrong, each with what to do about it and the exit code that the `cwnd` command has for it.
 
+use crate::family::{Controller, Kind};
 use crate::name::NAME_BYTES;
+use crate::settings;
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -28,9 +30,36 @@ pub enum Error {
     /// A name that the kernel would not take.
     #[error("{0:?} is no name of a controller")]
     Name(String),
-    /// A factor that is none.
-    #[error("the part of the window that stays is between 0 and 1, not {0}")]
-    Factor(String),
+    /// A setting that has no such value.
+    #[error("{option} is {range}, not {value}")]
+    Setting {
+        /// As it was given.
+        option: String,
+        /// What it can be.
+        range: String,
+        /// What it was.
+        value: String,
+    },
+    /// A setting of another controller.
+    #[error("{controller} has no {option}")]
+    NotForIt {
+        /// The controller.
+        controller: Controller,
+        /// As it was given.
+        option: String,
+    },
+    /// Nowhere to hear of quenches.
+    #[error("{0} hears of source quenches at interfaces, and none is given")]
+    Deaf(Controller),
+    /// No such interface.
+    #[error("no interface is named {0}")]
+    NoInterface(String),
+    /// An old kernel.
+    #[error("this kernel ({0}) can leave nothing at an interface without a process that holds it")]
+    NoInterfaceLinks(String),
+    /// No control groups of version 2.
+    #[error("control groups (version 2) are not mounted")]
+    NoGroups,
     /// Nothing of that name is loaded.
     #[error("no controller named {0} was loaded by this program")]
     Unknown(String),
@@ -78,7 +107,24 @@ impl Error {
             Self::Name(_) => {
                 format!("1 to {} letters, digits, `_`, `-` or `.`", NAME_BYTES - 1)
             }
-            Self::Factor(_) => "RFC 8511 has 0.8 for Reno, its paper 0.85 for CUBIC".to_owned(),
+            Self::Setting { option, .. } if option == "--beta-ecn" => {
+                "RFC 8511 has 0.8 for Reno, its paper 0.85 for CUBIC".to_owned()
+            }
+            Self::Setting { .. } => return None,
+            Self::NotForIt { controller, .. } => {
+                let settings = controller.family().settings.iter();
+                let options: Vec<String> = settings
+                    .filter(|setting| setting.kind != Kind::Ticks)
+                    .map(|setting| settings::option(setting.name))
+                    .collect();
+                format!("it has {}", options.join(", "))
+            }
+            Self::Deaf(_) => "name them: `--interface eth0`".to_owned(),
+            Self::NoInterface(_) => "`ip link` shows those of this namespace".to_owned(),
+            Self::NoInterfaceLinks(_) => {
+                "load it without --pin, or use Linux 6.6 or newer".to_owned()
+            }
+            Self::NoGroups => "mount them: `mount -t cgroup2 none /sys/fs/cgroup`".to_owned(),
             Self::Unknown(_) => "`status` shows what is loaded".to_owned(),
             Self::Held { pid, .. } => format!("it goes when that process ends: `kill {pid}`"),
             Self::Refused { .. } => "--verbose shows the whole log".to_owned(),
@@ -94,9 +140,12 @@ impl Error {
             | Self::NoBtf(_)
             | Self::NoStructOps(_)
             | Self::TooOld(_)
-            | Self::NoBpffs(_) => 3,
-            Self::Name(_) | Self::Factor(_) => 2,
+            | Self::NoBpffs(_)
+            | Self::NoInterfaceLinks(_)
+            | Self::NoGroups => 3,
+            Self::Name(_) | Self::Setting { .. } | Self::NotForIt { .. } | Self::Deaf(_) => 2,
             Self::NameTaken(_)
+            | Self::NoInterface(_)
             | Self::Unknown(_)
             | Self::Held { .. }
             | Self::Refused { .. }

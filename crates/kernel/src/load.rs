@@ -1,6 +1,5 @@
 //! Objects to tables in the kernel.
 
-use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,54 +7,13 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 
-use crate::card::{self, Card, Counters, Settings};
+use crate::attach::{self, Attached};
+use crate::card::{self, COUNTER_WORDS, Card};
 use crate::error::Error;
+use crate::family::{Controller, Place};
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
-
-/// A controller of this program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Controller {
-    /// Reno with ABE.
-    AbeReno,
-    /// CUBIC with ABE.
-    AbeCubic,
-}
-
-impl Controller {
-    /// Its name, unless another is given.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AbeReno => "abe_reno",
-            Self::AbeCubic => "abe_cubic",
-        }
-    }
-
-    /// Part of the window that stays after an ECN-echo: RFC 8511 § 3 for Reno, ABE § IV for CUBIC.
-    #[must_use]
-    pub const fn beta_ecn(self) -> &'static str {
-        match self {
-            Self::AbeReno => "0.8",
-            Self::AbeCubic => "0.85",
-        }
-    }
-
-    /// What clang made of bpf/.
-    const fn object(self) -> &'static [u8] {
-        match self {
-            Self::AbeReno => include_bytes!("../bpf/objects/abe_reno.bpf.o"),
-            Self::AbeCubic => include_bytes!("../bpf/objects/abe_cubic.bpf.o"),
-        }
-    }
-}
-
-impl fmt::Display for Controller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::settings::Words;
 
 /// What to load, and how.
 #[derive(Clone, Debug)]
@@ -65,11 +23,15 @@ pub struct Plan {
     /// What sockets will ask for.
     pub name: String,
     /// What it is told.
-    pub settings: Settings,
+    pub settings: Words,
     /// Whether its sockets negotiate ECN whatever the sysctl says (`TCP_CONG_NEEDS_ECN`).
     pub request_ecn: bool,
     /// Whether any user may choose it (`TCP_CONG_NON_RESTRICTED`).
     pub any_user: bool,
+    /// Interfaces at which its programs are attached.
+    pub interfaces: Vec<String>,
+    /// The control group at which they are; none is all processes.
+    pub group: Option<PathBuf>,
     /// Whether to do as kernels before 6.4 need.
     pub without_link: bool,
     /// Where.
@@ -79,7 +41,10 @@ pub struct Plan {
 /// A controller in the kernel, for as long as this lives.
 #[derive(Debug)]
 pub struct Loaded {
-    link: Link,
+    /// What registers its table, if it has one.
+    link: Option<Link>,
+    /// Its other programs.
+    attached: Vec<Attached>,
     object: Object,
     /// Whether the kernel itself unloads it when this process ends, however it ends (since 6.4).
     pub by_link: bool,
@@ -91,34 +56,41 @@ impl Loaded {
     /// # Errors
     /// Where the kernel refuses; the name may be taken.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
-        if machine::controllers()?.contains(&plan.name) {
+        let place = plan.controller.family().place;
+        let has_table = place != Place::Group;
+        let taken = if has_table {
+            machine::controllers()?.contains(&plan.name)
+        } else {
+            card::all()?.iter().any(|card| card.name == plan.name)
+        };
+        if taken {
             return Err(Error::NameTaken(plan.name.clone()));
         }
+        if place == Place::TableAndInterfaces && plan.interfaces.is_empty() {
+            return Err(Error::Deaf(plan.controller));
+        }
         let mut object = plan.programs()?;
-        let table = object
-            .maps()
-            .find(|map| map.map_type() == MapType::StructOps)
-            .ok_or_else(|| Error::NoStructOps(machine::release()))?
-            .info()
-            .map_err(|e| plan.refused("to describe", &e))?
-            .info
-            .id;
+        let table = match object.maps().find(|map| map.map_type() == MapType::StructOps) {
+            Some(table) => table.info().map_err(|e| plan.refused("to describe", &e))?.info.id,
+            None if has_table => return Err(Error::NoStructOps(machine::release())),
+            None => 0,
+        };
         let card = Card {
             name: plan.name.clone(),
-            controller: plan.controller.to_string(),
+            controller: plan.controller,
             settings: plan.settings,
             flags: plan.flags(),
             pid: std::process::id(),
             table,
-            counters: Counters::default(),
+            counters: [0; COUNTER_WORDS],
         };
-        let mut link = None;
         for map in object.maps_mut() {
             if map.name() == card::MAP {
                 map.update(&0_u32.to_ne_bytes(), &card.bytes(), MapFlags::ANY)
                     .map_err(|e| plan.refused("the card of", &e))?;
             }
         }
+        let mut link = None;
         for mut map in object.maps_mut() {
             if map.map_type() == MapType::StructOps {
                 link = Some(map.attach_struct_ops().map_err(|error| {
@@ -129,8 +101,9 @@ impl Loaded {
                 })?);
             }
         }
-        let link = link.ok_or_else(|| Error::NoStructOps(machine::release()))?;
-        Ok(Self { link, object, by_link: plan.by_link() })
+        let links = plan.kernel.interface_links && !plan.without_link;
+        let attached = attach::all(&mut object, &plan.interfaces, plan.group.as_deref(), links)?;
+        Ok(Self { link, attached, object, by_link: !has_table || plan.by_link() })
     }
 
     /// Its card as it stands.
@@ -151,21 +124,49 @@ impl Loaded {
     /// Leaves it in the kernel when this process ends; gives back the file that keeps it there, if one does.
     ///
     /// # Errors
-    /// Where there is no BPF file system.
+    /// Where there is no BPF file system, or no link to be left.
     pub fn pin(mut self, name: &str) -> Result<Option<PathBuf>, Error> {
-        if !self.by_link {
-            // Such a table stays until it is taken out.
-            self.link.disconnect();
+        if !self.by_link && self.attached.is_empty() {
+            if let Some(link) = &mut self.link {
+                // Such a table stays until it is taken out.
+                link.disconnect();
+            }
             return Ok(None);
         }
         let path = pin_path(name);
         bpffs()?;
         fs::create_dir_all(PINS)?;
-        self.link.pin(&path).map_err(|e| Error::Refused {
-            what: format!("to pin {}", path.display()),
-            why: e.to_string(),
-        })?;
-        Ok(Some(path))
+        let mut pinned = Vec::new();
+        let kept = self.pin_all(name, &mut pinned);
+        if kept.is_err() {
+            for path in pinned {
+                let _ = fs::remove_file(path);
+            }
+        }
+        kept.map(|()| Some(path))
+    }
+
+    /// Its table, if it has one, has a file of its name; other programs have a number behind it, which no name has.
+    fn pin_all(&mut self, name: &str, pinned: &mut Vec<PathBuf>) -> Result<(), Error> {
+        let mut next = 0..;
+        let mut path = || match next.next() {
+            Some(0) | None => pin_path(name),
+            Some(number) => pin_path(&format!("{name}+{number}")),
+        };
+        if let Some(link) = &mut self.link {
+            let path = path();
+            link.pin(&path).map_err(|e| Error::Refused {
+                what: format!("to pin {}", path.display()),
+                why: e.to_string(),
+            })?;
+            pinned.push(path);
+        }
+        for program in &mut self.attached {
+            let path = path();
+            program.pin(&path)?;
+            pinned.push(path);
+        }
+        Ok(())
     }
 }
 
@@ -198,8 +199,8 @@ impl Plan {
             } else if map.name().to_string_lossy().ends_with(SETTINGS)
                 && let Some(value) = map.initial_value_mut()
             {
-                let settings = self.settings.bytes();
-                value[..settings.len()].copy_from_slice(&settings);
+                let words = self.settings.iter().flat_map(|word| word.to_ne_bytes());
+                value.iter_mut().zip(words).for_each(|(to, from)| *to = from);
             }
         }
         open.load().map_err(|error| {
@@ -247,14 +248,22 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     };
     let path = pin_path(name);
     if path.exists() {
+        for number in 1.. {
+            match fs::remove_file(pin_path(&format!("{name}+{number}"))) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                removed => removed?,
+            }
+        }
         fs::remove_file(&path)?;
         wait_until_gone(name)?;
         return find();
     }
-    if !machine::controllers()?.iter().any(|one| one == name) {
-        return Err(Error::Unknown(name.to_owned()));
+    let registered = machine::controllers()?.iter().any(|one| one == name);
+    let card = find()?.filter(|card| registered || card.table == 0);
+    let card = card.ok_or_else(|| Error::Unknown(name.to_owned()))?;
+    if card.table == 0 {
+        return Err(Error::Held { name: name.to_owned(), pid: card.pid });
     }
-    let card = find()?.ok_or_else(|| Error::Unknown(name.to_owned()))?;
     let refused = |e: libbpf_rs::Error| Error::Refused {
         what: format!("to unload {name}"),
         why: e.to_string(),
@@ -273,10 +282,11 @@ fn reused(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() != "cwnd-kernel")
 }
 
-/// The kernel drops the table a moment after the last reference to its link.
+/// The kernel drops the table, or programs without one, a moment after the last reference to its link.
 fn wait_until_gone(name: &str) -> Result<(), Error> {
     for _ in 0..100 {
-        if !machine::controllers()?.iter().any(|one| one == name) {
+        let registered = machine::controllers()?.iter().any(|one| one == name);
+        if !registered && !card::all()?.iter().any(|card| card.name == name && card.table == 0) {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -325,7 +335,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 const BPFFS: &str = "/sys/fs/bpf";
 /// Where links are pinned.
 const PINS: &str = "/sys/fs/bpf/cwnd";
-/// The section of bpf/abe.h that the loader fills in.
+/// The section of the settings, which the loader fills in.
 const SETTINGS: &str = "rodata.settings";
 /// Members of the table, bytes.
 const FLAGS: Range<usize> = NAME_BYTES..NAME_BYTES + 4;

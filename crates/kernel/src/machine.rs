@@ -19,6 +19,8 @@ const CONTROLLER_TYPE: &str = "tcp_congestion_ops";
 const FIRST_TRANSMISSION: &str = "cwnd_event_tx_start";
 /// Links that register a table have this type, since 6.4.
 const LINK_TYPE: &str = "bpf_struct_ops_link";
+/// Links that hold a program at an interface have this type, since 6.6.
+const INTERFACE_LINK_TYPE: &str = "tcx_link";
 /// The first kernel that is known to take our programs.
 const OLDEST: (u32, u32) = (6, 1);
 /// capabilities(7).
@@ -48,6 +50,8 @@ pub fn rights() -> Result<(), Error> {
 pub struct Kernel {
     /// Whether a link registers a table, and takes it out when the last who holds it is gone.
     pub links: bool,
+    /// Whether a link holds a program at an interface.
+    pub interface_links: bool,
     /// Whether a first transmission has a member of the table for itself.
     pub first_transmission: bool,
 }
@@ -68,6 +72,7 @@ pub fn kernel() -> Result<Kernel, Error> {
     };
     Ok(Kernel {
         links: find(LINK_TYPE).is_some(),
+        interface_links: find(INTERFACE_LINK_TYPE).is_some(),
         first_transmission: controller
             .iter()
             .any(|member| member.name.is_some_and(|name| name == FIRST_TRANSMISSION)),

@@ -1,26 +1,34 @@
-//! `cwnd-kernel`: ABE in the Linux kernel, for operators and for the testbed.
+//! `cwnd-kernel`: congestion controllers in the Linux kernel, for operators and for the testbed.
 
+mod attach;
 mod card;
 mod error;
+mod family;
 mod load;
 mod machine;
 mod name;
+mod options;
+mod settings;
+mod show;
 mod wait;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use libbpf_rs::PrintLevel;
 use serde_json::{Value, json};
 
-use card::{Card, Settings};
+use card::Card;
 use error::Error;
-use load::{Controller, Loaded, Plan};
+use family::Controller;
+use load::Loaded;
+use options::What;
 use wait::End;
 
-/// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511).
+/// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511) with adaptive backoff, or with
+/// source quenches (BECN), delay-based AIMD; and timeouts that do not back off at first (TCP*(n)).
 ///
 /// A loaded controller is used by nothing until a socket, a route or a sysctl names it.
 #[derive(Parser)]
@@ -66,93 +74,9 @@ enum Command {
     Check,
 }
 
-#[derive(Args)]
-struct What {
-    controller: Controller,
-    /// What sockets ask for, at most 15 bytes [default: the controller's name].
-    #[arg(long)]
-    name: Option<String>,
-    /// Part of the window that stays after an ECN-echo [default: 0.8 for Reno, 0.85 for CUBIC].
-    #[arg(long)]
-    beta_ecn: Option<String>,
-    /// When it answers an ECN-echo: in congestion avoidance only (RFC 8511), or also where one ends slow start (its paper).
-    #[arg(long, value_enum, default_value_t = Mode::Avoidance)]
-    mode: Mode,
-    /// What a loss does in a window that an ECN-echo has reduced: nothing more (as in Linux), or what it does alone.
-    #[arg(long, value_enum, default_value_t = LossAfterEcn::Once)]
-    loss_after_ecn: LossAfterEcn,
-    /// Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says; they then send all their packets as ECN-capable.
-    #[arg(long)]
-    request_ecn: bool,
-    /// Let any user's sockets choose it.
-    #[arg(long)]
-    any_user: bool,
-    /// Register it as kernels before 6.4 do.
-    #[arg(long, hide = true)]
-    without_link: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Mode {
-    Avoidance,
-    Always,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum LossAfterEcn {
-    Once,
-    Deepen,
-}
-
-impl What {
-    /// With all that can be left out.
-    const fn of(controller: Controller) -> Self {
-        Self {
-            controller,
-            name: None,
-            beta_ecn: None,
-            mode: Mode::Avoidance,
-            loss_after_ecn: LossAfterEcn::Once,
-            request_ecn: false,
-            any_user: false,
-            without_link: false,
-        }
-    }
-
-    /// What is asked for, on this machine.
-    fn plan(&self) -> Result<Plan, Error> {
-        load::check_name(self.name.as_deref().unwrap_or(self.controller.name()))?;
-        let beta = self.beta_ecn.as_deref().unwrap_or(self.controller.beta_ecn());
-        let beta_ecn = billionths(beta)?;
-        machine::rights()?;
-        Ok(Plan {
-            controller: self.controller,
-            name: self.name.clone().unwrap_or_else(|| self.controller.name().to_owned()),
-            settings: Settings {
-                beta_ecn,
-                always: matches!(self.mode, Mode::Always),
-                deepen: matches!(self.loss_after_ecn, LossAfterEcn::Deepen),
-                hz: machine::hz(),
-            },
-            request_ecn: self.request_ecn,
-            any_user: self.any_user,
-            without_link: self.without_link,
-            kernel: machine::kernel()?,
-        })
-    }
-}
-
-/// As crates/cc rounds its factors.
-fn billionths(text: &str) -> Result<u32, Error> {
-    match text.parse::<f64>() {
-        Ok(beta) if beta > 0.0 && beta < 1.0 => Ok((beta * 1e9 + 0.5) as u32),
-        _ => Err(Error::Factor(text.to_owned())),
-    }
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let print = if cli.verbose { show } else { keep };
+    let print = if cli.verbose { tell } else { keep };
     libbpf_rs::set_print(Some((PrintLevel::Debug, print)));
     match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -200,7 +124,7 @@ fn hold(what: &What, as_json: bool) -> Result<(), Error> {
         Some(card) if as_json => line(&event("end", &card)),
         Some(card) => {
             println!();
-            table(&[card]);
+            show::table(&[card]);
             Ok(())
         }
         None => Ok(()),
@@ -257,7 +181,7 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
             .iter()
             .map(|card| {
                 let mut row = card.json();
-                row["registered"] = json!(names.contains(&card.name));
+                row["registered"] = json!(card.table == 0 || names.contains(&card.name));
                 row["pinned"] = json!(load::pin_path(&card.name).exists());
                 row
             })
@@ -276,48 +200,11 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
             }
         };
     }
-    table(&cards);
-    for card in cards.iter().filter(|card| !names.contains(&card.name)) {
+    show::table(&cards);
+    for card in cards.iter().filter(|card| card.table != 0 && !names.contains(&card.name)) {
         println!("{} is unloaded; its sockets keep it until they close", card.name);
     }
     Ok(())
-}
-
-fn table(cards: &[Card]) {
-    println!(
-        "{:<15} {:<10} {:>6} {:<9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-        "name",
-        "controller",
-        "β_ecn",
-        "mode",
-        "sockets",
-        "ECN",
-        "loss",
-        "after",
-        "timeout",
-        "local"
-    );
-    for card in cards {
-        let c = &card.counters;
-        println!(
-            "{:<15} {:<10} {:>6} {:<9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-            card.name,
-            card.controller,
-            f64::from(card.settings.beta_ecn) / 1e9,
-            if card.settings.always { "always" } else { "avoidance" },
-            card.sockets(),
-            c.ecn,
-            c.loss,
-            c.loss_after_ecn,
-            c.timeout,
-            c.local,
-        );
-    }
-    if std::io::stdout().is_terminal() {
-        println!(
-            "reductions by cause; after: losses in windows that ECN had reduced; local: the sender's own queue"
-        );
-    }
 }
 
 fn unload(name: &str) -> Result<(), Error> {
@@ -333,8 +220,8 @@ fn unload(name: &str) -> Result<(), Error> {
 
 /// The kernel says whether it takes programs only by taking them; they go again at once, and no name is registered.
 fn check() -> Result<(), Error> {
-    for controller in Controller::value_variants() {
-        What::of(*controller).plan()?.programs()?;
+    for controller in Controller::ALL {
+        What::of(controller).plan()?.programs()?;
     }
     Ok(())
 }
@@ -352,7 +239,7 @@ fn keep(level: PrintLevel, text: String) {
     }
 }
 
-fn show(_: PrintLevel, text: String) {
+fn tell(_: PrintLevel, text: String) {
     eprint!("{text}");
 }
 

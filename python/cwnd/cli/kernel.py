@@ -12,46 +12,94 @@ from cwnd.cli import output
 
 kernel = App(
     name="kernel",
-    help="Put Reno or CUBIC with ABE into this machine's Linux kernel. docs/kernel.md has more.",
+    help="Put congestion controllers into this machine's Linux kernel: ABE, BECN, adaptive backoff,"
+    " delay-based AIMD, TCP*(n). docs/kernel.md has more.",
 )
+
+Flag = Annotated[bool, Parameter(negative=())]
 
 
 @kernel.command
 def load(
-    controller: Literal["abe_reno", "abe_cubic"],
+    controller: Literal[
+        "abe_reno",
+        "abe_cubic",
+        "adaptive_reno",
+        "adaptive_cubic",
+        "becn_reno",
+        "becn_cubic",
+        "delay_aimd",
+        "tcpstar",
+    ],
     /,
     *,
     name: str | None = None,
     beta_ecn: float | None = None,
-    mode: Literal["avoidance", "always"] = "avoidance",
-    loss_after_ecn: Literal["once", "deepen"] = "once",
-    request_ecn: Annotated[bool, Parameter(negative=())] = False,
-    any_user: Annotated[bool, Parameter(negative=())] = False,
-    pin: Annotated[bool, Parameter(negative=())] = False,
+    mode: Literal["avoidance", "always"] | None = None,
+    loss_after_ecn: Literal["once", "deepen"] | None = None,
+    interface: tuple[str, ...] = (),
+    beta_quench: float | None = None,
+    rest: Literal["marked", "never", "always"] | None = None,
+    guesses: int | None = None,
+    delta: float | None = None,
+    threshold: float | None = None,
+    least_window: int | None = None,
+    backoff_after: int | None = None,
+    cgroup: str | None = None,
+    request_ecn: Flag = False,
+    any_user: Flag = False,
+    pin: Flag = False,
 ) -> NoReturn:
     """Load a controller for as long as this command runs, or with --pin until it is unloaded.
 
-    It is used by nothing until a socket, a route or a sysctl names it. It needs root.
+    It is used by nothing until a socket, a route or a sysctl names it; `tcpstar` is for all
+    connections of a control group. It needs root.
 
     Args:
         controller: Which one.
         name: What sockets ask for, at most 15 bytes; the controller's name if none is given.
-        beta_ecn: Part of the window that stays after an ECN-echo; 0.8 for Reno, 0.85 for CUBIC.
-        mode: Whether it answers an ECN-echo in congestion avoidance only (RFC 8511), or also where
-            one ends slow start (its paper).
-        loss_after_ecn: What a loss does in a window that an ECN-echo has reduced: nothing more, as
-            in Linux, or what it does alone.
+        beta_ecn: Of abe_*: part of the window that stays after an ECN-echo; 0.8 for Reno, 0.85 for
+            CUBIC.
+        mode: Of abe_*: whether it answers an ECN-echo in congestion avoidance only (RFC 8511; the
+            default), or also where one ends slow start (its paper).
+        loss_after_ecn: Of abe_*: what a loss does in a window that an ECN-echo has reduced: nothing
+            more, as in Linux (the default), or what it does alone.
+        interface: Of becn_*: where source quenches arrive; may be given several times.
+        beta_quench: Of becn_*: part of the window that stays after a quench about a marked packet;
+            0.5.
+        rest: Of becn_*: after which quenches the window rests for a round trip; marked.
+        guesses: Of becn_*: wrong guesses in a round trip after which its other quenches are not
+            believed; 10, and 0 is no limit.
+        delta: Of adaptive_* and delay_aimd: a reduction leaves this times minRTT / RTT of the
+            window; 0.8.
+        threshold: Of delay_aimd: it backs off once packets wait for so many ms; 50.
+        least_window: Of delay_aimd: what a backoff for delay leaves at the least, segments; 2.
+        backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6.
+        cgroup: Of tcpstar: the control group (version 2) whose connections it is for; all.
         request_ecn: Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says.
         any_user: Let any user's sockets choose it.
         pin: Leave it in the kernel.
     """
-    arguments = ["load", controller, "--mode", mode, "--loss-after-ecn", loss_after_ecn]
-    if name is not None:
-        arguments += ["--name", name]
-    if beta_ecn is not None:
-        arguments += ["--beta-ecn", repr(beta_ecn)]
+    settings = {
+        "--name": name,
+        "--beta-ecn": beta_ecn,
+        "--mode": mode,
+        "--loss-after-ecn": loss_after_ecn,
+        "--beta-quench": beta_quench,
+        "--rest": rest,
+        "--guesses": guesses,
+        "--delta": delta,
+        "--threshold": threshold,
+        "--least-window": least_window,
+        "--backoff-after": backoff_after,
+        "--cgroup": cgroup,
+    }
     flags = {"--request-ecn": request_ecn, "--any-user": any_user, "--pin": pin}
-    _hand_over(arguments + [flag for flag, given in flags.items() if given])
+    given = [
+        word for key, value in settings.items() if value is not None for word in (key, str(value))
+    ]
+    given += [word for one in interface for word in ("--interface", one)]
+    _hand_over(["load", controller, *given, *(flag for flag, on in flags.items() if on)])
 
 
 @kernel.command

@@ -3,13 +3,16 @@
  * A controller of this folder as a program: events in, windows out, one line each. It is the same C that runs in the
  * kernel, compiled for this machine: below are the parts of the kernel that it meets, as far as it sees them.
  *
- *   cc -DCONTROLLER=abe_cubic -I.. replay.c && ./a.out BETA_ECN ALWAYS DEEPEN < EVENTS
+ *   cc -DCONTROLLER=abe_cubic -I.. replay.c && ./a.out SETTINGS < EVENTS
  *
- * The first line is `cwnd ssthresh`, each other
- *   a|l|e|c|t|w|p time-µs state cwnd-limited una nxt pacing-rate acked rtt-µs
- * for an ACK, a loss, an ECN-echo, a full queue of the sender's own, a timeout, a window that the transport sets, the end of a pause; windows, una, nxt
- * and acked in segments, rtt −1 where there is none; a timeout has its number in a row for `acked`, a pause its ticks, a window that is set has cwnd
- * for `acked` and ssthresh for `rtt`.
+ * SETTINGS are the words of its `struct settings`. The first line is `cwnd ssthresh least-rtt-µs`, each other
+ *   a|d|l|e|c|t|w|p|q time-µs state cwnd-limited una nxt pacing-rate acked rtt-µs
+ * for an ACK, a duplicate, a loss, an ECN-echo, a full queue of the sender's own, a timeout, a window that the transport sets, the end of a pause, a
+ * source quench; windows, una, nxt and acked in segments, rtt −1 where there is none; a timeout has its number in a row for `acked`, a pause its
+ * ticks, a quench its fifth octet, a window that is set has cwnd for `acked` and ssthresh for `rtt`.
+ *
+ * Compiled with -DEXACT=… it prints a third number for each event, with -DHEAR=… it is told of the RTT that the transport knows at a signal, and with
+ * -DQUENCHES it hears quenches.
  */
 #define KERNEL_H
 #include <stdbool.h>
@@ -19,6 +22,7 @@
 #include <string.h>
 
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef unsigned long u64;
 typedef int32_t s32;
@@ -50,7 +54,7 @@ struct sock {
 };
 
 struct tcp_sock {
-	u32 snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_una, snd_nxt, lsndtime;
+	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, snd_una, snd_nxt, lsndtime, least_rtt;
 	u64 tcp_mstamp;
 	bool limited;
 };
@@ -105,7 +109,19 @@ static bool cwnd_limited(const struct tcp_sock *tp)
 	return tp->limited;
 }
 
+static u32 least_rtt(const struct tcp_sock *tp)
+{
+	return tp->least_rtt;
+}
+
+static bool before(u32 one, u32 other)
+{
+	return (s32)(one - other) < 0;
+}
+
 static void *bpf_map_lookup_elem(void *map, const void *key);
+static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags);
+static long bpf_sk_storage_delete(void *map, struct sock *sk);
 
 /* RFC 5681 § 3.1, slow start, each acknowledged segment counted; gives back what is left at the threshold. */
 static u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
@@ -156,6 +172,9 @@ static u32 tcp_reno_undo_cwnd(struct sock *sk)
 	return sk->tp->snd_cwnd;
 }
 
+/* What arrives at an interface is played by hand. */
+#define INGRESS_H
+
 #define TEXT(name) #name
 #define SOURCE(name) TEXT(name.bpf.c)
 #include SOURCE(CONTROLLER)
@@ -166,6 +185,25 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	(void)map, (void)key;
 	return &card;
+}
+
+/* One socket, one note. */
+#ifdef QUENCHES
+static struct note note;
+#else
+static u64 note;
+#endif
+
+static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags)
+{
+	(void)map, (void)sk, (void)value, (void)flags;
+	return &note;
+}
+
+static long bpf_sk_storage_delete(void *map, struct sock *sk)
+{
+	(void)map, (void)sk;
+	return 0;
 }
 
 static struct tcp_sock tp;
@@ -193,6 +231,28 @@ static void reduce(u8 state)
 	enter(state);
 }
 
+/* A router's word about a packet that is outstanding, and the next ACK, which acknowledges nothing. */
+static void quench(u8 said)
+{
+#ifdef QUENCHES
+	quench_hear(&note, tp.snd_una, tp.snd_nxt, tp.snd_una, said);
+	CONTROLLER.in_ack_event(&sk, 0);
+#else
+	(void)said;
+#endif
+}
+
+static void hear(long rtt)
+{
+#ifdef HEAR
+	HEAR(rtt);
+#else
+	(void)rtt;
+#endif
+}
+
+#define PRINT_COUNTER(name) printf(#name " %lu ", card.counted.name);
+
 int main(int count, char **arguments)
 {
 	char event;
@@ -201,12 +261,17 @@ int main(int count, char **arguments)
 	unsigned long rate;
 	long acked, rtt;
 
-	if (count != 4 || scanf("%u %u", &tp.snd_cwnd, &tp.snd_ssthresh) != 2)
+	unsigned int last = TCP_CA_Open;
+	u32 words[sizeof(settings) / sizeof(u32)];
+	int i;
+
+	if (count != 1 + (int)(sizeof(words) / sizeof(u32)) ||
+	    scanf("%u %u %u", &tp.snd_cwnd, &tp.snd_ssthresh, &tp.least_rtt) != 3)
 		return 2;
-	settings.beta_ecn = strtoul(arguments[1], NULL, 10);
-	settings.always = strtoul(arguments[2], NULL, 10);
-	settings.deepen = strtoul(arguments[3], NULL, 10);
-	settings.hz = HZ;
+	for (i = 0; i < count - 1; i++)
+		words[i] = strtoul(arguments[i + 1], NULL, 10);
+	memcpy(&settings, words, sizeof(words));
+	tp.snd_cwnd_clamp = ~0U;
 	tp.tcp_mstamp = now;
 	CONTROLLER.init(&sk);
 	while (scanf(" %c %lu %u %u %u %u %lu %ld %ld", &event, &time, &state, &limited, &una, &nxt,
@@ -214,38 +279,56 @@ int main(int count, char **arguments)
 		now = 1000000 + time;
 		tp.tcp_mstamp = now;
 		tp.limited = limited;
+		/* While losses are repaired a quench tells nothing new. */
+		if (last >= TCP_CA_Recovery && state >= TCP_CA_Recovery)
+			quench(0x80);
+		last = state;
 		tp.snd_una = una;
 		tp.snd_nxt = nxt;
 		sk.sk_pacing_rate = rate;
 		if (event == 'a') {
 			struct ack_sample sample = { .pkts_acked = acked, .rtt_us = rtt };
 
+			CONTROLLER.in_ack_event(&sk, 0);
 			/* The kernel says so when it goes back to normal, and to every controller. */
 			if (state == TCP_CA_Open && sk.state != TCP_CA_Open)
 				to(TCP_CA_Open);
-			CONTROLLER.in_ack_event(&sk, 0);
+			/* A loss in a window that was reduced before is told by the state alone. */
+			if (state == TCP_CA_Recovery && sk.state == TCP_CA_Open)
+				reduce(TCP_CA_Recovery);
+			else if (state == TCP_CA_Recovery && sk.state == TCP_CA_CWR)
+				enter(TCP_CA_Recovery);
 			if (CONTROLLER.pkts_acked)
 				CONTROLLER.pkts_acked(&sk, &sample);
 			/* While the window is being reduced it does not grow. */
 			if (sk.state == TCP_CA_Open || sk.state == TCP_CA_Loss)
 				CONTROLLER.cong_avoid(&sk, una, acked);
+		} else if (event == 'd') {
+			CONTROLLER.in_ack_event(&sk, 0);
+			hear(rtt);
+		} else if (event == 'q') {
+			quench(acked);
+			/* Another about the same window of data. */
+			quench(acked);
 		} else if (event == 'e') {
+			hear(rtt);
 			CONTROLLER.in_ack_event(&sk, CA_ACK_ECE);
 			reduce(TCP_CA_CWR);
 		} else if (event == 'c') {
 			reduce(TCP_CA_CWR);
 		} else if (event == 'l') {
+			hear(rtt);
 			if (sk.state == TCP_CA_CWR && state == TCP_CA_CWR)
 				enter(TCP_CA_Recovery);
 			else
 				reduce(TCP_CA_Recovery);
 		} else if (event == 't') {
+			hear(rtt);
 			if (acked == 1)
-				reduce(TCP_CA_Loss);
-			else
-				to(TCP_CA_Loss);
+				tp.snd_ssthresh = CONTROLLER.ssthresh(&sk);
 			tp.snd_cwnd = 1;
 			tp.snd_cwnd_cnt = 0;
+			to(TCP_CA_Loss);
 		} else if (event == 'w') {
 			tp.snd_cwnd = acked;
 			tp.snd_ssthresh = rtt;
@@ -254,10 +337,14 @@ int main(int count, char **arguments)
 			if (CONTROLLER.cwnd_event)
 				CONTROLLER.cwnd_event(&sk, CA_EVENT_TX_START);
 		}
+#ifdef EXACT
+		printf("%u %u %lu\n", tp.snd_cwnd, tp.snd_ssthresh, (u64)(EXACT));
+#else
 		printf("%u %u\n", tp.snd_cwnd, tp.snd_ssthresh);
+#endif
 	}
 	/* The counters, last. */
-	printf("ecn %lu loss %lu timeout %lu local %lu loss_after_ecn %lu ecn_in_slow_start %lu\n", card.ecn, card.loss,
-	       card.timeout, card.local, card.loss_after_ecn, card.ecn_in_slow_start);
+	COUNTERS(PRINT_COUNTER)
+	printf("\n");
 	return 0;
 }

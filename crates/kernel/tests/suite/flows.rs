@@ -4,15 +4,9 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use crate::machine::{self, Held, run, unique};
+use crate::machine::{self, Held, count, run, unique};
 
 const CONTROLLERS: [&str; 2] = ["abe_reno", "abe_cubic"];
-
-fn count(event: &Value, what: &str) -> u64 {
-    event["counters"][what].as_u64().unwrap()
-}
 
 #[test]
 fn marks_are_answered_as_marks_and_drops_as_drops() {

@@ -47,14 +47,20 @@ fn say(kind: &str, what: &str) {
 
 /// A flow with that controller over path.py's path; what it tells.
 pub fn flow(controllers: &str, path: &str) -> Value {
+    let path: Vec<String> = path.split(' ').map(str::to_owned).collect();
+    flow_with(controllers, &path)
+}
+
+/// The same with options that have spaces.
+pub fn flow_with(controllers: &str, path: &[String]) -> Value {
     let output = Command::new("unshare")
         .args(["-n", "python3", PATH])
         .args(controllers.split(' '))
-        .args(path.split(' '))
+        .args(path)
         .stderr(Stdio::inherit())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{path}");
+    assert!(output.status.success(), "{path:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -70,6 +76,21 @@ pub fn flows<const N: usize>(flows: [(&str, &str); N]) -> [Value; N] {
 /// Whether the kernel registers tables by links, by its version: what the program goes by is in its types.
 pub fn links() -> bool {
     version() >= (6, 4)
+}
+
+/// Whether links hold programs at interfaces, by the kernel's version.
+pub fn interface_links() -> bool {
+    version() >= (6, 6)
+}
+
+/// Whether a socket can bound its timeout (`TCP_RTO_MAX_MS`), by the kernel's version.
+pub fn bounds_timeouts() -> bool {
+    version() >= (6, 15)
+}
+
+/// How often a controller counted that.
+pub fn count(event: &Value, what: &str) -> u64 {
+    event["counters"][what].as_u64().unwrap()
 }
 
 /// Whether the kernel has a member for first transmissions, by its version.

@@ -1,8 +1,12 @@
 //! Tests of what is in the kernel, in the kernel. Those that need root say so and do nothing without it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+mod attached;
 mod command;
+mod delay;
 mod flows;
 mod machine;
 mod objects;
+mod quenches;
 mod shadow;
+mod timeouts;

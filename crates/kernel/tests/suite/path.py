@@ -19,6 +19,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RECEIVE = """
 import socket, sys, threading
@@ -40,16 +44,22 @@ while True:
 SEND = """
 import json, socket, struct, sys, time
 controller, seconds, pause = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+port, thin = int(sys.argv[4]), float(sys.argv[5])
 flow = socket.socket()
+flow.bind(("10.77.0.1", port))
 flow.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
 flow.connect(("10.77.0.2", 5001))
 flow.settimeout(0.05)
 block, sent, end = bytes(1 << 16), 0, time.monotonic() + seconds
+thin = end - seconds + thin if thin else end
 silence = end - seconds / 2 if pause else end
 while time.monotonic() < end:
     if time.monotonic() > silence:
         time.sleep(pause)
         silence = end
+    if time.monotonic() > thin:
+        time.sleep(0.02)
+        block = bytes(100)
     try:
         sent += flow.send(block)
     except TimeoutError:
@@ -62,9 +72,11 @@ print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17],
 """
 
 ECT_0, CE = 2, 3
+#: The local port of the first flow; those of the others follow.
+PORT = 40000
 
 
-def main() -> None:
+def asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("controllers", nargs="+")
     parser.add_argument("--seconds", type=float, default=5)
@@ -84,7 +96,24 @@ def main() -> None:
     parser.add_argument(
         "--pause", type=float, default=0, help="seconds of silence of the sender in the middle"
     )
-    options = parser.parse_args()
+    parser.add_argument(
+        "--thin", type=float, default=0, help="after so many seconds little is sent at a time"
+    )
+    parser.add_argument(
+        "--hold", default="", help="a command to run beside the flows, for its JSON"
+    )
+    parser.add_argument("--quench", choices=FORGED, help="quench data, or what pretends to be that")
+    parser.add_argument(
+        "--quench-above",
+        type=int,
+        default=0,
+        help="bytes in the queue, then each packet is quenched",
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = asked()
     near = tun("near")
     far = tun("far")
     receiver = subprocess.Popen(
@@ -113,19 +142,30 @@ def main() -> None:
     receiver.stdin.write(b"go\n")
     receiver.stdin.flush()
     receiver.stdout.readline()
+    held = None
+    if options.hold:
+        held = subprocess.Popen(options.hold.split(), stdout=subprocess.PIPE)
+        ready = held.stdout.readline()
+        if not ready:
+            sys.exit("the command ended")
+    numbers = [str(options.seconds), str(options.pause)]
     senders = [
         subprocess.Popen(
-            [sys.executable, "-c", SEND, one, str(options.seconds), str(options.pause)],
+            [sys.executable, "-c", SEND, one, *numbers, str(PORT + index), str(options.thin)],
             stdout=subprocess.PIPE,
         )
-        for one in options.controllers
+        for index, one in enumerate(options.controllers)
     ]
     try:
-        marks, drops, accurate = forward(near, far, options, senders)
+        told = forward(near, far, options, senders)
     finally:
         receiver.kill()
-    flows = [json.loads(sender.stdout.readline() or "null") for sender in senders]
-    print(json.dumps({"flows": flows, "marks": marks, "drops": drops, "accurate": accurate}))
+    told["flows"] = [json.loads(sender.stdout.readline() or "null") for sender in senders]
+    if held:
+        held.terminate()
+        told["held"] = json.loads(held.stdout.readline())
+        held.wait()
+    print(json.dumps(told))
 
 
 def ip(command: str, *more: str, inside: list[str] = ()) -> None:
@@ -139,14 +179,13 @@ def tun(name: str) -> int:
     return device
 
 
-def forward(
-    near: int, far: int, options: argparse.Namespace, senders: list
-) -> tuple[int, int, bool]:
+def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> dict:
     """A queue before a line of a rate; the delay is half behind it, half on the way back."""
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
     queue, there, back = collections.deque(), collections.deque(), collections.deque()
-    queued = marks = drops = 0
+    queued = marks = drops = quenches = late_queue = 0
+    unheard = []
     accurate = False
     free = begin = time.monotonic()
     next_mark = drop_until = 0.0
@@ -160,6 +199,7 @@ def forward(
         for packet in packets(near):
             kept = packet
             size = len(packet)
+            unheard += [now - begin] if dead else []
             if dead or queued + size > options.drop_above or (now < drop_until and size > 1000):
                 drops += 1
                 drop_until = 0.0
@@ -178,6 +218,9 @@ def forward(
                     drop_until = now + half
             queue.append((now, kept))
             queued += size
+            late_queue = max(late_queue, queued * (now - begin > options.seconds / 2))
+            if options.quench and queued > options.quench_above and size > 1000:
+                quenches += quench(near, FORGED[options.quench](packet))
         for packet in packets(far):
             accurate = accurate or accepts_accurate_ecn(packet)
             if not dead:
@@ -190,7 +233,64 @@ def forward(
         for line, end in ((there, far), (back, near)):
             while line and line[0][0] <= now:
                 os.write(end, line.popleft()[1])
-    return marks, drops, accurate
+    return {
+        "marks": marks,
+        "drops": drops,
+        "accurate": accurate,
+        "quenches": quenches,
+        "late_queue": late_queue,
+        "unheard": unheard,
+    }
+
+
+def quench(device: int, messages: Sequence[bytes]) -> int:
+    for message in messages:
+        os.write(device, message)
+    return len(messages)
+
+
+def source_quench(packet: bytes, *, marked: bool = True, quoted: int = 28) -> bytes:
+    """A router's word about a packet: RFC 792, with BECN's bit in the fifth octet (crates/wire)."""
+    body = bytes([4, 0, 0, 0, 0x80 * marked, 0, 0, 0]) + packet[:quoted]
+    body = body[:2] + checksum(body) + body[4:]
+    header = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(body), 0, 0, 64, 1, 0, ROUTER, packet[12:16]
+    )
+    return header[:10] + checksum(header) + header[12:] + body
+
+
+def with_port(packet: bytes, add: int) -> bytes:
+    port = int.from_bytes(packet[20:22]) + add
+    return packet[:20] + port.to_bytes(2) + packet[22:]
+
+
+def with_sequence(packet: bytes, add: int) -> bytes:
+    sequence = int.from_bytes(packet[24:28]) + add & 0xFFFFFFFF
+    return packet[:24] + sequence.to_bytes(4) + packet[28:]
+
+
+def of_port(packet: bytes, port: int, *messages: bytes) -> Sequence[bytes]:
+    return messages if int.from_bytes(packet[20:22]) == port else ()
+
+
+def wrong_bit(message: bytes) -> bytes:
+    return message[:-1] + bytes([message[-1] ^ 1])
+
+
+ROUTER = bytes([10, 77, 0, 9])
+#: What answers a packet of data: quenches of a router, and those that a stranger makes up.
+FORGED = {
+    "marked": lambda p: of_port(p, PORT, *[source_quench(p)] * 3),
+    "dropped": lambda p: of_port(p, PORT, *[source_quench(p, marked=False)] * 3),
+    "other connection": lambda p: of_port(p, PORT + 1, source_quench(p)),
+    "port": lambda p: [source_quench(with_port(p, 1000))],
+    "sequence": lambda p: [source_quench(with_sequence(p, 1 << 31))],
+    "acknowledged": lambda p: [source_quench(with_sequence(p, -(1 << 24)))],
+    "not sent": lambda p: [source_quench(with_sequence(p, 1 << 24))],
+    "truncated": lambda p: [source_quench(p, quoted=27)],
+    "checksum": lambda p: [wrong_bit(source_quench(p))],
+    "guesses": lambda p: [*[source_quench(with_sequence(p, 1 << 24))] * 12, source_quench(p)],
+}
 
 
 def packets(device: int):
@@ -215,11 +315,17 @@ def marked(packet: bytes) -> bytes:
     header = bytearray(packet[:20])
     header[1] |= CE
     header[10:12] = b"\0\0"
-    total = sum(struct.unpack("!10H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    total = (total & 0xFFFF) + (total >> 16)
-    header[10:12] = struct.pack("!H", ~total & 0xFFFF)
+    header[10:12] = checksum(header)
     return bytes(header) + packet[20:]
+
+
+def checksum(data: bytes) -> bytes:
+    """RFC 1071, of bytes whose own checksum is zero."""
+    data = bytes(data) + bytes(len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", ~total & 0xFFFF)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* CUBIC (RFC 9438) as the kernel's own, but for how much a reduction leaves: adaptive backoff (McCullagh 2008 § 4.2). */
+#include "kernel.h"
+#include "adaptive.h"
+#include "cubic.h"
+
+struct state {
+	struct adaptive adaptive;
+	struct cubic cubic;
+};
+
+_Static_assert(sizeof(struct state) <= CA_PRIV_BYTES, "a socket has no room for this state");
+
+static __always_inline struct state *state(struct sock *sk)
+{
+	return private(sk);
+}
+
+OP(void, adaptive_cubic_init, struct sock *sk)
+{
+	adaptive_init(&state(sk)->adaptive, tcp_sk(sk));
+	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
+}
+
+OP(void, adaptive_cubic_release, struct sock *sk)
+{
+	heard_release(&state(sk)->adaptive.heard);
+}
+
+OP(void, adaptive_cubic_in_ack_event, struct sock *sk, u32 flags)
+{
+	heard_ack(&state(sk)->adaptive.heard, tcp_sk(sk), flags);
+}
+
+OP(void, adaptive_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	rtts_hear(&state(sk)->adaptive.rtts, sample->rtt_us);
+	cubic_acked(&state(sk)->cubic, sk, sample->rtt_us);
+}
+
+OP(u32, adaptive_cubic_ssthresh, struct sock *sk)
+{
+	u32 fixed = cubic_reduce(&state(sk)->cubic, tcp_sk(sk));
+
+	return adaptive_ssthresh(&state(sk)->adaptive, tcp_sk(sk), fixed);
+}
+
+OP(void, adaptive_cubic_set_state, struct sock *sk, u8 new_state)
+{
+	heard_state(&state(sk)->adaptive.heard, sk, new_state);
+	if (new_state == TCP_CA_Loss)
+		cubic_reset(&state(sk)->cubic, tcp_sk(sk));
+}
+
+OP(void, adaptive_cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	cubic_avoid(&state(sk)->cubic, tcp_sk(sk), acked);
+}
+
+OP(void, adaptive_cubic_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_TX_START)
+		cubic_resume(&state(sk)->cubic, tcp_sk(sk));
+}
+
+OP(void, adaptive_cubic_cwnd_event_tx_start, struct sock *sk)
+{
+	cubic_resume(&state(sk)->cubic, tcp_sk(sk));
+}
+
+OP(u32, adaptive_cubic_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+TABLE adaptive_cubic = {
+	.name = "adaptive_cubic",
+	.ssthresh = (void *)adaptive_cubic_ssthresh,
+	.cong_avoid = (void *)adaptive_cubic_cong_avoid,
+	.set_state = (void *)adaptive_cubic_set_state,
+	.cwnd_event = (void *)adaptive_cubic_cwnd_event,
+	.cwnd_event_tx_start = (void *)adaptive_cubic_cwnd_event_tx_start,
+	.in_ack_event = (void *)adaptive_cubic_in_ack_event,
+	.pkts_acked = (void *)adaptive_cubic_pkts_acked,
+	.undo_cwnd = (void *)adaptive_cubic_undo_cwnd,
+	.init = (void *)adaptive_cubic_init,
+	.release = (void *)adaptive_cubic_release,
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The kernel's own Reno (RFC 5681), but for how much a reduction leaves: adaptive backoff (McCullagh 2008 § 4.2). */
+#include "kernel.h"
+#include "adaptive.h"
+
+_Static_assert(sizeof(struct adaptive) <= CA_PRIV_BYTES, "a socket has no room for this state");
+
+static __always_inline struct adaptive *state(struct sock *sk)
+{
+	return private(sk);
+}
+
+OP(void, adaptive_reno_init, struct sock *sk)
+{
+	adaptive_init(state(sk), tcp_sk(sk));
+}
+
+OP(void, adaptive_reno_release, struct sock *sk)
+{
+	heard_release(&state(sk)->heard);
+}
+
+OP(void, adaptive_reno_in_ack_event, struct sock *sk, u32 flags)
+{
+	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
+}
+
+OP(void, adaptive_reno_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	rtts_hear(&state(sk)->rtts, sample->rtt_us);
+}
+
+OP(u32, adaptive_reno_ssthresh, struct sock *sk)
+{
+	return adaptive_ssthresh(state(sk), tcp_sk(sk), tcp_reno_ssthresh(sk));
+}
+
+OP(void, adaptive_reno_set_state, struct sock *sk, u8 new_state)
+{
+	heard_state(&state(sk)->heard, sk, new_state);
+}
+
+OP(void, adaptive_reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+OP(u32, adaptive_reno_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+TABLE adaptive_reno = {
+	.name = "adaptive_reno",
+	.ssthresh = (void *)adaptive_reno_ssthresh,
+	.cong_avoid = (void *)adaptive_reno_cong_avoid,
+	.set_state = (void *)adaptive_reno_set_state,
+	.in_ack_event = (void *)adaptive_reno_in_ack_event,
+	.pkts_acked = (void *)adaptive_reno_pkts_acked,
+	.undo_cwnd = (void *)adaptive_reno_undo_cwnd,
+	.init = (void *)adaptive_reno_init,
+	.release = (void *)adaptive_reno_release,
+};

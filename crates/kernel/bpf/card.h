@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The card of a loaded controller: who it is, what it was told, what it counted.
+ *
+ * Whoever includes this has said what is special about it: `struct settings`, words that the loader writes before the
+ * object is loaded, and COUNTERS(X), with an X(name) for each number that it counts. crates/kernel/src/family.rs has the
+ * same members in the same order.
+ */
+#pragma once
+
+#define SETTING_WORDS 8
+#define COUNTER_WORDS 16
+
+#define COUNTER_MEMBER(name) u64 name;
+
+struct counters {
+	COUNTERS(COUNTER_MEMBER)
+};
+
+_Static_assert(sizeof(struct settings) <= SETTING_WORDS * sizeof(u32), "a card has no room for these settings");
+_Static_assert(sizeof(struct counters) <= COUNTER_WORDS * sizeof(u64), "a card has no room for these counters");
+
+/* One a controller, for whoever asks how it fares; the loader fills in the first part. */
+struct card {
+	char name[16];
+	char controller[16];
+	u32 settings[SETTING_WORDS];
+	u32 flags;
+	u32 pid;
+	u32 table;
+	u32 version;
+	union {
+		struct counters counted;
+		u64 words[COUNTER_WORDS];
+	};
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct card);
+} cwnd_card SEC(".maps");
+
+static __always_inline struct card *the_card(void)
+{
+	u32 only = 0;
+
+	return bpf_map_lookup_elem(&cwnd_card, &only);
+}
+
+#define COUNT(what) \
+	do { \
+		struct card *card = the_card(); \
+		if (card) \
+			__sync_fetch_and_add(&card->counted.what, 1); \
+	} while (0)

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Delay-based AIMD (McCullagh 2008; equations and sections are of it): Reno's increase, and a backoff once packets wait
+ * longer than a threshold, by as much as empties the queue. The same as crates/cc/src/delay_aimd.rs with the newest RTT.
+ *
+ * The kernel has no cause "delay", so the window is set here, and it stays in its state "open". The window of data in which
+ * that was done is remembered: a loss or an ECN-echo in it reduces nothing more.
+ */
+#include "kernel.h"
+
+struct settings {
+	/* τ0, µs. */
+	u32 threshold;
+	/* δ, in billionths. */
+	u32 delta;
+	/* The least window that a backoff for delay leaves, segments (§ 3.4.3, § 3.4.5). */
+	u32 least_window;
+};
+
+SETTINGS settings SEC(".rodata.settings") = { .threshold = 50000, .delta = 800000000, .least_window = 2 };
+
+/* `delay`: windows reduced because packets waited. `spared`: losses and ECN-echoes in such a window. */
+#define COUNTERS(X) \
+	X(delay) X(delay_in_slow_start) X(spared) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed)
+#include "card.h"
+#include "cause.h"
+#include "delay.h"
+
+/* Windows in parts of a segment, so that parts add up: the kernel sees what is whole of them. */
+#define SHIFT 24
+#define SEGMENT (1ULL << SHIFT)
+/* More segments at once count for so many, so that products fit. */
+#define MOST_ACKED 0xffff
+
+struct state {
+	/* The window, and the threshold of slow start. */
+	u64 window;
+	u64 threshold;
+	struct rtts rtts;
+	struct heard heard;
+	/* What a timeout would leave of a window that was spared just now; zero if none was. */
+	u64 after_timeout;
+	/* Data up to here was sent before the last reduction. */
+	u32 reduced_until;
+	/* Below the threshold all the same: a backoff for delay may leave less than its least value. */
+	bool avoids;
+	/* τ > τ0 as of the last sample. */
+	bool late;
+};
+
+_Static_assert(sizeof(struct state) <= CA_PRIV_BYTES, "a socket has no room for this state");
+
+static __always_inline struct state *state(struct sock *sk)
+{
+	return private(sk);
+}
+
+/* What others made of the window since (recovery, undo, a pause) holds; whether slow start follows the threshold says. */
+static __always_inline void take_over(struct state *s, const struct tcp_sock *tp)
+{
+	if (s->window >> SHIFT != tp->snd_cwnd) {
+		s->window = (u64)tp->snd_cwnd << SHIFT;
+		s->avoids = 0;
+	}
+	if (s->threshold >> SHIFT != tp->snd_ssthresh)
+		s->threshold = (u64)tp->snd_ssthresh << SHIFT;
+}
+
+static __always_inline void show(const struct state *s, struct tcp_sock *tp)
+{
+	tp->snd_cwnd = s->window >> SHIFT;
+	tp->snd_ssthresh = s->threshold >> SHIFT;
+}
+
+/* β of the window, β = δ · minRTT / RTT (eq. 2.6); δ before the first measurement. In two steps, each exact to a part. */
+static __always_inline u64 kept(const struct state *s)
+{
+	u64 w = s->window;
+	u64 newest = s->rtts.newest;
+	u64 least = s->rtts.least;
+
+	if (newest && least < newest)
+		w = w / newest * least + w % newest * least / newest;
+	return w / BILLION * settings.delta + w % BILLION * settings.delta / BILLION;
+}
+
+static __always_inline u64 at_least_two(u64 window)
+{
+	return window > LEAST_SSTHRESH * SEGMENT ? window : LEAST_SSTHRESH * SEGMENT;
+}
+
+/* Eq. 2.5: the window becomes smaller, to no less than so many segments. */
+static __always_inline void back_off(struct state *s, const struct tcp_sock *tp, u32 least)
+{
+	u64 reduced = kept(s);
+	u64 lowest = (u64)least << SHIFT;
+
+	s->threshold = at_least_two(reduced);
+	if (reduced < lowest)
+		reduced = lowest;
+	/* A window below the least is not raised to it. */
+	if (reduced < s->window)
+		s->window = reduced;
+	s->avoids = 1;
+	s->reduced_until = tp->snd_nxt;
+}
+
+OP(void, delay_aimd_init, struct sock *sk)
+{
+	struct state *s = state(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	heard_init(&s->heard);
+	rtts_init(&s->rtts, tp);
+	s->window = (u64)tp->snd_cwnd << SHIFT;
+	s->threshold = (u64)tp->snd_ssthresh << SHIFT;
+	s->reduced_until = tp->snd_una;
+}
+
+OP(void, delay_aimd_release, struct sock *sk)
+{
+	heard_release(&state(sk)->heard);
+}
+
+OP(void, delay_aimd_in_ack_event, struct sock *sk, u32 flags)
+{
+	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
+}
+
+OP(void, delay_aimd_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct state *s = state(sk);
+
+	if (rtts_hear(&s->rtts, sample->rtt_us))
+		s->late = s->rtts.newest - s->rtts.least > settings.threshold;
+}
+
+OP(u32, delay_aimd_ssthresh, struct sock *sk)
+{
+	struct state *s = state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 threshold;
+
+	take_over(s, tp);
+	if (before(tp->snd_una, s->reduced_until)) {
+		/* Once a window of data, whatever the cause, but for a timeout. What the kernel now brings the window to is the
+		 * window. */
+		COUNT(spared);
+		s->after_timeout = at_least_two(kept(s));
+		threshold = tp->snd_cwnd > LEAST_SSTHRESH ? tp->snd_cwnd : LEAST_SSTHRESH;
+		s->threshold = (u64)threshold << SHIFT;
+		return threshold;
+	}
+	/* "Loss backoff … unchanged" (§ 3.4.5): two segments at the least. */
+	back_off(s, tp, LEAST_SSTHRESH);
+	return s->threshold >> SHIFT;
+}
+
+OP(void, delay_aimd_set_state, struct sock *sk, u8 new_state)
+{
+	struct state *s = state(sk);
+
+	if (heard_state(&s->heard, sk, new_state) != CAUSE_NONE)
+		s->reduced_until = tcp_sk(sk)->snd_nxt;
+	if (new_state == TCP_CA_Loss) {
+		if (s->after_timeout) {
+			s->threshold = s->after_timeout;
+			tcp_sk(sk)->snd_ssthresh = s->threshold >> SHIFT;
+		}
+		take_over(s, tcp_sk(sk));
+		s->avoids = 0;
+	}
+	s->after_timeout = 0;
+}
+
+OP(void, delay_aimd_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct state *s = state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 left;
+
+	take_over(s, tp);
+	if (s->late) {
+		/* It does not grow, and backs off once a window of data, not while losses are repaired. */
+		if (ca_state(sk) < TCP_CA_CWR && before(s->reduced_until, tp->snd_una)) {
+			COUNT(delay);
+			if (!s->avoids && s->window < s->threshold)
+				COUNT(delay_in_slow_start);
+			back_off(s, tp, settings.least_window);
+			show(s, tp);
+		}
+		return;
+	}
+	if (!cwnd_limited(tp))
+		return;
+	left = (u64)(acked < MOST_ACKED ? acked : MOST_ACKED) << SHIFT;
+	if (!s->avoids && s->window < s->threshold) {
+		u64 room = s->threshold - s->window;
+		u64 step = left < room ? left : room;
+
+		s->window += step;
+		left -= step;
+	}
+	/* w + α / w for each segment acknowledged, α = 1. */
+	s->window += (left << SHIFT) / s->window;
+	if (s->window >> SHIFT > tp->snd_cwnd_clamp)
+		s->window = (u64)tp->snd_cwnd_clamp << SHIFT;
+	show(s, tp);
+}
+
+OP(u32, delay_aimd_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+TABLE delay_aimd = {
+	.name = "delay_aimd",
+	.ssthresh = (void *)delay_aimd_ssthresh,
+	.cong_avoid = (void *)delay_aimd_cong_avoid,
+	.set_state = (void *)delay_aimd_set_state,
+	.in_ack_event = (void *)delay_aimd_in_ack_event,
+	.pkts_acked = (void *)delay_aimd_pkts_acked,
+	.undo_cwnd = (void *)delay_aimd_undo_cwnd,
+	.init = (void *)delay_aimd_init,
+	.release = (void *)delay_aimd_release,
+};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The reader of source quenches as a program: packets in, each a line of hexadecimal digits from its IPv4 header on; what it reads in
+ * each out, one line each: `no`, or `local local-port remote remote-port sequence said`, numbers as in packets.
+ */
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef int32_t s32;
+
+#define COUNT(what) ((void)0)
+static struct {
+	u32 guesses;
+} settings;
+
+static bool before(u32 one, u32 other)
+{
+	return (int32_t)(one - other) < 0;
+}
+
+#include "quench.h"
+
+int main(void)
+{
+	static char line[4 * QUENCH_ROOM];
+	static u8 bytes[QUENCH_ROOM];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		struct quench quench;
+		u32 length = 0;
+
+		/* In the kernel what lies behind is of other packets. */
+		memset(bytes, 0xa5, sizeof(bytes));
+		while (length < QUENCH_ROOM && sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
+			length++;
+		if (quench_read(bytes, length, &quench))
+			printf("%u %u %u %u %u %u\n", ntohl(quench.local), ntohs(quench.local_port), ntohl(quench.remote),
+			       ntohs(quench.remote_port), quench.sequence, quench.said);
+		else
+			puts("no");
+	}
+	return 0;
+}

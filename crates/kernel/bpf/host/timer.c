@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * TCP*(n) as a program: the C that runs in the kernel beside a retransmission timer that does what the kernel's does
+ * (`tcp_retransmit_timer`), compiled for this machine.
+ *
+ *   cc -I.. timer.c && ./a.out N 1000 < CONNECTIONS
+ *
+ * Each line is `timeout-ms thin expiries` of a connection to which nothing comes back, from then on; what comes out is its
+ * timeouts, and behind a colon the bound and whether it is linear once a round trip was measured.
+ */
+#define KERNEL_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef unsigned long u64;
+typedef int32_t s32;
+
+#define SEC(name)
+#define __uint(name, value) int name
+#define __type(name, value) value *name
+#define __sync_fetch_and_add(where, what) (*(where) += (what))
+#define SETTINGS static struct settings
+#ifndef __always_inline
+#define __always_inline inline
+#endif
+enum { BPF_MAP_TYPE_ARRAY = 2 };
+
+struct bpf_sock;
+struct bpf_sock_ops;
+static void *bpf_map_lookup_elem(void *map, const void *key);
+static void *bpf_sk_storage_get(void *map, struct bpf_sock *sk, void *value, u64 flags);
+static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
+static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
+static long bpf_sock_ops_cb_flags_set(struct bpf_sock_ops *ctx, int flags);
+
+#include "tcpstar.bpf.c"
+
+static struct card card;
+static struct had had;
+/* The socket: its bound, ms, whether its timeouts are linear while it is thin, and what it wants to be called for. */
+static s32 most = 120000, linear;
+static int wanted;
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	(void)map, (void)key;
+	return &card;
+}
+
+static void *bpf_sk_storage_get(void *map, struct bpf_sock *sk, void *value, u64 flags)
+{
+	(void)map, (void)sk, (void)value, (void)flags;
+	return &had;
+}
+
+static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length)
+{
+	s32 number = *(s32 *)value;
+
+	(void)ctx, (void)level, (void)length;
+	if (option == TCP_THIN_LINEAR_TIMEOUTS) {
+		linear = number;
+		return 0;
+	}
+	if (option != TCP_RTO_MAX_MS || number < 1000 || number > 120000)
+		return -1;
+	most = number;
+	return 0;
+}
+
+static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length)
+{
+	(void)ctx, (void)level, (void)length;
+	if (option != TCP_RTO_MAX_MS)
+		return -1;
+	*(s32 *)value = most;
+	return 0;
+}
+
+static long bpf_sock_ops_cb_flags_set(struct bpf_sock_ops *ctx, int flags)
+{
+	(void)ctx;
+	wanted = flags;
+	return 0;
+}
+
+static void call(u32 op, u32 first, u32 second)
+{
+	static struct bpf_sock *some = (struct bpf_sock *)&had;
+	struct bpf_sock_ops ctx = { .op = op, .args = { first, second }, .sk = some };
+
+	cwnd_timeouts(&ctx);
+}
+
+int main(int count, char **arguments)
+{
+	u32 base, thin, expiries;
+
+	if (count != 3)
+		return 2;
+	settings.after = strtoul(arguments[1], NULL, 10);
+	settings.hz = strtoul(arguments[2], NULL, 10);
+	while (scanf("%u %u %u", &base, &thin, &expiries) == 3) {
+		u32 timeout = base;
+		u32 expired;
+
+		call(TCP_CONNECT_CB, 0, 0);
+		for (expired = 0; expired < expiries; expired++) {
+			printf("%u ", timeout);
+			if (!(wanted & RTO_CB_FLAG))
+				return 3;
+			call(RTO_CB, expired, (u64)timeout * settings.hz / 1000);
+			/* Six of a thin stream, counted with this one. */
+			if (linear && thin && expired + 1 <= 6)
+				timeout = base < (u32)most ? base : (u32)most;
+			else
+				timeout = 2 * timeout < (u32)most ? 2 * timeout : (u32)most;
+		}
+		if (wanted & RTT_CB_FLAG)
+			call(RTT_CB, 0, 0);
+		printf(": %d %d\n", most, linear);
+	}
+	return 0;
+}

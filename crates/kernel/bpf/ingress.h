@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Source quenches that arrive at an interface: noted at the sockets that they are about. No packet is changed or kept back. */
+#ifndef INGRESS_H
+#define INGRESS_H
+
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_F_CURRENT_NETNS (-1)
+/* enum bpf_hdr_start_off. */
+#define BPF_HDR_START_NET 1
+/* What a classifier answers where the next one is to decide. */
+#define TC_ACT_UNSPEC (-1)
+
+/* The first members of these, as include/uapi/linux/bpf.h has them; what the kernel shows of itself never moves. */
+struct __sk_buff {
+	u32 len;
+	u32 pkt_type;
+	u32 mark;
+	u32 queue_mapping;
+	u32 protocol;
+};
+
+struct bpf_sock {
+	u32 bound_dev_if;
+	u32 family;
+	u32 type;
+	u32 protocol;
+	u32 mark;
+	u32 priority;
+	u32 src_ip4;
+	u32 src_ip6[4];
+	u32 src_port;
+	u16 dst_port;
+	u32 : 16;
+	u32 dst_ip4;
+	u32 dst_ip6[4];
+	u32 state;
+};
+
+struct bpf_tcp_sock {
+	u32 snd_cwnd;
+	u32 srtt_us;
+	u32 rtt_min;
+	u32 snd_ssthresh;
+	u32 rcv_nxt;
+	u32 snd_nxt;
+	u32 snd_una;
+};
+
+struct bpf_sock_tuple {
+	u32 saddr;
+	u32 daddr;
+	u16 sport;
+	u16 dport;
+};
+
+struct packet {
+	u8 bytes[QUENCH_ROOM];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct packet);
+} cwnd_packet SEC(".maps");
+
+/* TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_LAST_ACK: data may be outstanding. */
+static __always_inline bool may_have_sent(u32 state)
+{
+	return state == 1 || state == 4 || state == 8 || state == 9 || state == 11;
+}
+
+/* Hands a quench to the socket of ours that it is about. */
+static __always_inline bool tell_socket(struct __sk_buff *skb, const struct quench *quench)
+{
+	/* As the quoted packet's peer would write it. */
+	struct bpf_sock_tuple tuple = {
+		.saddr = quench->remote,
+		.daddr = quench->local,
+		.sport = quench->remote_port,
+		.dport = quench->local_port,
+	};
+	struct bpf_sock *sk = bpf_sk_lookup_tcp(skb, &tuple, sizeof(tuple), BPF_F_CURRENT_NETNS, 0);
+	struct bpf_tcp_sock *tp;
+	struct note *note;
+	bool ours = 0;
+
+	if (!sk)
+		return 0;
+	tp = may_have_sent(sk->state) ? bpf_tcp_sock(sk) : 0;
+	if (tp) {
+		/* Only sockets with this controller have one. */
+		note = bpf_sk_storage_get(&cwnd_notes, sk, 0, 0);
+		if (note) {
+			ours = 1;
+			quench_hear(note, tp->snd_una, tp->snd_nxt, quench->sequence, quench->said);
+		}
+	}
+	bpf_sk_release(sk);
+	return ours;
+}
+
+SEC("tc/ingress")
+int cwnd_quench(struct __sk_buff *skb)
+{
+	struct quench quench;
+	struct packet *packet;
+	u32 only = 0;
+	u32 length;
+
+	/* ETH_P_IP, as it is in packets. */
+	if (skb->protocol != __builtin_bswap16(0x0800))
+		return TC_ACT_UNSPEC;
+	packet = bpf_map_lookup_elem(&cwnd_packet, &only);
+	if (!packet || bpf_skb_load_bytes_relative(skb, 0, packet->bytes, 20, BPF_HDR_START_NET))
+		return TC_ACT_UNSPEC;
+	if (packet->bytes[9] != PROTOCOL_ICMP)
+		return TC_ACT_UNSPEC;
+	if (bpf_skb_load_bytes_relative(skb, (packet->bytes[0] & 15) * 4, packet->bytes + 20, 1, BPF_HDR_START_NET))
+		return TC_ACT_UNSPEC;
+	if (packet->bytes[20] != TYPE_SOURCE_QUENCH)
+		return TC_ACT_UNSPEC;
+	length = two(packet->bytes, 2);
+	if (length < 1 || length > QUENCH_ROOM ||
+	    bpf_skb_load_bytes_relative(skb, 0, packet->bytes, length, BPF_HDR_START_NET) ||
+	    !quench_read(packet->bytes, length, &quench))
+		COUNT(malformed);
+	else if (!tell_socket(skb, &quench))
+		COUNT(stranger);
+	return TC_ACT_UNSPEC;
+}
+
+#endif

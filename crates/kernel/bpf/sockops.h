@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What a program that the kernel calls about the sockets of a group knows of them. */
+#ifndef SOCKOPS_H
+#define SOCKOPS_H
+
+#define BPF_MAP_TYPE_SK_STORAGE 24
+#define BPF_F_NO_PREALLOC 1
+#define BPF_SK_STORAGE_GET_F_CREATE 1
+
+/* enum tcp_bpf_… of include/uapi/linux/bpf.h: why it is called, and what it asks to be called for. */
+enum {
+	TCP_CONNECT_CB = 3,
+	ACTIVE_ESTABLISHED_CB = 4,
+	PASSIVE_ESTABLISHED_CB = 5,
+	RTO_CB = 8,
+	STATE_CB = 10,
+	RTT_CB = 12,
+};
+#define RTO_CB_FLAG (1 << 0)
+#define STATE_CB_FLAG (1 << 2)
+#define RTT_CB_FLAG (1 << 3)
+
+#define SOL_TCP 6
+#define TCP_THIN_LINEAR_TIMEOUTS 16
+#define TCP_RTO_MAX_MS 44
+/* TCP_CLOSE. */
+#define STATE_CLOSE 7
+
+struct bpf_sock;
+
+/* As that header has it: what the kernel shows of itself never moves. */
+struct bpf_sock_ops {
+	u32 op;
+	u32 args[4];
+	u32 family;
+	u32 remote_ip4;
+	u32 local_ip4;
+	u32 remote_ip6[4];
+	u32 local_ip6[4];
+	u32 remote_port;
+	u32 local_port;
+	u32 is_fullsock;
+	u32 snd_cwnd;
+	u32 srtt_us;
+	u32 bpf_sock_ops_cb_flags;
+	u32 state;
+	u32 rtt_min;
+	u32 snd_ssthresh;
+	u32 rcv_nxt;
+	u32 snd_nxt;
+	u32 snd_una;
+	u32 mss_cache;
+	u32 ecn_flags;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u32 packets_out;
+	u32 retrans_out;
+	u32 total_retrans;
+	u32 segs_in;
+	u32 data_segs_in;
+	u32 segs_out;
+	u32 data_segs_out;
+	u32 lost_out;
+	u32 sacked_out;
+	u32 sk_txhash;
+	u64 bytes_received;
+	u64 bytes_acked;
+	struct bpf_sock *sk;
+};
+
+#endif

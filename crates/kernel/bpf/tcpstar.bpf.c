@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * TCP*(n) (Mondal & Kuzmanovic 2008): the retransmission timeout stays as it is for the first n expiries in a row, as far as
+ * the kernel lets a program have it so. No program can set the timeout; it can only bound it, by 1 s at the least
+ * (TCP_RTO_MAX_MS, since 6.15), and make it linear for thin streams (TCP_THIN_LINEAR_TIMEOUTS). So for the first n expiries
+ * the bound is the timeout itself, or 1 s if that is less:
+ *
+ *   a timeout of 1 s or more, those of SYNs too            stays: TCP*(n)
+ *   one of less, fewer than four packets outstanding,
+ *   out of the first slow start, up to six expiries        stays: TCP*(n)
+ *   one of less, otherwise                                 doubles, up to 1 s
+ *
+ * Both are taken back when a round trip is measured, before the kernel computes the next timeout from it.
+ */
+#include "kernel.h"
+
+struct settings {
+	/* n. */
+	u32 after;
+	/* Ticks a second (CONFIG_HZ). */
+	u32 hz;
+};
+
+SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
+
+/* Expiries in all; those after which the timeout is to stay: `bounded` to itself, 1 s in place of less (`bounded_above`);
+ * those after which it doubles; what was taken back; what the kernel refused. */
+#define COUNTERS(X) \
+	X(timeouts) X(bounded) X(bounded_above) X(doubled) X(taken_back) X(refused) X(opened) X(closed)
+#include "card.h"
+#include "sockops.h"
+
+/* No timeout is bounded by less. */
+#define LEAST_BOUND_MS 1000
+/* TCP_RTO_MAX: what the kernel bounds it by, unless asked otherwise. */
+#define MOST_BOUND_MS 120000
+
+/* What a connection had before it was changed. */
+struct had {
+	s32 most_ms;
+	u32 changed;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct had);
+} cwnd_had SEC(".maps");
+
+static __always_inline bool set(struct bpf_sock_ops *ctx, int option, s32 value)
+{
+	if (!bpf_setsockopt(ctx, SOL_TCP, option, &value, sizeof(value)))
+		return 1;
+	COUNT(refused);
+	return 0;
+}
+
+/* The connection begins, or was opened by its peer. */
+static __always_inline void begin(struct bpf_sock_ops *ctx)
+{
+	COUNT(opened);
+	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG);
+}
+
+static __always_inline void take_back(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct had *had = sk ? bpf_sk_storage_get(&cwnd_had, sk, 0, 0) : 0;
+
+	if (!had || !had->changed)
+		return;
+	had->changed = 0;
+	COUNT(taken_back);
+	set(ctx, TCP_RTO_MAX_MS, had->most_ms);
+	set(ctx, TCP_THIN_LINEAR_TIMEOUTS, 0);
+	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG);
+}
+
+/* The timer expired for the so manieth time in a row, counted from zero; its timeout in ticks. What is set here holds for
+ * the timeout that the kernel computes next. */
+static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u32 ticks)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct had *had;
+	u64 ms;
+
+	COUNT(timeouts);
+	if (before_this >= settings.after) {
+		COUNT(doubled);
+		take_back(ctx);
+		return;
+	}
+	had = sk ? bpf_sk_storage_get(&cwnd_had, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (!had)
+		return;
+	if (!had->changed) {
+		s32 most = MOST_BOUND_MS;
+
+		if (bpf_getsockopt(ctx, SOL_TCP, TCP_RTO_MAX_MS, &most, sizeof(most)))
+			most = MOST_BOUND_MS;
+		had->most_ms = most;
+	}
+	had->changed = 1;
+	/* Up, so that the bound is no less than the timeout. */
+	ms = ((u64)ticks * 1000 + settings.hz - 1) / settings.hz;
+	if (ms < LEAST_BOUND_MS) {
+		COUNT(bounded_above);
+		ms = LEAST_BOUND_MS;
+	} else {
+		COUNT(bounded);
+	}
+	if (ms > MOST_BOUND_MS)
+		ms = MOST_BOUND_MS;
+	set(ctx, TCP_RTO_MAX_MS, ms);
+	set(ctx, TCP_THIN_LINEAR_TIMEOUTS, 1);
+	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG | RTT_CB_FLAG);
+}
+
+SEC("sockops")
+int cwnd_timeouts(struct bpf_sock_ops *ctx)
+{
+	switch (ctx->op) {
+	case TCP_CONNECT_CB:
+	case PASSIVE_ESTABLISHED_CB:
+		begin(ctx);
+		break;
+	case ACTIVE_ESTABLISHED_CB:
+	case RTT_CB:
+		take_back(ctx);
+		break;
+	case RTO_CB:
+		expired(ctx, ctx->args[0], ctx->args[1]);
+		break;
+	case STATE_CB:
+		if (ctx->args[1] == STATE_CLOSE)
+			COUNT(closed);
+		break;
+	}
+	return 1;
+}

@@ -1,0 +1,344 @@
+//! The controllers of this program, and what is special about each family of them: what they are told and what they count.
+
+use std::fmt;
+
+/// A controller of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Controller {
+    /// Reno with ABE.
+    AbeReno,
+    /// CUBIC with ABE.
+    AbeCubic,
+    /// Reno with adaptive backoff.
+    AdaptiveReno,
+    /// CUBIC with adaptive backoff.
+    AdaptiveCubic,
+    /// Delay-based AIMD.
+    DelayAimd,
+    /// Reno that source quenches make smaller.
+    BecnReno,
+    /// CUBIC that source quenches make smaller.
+    BecnCubic,
+    /// Timeouts that do not back off at first: no controller of the kernel's, but beside any.
+    Tcpstar,
+}
+
+/// What several controllers share.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The words of `struct settings`, in its order.
+    pub settings: &'static [Setting],
+    /// COUNTERS of the C, in their order.
+    pub counters: &'static [&'static str],
+    /// Where its programs run.
+    pub place: Place,
+    /// What `status` shows of them, and above it.
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
+/// Where programs of a controller run, besides its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the kernel's table only.
+    Table,
+    /// There, and at interfaces.
+    TableAndInterfaces,
+    /// At a group of processes only; there is no table.
+    Group,
+}
+
+/// A word of `struct settings`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name, also as an option.
+    pub name: &'static str,
+    /// What it means.
+    pub kind: Kind,
+}
+
+/// What the word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A part above 0 and below 1, in billionths.
+    Part,
+    /// The same, up to 1.
+    UpToWhole,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Milliseconds, told in µs.
+    Milliseconds,
+    /// A number, from the first to the second.
+    Number(u32, u32),
+    /// The kernel's ticks a second, which nobody is asked for.
+    Ticks,
+}
+
+const fn setting(name: &'static str, kind: Kind) -> Setting {
+    Setting { name, kind }
+}
+
+const TICKS: Setting = setting("hz", Kind::Ticks);
+
+/// bpf/abe.h.
+static ABE: Family = Family {
+    settings: &[
+        setting("beta_ecn", Kind::Part),
+        setting("mode", Kind::Choice(&["avoidance", "always"])),
+        setting("loss_after_ecn", Kind::Choice(&["once", "deepen"])),
+        TICKS,
+    ],
+    counters: &[
+        "ecn",
+        "loss",
+        "timeout",
+        "local",
+        "loss_after_ecn",
+        "ecn_in_slow_start",
+        "opened",
+        "closed",
+    ],
+    place: Place::Table,
+    columns: &[
+        ("ECN", "ecn"),
+        ("loss", "loss"),
+        ("after", "loss_after_ecn"),
+        ("timeout", "timeout"),
+        ("local", "local"),
+    ],
+};
+
+/// bpf/adaptive.h.
+static ADAPTIVE: Family = Family {
+    settings: &[setting("delta", Kind::UpToWhole), TICKS],
+    counters: &[
+        "adapted",
+        "adapted_permille",
+        "ecn",
+        "loss",
+        "timeout",
+        "local",
+        "loss_after_ecn",
+        "opened",
+        "closed",
+    ],
+    place: Place::Table,
+    columns: &[
+        ("adapted", "adapted"),
+        ("ECN", "ecn"),
+        ("loss", "loss"),
+        ("timeout", "timeout"),
+        ("local", "local"),
+    ],
+};
+
+/// bpf/delay_aimd.bpf.c.
+static DELAY_AIMD: Family = Family {
+    settings: &[
+        setting("threshold", Kind::Milliseconds),
+        setting("delta", Kind::UpToWhole),
+        setting("least_window", Kind::Number(1, 1000)),
+    ],
+    counters: &[
+        "delay",
+        "delay_in_slow_start",
+        "spared",
+        "ecn",
+        "loss",
+        "timeout",
+        "local",
+        "loss_after_ecn",
+        "opened",
+        "closed",
+    ],
+    place: Place::Table,
+    columns: &[
+        ("delay", "delay"),
+        ("spared", "spared"),
+        ("ECN", "ecn"),
+        ("loss", "loss"),
+        ("timeout", "timeout"),
+        ("local", "local"),
+    ],
+};
+
+/// bpf/becn.h.
+static BECN: Family = Family {
+    settings: &[
+        setting("beta_quench", Kind::Part),
+        setting("rest", Kind::Choice(&["marked", "never", "always"])),
+        setting("guesses", Kind::Number(0, u32::MAX)),
+        TICKS,
+    ],
+    counters: &[
+        "quench_marked",
+        "quench_dropped",
+        "quenches",
+        "malformed",
+        "stranger",
+        "outside",
+        "deaf",
+        "spared",
+        "ecn",
+        "loss",
+        "timeout",
+        "local",
+        "loss_after_ecn",
+        "opened",
+        "closed",
+    ],
+    place: Place::TableAndInterfaces,
+    columns: &[
+        ("marked", "quench_marked"),
+        ("dropped", "quench_dropped"),
+        ("believed", "quenches"),
+        ("no quench", "malformed"),
+        ("stranger", "stranger"),
+        ("outside", "outside"),
+        ("deaf", "deaf"),
+        ("ECN", "ecn"),
+        ("loss", "loss"),
+        ("timeout", "timeout"),
+    ],
+};
+
+/// bpf/tcpstar.bpf.c.
+static TCPSTAR: Family = Family {
+    settings: &[setting("backoff_after", Kind::Number(1, 255)), TICKS],
+    counters: &[
+        "timeouts",
+        "bounded",
+        "bounded_above",
+        "doubled",
+        "taken_back",
+        "refused",
+        "opened",
+        "closed",
+    ],
+    place: Place::Group,
+    columns: &[
+        ("timeouts", "timeouts"),
+        ("bounded", "bounded"),
+        ("to 1 s", "bounded_above"),
+        ("doubled", "doubled"),
+        ("back", "taken_back"),
+        ("refused", "refused"),
+    ],
+};
+
+impl Controller {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::AbeReno,
+        Self::AbeCubic,
+        Self::AdaptiveReno,
+        Self::AdaptiveCubic,
+        Self::DelayAimd,
+        Self::BecnReno,
+        Self::BecnCubic,
+        Self::Tcpstar,
+    ];
+
+    /// Its name, unless another is given.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AbeReno => "abe_reno",
+            Self::AbeCubic => "abe_cubic",
+            Self::AdaptiveReno => "adaptive_reno",
+            Self::AdaptiveCubic => "adaptive_cubic",
+            Self::DelayAimd => "delay_aimd",
+            Self::BecnReno => "becn_reno",
+            Self::BecnCubic => "becn_cubic",
+            Self::Tcpstar => "tcpstar",
+        }
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|controller| controller.name() == name)
+    }
+
+    /// What it shares with others.
+    #[must_use]
+    pub fn family(self) -> &'static Family {
+        match self {
+            Self::AbeReno | Self::AbeCubic => &ABE,
+            Self::AdaptiveReno | Self::AdaptiveCubic => &ADAPTIVE,
+            Self::DelayAimd => &DELAY_AIMD,
+            Self::BecnReno | Self::BecnCubic => &BECN,
+            Self::Tcpstar => &TCPSTAR,
+        }
+    }
+
+    /// What a setting is that is not given.
+    #[must_use]
+    pub fn default_of(self, setting: &str) -> &'static str {
+        match (self, setting) {
+            // RFC 8511 § 3.
+            (Self::AbeReno, "beta_ecn") => "0.8",
+            // ABE § IV.
+            (Self::AbeCubic, "beta_ecn") => "0.85",
+            (_, "mode") => "avoidance",
+            (_, "loss_after_ecn") => "once",
+            // McCullagh 2008 § 2.3.2, § 4.2: e.g. 0.8.
+            (_, "delta") => "0.8",
+            // § 2.3.2.
+            (_, "threshold") => "50",
+            // § 3.4.5: where receivers delay ACKs, as those of Linux do.
+            (_, "least_window") => "2",
+            // BECN § IV-B: one half.
+            (_, "beta_quench") => "0.5",
+            (_, "rest") => "marked",
+            // As `quench_guesses` of the endpoint.
+            (_, "guesses") => "10",
+            // Mondal & Kuzmanovic 2008 § 3.1: TCP*(6) is TCP*(∞).
+            (_, "backoff_after") => "6",
+            _ => "0",
+        }
+    }
+
+    /// What clang made of bpf/.
+    #[must_use]
+    pub const fn object(self) -> &'static [u8] {
+        match self {
+            Self::AbeReno => include_bytes!("../bpf/objects/abe_reno.bpf.o"),
+            Self::AbeCubic => include_bytes!("../bpf/objects/abe_cubic.bpf.o"),
+            Self::AdaptiveReno => include_bytes!("../bpf/objects/adaptive_reno.bpf.o"),
+            Self::AdaptiveCubic => include_bytes!("../bpf/objects/adaptive_cubic.bpf.o"),
+            Self::DelayAimd => include_bytes!("../bpf/objects/delay_aimd.bpf.o"),
+            Self::BecnReno => include_bytes!("../bpf/objects/becn_reno.bpf.o"),
+            Self::BecnCubic => include_bytes!("../bpf/objects/becn_cubic.bpf.o"),
+            Self::Tcpstar => include_bytes!("../bpf/objects/tcpstar.bpf.o"),
+        }
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{COUNTER_WORDS, SETTING_WORDS};
+
+    #[test]
+    fn a_card_has_room_for_every_family() {
+        for controller in Controller::ALL {
+            let family = controller.family();
+            assert!(family.settings.len() <= SETTING_WORDS, "{controller}");
+            assert!(family.counters.len() <= COUNTER_WORDS, "{controller}");
+            for (_, counter) in family.columns {
+                assert!(family.counters.contains(counter), "{controller}: {counter}");
+            }
+            for common in ["opened", "closed"] {
+                assert!(family.counters.contains(&common), "{controller}");
+            }
+            assert_eq!(Controller::of(controller.name()), Some(controller));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a controller is told when it is loaded: words of text to the words of `struct settings`, and back.
+
+use serde_json::{Value, json};
+
+use crate::card::SETTING_WORDS;
+use crate::error::Error;
+use crate::family::{Controller, Kind, Setting};
+
+/// The words as the program reads them; those that it has not are zero.
+pub type Words = [u32; SETTING_WORDS];
+
+/// Reads what was given, each by its name; the rest is as it is by default.
+///
+/// # Errors
+/// For a value that is none, and for a setting that this controller does not have.
+pub fn read(controller: Controller, given: &[(&str, String)], hz: u32) -> Result<Words, Error> {
+    let settings = controller.family().settings;
+    for (name, _) in given {
+        if !settings.iter().any(|setting| setting.name == *name) {
+            return Err(Error::NotForIt { controller, option: option(name) });
+        }
+    }
+    let mut words = [0; SETTING_WORDS];
+    for (word, setting) in words.iter_mut().zip(settings) {
+        let text = given.iter().find(|(name, _)| *name == setting.name).map(|(_, text)| &**text);
+        let text = text.unwrap_or_else(|| controller.default_of(setting.name));
+        *word = if setting.kind == Kind::Ticks { hz } else { value(setting, text)? };
+    }
+    Ok(words)
+}
+
+/// As a user writes it.
+#[must_use]
+pub fn option(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+fn value(setting: &Setting, text: &str) -> Result<u32, Error> {
+    let wrong = |range: String| Error::Setting {
+        option: option(setting.name),
+        range,
+        value: text.to_owned(),
+    };
+    match setting.kind {
+        Kind::Part => match text.parse::<f64>() {
+            Ok(part) if part > 0.0 && part < 1.0 => Ok(billionths(part)),
+            _ => Err(wrong("between 0 and 1".to_owned())),
+        },
+        Kind::UpToWhole => match text.parse::<f64>() {
+            Ok(part) if part > 0.0 && part <= 1.0 => Ok(billionths(part)),
+            _ => Err(wrong("above 0 and at most 1".to_owned())),
+        },
+        Kind::Milliseconds => match text.parse::<f64>() {
+            Ok(ms) if (0.001..=LONGEST_MS).contains(&ms) => Ok((ms * 1000.0 + 0.5) as u32),
+            _ => Err(wrong(format!("a time from 0.001 to {LONGEST_MS} ms"))),
+        },
+        Kind::Number(least, most) => match text.parse::<u32>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(wrong(format!("a number from {least} to {most}"))),
+        },
+        Kind::Choice(words) => words
+            .iter()
+            .position(|word| *word == text)
+            .and_then(|place| u32::try_from(place).ok())
+            .ok_or_else(|| wrong(format!("one of {}", words.join(", ")))),
+        Kind::Ticks => Ok(0),
+    }
+}
+
+/// As crates/cc rounds its factors.
+fn billionths(part: f64) -> u32 {
+    (part * 1e9 + 0.5) as u32
+}
+
+/// One of them, for people and programs.
+#[must_use]
+pub fn shown(setting: &Setting, word: u32) -> Value {
+    match setting.kind {
+        Kind::Part | Kind::UpToWhole => json!(f64::from(word) / 1e9),
+        Kind::Milliseconds => json!(f64::from(word) / 1e3),
+        Kind::Choice(words) => json!(words.get(word as usize).copied().unwrap_or("unknown")),
+        Kind::Number(..) | Kind::Ticks => json!(word),
+    }
+}
+
+/// No round trip is longer; what is more would not fit into µs.
+const LONGEST_MS: f64 = 60_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_comes_back_as_it_was_given() {
+        let given = [("threshold", "12.5".to_owned()), ("delta", "1".to_owned())];
+        let words = read(Controller::DelayAimd, &given, 250).unwrap_or_default();
+        assert_eq!(words[..4], [12_500, 1_000_000_000, 2, 0]);
+        let settings = Controller::DelayAimd.family().settings;
+        assert_eq!(shown(&settings[0], words[0]), json!(12.5));
+        assert_eq!(shown(&settings[1], words[1]), json!(1.0));
+        let words = read(Controller::AbeReno, &[], 250).unwrap_or_default();
+        assert_eq!(words[..4], [800_000_000, 0, 0, 250]);
+    }
+
+    #[test]
+    fn what_is_none_and_what_it_has_not_are_refused() {
+        for (controller, name, text) in [
+            (Controller::AbeReno, "beta_ecn", "1"),
+            (Controller::AbeReno, "threshold", "5"),
+            (Controller::DelayAimd, "delta", "0"),
+            (Controller::DelayAimd, "threshold", "0"),
+            (Controller::DelayAimd, "threshold", "NaN"),
+            (Controller::DelayAimd, "least_window", "0"),
+            (Controller::DelayAimd, "beta_ecn", "0.5"),
+        ] {
+            assert!(read(controller, &[(name, text.to_owned())], 250).is_err(), "{name} {text}");
+        }
+    }
+}

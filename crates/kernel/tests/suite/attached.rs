@@ -1,0 +1,100 @@
+//! What is attached at interfaces and groups goes when its loader goes.
+
+use std::process::Command;
+
+use crate::machine::{self, Held, program, run, unique};
+
+/// Programs of that name that the kernel has at an interface of a namespace of its own, and what follows.
+fn in_a_namespace(script: &str) -> String {
+    let output = Command::new("unshare").args(["-n", "-m", "sh", "-ec", script]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[test]
+fn a_program_at_an_interface_goes_with_whoever_holds_it() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::interface_links() {
+        return machine::skipped("the kernel has no links for interfaces (before 6.6)");
+    }
+    let name = unique("at");
+    // A quench that nobody could believe is counted by the program of each loader that is there.
+    let script = format!(
+        "ip link set lo up
+         {0} hold becn_reno --name {name} --interface lo > ready & holder=$!
+         until test -s ready; do kill -0 $holder; sleep 0.02; done
+         python3 -c '{SEND}'
+         {0} status {name} --json
+         kill -9 $holder; wait $holder 2>/dev/null || true
+         for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done
+         python3 -c '{SEND}'
+         {0} status --json",
+        program()
+    );
+    let folder = std::env::temp_dir().join(unique("at"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let said = in_a_namespace(&format!("cd {}\n{script}", folder.display()));
+    let mut lines = said.lines();
+    let held = lines.next().unwrap();
+    assert!(held.contains(r#""malformed":1"#), "{said}");
+    assert!(!lines.next().unwrap().contains(&name), "its card is gone, so nothing has it: {said}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// An ICMP source quench that quotes nothing.
+const SEND: &str = r#"
+import socket
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+raw.sendto(bytes([4, 0, 0xfb, 0xff, 0, 0, 0, 0]), ("127.0.0.1", 0))
+import time; time.sleep(0.1)
+"#;
+
+#[test]
+fn what_is_pinned_at_an_interface_stays_until_it_is_unloaded() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::interface_links() {
+        return machine::skipped("the kernel has no links for interfaces (before 6.6)");
+    }
+    let name = unique("pin");
+    let said = in_a_namespace(&format!(
+        "mount -t bpf bpf /sys/fs/bpf
+         ip link set lo up
+         {0} load becn_cubic --name {name} --interface lo --pin
+         python3 -c '{SEND}'
+         {0} status {name} --json
+         {0} unload {name}
+         test -z \"$(ls /sys/fs/bpf/cwnd)\"
+         ! {0} unload {name} 2> /dev/null",
+        program()
+    ));
+    assert!(said.contains(r#""malformed":1"#) && said.contains(r#""pinned":true"#), "{said}");
+    assert!(said.contains(&format!("{name} is unloaded")), "{said}");
+}
+
+#[test]
+fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let name = unique("group");
+    let held = Held::new("tcpstar", &name, &["--backoff-after", "3"]);
+    assert_eq!(held.ready["backoff_after"], 3);
+    assert_eq!(held.now()["registered"], true);
+    let again = run(&["hold", "tcpstar", "--name", &name]);
+    assert_eq!(again.code, 1, "{}", again.err);
+    let said = run(&["unload", &name]);
+    assert!(said.err.contains(&format!("kill {}", held.pid())), "{}", said.err);
+    held.kill();
+    assert!((0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        !run(&["status"]).out.contains(&name)
+    }));
+    let said = in_a_namespace(&format!(
+        "mount -t bpf bpf /sys/fs/bpf
+         {0} load tcpstar --name {name} --pin
+         {0} status {name} --json
+         {0} unload {name}
+         ! {0} status {name} 2> /dev/null",
+        program()
+    ));
+    assert!(said.contains(r#""pinned":true"#), "{said}");
+}

@@ -1,0 +1,117 @@
+//! Source quenches on real packets: what a router says, and what strangers make up.
+
+use serde_json::Value;
+
+use crate::machine::{self, count, program, run, unique};
+
+const CONTROLLERS: [&str; 2] = ["becn_reno", "becn_cubic"];
+/// Quenches whenever more than 15 kB wait, which is as much as the path holds, three about each packet.
+const PATH: &str = "--seconds 4 --rtt-ms 30 --mbit 4 --quench-above 15000";
+
+/// A controller beside its flow, in its namespace.
+struct Run {
+    controllers: String,
+    path: Vec<String>,
+}
+
+impl Run {
+    fn new(controller: &str, kind: &str, beside: &str) -> Self {
+        let name = unique("becn");
+        let hold = format!("{} hold {controller} --name {name} --interface near", program());
+        let mut path: Vec<String> = PATH.split(' ').map(str::to_owned).collect();
+        path.extend(["--hold".to_owned(), hold, "--quench".to_owned(), kind.to_owned()]);
+        Self { controllers: format!("{name} {beside}").trim().to_owned(), path }
+    }
+}
+
+/// Several at once.
+fn told(runs: &[Run]) -> Vec<Value> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = runs
+            .iter()
+            .map(|run| scope.spawn(|| machine::flow_with(&run.controllers, &run.path)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn a_quench_makes_the_window_smaller_at_most_once_a_window() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    for controller in CONTROLLERS {
+        let runs = ["marked", "dropped"].map(|kind| Run::new(controller, kind, ""));
+        for (kind, path) in ["marked", "dropped"].iter().zip(told(&runs)) {
+            let held = &path["held"];
+            eprintln!("{controller}, {kind}: {path}");
+            let [reduced, other] = if *kind == "marked" {
+                ["quench_marked", "quench_dropped"]
+            } else {
+                ["quench_dropped", "quench_marked"]
+            };
+            let reductions = count(held, reduced);
+            assert!(reductions >= 3, "{controller}: {path}");
+            assert_eq!(count(held, other), 0, "{path}");
+            // A window of data takes a round trip.
+            assert!(reductions <= 4000 / 30, "{path}");
+            // Of each window with quenches only the first counts.
+            let sent = path["quenches"].as_u64().unwrap();
+            assert!(sent > 2 * reductions, "{path}");
+            let believed = count(held, "quenches");
+            assert!(believed > reductions && believed <= sent, "{path}");
+            for never in ["malformed", "stranger", "loss", "ecn", "timeout"] {
+                assert_eq!(count(held, never), 0, "{never}: {path}");
+            }
+            // Without quenches nothing would end growth: the queue has no end.
+            assert!(path["late_queue"].as_u64().unwrap() < 40_000, "{path}");
+        }
+    }
+}
+
+/// Each is counted as what it is, and no window is the smaller for any of them (RFC 5927 § 4.1).
+#[test]
+fn what_a_stranger_makes_up_does_nothing() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let kinds = [
+        ("port", "stranger", ""),
+        ("other connection", "stranger", "cubic"),
+        ("sequence", "outside", ""),
+        ("acknowledged", "outside", ""),
+        ("not sent", "outside", ""),
+        ("truncated", "malformed", ""),
+        ("checksum", "malformed", ""),
+        ("guesses", "deaf", ""),
+    ];
+    for (controller, kinds) in CONTROLLERS.iter().zip([&kinds[..4], &kinds[4..]]) {
+        let runs: Vec<Run> =
+            kinds.iter().map(|(kind, _, beside)| Run::new(controller, kind, beside)).collect();
+        for ((kind, counter, _), path) in kinds.iter().zip(told(&runs)) {
+            let held = &path["held"];
+            eprintln!("{controller}, {kind}: {path}");
+            assert!(count(held, counter) > 20, "{kind}: {path}");
+            let sent = path["quenches"].as_u64().unwrap();
+            let heard = ["quenches", "malformed", "stranger", "outside", "deaf"];
+            // Those of the last moments may come after the end.
+            let heard: u64 = heard.iter().map(|name| count(held, name)).sum();
+            assert!(heard <= sent && heard * 10 >= sent * 9, "{kind}: {path}");
+            for reduced in ["quench_marked", "quench_dropped", "quenches", "spared"] {
+                assert_eq!(count(held, reduced), 0, "{kind}: {path}");
+            }
+            assert!(path["late_queue"].as_u64().unwrap() > 60_000, "it grows on, {kind}: {path}");
+        }
+    }
+}
+
+#[test]
+fn becn_needs_an_interface_that_there_is() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let none = run(&["load", "becn_reno", "--name", &unique("none")]);
+    assert_eq!(none.code, 2, "{}", none.err);
+    assert!(none.err.contains("--interface eth0"), "{}", none.err);
+    let name = unique("nowhere");
+    let wrong = run(&["load", "becn_reno", "--name", &name, "--interface", "nowhere0"]);
+    assert_eq!(wrong.code, 1, "{}", wrong.err);
+    assert!(wrong.err.contains("no interface is named nowhere0"), "{}", wrong.err);
+    assert!(!machine::registered(&name), "what was registered before went again");
+    let other = run(&["load", "abe_reno", "--interface", "lo"]);
+    assert_eq!(other.code, 2, "{}", other.err);
+}

@@ -1,0 +1,135 @@
+//! BECN: what a quench does to the window, and which bytes are one.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cwnd_units::Ecn;
+use cwnd_wire::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
+
+use super::{HZ, NO_RACK, Replay, Seen, assert_same, cc, compiled, cubic, flow, folder, reno};
+
+/// A queue that marks or drops, with a router that tells.
+const QUEUES: [(&str, &str); 3] = [
+    (r#"{ kind = "codel", ecn = true }"#, "60 ms"),
+    (r#"{ kind = "red", preset = "becn" }"#, "100 ms"),
+    (r#"{ kind = "fifo", limit = "60 packets" }"#, "60 ms"),
+];
+
+fn assert_becn(controller: &str, of: fn(&str) -> String) {
+    let program = compiled(controller, &["-DQUENCHES"]);
+    let mut all = Seen::default();
+    for (rest, word) in [("marked", 0), ("never", 1), ("always", 2)] {
+        let words = vec![500_000_000, word, 10, HZ];
+        let replay = Replay { program: program.clone(), words, exact: false, duplicates: false };
+        let rule =
+            format!(r#"beta_quench = 0.5, rest_after_quench = "{rest}", quench_rest = "window""#);
+        // Nothing echoes marks, so only a quench is followed by growth in the round trip after it, as its rest says.
+        let controller = of(&rule).replace("grow_in_cwr = false", "grow_in_cwr = true");
+        for (queue, rtt) in QUEUES {
+            for (faults, own) in [("", ""), ("loss = 0.005", ""), ("loss = 0.03", NO_RACK)] {
+                let more = format!("messenger = \"quench\"\n{faults}");
+                let own = format!("{own}\nendpoint.obey_quench = true\nendpoint.echo = \"none\"");
+                let text = flow(&controller, rtt, queue, &more, &own);
+                all = all.and(assert_same(&replay, &text));
+            }
+        }
+    }
+    eprintln!("{controller}: {all:?}");
+    assert!(all.acks > 100_000 && all.quenches > 100 && all.losses > 50, "{all:?}");
+    assert!(all.timeouts > 0 && all.ecn == 0, "{all:?}");
+}
+
+#[test]
+fn becn_reno_of_the_kernel_is_newreno_that_obeys_quenches() {
+    assert_becn("becn_reno", reno);
+}
+
+#[test]
+fn becn_cubic_of_the_kernel_is_cubic_that_obeys_quenches() {
+    assert_becn("becn_cubic", |rule| cubic(&format!("{rule}, grow_in_cwr = true")));
+}
+
+const ENDS: Endpoints = Endpoints {
+    source: [10, 0, 0, 1],
+    source_port: 5001,
+    destination: [192, 0, 2, 200],
+    destination_port: 443,
+};
+
+fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
+    SourceQuench { about, marked, level }.headers([10, 0, 0, 9], ENDS.source).bytes
+}
+
+/// What crates/wire reads of TCP, as the C tells it.
+fn expected(packet: &[u8]) -> String {
+    match HeardQuench::read(packet) {
+        Some(HeardQuench { marked, level, about, sequence: Some(sequence), .. }) => format!(
+            "{} {} {} {} {sequence} {}",
+            u32::from_be_bytes(about.source),
+            about.source_port,
+            u32::from_be_bytes(about.destination),
+            about.destination_port,
+            u8::from(marked) << 7 | level,
+        ),
+        _ => "no".to_owned(),
+    }
+}
+
+/// Whatever crates/wire writes, whole, cut short, with any bit flipped, about another host's packet, or about UDP.
+#[test]
+fn the_kernel_reads_the_quenches_that_the_wire_reads() {
+    let about = |sequence, ends| {
+        Tcp { sequence, ecn: Ecn::Ect0, payload: 1448, wanted: 1500, ..Tcp::default() }
+            .headers(ends)
+    };
+    let mut packets = Vec::new();
+    for (sequence, marked, level) in [(0, true, 0), (u32::MAX, false, 7), (1 << 31, true, 2)] {
+        let whole = quench(&about(sequence, ENDS), marked, level);
+        for bit in 0..whole.len() * 8 {
+            let mut wrong = whole.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            packets.push(wrong);
+        }
+        packets.extend((0..whole.len()).map(|end| whole[..end].to_vec()));
+        packets.push([whole.as_slice(), &[1, 2, 3]].concat());
+        packets.push(whole);
+    }
+    let strange = Endpoints { source: [10, 0, 0, 7], ..ENDS };
+    packets.push(quench(&about(1, strange), true, 0));
+    packets.push(quench(
+        &Udp { ecn: Ecn::Ect0, payload: 1000, wanted: 1028 }.headers(ENDS),
+        true,
+        0,
+    ));
+
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel.quench.reader");
+    cc(&folder().join("host/quench.c"), &program, &[]);
+    let mut text = String::new();
+    for packet in &packets {
+        for byte in packet {
+            write!(text, "{byte:02x}").expect("a String");
+        }
+        text.push('\n');
+    }
+    let mut child = Command::new(&program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it was compiled");
+    let mut input = child.stdin.take().expect("piped");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || input.write_all(text.as_bytes()).expect("it reads all"));
+        child.wait_with_output().expect("it ends")
+    });
+    let said = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(said.lines().count(), packets.len());
+    let mut believed = 0;
+    for (packet, theirs) in packets.iter().zip(said.lines()) {
+        let ours = expected(packet);
+        believed += usize::from(ours != "no");
+        assert_eq!(ours, theirs, "{packet:02x?}");
+    }
+    assert_eq!(believed, 6, "three whole ones, and what follows a packet is not looked at");
+}

@@ -1,0 +1,81 @@
+//! TCP*(n): timeouts beside the policy of crates/cc, where the kernel can do what that does, and what it does where it cannot.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cwnd_cc::{Backoff, RtoPolicy};
+use cwnd_units::Duration;
+
+use super::{HZ, cc, folder};
+
+/// In milliseconds, of so many expiries in a row.
+fn policy(after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
+    let ms = Duration::from_millis;
+    let policy = RtoPolicy {
+        min: ms(200),
+        initial: ms(1000),
+        max: ms(120_000),
+        granularity: ms(1),
+        variation_min: ms(200),
+        slop: Duration::ZERO,
+        backoff: Backoff::After,
+        backoff_after: after,
+        backoff_rounds: None,
+    };
+    (0..expiries).map(|k| policy.timeout(ms(base_ms), k).0 / 1_000_000).collect()
+}
+
+/// The kernel bounds a timeout by no less than 1 s: until the n-th expiry it doubles up to that, and then as ever.
+fn bounded(after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
+    let next = |at: &u64, k: u32| if k <= after { (2 * at).min(1000) } else { 2 * at };
+    let mut timeouts = vec![base_ms];
+    for k in 1..expiries {
+        timeouts.push(next(&timeouts[k as usize - 1], k).min(120_000));
+    }
+    timeouts
+}
+
+#[test]
+fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel.timer");
+    cc(&folder().join("host/timer.c"), &program, &[]);
+    let mut compared = 0;
+    for after in 1..=8 {
+        let mut connections = Vec::new();
+        for base_ms in [200, 240, 700, 999, 1000, 1001, 1500, 3000, 100_000] {
+            connections.extend([false, true].map(|thin| (base_ms, thin)));
+        }
+        let mut text = String::new();
+        for (base_ms, thin) in &connections {
+            writeln!(text, "{base_ms} {} 12", u8::from(*thin)).expect("a String");
+        }
+        let mut child = Command::new(&program)
+            .args([after.to_string(), HZ.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it was compiled");
+        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads all");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8(output.stdout).expect("numbers");
+        assert_eq!(said.lines().count(), connections.len());
+        for ((base_ms, thin), line) in connections.iter().zip(said.lines()) {
+            let (timeouts, after_it) = line.split_once(" : ").expect("both");
+            let timeouts: Vec<u64> =
+                timeouts.split(' ').map(|number| number.parse().expect("ms")).collect();
+            // A thin stream is linear for six expiries, and 1 s or more is its own bound.
+            let exact = *base_ms >= 1000 || *thin && after <= 6;
+            if exact {
+                assert_eq!(timeouts, policy(after, *base_ms, 12), "TCP*({after}), {base_ms} ms");
+                compared += 1;
+            } else if !thin {
+                assert_eq!(timeouts, bounded(after, *base_ms, 12), "TCP*({after}), {base_ms} ms");
+            }
+            // Once a round trip is measured nothing is left of it.
+            assert_eq!(after_it, "120000 0");
+        }
+    }
+    assert_eq!(compared, 8 * 10 + 6 * 4);
+}
