@@ -443,12 +443,13 @@ impl Sender {
         }
     }
 
-    fn spread(&mut self, delivered: u64, safe: bool) {
+    fn spread(&mut self, delivered: u64, mut safe: bool) {
         let pipe = if self.config.params.recovery == Recovery::Sack {
             self.scoreboard.pipe(self.una, self.nxt)
         } else {
-            // The hole is lost until it goes again.
-            let waits = matches!(&self.recovery, State::Recovery(r) if r.retransmit_now);
+            // The hole is lost until it goes again, as the ACK tells (`tcp_newreno_mark_lost`).
+            let waits = self.hole_waits();
+            safe &= !waits;
             self.in_flight().saturating_sub(if waits { self.config.mss } else { 0 })
         };
         let prr = match &mut self.recovery {

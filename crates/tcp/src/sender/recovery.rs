@@ -61,7 +61,8 @@ impl Sender {
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
         let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
-        let told = i64::from(self.duplicates_needed()) * self.config.mss as i64;
+        let duplicates = if self.marks_without_sack() { self.dupacks } else { params.dup_thresh };
+        let told = i64::from(duplicates) * self.config.mss as i64;
         // The fast retransmit takes the place of what was lost.
         let pipe = (self.high - self.una) as i64 - told - self.config.mss as i64;
         self.recovery = State::Recovery(FastRecovery {

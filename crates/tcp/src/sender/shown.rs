@@ -11,9 +11,9 @@ pub struct Shown {
     pub cwnd: Option<u64>,
     /// `tcpi_sacked`: what SACK, or without it duplicate ACKs, told of.
     pub sacked: u64,
-    /// `tcpi_lost`: what is taken for lost, whether it went again or not; none without SACK.
+    /// `tcpi_lost`: what is taken for lost, whether it went again or not; none without SACK but after a timeout that marks it.
     pub lost: Option<u64>,
-    /// `tcpi_retrans`: what went again, and is neither acknowledged nor lost again; none without SACK.
+    /// `tcpi_retrans`: what went again, and is neither acknowledged nor lost again; none where `lost` is none.
     pub retrans: Option<u64>,
 }
 
@@ -25,10 +25,10 @@ impl Sender {
         let board = &self.scoreboard;
         let sack = self.config.params.recovery == Recovery::Sack;
         let by_duplicates = match &self.recovery {
-            State::Open => u64::from(self.dupacks) * mss,
+            State::Open | State::Loss { .. } => u64::from(self.dupacks) * mss,
             State::Recovery(recovery) => recovery.inflation.max(0).unsigned_abs(),
-            State::Loss { .. } => 0,
         };
+        let marks = sack || self.has_marked_without_sack();
         let sacked = if sack { board.sacked_bytes() } else { by_duplicates };
         let prr = match &self.recovery {
             State::Recovery(recovery) => recovery.prr.as_ref(),
@@ -36,15 +36,19 @@ impl Sender {
             State::Loss { .. } => None,
         };
         let cwnd = match (prr, &self.recovery) {
-            (Some(prr), _) => Some((self.in_flight() + prr.quota()).div_ceil(mss)),
+            (Some(prr), _) => {
+                // Without SACK what waits to go again counts above.
+                let lost = if !sack && self.hole_waits() { mss } else { 0 };
+                Some((self.in_flight() + prr.quota()).saturating_sub(lost).div_ceil(mss))
+            }
             (None, State::Recovery(_)) => None,
             (None, _) => Some(self.window().cwnd / mss),
         };
         Shown {
             cwnd,
             sacked: sacked.div_ceil(mss),
-            lost: sack.then(|| board.lost_bytes(self.una).div_ceil(mss)),
-            retrans: sack.then(|| board.retransmitted_bytes(self.una).div_ceil(mss)),
+            lost: marks.then(|| board.lost_bytes(self.una).div_ceil(mss)),
+            retrans: marks.then(|| board.retransmitted_bytes(self.una).div_ceil(mss)),
         }
     }
 }

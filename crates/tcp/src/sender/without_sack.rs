@@ -37,6 +37,11 @@ impl Sender {
         }
     }
 
+    /// Whether the hole that an ACK told of waits to go again.
+    pub(super) const fn hole_waits(&self) -> bool {
+        matches!(&self.recovery, State::Recovery(r) if r.retransmit_now)
+    }
+
     /// What is in flight after a timeout.
     #[cold]
     pub(super) fn marked_in_flight(&self) -> u64 {
@@ -136,7 +141,7 @@ impl Sender {
     }
 
     /// Nothing was lost: the window is again as it was (RFC 4015 § 3.2). A recovery that a part is missing of is over, and what duplicates
-    /// told of stays so (`tcp_try_undo_partial`); that of a timeout goes on with nothing to repair (`tcp_try_undo_loss`). Before the ACK all
+    /// told of stays so: if it is enough, the next one begins at once (`tcp_try_undo_partial`). That of a timeout goes on with nothing to repair (`tcp_try_undo_loss`). Before the ACK all
     /// below `prior` had arrived.
     #[cold]
     pub(super) fn take_back_late(&mut self, now: Time, prior: u64) {
@@ -145,14 +150,18 @@ impl Sender {
         let mss = self.config.mss;
         match &self.recovery {
             State::Recovery(r) if self.una < r.recover => {
-                let arrived = r.inflation.max(0).unsigned_abs() / mss;
-                // `tcp_highest_sack_seq`: what arrived above it is not known.
-                let top = if arrived > 0 { self.high } else { self.una };
-                self.most_late = self.most_late.max(segments(top - prior, mss));
-                self.dupacks = arrived as u32;
+                self.dupacks = (r.inflation.max(0).unsigned_abs() / mss) as u32;
+                // `tcp_check_sack_reordering`: what arrived above the ACK is not known.
+                let late = segments(self.una - prior, mss);
+                if u32::from(late) > self.duplicates_needed() {
+                    self.most_late = late;
+                }
                 self.limited_sent = 0;
                 self.recovery = State::Open;
                 self.counters.undone += 1;
+                if self.dupacks >= self.duplicates_needed() {
+                    self.enter_recovery(now);
+                }
             }
             State::Loss { .. } => {
                 self.scoreboard.find_again(self.una);
