@@ -8,18 +8,14 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::family::Controller;
+use crate::family::{COUNTER_WORDS, Controller, SETTING_WORDS, Words};
 use crate::name::NAME_BYTES;
-use crate::settings::{self, Words};
+use crate::settings;
 
 /// The map that holds a card (bpf/card.h).
 pub const MAP: &str = "cwnd_card";
 /// The layout below; another one is not read.
 const VERSION: u32 = 2;
-/// Words for what a controller is told, and for what it counts.
-pub const SETTING_WORDS: usize = 8;
-/// See there.
-pub const COUNTER_WORDS: usize = 16;
 /// `struct card` of bpf/card.h, bytes.
 pub const BYTES: usize = AFTER_SETTINGS + 4 * 4 + 8 * COUNTER_WORDS;
 const AFTER_SETTINGS: usize = 2 * NAME_BYTES + 4 * SETTING_WORDS;

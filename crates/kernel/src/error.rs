@@ -1,8 +1,7 @@
 //! What can go wrong, each with what to do about it and the exit code that the `cwnd` command has for it.
 
-use crate::family::{Controller, Kind};
+use crate::family::{self, Controller, Kind};
 use crate::name::NAME_BYTES;
-use crate::settings;
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +114,7 @@ impl Error {
                 let settings = controller.family().settings.iter();
                 let options: Vec<String> = settings
                     .filter(|setting| setting.kind != Kind::Ticks)
-                    .map(|setting| settings::option(setting.name))
+                    .map(|setting| family::option(setting.name))
                     .collect();
                 format!("it has {}", options.join(", "))
             }

@@ -2,6 +2,13 @@
 
 use std::fmt;
 
+/// Words for what a controller is told, and for what it counts (bpf/card.h).
+pub const SETTING_WORDS: usize = 8;
+/// See there.
+pub const COUNTER_WORDS: usize = 16;
+/// `struct settings` of a family; words that it has not are zero.
+pub type Words = [u32; SETTING_WORDS];
+
 /// A controller of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -72,6 +79,12 @@ pub enum Kind {
     Number(u32, u32),
     /// The kernel's ticks a second, which nobody is asked for.
     Ticks,
+}
+
+/// A setting's name as a user writes it.
+#[must_use]
+pub fn option(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
 }
 
 const fn setting(name: &'static str, kind: Kind) -> Setting {
@@ -324,7 +337,6 @@ impl fmt::Display for Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::{COUNTER_WORDS, SETTING_WORDS};
 
     #[test]
     fn a_card_has_room_for_every_family() {

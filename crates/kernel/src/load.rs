@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 
 use crate::attach::{self, Attached};
-use crate::card::{self, COUNTER_WORDS, Card};
+use crate::card::{self, Card};
 use crate::error::Error;
-use crate::family::{Controller, Place};
+use crate::family::{COUNTER_WORDS, Controller, Place, Words};
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
-use crate::settings::Words;
 
 /// What to load, and how.
 #[derive(Clone, Debug)]

@@ -2,12 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::card::SETTING_WORDS;
 use crate::error::Error;
-use crate::family::{Controller, Kind, Setting};
-
-/// The words as the program reads them; those that it has not are zero.
-pub type Words = [u32; SETTING_WORDS];
+use crate::family::{Controller, Kind, SETTING_WORDS, Setting, Words, option};
 
 /// Reads what was given, each by its name; the rest is as it is by default.
 ///
@@ -27,12 +23,6 @@ pub fn read(controller: Controller, given: &[(&str, String)], hz: u32) -> Result
         *word = if setting.kind == Kind::Ticks { hz } else { value(setting, text)? };
     }
     Ok(words)
-}
-
-/// As a user writes it.
-#[must_use]
-pub fn option(name: &str) -> String {
-    format!("--{}", name.replace('_', "-"))
 }
 
 fn value(setting: &Setting, text: &str) -> Result<u32, Error> {
