@@ -15,6 +15,8 @@ pub struct Late {
     sent: VecDeque<(u64, Time)>,
     /// Where the last segment of these begins.
     last: u64,
+    /// From here on all of them are full.
+    short: u64,
     /// What went last of all that arrived: when, and where it ends (RACK.xmit_ts, RACK.end_seq).
     newest: (Time, u64),
     /// How long the last arrival took (RACK.rtt).
@@ -73,10 +75,16 @@ impl Late {
     pub fn on_sent(&mut self, seq: u64, end: u64, now: Time, mss: u64) {
         let follows_full = seq == self.last + mss;
         self.last = seq;
+        if end != seq + mss {
+            self.short = end;
+        }
         match self.sent.back_mut() {
             Some((last, at)) if *at == now && *last == seq && follows_full => *last = end,
             // Probes of a closed window are not noted.
-            Some(&mut (last, at)) if last < seq => self.sent.extend([(seq, at), (end, now)]),
+            Some(&mut (last, at)) if last < seq => {
+                self.short = self.short.max(seq);
+                self.sent.extend([(seq, at), (end, now)]);
+            }
             Some(_) => self.sent.push_back((end, now)),
             None => {
                 self.from = seq;
@@ -87,15 +95,15 @@ impl Late {
 
     /// Where the segment began that this byte went with; the byte itself, if that is not known.
     pub fn begin_of(&self, byte: u64, mss: u64) -> u64 {
-        let mut from = self.from;
-        // What is acknowledged is among the first.
-        for &(end, _) in &self.sent {
-            if byte < end {
-                return byte - byte.saturating_sub(from) % mss;
-            }
-            from = end;
+        if self.sent.back().is_none_or(|&(end, _)| byte >= end) {
+            return byte;
         }
-        byte
+        if self.from >= self.short {
+            return byte - byte.saturating_sub(self.from) % mss;
+        }
+        let i = self.sent.partition_point(|&(end, _)| end <= byte);
+        let from = if i == 0 { self.from } else { self.sent[i - 1].0 };
+        byte - byte.saturating_sub(from) % mss
     }
 
     /// The segments that went with these bytes and lie within them as a whole.
