@@ -41,6 +41,7 @@ queue = {queue}
 count = 10
 rtt = "40 ms"
 controller = "{controller}"
+endpoint = "{endpoint}"
 start = "uniform(0 s, 1 s)"
 """
 
@@ -54,9 +55,15 @@ class Case:
     seconds: tuple[int, int]
 
 
-def small(name: str, queue: str = '"codel"', controller: str = "newreno", link: str = "") -> Case:
+def small(
+    name: str,
+    queue: str = '"codel"',
+    controller: str = "newreno",
+    link: str = "",
+    endpoint: str = "rfc",
+) -> Case:
     """A short scenario with one thing different."""
-    text = SMALL.format(name=name, queue=queue, controller=controller, link=link)
+    text = SMALL.format(name=name, queue=queue, controller=controller, link=link, endpoint=endpoint)
     return Case(name, text, (2, 6))
 
 
@@ -77,6 +84,8 @@ def cases() -> list[Case]:
         small("pie", queue='"pie"'),
         small("fq-codel", queue='"fq-codel"'),
         small("loss", link="loss = 0.01"),
+        small("linux", controller="cubic", endpoint="linux"),
+        small("linux-loss", controller="cubic", endpoint="linux", link="loss = 0.01"),
     ]
 
 
