@@ -260,7 +260,6 @@ fn cell(text: &str) -> Result<Cell, String> {
 /// What a generated scenario may be refused for: its parts are drawn without a look at each other.
 const CONTRADICTIONS: &[&str] = &[
     "proportional rate reduction needs",
-    "the sender notes when each segment went only with",
     "is shorter than the bottleneck's",
     "can fall below",
     "is in BDP",

@@ -407,16 +407,13 @@ impl World {
         let slot = id.slot();
         let now = self.now;
         let hop = self.flows[slot].route.forward;
-        loop {
+        let mut goes_on = true;
+        while goes_on {
             let (network, mut packet) = (&mut self.network, None);
-            let goes_on = self.flows[slot]
-                .sender
-                .transmit(now, |segment| network.put(id, hop, segment, &mut packet));
+            let sender = &mut self.flows[slot].sender;
+            goes_on = sender.transmit(now, |segment| network.put(id, hop, segment, &mut packet));
             let Some(packet) = packet else { break };
             self.network.set_out(now, packet, &mut self.events);
-            if !goes_on {
-                break;
-            }
         }
         let flow = &mut self.flows[slot];
         let at = flow.sender.next_timer();

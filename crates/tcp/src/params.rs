@@ -233,7 +233,7 @@ params! {
         #[source("RFC 6298 § 2; 4.4BSD and ns-2 count ticks (ns-2 tcp.cc, rtt_update); Linux: linux")]
         pub rtt_arithmetic: RttArithmetic = RttArithmetic::Exact,
         /// Whether round-trip times are those of the sender's own notes of when segments went, of those that SACK tells of, too: what it
-        /// acknowledges for the first time went once, or else what an ACK echoes tells. Needs `loss_rule = "rack"`.
+        /// acknowledges for the first time went once, or else what an ACK echoes tells. Such notes are kept with `loss_rule = "rack"` only.
         #[source("RFC 7323 § 4.1: what ACKs echo; Linux: yes (tcp_ack_update_rtt)")]
         pub rtt_from_notes: bool = false,
         /// Whether a timeout keeps the threshold where the window was reduced already for what is outstanding: in fast recovery, and in the
@@ -314,9 +314,6 @@ params! {
         }
         if p.prr && !matches!(p.recovery, Recovery::Sack | Recovery::NewReno) {
             return invalid("prr", "proportional rate reduction needs `recovery = \"sack\"` or `\"newreno\"`");
-        }
-        if p.rtt_from_notes && p.loss_rule != LossRule::Rack {
-            return invalid("rtt_from_notes", "the sender notes when each segment went only with `loss_rule = \"rack\"`");
         }
         if p.signature.timestamp_signature > 0 && !p.timestamps {
             return invalid("timestamp_signature", "there is nothing to sign without `timestamps`");

@@ -227,7 +227,7 @@ impl Sender {
         let until = config.params.rto_backoff_until;
         let watched = config.params.validation.cwnd_limited != LimitedBy::Last;
         let used = watched.then(Box::default);
-        let timed = Timed::new(config.params.rtt_from_notes && late.is_none());
+        let timed = Timed::new(rack && config.params.rtt_from_notes && late.is_none());
         // With notes of when each segment went none needs to be timed.
         let noted = late.is_some() && config.params.rtt_from_notes;
         let times_one = !config.params.timestamps && !noted
