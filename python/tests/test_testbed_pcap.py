@@ -83,7 +83,8 @@ def test_captures_hold_what_the_router_did_to_each_packet(tmp_path: Path) -> Non
     assert data.height > 1000
     assert set(data["frame.len"]) == {"1500"}
     assert set(data["frame.cap_len"]) == {"52"}
-    # When a packet leaves the line, CoDel may drop those behind it at the same instant: of an instant, in the order they came.
+    # When a packet leaves the line, CoDel may drop those behind it at the same instant, and
+    # their drops are captured first. Of an instant, in the order they came.
     data = data.sort(numbers(data, "frame.time_epoch"), "ip.id", maintain_order=True)
     for _, flow in data.group_by("tcp.srcport", maintain_order=True):
         assert numbers(flow, "tcp.options.timestamp.tsval").is_sorted()

@@ -64,7 +64,8 @@ class Direction:
 def _part(key: str, text: str) -> dict[str, object]:
     """A kind, or a table as in a scenario."""
     if text.lstrip().startswith("{"):
-        return _core.read_toml(f"{key} = {text}", name=f"--{key}")[key]
+        table: dict[str, object] = _core.read_toml(f"{key} = {text}", name=f"--{key}")[key]
+        return table
     return {"kind": text}
 
 
