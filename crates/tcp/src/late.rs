@@ -102,7 +102,7 @@ impl Late {
             return byte - byte.saturating_sub(self.from) % mss;
         }
         let i = self.sent.partition_point(|&(end, _)| end <= byte);
-        let from = if i == 0 { self.from } else { self.sent[i - 1].0 };
+        let from = self.end_of_first(i);
         byte - byte.saturating_sub(from) % mss
     }
 
@@ -241,14 +241,14 @@ impl Late {
         Deadline { newest: self.newest, after: self.rtt + window }
     }
 
-    /// Up to the first of these: where it ends.
-    fn up_to(&self, i: usize) -> u64 {
+    /// Where the first `i` of what went end.
+    fn end_of_first(&self, i: usize) -> u64 {
         if i == 0 { self.from } else { self.sent[i - 1].0 }
     }
 
     /// Up to where all went longer ago than the last arrival took (Linux, `tcp_rack_skb_timeout`), a probe of the tail included.
     pub fn old(&self, now: Time) -> u64 {
-        let old = self.up_to(self.sent.partition_point(|&(_, sent)| sent + self.rtt <= now));
+        let old = self.end_of_first(self.sent.partition_point(|&(_, sent)| sent + self.rtt <= now));
         match self.tail.under_way {
             Some((probe, sent)) if sent + self.rtt > now => old.min(probe.start),
             _ => old,
@@ -257,15 +257,15 @@ impl Late {
 
     /// Up to where all that went once went before something that arrived, and up to where its time is over, too.
     pub fn due(&self, now: Time, lost: Deadline) -> (u64, u64) {
-        let up_to = |i: usize| self.up_to(i);
         let (at, end) = self.newest;
         // Of what went at the same time the lower numbers went first.
         let i = self.sent.partition_point(|&(last, sent)| (sent, last) <= (at, end));
         let before = match self.sent.get(i) {
-            Some(&(_, sent)) if sent == at => end.max(up_to(i)),
-            _ => up_to(i),
+            Some(&(_, sent)) if sent == at => end.max(self.end_of_first(i)),
+            _ => self.end_of_first(i),
         };
-        let over = up_to(self.sent.partition_point(|&(_, sent)| sent + lost.after <= now));
+        let over =
+            self.end_of_first(self.sent.partition_point(|&(_, sent)| sent + lost.after <= now));
         (before, over.min(before))
     }
 }

@@ -93,7 +93,7 @@ impl Sender {
             true => self.scoreboard.update(blocks, ack, self.high),
             false => 0,
         };
-        if newly_sacked > 0 && self.timing.is_some() {
+        if newly_sacked > 0 {
             self.time_sacked(blocks, told, newly_sacked);
         }
         // What was so before this ACK took effect.
@@ -139,13 +139,14 @@ impl Sender {
                 }
             }
             let mut late = false;
-            if self.before.is_some() {
-                if !sack {
-                    late = self.is_late_original(segment.ts);
-                } else if self.before.as_ref().is_some_and(|before| self.is_judged(before)) {
+            match &self.before {
+                None => {}
+                Some(_) if !sack => late = self.is_late_original(segment.ts),
+                Some(before) if self.is_judged(before) => {
                     judged = self.judge(now, segment.ts, ack - acked);
                     lost = judged == Judged::Lost;
                 }
+                Some(_) => {}
             }
             if self.is_in_frto() && !late {
                 self.on_ack_in_frto(now, acked, newly_sacked > 0);
@@ -237,10 +238,10 @@ impl Sender {
         }
 
         if newly_sacked > 0 {
-            if acked == 0 && self.is_in_frto() {
-                self.on_ack_in_frto(now, 0, true);
-            }
             if acked == 0 {
+                if self.is_in_frto() {
+                    self.on_ack_in_frto(now, 0, true);
+                }
                 self.end_with_the_reduction();
             }
             // New SACK information makes a duplicate, whether or not the ACK also advances (RFC 6675 § 2).

@@ -85,7 +85,7 @@ pub struct Sender {
     delivered_counts: bool,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
-    /// Whether something is to be noted of [`Self::timed`] when new data goes.
+    /// Whether [`Self::timed`] is told of new data that goes.
     times_one: bool,
     /// Whether [`Self::pace_until`] is why nothing more went out.
     pacing_holds: bool,

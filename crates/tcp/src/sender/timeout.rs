@@ -149,8 +149,9 @@ impl Sender {
                     self.scoreboard.restart_retransmissions(self.una);
                 }
             }
-            let repeated = self.copies.from(self.una).map(|(_, end)| end).max();
-            if let (Some(late), Some(end)) = (&mut self.late, repeated) {
+            if let Some(late) = &mut self.late
+                && let Some(end) = self.copies.from(self.una).map(|(_, end)| end).max()
+            {
                 late.forget_retransmissions(end);
             }
         } else if self.marks_without_sack() {
