@@ -60,9 +60,7 @@ impl Sender {
         }
         let choice = match self.recovery {
             State::Open => self.choose_new_data(now),
-            // A state that is held though all is acknowledged.
-            _ if self.una == self.high => self.choose_new_data(now),
-            _ => self.choose_in_recovery(),
+            _ => self.choose_in_recovery(now),
         };
         let Some(choice) = choice else {
             if self.used.is_some() {
@@ -209,7 +207,11 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn choose_in_recovery(&mut self) -> Option<Choice> {
+    fn choose_in_recovery(&mut self, now: Time) -> Option<Choice> {
+        let sack = self.config.params.recovery == Recovery::Sack;
+        if !sack && self.una == self.high {
+            return self.choose_in_held_state(now);
+        }
         if let State::Recovery(r) = &mut self.recovery
             && r.retransmit_now
         {
@@ -225,11 +227,17 @@ impl Sender {
         self.cwnd_limited = false;
         if self.is_in_frto() {
             self.choose_in_frto()
-        } else if self.config.params.recovery == Recovery::Sack || self.has_marked_without_sack() {
+        } else if sack || self.has_marked_without_sack() {
             self.choose_by_scoreboard()
         } else {
             self.choose_by_inflated_window()
         }
+    }
+
+    /// A state that is held though all is acknowledged ([`Sender::held_above`]): data goes as if it were not.
+    #[cold]
+    fn choose_in_held_state(&mut self, now: Time) -> Option<Choice> {
+        self.choose_new_data(now)
     }
 
     /// At most one segment from `seq`, not past `end`.
@@ -444,9 +452,9 @@ impl Sender {
                 prr.on_sent(choice.len);
             }
         }
-        let marked =
-            self.config.params.recovery == Recovery::Sack || self.has_marked_without_sack();
-        if again && marked {
+        let marks =
+            || self.config.params.recovery == Recovery::Sack || self.has_marked_without_sack();
+        if again && marks() {
             if !choice.rescue {
                 self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high, now);
                 if let Some(before) = &mut self.before {
