@@ -468,6 +468,7 @@ def test_a_meter_that_fills_headers_which_no_host_sends_is_refused_by_name(cli: 
     answer = cli("link", "--rate", "1Mbit/s", "--meter", meter, "--", "touch", "ran")
     assert answer.code == 2
     assert f"packets of real hosts have no header that `{meter}` could fill" in answer.err
+    assert "`adpm`" in answer.err
     assert not (cli.directory / "ran").exists()
 
 

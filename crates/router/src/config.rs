@@ -151,7 +151,11 @@ impl Direction {
     pub fn unfilled(&self) -> Option<String> {
         let fills = |ability| IN_OPTIONS.contains(ability);
         let kind = self.meter.kind();
-        let why = || format!("packets of real hosts have no header that `{kind}` could fill");
+        let why = || {
+            format!(
+                "packets of real hosts have no header that `{kind}` could fill; `step`, `vcp` and `adpm` write the ECN field"
+            )
+        };
         self.meter.contract().provides.iter().any(fills).then(why)
     }
 
