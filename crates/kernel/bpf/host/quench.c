@@ -4,25 +4,12 @@
  * each out, one line each: `no`, or `local local-port remote remote-port sequence said`, numbers as in packets.
  */
 #include <arpa/inet.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef int32_t s32;
+#include "host.h"
 
 #define COUNT(what) ((void)0)
 static struct {
 	u32 guesses;
 } settings;
-
-static bool before(u32 one, u32 other)
-{
-	return (int32_t)(one - other) < 0;
-}
 
 #include "quench.h"
 

@@ -14,32 +14,12 @@
  * Compiled with -DEXACT=… it prints a third number for each event, with -DHEAR=… it is told of the RTT that the transport knows at a signal, and with
  * -DQUENCHES it hears quenches.
  */
-#define KERNEL_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef unsigned long u64;
-typedef int32_t s32;
-
-#define SEC(name)
-#define __uint(name, value) int name
-#define __type(name, value) value *name
-#define __sync_fetch_and_add(where, what) (*(where) += (what))
-#define OP(type, name, args...) static type name(args)
-#define SETTINGS static struct settings
-#define TABLE static struct tcp_congestion_ops
+#include "host.h"
 
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 enum { CA_ACK_ECE = 4 };
 enum tcp_ca_event { CA_EVENT_TX_START };
 enum { SK_PACING_NONE };
-enum { BPF_MAP_TYPE_ARRAY = 2 };
 #define CA_PRIV_BYTES 104
 
 struct tcp_sock;
@@ -114,12 +94,6 @@ static u32 least_rtt(const struct tcp_sock *tp)
 	return tp->least_rtt;
 }
 
-static bool before(u32 one, u32 other)
-{
-	return (s32)(one - other) < 0;
-}
-
-static void *bpf_map_lookup_elem(void *map, const void *key);
 static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags);
 static long bpf_sk_storage_delete(void *map, struct sock *sk);
 
@@ -187,12 +161,9 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 	return &card;
 }
 
-/* One socket, one note. */
 #ifdef QUENCHES
+/* One socket, one note. */
 static struct note note;
-#else
-static u64 note;
-#endif
 
 static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags)
 {
@@ -205,6 +176,7 @@ static long bpf_sk_storage_delete(void *map, struct sock *sk)
 	(void)map, (void)sk;
 	return 0;
 }
+#endif
 
 static struct tcp_sock tp;
 static struct sock sk = { .sk_gso_max_size = 65536, .tp = &tp };

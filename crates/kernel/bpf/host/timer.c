@@ -8,32 +8,10 @@
  * Each line is `timeout-ms thin expiries` of a connection to which nothing comes back, from then on; what comes out is its
  * timeouts, and behind a colon the bound and whether it is linear once a round trip was measured.
  */
-#define KERNEL_H
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef unsigned long u64;
-typedef int32_t s32;
-
-#define SEC(name)
-#define __uint(name, value) int name
-#define __type(name, value) value *name
-#define __sync_fetch_and_add(where, what) (*(where) += (what))
-#define SETTINGS static struct settings
-#ifndef __always_inline
-#define __always_inline inline
-#endif
-enum { BPF_MAP_TYPE_ARRAY = 2 };
+#include "host.h"
 
 struct bpf_sock;
 struct bpf_sock_ops;
-static void *bpf_map_lookup_elem(void *map, const void *key);
 static void *bpf_sk_storage_get(void *map, struct bpf_sock *sk, void *value, u64 flags);
 static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
 static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
