@@ -151,10 +151,10 @@ fn line(entry: &Entry, cwnd: u64, out: &mut String) {
         .expect("a String");
 }
 
-/// What the program answers.
-fn told(replay: &Replay, events: &str) -> String {
-    let mut child = Command::new(&replay.program)
-        .args(replay.words.iter().map(u32::to_string))
+/// What a program with these settings answers.
+fn told(program: &Path, words: &[u32], events: &str) -> String {
+    let mut child = Command::new(program)
+        .args(words.iter().map(u32::to_string))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -164,7 +164,7 @@ fn told(replay: &Replay, events: &str) -> String {
         scope.spawn(move || input.write_all(events.as_bytes()).expect("it reads all"));
         child.wait_with_output().expect("it ends")
     });
-    String::from_utf8(output.stdout).expect("numbers")
+    String::from_utf8(output.stdout).expect("text")
 }
 
 /// Tells both the same; gives back what happened.
@@ -179,7 +179,7 @@ fn assert_same(replay: &Replay, text: &str) -> Seen {
         line(entry, cwnd, &mut events);
         cwnd = entry.window.cwnd;
     }
-    let output = told(replay, &events);
+    let output = told(&replay.program, &replay.words, &events);
     let mut seen = Seen::default();
     let mut before = start;
     // Whether losses are being repaired, and the kernel's threshold where the controller was not told of one.

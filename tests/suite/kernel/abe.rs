@@ -57,7 +57,8 @@ fn script(replay: &Replay, start: &str, events: &[&str]) -> (Vec<String>, String
         let (kind, state) = event.split_once(' ').expect("an event and a state");
         writeln!(text, "{kind} {time} {state} 1 1 1 0 1 40000").expect("a String");
     }
-    let mut lines: Vec<String> = told(replay, &text).lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> =
+        told(&replay.program, &replay.words, &text).lines().map(str::to_owned).collect();
     let counters = lines.pop().expect("the counters");
     (lines, counters)
 }

@@ -1,14 +1,14 @@
 //! BECN: what a quench does to the window, and which bytes are one.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use cwnd_units::Ecn;
 use cwnd_wire::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 
-use super::{HZ, NO_RACK, Replay, Seen, assert_same, cc, compiled, cubic, flow, folder, reno};
+use super::{
+    HZ, NO_RACK, Replay, Seen, assert_same, cc, compiled, cubic, flow, folder, reno, told,
+};
 
 /// A queue that marks or drops, with a router that tells.
 const QUEUES: [(&str, &str); 3] = [
@@ -113,17 +113,7 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         }
         text.push('\n');
     }
-    let mut child = Command::new(&program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it was compiled");
-    let mut input = child.stdin.take().expect("piped");
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || input.write_all(text.as_bytes()).expect("it reads all"));
-        child.wait_with_output().expect("it ends")
-    });
-    let said = String::from_utf8(output.stdout).expect("text");
+    let said = told(&program, &[], &text);
     assert_eq!(said.lines().count(), packets.len());
     let mut believed = 0;
     for (packet, theirs) in packets.iter().zip(said.lines()) {

@@ -1,14 +1,12 @@
 //! TCP*(n): timeouts beside the policy of crates/cc, where the kernel can do what that does, and what it does where it cannot.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_units::Duration;
 
-use super::{HZ, cc, folder};
+use super::{HZ, cc, folder, told};
 
 /// In milliseconds, of so many expiries in a row.
 fn policy(after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
@@ -51,15 +49,7 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
         for (base_ms, thin) in &connections {
             writeln!(text, "{base_ms} {} 12", u8::from(*thin)).expect("a String");
         }
-        let mut child = Command::new(&program)
-            .args([after.to_string(), HZ.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it was compiled");
-        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads all");
-        let output = child.wait_with_output().expect("it ends");
-        let said = String::from_utf8(output.stdout).expect("numbers");
+        let said = told(&program, &[after, HZ], &text);
         assert_eq!(said.lines().count(), connections.len());
         for ((base_ms, thin), line) in connections.iter().zip(said.lines()) {
             let (timeouts, after_it) = line.split_once(" : ").expect("both");
