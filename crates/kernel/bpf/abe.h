@@ -19,8 +19,7 @@ struct settings {
 SETTINGS settings SEC(".rodata.settings") = { .beta_ecn = 800000000, .hz = 1000 };
 
 /* `ecn_in_slow_start`: of `ecn`, reductions that ended or interrupted slow start. */
-#define COUNTERS(X) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(ecn_in_slow_start) X(opened) X(closed)
-#include "card.h"
+#define COUNTERS(X) CAUSES(X) X(ecn_in_slow_start)
 #include "cause.h"
 
 /* The part of a socket's private area that is ABE's; zero when the socket takes the controller. */
@@ -66,11 +65,8 @@ static __always_inline void abe_state(struct abe *abe, struct sock *sk, u8 state
 	if (cause == CAUSE_ECN) {
 		if (!abe->avoiding)
 			COUNT(ecn_in_slow_start);
-		if (abe->avoiding || settings.always) {
-			u32 kept = (u64)abe->before * settings.beta_ecn / BILLION;
-
-			tp->snd_ssthresh = kept > LEAST_SSTHRESH ? kept : LEAST_SSTHRESH;
-		}
+		if (abe->avoiding || settings.always)
+			tp->snd_ssthresh = part_of(abe->before, settings.beta_ecn);
 	} else if (cause == CAUSE_LOSS_IN_CWR) {
 		if (settings.deepen && abe->after_loss < tp->snd_ssthresh)
 			tp->snd_ssthresh = abe->after_loss;

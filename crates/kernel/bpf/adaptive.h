@@ -15,9 +15,7 @@ struct settings {
 SETTINGS settings SEC(".rodata.settings") = { .delta = 800000000, .hz = 1000 };
 
 /* `adapted`: reductions by the round trip; in the others none was known. `adapted_permille`: the parts that stayed, summed. */
-#define COUNTERS(X) \
-	X(adapted) X(adapted_permille) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed)
-#include "card.h"
+#define COUNTERS(X) CAUSES(X) X(adapted) X(adapted_permille)
 #include "cause.h"
 #include "delay.h"
 
@@ -36,15 +34,10 @@ static __always_inline void adaptive_init(struct adaptive *adaptive, const struc
 static __always_inline u32 adaptive_ssthresh(struct adaptive *adaptive, const struct tcp_sock *tp, u32 fixed)
 {
 	u32 part = rtts_part(&adaptive->rtts, settings.delta);
-	struct card *card = the_card();
-	u32 kept;
 
 	if (!part)
 		return fixed;
-	if (card) {
-		__sync_fetch_and_add(&card->counted.adapted, 1);
-		__sync_fetch_and_add(&card->counted.adapted_permille, part / 1000000);
-	}
-	kept = (u64)tp->snd_cwnd * part / BILLION;
-	return kept > LEAST_SSTHRESH ? kept : LEAST_SSTHRESH;
+	COUNT(adapted);
+	COUNT_BY(adapted_permille, part / 1000000);
+	return part_of(tp->snd_cwnd, part);
 }

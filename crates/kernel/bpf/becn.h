@@ -30,15 +30,9 @@ SETTINGS settings SEC(".rodata.settings") = { .beta_quench = 500000000, .guesses
  * losses and ECN-echoes in a window that a quench reduced.
  */
 #define COUNTERS(X) \
-	X(quench_marked) X(quench_dropped) X(quenches) X(malformed) X(stranger) X(outside) X(deaf) X(spared) \
-	X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed)
-#include "card.h"
+	CAUSES(X) X(quench_marked) X(quench_dropped) X(quenches) X(malformed) X(stranger) X(outside) X(deaf) X(spared)
 #include "cause.h"
 #include "quench.h"
-
-#define BPF_MAP_TYPE_SK_STORAGE 24
-#define BPF_F_NO_PREALLOC 1
-#define BPF_SK_STORAGE_GET_F_CREATE 1
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -109,9 +103,7 @@ static __always_inline void becn_reduce(struct becn *becn, struct tcp_sock *tp, 
 
 	if (why == QUENCHED_MARKED) {
 		COUNT(quench_marked);
-		kept = (u64)tp->snd_cwnd * settings.beta_quench / BILLION;
-		if (kept < LEAST_SSTHRESH)
-			kept = LEAST_SSTHRESH;
+		kept = part_of(tp->snd_cwnd, settings.beta_quench);
 	} else {
 		COUNT(quench_dropped);
 	}
@@ -133,11 +125,6 @@ static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, 
 	tp->snd_cwnd_cnt = becn->counted;
 	becn->after_timeout = after_timeout;
 	return 1;
-}
-
-static __always_inline u32 becn_spared(const struct tcp_sock *tp)
-{
-	return tp->snd_cwnd > LEAST_SSTHRESH ? tp->snd_cwnd : LEAST_SSTHRESH;
 }
 
 /* `set_state`: a reduction of the kernel's own is the last one, too. */

@@ -43,7 +43,7 @@ OP(void, becn_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample
 OP(u32, becn_cubic_ssthresh, struct sock *sk)
 {
 	if (becn_spares(&state(sk)->becn, tcp_sk(sk), cubic_kept(tcp_sk(sk))))
-		return becn_spared(tcp_sk(sk));
+		return as_threshold(tcp_sk(sk)->snd_cwnd);
 	return cubic_reduce(&state(sk)->cubic, tcp_sk(sk));
 }
 

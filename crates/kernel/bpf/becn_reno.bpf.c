@@ -33,7 +33,7 @@ OP(u32, becn_reno_ssthresh, struct sock *sk)
 	u32 after_loss = tcp_reno_ssthresh(sk);
 
 	if (becn_spares(state(sk), tcp_sk(sk), after_loss))
-		return becn_spared(tcp_sk(sk));
+		return as_threshold(tcp_sk(sk)->snd_cwnd);
 	return after_loss;
 }
 

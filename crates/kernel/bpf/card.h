@@ -49,9 +49,10 @@ static __always_inline struct card *the_card(void)
 	return bpf_map_lookup_elem(&cwnd_card, &only);
 }
 
-#define COUNT(what) \
+#define COUNT_BY(what, number) \
 	do { \
 		struct card *card = the_card(); \
 		if (card) \
-			__sync_fetch_and_add(&card->counted.what, 1); \
+			__sync_fetch_and_add(&card->counted.what, number); \
 	} while (0)
+#define COUNT(what) COUNT_BY(what, 1)

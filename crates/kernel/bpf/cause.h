@@ -4,10 +4,13 @@
  * once after it. The state tells losses from the rest whatever else the ACK said; CWR is for an ECN-echo where the ACK that
  * is being processed carried ECE, and else for the sender's own queue, or for a loss that a probe repaired.
  *
- * What is counted here, in every controller's COUNTERS: `ecn`, `loss`, `timeout`, `local`, `loss_after_ecn` (a loss in a
- * window that was reduced in CWR), and sockets that took the controller and left it, `opened` and `closed`.
+ * Whoever includes this has said what card.h needs, with CAUSES(X) first in COUNTERS: reductions, `loss_after_ecn` (a
+ * loss in a window that was reduced in CWR), and sockets that took the controller and left it.
  */
 #pragma once
+
+#define CAUSES(X) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed)
+#include "card.h"
 
 /* The part of a socket's private area that is for this; zero when the socket takes the controller. */
 struct heard {
@@ -22,6 +25,17 @@ enum cause { CAUSE_NONE, CAUSE_ECN, CAUSE_LOCAL, CAUSE_LOSS, CAUSE_LOSS_IN_CWR, 
 /* RFC 5681 eq. 4: no threshold below two segments. */
 #define LEAST_SSTHRESH 2
 #define BILLION 1000000000ULL
+
+static __always_inline u32 as_threshold(u32 window)
+{
+	return window > LEAST_SSTHRESH ? window : LEAST_SSTHRESH;
+}
+
+/* So many billionths of a window, as a threshold. */
+static __always_inline u32 part_of(u32 window, u32 part)
+{
+	return as_threshold((u64)window * part / BILLION);
+}
 
 static __always_inline void heard_init(struct heard *heard)
 {

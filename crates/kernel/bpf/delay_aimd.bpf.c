@@ -20,9 +20,7 @@ struct settings {
 SETTINGS settings SEC(".rodata.settings") = { .threshold = 50000, .delta = 800000000, .least_window = 2 };
 
 /* `delay`: windows reduced because packets waited. `spared`: losses and ECN-echoes in such a window. */
-#define COUNTERS(X) \
-	X(delay) X(delay_in_slow_start) X(spared) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed)
-#include "card.h"
+#define COUNTERS(X) CAUSES(X) X(delay) X(delay_in_slow_start) X(spared)
 #include "cause.h"
 #include "delay.h"
 
@@ -139,7 +137,6 @@ OP(u32, delay_aimd_ssthresh, struct sock *sk)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 threshold;
 
 	take_over(s, tp);
 	if (before(tp->snd_una, s->reduced_until)) {
@@ -147,9 +144,8 @@ OP(u32, delay_aimd_ssthresh, struct sock *sk)
 		 * window. */
 		COUNT(spared);
 		s->after_timeout = at_least_two(kept(s));
-		threshold = tp->snd_cwnd > LEAST_SSTHRESH ? tp->snd_cwnd : LEAST_SSTHRESH;
-		s->threshold = (u64)threshold << SHIFT;
-		return threshold;
+		s->threshold = (u64)as_threshold(tp->snd_cwnd) << SHIFT;
+		return s->threshold >> SHIFT;
 	}
 	/* "Loss backoff … unchanged" (§ 3.4.5): two segments at the least. */
 	back_off(s, tp, LEAST_SSTHRESH);

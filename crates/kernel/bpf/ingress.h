@@ -3,7 +3,6 @@
 #ifndef INGRESS_H
 #define INGRESS_H
 
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_F_CURRENT_NETNS (-1)
 /* enum bpf_hdr_start_off. */
 #define BPF_HDR_START_NET 1

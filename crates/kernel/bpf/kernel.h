@@ -26,8 +26,13 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef _Bool bool;
 
-/* enum bpf_map_type; the header below only needs this one's name. */
+/* enum bpf_map_type; the header below only needs the first one's name. */
 #define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_SK_STORAGE 24
+/* Of a map, and of what is looked up in one of sockets. */
+#define BPF_F_NO_PREALLOC 1
+#define BPF_SK_STORAGE_GET_F_CREATE 1
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>

@@ -3,10 +3,6 @@
 #ifndef SOCKOPS_H
 #define SOCKOPS_H
 
-#define BPF_MAP_TYPE_SK_STORAGE 24
-#define BPF_F_NO_PREALLOC 1
-#define BPF_SK_STORAGE_GET_F_CREATE 1
-
 /* enum tcp_bpf_… of include/uapi/linux/bpf.h: why it is called, and what it asks to be called for. */
 enum {
 	TCP_CONNECT_CB = 3,

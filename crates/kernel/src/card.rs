@@ -155,7 +155,7 @@ mod tests {
         let mut settings = [0; SETTING_WORDS];
         settings[..4].copy_from_slice(&[850_000_000, 1, 0, 250]);
         let mut counters = [0; COUNTER_WORDS];
-        counters[..8].copy_from_slice(&[1, 2, 0, 0, 0, 0, 9, 4]);
+        counters[..8].copy_from_slice(&[1, 2, 0, 0, 0, 9, 4, 0]);
         Card {
             name: "abe_c_1234".to_owned(),
             controller: Controller::AbeCubic,

@@ -93,6 +93,13 @@ const fn setting(name: &'static str, kind: Kind) -> Setting {
 
 const TICKS: Setting = setting("hz", Kind::Ticks);
 
+/// CAUSES of bpf/cause.h, and what a family counts besides.
+macro_rules! with_causes {
+    ($($own:literal),*) => {
+        &["ecn", "loss", "timeout", "local", "loss_after_ecn", "opened", "closed", $($own),*]
+    };
+}
+
 /// bpf/abe.h.
 static ABE: Family = Family {
     settings: &[
@@ -101,16 +108,7 @@ static ABE: Family = Family {
         setting("loss_after_ecn", Kind::Choice(&["once", "deepen"])),
         TICKS,
     ],
-    counters: &[
-        "ecn",
-        "loss",
-        "timeout",
-        "local",
-        "loss_after_ecn",
-        "ecn_in_slow_start",
-        "opened",
-        "closed",
-    ],
+    counters: with_causes!["ecn_in_slow_start"],
     place: Place::Table,
     columns: &[
         ("ECN", "ecn"),
@@ -124,17 +122,7 @@ static ABE: Family = Family {
 /// bpf/adaptive.h.
 static ADAPTIVE: Family = Family {
     settings: &[setting("delta", Kind::UpToWhole), TICKS],
-    counters: &[
-        "adapted",
-        "adapted_permille",
-        "ecn",
-        "loss",
-        "timeout",
-        "local",
-        "loss_after_ecn",
-        "opened",
-        "closed",
-    ],
+    counters: with_causes!["adapted", "adapted_permille"],
     place: Place::Table,
     columns: &[
         ("adapted", "adapted"),
@@ -152,18 +140,7 @@ static DELAY_AIMD: Family = Family {
         setting("delta", Kind::UpToWhole),
         setting("least_window", Kind::Number(1, 1000)),
     ],
-    counters: &[
-        "delay",
-        "delay_in_slow_start",
-        "spared",
-        "ecn",
-        "loss",
-        "timeout",
-        "local",
-        "loss_after_ecn",
-        "opened",
-        "closed",
-    ],
+    counters: with_causes!["delay", "delay_in_slow_start", "spared"],
     place: Place::Table,
     columns: &[
         ("delay", "delay"),
@@ -183,7 +160,7 @@ static BECN: Family = Family {
         setting("guesses", Kind::Number(0, u32::MAX)),
         TICKS,
     ],
-    counters: &[
+    counters: with_causes![
         "quench_marked",
         "quench_dropped",
         "quenches",
@@ -191,14 +168,7 @@ static BECN: Family = Family {
         "stranger",
         "outside",
         "deaf",
-        "spared",
-        "ecn",
-        "loss",
-        "timeout",
-        "local",
-        "loss_after_ecn",
-        "opened",
-        "closed",
+        "spared"
     ],
     place: Place::TableAndInterfaces,
     columns: &[
@@ -336,7 +306,26 @@ impl fmt::Display for Controller {
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::btf::Btf;
+    use libbpf_rs::btf::types::Struct;
+
     use super::*;
+
+    #[test]
+    fn a_family_has_the_settings_and_counters_of_its_c() {
+        for controller in Controller::ALL {
+            let family = controller.family();
+            let object = format!("{}/bpf/objects/{controller}.bpf.o", env!("CARGO_MANIFEST_DIR"));
+            let types = Btf::from_path(object).expect("it describes its types");
+            let members = |name| types.type_by_name::<Struct<'_>>(name).expect("it has them");
+            assert_eq!(members("settings").len(), family.settings.len(), "{controller}");
+            let counters: Vec<String> = members("counters")
+                .iter()
+                .filter_map(|member| Some(member.name?.to_string_lossy().into_owned()))
+                .collect();
+            assert_eq!(counters, family.counters, "{controller}");
+        }
+    }
 
     #[test]
     fn a_card_has_room_for_every_family() {

@@ -7,10 +7,6 @@
 #include "abe.h"
 #include "cubic.h"
 
-#define BPF_MAP_TYPE_SK_STORAGE 24
-#define BPF_F_NO_PREALLOC 1
-#define BPF_SK_STORAGE_GET_F_CREATE 1
-
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
