@@ -30,10 +30,7 @@ impl Attached {
     /// Where the kernel has no link to be left.
     pub fn pin(&mut self, path: &Path) -> Result<(), Error> {
         match self {
-            Self::Link(link) => link.pin(path).map_err(|e| Error::Refused {
-                what: format!("to pin {}", path.display()),
-                why: e.to_string(),
-            }),
+            Self::Link(link) => pin(link, path),
             Self::Hook(_) => Err(Error::NoInterfaceLinks(crate::machine::release())),
         }
     }
@@ -46,6 +43,17 @@ impl Drop for Attached {
             let _ = hook.detach();
         }
     }
+}
+
+/// Leaves what a link holds in the kernel, by a file.
+///
+/// # Errors
+/// Where the kernel refuses.
+pub fn pin(link: &mut Link, path: &Path) -> Result<(), Error> {
+    link.pin(path).map_err(|e| Error::Refused {
+        what: format!("to pin {}", path.display()),
+        why: e.to_string(),
+    })
 }
 
 /// Attaches what of an object belongs at interfaces and at a group of processes.
@@ -73,7 +81,7 @@ pub fn all(
                     })?);
                 }
             }
-            ProgramType::SockOps | ProgramType::CgroupSkb => {
+            ProgramType::SockOps => {
                 let path = match group {
                     Some(path) => path.to_owned(),
                     None => root_group()?,
@@ -94,8 +102,7 @@ pub fn all(
 
 /// Before other programs of the interface, by a link (since 6.6).
 #[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
-fn at_interface(program: &ProgramMut<'_>, index: u32) -> Result<Attached, String> {
-    let index = i32::try_from(index).map_err(|e| e.to_string())?;
+fn at_interface(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     // SAFETY: the program lives as long as its object, which the borrow holds; no options is a null pointer.
     let link = unsafe {
         libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, ptr::null())
@@ -106,8 +113,7 @@ fn at_interface(program: &ProgramMut<'_>, index: u32) -> Result<Attached, String
 }
 
 /// As a classifier, where there are no links for interfaces.
-fn hook(program: &ProgramMut<'_>, index: u32) -> Result<Attached, String> {
-    let index = i32::try_from(index).map_err(|e| e.to_string())?;
+fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     let mut hook = TcHook::new(program.as_fd());
     hook.ifindex(index).attach_point(TC_INGRESS);
     hook.create().map_err(|e| e.to_string())?;
@@ -116,10 +122,11 @@ fn hook(program: &ProgramMut<'_>, index: u32) -> Result<Attached, String> {
 }
 
 /// The number of an interface of this namespace.
-fn index_of(interface: &str) -> Result<u32, Error> {
+fn index_of(interface: &str) -> Result<i32, Error> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(std::io::Error::from)?;
-    name_to_index(&socket, interface).map_err(|_| Error::NoInterface(interface.to_owned()))
+    let index = name_to_index(&socket, interface).ok().and_then(|index| index.try_into().ok());
+    index.ok_or_else(|| Error::NoInterface(interface.to_owned()))
 }
 
 /// All processes: the root of version 2 of control groups, wherever it is mounted.

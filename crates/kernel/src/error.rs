@@ -23,8 +23,8 @@ pub enum Error {
     /// Pins need a file system.
     #[error("no BPF file system at {0}, where controllers are pinned")]
     NoBpffs(String),
-    /// Another controller has the name.
-    #[error("the kernel has a congestion controller named {0} already")]
+    /// Another controller has the name, or programs without a table.
+    #[error("the kernel has something named {0} already")]
     NameTaken(String),
     /// A name that the kernel would not take.
     #[error("{0:?} is no name of a controller")]
@@ -111,10 +111,13 @@ impl Error {
             }
             Self::Setting { .. } => return None,
             Self::NotForIt { controller, .. } => {
-                let settings = controller.family().settings.iter();
-                let options: Vec<String> = settings
+                let family = controller.family();
+                let options: Vec<String> = family
+                    .settings
+                    .iter()
                     .filter(|setting| setting.kind != Kind::Ticks)
                     .map(|setting| family::option(setting.name))
+                    .chain(family.place.options().iter().map(|option| (*option).to_owned()))
                     .collect();
                 format!("it has {}", options.join(", "))
             }

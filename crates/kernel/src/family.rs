@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
+
 /// Words for what a controller is told, and for what it counts (bpf/card.h).
 pub const SETTING_WORDS: usize = 8;
 /// See there.
@@ -10,7 +12,7 @@ pub const COUNTER_WORDS: usize = 16;
 pub type Words = [u32; SETTING_WORDS];
 
 /// A controller of this program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Controller {
     /// Reno with ABE.
@@ -53,6 +55,18 @@ pub enum Place {
     TableAndInterfaces,
     /// At a group of processes only; there is no table.
     Group,
+}
+
+impl Place {
+    /// The options that it has besides its settings.
+    #[must_use]
+    pub const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Table => &["--request-ecn", "--any-user"],
+            Self::TableAndInterfaces => &["--interface", "--request-ecn", "--any-user"],
+            Self::Group => &["--cgroup"],
+        }
+    }
 }
 
 /// A word of `struct settings`.
@@ -100,12 +114,19 @@ macro_rules! with_causes {
     };
 }
 
+/// `--mode`.
+pub const MODES: [&str; 2] = ["avoidance", "always"];
+/// `--loss-after-ecn`.
+pub const AFTER_ECN: [&str; 2] = ["once", "deepen"];
+/// `--rest`.
+pub const RESTS: [&str; 3] = ["marked", "never", "always"];
+
 /// bpf/abe.h.
 static ABE: Family = Family {
     settings: &[
         setting("beta_ecn", Kind::Part),
-        setting("mode", Kind::Choice(&["avoidance", "always"])),
-        setting("loss_after_ecn", Kind::Choice(&["once", "deepen"])),
+        setting("mode", Kind::Choice(&MODES)),
+        setting("loss_after_ecn", Kind::Choice(&AFTER_ECN)),
         TICKS,
     ],
     counters: with_causes!["ecn_in_slow_start"],
@@ -156,7 +177,7 @@ static DELAY_AIMD: Family = Family {
 static BECN: Family = Family {
     settings: &[
         setting("beta_quench", Kind::Part),
-        setting("rest", Kind::Choice(&["marked", "never", "always"])),
+        setting("rest", Kind::Choice(&RESTS)),
         setting("guesses", Kind::Number(0, u32::MAX)),
         TICKS,
     ],
@@ -211,16 +232,10 @@ static TCPSTAR: Family = Family {
 
 impl Controller {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::AbeReno,
-        Self::AbeCubic,
-        Self::AdaptiveReno,
-        Self::AdaptiveCubic,
-        Self::DelayAimd,
-        Self::BecnReno,
-        Self::BecnCubic,
-        Self::Tcpstar,
-    ];
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
 
     /// Its name, unless another is given.
     #[must_use]
@@ -240,7 +255,7 @@ impl Controller {
     /// The one of that name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|controller| controller.name() == name)
+        Self::all().iter().copied().find(|controller| controller.name() == name)
     }
 
     /// What it shares with others.
@@ -313,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_family_has_the_settings_and_counters_of_its_c() {
-        for controller in Controller::ALL {
+        for controller in Controller::all() {
             let family = controller.family();
             let object = format!("{}/bpf/objects/{controller}.bpf.o", env!("CARGO_MANIFEST_DIR"));
             let types = Btf::from_path(object).expect("it describes its types");
@@ -329,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_card_has_room_for_every_family() {
-        for controller in Controller::ALL {
+        for controller in Controller::all() {
             let family = controller.family();
             assert!(family.settings.len() <= SETTING_WORDS, "{controller}");
             assert!(family.counters.len() <= COUNTER_WORDS, "{controller}");
@@ -339,7 +354,7 @@ mod tests {
             for common in ["opened", "closed"] {
                 assert!(family.counters.contains(&common), "{controller}");
             }
-            assert_eq!(Controller::of(controller.name()), Some(controller));
+            assert_eq!(Controller::of(controller.name()), Some(*controller));
         }
     }
 }

@@ -57,12 +57,7 @@ impl Loaded {
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let place = plan.controller.family().place;
         let has_table = place != Place::Group;
-        let taken = if has_table {
-            machine::controllers()?.contains(&plan.name)
-        } else {
-            card::all()?.iter().any(|card| card.name == plan.name)
-        };
-        if taken {
+        if is_loaded(&plan.name)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
         if place == Place::TableAndInterfaces && plan.interfaces.is_empty() {
@@ -154,10 +149,7 @@ impl Loaded {
         };
         if let Some(link) = &mut self.link {
             let path = path();
-            link.pin(&path).map_err(|e| Error::Refused {
-                what: format!("to pin {}", path.display()),
-                why: e.to_string(),
-            })?;
+            attach::pin(link, &path)?;
             pinned.push(path);
         }
         for program in &mut self.attached {
@@ -276,6 +268,12 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     find()
 }
 
+/// Whether a table of that name is registered, whoever brought it, or programs without one have it.
+fn is_loaded(name: &str) -> Result<bool, Error> {
+    let registered = machine::controllers()?.iter().any(|one| one == name);
+    Ok(registered || card::all()?.iter().any(|card| card.name == name && card.table == 0))
+}
+
 /// Whether the process of that number is not one of ours.
 fn reused(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() != "cwnd-kernel")
@@ -284,8 +282,7 @@ fn reused(pid: u32) -> bool {
 /// The kernel drops the table, or programs without one, a moment after the last reference to its link.
 fn wait_until_gone(name: &str) -> Result<(), Error> {
     for _ in 0..100 {
-        let registered = machine::controllers()?.iter().any(|one| one == name);
-        if !registered && !card::all()?.iter().any(|card| card.name == name && card.table == 0) {
+        if !is_loaded(name)? {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(20));

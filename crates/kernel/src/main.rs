@@ -27,8 +27,8 @@ use load::Loaded;
 use options::What;
 use wait::End;
 
-/// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511) with adaptive backoff, or with
-/// source quenches (BECN), delay-based AIMD; and timeouts that do not back off at first (TCP*(n)).
+/// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with adaptive backoff, or
+/// with source quenches (BECN); delay-based AIMD; and timeouts that do not back off at first (TCP*(n)).
 ///
 /// A loaded controller is used by nothing until a socket, a route or a sysctl names it.
 #[derive(Parser)]
@@ -220,8 +220,8 @@ fn unload(name: &str) -> Result<(), Error> {
 
 /// The kernel says whether it takes programs only by taking them; they go again at once, and no name is registered.
 fn check() -> Result<(), Error> {
-    for controller in Controller::ALL {
-        What::of(controller).plan()?.programs()?;
+    for controller in Controller::all() {
+        What::of(*controller).plan()?.programs()?;
     }
     Ok(())
 }

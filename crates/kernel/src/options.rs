@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::family::{Controller, Place};
+use crate::family::{self, Controller};
 use crate::load::{self, Plan};
 use crate::{machine, settings};
 
@@ -13,6 +13,12 @@ use crate::{machine, settings};
 #[derive(Args)]
 pub struct What {
     controller: Controller,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Args, Default)]
+struct Options {
     /// What sockets ask for, at most 15 bytes [default: the controller's name].
     #[arg(long)]
     name: Option<String>,
@@ -21,11 +27,11 @@ pub struct What {
     beta_ecn: Option<String>,
     /// abe_*: when it answers an ECN-echo: in congestion avoidance only (RFC 8511), or also where one ends slow start (its
     /// paper) [default: avoidance].
-    #[arg(long, value_parser = ["avoidance", "always"])]
+    #[arg(long, value_parser = family::MODES)]
     mode: Option<String>,
     /// abe_*: what a loss does in a window that an ECN-echo has reduced: nothing more (as in Linux), or what it does alone
     /// [default: once].
-    #[arg(long, value_parser = ["once", "deepen"])]
+    #[arg(long, value_parser = family::AFTER_ECN)]
     loss_after_ecn: Option<String>,
     /// adaptive_*, delay_aimd: δ; a reduction leaves δ · minRTT / RTT of the window [default: 0.8].
     #[arg(long)]
@@ -43,7 +49,7 @@ pub struct What {
     #[arg(long)]
     beta_quench: Option<String>,
     /// becn_*: after which quenches the window rests for a round trip: those about marked packets, none, all [default: marked].
-    #[arg(long, value_parser = ["marked", "never", "always"])]
+    #[arg(long, value_parser = family::RESTS)]
     rest: Option<String>,
     /// becn_*: wrong guesses in a round trip after which no quench is believed in the rest of it; 0 is no limit [default: 10].
     #[arg(long)]
@@ -68,26 +74,8 @@ pub struct What {
 impl What {
     /// With all that can be left out.
     #[must_use]
-    pub const fn of(controller: Controller) -> Self {
-        Self {
-            controller,
-            name: None,
-            beta_ecn: None,
-            mode: None,
-            loss_after_ecn: None,
-            delta: None,
-            threshold: None,
-            least_window: None,
-            interface: Vec::new(),
-            beta_quench: None,
-            rest: None,
-            guesses: None,
-            backoff_after: None,
-            cgroup: None,
-            request_ecn: false,
-            any_user: false,
-            without_link: false,
-        }
+    pub fn of(controller: Controller) -> Self {
+        Self { controller, options: Options::default() }
     }
 
     /// What is asked for, on this machine.
@@ -95,43 +83,47 @@ impl What {
     /// # Errors
     /// For what the controller has not, and where the machine takes none.
     pub fn plan(&self) -> Result<Plan, Error> {
-        let name = self.name.as_deref().unwrap_or(self.controller.name());
+        let Self { controller, options } = self;
+        let controller = *controller;
+        let name = options.name.as_deref().unwrap_or(controller.name());
         load::check_name(name)?;
-        let settings = settings::read(self.controller, &self.given(), machine::hz())?;
-        self.fits()?;
+        let settings = settings::read(controller, &options.settings(), machine::hz())?;
+        options.fit(controller)?;
         machine::rights()?;
         Ok(Plan {
-            controller: self.controller,
+            controller,
             name: name.to_owned(),
             settings,
-            request_ecn: self.request_ecn,
-            any_user: self.any_user,
-            interfaces: self.interface.clone(),
-            group: self.cgroup.clone(),
-            without_link: self.without_link,
+            request_ecn: options.request_ecn,
+            any_user: options.any_user,
+            interfaces: options.interface.clone(),
+            group: options.cgroup.clone(),
+            without_link: options.without_link,
             kernel: machine::kernel()?,
         })
     }
+}
 
-    /// What is given is for a controller of that kind.
-    fn fits(&self) -> Result<(), Error> {
-        let place = self.controller.family().place;
-        let table = self.request_ecn || self.any_user;
-        for (given, has, option) in [
-            (!self.interface.is_empty(), place == Place::TableAndInterfaces, "--interface"),
-            (self.cgroup.is_some(), place == Place::Group, "--cgroup"),
-            (table, place != Place::Group, "--request-ecn and no --any-user"),
+impl Options {
+    /// Whether those that are no settings are for a controller that runs there.
+    fn fit(&self, controller: Controller) -> Result<(), Error> {
+        let has = controller.family().place.options();
+        for (given, option) in [
+            (!self.interface.is_empty(), "--interface"),
+            (self.cgroup.is_some(), "--cgroup"),
+            (self.request_ecn, "--request-ecn"),
+            (self.any_user, "--any-user"),
         ] {
-            if given && !has {
+            if given && !has.contains(&option) {
                 let option = option.to_owned();
-                return Err(Error::NotForIt { controller: self.controller, option });
+                return Err(Error::NotForIt { controller, option });
             }
         }
         Ok(())
     }
 
     /// The settings that were given.
-    fn given(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self) -> Vec<(&'static str, String)> {
         let all = [
             ("beta_ecn", &self.beta_ecn),
             ("mode", &self.mode),

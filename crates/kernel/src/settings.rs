@@ -20,12 +20,12 @@ pub fn read(controller: Controller, given: &[(&str, String)], hz: u32) -> Result
     for (word, setting) in words.iter_mut().zip(settings) {
         let text = given.iter().find(|(name, _)| *name == setting.name).map(|(_, text)| &**text);
         let text = text.unwrap_or_else(|| controller.default_of(setting.name));
-        *word = if setting.kind == Kind::Ticks { hz } else { value(setting, text)? };
+        *word = value(setting, text, hz)?;
     }
     Ok(words)
 }
 
-fn value(setting: &Setting, text: &str) -> Result<u32, Error> {
+fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
     let wrong = |range: String| Error::Setting {
         option: option(setting.name),
         range,
@@ -53,7 +53,7 @@ fn value(setting: &Setting, text: &str) -> Result<u32, Error> {
             .position(|word| *word == text)
             .and_then(|place| u32::try_from(place).ok())
             .ok_or_else(|| wrong(format!("one of {}", words.join(", ")))),
-        Kind::Ticks => Ok(0),
+        Kind::Ticks => Ok(hz),
     }
 }
 
@@ -73,7 +73,7 @@ pub fn shown(setting: &Setting, word: u32) -> Value {
     }
 }
 
-/// No round trip is longer; what is more would not fit into µs.
+/// No queue takes longer.
 const LONGEST_MS: f64 = 60_000.0;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::machine::{self, Held, program, run, unique};
 
-/// Programs of that name that the kernel has at an interface of a namespace of its own, and what follows.
+/// What a script says in namespaces of its own, of the network and of mounts.
 fn in_a_namespace(script: &str) -> String {
     let output = Command::new("unshare").args(["-n", "-m", "sh", "-ec", script]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
@@ -27,7 +27,7 @@ fn a_program_at_an_interface_goes_with_whoever_holds_it() {
          python3 -c '{SEND}'
          {0} status {name} --json
          kill -9 $holder; wait $holder 2>/dev/null || true
-         for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done
+         sleep 0.5
          python3 -c '{SEND}'
          {0} status --json",
         program()
@@ -79,8 +79,11 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     let held = Held::new("tcpstar", &name, &["--backoff-after", "3"]);
     assert_eq!(held.ready["backoff_after"], 3);
     assert_eq!(held.now()["registered"], true);
-    let again = run(&["hold", "tcpstar", "--name", &name]);
-    assert_eq!(again.code, 1, "{}", again.err);
+    for (controller, taken) in [("tcpstar", &*name), ("abe_reno", &name), ("tcpstar", "cubic")] {
+        let again = run(&["hold", controller, "--name", taken]);
+        assert_eq!(again.code, 1, "{}", again.err);
+        assert!(again.err.contains(&format!("named {taken} already")), "{}", again.err);
+    }
     let said = run(&["unload", &name]);
     assert!(said.err.contains(&format!("kill {}", held.pid())), "{}", said.err);
     held.kill();

@@ -29,7 +29,7 @@ fn without_root_it_says_so_and_returns_three() {
 }
 
 #[test]
-fn what_is_no_name_and_no_factor_is_a_usage_error() {
+fn what_is_no_name_no_value_and_no_option_is_a_usage_error() {
     for (wrong, said) in [
         (&["--name", "sixteen__letters"][..], "1 to 15"),
         (&["--name", "../x"], "no name"),
@@ -43,6 +43,15 @@ fn what_is_no_name_and_no_factor_is_a_usage_error() {
         assert!(refused.err.contains(said), "{wrong:?}: {}", refused.err);
     }
     assert_eq!(run(&["load", "bbr"]).code, 2);
+    for (controller, option, has) in
+        [("tcpstar", "--any-user", "--cgroup"), ("becn_reno", "--mode=always", "--interface")]
+    {
+        let refused = run(&["load", controller, option]);
+        assert_eq!(refused.code, 2, "{controller} {option}");
+        let option = option.split('=').next().unwrap();
+        assert!(refused.err.contains(&format!("{controller} has no {option}")), "{}", refused.err);
+        assert!(refused.err.contains(has), "{}", refused.err);
+    }
 }
 
 #[test]
