@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cwnd_cc::Signal;
 use cwnd_cc::record::Told;
@@ -12,22 +11,7 @@ use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Table};
 
 use crate::architecture::root;
-use crate::common::{assert_golden, column, scenario};
-
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::common::{Kept, assert_golden, column, scenario};
 
 /// A class of losses and senders.
 struct Case {
@@ -144,7 +128,7 @@ fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
     }
     assert!(known.len() * 2 >= counted.len(), "{}: {} flows", case.name, known.len());
 
-    let capture = std::mem::take(&mut *kept.0.lock().expect("nobody panicked with it"));
+    let capture = kept.bytes();
     let mut inference = Inference::new(Limits::default());
     inference.read("capture", &capture[..], || true).expect("it is a capture");
     let found = inference.finish();

@@ -2,17 +2,18 @@
 //! with the same bytes, marks and drops.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cwnd_router::{Capture, Config, Direction, Engine, Point, Report, Side, Work};
 use cwnd_scenario::{Document, Link, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
 use cwnd_units::Time;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
-use pcap_file::pcapng::{Block, PcapNgReader};
+
+mod captured;
+
+use captured::{Caught, Kept, of_interface};
 
 /// Rates without common divisors, so that nothing happens at the same instant by design; no handshake, since a simulated SYN
 /// is as long as any other header.
@@ -63,56 +64,6 @@ endpoint = {{ ecn = false, handshake = false }}
     )
 }
 
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A captured packet: its headers, and what was said of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Caught {
-    at: Time,
-    /// Which of the file's interfaces.
-    interface: u32,
-    headers: Vec<u8>,
-    length: usize,
-    comment: String,
-}
-
-impl Kept {
-    fn packets(&self) -> Vec<Caught> {
-        let bytes = self.0.lock().expect("nobody panicked with it").clone();
-        let mut reader = PcapNgReader::new(&bytes[..]).expect("a pcapng file");
-        let mut caught = Vec::new();
-        while let Some(block) = reader.next_block() {
-            if let Block::EnhancedPacket(packet) = block.expect("a block") {
-                let comment = packet.options.iter().find_map(|option| match option {
-                    EnhancedPacketOption::Comment(text) => Some(text.to_string()),
-                    _ => None,
-                });
-                caught.push(Caught {
-                    at: Time(packet.timestamp.as_nanos() as u64),
-                    interface: packet.interface_id,
-                    headers: packet.data.to_vec(),
-                    length: packet.original_len as usize,
-                    comment: comment.unwrap_or_default(),
-                });
-            }
-        }
-        caught
-    }
-}
-
 fn scenario(text: &str) -> Arc<Scenario> {
     let plan = Document::parse("test.toml", text, &|_| Ok("1\n2\n2\n7\n9\n".to_owned()))
         .and_then(|d| d.plan())
@@ -158,10 +109,8 @@ fn simulate(scenario: &Arc<Scenario>) -> (Records, Simulated) {
     };
     let (kept, told) = (LINKS.map(&mut keep), keep("home"));
     let records = world.run(|_| true).expect("nothing stops it");
-    let is_empty = told.0.lock().expect("nobody panicked with it").is_empty();
-    let told = if is_empty { Vec::new() } else { told.packets() };
     let [came, left, beyond] = kept.each_ref().map(Kept::packets);
-    (records, Simulated { came, left, beyond, told })
+    (records, Simulated { came, left, beyond, told: told.packets() })
 }
 
 /// What the engine did: its report, its own capture, what arrived behind it, and what it told the sender.
@@ -248,10 +197,7 @@ fn both_of(text: &str, decisions: &[&str]) -> (Records, Simulated, Routed) {
     let Simulated { came, left, beyond, told } = &simulated;
     assert!(came.len() > 3000, "{} packets came", came.len());
     let routed = route(&scenario, came, Point::Line);
-    let of = |interface| -> Vec<Caught> {
-        routed.captured.iter().filter(|c| c.interface == interface).cloned().collect()
-    };
-    let (captured, messages) = (of(0), of(1));
+    let [captured, messages] = [0, 1].map(|i| of_interface(i, &routed.captured));
     compare("left", &captured, left);
     for (routed, simulated) in captured.iter().zip(left) {
         assert_eq!(routed.comment, simulated.comment);

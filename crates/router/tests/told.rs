@@ -3,10 +3,9 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration as Wall;
 
@@ -14,51 +13,17 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams, codel};
 use cwnd_router::{Capture, Config, Direction, Namespace, Point, Report, Running, Tun, start};
 use cwnd_units::{Duration, ParamsChoice, Rate, Value};
 use cwnd_wire::HeardQuench;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
-use pcap_file::pcapng::{Block, PcapNgReader};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, recv, socket_with};
 
+mod captured;
+
+use captured::{Kept, of_interface};
+
 const A: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 2);
 const PORT: u16 = 5001;
-
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Kept {
-    /// The packets of an interface, each with its comment.
-    fn packets(&self, of: u32) -> Vec<(Vec<u8>, String)> {
-        let bytes = self.0.lock().expect("nobody panicked with it").clone();
-        let mut reader = PcapNgReader::new(&bytes[..]).expect("a pcapng file");
-        let mut packets = Vec::new();
-        while let Some(block) = reader.next_block() {
-            if let Block::EnhancedPacket(packet) = block.expect("a block")
-                && packet.interface_id == of
-            {
-                let comment = packet.options.iter().find_map(|option| match option {
-                    EnhancedPacketOption::Comment(text) => Some(text.to_string()),
-                    _ => None,
-                });
-                packets.push((packet.data.to_vec(), comment.unwrap_or_default()));
-            }
-        }
-        packets
-    }
-}
 
 /// Two namespaces with a router between them, and a socket that hears all ICMP at A.
 struct World {
@@ -255,15 +220,14 @@ fn a_connection_of_linux_is_told_of_each_mark_and_goes_on_as_if_it_were_not() {
     assert!(quenches.clone().all(|q| q.sequence.is_some()));
     assert_eq!(quenches.count() as u64, marks);
     // A capture has them among what goes to A, and each quotes a packet that the capture shows as marked.
-    let marked: BTreeSet<[u8; 4]> = kept
-        .packets(0)
+    let marked: BTreeSet<[u8; 4]> = of_interface(0, &kept.packets())
         .iter()
-        .filter(|(_, comment)| comment == "marked: codel")
-        .filter_map(|(bytes, _)| bytes[24..28].try_into().ok())
+        .filter(|caught| caught.comment == "marked: codel")
+        .filter_map(|caught| caught.headers[24..28].try_into().ok())
         .collect();
-    let told = kept.packets(1);
+    let told = of_interface(1, &kept.packets());
     let told: Vec<HeardQuench> =
-        told.iter().filter_map(|(bytes, _)| HeardQuench::read(bytes)).collect();
+        told.iter().filter_map(|caught| HeardQuench::read(&caught.headers)).collect();
     assert_eq!(told.len() as u64, marks);
     for quench in told {
         let number = quench.sequence.expect("of a segment").to_be_bytes();
@@ -284,9 +248,9 @@ fn linux_counts_the_packets_of_a_connection_in_their_identifications_and_adpm_re
         let Some(world) = World::with_capture(name, there, Some(kept.clone())) else { return };
         transfer(&world, 3_000_000);
         let report = world.end();
-        let sent = kept.packets(0);
+        let sent = of_interface(0, &kept.packets());
         let data: Vec<&[u8]> =
-            sent.iter().map(|(bytes, _)| &bytes[..]).filter(|bytes| bytes.len() > 200).collect();
+            sent.iter().filter(|c| c.headers.len() > 200).map(|c| &c.headers[..]).collect();
         assert!(data.len() > 2000, "{}", data.len());
         let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
         // Linux forbids fragments (path MTU discovery) and counts all the same.

@@ -2,14 +2,11 @@
 //! of, are run through scenarios. They are held to what closed forms say of them, their needs are checked, the activity has
 //! their counts, captures show their packets, and worlds of the fuzzer have them, too. The application is run in `applications`.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
 use cwnd_scenario::needs::key;
 use cwnd_sim::World;
 use cwnd_units::Duration;
 
-use crate::common::{BOTTLENECK, activity, at, audited, column, scenario};
+use crate::common::{BOTTLENECK, Kept, activity, at, audited, column, scenario};
 
 pub mod nth;
 pub mod objects;
@@ -154,21 +151,6 @@ fn a_queue_of_ones_own_marks_by_its_own_rule_and_reason() {
     }
 }
 
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn captures_show_what_they_did_and_change_nothing() {
     let world = || {
@@ -184,8 +166,7 @@ fn captures_show_what_they_did_and_change_nothing() {
     seen.capture(&[BOTTLENECK], Box::new(kept.clone())).expect("it can be captured");
     let (captured, plain) = (audited(seen), audited(world()));
     assert_eq!(captured.digest(), plain.digest());
-    let bytes = kept.0.lock().expect("nobody panicked with it");
-    let comments = String::from_utf8_lossy(&bytes).matches("toy_nth").count() as u64;
+    let comments = String::from_utf8_lossy(&kept.bytes()).matches("toy_nth").count() as u64;
     let told = captured.activity.get("marks_toy_nth").unwrap_or_default()
         + captured.activity.get("drops_toy_nth").unwrap_or_default();
     assert!(told > 20 && comments == told, "{comments} comments, {told}");
