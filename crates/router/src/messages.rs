@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use cwnd_aqm::{Messenger, Outcome};
 use cwnd_link::{Line, Reader, Settings};
 use cwnd_units::{Streams, Time};
-use cwnd_wire::{Headers, SourceQuench};
+use cwnd_wire::SourceQuench;
 
 use crate::config::{Config, Direction};
 use crate::packet::{is_later_fragment, may_slow_down, parse};
@@ -68,11 +68,9 @@ impl Office {
             let Some(level) = self.messenger.tells(&verdict, line.backlog(), pool) else {
                 continue;
             };
-            // As it goes on or ended.
-            let total = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-            let about = &Headers { bytes: bytes.to_vec(), total };
             let marked = matches!(verdict.what, Outcome::Marked { .. });
-            let quench = SourceQuench { about, marked, level };
+            // As it goes on or ended.
+            let quench = SourceQuench { about: bytes, marked, level };
             let quench = quench.headers(self.address.octets(), source).bytes;
             each(&quench);
             self.sent += 1;

@@ -187,8 +187,10 @@ fn data(of: Endpoints, sequence: u32) -> Vec<u8> {
 
 /// As a router would write it that marked a segment of this connection.
 fn quench(of: Endpoints, sequence: u32) -> Vec<u8> {
-    let about = &segment(of, sequence);
-    SourceQuench { about, marked: true, level: 0 }.headers(ROUTER, HOST.octets()).bytes
+    let about = segment(of, sequence);
+    SourceQuench { about: &about.bytes, marked: true, level: 0 }
+        .headers(ROUTER, HOST.octets())
+        .bytes
 }
 
 /// A router that marks every packet that is ECN-capable, and tells its source.

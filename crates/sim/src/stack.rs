@@ -163,8 +163,8 @@ impl Stack {
             let Quoted { len, wire, flags, ecn } = about;
             let original = Segment { len, wire, flags, ecn, body: Body::DATA, ..*segment };
             // What a note is for is not quoted.
-            let about = &self.headers(flow, &original, Heading { note: 0, of_request });
-            let quench = SourceQuench { about, marked, level };
+            let about = self.headers(flow, &original, Heading { note: 0, of_request });
+            let quench = SourceQuench { about: &about.bytes, marked, level };
             return quench.headers(address(NODES, router), forward.source);
         }
         let (payload, wanted) = (segment.len.min(u32::from(u16::MAX)) as u16, segment.wire);

@@ -17,8 +17,8 @@ use crate::ip::{self, Endpoints, Headers};
 /// The other three are zero. A quench of RFC 792 is about a packet that was dropped, of level 0.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceQuench<'a> {
-    /// The packet's headers.
-    pub about: &'a Headers,
+    /// The packet, from its IPv4 header on; what is behind its headers may be missing.
+    pub about: &'a [u8],
     /// Whether it was marked; else it was dropped.
     pub marked: bool,
     /// How bad it is; the highest is 7.
@@ -46,10 +46,9 @@ impl SourceQuench<'_> {
     /// The whole packet, from a router to the source.
     #[must_use]
     pub fn headers(&self, router: [u8; 4], source: [u8; 4]) -> Headers {
-        let bytes = &self.about.bytes;
         // RFC 791 § 3.1: the lower half of the first byte is the header's length in words.
-        let header = usize::from(bytes.first().map_or(0, |first| first & 0xf)) * 4;
-        let quoted = &bytes[..bytes.len().min(header + QUOTED)];
+        let header = usize::from(self.about.first().map_or(0, |first| first & 0xf)) * 4;
+        let quoted = &self.about[..self.about.len().min(header + QUOTED)];
         let said = if self.marked { MARKED } else { 0 } | self.level.min(LEVEL);
         let kind =
             Icmpv4Type::Unknown { type_u8: SOURCE_QUENCH, code_u8: 0, bytes5to8: [said, 0, 0, 0] };

@@ -158,7 +158,7 @@ fn a_datagram_has_its_length_and_its_sum() {
 const ROUTER: [u8; 4] = [10, 0, 0, 9];
 
 fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
-    SourceQuench { about, marked, level }.headers(ROUTER, ENDS.source).bytes
+    SourceQuench { about: &about.bytes, marked, level }.headers(ROUTER, ENDS.source).bytes
 }
 
 proptest! {

@@ -59,7 +59,7 @@ const ENDS: Endpoints = Endpoints {
 };
 
 fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
-    SourceQuench { about, marked, level }.headers([10, 0, 0, 9], ENDS.source).bytes
+    SourceQuench { about: &about.bytes, marked, level }.headers([10, 0, 0, 9], ENDS.source).bytes
 }
 
 /// What crates/wire reads of TCP, as the C tells it.
