@@ -331,6 +331,29 @@ fn several_links_have_messengers_and_each_speaks_of_its_own_queue() {
     assert!(told.iter().all(|&n| n > 100), "{told:?}");
 }
 
+/// Who opens a connection and asks is acknowledged where the answers go, by a host that has nothing to slow down then.
+#[test]
+fn no_messenger_is_asked_about_acknowledgements_of_requests() {
+    let text = r#"
+        [run]
+        duration = "20 s"
+        [dumbbell]
+        rate = "2 Mbit/s"
+        queue = { kind = "fifo", limit = "10 packets" }
+        [flow.web]
+        rtt = "40 ms"
+        workload = { kind = "web", interval = "30 ms", size = "7 kB" }
+    "#;
+    let mut world = World::new(scenario(text));
+    let (tell, told) = Tell::every(1);
+    assert!(world.add_messenger("bottleneck", tell));
+    arrivals(&mut world);
+    let (sent, told) = (world.messages().sent, instants(&told).len() as u64);
+    let dropped = at_link(&world.finish(), 0, "dropped_total_pkts") as u64;
+    assert_eq!(sent, told);
+    assert!(sent > 50 && dropped > sent + 50, "{sent} of {dropped}");
+}
+
 #[test]
 fn marks_are_told_with_whether_the_packet_was_marked_before() {
     let link = |name: &str, from: &str, to: &str, rate: u32| {

@@ -99,14 +99,14 @@ impl Watch {
                 // RFC 1122 § 3.2.2: no message is about a message; and who only acknowledges has nothing to slow down.
                 let way = way_of(packet.next_hop().0);
                 let Some(&hop) = way.and_then(|way| office.hops.get(&way)) else { continue };
-                let Some(level) = office.messenger.tells(&verdict, queued, segments) else {
-                    continue;
-                };
                 let mut about = *segments.get(packet.place());
                 if about.is_ack() {
                     // Of a request: it goes where data goes.
                     continue;
                 }
+                let Some(level) = office.messenger.tells(&verdict, queued, segments) else {
+                    continue;
+                };
                 if noted {
                     take_note(&mut about);
                 }
