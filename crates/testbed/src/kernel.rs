@@ -17,7 +17,7 @@ use crate::error::Error;
 
 /// What a controller of ours counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reductions {
+pub struct Counts {
     /// Windows reduced for an ECN-echo.
     pub ecn: u64,
     /// Windows reduced for a loss.
@@ -159,7 +159,7 @@ impl Controller {
     }
 
     /// What it counted so far; `None` for a controller of the kernel's own.
-    pub fn reductions(&self) -> Option<Reductions> {
+    pub fn counts(&self) -> Option<Counts> {
         let ours = self.ours.as_ref()?;
         let output = Command::new(&ours.program).args(["status", "--json"]).output().ok()?;
         let said: Value = serde_json::from_slice(&output.stdout).ok()?;
@@ -169,7 +169,7 @@ impl Controller {
             .find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
         let count = |name: &str| card.get("counters")?.get(name)?.as_u64();
         let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<Option<u64>>();
-        Some(Reductions {
+        Some(Counts {
             ecn: count("ecn")?,
             loss: count("loss")?,
             delay: count("delay"),

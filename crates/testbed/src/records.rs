@@ -12,7 +12,7 @@ use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::host::{Received, Seen, Sent};
 use crate::inet_diag::TcpInfo;
-use crate::kernel::Reductions;
+use crate::kernel::Counts;
 use crate::world::World;
 
 /// The states of `TCP_CA_*` in their order; the simulator has no `Disorder`.
@@ -32,20 +32,15 @@ struct Counted {
     segments_received: Option<u64>,
     timeouts: Option<u64>,
     first_timeouts: Option<u64>,
-    reductions_loss: Option<u64>,
-    reductions_ecn: Option<u64>,
-    reductions_quench: Option<u64>,
-    reductions_delay: Option<u64>,
-    quenches: Option<u64>,
-    quenches_refused: Option<u64>,
+    by_controller: Option<Counts>,
 }
 
-/// Makes the tables; `reductions` has what each group's controller counted, where it counts.
+/// Makes the tables; `by_controllers` has what each group's controller counted, where it counts.
 pub fn records(
     world: &World,
     seen: &[Seen; 2],
     report: &Report,
-    reductions: &[Option<Reductions>],
+    by_controllers: &[Option<Counts>],
 ) -> Records {
     let mut rows = Flows::default();
     let mut counted = Vec::new();
@@ -54,9 +49,9 @@ pub fn records(
         let received = seen.iter().find_map(|side| side.received.get(&flow)).copied();
         let received = received.unwrap_or_default();
         let alone = world.flows.iter().filter(|f| f.group == world.flows[flow].group).count() == 1;
-        let reductions = reductions[world.flows[flow].group].filter(|_| alone);
+        let by_controller = by_controllers[world.flows[flow].group].filter(|_| alone);
         let seconds = seconds(world, flow, sent);
-        counted.push(count(world, sent, &received, seconds, reductions));
+        counted.push(count(world, sent, &received, seconds, by_controller));
         rows.push(row(world, flow, sent, &received, seconds));
     }
     let flows = with_nulls(rows.into_table(|column| labels(&world.scenario, column)), &counted);
@@ -116,7 +111,7 @@ fn count(
     sent: &Sent,
     received: &Received,
     seconds: f64,
-    reductions: Option<Reductions>,
+    by_controller: Option<Counts>,
 ) -> Counted {
     let (now, then) = (&sent.info, &sent.before);
     let since = |of: fn(&TcpInfo) -> Option<u64>| {
@@ -141,8 +136,6 @@ fn count(
         }
         _ => None,
     };
-    // They count from the start, so a warm-up would be counted, too.
-    let reductions = reductions.filter(|_| world.scenario.run.warmup == Duration::ZERO);
     Counted {
         throughput_bit_s,
         segments_sent,
@@ -151,12 +144,8 @@ fn count(
         segments_received,
         timeouts: since(|i| i.total_rto.map(u64::from)),
         first_timeouts: since(|i| i.total_rto_recoveries.map(u64::from)),
-        reductions_loss: reductions.map(|r| r.loss),
-        reductions_ecn: reductions.map(|r| r.ecn),
-        reductions_quench: reductions.and_then(|r| r.quench),
-        reductions_delay: reductions.and_then(|r| r.delay),
-        quenches: reductions.and_then(|r| r.believed),
-        quenches_refused: reductions.and_then(|r| r.refused),
+        // It counts from the start, so a warm-up would be counted, too.
+        by_controller: by_controller.filter(|_| world.scenario.run.warmup == Duration::ZERO),
     }
 }
 
@@ -219,8 +208,8 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("rto_nth_3", |_| None),
         ("rto_nth_4", |_| None),
         ("rto_nth_5_plus", |_| None),
-        ("cwnd_reductions_loss", |c| c.reductions_loss),
-        ("cwnd_reductions_ecn", |c| c.reductions_ecn),
+        ("cwnd_reductions_loss", |c| Some(c.by_controller?.loss)),
+        ("cwnd_reductions_ecn", |c| Some(c.by_controller?.ecn)),
         ("cwnd_reductions_rto", |c| c.timeouts),
         // What had become of a segment, no endpoint knows.
         ("rto_syn", |_| None),
@@ -229,10 +218,10 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
         ("rto_ack_late", |_| None),
         ("rto_ack_lost", |_| None),
         ("duplicates", |_| None),
-        ("quenches", |c| c.quenches),
-        ("quenches_refused", |c| c.quenches_refused),
-        ("cwnd_reductions_quench", |c| c.reductions_quench),
-        ("cwnd_reductions_delay", |c| c.reductions_delay),
+        ("quenches", |c| c.by_controller?.believed),
+        ("quenches_refused", |c| c.by_controller?.refused),
+        ("cwnd_reductions_quench", |c| c.by_controller?.quench),
+        ("cwnd_reductions_delay", |c| c.by_controller?.delay),
     ];
     let measures: [(&str, Measure); 1] = [("throughput_bit_s", |c| c.throughput_bit_s)];
     for column in &mut table.columns {

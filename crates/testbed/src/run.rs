@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, SideFacts};
 use crate::host::{Hosts, Seen};
-use crate::kernel::{self, Controller, Reductions};
+use crate::kernel::{self, Controller, Counts};
 use crate::namespace::{self, RouteTo};
 use crate::plan;
 use crate::records::records;
@@ -87,9 +87,8 @@ pub fn run(
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
     let done = between_namespaces((&world, &controllers), options, (&config, capture), go_on)?;
-    let reductions: Vec<Option<Reductions>> =
-        controllers.iter().map(Controller::reductions).collect();
-    let records = records(&world, &done.seen, &done.report, &reductions);
+    let counts: Vec<Option<Counts>> = controllers.iter().map(Controller::counts).collect();
+    let records = records(&world, &done.seen, &done.report, &counts);
     let facts =
         facts::facts(&world, &done.sides, &done.seen, &done.report, done.calibration.as_ref());
     Ok(Outcome { records, facts })
