@@ -3,11 +3,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use cwnd_aqm::Reason;
 use cwnd_router::linux::keeper::{CapabilitySet, Make, Program, Spec, User, play};
 use cwnd_router::linux::{Front, Keeper as Rights, Manner, create_file, system_servers};
 use cwnd_router::{Config, Direction, DirectionReport, Point, Side};
-use cwnd_trace::{Activity, Histogram};
+use cwnd_trace::Histogram;
 use cwnd_units::Duration;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -245,7 +244,10 @@ fn config(cell: &Cell) -> PyResult<Config> {
         let of = link
             .map(Direction::of_link)
             .ok_or_else(|| PyValueError::new_err(format!("there is no link `{name}`")))?;
-        of.unfilled().map_or(Ok(of.clone()), |why| Err(PyValueError::new_err(why)))
+        match of.unfilled() {
+            Some(why) => Err(PyValueError::new_err(why)),
+            None => Ok(of),
+        }
     };
     let (mut up, mut down) = (direction("uplink")?, direction("downlink")?);
     let rtt = match scenario.flows.first().map(|flow| &flow.edge_rtt) {
@@ -310,10 +312,12 @@ fn summary_of<'py>(
     dict.set_item("delivered_pkts", total.delivered)?;
     dict.set_item("delivered_bytes", total.delivered_bytes)?;
     dict.set_item("sent_bit_s", total.link.delivered_bytes as f64 * 8.0 / seconds)?;
-    dict.set_item("drops", by_reason(py, total.link.drops.iter())?)?;
-    dict.set_item("marks", by_reason(py, total.link.marks.iter())?)?;
+    for (name, reasons) in [("drops", &total.link.drops), ("marks", &total.link.marks)] {
+        let by_reason = reasons.iter().map(|(reason, count)| (reason.name(), count));
+        dict.set_item(name, counts(py, by_reason)?)?;
+    }
     dict.set_item("quenches", direction.quenches)?;
-    dict.set_item("counted", counted(py, &direction.counted)?)?;
+    dict.set_item("counted", counts(py, direction.counted.iter())?)?;
     dict.set_item("malformed_pkts", total.malformed)?;
     dict.set_item("largest_bytes", total.largest)?;
     dict.set_item("lost_before_pkts", direction.lost_before)?;
@@ -325,23 +329,14 @@ fn summary_of<'py>(
     Ok(dict)
 }
 
-/// What parts of the link counted that happened.
-fn counted<'py>(py: Python<'py>, counts: &Activity) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, count) in counts.iter().filter(|&(_, count)| count > 0) {
-        dict.set_item(name, count)?;
-    }
-    Ok(dict)
-}
-
-/// The reasons that there were.
-fn by_reason<'py>(
+/// What there was of it, by name.
+fn counts<'py, 'a>(
     py: Python<'py>,
-    counts: impl Iterator<Item = (Reason, u64)>,
+    all: impl Iterator<Item = (&'a str, u64)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (reason, count) in counts {
-        dict.set_item(reason.name(), count)?;
+    for (name, count) in all.filter(|&(_, count)| count > 0) {
+        dict.set_item(name, count)?;
     }
     Ok(dict)
 }
