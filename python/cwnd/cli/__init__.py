@@ -59,7 +59,7 @@ for _name, _help in {
     "reproduce": "Reproduce a paper: its experiments, claims and figures.",
     "link": "Run a program behind an emulated link.",
     "infer": "Find timeouts of servers, and whether they back off, in captures.",
-    "kernel": "Put Reno or CUBIC with ABE into this machine's Linux kernel.",
+    "kernel": "Put congestion controllers into this machine's Linux kernel.",
     "doctor": "Show what this machine can do, and what to install.",
     "schema": "Print the JSON Schema of scenario files.",
     "reference": "Print the reference of scenario files, in Markdown.",
