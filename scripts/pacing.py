@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,19 +98,22 @@ BESIDE = tuple(
 class Setting:
     """How a sender sends."""
 
-    name: str
     #: Its device takes no more segments at once; none is the kernel's default.
     segments: int | None = None
     #: The kernel paces it.
     paced: bool = False
+    #: What it is in a scenario, beside the endpoint's preset.
+    endpoint: dict[str, str] = field(default_factory=dict)
 
 
-SETTINGS = (
-    Setting("segments", segments=1),
-    Setting("chunks"),
-    Setting("segments, paced", segments=1, paced=True),
-    Setting("chunks, paced", paced=True),
-)
+SETTINGS = {
+    "segments": Setting(segments=1),
+    "chunks": Setting(endpoint={"tso": "64 kB", "tso_sizing": "rate-unpaced"}),
+    "segments, paced": Setting(
+        segments=1, paced=True, endpoint={"tso": "1448 B", "tso_sizing": "rate"}
+    ),
+    "chunks, paced": Setting(paced=True, endpoint={"tso": "64 kB", "tso_sizing": "rate"}),
+}
 #: What is asked of whom: BBR paces itself, and what pacing does to CUBIC it does to Reno.
 ASKED = {
     "cubic": ("chunks", "segments", "chunks, paced", "segments, paced"),
@@ -130,27 +133,27 @@ class Job:
 
     path: Bottleneck
     controllers: str
-    setting: Setting
+    #: One of `SETTINGS`.
+    setting: str
     run: int
 
     @property
     def key(self) -> tuple[str, ...]:
         """The columns that name it."""
-        return (self.path.name, self.controllers, self.setting.name, str(self.run))
+        return (self.path.name, self.controllers, self.setting, str(self.run))
 
 
 def jobs() -> list[Job]:
     """What is recorded."""
-    named = {setting.name: setting for setting in SETTINGS}
     alone = [
-        Job(path, controller, named[name], run)
+        Job(path, controller, name, run)
         for run in range(1, RUNS + 1)
         for path in PATHS
         for controller, names in ASKED.items()
         for name in names
     ]
     beside = [
-        Job(path, "bbr+cubic", named[name], run)
+        Job(path, "bbr+cubic", name, run)
         for run in range(1, RUNS_BESIDE + 1)
         for path in BESIDE
         for name in ("chunks", "segments")
@@ -192,7 +195,7 @@ def record(file: Path, at_once: int) -> None:
 
 def _run(job: Job) -> dict[str, Any]:
     """One run on this kernel."""
-    path, setting = job.path, job.setting
+    path, setting = job.path, SETTINGS[job.setting]
     controllers = job.controllers.split("+")
     with socket.create_server(("", 0)) as server, tempfile.TemporaryDirectory() as folder:
         for _ in controllers:
@@ -206,9 +209,9 @@ def _run(job: Job) -> dict[str, Any]:
             "duration_s": path.duration_s,
         }
         program = [sys.executable, __file__, "--be-sender", json.dumps(told)]
-        cwnd = [sys.executable, "-m", "cwnd", "link", "--quiet", *path.link, "-o", folder]
+        behind = [sys.executable, "-m", "cwnd", "link", "--quiet", *path.link, "-o", folder]
         done = subprocess.run(
-            [*cwnd, "--", *program], stdout=subprocess.PIPE, text=True, check=True
+            [*behind, "--", *program], stdout=subprocess.PIPE, text=True, check=True
         )
         said = json.loads(done.stdout)
         link = json.loads((Path(folder) / "link.json").read_text(encoding="utf-8"))
@@ -218,7 +221,7 @@ def _run(job: Job) -> dict[str, Any]:
     return {
         "path": path.name,
         "controller": job.controllers,
-        "setting": setting.name,
+        "setting": job.setting,
         "run": job.run,
         "goodput_mbit_s": round(total * 8 / (path.duration_s - path.warmup_s) / 1e6, 4),
         "share": round(said["acked"][0] / total, 4),
@@ -259,7 +262,8 @@ class _Sink(threading.Thread):
 def send(told: dict[str, Any]) -> None:
     """Inside the link: sends for a while, then says how far each connection came."""
     if told["segments"]:
-        _sh("ip", "link", "set", "dev", DEVICE, "gso_max_segs", str(told["segments"]))
+        command = ["ip", "link", "set", "dev", DEVICE, "gso_max_segs", str(told["segments"])]
+        subprocess.run(command, check=True)
     with contextlib.ExitStack() as stack:
         flows = [stack.enter_context(_connected(name, told)) for name in told["controllers"]]
         data = bytes(1 << 16)
@@ -296,17 +300,6 @@ def _info(flow: socket.socket) -> tuple[int, int]:
     return struct.unpack_from("=I", info, 100)[0], struct.unpack_from("=Q", info, 120)[0]
 
 
-def _sh(*command: str) -> None:
-    subprocess.run(command, check=True)
-
-
-#: What each setting is in a scenario.
-IN_SCENARIOS: dict[str, dict[str, str]] = {
-    "segments": {},
-    "chunks": {"tso": "64 kB", "tso_sizing": "rate-unpaced"},
-    "segments, paced": {"tso": "1448 B", "tso_sizing": "rate"},
-    "chunks, paced": {"tso": "64 kB", "tso_sizing": "rate"},
-}
 KINDS = {"reno": "newreno", "cubic": "cubic", "bbr": "bbr"}
 #: Seeds of each.
 SEEDS = 3
@@ -336,7 +329,7 @@ def scenario(path: Bottleneck, controllers: str, setting: str) -> cwnd.Scenario:
                 "endpoint": {
                     "preset": "linux",
                     "ecn": path.packets is None,
-                    **({} if name == "bbr" else IN_SCENARIOS[setting]),
+                    **({} if name == "bbr" else SETTINGS[setting].endpoint),
                 },
             }
             for name in controllers.split("+")
@@ -347,7 +340,7 @@ def scenario(path: Bottleneck, controllers: str, setting: str) -> cwnd.Scenario:
 
 def _controller(name: str, setting: str) -> dict[str, str]:
     """As Linux has it: where the kernel paces, HyStart waits for trains of a whole round trip."""
-    paced = name == "cubic" and setting.endswith("paced")
+    paced = name == "cubic" and SETTINGS[setting].paced
     trains = {"slow_start": "hystart-paced"} if paced else {}
     return {"kind": KINDS[name], "preset": "linux", **trains}
 
