@@ -18,6 +18,7 @@ from cwnd.agreement import (
     COMPLETION,
     DOCUMENT,
     FIGURE,
+    GAIN_OVER,
     GAIN_TOLERANCE,
     GOODPUT,
     REPEATED,
@@ -257,7 +258,7 @@ def page() -> str:
 
 def _figure(file: Path) -> str:
     name = file.stem.removeprefix(f"{PAPER}-")
-    goodput = [row for row in _rows(file) if row["metric"] == "Goodput"]
+    goodput = [row for row in _rows(file) if row["metric"] == _GOODPUT]
     within = sum(row["within"] == "true" for row in goodput)
     worst = max(goodput, key=lambda row: abs(float(row["difference_percent"])))
     axes = list(worst)[: list(worst).index("group" if "group" in worst else "metric")]
@@ -301,7 +302,7 @@ def _verdict(sets: dict[str, list[dict[str, str]]], again: dict[str, list[dict[s
                 lines.append(f"| {SETS[name][0]}: {what} | {cells} |")
     everything = [[row for rows in of.values() for row in rows] for of in (sets, best)]
     for what, chosen in (
-        ("goodput or completion time", lambda row: row in deciding([row])),
+        ("goodput or completion time", _decides),
         *questions[2:],
     ):
         both = (_within(filter(chosen, rows), share=True) for rows in everything)
@@ -311,7 +312,11 @@ def _verdict(sets: dict[str, list[dict[str, str]]], again: dict[str, list[dict[s
 
 def deciding(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """The rows of what decides: goodput or completion time."""
-    return [row for row in rows if row["within"] and row["metric"] in (_GOODPUT, _COMPLETION)]
+    return list(filter(_decides, rows))
+
+
+def _decides(row: dict[str, str]) -> bool:
+    return bool(row["within"]) and row["metric"] in (_GOODPUT, _COMPLETION)
 
 
 def _within(rows: Iterable[dict[str, str]], *, share: bool = False) -> str:
@@ -353,12 +358,15 @@ def _plain(rows: list[dict[str, str]]) -> str:
 
 
 def _again(rows: list[dict[str, str]]) -> str:
+    return f"{_ran(rows)}\n{_plain(rows)}"
+
+
+def _ran(rows: list[dict[str, str]]) -> str:
     runs = max(int(row["runs"]) for row in rows)
-    head = (
+    return (
         "Where the 95 % confidence interval of a difference is wider than its tolerance after three"
-        f" runs, both worlds ran {runs} seeds:\n\n"
+        f" runs, both worlds ran {runs} seeds:\n"
     )
-    return head + _plain(rows)
 
 
 def _overlaid(rows: list[dict[str, str]], again: list[dict[str, str]]) -> Iterator[dict[str, str]]:
@@ -374,13 +382,12 @@ def place(row: dict[str, str]) -> tuple[str, ...]:
 
 def _repeated(rows: list[dict[str, str]]) -> str:
     lines = [
-        "Where the 95 % confidence interval of a difference is wider than its tolerance after"
-        f" three runs, both worlds ran {UP_TO} seeds:\n",
+        _ran(rows),
         "| queue | RTT | controller | simulator, Mbit/s | Linux, Mbit/s | difference |",
         "|---|---|---|---:|---:|---:|",
     ]
     for key, metrics in _points(rows):
-        goodput = metrics["Goodput"]
+        goodput = metrics[_GOODPUT]
         relative = 100 / float(goodput["simulator"])
         difference, half = float(goodput["difference"]), float(goodput["difference_ci95"])
         lines.append(
@@ -392,7 +399,7 @@ def _repeated(rows: list[dict[str, str]]) -> str:
         "|---|---|---|---:|---:|---:|",
     ]
     for row in filter(is_gain, rows):
-        base = row["metric"].removeprefix("Gain over ")
+        base = row["metric"].removeprefix(GAIN_OVER)
         worlds = (
             f"{float(row[world]):+.1f} ±{float(row[f'{world}_ci95']):.1f} %"
             for world in ("simulator", "linux")
@@ -442,7 +449,7 @@ def _key(row: dict[str, str]) -> tuple[str, ...]:
 
 def is_gain(row: dict[str, str]) -> bool:
     """Whether a row is of what an arm wins."""
-    return row["metric"].startswith("Gain over")
+    return row["metric"].startswith(GAIN_OVER)
 
 
 def _goodput(rows: list[dict[str, str]]) -> str:
@@ -452,7 +459,7 @@ def _goodput(rows: list[dict[str, str]]) -> str:
         "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for key, metrics in _points(rows):
-        goodput = metrics["Goodput"]
+        goodput = metrics[_GOODPUT]
         lines.append(
             f"| {' | '.join(key)} | {_pm(goodput, 'simulator', 2)} | {_pm(goodput, 'linux', 2)} |"
             f" {float(goodput['difference_percent']):+.1f} %{_off(goodput)} |"
@@ -481,7 +488,7 @@ def _gains(rows: list[dict[str, str]]) -> str:
         "|---|---|---|---:|---:|---:|",
     ]
     for row in filter(is_gain, rows):
-        base = row["metric"].removeprefix("Gain over ")
+        base = row["metric"].removeprefix(GAIN_OVER)
         lines.append(
             f"| {row['queue']} | {row['rtt']} | {base} | {float(row['simulator']):+.1f} % |"
             f" {float(row['linux']):+.1f} % | {float(row['difference']):+.1f} pp{_off(row)} |"

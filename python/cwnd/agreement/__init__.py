@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cwnd.agreement.comparing import COMPARED, compare, unclear
-from cwnd.agreement.files import DOCUMENT, FIGURE, REPEATED, TABLE, table, write
+from cwnd.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, table, write
 from cwnd.agreement.recorded import renew
 from cwnd.agreement.run import SIMULATOR, agree
 from cwnd.agreement.verdict import (
@@ -25,6 +25,7 @@ __all__ = [
     "COMPLETION",
     "DOCUMENT",
     "FIGURE",
+    "GAIN_OVER",
     "GAIN_TOLERANCE",
     "GOODPUT",
     "REPEATED",

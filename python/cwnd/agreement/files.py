@@ -68,7 +68,7 @@ def table(found: Agreement) -> str:
         cells = {
             **_axes({**gain.point, gain.axis: gain.arm}),
             "group": gain.group,
-            "metric": f"Gain over {gain.base}",
+            "metric": GAIN_OVER + gain.base,
             "unit": "%",
             **_worlds(gain.simulator, gain.linux, 1),
             "difference": _shown(gain.difference.mean, 1),
@@ -80,6 +80,8 @@ def table(found: Agreement) -> str:
     return out.getvalue()
 
 
+#: What that table calls gains, before the base.
+GAIN_OVER = "Gain over "
 #: The columns of that table after the axes.
 _COLUMNS = (
     *("group", "metric", "unit", "runs", "simulator", "simulator_ci95", "linux", "linux_ci95"),

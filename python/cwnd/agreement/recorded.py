@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cwnd.agreement.comparing import gain_of, parts_of
-from cwnd.agreement.files import axis_column
+from cwnd.agreement.files import GAIN_OVER, axis_column
 from cwnd.agreement.verdict import Agreement, Gain, Row
 from cwnd.errors import CwndError
 from cwnd.results import ALL, METRICS, Estimate, values_of, welch
@@ -19,17 +19,12 @@ if TYPE_CHECKING:
 
     from cwnd.agreement.comparing import Points
     from cwnd.agreement.verdict import Point
-    from cwnd.results import Run
     from cwnd.running import ScenarioLike
 
-#: How the tables call gains, before the base.
-GAIN_OVER = "Gain over "
 _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
 
 
-def renew(
-    scenario: ScenarioLike, recorded: Path, directory: Path, world: dict[str, Any] | None = None
-) -> Agreement:
+def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
     """Simulates what a table of a comparison has, and compares it with Linux's side of the table.
 
     Each point gets as many runs of the simulator as it had; metrics that the table does not have
@@ -39,7 +34,6 @@ def renew(
         scenario: What was compared.
         recorded: The table, as `cwnd agree` left it.
         directory: Where the simulator's runs go; those that are there are not done again.
-        world: What is known of the runs on Linux.
     """
     with recorded.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -59,24 +53,14 @@ def renew(
     filled = fill(plan, directory, replan=True, only=numbers)
     if filled.failed:
         raise CwndError(failures(filled))
-    return beside(rows, filled.run or load(directory), directory, world)
-
-
-def beside(
-    recorded: list[dict[str, str]],
-    simulated: Run,
-    directory: Path,
-    world: dict[str, Any] | None = None,
-) -> Agreement:
-    """The rows of a table with another result of the simulator in the place of theirs."""
+    simulated = filled.run or load(directory)
     ours = parts_of(simulated)
-    axes = [axis.name for axis in simulated.axes]
     return Agreement(
         simulated.name,
-        list(_rows(recorded, ours, axes)),
-        list(_gains(recorded, ours, axes)),
-        world or {},
-        directory,
+        list(_rows(rows, ours, axes)),
+        list(_gains(rows, ours, axes)),
+        world={},
+        directory=directory,
     )
 
 
