@@ -88,7 +88,7 @@ PATHS = (
     Bottleneck("100 Mbit/s, 10 ms, 0.1 BDP", 100, 10, _bdp(100, 10, 0.1)),
 )
 
-#: BBR beside CUBIC, as docs/controllers/bbr/linux.toml has them.
+#: Where BBR is beside CUBIC: paths of docs/controllers/bbr/linux.toml, but both start together.
 BESIDE = tuple(
     Bottleneck(f"10 Mbit/s, 40 ms, {x} BDP", 10, 40, _bdp(10, 40, x), 10.0, 60.0) for x in (2, 4)
 )

@@ -62,7 +62,7 @@ def main() -> int:
     kept = _Kept(options.file, len(left))
     with ThreadPoolExecutor(options.at_once) as pool:
         list(pool.map(kept.record, left))
-    return 1 if kept.late else 0
+    return 1 if kept.incomplete else 0
 
 
 class _Kept:
@@ -72,8 +72,8 @@ class _Kept:
         self._file, self._runs = file, runs
         self._lock = threading.Lock()
         self._done, self._begun = 0, time.monotonic()
-        #: Runs that were never what was asked for.
-        self.late: list[_core.Cell] = []
+        #: Whether a run was never what was asked for.
+        self.incomplete = False
 
     def record(self, cell: _core.Cell) -> None:
         """Runs until a run counts."""
@@ -89,7 +89,7 @@ class _Kept:
                 with self._file.open("a", encoding="utf-8") as out:
                     out.write(json.dumps(row) + "\n")
             else:
-                self.late.append(cell)
+                self.incomplete = True
                 told += f": left out, {worst(row):.0f} us late, {row['flaws']}"
             spent = time.monotonic() - self._begun
             print(f"{self._done}/{self._runs} {spent:.0f} s: {told}", file=sys.stderr, flush=True)
@@ -113,19 +113,9 @@ def setting(cell: _core.Cell) -> dict[str, Any]:
 
 
 def recorded(cell: _core.Cell, result: _core.Result) -> dict[str, Any]:
-    """A row of what a run came to."""
-    return row_of(
-        setting(cell),
-        pl.DataFrame(result.flows),
-        pl.DataFrame(result.links),
-        json.loads(result.facts or "{}"),
-    )
-
-
-def row_of(
-    given: dict[str, Any], flows: pl.DataFrame, links: pl.DataFrame, facts: dict[str, Any]
-) -> dict[str, Any]:
     """The columns of a row: what was set, what was measured, what the run says of itself."""
+    given, facts = setting(cell), json.loads(result.facts or "{}")
+    flows, links = pl.DataFrame(result.flows), pl.DataFrame(result.links)
     line = links.row(by_predicate=pl.col("link") == "bottleneck", named=True)
     each = [round(bit_s / 1e6, 4) for bit_s in flows.sort("flow_id")["goodput_bit_s"]]
     router = facts["router"]["directions"]
