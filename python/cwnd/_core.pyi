@@ -208,6 +208,9 @@ class Scenario:
     @property
     def axes(self) -> list[tuple[str, list[str], list[float] | None, str | None]]: ...
     @property
+    def over(self) -> dict[str, dict[str, list[str]]]:
+        """Of each axis the labels that are counted over others, and which."""
+    @property
     def runs(self) -> int: ...
     @property
     def repeat(self) -> int: ...

@@ -418,6 +418,39 @@ def test_a_gain_is_over_the_longest_label_that_something_is_added_to(tmp_path: P
     ] * 2
 
 
+def test_an_arm_is_over_what_its_axis_says_and_made_again_over_the_same(
+    other: type[Counting], tmp_path: Path
+) -> None:
+    file, recorded = tmp_path / "arms.toml", tmp_path / "recorded.csv"
+    arms = ARMS.replace(
+        'values = [{ kind = "newreno" }, { kind = "newreno", preset = "paper" }]',
+        'values = ["newreno", "cubic", { kind = "newreno", preset = "paper" }, "vegas"]',
+    ).replace(
+        'labels = ["Reno", "Reno+ABE"]',
+        'labels = ["Reno", "CUBIC", "Reno+ABE", "Vegas"]\n'
+        'over = { Vegas = ["Reno", "CUBIC"], "Reno+ABE" = "CUBIC" }',
+    )
+    file.write_text(arms, encoding="utf-8")
+    found = agree(file, tmp_path / "out")
+    said = [
+        ("Reno+ABE", "CUBIC", "Reno+ABE"),
+        ("Vegas", "Reno", "Vegas"),
+        ("Vegas", "CUBIC", "Vegas"),
+    ]
+    assert [(gain.arm, gain.base, gain.what) for gain in found.gains] == said * 2
+    recorded.write_text(table(found), encoding="utf-8")
+    again = renew(file, recorded, tmp_path / "again")
+    assert [(gain.arm, gain.base, gain.what) for gain in again.gains] == said * 2
+    assert [gain.simulator for gain in again.gains] == [gain.simulator for gain in found.gains]
+    # A result of before there was `over` has none.
+    run = cwnd.load(tmp_path / "out" / "simulator")
+    assert next(axis.over for axis in run.axes if axis.name == "arm")["Vegas"] == ["Reno", "CUBIC"]
+    data = run.manifest.to_json()
+    for axis in data["axes"]:
+        del axis["over"]
+    assert not any(axis.over for axis in type(run.manifest).from_json(data, "here").axes)
+
+
 def test_without_up_to_every_point_has_the_scenarios_runs(
     other: type[Counting], tmp_path: Path
 ) -> None:

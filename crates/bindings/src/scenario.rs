@@ -46,6 +46,18 @@ impl Scenario {
         .collect()
     }
 
+    /// Of each axis the labels that are counted over others, and which.
+    #[getter]
+    fn over<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for axis in self.outline.axes.iter().filter(|axis| !axis.over.is_empty()) {
+            let of_axis = PyDict::new(py);
+            axis.over.iter().try_for_each(|(label, bases)| of_axis.set_item(label, bases))?;
+            dict.set_item(&axis.name, of_axis)?;
+        }
+        Ok(dict)
+    }
+
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         as_dicts(py, &self.outline.warnings)

@@ -68,6 +68,7 @@ pub(crate) fn example(key: &Key) -> (String, String) {
         | Form::Pairs
         | Form::Route
         | Form::Labels
+        | Form::Over
         | Form::TraceFile
         | Form::TraceTimes
         | Form::Steps

@@ -59,6 +59,8 @@ pub struct Axis {
     pub values: Option<Vec<f64>>,
     /// The unit of `values`: `s`, `bit/s`, `B`, `packets`, `BDP`, or none for plain numbers.
     pub unit: Option<&'static str>,
+    /// Labels that are counted over others, and which.
+    pub over: Vec<(String, Vec<String>)>,
 }
 
 /// A key that asks for what some world can't provide.

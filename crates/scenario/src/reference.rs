@@ -289,6 +289,7 @@ fn takes(key: &Key) -> String {
         Form::Paths => "a path, or a list of paths",
         Form::Values => "a list",
         Form::Labels => "a list of texts",
+        Form::Over => "a table: for a label another one, or a list of others",
         Form::Section => "a section",
         Form::Named => "sections, each with a name of its own",
     };

@@ -148,6 +148,13 @@ fn form(key: &Key) -> Json {
             json!({ "type": "string" }),
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         ]),
+        Form::Over => json!({
+            "type": "object",
+            "additionalProperties": any_of(&[
+                json!({ "type": "string" }),
+                json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+            ]),
+        }),
         Form::Values => json!({ "type": "array", "minItems": 1 }),
         Form::Section => reference(key.name),
         // The two forms of a flow are told apart at the top.

@@ -61,6 +61,8 @@ pub(crate) enum Form {
     Values,
     /// A list of texts.
     Labels,
+    /// For some labels of an axis, one or several others.
+    Over,
     /// A section of its own.
     Section,
     /// Sections of the user's own names.
@@ -459,6 +461,10 @@ keys! {
         /// What the values are called in results.
         #[source("cwnd: the value says it best")]
         labels: Form::Labels => Derived("the values as they are written"),
+        /// Which labels a label's gain is counted over where worlds are compared: `over = { BMCC = ["Reno", "CUBIC"] }`. A
+        /// label that is not named here is over the longest other one that it extends with "+", as in `"Reno+ABE"`.
+        #[source("cwnd: most arms are a base with something besides")]
+        over: Form::Over => Derived("what labels say with \"+\""),
     }
 }
 

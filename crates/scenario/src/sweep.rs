@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use cwnd_units::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
 
-use crate::diagnostics::Sink;
+use crate::diagnostics::{Sink, Span};
 use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
 use crate::reader::{At, Context, Section};
 use crate::sections::{AXIS, MOST_CELLS, SWEEP};
+use crate::suggest::{closest, list};
 use crate::tree::{Entry, Item, Node, Table};
 
 /// What is varied.
@@ -24,6 +25,8 @@ pub(crate) struct Axis {
     pub name: String,
     paths: Vec<KeyPath>,
     points: Vec<Point>,
+    /// Labels that are counted over others, and which.
+    over: Vec<(String, Vec<String>)>,
 }
 
 /// One of an axis's values.
@@ -111,6 +114,7 @@ impl Sweep {
             labels: axis.points.iter().map(|point| point.label.clone()).collect(),
             values: axis.points.iter().map(|point| point.quantity.map(|q| q.0)).collect(),
             unit: axis.points.first().and_then(|point| point.quantity?.1),
+            over: axis.over.clone(),
         };
         self.axes.iter().map(describe).collect()
     }
@@ -169,11 +173,12 @@ fn axis(entry: &Entry, cx: &mut Context<'_>) -> Option<Axis> {
             return None;
         }
     }
+    let over = section.optional("over", cx, |at, cx| over(at, &labels, cx))?.unwrap_or_default();
     let quantities = quantities(&rows);
     let points = rows.into_iter().zip(labels).zip(quantities);
     let points =
         points.map(|((values, label), quantity)| Point { values, label, quantity }).collect();
-    Some(Axis { name: entry.key.clone(), paths, points })
+    Some(Axis { name: entry.key.clone(), paths, points, over })
 }
 
 /// One path, or several that are varied together.
@@ -250,6 +255,50 @@ fn labels(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<String>> {
     let texts: Vec<Option<String>> =
         list.iter().map(|node| At { node, path: at.path }.plain::<String>(cx)).collect();
     texts.into_iter().collect()
+}
+
+/// For each label in the table the others that it is counted over.
+fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(String, Vec<String>)>> {
+    let Some(table) = at.node.table() else {
+        at.wrong_kind("a table such as { \"Reno+ABE\" = \"Reno\" }", cx);
+        return None;
+    };
+    let read = |entry: &Entry| {
+        let bases = match &entry.node.item {
+            Item::Array(list) if !list.is_empty() => list.iter().collect::<Vec<_>>(),
+            _ => vec![&entry.node],
+        };
+        let known = labelled(&entry.key, entry.key_span, at.path, labels, cx);
+        let bases: Vec<Option<String>> = bases
+            .into_iter()
+            .map(|node| {
+                let base = At { node, path: at.path }.plain::<String>(cx)?;
+                if base == entry.key {
+                    cx.sink.error(node.span, at.path, format!("`{base}` is over itself"));
+                    return None;
+                }
+                labelled(&base, node.span, at.path, labels, cx).then_some(base)
+            })
+            .collect();
+        let bases: Option<Vec<String>> = bases.into_iter().collect();
+        known.then_some((entry.key.clone(), bases?))
+    };
+    let found: Vec<Option<(String, Vec<String>)>> = table.entries.iter().map(read).collect();
+    found.into_iter().collect()
+}
+
+/// Whether the axis has a value of this label; if not, that is an error.
+fn labelled(name: &str, at: Span, path: &str, labels: &[String], cx: &mut Context<'_>) -> bool {
+    if labels.iter().any(|label| label == name) {
+        return true;
+    }
+    let names = || labels.iter().map(String::as_str);
+    let help = match closest(name, names()) {
+        Some(label) => format!("did you mean `{label}`?"),
+        None => format!("they are called {}", list(names())),
+    };
+    cx.sink.error(at, path, format!("no value of the axis is called `{name}`")).help(help);
+    false
 }
 
 /// What a value is called that was given no label; one that all paths have is named once.

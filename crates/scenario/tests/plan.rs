@@ -398,3 +398,19 @@ fn a_cell_that_is_made_alone_is_that_of_the_plan() {
     assert_eq!(outline.axes[0].values, Some(vec![0.01, 0.02]));
     assert_eq!(outline.axes[0].unit, Some("s"));
 }
+
+#[test]
+fn an_axis_says_which_labels_are_counted_over_which() {
+    let text = format!(
+        "{SMALL}\n[sweep.axis.arm]\npath = \"flow.main.count\"\nvalues = [1, 2, 3]\nlabels = [\"a\", \"b\", \"c\"]\n\
+         over = {{ c = [\"a\", \"b\"], b = \"a\" }}\n[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\"]\n"
+    );
+    let axes = document(&text).outline().expect("a good sweep").axes;
+    let over: Vec<(&str, Vec<&str>)> = axes[0]
+        .over
+        .iter()
+        .map(|(label, bases)| (label.as_str(), bases.iter().map(String::as_str).collect()))
+        .collect();
+    assert_eq!(over, [("c", vec!["a", "b"]), ("b", vec!["a"])]);
+    assert!(axes[1].over.is_empty());
+}

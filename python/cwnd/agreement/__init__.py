@@ -7,6 +7,7 @@ from cwnd.agreement.files import DOCUMENT, FIGURE, GAIN_OVER, REPEATED, TABLE, t
 from cwnd.agreement.recorded import renew
 from cwnd.agreement.run import SIMULATOR, agree
 from cwnd.agreement.verdict import (
+    BESIDES,
     COMPLETION,
     GAIN_TOLERANCE,
     GOODPUT,
@@ -21,6 +22,7 @@ from cwnd.agreement.verdict import (
 )
 
 __all__ = [
+    "BESIDES",
     "COMPARED",
     "COMPLETION",
     "DOCUMENT",

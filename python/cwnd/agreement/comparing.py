@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cwnd.agreement.verdict import Point
-    from cwnd.results import Run
+    from cwnd.results import Axis, Run
 
 #: What is compared, in the order of tables.
 COMPARED = (
@@ -76,9 +76,8 @@ def compare(
         if point in theirs and part in theirs[point]
         for row in _rows(dict(point), part, parts[part], theirs[point][part], metrics)
     ]
-    return Agreement(
-        simulated.name, rows, _gains(ours, theirs), real.manifest.world or {}, directory
-    )
+    gains = _gains(ours, theirs, simulated.axes)
+    return Agreement(simulated.name, rows, gains, real.manifest.world or {}, directory)
 
 
 #: What a result has at each point: of each group a row for each run.
@@ -167,37 +166,38 @@ def _besides(run: Run) -> pl.DataFrame:
     )
 
 
-def _gains(ours: Points, theirs: Points) -> list[Gain]:
-    """Of each arm whose label is another's and something besides, in every group."""
+def _gains(ours: Points, theirs: Points, axes: Sequence[Axis]) -> list[Gain]:
+    """Of each arm, over each of its bases, in every group."""
     gains = []
-    labels: dict[str, set[str]] = {}
     for point in ours:
-        for axis, label in point:
-            labels.setdefault(axis, set()).add(label)
-    for point in ours:
-        for axis, arm in point:
-            base = _base(arm, labels[axis])
-            if base is None:
-                continue
-            other = tuple((a, base if a == axis else label) for a, label in point)
-            if not all(at in world for at in (point, other) for world in (ours, theirs)):
-                continue
-            rest = {a: label for a, label in point if a != axis}
-            for group in ours[point]:
-                worlds = [gain_of(world[other], world[point], group) for world in (ours, theirs)]
-                simulator, linux = worlds
-                if simulator is not None and linux is not None:
-                    difference = welch(simulator, linux)
-                    gain = Gain(rest, group, axis, base, arm, simulator, linux, difference)
-                    gains.append(gain)
+        for axis, (name, arm) in zip(axes, point, strict=True):
+            for base in bases(axis, arm):
+                other = tuple((a, base if a == name else label) for a, label in point)
+                if not all(at in world for at in (point, other) for world in (ours, theirs)):
+                    continue
+                rest = {a: label for a, label in point if a != name}
+                for group in ours[point]:
+                    simulator, linux = (
+                        gain_of(world[other], world[point], group) for world in (ours, theirs)
+                    )
+                    if simulator is not None and linux is not None:
+                        difference = welch(simulator, linux)
+                        gain = Gain(rest, group, name, base, arm, simulator, linux, difference)
+                        gains.append(gain)
     return gains
 
 
-def _base(arm: str, labels: set[str]) -> str | None:
-    """The longest label that something is added to in this one."""
+def bases(axis: Axis, arm: str) -> list[str]:
+    """The labels over which an arm's gain is counted: those that the axis names in `over`.
+
+    Where it names none of this arm, it is the longest label that something is added to in the
+    arm's, as "Reno" in "Reno+ABE", if there is one.
+    """
+    if arm in axis.over:
+        return axis.over[arm]
     parts = arm.split(BESIDES)
-    bases = (BESIDES.join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
-    return next((base for base in bases if base in labels), None)
+    shorter = (BESIDES.join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+    return [base for base in shorter if base in axis.labels][:1]
 
 
 def gain_of(

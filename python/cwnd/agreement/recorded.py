@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from cwnd.agreement.comparing import gain_of, parts_of
+from cwnd.agreement.comparing import bases, gain_of, parts_of
 from cwnd.agreement.files import GAIN_OVER, axis_column
 from cwnd.agreement.verdict import Agreement, Gain, Row
 from cwnd.errors import CwndError
@@ -14,11 +14,12 @@ from cwnd.running import plans
 from cwnd.sweeps import failures, fill, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from cwnd.agreement.comparing import Points
     from cwnd.agreement.verdict import Point
+    from cwnd.results import Axis
     from cwnd.running import ScenarioLike
 
 _COLUMN_OF = {metric.label: name for name, metric in METRICS.items()}
@@ -58,7 +59,7 @@ def renew(scenario: ScenarioLike, recorded: Path, directory: Path) -> Agreement:
     return Agreement(
         simulated.name,
         list(_rows(rows, ours, axes)),
-        list(_gains(rows, ours, axes)),
+        list(_gains(rows, ours, simulated.axes)),
         world={},
         directory=directory,
     )
@@ -82,13 +83,17 @@ def _rows(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iter
         )
 
 
-def _gains(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iterator[Gain]:
+def _gains(recorded: list[dict[str, str]], ours: Points, axes: Sequence[Axis]) -> Iterator[Gain]:
     for row in recorded:
         if not row["metric"].startswith(GAIN_OVER):
             continue
-        base, point, group = row["metric"].removeprefix(GAIN_OVER), _point(row, axes), _group(row)
-        # The axis of the arms is the one whose label is the base's and something besides.
-        axis, arm = next((a, label) for a, label in point if label.startswith(base))
+        base, group = row["metric"].removeprefix(GAIN_OVER), _group(row)
+        point = _point(row, [axis.name for axis in axes])
+        axis, arm = next(
+            (of.name, label)
+            for of, (_, label) in zip(axes, point, strict=True)
+            if base in bases(of, label)
+        )
         other = tuple((a, base if a == axis else label) for a, label in point)
         few = int(row["runs"])
         before, after = ({group: ours[at][group].sort("seed").head(few)} for at in (other, point))

@@ -37,10 +37,10 @@ def agree(
 
     Both results stay in the directory with a table and a figure, and runs that are there are not
     done again. The exit code is 0 if goodput is within 10 % and timeouts within 25 % or one a run
-    at 19 of 20 points, what an arm wins over its base ("Reno+ABE" over "Reno") is within 5
-    percentage points, and every run on Linux was valid; else 1. Where all flows are transfers that
-    end, their mean completion time counts in place of goodput. Several groups of flows are compared
-    each by itself, too, and each counts as a point.
+    at 19 of 20 points, what an arm wins over its base ("Reno+ABE" over "Reno", or over what its
+    axis says in `over`) is within 5 percentage points, and every run on Linux was valid; else 1.
+    Where all flows are transfers that end, their mean completion time counts in place of goodput.
+    Several groups of flows are compared each by itself, too, and each counts as a point.
 
     Args:
         file: Scenario file.

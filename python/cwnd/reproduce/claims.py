@@ -167,6 +167,8 @@ class Paper:
     left: str = ""
     #: Figures that are drawn from the runs of another one, and which.
     same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
+    #: The same of the figures that Linux can run, in the folder `linux`.
+    same_runs_on_linux: Mapping[str, str] = field(repr=False, default_factory=dict)
     #: Figures that are drawn from the runs of others, too, and which.
     drawn_with: Mapping[str, tuple[str, ...]] = field(repr=False, default_factory=dict)
 
@@ -235,7 +237,8 @@ def parse(text: str, folder: Path) -> Paper:
         claims=tuple(_claim(each) for each in top.tables("claim", file)),
         quick=tuple(_quick(each) for each in top.tables("quick", file, [])),
         left=top.text("left", ""),
-        same_runs=_same_runs(top),
+        same_runs=_same_runs(top, "same_runs"),
+        same_runs_on_linux=_same_runs(top, "same_runs_on_linux"),
         drawn_with=_drawn_with(top),
     )
 
@@ -282,13 +285,13 @@ class _Table:
         return value
 
 
-def _same_runs(table: _Table) -> Mapping[str, str]:
-    found = table.table("same_runs", {})
+def _same_runs(table: _Table, key: str) -> Mapping[str, str]:
+    found = table.table(key, {})
     for figure, of in found.items():
         if not isinstance(of, str):
-            raise InputError(f"{table.where}: `same_runs.{figure}` names a figure, not {of!r:.80}")
+            raise InputError(f"{table.where}: `{key}.{figure}` names a figure, not {of!r:.80}")
         if of in found:
-            raise InputError(f"{table.where}: `same_runs.{figure}`: {of} has no runs of its own")
+            raise InputError(f"{table.where}: `{key}.{figure}`: {of} has no runs of its own")
     return found
 
 

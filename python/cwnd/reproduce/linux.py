@@ -39,6 +39,12 @@ def available(name: str) -> list[str]:
     return sorted(file.stem for file in (PAPERS / name / LINUX).glob("*.toml"))
 
 
+def drawn_from(name: str, figure: str) -> list[str]:
+    """The figures that are drawn from the runs of one on Linux: itself, and others of the same."""
+    others = paper(name).same_runs_on_linux.items()
+    return [figure, *(other for other, runs in others if runs == figure)]
+
+
 def reproduce_on_linux(
     name: str,
     ids: Sequence[str] = (),
@@ -61,7 +67,7 @@ def reproduce_on_linux(
         MachineError: This machine cannot run the testbed.
     """
     chosen = [figure for claim in paper(name).chosen(ids) for figure in claim.figures]
-    figures = [figure for figure in available(name) if figure in chosen]
+    figures = [each for each in available(name) if set(drawn_from(name, each)) & set(chosen)]
     if not figures:
         there = ", ".join(available(name)) or "none"
         raise InputError(f"Linux cannot run the figures of these claims; it can run {there}")
@@ -83,13 +89,14 @@ def _figure(
 
 
 def draw(name: str, figure: str, worlds: Mapping[str, Run], place: Path) -> list[Path]:
-    """Draws a figure of a paper once for each world; the files are in the directory."""
+    """Draws a figure of a paper, and those of the same runs, once for each world."""
     from cwnd.plots import style, write
 
     drawing = drawings(name)
     files = []
     for world, run in worlds.items():
         then = f"its numbers are complete in {place.parent / figure / world}"
-        with attempt(f"figure `{figure}-{world}`", then), style.styled():
-            files += write(drawing[figure](run), place, f"{figure}-{world}")
+        for each in drawn_from(name, figure):
+            with attempt(f"figure `{each}-{world}`", then), style.styled():
+                files += write(drawing[each](run), place, f"{each}-{world}")
     return files

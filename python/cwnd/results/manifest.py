@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -31,6 +31,8 @@ class Axis:
     unit: str | None
     #: Labels in the order of the scenario.
     labels: list[str]
+    #: Labels whose gain is counted over others, and which others.
+    over: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,10 @@ def described(
 
 def _check_types(described: DataclassInstance, where: str) -> None:
     hints = get_type_hints(type(described))
-    for field in fields(described):
-        value = getattr(described, field.name)
-        if not _is_a(value, hints[field.name]):
-            raise InputError(f"{where}: damaged (`{field.name}` is {value!r:.80})")
+    for each in fields(described):
+        value = getattr(described, each.name)
+        if not _is_a(value, hints[each.name]):
+            raise InputError(f"{where}: damaged (`{each.name}` is {value!r:.80})")
 
 
 def _is_a(value: object, hint: Any) -> bool:

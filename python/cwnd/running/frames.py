@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -203,7 +203,8 @@ def axes_of(scenario: _core.Scenario, taken: set[str]) -> list[Axis]:
     shapes = [
         (name, labels, values is not None, unit) for name, labels, values, unit in scenario.axes
     ]
-    return name_axes(shapes, taken)
+    axes = name_axes(shapes, taken)
+    return [replace(axis, over=scenario.over.get(axis.name, {})) for axis in axes]
 
 
 def name_axes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,8 @@ def _sweep(dataset: Dataset) -> Run:
 
 def _renamed(axes: list[Axis], taken: set[str]) -> list[Axis]:
     shapes = [(a.name, a.labels, a.value_column is not None, a.unit) for a in axes]
-    return name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, "run"})
+    named = name_axes(shapes, taken | {*KEYS, *RUN_COLUMNS, *RESERVED, "run"})
+    return [replace(new, over=old.over) for new, old in zip(named, axes, strict=True)]
 
 
 class Tables:
