@@ -155,7 +155,7 @@ impl Controller for Told {
         Window { cwnd: self.window, ssthresh: self.window }
     }
     fn stamp(&mut self, data: &Departing) -> Header {
-        let rtt_us = data.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
+        let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         Header::Xcp { cwnd: self.window as u32, rtt_us, delta: 0 }
     }
 }

@@ -62,13 +62,13 @@ pub(crate) struct Metered<P, Q> {
 
 impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Metered<P, Q> {
     fn enqueue(&mut self, now: Time, mut packet: P, context: &mut impl Context<P>) {
-        self.meter.arrives(now, &mut packet, self.queue.backlog(), context);
+        self.meter.arrives(now, &mut packet, self.queue.backlog(), context.erased());
         self.queue.enqueue(now, packet, context);
     }
 
     fn dequeue(&mut self, now: Time, context: &mut impl Context<P>) -> Option<(P, Time)> {
         let (mut packet, entered) = self.queue.dequeue(now, context)?;
-        self.meter.leaves(now, &mut packet, self.queue.backlog(), context);
+        self.meter.leaves(now, &mut packet, self.queue.backlog(), context.erased());
         Some((packet, entered))
     }
 

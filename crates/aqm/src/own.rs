@@ -4,7 +4,7 @@ use core::fmt;
 
 use cwnd_units::{Guidance, Rate, Time};
 
-use crate::qdisc::{Backlog, Context, Packet, Qdisc};
+use crate::qdisc::{Backlog, Context, Erased, Packet, Qdisc};
 
 /// A [`Qdisc`] of any type. Each discipline is one by itself.
 pub trait OwnQdisc<P>: fmt::Debug + Send {
@@ -29,11 +29,11 @@ pub trait OwnQdisc<P>: fmt::Debug + Send {
 }
 
 impl<P: Packet, Q: Qdisc<P> + fmt::Debug + Send> OwnQdisc<P> for Q {
-    fn enqueue_own(&mut self, now: Time, packet: P, mut context: &mut dyn Context<P>) {
-        self.enqueue(now, packet, &mut context);
+    fn enqueue_own(&mut self, now: Time, packet: P, context: &mut dyn Context<P>) {
+        self.enqueue(now, packet, &mut Erased(context));
     }
-    fn dequeue_own(&mut self, now: Time, mut context: &mut dyn Context<P>) -> Option<(P, Time)> {
-        self.dequeue(now, &mut context)
+    fn dequeue_own(&mut self, now: Time, context: &mut dyn Context<P>) -> Option<(P, Time)> {
+        self.dequeue(now, &mut Erased(context))
     }
     fn backlog_own(&self) -> Backlog {
         self.backlog()

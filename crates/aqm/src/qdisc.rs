@@ -53,26 +53,40 @@ pub trait Context<P> {
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason);
     /// `packet` now carries CE and goes on; `already` if it did so when it came.
     fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool);
+    /// The same behind a pointer, and behind one only, whoever asks.
+    fn erased<'a>(&'a mut self) -> &'a mut (dyn Context<P> + 'a)
+    where
+        Self: Sized,
+    {
+        self
+    }
 }
 
-impl<P, C: Context<P> + ?Sized> Context<P> for &mut C {
+/// A context of any type, for code that is there once for all of them.
+#[expect(missing_debug_implementations, reason = "it is of one call")]
+pub struct Erased<'a, P>(pub &'a mut dyn Context<P>);
+
+impl<P> Context<P> for Erased<'_, P> {
     fn ecn(&self, packet: &P) -> Ecn {
-        (**self).ecn(packet)
+        self.0.ecn(packet)
     }
     fn set_ecn(&mut self, packet: &mut P, ecn: Ecn) {
-        (**self).set_ecn(packet, ecn);
+        self.0.set_ecn(packet, ecn);
     }
     fn header<'a>(&'a mut self, packet: &'a mut P) -> Option<&'a mut Header> {
-        (**self).header(packet)
+        self.0.header(packet)
     }
     fn set_identification(&mut self, packet: &mut P, identification: u16) -> bool {
-        (**self).set_identification(packet, identification)
+        self.0.set_identification(packet, identification)
     }
     fn dropped(&mut self, now: Time, packet: &P, reason: Reason) {
-        (**self).dropped(now, packet, reason);
+        self.0.dropped(now, packet, reason);
     }
     fn marked(&mut self, now: Time, packet: &P, reason: Reason, already: bool) {
-        (**self).marked(now, packet, reason, already);
+        self.0.marked(now, packet, reason, already);
+    }
+    fn erased<'a>(&'a mut self) -> &'a mut (dyn Context<P> + 'a) {
+        self.0
     }
 }
 

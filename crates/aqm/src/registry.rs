@@ -56,7 +56,11 @@ impl<P: Packet + 'static> AnyQdisc<P> {
     where
         P: fmt::Debug + Send,
     {
-        Self::own(Metered { queue: self, meter })
+        match self {
+            // What most of them stand beside is asked without looking up what it is.
+            Self::Fifo(queue) => Self::own(Metered { queue, meter }),
+            queue => Self::own(Metered { queue, meter }),
+        }
     }
 }
 

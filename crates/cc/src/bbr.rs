@@ -395,9 +395,9 @@ impl Controller for Bbr {
         }
         if self.pace.is_none() {
             // BBRInitPacingRate, BBRInit: the first window in an RTT, or in a millisecond.
-            let rtt = data.srtt.unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
+            let rtt = data.rtts.srtt().unwrap_or(Duration::from_millis(1)).0.max(1) as f64;
             self.pace = Some(self.law.params.startup_gain * self.law.initial_window / rtt);
-            self.rtprop = RtProp { least: data.min_rtt, at: data.now };
+            self.rtprop = RtProp { least: data.rtts.min_rtt(), at: data.now };
             self.surplus.restart(data.now);
         }
         // BBRHandleRestartFromIdle (§ 4.3.4.4): what goes is all that is in flight.

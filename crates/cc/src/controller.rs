@@ -42,29 +42,46 @@ pub struct Path {
 }
 
 /// What the transport tells of data that goes out.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Departing {
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "it is of one call")]
+pub struct Departing<'a> {
     /// The current time.
     pub now: Time,
     /// Sender maximum segment size, payload bytes.
     pub mss: u32,
-    /// Smoothed round-trip time (RFC 6298), `None` before the first sample.
-    pub srtt: Option<Duration>,
-    /// Smallest RTT sample so far.
-    pub min_rtt: Option<Duration>,
-    /// The newest RTT sample.
-    pub rtt: Option<Duration>,
     /// Payload bytes cumulatively acknowledged since the start.
     pub delivered: u64,
     /// Payload bytes sent since the start, each counted once, these included.
     pub sent: u64,
+    /// Looked up by who asks: it is for each packet, and few controllers do.
+    pub rtts: &'a dyn RoundTrips,
 }
 
-/// What a controller says of data that goes out.
+/// The round-trip times that the transport knows.
+pub trait RoundTrips {
+    /// Smoothed round-trip time (RFC 6298), `None` before the first sample.
+    fn srtt(&self) -> Option<Duration>;
+    /// Smallest RTT sample so far.
+    fn min_rtt(&self) -> Option<Duration>;
+    /// The newest RTT sample.
+    fn rtt(&self) -> Option<Duration>;
+}
+
+impl RoundTrips for Path {
+    fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+    fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt
+    }
+    fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+}
+
+/// When a controller lets the next data go.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
-    /// What it writes for routers.
-    pub header: Header,
     /// [`Controller::pacing`].
     pub pacing: Option<Rate>,
     /// [`Controller::spacing`].
@@ -273,9 +290,13 @@ pub trait Controller {
         Header::None
     }
     /// All that is asked when data goes out, in one call: it is for each packet. No controller has one of its own.
-    fn departs(&mut self, data: &Departing) -> Leave {
+    ///
+    /// What it stamps is written where it stays: a header that is returned is stored in narrow pieces and loaded in wide ones, which wait for
+    /// the stores.
+    fn departs(&mut self, data: &Departing, header: &mut Header) -> Leave {
         let (pacing, spacing) = (self.pacing(), self.spacing());
-        Leave { header: self.stamp(data), pacing, spacing }
+        *header = self.stamp(data);
+        Leave { pacing, spacing }
     }
     /// The window it allows now.
     fn window(&self) -> Window;

@@ -39,8 +39,8 @@ pub mod xcp;
 
 pub use below_one::{Below, BelowOne};
 pub use controller::{
-    AckSample, Cause, Controller, Departing, Grow, Leave, Path, Phase, RateSample, Request, Signal,
-    Start, Window,
+    AckSample, Cause, Controller, Departing, Grow, Leave, Path, Phase, RateSample, Request,
+    RoundTrips, Signal, Start, Window,
 };
 pub use decrease::{
     Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,

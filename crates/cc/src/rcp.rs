@@ -111,7 +111,8 @@ impl Controller for Rcp {
 
     // § 3: the rate that is wanted, here without a bound, and the newest round trip.
     fn stamp(&mut self, data: &Departing) -> Header {
-        let rtt_us = data.rtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
+        let rtt_us =
+            data.rtts.rtt().map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
         Header::Rcp { rate: Rate(u64::MAX), rtt_us }
     }
 

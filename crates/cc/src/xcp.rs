@@ -148,7 +148,8 @@ impl Controller for Xcp {
         let segments = (self.cwnd / mss).max(1);
         let cwnd = if self.params.whole_segments { segments * mss } else { self.cwnd };
         let wanted = (self.max_window - self.cwnd) / segments;
-        let rtt_us = data.srtt.map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
+        let rtt_us =
+            data.rtts.srtt().map_or(0, |rtt| u32::try_from(rtt.0 / 1000).unwrap_or(u32::MAX));
         Header::Xcp {
             cwnd: u32::try_from(cwnd).unwrap_or(u32::MAX),
             rtt_us,

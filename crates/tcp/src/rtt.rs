@@ -1,3 +1,4 @@
+use cwnd_cc::RoundTrips;
 use cwnd_units::{Duration, param_enum};
 
 param_enum! {
@@ -78,6 +79,18 @@ struct Ticks {
     eighths: u64,
     /// RTTVAR in quarters of a tick.
     quarters: u64,
+}
+
+impl RoundTrips for RttEstimator {
+    fn srtt(&self) -> Option<Duration> {
+        self.srtt()
+    }
+    fn min_rtt(&self) -> Option<Duration> {
+        self.min()
+    }
+    fn rtt(&self) -> Option<Duration> {
+        self.last()
+    }
 }
 
 impl RttEstimator {

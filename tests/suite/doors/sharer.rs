@@ -155,7 +155,7 @@ impl Controller for Obedient {
     }
 
     fn stamp(&mut self, data: &Departing) -> Header {
-        let rtt_us = data.srtt.map_or(0, |rtt| (rtt.0 / 1000) as u32);
+        let rtt_us = data.rtts.srtt().map_or(0, |rtt| (rtt.0 / 1000) as u32);
         let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX);
         // A segment for each, as in slow start; more would let queues that give no shares fill without end.
         Header::Xcp { cwnd, rtt_us, delta: i32::try_from(data.mss).unwrap_or(i32::MAX) }

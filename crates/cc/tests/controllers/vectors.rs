@@ -127,9 +127,9 @@ fn start(start: &Json) -> Start {
 }
 
 /// What the transport knows; facts that an event leaves out are those of `vectors/README.md`.
-fn departing(path: &Path) -> Departing {
-    let &Path { now, mss, srtt, min_rtt, rtt, delivered, sent, .. } = path;
-    Departing { now, mss, srtt, min_rtt, rtt, delivered, sent }
+fn departing(path: &Path) -> Departing<'_> {
+    let &Path { now, mss, delivered, sent, .. } = path;
+    Departing { now, mss, delivered, sent, rtts: path }
 }
 
 fn path(case: &Json, event: &Json, delivered: u64) -> Path {

@@ -113,7 +113,8 @@ impl Sender {
         self.last_sent = now;
         self.rto_deadline = now + self.syn_rto();
         // A SYN asks routers, too, so that data has an answer when it begins (Dukkipati et al. 2005 § 3).
-        let data = self.departing(now);
+        let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
+        let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
         let header = self.cc.beyond_window().map_or(Header::None, |cc| cc.stamp(&data));
         Segment {
             seq: 0,
@@ -385,26 +386,15 @@ impl Sender {
         Segment { seq, ts, len: len as u32, wire, flags, ecn, body }
     }
 
-    /// What the controller hears of data that goes out.
-    fn departing(&self, now: Time) -> Departing {
-        Departing {
-            now,
-            mss: self.config.mss as u32,
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min(),
-            rtt: self.rtt.last(),
-            delivered: self.una,
-            sent: self.high,
-        }
-    }
-
     /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing holds the next back.
     #[cold]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
-        let data = self.departing(now);
+        let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
+        let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
         let Some(cc) = self.cc.beyond_window() else { return false };
-        let Leave { header, pacing, spacing } = cc.departs(&data);
         let wire = segment.wire;
+        let Body::Data { header, .. } = &mut segment.body else { return false };
+        let Leave { pacing, spacing } = cc.departs(&data, header);
         if let Some(rate) = pacing {
             self.paced = if self.config.steering.paces_anew { wire } else { 0 };
             // Delivery rates are of payload, and so is a pace that follows from them.
@@ -412,9 +402,6 @@ impl Sender {
             self.pace_until = now + pause(rate, size);
         } else if let Some(spacing) = spacing {
             self.space(now, spacing);
-        }
-        if let Body::Data { header: place, .. } = &mut segment.body {
-            *place = header;
         }
         self.pacing_holds = now < self.pace_until;
         self.pacing_holds
