@@ -7,6 +7,8 @@
 
 /* RFC 1812 § 4.3.2.3: an error message has at most so many octets. */
 #define QUENCH_ROOM 576
+/* IP's header, ICMP's, and the least of a quoted one with eight octets of what it carried. */
+#define QUENCH_LEAST (20 + 8 + 20 + 8)
 #define PROTOCOL_ICMP 1
 #define PROTOCOL_TCP 6
 #define TYPE_SOURCE_QUENCH 4
@@ -74,6 +76,13 @@ static __always_inline bool sums_to_ones(const u8 *bytes, u32 from, u32 end)
 	return sum == 0xffff;
 }
 
+/* Whether a host can have an address that begins with this byte (RFC 1122 § 3.2.1.3): not "this network", nor a group, nor all;
+ * nor a loopback's, from another host. */
+static __always_inline bool of_a_host(u8 first, u8 to)
+{
+	return first && first < 224 && (first != 127 || to == 127);
+}
+
 /* Reads a packet of so many bytes, of which QUENCH_ROOM can be read, from its IPv4 header on; whether it is a source quench
  * about a TCP segment that a host may believe: whole, with right checksums, about a packet of the host's own. */
 static __always_inline bool quench_read(const u8 *bytes, u32 length, struct quench *quench)
@@ -84,8 +93,10 @@ static __always_inline bool quench_read(const u8 *bytes, u32 length, struct quen
 
 	if (length > QUENCH_ROOM || bytes[0] >> 4 != 4 || header < 20)
 		return 0;
-	/* ICMP's header, and the least of a quoted one with eight octets of what it carried. */
-	if (total > length || total < header + 8 + 20 + 8)
+	if (total > length || total < header - 20 + QUENCH_LEAST)
+		return 0;
+	/* § 3.2.2 there: an error of nobody is discarded. */
+	if (!of_a_host(bytes[12], bytes[16]))
 		return 0;
 	/* Bit 13 and what follows: more fragments, and which one. */
 	if (bytes[9] != PROTOCOL_ICMP || two(bytes, 6) & 0x3fff || !sums_to_ones(bytes, 0, header))

@@ -2,16 +2,19 @@
 //! last process that has the link does, or its file.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
 use libbpf_rs::{
-    AsRawLibbpf as _, Link, Object, ProgramMut, ProgramType, TC_INGRESS, TcHook, libbpf_sys,
+    AsRawLibbpf as _, ErrorKind, Link, Object, ProgramMut, ProgramType, TC_INGRESS, TcHook,
+    libbpf_sys,
 };
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use crate::card;
 use crate::error::Error;
 
 /// A program where it runs, for as long as this lives.
@@ -112,14 +115,34 @@ fn at_interface(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String
     Ok(Attached::Link(unsafe { Link::from_ptr(link) }))
 }
 
-/// As a classifier, where there are no links for interfaces.
+/// As a classifier, where there are no links for interfaces: one of a few of the same priority, each of which passes packets on. What
+/// killed loaders left there goes first.
 fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     let mut hook = TcHook::new(program.as_fd());
-    hook.ifindex(index).attach_point(TC_INGRESS);
+    hook.ifindex(index).attach_point(TC_INGRESS).priority(PRIORITY);
     hook.create().map_err(|e| e.to_string())?;
-    hook.attach().map_err(|e| e.to_string())?;
-    Ok(Attached::Hook(hook))
+    for handle in HANDLES {
+        let there = hook.handle(handle).query();
+        if there.is_ok_and(card::is_left_behind) {
+            // Another loader may have done it.
+            let _ = hook.detach();
+        }
+    }
+    let mut refused = String::new();
+    for handle in HANDLES {
+        match hook.handle(handle).attach() {
+            Ok(_) => return Ok(Attached::Hook(hook)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => refused = error.to_string(),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err(refused)
 }
+
+/// Of our classifiers: a number that nobody else has chosen, we hope; those that the kernel chooses begin with 49152 and go down.
+const PRIORITY: u32 = 52_617;
+/// So many loaders at an interface.
+const HANDLES: RangeInclusive<u32> = 1..=32;
 
 /// The number of an interface of this namespace.
 fn index_of(interface: &str) -> Result<i32, Error> {

@@ -1,15 +1,16 @@
 //! The card of a loaded controller: who it is, what it was told, what it counted. It is a map of the kernel, so anyone
 //! with the right to look finds it, whoever loaded the controller.
 
-use std::os::fd::AsFd as _;
+use std::fs;
+use std::time::Duration;
 
-use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::family::{COUNTER_WORDS, Controller, SETTING_WORDS, Words};
-use crate::name::NAME_BYTES;
+use crate::name::{self, NAME_BYTES};
 use crate::settings;
 
 /// The map that holds a card (bpf/card.h).
@@ -94,6 +95,14 @@ impl Card {
         self.count("opened").saturating_sub(self.count("closed"))
     }
 
+    /// Whether the process that loaded it is there.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid));
+        // The number may be another's by now.
+        comm.is_ok_and(|comm| comm.trim() == "cwnd-kernel")
+    }
+
     /// For programs.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -132,20 +141,57 @@ pub fn of(map: &MapHandle) -> Result<Option<Card>, Error> {
 /// Where the kernel does not let us look.
 pub fn all() -> Result<Vec<Card>, Error> {
     let mut cards = Vec::new();
-    for info in MapInfoIter::default() {
-        if info.name.to_string_lossy() != MAP {
-            continue;
-        }
-        // It may have gone since.
-        let Ok(map) = MapHandle::from_map_id(info.id) else { continue };
-        let _ = map.as_fd();
-        if let Some(card) = of(&map)? {
-            cards.push(card);
-        }
+    for map in maps() {
+        cards.extend(of(&map)?);
     }
     cards.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(cards)
 }
+
+/// The names of those that another version of this program loaded, whose cards are not read: a name comes first in every version.
+#[must_use]
+pub fn of_other_versions() -> Vec<String> {
+    let cards = maps().filter_map(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+    let names = cards.filter(|card| Card::read(card).is_none()).filter_map(|card| {
+        let text = card.get(..NAME_BYTES)?.split(|byte| *byte == 0).next()?;
+        String::from_utf8(text.to_vec()).ok().filter(|name| name::check(name).is_ok())
+    });
+    names.collect()
+}
+
+fn maps() -> impl Iterator<Item = MapHandle> {
+    MapInfoIter::default()
+        .filter(|info| info.name == MAP && info.ty == MapType::Array && info.key_size == 4)
+        // It may have gone since.
+        .filter_map(|info| MapHandle::from_map_id(info.id).ok())
+}
+
+/// Whether a program is one of ours whose loader is gone, however it went.
+#[must_use]
+pub fn is_left_behind(program: u32) -> bool {
+    let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
+    let mut programs = ProgInfoIter::with_query_opts(with_maps);
+    let Some(info) = programs.find(|info| info.id == program) else { return false };
+    let maps = info.map_ids.iter().filter_map(|id| MapHandle::from_map_id(*id).ok());
+    let card = maps.filter(|map| map.name() == MAP).find_map(|map| of(&map).ok().flatten());
+    card.is_some_and(|card| {
+        let begun = begun(card.pid);
+        // The number may be a later process's by now. Its beginning is known to a tick.
+        begun.is_none_or(|begun| begun > info.load_time + TICK)
+    })
+}
+
+/// When a process began, since boot (proc(5)); `None` if there is none of that number.
+fn begun(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // What follows the program's name, which may have anything in it, begins with the third field.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: u32 = fields.split_whitespace().nth(22 - 3)?.parse().ok()?;
+    Some(TICK * ticks)
+}
+
+/// Of what the kernel shows of processes (`USER_HZ`), on every machine that has eBPF compiled to its own code.
+const TICK: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
@@ -176,6 +222,13 @@ mod tests {
         let json = card().json();
         assert_eq!((&json["beta_ecn"], &json["mode"]), (&json!(0.85), &json!("always")));
         assert_eq!(json["counters"]["loss"], 2);
+    }
+
+    #[test]
+    fn a_process_has_begun_or_is_none() {
+        let own = begun(std::process::id());
+        assert!(own > begun(1) && begun(1).is_some(), "{own:?}");
+        assert_eq!(begun(u32::MAX), None);
     }
 
     #[test]

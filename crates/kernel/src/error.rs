@@ -62,6 +62,9 @@ pub enum Error {
     /// Nothing of that name is loaded.
     #[error("no controller named {0} was loaded by this program")]
     Unknown(String),
+    /// Its card is another.
+    #[error("{0} was loaded by another version of this program")]
+    OtherVersion(String),
     /// A process keeps it loaded.
     #[error("{name} is held by process {pid}")]
     Held {
@@ -128,6 +131,9 @@ impl Error {
             }
             Self::NoGroups => "mount them: `mount -t cgroup2 none /sys/fs/cgroup`".to_owned(),
             Self::Unknown(_) => "`status` shows what is loaded".to_owned(),
+            Self::OtherVersion(_) => {
+                "use that version, end the command that holds it, or reboot".to_owned()
+            }
             Self::Held { pid, .. } => format!("it goes when that process ends: `kill {pid}`"),
             Self::Refused { .. } => "--verbose shows the whole log".to_owned(),
             Self::Io(_) => return None,
@@ -149,6 +155,7 @@ impl Error {
             Self::NameTaken(_)
             | Self::NoInterface(_)
             | Self::Unknown(_)
+            | Self::OtherVersion(_)
             | Self::Held { .. }
             | Self::Refused { .. }
             | Self::Io(_) => 1,

@@ -297,6 +297,16 @@ impl Controller {
         }
     }
 
+    /// The map of what it changed at sockets, which all that are loaded share: else one would take for the connection's own what
+    /// another had just set, and leave that when it goes.
+    #[must_use]
+    pub const fn shared(self) -> Option<&'static str> {
+        match self {
+            Self::Tcpstar => Some("cwnd_had"),
+            _ => None,
+        }
+    }
+
     /// What clang made of bpf/.
     #[must_use]
     pub const fn object(self) -> &'static [u8] {

@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::ops::Range;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{
+    AsRawLibbpf as _, Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder,
+    OpenMapMut, libbpf_sys,
+};
 
 use crate::attach::{self, Attached};
 use crate::card::{self, Card};
@@ -57,7 +62,7 @@ impl Loaded {
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let place = plan.controller.family().place;
         let has_table = place != Place::Group;
-        if is_loaded(&plan.name)? {
+        if is_taken(&plan.name)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
         if place == Place::TableAndInterfaces && plan.interfaces.is_empty() {
@@ -179,7 +184,11 @@ impl Plan {
             .open_memory(&object)
             .map_err(|e| self.refused("to open", &e))?;
         for mut map in open.maps_mut() {
-            if map.map_type() == MapType::StructOps {
+            if self.controller.shared().is_some_and(|shared| map.name() == shared) {
+                if let Some(there) = same_map(&map) {
+                    map.reuse_fd(there.as_fd()).map_err(|e| self.refused("the maps of", &e))?;
+                }
+            } else if map.map_type() == MapType::StructOps {
                 if !self.by_link() {
                     let without = map.map_flags() & !F_LINK;
                     map.set_map_flags(without).map_err(|e| self.refused("the flags of", &e))?;
@@ -251,7 +260,10 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     }
     let registered = machine::controllers()?.iter().any(|one| one == name);
     let card = find()?.filter(|card| registered || card.table == 0);
-    let card = card.ok_or_else(|| Error::Unknown(name.to_owned()))?;
+    let card = card.ok_or_else(|| {
+        let other = card::of_other_versions().iter().any(|one| one == name);
+        if other { Error::OtherVersion(name.to_owned()) } else { Error::Unknown(name.to_owned()) }
+    })?;
     if card.table == 0 {
         return Err(Error::Held { name: name.to_owned(), pid: card.pid });
     }
@@ -261,22 +273,33 @@ pub fn unload(name: &str) -> Result<Option<Card>, Error> {
     };
     let table = MapHandle::from_map_id(card.table).map_err(refused)?;
     let by_link = table.info().map_err(refused)?.info.map_flags & F_LINK != 0;
-    if by_link || Path::new(&format!("/proc/{}", card.pid)).exists() && !reused(card.pid) {
+    if by_link || card.is_held() {
         return Err(Error::Held { name: name.to_owned(), pid: card.pid });
     }
     table.delete(&0_u32.to_ne_bytes()).map_err(refused)?;
     find()
 }
 
+/// A map of this name and size that is loaded already.
+#[expect(unsafe_code, reason = "libbpf-rs has no function for it")]
+fn same_map(map: &OpenMapMut<'_>) -> Option<MapHandle> {
+    // SAFETY: the map lives as long as its object, which the borrow holds.
+    let bytes = unsafe { libbpf_sys::bpf_map__value_size(map.as_libbpf_object().as_ptr()) };
+    MapInfoIter::default()
+        .filter(|info| info.name == map.name() && info.ty == map.map_type())
+        .filter(|info| info.value_size == bytes)
+        .find_map(|info| MapHandle::from_map_id(info.id).ok())
+}
+
+/// Whether something has that name, be it of another version.
+fn is_taken(name: &str) -> Result<bool, Error> {
+    Ok(is_loaded(name)? || card::of_other_versions().iter().any(|one| one == name))
+}
+
 /// Whether a table of that name is registered, whoever brought it, or programs without one have it.
 fn is_loaded(name: &str) -> Result<bool, Error> {
     let registered = machine::controllers()?.iter().any(|one| one == name);
     Ok(registered || card::all()?.iter().any(|card| card.name == name && card.table == 0))
-}
-
-/// Whether the process of that number is not one of ours.
-fn reused(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() != "cwnd-kernel")
 }
 
 /// The kernel drops the table, or programs without one, a moment after the last reference to its link.
@@ -311,22 +334,6 @@ pub fn bpffs() -> Result<(), Error> {
     if mounted && device(BPFFS).is_some() { Ok(()) } else { Err(Error::NoBpffs(BPFFS.to_owned())) }
 }
 
-/// Whether a controller can have that name.
-///
-/// # Errors
-/// If not.
-pub fn check_name(name: &str) -> Result<(), Error> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    let fits = !name.is_empty() && name.len() < NAME_BYTES;
-    // `.` and `..` would be no file names.
-    let dots = name.bytes().all(|b| b == b'.');
-    if fits && !dots && name.bytes().all(plain) {
-        Ok(())
-    } else {
-        Err(Error::Name(name.to_owned()))
-    }
-}
-
 /// Where the BPF file system is mounted.
 const BPFFS: &str = "/sys/fs/bpf";
 /// Where links are pinned.
@@ -343,18 +350,3 @@ const F_LINK: u32 = 1 << 13;
 const NON_RESTRICTED: u32 = 1;
 /// `TCP_CONG_NEEDS_ECN`.
 const NEEDS_ECN: u32 = 2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_what_the_kernel_and_a_file_system_take() {
-        for name in ["abe_reno", "a", "abe-0.85", "fifteen_letters"] {
-            assert!(check_name(name).is_ok(), "{name}");
-        }
-        for name in ["", "sixteen__letters", "a b", "a/b", "..", ".", "ä"] {
-            assert!(check_name(name).is_err(), "{name}");
-        }
-    }
-}

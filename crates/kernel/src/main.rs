@@ -176,7 +176,12 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
     let names = machine::controllers()?;
     let cards: Vec<Card> =
         card::all()?.into_iter().filter(|card| name.is_none_or(|name| card.name == name)).collect();
+    let others: Vec<String> = card::of_other_versions()
+        .into_iter()
+        .filter(|other| name.is_none_or(|name| other == name))
+        .collect();
     if as_json {
+        let others = others.iter().map(|name| json!({ "name": name, "other_version": true }));
         let rows: Vec<Value> = cards
             .iter()
             .map(|card| {
@@ -185,11 +190,16 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
                 row["pinned"] = json!(load::pin_path(&card.name).exists());
                 row
             })
+            .chain(others)
             .collect();
         return line(&json!(rows));
     }
+    for other in &others {
+        println!("{}", Error::OtherVersion(other.clone()));
+    }
     if cards.is_empty() {
         return match name {
+            _ if !others.is_empty() => Ok(()),
             Some(name) => Err(Error::Unknown(name.to_owned())),
             None => {
                 println!(
@@ -202,7 +212,13 @@ fn status(name: Option<&str>, as_json: bool) -> Result<(), Error> {
     }
     show::table(&cards);
     for card in cards.iter().filter(|card| card.table != 0 && !names.contains(&card.name)) {
-        println!("{} is unloaded; its sockets keep it until they close", card.name);
+        let kept = match card.sockets() {
+            0 => {
+                "nothing uses it; a killed loader left it at an interface, until the next comes there"
+            }
+            _ => "its sockets keep it until they close",
+        };
+        println!("{} is unloaded; {kept}", card.name);
     }
     Ok(())
 }

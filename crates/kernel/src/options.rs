@@ -6,8 +6,8 @@ use clap::Args;
 
 use crate::error::Error;
 use crate::family::{self, Controller};
-use crate::load::{self, Plan};
-use crate::{machine, settings};
+use crate::load::Plan;
+use crate::{machine, name, settings};
 
 /// A controller, and what it is told.
 #[derive(Args)]
@@ -86,7 +86,7 @@ impl What {
         let Self { controller, options } = self;
         let controller = *controller;
         let name = options.name.as_deref().unwrap_or(controller.name());
-        load::check_name(name)?;
+        name::check(name)?;
         let settings = settings::read(controller, &options.settings(), machine::hz())?;
         options.fit(controller)?;
         machine::rights()?;

@@ -62,7 +62,7 @@ impl SourceQuench<'_> {
 
 impl HeardQuench {
     /// Reads a packet, from its IPv4 header on; `None` if it is no source quench, or one that a host must not believe: cut short,
-    /// a fragment, with a wrong checksum, about a packet that another host sent, or about a later fragment.
+    /// a fragment, with a wrong checksum, from an address that is no host's, about a packet that another host sent, or about a later fragment.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
@@ -71,7 +71,7 @@ impl HeardQuench {
         let whole = !ip.more_fragments && ip.fragment_offset.value() == 0;
         // Of the bytes as they came: what was parsed lacks the reserved bit.
         let sound = sums_to_ones(packet.get(..ip.header_len())?);
-        if ip.protocol != ip_number::ICMP || !whole || !sound {
+        if ip.protocol != ip_number::ICMP || !whole || !sound || !of_a_host(ip.source, ip.destination) {
             return None;
         }
         let &[SOURCE_QUENCH, 0, _, _, said, _, _, _, ref quoted @ ..] = message else {
@@ -101,6 +101,16 @@ impl HeardQuench {
             protocol: about.protocol.0,
             sequence: tcp.then(|| u32::from_be_bytes([n0, n1, n2, n3])),
         })
+    }
+}
+
+/// Whether a host can have that address (RFC 1122 § 3.2.1.3; § 3.2.2 has errors of others discarded): not "this network", nor a
+/// group, nor all; nor a loopback's, from another host.
+const fn of_a_host(source: [u8; 4], to: [u8; 4]) -> bool {
+    match source[0] {
+        0 | 224.. => false,
+        127 => to[0] == 127,
+        _ => true,
     }
 }
 

@@ -59,7 +59,11 @@ const ENDS: Endpoints = Endpoints {
 };
 
 fn quench(about: &Headers, marked: bool, level: u8) -> Vec<u8> {
-    SourceQuench { about: &about.bytes, marked, level }.headers([10, 0, 0, 9], ENDS.source).bytes
+    quench_from([10, 0, 0, 9], about, marked, level)
+}
+
+fn quench_from(router: [u8; 4], about: &Headers, marked: bool, level: u8) -> Vec<u8> {
+    SourceQuench { about: &about.bytes, marked, level }.headers(router, ENDS.source).bytes
 }
 
 /// What crates/wire reads of TCP, as the C tells it.
@@ -104,6 +108,21 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         0,
     ));
 
+    // No router has these addresses, but the last two.
+    for router in [
+        [0, 0, 0, 0],
+        [0, 9, 9, 9],
+        [127, 0, 0, 1],
+        [224, 0, 0, 1],
+        [239, 255, 255, 255],
+        [240, 0, 0, 1],
+        [255, 255, 255, 255],
+        [1, 0, 0, 1],
+        [223, 255, 255, 254],
+    ] {
+        packets.push(quench_from(router, &about(1, ENDS), true, 0));
+    }
+
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel.quench.reader");
     cc(&folder().join("host/quench.c"), &program, &[]);
     let mut text = String::new();
@@ -121,5 +140,5 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         believed += usize::from(ours != "no");
         assert_eq!(ours, theirs, "{packet:02x?}");
     }
-    assert_eq!(believed, 6, "three whole ones, and what follows a packet is not looked at");
+    assert_eq!(believed, 8, "three whole ones, what follows a packet is not looked at, and two routers");
 }

@@ -18,6 +18,7 @@ PLACES = (
     ("devtmpfs", "/dev"),
     ("tmpfs", "/tmp"),
     ("tmpfs", "/run"),
+    ("cgroup2", "/sys/fs/cgroup"),
 )
 
 

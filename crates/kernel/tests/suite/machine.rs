@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::time::{ClockId, clock_getres};
 use serde_json::Value;
 
@@ -65,10 +67,10 @@ pub fn flow_with(controllers: &str, path: &[String]) -> Value {
 }
 
 /// Several at once, in real time as they are.
-pub fn flows<const N: usize>(flows: [(&str, &str); N]) -> [Value; N] {
+pub fn flows<P: AsRef<str> + Send, const N: usize>(flows: [(&str, P); N]) -> [Value; N] {
     std::thread::scope(|scope| {
         flows
-            .map(|(controller, path)| scope.spawn(move || flow(controller, path)))
+            .map(|(controller, path)| scope.spawn(move || flow(controller, path.as_ref())))
             .map(|thread| thread.join().unwrap())
     })
 }
@@ -86,6 +88,51 @@ pub fn interface_links() -> bool {
 /// Whether a socket can bound its timeout (`TCP_RTO_MAX_MS`), by the kernel's version.
 pub fn bounds_timeouts() -> bool {
     version() >= (6, 15)
+}
+
+/// A control group of version 2 that is a test's own, for as long as this lives.
+pub struct Group(PathBuf);
+
+impl Group {
+    /// `None`, and a line that says why, where there is no place for one.
+    pub fn new() -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let root = mounts.lines().find_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let path = words.next()?;
+            (words.next()? == "cgroup2").then(|| PathBuf::from(path))
+        });
+        let Some(root) = root else {
+            skipped("no control groups of version 2 are mounted");
+            return None;
+        };
+        let path = root.join(unique("group"));
+        fs::create_dir(&path).unwrap();
+        Some(Self(path))
+    }
+
+    /// One below it.
+    pub fn below(&self) -> Self {
+        let path = self.0.join("below");
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its last processes may just be ending.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
 }
 
 /// How often a controller counted that.
@@ -162,6 +209,29 @@ pub struct Said {
     pub code: i32,
     pub out: String,
     pub err: String,
+}
+
+/// The map of the card of that name.
+pub fn card_map(name: &str) -> Option<MapHandle> {
+    MapInfoIter::default()
+        .filter(|info| info.name == "cwnd_card")
+        .filter_map(|info| MapHandle::from_map_id(info.id).ok())
+        .find(|map| {
+            let card = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+            card.is_some_and(|card| card.starts_with(name.as_bytes()) && card[name.len()] == 0)
+        })
+}
+
+/// What `status` shows of a controller, if it is there.
+pub fn card(name: &str) -> Option<Value> {
+    let rows: Value = serde_json::from_str(&run(&["status", name, "--json"]).out).unwrap();
+    rows.get(0).cloned()
+}
+
+/// Ends a process as nothing should.
+pub fn kill(pid: u64) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
 /// Runs the program to its end.

@@ -8,5 +8,8 @@ mod flows;
 mod machine;
 mod objects;
 mod quenches;
+mod remains;
+mod safety;
 mod shadow;
+mod strangers;
 mod timeouts;

@@ -21,8 +21,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forged import FRAMES, PORT, QUENCHES, SEGMENTS, checksum
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 RECEIVE = """
 import socket, sys, threading
@@ -64,16 +66,22 @@ while time.monotonic() < end:
         sent += flow.send(block)
     except TimeoutError:
         pass
+try:
+    rto_max = flow.getsockopt(socket.IPPROTO_TCP, 44)
+except OSError:
+    rto_max = None
 info = flow.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
 words = struct.unpack_from("24I", info, 8)
 flow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 flow.close()
-print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17], "cwnd": words[18]}))
+print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17], "cwnd": words[18],
+                  "rto_max": rto_max}))
 """
 
 ECT_0, CE = 2, 3
-#: The local port of the first flow; those of the others follow.
-PORT = 40000
+IFF_TUN, IFF_TAP = 1, 2
+#: Of the device `side`.
+MAC = bytes.fromhex("020000000001")
 
 
 def asked() -> argparse.Namespace:
@@ -102,7 +110,10 @@ def asked() -> argparse.Namespace:
     parser.add_argument(
         "--hold", default="", help="a command to run beside the flows, for its JSON"
     )
-    parser.add_argument("--quench", choices=FORGED, help="quench data, or what pretends to be that")
+    parser.add_argument("--quench", choices=QUENCHES, help="quench data, or what pretends to be that")
+    parser.add_argument("--frame", choices=FRAMES, help="the same at an Ethernet device `side`")
+    parser.add_argument("--forge", choices=SEGMENTS, help="segments of a stranger, beside each ACK")
+    parser.add_argument("--group", type=Path, help="the control group to be in")
     parser.add_argument(
         "--quench-above",
         type=int,
@@ -114,8 +125,14 @@ def asked() -> argparse.Namespace:
 
 def main() -> None:
     options = asked()
+    if options.group:
+        (options.group / "cgroup.procs").write_text(str(os.getpid()))
     near = tun("near")
     far = tun("far")
+    side = None
+    if options.frame:
+        side = tun("side", IFF_TAP)
+        ip(f"link set side address {MAC.hex(':')} up")
     receiver = subprocess.Popen(
         [
             "unshare",
@@ -157,13 +174,14 @@ def main() -> None:
         for index, one in enumerate(options.controllers)
     ]
     try:
-        told = forward(near, far, options, senders)
+        told = forward((near, far, side), options, senders, held)
     finally:
         receiver.kill()
     told["flows"] = [json.loads(sender.stdout.readline() or "null") for sender in senders]
     if held:
         held.terminate()
-        told["held"] = json.loads(held.stdout.readline())
+        # None if it was killed.
+        told["held"] = json.loads(held.stdout.readline() or "null")
         held.wait()
     print(json.dumps(told))
 
@@ -172,23 +190,31 @@ def ip(command: str, *more: str, inside: list[str] = ()) -> None:
     subprocess.run([*inside, "ip", *command.split(), *more], check=True)
 
 
-def tun(name: str) -> int:
+def tun(name: str, kind: int = IFF_TUN) -> int:
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    # TUNSETIFF with IFF_TUN | IFF_NO_PI.
-    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1001))
+    # TUNSETIFF with IFF_NO_PI.
+    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1000 | kind))
     return device
 
 
-def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> dict:
+def forward(
+    devices: tuple[int, int, int | None],
+    options: argparse.Namespace,
+    senders: list[subprocess.Popen],
+    held: subprocess.Popen | None,
+) -> dict:
     """A queue before a line of a rate; the delay is half behind it, half on the way back."""
+    near, far, side = devices
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
     queue, there, back = collections.deque(), collections.deque(), collections.deque()
-    queued = marks = drops = quenches = late_queue = 0
+    queued = marks = drops = quenches = forged = late_queue = 0
     unheard = []
     accurate = False
     free = begin = time.monotonic()
     next_mark = drop_until = 0.0
+    next_forged = begin + 0.3
+    unheld = None
     poll = select.poll()
     poll.register(near, select.POLLIN)
     poll.register(far, select.POLLIN)
@@ -220,8 +246,14 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
             queued += size
             late_queue = max(late_queue, queued * (now - begin > options.seconds / 2))
             if options.quench and queued > options.quench_above and size > 1000:
-                quenches += quench(near, FORGED[options.quench](packet))
+                quenches += write(near, QUENCHES[options.quench](packet))
+            if side is not None and queued > options.quench_above and size > 1000:
+                quenches += write(side, FRAMES[options.frame](packet, MAC))
         for packet in packets(far):
+            if options.forge and now > next_forged:
+                next_forged = now + 0.02
+                for there_too, segments in SEGMENTS[options.forge](packet).items():
+                    forged += write({"near": near, "far": far}[there_too], segments)
             accurate = accurate or accepts_accurate_ecn(packet)
             if not dead:
                 back.append((now + half, packet))
@@ -232,65 +264,30 @@ def forward(near: int, far: int, options: argparse.Namespace, senders: list) -> 
             there.append((free + half, packet))
         for line, end in ((there, far), (back, near)):
             while line and line[0][0] <= now:
-                os.write(end, line.popleft()[1])
+                packet = line.popleft()[1]
+                os.write(end, packet)
+                unheld = unheld if unheld is None else unheld + len(packet) * (end == far)
+        if held and unheld is None and held.poll() is not None:
+            unheld = 0
     return {
         "marks": marks,
         "drops": drops,
         "accurate": accurate,
         "quenches": quenches,
+        "forged": forged,
+        # Bytes that arrived since the command ended by itself.
+        "unheld": unheld,
         "late_queue": late_queue,
         "unheard": unheard,
     }
 
 
-def quench(device: int, messages: Sequence[bytes]) -> int:
-    for message in messages:
-        os.write(device, message)
-    return len(messages)
-
-
-def source_quench(packet: bytes, *, marked: bool = True, quoted: int = 28) -> bytes:
-    """A router's word about a packet: RFC 792, with BECN's bit in the fifth octet (crates/wire)."""
-    body = bytes([4, 0, 0, 0, 0x80 * marked, 0, 0, 0]) + packet[:quoted]
-    body = body[:2] + checksum(body) + body[4:]
-    header = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(body), 0, 0, 64, 1, 0, ROUTER, packet[12:16]
-    )
-    return header[:10] + checksum(header) + header[12:] + body
-
-
-def with_port(packet: bytes, add: int) -> bytes:
-    port = int.from_bytes(packet[20:22]) + add
-    return packet[:20] + port.to_bytes(2) + packet[22:]
-
-
-def with_sequence(packet: bytes, add: int) -> bytes:
-    sequence = int.from_bytes(packet[24:28]) + add & 0xFFFFFFFF
-    return packet[:24] + sequence.to_bytes(4) + packet[28:]
-
-
-def of_port(packet: bytes, port: int, *messages: bytes) -> Sequence[bytes]:
-    return messages if int.from_bytes(packet[20:22]) == port else ()
-
-
-def wrong_bit(message: bytes) -> bytes:
-    return message[:-1] + bytes([message[-1] ^ 1])
-
-
-ROUTER = bytes([10, 77, 0, 9])
-#: What answers a packet of data: quenches of a router, and those that a stranger makes up.
-FORGED = {
-    "marked": lambda p: of_port(p, PORT, *[source_quench(p)] * 3),
-    "dropped": lambda p: of_port(p, PORT, *[source_quench(p, marked=False)] * 3),
-    "other connection": lambda p: of_port(p, PORT + 1, source_quench(p)),
-    "port": lambda p: [source_quench(with_port(p, 1000))],
-    "sequence": lambda p: [source_quench(with_sequence(p, 1 << 31))],
-    "acknowledged": lambda p: [source_quench(with_sequence(p, -(1 << 24)))],
-    "not sent": lambda p: [source_quench(with_sequence(p, 1 << 24))],
-    "truncated": lambda p: [source_quench(p, quoted=27)],
-    "checksum": lambda p: [wrong_bit(source_quench(p))],
-    "guesses": lambda p: [*[source_quench(with_sequence(p, 1 << 24))] * 12, source_quench(p)],
-}
+def write(device: int, packets: Iterable[bytes]) -> int:
+    count = 0
+    for packet in packets:
+        os.write(device, packet)
+        count += 1
+    return count
 
 
 def packets(device: int):
@@ -317,15 +314,6 @@ def marked(packet: bytes) -> bytes:
     header[10:12] = b"\0\0"
     header[10:12] = checksum(header)
     return bytes(header) + packet[20:]
-
-
-def checksum(data: bytes) -> bytes:
-    """RFC 1071, of bytes whose own checksum is zero."""
-    data = bytes(data) + bytes(len(data) % 2)
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!H", ~total & 0xFFFF)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,16 @@ struct Run {
 }
 
 impl Run {
+    /// Beside its flow is one of another controller's, or none.
     fn new(controller: &str, kind: &str, beside: &str) -> Self {
+        Self::at("near", controller, &["--quench", kind], beside)
+    }
+
+    fn at(interface: &str, controller: &str, what: &[&str], beside: &str) -> Self {
         let name = unique("becn");
-        let hold = format!("{} hold {controller} --name {name} --interface near", program());
-        let mut path: Vec<String> = PATH.split(' ').map(str::to_owned).collect();
-        path.extend(["--hold".to_owned(), hold, "--quench".to_owned(), kind.to_owned()]);
+        let hold = format!("{} hold {controller} --name {name} --interface {interface}", program());
+        let path = PATH.split(' ').chain(what.iter().copied()).chain(["--hold", &hold]);
+        let path = path.map(str::to_owned).collect();
         Self { controllers: format!("{name} {beside}").trim().to_owned(), path }
     }
 }
@@ -39,14 +44,15 @@ fn told(runs: &[Run]) -> Vec<Value> {
 fn a_quench_makes_the_window_smaller_at_most_once_a_window() {
     let Some(_root) = machine::root_with_btf() else { return };
     for controller in CONTROLLERS {
-        let runs = ["marked", "dropped"].map(|kind| Run::new(controller, kind, ""));
-        for (kind, path) in ["marked", "dropped"].iter().zip(told(&runs)) {
+        let kinds = ["marked", "dropped", "options"];
+        let runs = kinds.map(|kind| Run::new(controller, kind, ""));
+        for (kind, path) in kinds.iter().zip(told(&runs)) {
             let held = &path["held"];
             eprintln!("{controller}, {kind}: {path}");
-            let [reduced, other] = if *kind == "marked" {
-                ["quench_marked", "quench_dropped"]
-            } else {
+            let [reduced, other] = if *kind == "dropped" {
                 ["quench_dropped", "quench_marked"]
+            } else {
+                ["quench_marked", "quench_dropped"]
             };
             let reductions = count(held, reduced);
             assert!(reductions >= 3, "{controller}: {path}");
@@ -80,8 +86,10 @@ fn what_a_stranger_makes_up_does_nothing() {
         ("truncated", "malformed", ""),
         ("checksum", "malformed", ""),
         ("guesses", "deaf", ""),
+        ("malformed", "malformed", ""),
+        ("nobody", "malformed", ""),
     ];
-    for (controller, kinds) in CONTROLLERS.iter().zip([&kinds[..4], &kinds[4..]]) {
+    for (controller, kinds) in CONTROLLERS.iter().zip([&kinds[..5], &kinds[5..]]) {
         let runs: Vec<Run> =
             kinds.iter().map(|(kind, _, beside)| Run::new(controller, kind, beside)).collect();
         for ((kind, counter, _), path) in kinds.iter().zip(told(&runs)) {
@@ -97,6 +105,27 @@ fn what_a_stranger_makes_up_does_nothing() {
                 assert_eq!(count(held, reduced), 0, "{kind}: {path}");
             }
             assert!(path["late_queue"].as_u64().unwrap() > 60_000, "it grows on, {kind}: {path}");
+        }
+    }
+}
+
+/// As an Ethernet has them. What the host would not take for its own is none of its controllers' business either, and not counted.
+#[test]
+fn what_is_for_others_or_in_another_vlan_is_not_heard() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let kinds = ["marked", "priority", "vlan", "not to us"];
+    let runs = kinds.map(|kind| Run::at("side", "becn_reno", &["--frame", kind], ""));
+    for (kind, path) in kinds.iter().zip(told(&runs)) {
+        let held = &path["held"];
+        eprintln!("{kind}: {path}");
+        let sent = path["quenches"].as_u64().unwrap();
+        let heard = ["quenches", "malformed", "stranger", "outside", "deaf"];
+        let heard: u64 = heard.iter().map(|name| count(held, name)).sum();
+        assert!(sent > 20, "{kind}: {path}");
+        if ["marked", "priority"].contains(kind) {
+            assert!(count(held, "quench_marked") >= 3 && heard * 10 >= sent * 9, "{kind}: {path}");
+        } else {
+            assert_eq!((heard, count(held, "quench_marked")), (0, 0), "{kind}: {path}");
         }
     }
 }

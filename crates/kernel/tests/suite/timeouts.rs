@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::machine::{self, Held, count, unique};
+use crate::machine::{self, Group, Held, count, unique};
 
 /// Times between what was sent into a dead path, seconds: the probe of the tail and what the application still had left out.
 fn waits(path: &Value) -> Vec<f64> {
@@ -13,37 +13,66 @@ fn waits(path: &Value) -> Vec<f64> {
     gaps.filter(|gap| *gap > 0.15).collect()
 }
 
+const BULK: &str = "--seconds 13 --rtt-ms 40 --dead 5 --drop-above 30000";
+const THIN: &str = "--seconds 9 --rtt-ms 40 --dead 3 --drop-above 30000 --thin 2.5";
+const LONG: &str = "--seconds 14 --rtt-ms 1000 --dead 7 --mbit 2 --drop-above 60000";
+/// What bounds timeouts unless somebody asks otherwise (`TCP_RTO_MAX_MS`).
+const KERNELS_BOUND: u64 = 120_000;
+
+fn longest(path: &Value) -> f64 {
+    waits(path).into_iter().fold(0.0, f64::max)
+}
+
+/// The connections of a control group, and of those below it: what others do is what they did. A second one, for those below, has the
+/// last word there; both are for thin streams as for others.
 #[test]
-fn the_timeout_stays_as_far_as_the_kernel_lets_it() {
+fn the_timeout_stays_as_far_as_the_kernel_lets_it_in_the_group_that_it_is_for() {
     let Some(_root) = machine::root_with_btf() else { return };
-    if !machine::bounds_timeouts() {
-        return machine::skipped("the kernel has no TCP_RTO_MAX_MS (before 6.15)");
-    }
-    // The kernel's own first: the program is for all processes.
-    let bulk = "--seconds 13 --rtt-ms 40 --dead 5 --drop-above 30000";
-    let thin = "--seconds 9 --rtt-ms 40 --dead 3 --drop-above 30000 --thin 2.5";
-    let long = "--seconds 14 --rtt-ms 1000 --dead 7 --mbit 2 --drop-above 60000";
-    let before = machine::flows([("reno", bulk), ("reno", thin)]);
-    let name = unique("star");
-    let held = Held::new("tcpstar", &name, &[]);
-    let after = machine::flows([("reno", bulk), ("reno", thin), ("reno", long)]);
-    let end = held.end();
-    let [own, star] =
-        [&before[..], &after[..]].map(|runs| runs.iter().map(waits).collect::<Vec<_>>());
-    eprintln!("{own:.2?} became {star:.2?}, {end}");
-    assert!(count(&end, "bounded") >= 2 && count(&end, "bounded_above") >= 5, "{end}");
+    let Some(group) = Group::new() else { return };
+    let below = group.below();
+    let held = Held::new("tcpstar", &unique("star"), &["--cgroup", group.path()]);
+    let also = ["--backoff-after", "3", "--cgroup", below.path()];
+    let also = Held::new("tcpstar", &unique("below"), &also);
+    let inside = |path: &str| format!("{path} --group {}", group.path());
+    let both = format!("{THIN} --group {}", below.path());
+    let [bulk, thin, long, twice, own_bulk, own_thin] = machine::flows([
+        ("reno", inside(BULK)),
+        ("reno", inside(THIN)),
+        ("reno", inside(LONG)),
+        ("reno", both),
+        ("reno", BULK.to_owned()),
+        ("reno", THIN.to_owned()),
+    ]);
+    let (end, also) = (held.end(), also.end());
+    let paths = [&bulk, &thin, &long, &twice, &own_bulk, &own_thin];
+    let all = paths.map(|path| (waits(path), path["flows"][0]["rto_max"].clone()));
+    eprintln!("{all:.2?}, {end}, {also}");
+    // Both ends of a connection are in the group.
+    assert_eq!((count(&end, "opened"), count(&also, "opened")), (8, 2), "{end} {also}");
+    assert!(longest(&own_bulk) > 1.5 && longest(&own_thin) > 0.7, "outside: {all:.2?}");
     assert!(count(&end, "taken_back") >= 1, "{end}");
-    assert_eq!(count(&end, "refused"), 0, "{end}");
-    let longest = |path: &Value| waits(path).into_iter().fold(0.0, f64::max);
-    // Bulk: doubles, to 1 s.
-    assert!(longest(&before[0]) > 1.5, "{:?}", waits(&before[0]));
-    assert!((0.9..1.1).contains(&longest(&after[0])), "{:?}", waits(&after[0]));
     // Thin: stays for six expiries, so there are seven timeouts of that length; a probe of the tail may come before.
-    assert!(longest(&before[1]) > 0.7, "{:?}", waits(&before[1]));
-    let thin = waits(&after[1]);
+    let thin = waits(&thin);
     assert!(thin.len() >= 7 && thin[..7].iter().all(|wait| *wait < 0.35), "{thin:?}");
-    // More than 1 s: stays.
-    let timers: Vec<f64> = waits(&after[2]).into_iter().filter(|wait| *wait > 0.9).collect();
-    assert!(timers.len() >= 3, "{timers:?}");
-    assert!(timers.iter().all(|wait| *wait < 1.3 * timers[0]), "{timers:?}");
+    if machine::bounds_timeouts() {
+        assert!(count(&end, "bounded") >= 2 && count(&end, "bounded_above") >= 5, "{end}");
+        assert_eq!(count(&end, "refused") + count(&also, "refused"), 0, "{end} {also}");
+        // Bulk: doubles, to 1 s.
+        assert!((0.9..1.1).contains(&longest(&bulk)), "{:?}", waits(&bulk));
+        // More than 1 s: stays.
+        let timers: Vec<f64> = waits(&long).into_iter().filter(|wait| *wait > 0.9).collect();
+        assert!(timers.len() >= 3, "{timers:?}");
+        assert!(timers.iter().all(|wait| *wait < 1.3 * timers[0]), "{timers:?}");
+        // Where data went through again the bound is the kernel's own.
+        for path in [&bulk, &twice, &own_bulk] {
+            assert_eq!(path["flows"][0]["rto_max"], KERNELS_BOUND, "{all:.2?}");
+        }
+    } else {
+        machine::noted(
+            "this kernel has no bound on timeouts (before 6.15): only thin streams keep theirs",
+        );
+        assert!(count(&end, "refused") >= 5, "{end}");
+        assert!(longest(&bulk) > 1.5, "{:?}", waits(&bulk));
+        assert!(longest(&long) > 1.8 * waits(&long).into_iter().find(|wait| *wait > 0.9).unwrap());
+    }
 }

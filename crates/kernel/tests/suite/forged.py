@@ -1,0 +1,280 @@
+"""What routers say of packets, and what strangers make up: for path.py.
+
+A stranger knows addresses and ports. He does not see packets, so of sequence numbers he has none that is right.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: The local port of the first flow; those of the others follow.
+PORT = 40000
+ROUTER = bytes([10, 77, 0, 9])
+
+
+def source_quench(
+    packet: bytes,
+    *,
+    marked: bool = True,
+    quoted: int = 28,
+    code: int = 0,
+    router: bytes = ROUTER,
+    to: bytes | None = None,
+    options: bytes = b"",
+    fragment: int = 0,
+) -> bytes:
+    """A router's word about a packet: RFC 792, with BECN's bit in the fifth octet (crates/wire)."""
+    body = bytes([4, code, 0, 0, 0x80 * marked, 0, 0, 0]) + packet[:quoted]
+    body = body[:2] + checksum(body) + body[4:]
+    first = 0x45 + len(options) // 4
+    size = 20 + len(options) + len(body)
+    header = struct.pack("!BBHHHBBH", first, 0, size, 0, fragment, 64, 1, 0)
+    header += router + (to or packet[12:16]) + options
+    return header[:10] + checksum(header) + header[12:] + body
+
+
+def with_port(packet: bytes, add: int) -> bytes:
+    port = int.from_bytes(packet[20:22]) + add
+    return packet[:20] + port.to_bytes(2) + packet[22:]
+
+
+def with_sequence(packet: bytes, add: int) -> bytes:
+    sequence = int.from_bytes(packet[24:28]) + add & 0xFFFFFFFF
+    return packet[:24] + sequence.to_bytes(4) + packet[28:]
+
+
+def of_port(packet: bytes, port: int, *messages: bytes) -> Sequence[bytes]:
+    return messages if int.from_bytes(packet[20:22]) == port else ()
+
+
+def wrong_bit(message: bytes, at: int = -1) -> bytes:
+    message = bytearray(message)
+    message[at] ^= 1
+    return bytes(message)
+
+
+def with_size(message: bytes, size: int) -> bytes:
+    """An IP header that says another length, with its right checksum."""
+    header = message[:2] + size.to_bytes(2) + message[4:10] + b"\0\0" + message[12:20]
+    return header[:10] + checksum(header) + header[12:] + message[20:]
+
+
+#: Bits of the IP header's fragment field: more follow; the second part.
+MORE, LATER = 0x2000, 4
+#: Alert to routers (RFC 2113): an option like any other.
+ALERT = bytes([148, 4, 0, 0])
+
+#: What answers a packet of data: quenches of a router, and those that a stranger makes up.
+QUENCHES = {
+    "marked": lambda p: of_port(p, PORT, *[source_quench(p)] * 3),
+    "dropped": lambda p: of_port(p, PORT, *[source_quench(p, marked=False)] * 3),
+    # Routers may write options. What they say is nobody's business here.
+    "options": lambda p: of_port(p, PORT, *[source_quench(p, options=ALERT)] * 3),
+    "other connection": lambda p: of_port(p, PORT + 1, source_quench(p)),
+    "port": lambda p: [source_quench(with_port(p, 1000))],
+    "sequence": lambda p: [source_quench(with_sequence(p, 1 << 31))],
+    "acknowledged": lambda p: [source_quench(with_sequence(p, -(1 << 24)))],
+    "not sent": lambda p: [source_quench(with_sequence(p, 1 << 24))],
+    "truncated": lambda p: [source_quench(p, quoted=27)],
+    "checksum": lambda p: [wrong_bit(source_quench(p))],
+    "guesses": lambda p: [*[source_quench(with_sequence(p, 1 << 24))] * 12, source_quench(p)],
+    # Each of these would be believed but for what it is named after.
+    "malformed": lambda p: [
+        wrong_bit(source_quench(p), 10),
+        source_quench(p, code=1),
+        source_quench(p, code=255),
+        source_quench(p, fragment=MORE),
+        source_quench(p, fragment=LATER),
+        source_quench(p[:6] + LATER.to_bytes(2) + p[8:]),
+        source_quench(p[:9] + b"\x11" + p[10:]),
+        source_quench(b"\x46" + p[1:]),
+        source_quench(b"\x65" + p[1:]),
+        source_quench(p[:12] + ROUTER + p[16:], to=p[12:16]),
+        with_size(source_quench(p), 60),
+        with_size(source_quench(p), 55),
+        with_size(source_quench(p), 27),
+        with_size(source_quench(p, quoted=600), 577),
+        with_size(source_quench(p, quoted=600), 0xFFFF),
+    ],
+    "nobody": lambda p: [
+        source_quench(p, router=bytes(router))
+        for router in (
+            (0, 0, 0, 0),
+            (127, 0, 0, 1),
+            (224, 0, 0, 1),
+            (239, 255, 255, 255),
+            (240, 0, 0, 1),
+            (255, 255, 255, 255),
+        )
+    ],
+}
+
+
+def frame(packet: bytes, to: bytes, vlan: bytes = b"") -> bytes:
+    return to + bytes.fromhex("020000000002") + vlan + b"\x08\x00" + packet
+
+
+#: An 802.1Q header of VLAN 5, and one with a priority only.
+VLAN, PRIORITY_ONLY = bytes.fromhex("81000005"), bytes.fromhex("81002000")
+
+#: The same by Ethernet: to this host, to others and to groups that it may listen to, and in a VLAN that it is not in.
+FRAMES = {
+    "marked": lambda p, mac: [frame(source_quench(p), mac)] * 3,
+    "priority": lambda p, mac: [frame(source_quench(p), mac, PRIORITY_ONLY)] * 3,
+    "vlan": lambda p, mac: [frame(source_quench(p), mac, VLAN)] * 3,
+    "not to us": lambda p, mac: [
+        frame(source_quench(p), to)
+        for to in (
+            bytes.fromhex("020000000003"),
+            bytes.fromhex("ffffffffffff"),
+            bytes.fromhex("01005e000001"),
+        )
+    ],
+}
+
+
+def segment(
+    source: bytes,
+    destination: bytes,
+    ports: bytes,
+    sequence: int,
+    acknowledges: int,
+    *,
+    flags: int = 0x10,
+    options: bytes = b"",
+    offset: int | None = None,
+    ecn: int = 0,
+    data: bytes = b"",
+) -> bytes:
+    """A TCP segment; `offset` is a length of its header that need not be right, in words."""
+    options += bytes(-len(options) % 4)
+    words = 5 + len(options) // 4 if offset is None else offset
+    numbers = [sequence & 0xFFFFFFFF, acknowledges & 0xFFFFFFFF]
+    body = ports + struct.pack("!IIBBHHH", *numbers, words << 4, flags, 0xFFFF, 0, 0)
+    body += options + data
+    pseudo = source + destination + struct.pack("!BBH", 0, 6, len(body))
+    body = body[:16] + checksum(pseudo + body) + body[18:]
+    header = struct.pack("!BBHHHBBH", 0x45, ecn, 20 + len(body), 0, 0, 64, 6, 0)
+    header += source + destination
+    return header[:10] + checksum(header) + header[12:] + body
+
+
+def timestamps(packet: bytes) -> tuple[int, int] | None:
+    """What a segment's option says (RFC 7323): its own and the one that it echoes."""
+    at, end = 40, 20 + (packet[32] >> 4) * 4
+    while at + 1 < end and packet[at] != 0:
+        if packet[at] == 1:
+            at += 1
+        elif packet[at] == 8 and at + 10 <= end:
+            return struct.unpack_from("!II", packet, at + 2)
+        else:
+            at += max(2, packet[at + 1])
+    return None
+
+
+def stamped(own: int, echo: int) -> bytes:
+    return b"\x01\x01\x08\x0a" + struct.pack("!II", own & 0xFFFFFFFF, echo & 0xFFFFFFFF)
+
+
+def sack(*edges: int) -> bytes:
+    numbers = [edge & 0xFFFFFFFF for edge in edges]
+    return b"\x01\x01\x05" + bytes([2 + 4 * len(edges)]) + struct.pack(f"!{len(edges)}I", *numbers)
+
+
+#: A sequence number that is far from the window, and one beyond what was ever sent.
+FAR, BEYOND = 1 << 30, 1 << 24
+ECE, PUSH, ACK, FIN, RST = 0x40, 0x08, 0x10, 0x01, 0x04
+
+
+def forged_acks(ack: bytes) -> dict[str, list[bytes]]:
+    """To the sender, in its receiver's name, beside a right one: nothing in them is of the connection but addresses and ports."""
+    sequence, upto = struct.unpack_from("!II", ack, 24)
+    own, echo = timestamps(ack) or (0, 0)
+
+    def forge(add: int, upto: int, options: bytes, flags: int = ACK, **more: int) -> bytes:
+        return segment(
+            ack[12:16], ack[16:20], ack[20:24], sequence + add, upto, flags=flags, options=options, **more
+        )
+
+    # Timestamps echo what was sent a moment ago, a minute ago, or will be sent.
+    echoes = [stamped(own + 1, echo + add) for add in (1, 30, -60_000, 60_000)]
+    return {
+        "near": [
+            *[forge(FAR, upto + 1448, option) for option in echoes],
+            *[forge(-FAR, upto, option) for option in echoes],
+            # In the window, but it acknowledges what was never sent.
+            forge(0, upto + BEYOND, echoes[0]),
+            # Marks, losses and the end.
+            *[forge(FAR, upto, echoes[0], ACK | ECE)] * 3,
+            *[forge(FAR, upto, echoes[0] + sack(upto + 1448, upto + 2896))] * 4,
+            forge(FAR, upto, b"", RST),
+            forge(FAR, upto, echoes[0], ACK | FIN),
+        ]
+    }
+
+
+def option(kind: int, length: int, content: bytes = b"") -> bytes:
+    return bytes([kind, length]) + content
+
+
+#: Options that are cut short, too long, of no length, or of no known kind; RFC 6994's experiments among them.
+STRANGE = [
+    option(8, 0),
+    option(8, 1),
+    option(8, 40, bytes(8)),
+    option(8, 9, bytes(7)),
+    option(5, 3, bytes(1)),
+    option(5, 10, b"\xff" * 8),
+    option(253, 0),
+    option(253, 3, b"\xff"),
+    option(253, 6, b"\xff\xff\xff\xff"),
+    option(254, 38, b"\xff" * 36),
+    option(253, 60, b"\xff" * 30),
+    option(172, 11, b"\xff" * 9),
+]
+
+
+def forged_options(ack: bytes) -> dict[str, list[bytes]]:
+    """Strange options to the sender, in segments that are far from the window."""
+    sequence, upto = struct.unpack_from("!II", ack, 24)
+    places = ack[12:16], ack[16:20], ack[20:24]
+    there = [
+        segment(*places, sequence + add, upto, options=strange, flags=ACK | ECE)
+        for strange in STRANGE
+        for add in (FAR, -FAR)
+    ]
+    # Headers that are shorter than a header, and longer than the segment.
+    there += [segment(*places, sequence + FAR, upto, offset=words) for words in (0, 4, 15)]
+    return {"near": there}
+
+
+def forged_marks(ack: bytes) -> dict[str, list[bytes]]:
+    """Data to the receiver that is marked, in the sender's name, with numbers that are far from the window."""
+    sequence, upto = struct.unpack_from("!II", ack, 24)
+    ports = ack[22:24] + ack[20:22]
+    own, echo = timestamps(ack) or (0, 0)
+    return {
+        "far": [
+            segment(
+                ack[16:20], ack[12:16], ports, upto + add, sequence, ecn=3, data=bytes(100),
+                flags=ACK | PUSH, options=stamped(echo + 1, own),
+            )
+            for add in (FAR, -FAR)
+        ]
+    }  # fmt: skip
+
+
+SEGMENTS = {"acks": forged_acks, "options": forged_options, "marks": forged_marks}
+
+
+def checksum(data: bytes) -> bytes:
+    """RFC 1071, of bytes whose own checksum is zero."""
+    data = bytes(data) + bytes(len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", ~total & 0xFFFF)

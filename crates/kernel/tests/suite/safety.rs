@@ -1,0 +1,264 @@
+//! What happens to those who use a controller, or stand beside it, when something goes: its loader, its interface, its namespace.
+
+use std::fs;
+use std::process::Command;
+
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
+
+use crate::attached::{SEND, in_a_namespace};
+use crate::machine::{self, Group, Held, program, registered, run, unique};
+use crate::remains::{Remains, soon};
+
+/// Kills a holder as nothing should, once it has a socket; the flow goes on, nothing but its socket has the controller from then on, and
+/// with the socket the rest goes.
+#[test]
+fn a_flow_goes_on_when_the_loader_is_killed_and_with_it_goes_the_rest() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let by_link = machine::links() && machine::interface_links();
+    let kinds = ["adaptive_cubic", "delay_aimd", "becn_reno", "becn_cubic"];
+    std::thread::scope(|scope| {
+        for controller in kinds {
+            scope.spawn(move || {
+                let name = unique(controller);
+                let hold = format!("{} hold {controller} --name {name}", program());
+                // Of the flow's namespace, where there is the interface.
+                let hold =
+                    if controller.starts_with("becn") { hold + " --interface near" } else { hold };
+                let path = "--seconds 5 --rtt-ms 30 --drop-above 60000 --hold".split(' ');
+                let path: Vec<String> = path.map(str::to_owned).chain([hold]).collect();
+                let flow = scope.spawn({
+                    let name = name.clone();
+                    move || machine::flow_with(&name, &path)
+                });
+                let card = || machine::card(&name).filter(|card| card["sockets"] == 1);
+                assert!(soon(|| card().is_some()), "{name} has a socket");
+                let remains = Remains::of(&name);
+                assert!(remains.is_some(), "{name}: {remains:?}");
+                machine::kill(card().unwrap()["pid"].as_u64().unwrap());
+                if by_link {
+                    assert!(
+                        remains.links() > 0 && remains.are_called_by_nobody(),
+                        "{name}: {remains:?}"
+                    );
+                    assert!(soon(|| !registered(&name)), "{name}");
+                    assert_eq!(card().unwrap()["registered"], false, "its socket has it still");
+                } else if registered(&name) {
+                    assert_eq!(run(&["unload", &name]).code, 0, "{name}");
+                }
+                let told = flow.join().unwrap();
+                eprintln!("{name}: {told}");
+                assert!(told["held"].is_null(), "it was killed: {told}");
+                assert!(told["unheld"].as_u64().unwrap() > 100_000, "{name}: {told}");
+                // A classifier went with its interface, whose namespace is gone.
+                assert!(remains.are_gone(), "{name}: {remains:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn what_a_group_was_told_ends_with_its_loader() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let Some(group) = Group::new() else { return };
+    let name = unique("star");
+    let held = Held::new("tcpstar", &name, &["--cgroup", group.path()]);
+    let remains = Remains::of(&name);
+    assert!(remains.is_some() && remains.links() == 1, "{remains:?}");
+    let path = format!("--seconds 3 --rtt-ms 30 --mbit 4 --group {}", group.path());
+    let told = std::thread::scope(|scope| {
+        let flow = scope.spawn(|| machine::flow("reno", &path));
+        assert!(soon(|| held.now()["sockets"] == 2));
+        held.kill();
+        assert!(remains.are_called_by_nobody() && remains.are_gone(), "{remains:?}");
+        flow.join().unwrap()
+    });
+    assert!(told["flows"][0]["sent"].as_u64().unwrap() > 800_000, "{told}");
+    // And where the group goes first.
+    let name = unique("star");
+    let held = Held::new("tcpstar", &name, &["--cgroup", group.path()]);
+    let remains = Remains::of(&name);
+    drop(group);
+    assert_eq!(held.end()["counters"]["opened"], 0);
+    assert!(remains.are_gone(), "{remains:?}");
+}
+
+/// Each hears what arrives, and none keeps it from the others, whichever goes. What one that was killed leaves at the interface where
+/// there are no links goes with the next that comes.
+#[test]
+fn several_at_an_interface_do_not_see_each_other() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    for how in ["", "--without-link"] {
+        let names = ["one", "two", "three"].map(unique);
+        let [one, two, three] = &names;
+        let hold = |name: &str, controller: &str| {
+            format!(
+                "{} hold {controller} --name {name} --interface lo {how} > {name} & {controller}=$!
+                 until test -s {name}; do kill -0 ${controller}; sleep 0.02; done",
+                program()
+            )
+        };
+        let send = format!("python3 -c '{SEND}'");
+        let folder = std::env::temp_dir().join(unique("several"));
+        fs::create_dir_all(&folder).unwrap();
+        let said = in_a_namespace(&format!(
+            "cd {folder}
+             ip link set lo up
+             {first}
+             {second}
+             {send}
+             kill -9 $becn_reno; wait $becn_reno 2> /dev/null || true
+             {send}
+             {third}
+             {send}
+             kill $becn_cubic $becn_reno
+             wait $becn_cubic; wait $becn_reno
+             cat {two} {three}",
+            folder = folder.display(),
+            first = hold(one, "becn_reno"),
+            second = hold(two, "becn_cubic"),
+            third = hold(three, "becn_reno"),
+        ));
+        let lines: Vec<&str> = said.lines().collect();
+        eprintln!("{how} {said}");
+        let counted = |line: &str, name: &str| -> u64 {
+            let end: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(end["name"], name, "{said}");
+            machine::count(&end, "malformed")
+        };
+        let ends: Vec<&str> =
+            lines.iter().copied().filter(|l| l.contains(r#""event":"end""#)).collect();
+        assert_eq!((counted(ends[0], two), counted(ends[1], three)), (3, 1), "{said}");
+        if registered(one) {
+            // A table that was registered by hand, with nothing at an interface any more.
+            assert_eq!(run(&["unload", one]).code, 0);
+        }
+        for name in &names {
+            assert!(soon(|| machine::card(name).is_none()), "{name} is left: {said}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// The programs end with the interface; who holds them does not, and lets go of them as ever.
+#[test]
+fn an_interface_and_a_namespace_may_go_before_what_is_at_them() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let [held, pinned, left] = ["held", "pin", "left"].map(unique);
+    let folder = std::env::temp_dir().join(unique("gone"));
+    fs::create_dir_all(&folder).unwrap();
+    let pin = if machine::interface_links() {
+        format!("{} load becn_cubic --name {pinned} --interface away --pin", program())
+    } else {
+        "true".to_owned()
+    };
+    let said = in_a_namespace(&format!(
+        "cd {folder}
+         mount -t bpf bpf /sys/fs/bpf
+         ip tuntap add dev away mode tun
+         ip link set away up
+         {program} hold becn_reno --name {held} --interface away > held & holder=$!
+         until test -s held; do kill -0 $holder; sleep 0.02; done
+         {pin}
+         ip link del away
+         {program} status {held} --json
+         kill $holder; wait $holder
+         cat held",
+        folder = folder.display(),
+        program = program(),
+    ));
+    assert!(said.contains(r#""event":"end""#) && said.contains(r#""registered":true"#), "{said}");
+    assert!(soon(|| machine::card(&held).is_none()), "{said}");
+    if machine::interface_links() {
+        // A mount namespace with its file system went, and its files with it.
+        assert!(soon(|| machine::card(&pinned).is_none()), "{said}");
+        let said = in_a_namespace(&format!(
+            "mount -t bpf bpf /sys/fs/bpf
+             unshare -n sh -ec 'ip link set lo up
+                 {0} load becn_reno --name {left} --interface lo --pin'
+             {0} status {left} --json
+             {0} unload {left}
+             test -z \"$(ls /sys/fs/bpf/cwnd)\"",
+            program()
+        ));
+        assert!(said.contains(r#""pinned":true"#) && said.contains("is unloaded"), "{said}");
+        assert!(soon(|| machine::card(&left).is_none()), "{said}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// What an older or newer `cwnd-kernel` loaded, whose card is another, is told apart, and what it pinned is unloaded all the same.
+#[test]
+fn what_another_version_pinned_can_be_unloaded() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::interface_links() {
+        return machine::skipped("the kernel has no links for interfaces (before 6.6)");
+    }
+    for (controller, more) in [("abe_reno", ""), ("becn_cubic", "--interface lo"), ("tcpstar", "")]
+    {
+        let name = unique("older");
+        let group = Group::new();
+        let more = match &group {
+            Some(group) if controller == "tcpstar" => format!("--cgroup {}", group.path()),
+            _ => more.to_owned(),
+        };
+        let remains = format!("/tmp/{}", unique("changed"));
+        let changed = std::thread::scope(|scope| {
+            let change = scope.spawn(|| {
+                assert!(soon(|| fs::exists(format!("{remains}.loaded")).unwrap()));
+                let remains_of = Remains::of(&name);
+                age_card(&name);
+                fs::write(format!("{remains}.aged"), "").unwrap();
+                remains_of
+            });
+            let said = in_a_namespace(&format!(
+                "mount -t bpf bpf /sys/fs/bpf
+                 ip link set lo up
+                 {0} load {controller} --name {name} {more} --pin
+                 touch {remains}.loaded
+                 until test -e {remains}.aged; do sleep 0.02; done
+                 {0} status
+                 {0} status {name} 2>&1 || true
+                 {0} status --json
+                 ! {0} hold {controller} --name {name} {more} 2>&1
+                 {0} unload {name}
+                 ! {0} unload {name} 2>&1",
+                program()
+            ));
+            eprintln!("{said}");
+            let other = format!("{name} was loaded by another version of this program");
+            assert!(said.matches(&other).count() >= 2, "{said}");
+            assert!(said.contains(&format!("something named {name} already")), "{said}");
+            assert!(said.contains(&format!("{name} is unloaded")), "{said}");
+            change.join().unwrap()
+        });
+        assert!(changed.is_some() && changed.are_gone(), "{changed:?}");
+        for end in ["loaded", "aged"] {
+            fs::remove_file(format!("{remains}.{end}")).unwrap();
+        }
+    }
+}
+
+/// Gives the card of that name a version that there is not.
+fn age_card(name: &str) {
+    let map = machine::card_map(name).unwrap();
+    let key = 0_u32.to_ne_bytes();
+    let mut card = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+    card[76..80].copy_from_slice(&1_u32.to_ne_bytes());
+    map.update(&key, &card, MapFlags::ANY).unwrap();
+}
+
+/// What is no card, but has its name, is passed by.
+#[test]
+fn maps_of_others_are_no_cards() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    let _map = [4, 40, 208].map(|bytes| {
+        MapHandle::create(MapType::Array, Some("cwnd_card"), 4, bytes, 1, &options).unwrap()
+    });
+    let said = run(&["status", "--json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(!Command::new(program()).args(["unload", &unique("none")]).status().unwrap().success());
+}

@@ -1,0 +1,48 @@
+//! Segments that a stranger makes up, who knows addresses and ports: no controller hears of them.
+
+use crate::machine::{self, Held, count, unique};
+
+/// A queue that marks now and then, and is else without end.
+const MARKS: &str = "--seconds 5 --rtt-ms 40 --mbit 4 --mark-above 20000";
+const DEEP: &str = "--seconds 5 --rtt-ms 40 --mbit 4";
+
+/// Fifty times a second: acknowledgements of what was and was never sent, with timestamps that make the round trip short or long, with
+/// ECN-echoes, SACK blocks, resets; options of all kinds and lengths; marked data to the receiver.
+#[test]
+fn acknowledgements_options_and_marks_of_strangers_do_nothing() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let kinds = [
+        ("delay_aimd", "acks", DEEP),
+        ("delay_aimd", "options", DEEP),
+        ("adaptive_cubic", "acks", DEEP),
+        ("abe_reno", "acks", MARKS),
+        ("abe_cubic", "options", MARKS),
+        ("adaptive_reno", "marks", MARKS),
+    ];
+    let runs = kinds.map(|(controller, forged, path)| {
+        let name = unique("forged");
+        (Held::new(controller, &name, &[]), name, format!("{path} --forge {forged}"))
+    });
+    let told = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            runs.iter().map(|(_, name, path)| scope.spawn(|| machine::flow(name, path))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    for (((controller, forged, _), (held, ..)), path) in kinds.iter().zip(runs).zip(told) {
+        let end = held.end();
+        eprintln!("{controller}, {forged}: {path} {end}");
+        assert!(path["forged"].as_u64().unwrap() > 100, "{controller}, {forged}: {path}");
+        for never in ["loss", "timeout", "loss_after_ecn"] {
+            assert_eq!(count(&end, never), 0, "{controller}, {forged}: {never} {path} {end}");
+        }
+        // What was marked on the way is answered, and nothing else.
+        assert!(
+            count(&end, "ecn") <= path["marks"].as_u64().unwrap(),
+            "{controller}: {path} {end}"
+        );
+        if *controller == "delay_aimd" {
+            // 50 ms of queue are 25 kB. With a least round trip of a moment 10 ms of it would do for a backoff, with one of a minute none.
+            assert!(path["late_queue"].as_u64().unwrap() > 15_000, "{forged}: {path} {end}");
+        }
+    }
+}
