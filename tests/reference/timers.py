@@ -57,7 +57,10 @@ class Rto:
         rto = min(max(rto, Fraction(self.min_ns)), Fraction(self.max_ns))
         for k in range(1, self.expired + 1):
             if self.doubles(k):
-                rto = min(rto * 2, Fraction(self.max_ns))
+                # What Linux lets a program bound: by the timeout itself, or 1 s if that is less.
+                least = self.backoff == "bounded" and k <= self.backoff_after
+                bound = max(rto, Fraction(10**9)) if least else Fraction(self.max_ns)
+                rto = min(rto * 2, bound, Fraction(self.max_ns))
         if self.srtt is None and self.expired == 0:
             return rto
         return min(rto + self.slop_ns, Fraction(self.max_ns))
@@ -70,7 +73,8 @@ class Rto:
         """
         if self.backoff_rounds is not None and k > self.backoff_rounds:
             return False
-        return {"exponential": True, "after": k > self.backoff_after, "off": False}[self.backoff]
+        doubles = {"exponential": True, "bounded": True, "off": False}
+        return doubles.get(self.backoff, k > self.backoff_after)
 
 
 #: sys/netinet/tcp_timer.c of FreeBSD 6: what the timeout is multiplied with after 0, 1, … expiries.

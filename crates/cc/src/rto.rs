@@ -11,6 +11,9 @@ param_enum! {
         Exponential = "exponential",
         /// Stays as it is for the first `rto_backoff_after` expiries in a row, then doubles: TCP*(n).
         After = "after",
+        /// Doubles up to 1 s, or stays if it is longer, for the first `rto_backoff_after` expiries in a row, then doubles; while fewer than
+        /// four segments are outstanding it stays for six of them: TCP*(n) as far as Linux lets a program have it so (`cwnd-kernel`'s tcpstar).
+        Bounded = "bounded",
         /// Never grows: TCP*(∞).
         Off = "off",
     }
@@ -33,7 +36,7 @@ pub struct RtoPolicy {
     pub slop: Duration,
     /// Shape of the backoff.
     pub backoff: Backoff,
-    /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`].
+    /// n of TCP*(n): expiries in a row before the timeout doubles; used by [`Backoff::After`] and [`Backoff::Bounded`].
     pub backoff_after: u32,
     /// Expiries in a row after which it grows no more, doublings or not; none is no such bound.
     pub backoff_rounds: Option<u32>,
@@ -57,7 +60,7 @@ impl RtoPolicy {
     }
 
     /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
-    /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever.
+    /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever. With base 0.3 s bounded gives 0.3, 0.6, 1 up to its n, then 2, 4, ….
     ///
     /// The paper's footnote 5 ends the doubling at seven expiries in a row, counted from the first, so that TCP*(6) never doubles and is
     /// TCP*(∞) (§ 3.1): `backoff_rounds` is 6 then.
@@ -70,12 +73,18 @@ impl RtoPolicy {
         let counted = expired.min(self.backoff_rounds.unwrap_or(u32::MAX));
         let doublings = match self.backoff {
             Backoff::Exponential => counted,
-            Backoff::After => counted.saturating_sub(self.backoff_after),
+            Backoff::After | Backoff::Bounded => counted.saturating_sub(self.backoff_after),
             Backoff::Off => 0,
         };
         // Past 2^63 every base is beyond every maximum.
-        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
-        (base * factor).min(self.max)
+        let times = |doublings| 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        let before = match self.backoff {
+            Backoff::Bounded => {
+                (base * times(counted.min(self.backoff_after))).min(base.max(LEAST_BOUND))
+            }
+            Backoff::Exponential | Backoff::After | Backoff::Off => base,
+        };
+        (before * times(doublings)).min(self.max)
     }
 
     /// The timeout to be armed: from the estimator, backed off, and with the slop, which a first timeout without any estimate lacks (FreeBSD,
@@ -91,6 +100,9 @@ impl RtoPolicy {
         }
     }
 }
+
+/// The least by which Linux lets a program bound timeouts (`TCP_RTO_MAX_MS`, since 6.15).
+pub const LEAST_BOUND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -127,6 +139,22 @@ mod tests {
         assert_eq!(sequence(Backoff::After, 1), [1, 1, 2, 4, 8, 16, 32]);
         assert_eq!(sequence(Backoff::After, 6), [1; 7]);
         assert_eq!(sequence(Backoff::Off, 0), [1; 7]);
+    }
+
+    /// What the kernel's own timer does with the bound that `tcpstar` sets at each expiry: the timeout or 1 s, whichever is longer.
+    #[test]
+    fn a_bounded_timeout_doubles_up_to_a_second_and_then_waits_for_its_n() {
+        let ms = Duration::from_millis;
+        let bounded = |base, n| {
+            let p = RtoPolicy { min: ms(200), ..policy(Backoff::Bounded, n) };
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|k| p.timeout(ms(base), k).as_nanos() / 1_000_000)
+        };
+        assert_eq!(bounded(240, 6), [240, 480, 960, 1000, 1000, 1000, 1000, 2000]);
+        assert_eq!(bounded(240, 3), [240, 480, 960, 1000, 2000, 4000, 8000, 16_000]);
+        assert_eq!(bounded(240, 1), [240, 480, 960, 1920, 3840, 7680, 15_360, 30_720]);
+        assert_eq!(bounded(900, 2), [900, 1000, 1000, 2000, 4000, 8000, 16_000, 32_000]);
+        assert_eq!(bounded(1500, 3), [1500, 1500, 1500, 1500, 3000, 6000, 12_000, 24_000]);
+        assert_eq!(bounded(240, 0), [240, 480, 960, 1920, 3840, 7680, 15_360, 30_720]);
     }
 
     /// Its footnote 5, and § 3.1: "TCP*(6), which we call TCP*(∞)".

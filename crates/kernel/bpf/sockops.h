@@ -19,8 +19,11 @@ enum {
 #define SOL_TCP 6
 #define TCP_THIN_LINEAR_TIMEOUTS 16
 #define TCP_RTO_MAX_MS 44
-/* TCP_CLOSE. */
+/* TCP_SYN_SENT, TCP_CLOSE. */
+#define STATE_SYN_SENT 2
 #define STATE_CLOSE 7
+/* AF_INET. */
+#define FAMILY_IPV4 2
 
 struct bpf_sock;
 

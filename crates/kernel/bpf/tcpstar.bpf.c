@@ -19,6 +19,13 @@ struct settings {
 	u32 after;
 	/* Ticks a second (CONFIG_HZ). */
 	u32 hz;
+	/* n of SYNs; 0 is that of data. */
+	u32 syn_after;
+	/* The connections' own IPv4 address, as in packets; 0 is any. */
+	u32 from;
+	/* The cookie of their network namespace, in halves; 0 is any. */
+	u32 namespace_low;
+	u32 namespace_high;
 };
 
 SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
@@ -56,6 +63,16 @@ static __always_inline bool set(struct bpf_sock_ops *ctx, int option, s32 value)
 	return 0;
 }
 
+/* Whether it is one of the connections that this is for. */
+static __always_inline bool is_ours(struct bpf_sock_ops *ctx)
+{
+	u64 namespace = (u64)settings.namespace_high << 32 | settings.namespace_low;
+
+	if (settings.from && (ctx->family != FAMILY_IPV4 || ctx->local_ip4 != settings.from))
+		return 0;
+	return !namespace || bpf_get_netns_cookie(ctx) == namespace;
+}
+
 /* The connection begins, or was opened by its peer. */
 static __always_inline void begin(struct bpf_sock_ops *ctx)
 {
@@ -83,10 +100,13 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct had *had;
+	u32 after = settings.after;
 	u64 ms;
 
+	if (settings.syn_after && ctx->state == STATE_SYN_SENT)
+		after = settings.syn_after;
 	COUNT(timeouts);
-	if (before_this >= settings.after) {
+	if (before_this >= after) {
 		COUNT(doubled);
 		take_back(ctx);
 		return;
@@ -120,6 +140,8 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 SEC("sockops")
 int cwnd_timeouts(struct bpf_sock_ops *ctx)
 {
+	if (!is_ours(ctx))
+		return 1;
 	switch (ctx->op) {
 	case TCP_CONNECT_CB:
 	case PASSIVE_ESTABLISHED_CB:

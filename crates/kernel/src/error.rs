@@ -1,6 +1,6 @@
 //! What can go wrong, each with what to do about it and the exit code that the `cwnd` command has for it.
 
-use crate::family::{self, Controller, Kind};
+use crate::family::{self, Controller};
 use crate::name::NAME_BYTES;
 
 /// Why something was not done.
@@ -118,7 +118,7 @@ impl Error {
                 let options: Vec<String> = family
                     .settings
                     .iter()
-                    .filter(|setting| setting.kind != Kind::Ticks)
+                    .filter(|setting| setting.kind.is_asked_for())
                     .map(|setting| family::option(setting.name))
                     .chain(family.place.options().iter().map(|option| (*option).to_owned()))
                     .collect();

@@ -64,7 +64,7 @@ impl Place {
         match self {
             Self::Table => &["--request-ecn", "--any-user"],
             Self::TableAndInterfaces => &["--interface", "--request-ecn", "--any-user"],
-            Self::Group => &["--cgroup"],
+            Self::Group => &["--cgroup", "--own-namespace"],
         }
     }
 }
@@ -91,8 +91,20 @@ pub enum Kind {
     Milliseconds,
     /// A number, from the first to the second.
     Number(u32, u32),
+    /// An IPv4 address, as packets have it.
+    Address,
     /// The kernel's ticks a second, which nobody is asked for.
     Ticks,
+    /// Half of a number of the kernel's, which nobody is asked for either.
+    Half,
+}
+
+impl Kind {
+    /// Whether a user gives it.
+    #[must_use]
+    pub const fn is_asked_for(self) -> bool {
+        !matches!(self, Self::Ticks | Self::Half)
+    }
 }
 
 /// A setting's name as a user writes it.
@@ -206,9 +218,20 @@ static BECN: Family = Family {
     ],
 };
 
+/// The halves of a network namespace's cookie.
+pub const NAMESPACE: [&str; 2] = ["namespace_low", "namespace_high"];
+
 /// bpf/tcpstar.bpf.c.
 static TCPSTAR: Family = Family {
-    settings: &[setting("backoff_after", Kind::Number(1, 255)), TICKS],
+    settings: &[
+        setting("backoff_after", Kind::Number(1, 255)),
+        TICKS,
+        setting("syn_backoff_after", Kind::Number(0, 255)),
+        setting("from", Kind::Address),
+        // Of `--own-namespace`.
+        setting(NAMESPACE[0], Kind::Half),
+        setting(NAMESPACE[1], Kind::Half),
+    ],
     counters: &[
         "timeouts",
         "bounded",
@@ -293,6 +316,7 @@ impl Controller {
             (_, "guesses") => "10",
             // Mondal & Kuzmanovic 2008 § 3.1: TCP*(6) is TCP*(∞).
             (_, "backoff_after") => "6",
+            (_, "from") => "0.0.0.0",
             _ => "0",
         }
     }

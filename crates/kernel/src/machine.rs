@@ -1,10 +1,12 @@
 //! What the kernel must have, looked at before anything is loaded.
 
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::time::{ClockId, clock_getres};
 
 use crate::error::Error;
@@ -44,6 +46,32 @@ pub fn rights() -> Result<(), Error> {
     let programs = has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON);
     if programs && has(CAP_NET_ADMIN) { Ok(()) } else { Err(Error::Rights) }
 }
+
+/// The number that the kernel has for the network namespace of the calling thread (since 5.14), which no other gets.
+///
+/// # Errors
+/// Where the kernel has none.
+#[expect(unsafe_code, reason = "rustix has no function for it")]
+pub fn namespace_cookie() -> Result<u64, Error> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(std::io::Error::from)?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, and there are so many.
+    let refused = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if refused == 0 { Ok(cookie) } else { Err(std::io::Error::last_os_error().into()) }
+}
+
+/// asm-generic/socket.h.
+const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// How this kernel differs from others.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::family::{self, Controller};
+use crate::family::{self, Controller, NAMESPACE};
 use crate::load::Plan;
 use crate::{machine, name, settings};
 
@@ -57,9 +57,18 @@ struct Options {
     /// tcpstar: n, expiries in a row after which the timeout doubles; 6 is TCP*(∞) [default: 6].
     #[arg(long)]
     backoff_after: Option<String>,
+    /// tcpstar: the same of SYNs, which the kernel itself repeats four times without backoff [default: as backoff-after].
+    #[arg(long)]
+    syn_backoff_after: Option<String>,
     /// tcpstar: the group (version 2) whose processes' connections it is for [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
+    /// tcpstar: for connections of this command's network namespace only.
+    #[arg(long)]
+    own_namespace: bool,
+    /// tcpstar: for connections with this IPv4 address of their own only [default: any].
+    #[arg(long)]
+    from: Option<String>,
     /// Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says; they then send all their packets as ECN-capable.
     #[arg(long)]
     request_ecn: bool,
@@ -87,8 +96,14 @@ impl What {
         let controller = *controller;
         let name = options.name.as_deref().unwrap_or(controller.name());
         name::check(name)?;
-        let settings = settings::read(controller, &options.settings(), machine::hz())?;
         options.fit(controller)?;
+        let mut given = options.settings();
+        if options.own_namespace {
+            let cookie = machine::namespace_cookie()?;
+            let halves = [cookie as u32, (cookie >> 32) as u32];
+            given.extend(NAMESPACE.into_iter().zip(halves.map(|half| half.to_string())));
+        }
+        let settings = settings::read(controller, &given, machine::hz())?;
         machine::rights()?;
         Ok(Plan {
             controller,
@@ -111,6 +126,7 @@ impl Options {
         for (given, option) in [
             (!self.interface.is_empty(), "--interface"),
             (self.cgroup.is_some(), "--cgroup"),
+            (self.own_namespace, "--own-namespace"),
             (self.request_ecn, "--request-ecn"),
             (self.any_user, "--any-user"),
         ] {
@@ -135,6 +151,8 @@ impl Options {
             ("rest", &self.rest),
             ("guesses", &self.guesses),
             ("backoff_after", &self.backoff_after),
+            ("syn_backoff_after", &self.syn_backoff_after),
+            ("from", &self.from),
         ];
         let given = |(name, text): (_, &Option<String>)| Some((name, text.clone()?));
         all.into_iter().filter_map(given).collect()

@@ -1,5 +1,7 @@
 //! What a controller is told when it is loaded: words of text to the words of `struct settings`, and back.
 
+use std::net::Ipv4Addr;
+
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -48,11 +50,16 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
             _ => Err(wrong(format!("a number from {least} to {most}"))),
         },
+        Kind::Address => match text.parse::<Ipv4Addr>() {
+            Ok(address) => Ok(u32::from_ne_bytes(address.octets())),
+            Err(_) => Err(wrong("an IPv4 address".to_owned())),
+        },
         Kind::Choice(words) => words
             .iter()
             .position(|word| *word == text)
             .and_then(|place| u32::try_from(place).ok())
             .ok_or_else(|| wrong(format!("one of {}", words.join(", ")))),
+        Kind::Half => text.parse().map_err(|_| wrong("a number".to_owned())),
         Kind::Ticks => Ok(hz),
     }
 }
@@ -69,7 +76,8 @@ pub fn shown(setting: &Setting, word: u32) -> Value {
         Kind::Part | Kind::UpToWhole => json!(f64::from(word) / 1e9),
         Kind::Milliseconds => json!(f64::from(word) / 1e3),
         Kind::Choice(words) => json!(words.get(word as usize).copied().unwrap_or("unknown")),
-        Kind::Number(..) | Kind::Ticks => json!(word),
+        Kind::Address => json!(Ipv4Addr::from(word.to_ne_bytes()).to_string()),
+        Kind::Number(..) | Kind::Ticks | Kind::Half => json!(word),
     }
 }
 
@@ -90,6 +98,13 @@ mod tests {
         assert_eq!(shown(&settings[1], words[1]), json!(1.0));
         let words = read(Controller::AbeReno, &[], 250).unwrap_or_default();
         assert_eq!(words[..4], [800_000_000, 0, 0, 250]);
+        let given = [("from", "198.18.0.1".to_owned()), ("syn_backoff_after", "5".to_owned())];
+        let words = read(Controller::Tcpstar, &given, 250).unwrap_or_default();
+        let settings = Controller::Tcpstar.family().settings;
+        assert_eq!(shown(&settings[3], words[3]), json!("198.18.0.1"));
+        assert_eq!((words[0], words[1], words[2], words[4]), (6, 250, 5, 0));
+        let words = read(Controller::Tcpstar, &[], 250).unwrap_or_default();
+        assert_eq!((words[2], words[3]), (0, 0), "SYNs as data, and any address");
     }
 
     #[test]
@@ -102,6 +117,8 @@ mod tests {
             (Controller::DelayAimd, "threshold", "NaN"),
             (Controller::DelayAimd, "least_window", "0"),
             (Controller::DelayAimd, "beta_ecn", "0.5"),
+            (Controller::Tcpstar, "from", "here"),
+            (Controller::Tcpstar, "backoff_after", "0"),
         ] {
             assert!(read(controller, &[(name, text.to_owned())], 250).is_err(), "{name} {text}");
         }

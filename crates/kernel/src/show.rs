@@ -49,9 +49,10 @@ fn family_table(cards: &[&Card]) {
 /// Its settings, as options have them.
 fn told(card: &Card) -> String {
     let settings = card.controller.family().settings.iter().zip(card.settings);
-    let words = settings.filter(|(setting, _)| setting.kind != Kind::Ticks);
+    let words = settings.filter(|(setting, _)| setting.kind.is_asked_for());
     let words = words.map(|(setting, word)| match settings::shown(setting, word) {
-        Value::String(text) => text,
+        Value::String(text) if setting.kind != Kind::Address => text,
+        Value::String(text) => format!("{} {text}", setting.name),
         other => format!("{} {other}", setting.name),
     });
     words.collect::<Vec<_>>().join(", ")

@@ -246,7 +246,7 @@ params! {
         /// How the timeout grows with each expiry in a row.
         #[source("RFC 6298 § 5.5")]
         pub rto_backoff: Backoff = Backoff::Exponential,
-        /// With `rto_backoff = "after"`: the n of TCP*(n), expiries in a row before the timeout doubles.
+        /// With `rto_backoff = "after"` and `"bounded"`: the n of TCP*(n), expiries in a row before the timeout doubles.
         #[source("Mondal & Kuzmanovic 2008 § 3.1")]
         pub rto_backoff_after: u32 = 3,
         /// Expiries in a row after which the timeout grows no more; none is no bound but `rto_max`.

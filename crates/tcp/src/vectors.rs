@@ -40,6 +40,7 @@ fn policy(p: &Json) -> RtoPolicy {
         backoff: match p["backoff"].as_str().unwrap() {
             "exponential" => Backoff::Exponential,
             "after" => Backoff::After,
+            "bounded" => Backoff::Bounded,
             "off" => Backoff::Off,
             other => panic!("{other}"),
         },

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;
 use crate::host::Seen;
+use crate::run::Done;
+use crate::timeouts::Bounded;
 use crate::world::World;
 
 /// What a side's namespace said.
@@ -21,17 +23,19 @@ pub struct SideFacts {
 /// Everything, as one document.
 pub fn facts(
     world: &World,
-    sides: &[SideFacts; 2],
-    seen: &[Seen; 2],
-    report: &Report,
-    calibration: Option<&Calibration>,
+    Done { report, seen, sides, calibration }: &Done,
+    bounded: &Bounded,
 ) -> Value {
-    let flaws = flaws(seen, report, calibration);
+    let calibration = calibration.as_ref();
+    let mut flaws = flaws(seen, report, calibration);
+    flaws.extend_from_slice(&bounded.flaws);
     json!({
         "kernel": kernel(),
         "valid": flaws.is_empty(),
         "flaws": flaws,
+        "notes": bounded.notes,
         "controllers": world.controllers,
+        "timeouts": bounded.facts,
         "sysctls": {
             "left": object(&sides[0].sysctls),
             "right": object(&sides[1].sysctls),

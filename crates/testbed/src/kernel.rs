@@ -37,21 +37,20 @@ pub struct Counts {
 pub struct Controller {
     /// What sockets ask for.
     pub name: String,
-    /// How it is loaded, if it is one of ours.
-    ours: Option<Ours>,
+    /// How it is loaded, if it is one of ours, and whether it hears packets of routers at an interface, and waits for one.
+    ours: Option<(Loaded, bool)>,
 }
 
-/// A controller of ours.
+/// What `cwnd-kernel` holds in the kernel, from when it is started.
 #[derive(Debug)]
-struct Ours {
+pub struct Loaded {
     program: PathBuf,
+    name: String,
     arguments: Vec<String>,
-    /// Whether it hears packets of routers at an interface, and is loaded when there is one.
-    at_interface: bool,
     helper: OnceLock<Helper>,
 }
 
-/// A process that holds a controller while it lives.
+/// A process that holds it while it lives.
 #[derive(Debug)]
 struct Helper {
     process: Child,
@@ -71,34 +70,36 @@ pub fn of_our_own(controller: &ControllerParams) -> Option<Vec<String>> {
 /// Provides a controller: the kernel's own, or one that `program` loads, now or once there is an interface.
 pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Controller, Error> {
     let linux = controller.stated().on_linux();
-    let Some(mut arguments) = of_our_own(controller) else {
+    let Some(arguments) = of_our_own(controller) else {
         // A kind that Linux does not have was refused before.
         let name = linux.map_or(controller.kind(), |linux| linux.own);
         has(name)?;
         return Ok(Controller { name: name.to_owned(), ours: None });
     };
-    let Some(program) = program else { return Err(Error::NoKernelHelper) };
-    let name = format!("cw{:x}_{:x}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    arguments.extend(["--name".to_owned(), name.clone()]);
-    let ours = Ours {
-        program: program.to_owned(),
-        arguments,
-        at_interface: linux.is_some_and(|linux| linux.at_interface),
-        helper: OnceLock::new(),
-    };
-    if !ours.at_interface {
-        ours.start(None)?;
+    let loaded = Loaded::new(arguments, program)?;
+    let at_interface = linux.is_some_and(|linux| linux.at_interface);
+    if !at_interface {
+        loaded.start(&[])?;
     }
-    Ok(Controller { name, ours: Some(ours) })
+    Ok(Controller { name: loaded.name.clone(), ours: Some((loaded, at_interface)) })
 }
 
-impl Ours {
+impl Loaded {
+    /// Under a name of its own; nothing is loaded yet.
+    pub fn new(mut arguments: Vec<String>, program: Option<&Path>) -> Result<Self, Error> {
+        let program = program.ok_or(Error::NoKernelHelper)?.to_owned();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cw{:x}_{number:x}", std::process::id());
+        arguments.extend(["--name".to_owned(), name.clone()]);
+        Ok(Self { program, name, arguments, helper: OnceLock::new() })
+    }
+
     /// Has the program load it, in the namespace of the calling thread.
-    fn start(&self, interface: Option<&str>) -> Result<(), Error> {
+    pub fn start(&self, more: &[&str]) -> Result<(), Error> {
         let failed = |why: String| Error::KernelHelper(self.program.display().to_string(), why);
         let mut process = Command::new(&self.program)
             .args(&self.arguments)
-            .args(interface.iter().flat_map(|interface| ["--interface", interface]))
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -120,6 +121,17 @@ impl Ours {
         // Who asks twice has the second one end at once.
         drop(self.helper.set(helper));
         Ok(())
+    }
+
+    /// What the program says of it.
+    pub fn card(&self) -> Option<Value> {
+        let output = Command::new(&self.program).args(["status", "--json"]).output().ok()?;
+        let said: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let cards = said.get("controllers").unwrap_or(&said).as_array()?;
+        let card = cards
+            .iter()
+            .find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
+        Some(card.clone())
     }
 }
 
@@ -153,20 +165,14 @@ impl Controller {
     /// There is an interface, in the namespace of the calling thread: it is loaded, if it waited for that.
     pub fn listens_at(&self, interface: &str) -> Result<(), Error> {
         match &self.ours {
-            Some(ours) if ours.at_interface => ours.start(Some(interface)),
+            Some((loaded, true)) => loaded.start(&["--interface", interface]),
             _ => Ok(()),
         }
     }
 
     /// What it counted so far; `None` for a controller of the kernel's own.
     pub fn counts(&self) -> Option<Counts> {
-        let ours = self.ours.as_ref()?;
-        let output = Command::new(&ours.program).args(["status", "--json"]).output().ok()?;
-        let said: Value = serde_json::from_slice(&output.stdout).ok()?;
-        let cards = said.get("controllers").unwrap_or(&said).as_array()?;
-        let card = cards
-            .iter()
-            .find(|card| card.get("name").and_then(Value::as_str) == Some(&self.name))?;
+        let card = self.ours.as_ref()?.0.card()?;
         let count = |name: &str| card.get("counters")?.get(name)?.as_u64();
         let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<Option<u64>>();
         Some(Counts {

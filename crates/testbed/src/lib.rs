@@ -37,6 +37,8 @@ mod run;
 #[cfg(target_os = "linux")]
 mod sender;
 #[cfg(target_os = "linux")]
+mod timeouts;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -51,9 +53,12 @@ pub use rights::lacks;
 #[cfg(target_os = "linux")]
 pub use run::{CaptureFile, Options, Outcome, run};
 
-/// Whether a scenario has controllers that the kernel has not by itself.
+/// Whether a scenario has controllers or timeouts that the kernel has not by itself.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
-    scenario.flows.iter().any(|group| kernel::of_our_own(&group.controller).is_some())
+    scenario.flows.iter().any(|group| {
+        kernel::of_our_own(&group.controller).is_some()
+            || refuse::Timeouts::of(&group.endpoint).is_some()
+    })
 }

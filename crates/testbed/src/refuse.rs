@@ -6,7 +6,10 @@ use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
 use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Value};
 
+pub use self::timeouts::Timeouts;
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
+
+mod timeouts;
 
 /// All that Linux can't provide of a scenario; empty if it can be run.
 #[must_use]
@@ -198,6 +201,15 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
 fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     // What a route, a sysctl or the MTU sets.
     let mut free = vec!["mss", "ecn", "initial_window", "rto_min"];
+    if let Some(timeouts) = Timeouts::of(&group.endpoint) {
+        free.extend(["rto_backoff", "rto_backoff_after", "syn_backoff_after"]);
+        found.extend(timeouts.refusals(group));
+    } else if group.endpoint.rto_backoff != Backoff::Off && group.endpoint.rto_backoff_after == 0 {
+        // TCP*(0) is TCP.
+        free.extend(["rto_backoff", "rto_backoff_after"]);
+    } else if group.endpoint.rto_backoff == Backoff::Exponential {
+        free.push("rto_backoff_after");
+    }
     // Who hears source quenches there is the controller.
     let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
@@ -221,10 +233,6 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     if group.endpoint.mss < LEAST_MSS {
         let message = format!("segments on Linux have at least {LEAST_MSS} of payload");
         found.push(of(group, &["endpoint", "mss"], &message, None));
-    }
-    if group.endpoint.rto_backoff != Backoff::Exponential {
-        let message = "Linux doubles the timeout each time";
-        found.push(of(group, &["endpoint", "rto_backoff"], message, None));
     }
 }
 
@@ -381,6 +389,34 @@ mod tests {
         let both = r#"{ kind = "cubic", preset = "linux", beta_quench = 0.5, beta_ecn = 0.85 }"#;
         let found = told(&[(CONTROLLER, both), (ENDPOINT, obeys)]);
         assert_eq!(found[0].message, "no controller of `cwnd-kernel` does both: ABE and BECN");
+    }
+
+    #[test]
+    fn timeouts_are_those_that_a_program_may_bound() {
+        let with = |keys: &str| ENDPOINT.replace(" }", &format!(", {keys} }}"));
+        let timeouts = |keys: &str| refused(&[(ENDPOINT, &with(keys))]);
+        for keys in [
+            r#"rto_backoff = "after""#,
+            r#"rto_backoff = "after", rto_backoff_after = 0"#,
+            r#"rto_backoff = "bounded", rto_backoff_after = 6, syn_backoff_after = 6"#,
+            r#"rto_backoff = "bounded", rto_backoff_after = 5, syn_backoff_after = "none""#,
+        ] {
+            assert!(timeouts(keys).is_empty(), "{keys}: {:?}", timeouts(keys));
+        }
+        for (keys, key) in [
+            (r#"rto_backoff = "off""#, "rto_backoff"),
+            (r#"rto_backoff = "after", rto_backoff_after = 13"#, "rto_backoff_after"),
+            (r#"rto_backoff = "after", rto_backoff_rounds = 6"#, "rto_backoff_rounds"),
+            (r#"rto_backoff = "after", syn_backoff_after = 3"#, "syn_backoff_after"),
+            (r#"rto_backoff = "after", syn_backoff_after = "none""#, "syn_backoff_after"),
+            (r#"syn_backoff_after = 5"#, "syn_backoff_after"),
+            (r#"rto_thin_linear = true"#, "rto_thin_linear"),
+        ] {
+            assert_eq!(timeouts(keys), [format!("flow.main.endpoint.{key}")], "{keys}");
+        }
+        let found = told(&[(ENDPOINT, &with(r#"rto_backoff = "after", syn_backoff_after = 1"#))]);
+        let help = found[0].help.as_deref();
+        assert_eq!(help, Some("write `syn_backoff_after = 4`"), "SYNs of TCP*(3)");
     }
 
     #[test]

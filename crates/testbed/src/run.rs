@@ -25,6 +25,7 @@ use crate::plan;
 use crate::records::records;
 use crate::refuse::refusals;
 use crate::rights::lacks;
+use crate::timeouts::{self, Bounds};
 use crate::world::{Side, World};
 
 /// How a run is done.
@@ -82,25 +83,37 @@ pub fn run(
         .iter()
         .map(|group| kernel::load(&group.controller, helper))
         .collect::<Result<Vec<Controller>, Error>>()?;
+    let bounds = scenario
+        .flows
+        .iter()
+        .map(|group| timeouts::of(group, helper))
+        .collect::<Result<Vec<Option<Bounds>>, Error>>()?;
     let names = controllers.iter().map(|c| c.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
-    let done = between_namespaces((&world, &controllers), options, (&config, capture), go_on)?;
+    let beside = (&controllers[..], &bounds[..]);
+    let done = between_namespaces((&world, beside), options, (&config, capture), go_on)?;
     let counts: Vec<Option<Counts>> = controllers.iter().map(Controller::counts).collect();
     let records = records(&world, &done.seen, &done.report, &counts);
-    let facts =
-        facts::facts(&world, &done.sides, &done.seen, &done.report, done.calibration.as_ref());
+    let facts = facts::facts(&world, &done, &timeouts::told(&bounds));
     Ok(Outcome { records, facts })
 }
 
 /// What is known of a run when it is over.
-struct Done {
-    report: Report,
-    seen: [Seen; 2],
-    sides: [SideFacts; 2],
-    calibration: Option<Calibration>,
+pub struct Done {
+    /// Of the router.
+    pub report: Report,
+    /// Of the hosts.
+    pub seen: [Seen; 2],
+    /// Of their namespaces.
+    pub sides: [SideFacts; 2],
+    /// Of the router before the run.
+    pub calibration: Option<Calibration>,
 }
+
+/// What groups have in the kernel, each its own: a controller, and what holds its timeouts.
+type Groups<'a> = (&'a [Controller], &'a [Option<Bounds>]);
 
 /// A side that is ready.
 struct Ready {
@@ -112,7 +125,7 @@ struct Ready {
 type Routed<'a> = (&'a Config, Option<Capture>);
 
 fn between_namespaces(
-    (world, controllers): (&World, &[Controller]),
+    (world, groups): (&World, Groups<'_>),
     options: &Options,
     routed: Routed<'_>,
     go_on: &mut dyn FnMut(Time) -> bool,
@@ -124,7 +137,7 @@ fn between_namespaces(
             let (begin, begun) = channel();
             let thread = thread::Builder::new()
                 .name(format!("cwnd-{side:?}"))
-                .spawn_scoped(scope, move || live(world, controllers, side, (&tell, &begun)))
+                .spawn_scoped(scope, move || live(world, groups, side, (&tell, &begun)))
                 .map_err(Error::at("a thread"))?;
             sides.push((thread, told, begin));
         }
@@ -223,7 +236,7 @@ fn calibrate(config: &Config, [left, right]: [&Ready; 2]) -> io::Result<Calibrat
 /// The life of a side, in a thread and a namespace of its own.
 fn live(
     world: &World,
-    controllers: &[Controller],
+    (controllers, bounds): Groups<'_>,
     side: Side,
     (tell, begun): (&Sender<Ready>, &Receiver<Clock>),
 ) -> Result<(Seen, SideFacts), Error> {
@@ -232,10 +245,13 @@ fn live(
     let sysctls = set_sysctls(world).map_err(at("its settings"))?;
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
     set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
-    for (group, controller) in world.scenario.flows.iter().zip(controllers) {
-        // Who sends hears.
+    for (g, group) in world.scenario.flows.iter().enumerate() {
+        // Who sends hears, and waits.
         if Side::of_node(group.ways[0].from) == side {
-            controller.listens_at(tun.name())?;
+            controllers[g].listens_at(tun.name())?;
+            if let Some(bounds) = &bounds[g] {
+                bounds.begin(side.address(g))?;
+            }
         }
     }
     let probe = Probe::open(side).map_err(at("its probe"))?;

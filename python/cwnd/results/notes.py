@@ -65,6 +65,12 @@ def invalid_runs(run: Data) -> list[str]:
     return [f"{invalid} of {run.manifest.runs} runs are not valid: {first}{others}"]
 
 
+def of_linux(run: Data) -> list[str]:
+    """What Linux does otherwise than was asked for."""
+    told: list[str] = (run.manifest.world or {}).get("notes", [])
+    return told
+
+
 def silent_mechanisms(run: Data) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
     points: dict[tuple[str, ...], list[int]] = {}

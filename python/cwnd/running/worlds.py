@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -148,12 +149,17 @@ def summary(facts: Iterable[str]) -> dict[str, Any] | None:
     if not told:
         return None
     flaws = [flaw for each in told for flaw in each["flaws"]]
+    notes = Counter(note for each in told for note in each["notes"])
     settings = [each["sysctls"] for each in told]
     return {
         "name": LINUX,
         "kernel": sorted({each["kernel"] for each in told}),
         "invalid_runs": sum(not each["valid"] for each in told),
         "flaws": list(dict.fromkeys(flaws)),
+        "notes": [
+            note if count == len(told) else f"{note} (in {count} of {len(told)} runs)"
+            for note, count in notes.items()
+        ],
         "controllers": sorted({kernel_name(each) for run in told for each in run["controllers"]}),
         # They are what every run set and found; a run that found others says so in its own facts.
         "sysctls": settings[0],

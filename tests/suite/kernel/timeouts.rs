@@ -9,7 +9,7 @@ use cwnd_units::Duration;
 use super::{HZ, cc, folder, told};
 
 /// In milliseconds, of so many expiries in a row.
-fn policy(after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
+fn policy(backoff: Backoff, after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
     let ms = Duration::from_millis;
     let policy = RtoPolicy {
         min: ms(200),
@@ -18,21 +18,11 @@ fn policy(after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
         granularity: ms(1),
         variation_min: ms(200),
         slop: Duration::ZERO,
-        backoff: Backoff::After,
+        backoff,
         backoff_after: after,
         backoff_rounds: None,
     };
     (0..expiries).map(|k| policy.timeout(ms(base_ms), k).0 / 1_000_000).collect()
-}
-
-/// The kernel bounds a timeout by no less than 1 s: until the n-th expiry it doubles up to that, and then as ever.
-fn bounded(after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
-    let next = |at: &u64, k: u32| if k <= after { (2 * at).min(1000) } else { 2 * at };
-    let mut timeouts = vec![base_ms];
-    for k in 1..expiries {
-        timeouts.push(next(&timeouts[k as usize - 1], k).min(120_000));
-    }
-    timeouts
 }
 
 #[test]
@@ -47,9 +37,9 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
         }
         let mut text = String::new();
         for (base_ms, thin) in &connections {
-            writeln!(text, "{base_ms} {} 12", u8::from(*thin)).expect("a String");
+            writeln!(text, "{base_ms} {} 0 12", u8::from(*thin)).expect("a String");
         }
-        let said = told(&program, &[after, HZ], &text);
+        let said = told(&program, &[after, HZ, 0], &text);
         assert_eq!(said.lines().count(), connections.len());
         for ((base_ms, thin), line) in connections.iter().zip(said.lines()) {
             let (timeouts, after_it) = line.split_once(" : ").expect("both");
@@ -58,14 +48,25 @@ fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
             // A thin stream is linear for six expiries, and 1 s or more is its own bound.
             let exact = *base_ms >= 1000 || *thin && after <= 6;
             if exact {
-                assert_eq!(timeouts, policy(after, *base_ms, 12), "TCP*({after}), {base_ms} ms");
+                let policy = policy(Backoff::After, after, *base_ms, 12);
+                assert_eq!(timeouts, policy, "TCP*({after}), {base_ms} ms");
                 compared += 1;
             } else if !thin {
-                assert_eq!(timeouts, bounded(after, *base_ms, 12), "TCP*({after}), {base_ms} ms");
+                let policy = policy(Backoff::Bounded, after, *base_ms, 12);
+                assert_eq!(timeouts, policy, "bounded, {after}, {base_ms} ms");
             }
             // Once a round trip is measured nothing is left of it.
             assert_eq!(after_it, "120000 0");
         }
     }
     assert_eq!(compared, 8 * 10 + 6 * 4);
+    // A SYN's timeout has an n of its own, or that of data; the kernel's own four are there in any case.
+    for (after, syn_after) in [(1, 0), (6, 0), (6, 4), (1, 7), (3, 5)] {
+        let said = told(&program, &[after, HZ, syn_after], "1000 0 1 10");
+        let (timeouts, _) = said.split_once(" : ").expect("both");
+        let after = if syn_after == 0 { after } else { syn_after };
+        let expected: Vec<String> =
+            policy(Backoff::After, after.max(4), 1000, 10).iter().map(u64::to_string).collect();
+        assert_eq!(timeouts, expected.join(" "), "SYNs, {after}");
+    }
 }

@@ -3,10 +3,11 @@
  * TCP*(n) as a program: the C that runs in the kernel beside a retransmission timer that does what the kernel's does
  * (`tcp_retransmit_timer`), compiled for this machine.
  *
- *   cc -I.. timer.c && ./a.out N 1000 < CONNECTIONS
+ *   cc -I.. timer.c && ./a.out N 1000 N-OF-SYNS < CONNECTIONS
  *
- * Each line is `timeout-ms thin expiries` of a connection to which nothing comes back, from then on; what comes out is its
- * timeouts, and behind a colon the bound and whether it is linear once a round trip was measured.
+ * Each line is `timeout-ms thin syn expiries` of a connection to which nothing comes back, from then on; what comes out is
+ * its timeouts, and behind a colon the bound and whether it is linear once a round trip was measured. A second connection
+ * with another address expires beside each, and one in another namespace: they are to be left alone.
  */
 #include "host.h"
 
@@ -16,6 +17,7 @@ static void *bpf_sk_storage_get(void *map, struct bpf_sock *sk, void *value, u64
 static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
 static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length);
 static long bpf_sock_ops_cb_flags_set(struct bpf_sock_ops *ctx, int flags);
+static u64 bpf_get_netns_cookie(void *ctx);
 
 #include "tcpstar.bpf.c"
 
@@ -68,40 +70,74 @@ static long bpf_sock_ops_cb_flags_set(struct bpf_sock_ops *ctx, int flags)
 	return 0;
 }
 
-static void call(u32 op, u32 first, u32 second)
+/* Ours, and those of strangers. */
+static const u32 address = 0x010012c6;
+static const u64 namespace = 0x500000007;
+static u64 of_caller;
+
+static u64 bpf_get_netns_cookie(void *ctx)
+{
+	(void)ctx;
+	return of_caller;
+}
+
+static void call(u32 op, u32 state, u32 first, u32 second)
 {
 	static struct bpf_sock *some = (struct bpf_sock *)&had;
 	struct bpf_sock_ops ctx = { .op = op, .args = { first, second }, .sk = some };
+	struct card before;
 
+	ctx.family = FAMILY_IPV4;
+	ctx.state = state;
+	before = card;
+	of_caller = namespace;
+	ctx.local_ip4 = address + 1;
+	cwnd_timeouts(&ctx);
+	of_caller = namespace + 1;
+	ctx.local_ip4 = address;
+	cwnd_timeouts(&ctx);
+	ctx.family = FAMILY_IPV4 + 8;
+	of_caller = namespace;
+	cwnd_timeouts(&ctx);
+	if (memcmp(&before, &card, sizeof(card)))
+		exit(4);
+	ctx.family = FAMILY_IPV4;
 	cwnd_timeouts(&ctx);
 }
 
 int main(int count, char **arguments)
 {
-	u32 base, thin, expiries;
+	u32 base, thin, syn, expiries;
 
-	if (count != 3)
+	if (count != 4)
 		return 2;
 	settings.after = strtoul(arguments[1], NULL, 10);
 	settings.hz = strtoul(arguments[2], NULL, 10);
-	while (scanf("%u %u %u", &base, &thin, &expiries) == 3) {
+	settings.syn_after = strtoul(arguments[3], NULL, 10);
+	settings.from = address;
+	settings.namespace_low = (u32)namespace;
+	settings.namespace_high = namespace >> 32;
+	while (scanf("%u %u %u %u", &base, &thin, &syn, &expiries) == 4) {
+		u32 state = syn ? STATE_SYN_SENT : 1;
 		u32 timeout = base;
 		u32 expired;
 
-		call(TCP_CONNECT_CB, 0, 0);
+		call(TCP_CONNECT_CB, STATE_SYN_SENT, 0, 0);
 		for (expired = 0; expired < expiries; expired++) {
 			printf("%u ", timeout);
 			if (!(wanted & RTO_CB_FLAG))
 				return 3;
-			call(RTO_CB, expired, (u64)timeout * settings.hz / 1000);
-			/* Six of a thin stream, counted with this one. */
+			call(RTO_CB, state, expired, (u64)timeout * settings.hz / 1000);
+			/* Of a SYN the kernel's own four; six of a thin stream, counted with this one. */
+			if (syn && expired + 1 <= 4)
+				continue;
 			if (linear && thin && expired + 1 <= 6)
 				timeout = base < (u32)most ? base : (u32)most;
 			else
 				timeout = 2 * timeout < (u32)most ? 2 * timeout : (u32)most;
 		}
 		if (wanted & RTT_CB_FLAG)
-			call(RTT_CB, 0, 0);
+			call(RTT_CB, 1, 0, 0);
 		printf(": %d %d\n", most, linear);
 	}
 	return 0;

@@ -1,6 +1,6 @@
 //! What happens when the retransmission timer expires: RFC 6298 § 5.4–5.7, RFC 5681 § 3.1, and RFC 9293 § 3.8.3, which says when to give up.
 
-use cwnd_cc::{Controller as _, Signal};
+use cwnd_cc::{Backoff, Controller as _, Signal};
 use cwnd_units::{Duration, Time};
 
 use super::{Connection, Sender, State};
@@ -87,7 +87,9 @@ impl Sender {
     /// timeout, so that is not asked.
     fn is_thin(&self) -> bool {
         let outstanding = (self.high - self.una).div_ceil(self.config.mss);
-        self.config.params.rto_thin_linear
+        let params = &self.config.params;
+        let bounded = params.rto_backoff == Backoff::Bounded;
+        (params.rto_thin_linear || bounded && self.expired <= params.rto_backoff_after)
             && outstanding < THIN_SEGMENTS
             && self.expired <= THIN_EXPIRIES
     }
@@ -171,6 +173,9 @@ impl Sender {
             // RFC 6298 § 5.7.
             policy.initial = policy.initial.max(self.config.params.rto_after_syn_loss);
         }
+        // Those in a row after which it stayed because little was outstanding are among the n.
+        let stayed = self.expired.saturating_sub(self.backoff);
+        policy.backoff_after = policy.backoff_after.saturating_sub(stayed);
         policy.armed(self.rtt.estimate(), self.backoff)
     }
 

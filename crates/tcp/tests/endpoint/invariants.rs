@@ -62,7 +62,12 @@ fn params() -> impl Strategy<Value = Params> {
         Just((Recovery::Sack, true, LossRule::Fack, true)),
         Just(FREEBSD),
     ];
-    let backoff = prop_oneof![Just(Backoff::Exponential), Just(Backoff::After), Just(Backoff::Off)];
+    let backoff = prop_oneof![
+        Just(Backoff::Exponential),
+        Just(Backoff::After),
+        Just(Backoff::Bounded),
+        Just(Backoff::Off)
+    ];
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let windows = (1u32..30, prop_oneof![Just(1u64 << 30), 1_000u64..30_000]);
     let clock = prop_oneof![Just(Duration(1)), Just(ms(10)), Just(ms(100))];

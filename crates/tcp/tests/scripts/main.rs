@@ -317,6 +317,8 @@ scripts!(
 scripts!(
     timer:
     a_backoff_may_last_until_a_segment_that_went_once,
+    a_bounded_timeout_doubles_up_to_a_second,
+    a_bounded_timeout_of_a_thin_stream_stays,
     a_duplicate_ack_gives_no_sample,
     a_receiver_that_makes_good_its_reports_is_not_hurried,
     a_second_timeout_of_a_segment_keeps_the_threshold,

@@ -1,0 +1,77 @@
+//! TCP*(n) beside any controller: the program of `cwnd-kernel` that bounds timeouts, for the connections of one group.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use cwnd_scenario::FlowGroup;
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::kernel::Loaded;
+use crate::refuse::Timeouts;
+
+/// What holds a group's timeouts.
+#[derive(Debug)]
+pub struct Bounds {
+    asked: Timeouts,
+    group: String,
+    loaded: Loaded,
+}
+
+/// What it did in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Bounded {
+    /// For whoever wants to look: what was asked for, and what was counted.
+    pub facts: Vec<Value>,
+    /// Sentences about what Linux does otherwise.
+    pub notes: Vec<String>,
+    /// Why the run is not what was asked for.
+    pub flaws: Vec<String>,
+}
+
+/// Names what a group's timeouts need; it is loaded once there is a namespace. `None` if they are the kernel's own.
+pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Bounds>, Error> {
+    let Some(asked) = Timeouts::of(&group.endpoint) else { return Ok(None) };
+    let (after, syns) = (asked.after.to_string(), asked.syn_after.to_string());
+    let words = ["hold", "tcpstar", "--backoff-after", &after, "--syn-backoff-after", &syns];
+    let loaded = Loaded::new(words.map(str::to_owned).to_vec(), program)?;
+    Ok(Some(Bounds { asked, group: group.name.clone(), loaded }))
+}
+
+impl Bounds {
+    /// Loads it for connections of the calling thread's namespace that have this address.
+    pub fn begin(&self, from: Ipv4Addr) -> Result<(), Error> {
+        self.loaded.start(&["--own-namespace", "--from", &from.to_string()])
+    }
+}
+
+/// What the programs of all groups did; to be asked while they are there.
+pub fn told(all: &[Option<Bounds>]) -> Bounded {
+    let mut found = Bounded::default();
+    for bounds in all.iter().flatten() {
+        let card = bounds.loaded.card().unwrap_or_default();
+        let counters = card.get("counters").cloned().unwrap_or_default();
+        let count = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let (group, n) = (&bounds.group, bounds.asked.after);
+        if count("refused") > 0 {
+            found.flaws.push(format!(
+                "flow.{group}: the kernel has no bound for timeouts (TCP_RTO_MAX_MS, since 6.15)"
+            ));
+        }
+        if count("timeouts") == 0 {
+            found.notes.push(format!("flow.{group}: no timer expired, so TCP*({n}) never acted"));
+        } else if bounds.asked.exactly && count("bounded_above") > 0 {
+            found.notes.push(format!(
+                "flow.{group}: of TCP*({n}) Linux does what `rto_backoff = \"bounded\"` says: timeouts below 1 s double up to 1 s, \
+                 unless fewer than four segments are outstanding"
+            ));
+        }
+        found.facts.push(json!({
+            "group": group,
+            "backoff_after": n,
+            "syn_backoff_after": bounds.asked.syn_after,
+            "counters": counters,
+        }));
+    }
+    found
+}
