@@ -199,6 +199,35 @@ fn any_number_of_flows_fits_below_one_segment() {
     assert_golden("delay-below-one.txt", &table);
 }
 
+/// Where ECN-echoes are answered over a round trip (PRR of Linux), a backoff for delay is all the same at once, as Linux's controllers do it.
+/// Spread, windows of one or two segments would not fall, and wait for 120 ms in the mean.
+#[test]
+fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
+    let mean_ms = |prr: bool| {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "60 s"
+            warmup = "20 s"
+            sample = "none"
+            [dumbbell]
+            rate = "10 Mbit/s"
+            queue = {{ kind = "fifo", limit = "1000 packets" }}
+            [flow.main]
+            rtt = "100 ms"
+            count = 64
+            start = "uniform(0 s, 100 ms)"
+            controller = {{ kind = "delay-aimd", preset = "linux", least_window = 1 }}
+            endpoint = {{ preset = "linux", ack_every = 1, initial_window = 3, prr = {prr} }}
+            "#
+        ));
+        assert_eq!(sum(&records, "cwnd_reductions_loss"), 0.0);
+        link(&records, "qdelay_mean_us") / 1e3
+    };
+    let (with, without) = (mean_ms(true), mean_ms(false));
+    assert!(with < 60.0 && (with - without).abs() < 1.0, "{with} {without}");
+}
+
 /// Half of a link of 200 Mbit/s and 120 ms becomes free: Reno's increase takes 1000 segments at one a round trip, H-TCP's (Leith & Shorten
 /// 2004) α = 1 + 10 t + t² / 4 after a second, of which 1000 segments are the sum in the first 6 s.
 #[test]

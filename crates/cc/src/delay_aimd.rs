@@ -101,7 +101,7 @@ params! {
         /// With delayed ACKs (§ 3.4.5): a delay leaves two segments.
         "delayed-acks" => Self { least_window: 2, ..Self::default() },
         /// As `cwnd-kernel` has it: two segments at the least, and Linux's growth, where every segment counts and nothing grows while a
-        /// reduction is under way.
+        /// reduction for a loss or a mark is under way.
         "linux" => Self {
             least_window: 2,
             growing: Growing {
@@ -204,6 +204,8 @@ pub struct DelayAimd {
     /// Of H-TCP's increase: the last backoff, and the β that it left.
     since: SinceReduction,
     beta: f64,
+    /// Whether the last reduction was for delay, after which Linux's controller stays in its state "open" and grows on.
+    by_delay: bool,
     /// S_γ: what late packets took off the window since the last full backoff, bytes.
     taken: f64,
     late_acks: u64,
@@ -285,6 +287,7 @@ impl DelayAimd {
             alpha: 1.0,
             since: SinceReduction::default(),
             beta: 0.5,
+            by_delay: false,
             taken: 0.0,
             late_acks: 0,
             rtt: Duration::ZERO,
@@ -374,7 +377,8 @@ impl DelayAimd {
         // A window below the least is not raised to it.
         self.cwnd = self.cwnd.min(reduced.max(least));
         self.ssthresh = (reduced as u64).max(min_ssthresh(path.mss));
-        if cause == Cause::Delay {
+        self.by_delay = cause == Cause::Delay;
+        if self.by_delay {
             self.taken = 0.0;
         }
         if let Some(n) = self.law.params.alpha_factor {
@@ -414,7 +418,7 @@ impl Controller for DelayAimd {
         if packet_was_late && self.law.params.per_packet && path.phase == Phase::Open {
             self.take_off(path, ack);
         }
-        if !ack.grow.allows(self.law.params.growing.grow_in_cwr) {
+        if !ack.grow.allows(self.by_delay || self.law.params.growing.grow_in_cwr) {
             return Request::Nothing;
         }
         if self.cwnd < self.law.mss {

@@ -25,8 +25,10 @@ impl Sender {
         self.space_from_last();
         let params = &self.config.params;
         let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
-        // Where nothing is outstanding no ACK would ever let anything go.
+        // What a controller asks for because packets waited is done at once: Linux knows no such cause, so that its controllers set
+        // the window by themselves. And where nothing is outstanding no ACK would ever let anything go.
         let spreads = params.prr && params.prr_on_ecn && self.high > self.una;
+        let spreads = spreads && cause != Cause::Delay;
         if spreads && !recovers && !self.cc.by_rate() {
             let recover_fs = match params.prr_rule {
                 PrrRule::FreeBsd => self.high - self.una,
