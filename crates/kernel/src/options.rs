@@ -42,6 +42,10 @@ struct Options {
     /// delay_aimd: the least window that a backoff for delay leaves, segments [default: 2].
     #[arg(long)]
     least_window: Option<String>,
+    /// delay_aimd: whether an ACK of one segment alone tells of a delay: not where receivers delay ACKs, as these then wait for a
+    /// timer [default: count].
+    #[arg(long, value_parser = family::LONE_ACKS)]
+    lone_acks: Option<String>,
     /// becn_*: an interface at which source quenches arrive; several may be given.
     #[arg(long)]
     interface: Vec<String>,
@@ -147,6 +151,7 @@ impl Options {
             ("delta", &self.delta),
             ("threshold", &self.threshold),
             ("least_window", &self.least_window),
+            ("lone_acks", &self.lone_acks),
             ("beta_quench", &self.beta_quench),
             ("rest", &self.rest),
             ("guesses", &self.guesses),
