@@ -48,10 +48,12 @@ def scenario(
     controller: object = RENO,
     ecn: bool = True,
     obey_quench: bool = False,
+    ack_every: int = 2,
     router: dict[str, object] | None = None,
     **flow: object,
 ) -> cwnd.Scenario:
     endpoint = {"preset": "linux", "ecn": ecn} | ({"obey_quench": True} if obey_quench else {})
+    endpoint["ack_every"] = ack_every
     return cwnd.Scenario(
         name="real",
         run={"duration": duration, "sample": "10 ms"},
@@ -172,13 +174,26 @@ def test_a_controller_of_ours_acts_in_the_kernel_and_is_not_left(
     if name not in _controllers_that_can_be_loaded():
         pytest.skip(f"this cwnd-kernel has no {name}")
     hears = "beta_quench" in arm
+    by_least = counts == "cwnd_reductions_delay" or "adaptive_delta" in arm
     router: dict[str, object] = {"messenger": "quench"} if hears else {}
     queue = "fifo" if name == "delay_aimd" else "codel"
+    # A receiver that delays ACKs would look like a queue.
+    ack_every = 1 if name == "delay_aimd" else 2
     asked = scenario(
-        queue=queue, controller=arm, ecn=queue != "fifo", obey_quench=hears, router=router
+        queue=queue,
+        controller=arm,
+        ecn=queue != "fifo",
+        obey_quench=hears,
+        ack_every=ack_every,
+        router=router,
     )
     run = cwnd.run(asked, on="linux")
     assert run.flows[counts][0] > 0
+    data, acks = run.links["delivered_pkts"]
+    assert (acks > 0.95 * data) == (ack_every == 1)
+    least = run.flows["rtt_min_us"] if by_least else pl.Series([None])
+    assert run.flows["min_rtt_us"].to_list() == least.to_list()
+    assert run.series["min_rtt_us"].is_null().all() != by_least
     if hears:
         told = run.links["quenches_total_pkts"][0]
         # Those of one window make it smaller once, and the last may still be unread.

@@ -174,6 +174,10 @@ impl Kind for Params {
         ];
         Some(OnLinux { own: NAME, loaded: Some(words.to_vec()), at_interface: false })
     }
+
+    fn goes_by_least_rtt(&self) -> bool {
+        true
+    }
 }
 
 /// What `cwnd-kernel` calls it.

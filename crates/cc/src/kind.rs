@@ -54,6 +54,10 @@ pub trait Kind: Params {
     fn on_linux(&self) -> Option<OnLinux> {
         None
     }
+    /// Whether it goes by the least round trip since its connection began, which Linux tells of each socket.
+    fn goes_by_least_rtt(&self) -> bool {
+        false
+    }
 }
 
 impl Mechanism {

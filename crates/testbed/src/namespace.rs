@@ -20,6 +20,8 @@ pub struct RouteTo {
     pub initial_window: Option<u32>,
     /// Least retransmission timeout in milliseconds, if it is not the kernel's own.
     pub rto_min_ms: Option<u32>,
+    /// Whether what arrives from there is acknowledged segment by segment.
+    pub quick_acks: bool,
 }
 
 /// Leads packets for an address out of an interface, with what connections there are to know.
@@ -33,6 +35,9 @@ pub fn add_route(netlink: &mut Netlink, interface: Interface, route: &RouteTo) -
     }
     if let Some(ms) = route.rto_min_ms {
         push_attribute(&mut metrics, RTAX_RTO_MIN, &ms.to_ne_bytes());
+    }
+    if route.quick_acks {
+        push_attribute(&mut metrics, RTAX_QUICKACK, &1_u32.to_ne_bytes());
     }
     let way = Route::to_host(route.destination.into());
     netlink.add_route(interface, &Route { source: Some(route.source.into()), metrics, ..way })
@@ -78,3 +83,4 @@ const RTAX_INITCWND: u16 = 11;
 const RTAX_FEATURES: u16 = 12;
 const RTAX_FEATURE_ECN: u32 = 1;
 const RTAX_RTO_MIN: u16 = 13;
+const RTAX_QUICKACK: u16 = 15;

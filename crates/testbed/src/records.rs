@@ -19,6 +19,8 @@ use crate::world::World;
 const STATES: [&str; 5] = ["Open", "Disorder", "Cwr", "Recovery", "Loss"];
 /// A threshold that was never set (`TCP_INFINITE_SSTHRESH`).
 const NO_SSTHRESH: u32 = 0x7fff_ffff;
+/// `minmax` before the first sample.
+const NO_MIN_RTT: u32 = u32::MAX;
 /// Headers of a data segment: IPv4, TCP, timestamps.
 const HEADER_BYTES: f64 = 52.0;
 
@@ -161,7 +163,9 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     let delivered = whole - received.delivered_before;
     // The kernel's minimum is that of the whole connection (of its last five minutes).
     let no_warmup = world.scenario.run.warmup == Duration::ZERO;
-    let rtt_min_us = sent.info.min_rtt_us.filter(|_| no_warmup && sent.seen).map(f64::from);
+    let least = least_rtt_us(&sent.info).filter(|_| sent.seen);
+    let rtt_min_us = least.filter(|_| no_warmup);
+    let min_rtt_us = least.filter(|_| group.controller.stated().goes_by_least_rtt());
     FlowRow {
         flow_id: flow as u32,
         group: Name(plan.group as u32),
@@ -173,6 +177,7 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
         bytes_received: whole,
         rtt_base_us: micros(base_rtt),
         rtt_min_us,
+        min_rtt_us,
         size_bytes: plan.size,
         fct_s: world.finished(flow).map(|at| at.since(plan.start).as_secs_f64()),
         ..FlowRow::default()
@@ -249,10 +254,12 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
     let mut rows = FlowSamples::default();
     for sample in samples {
         let info = &sample.info;
+        let group = world.flows[sample.flow].group;
+        let by_least = world.scenario.flows[group].controller.stated().goes_by_least_rtt();
         rows.push(FlowSampleRow {
             time_s: sample.at.as_secs_f64(),
             flow_id: sample.flow as u32,
-            group: Name(world.flows[sample.flow].group as u32),
+            group: Name(group as u32),
             snd_cwnd_pkts: f64::from(info.snd_cwnd),
             snd_ssthresh_pkts: (info.snd_ssthresh < NO_SSTHRESH)
                 .then_some(f64::from(info.snd_ssthresh)),
@@ -263,6 +270,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
             delivered: sample.delivered,
             retrans: u64::from(info.total_retrans),
             ca_state: Name(u32::from(info.ca_state).min(STATES.len() as u32 - 1)),
+            min_rtt_us: least_rtt_us(info).filter(|_| by_least),
             ..FlowSampleRow::default()
         });
     }
@@ -275,6 +283,11 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
         }
     }
     table
+}
+
+/// The least RTT that the kernel has measured.
+fn least_rtt_us(info: &TcpInfo) -> Option<f64> {
+    info.min_rtt_us.filter(|&us| us != NO_MIN_RTT).map(f64::from)
 }
 
 fn labels(scenario: &Scenario, column: &str) -> Vec<String> {

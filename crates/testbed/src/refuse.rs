@@ -210,6 +210,9 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     } else if group.endpoint.rto_backoff == Backoff::Exponential {
         free.push("rto_backoff_after");
     }
+    if group.endpoint.ack_every == 1 {
+        free.push("ack_every");
+    }
     // Who hears source quenches there is the controller.
     let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);
@@ -360,7 +363,7 @@ mod tests {
         assert!(refused(&[]).is_empty());
         assert!(refused(&[(CONTROLLER, r#"{ kind = "cubic", preset = "linux" }"#)]).is_empty());
         let abe = r#"{ kind = "cubic", preset = "linux", beta_ecn = 0.85, ecn_in_slow_start = "beta-ecn" }"#;
-        let set = r#"{ preset = "linux", ecn = true, initial_window = 4, mss = "1000 B", rto_min = "300 ms" }"#;
+        let set = r#"{ preset = "linux", ecn = true, initial_window = 4, mss = "1000 B", rto_min = "300 ms", ack_every = 1 }"#;
         assert!(refused(&[(CONTROLLER, abe), (ENDPOINT, set)]).is_empty());
         let delay =
             r#"{ kind = "delay-aimd", preset = "linux", threshold = "20 ms", delta = 0.7 }"#;
@@ -438,7 +441,7 @@ mod tests {
         let cubic = r#"{ kind = "cubic", preset = "linux", c = 0.3, fast_convergence = false }"#;
         let found = refused(&[(CONTROLLER, cubic)]);
         assert_eq!(found, ["flow.main.controller.c", "flow.main.controller.fast_convergence"]);
-        let found = refused(&[(ENDPOINT, r#"{ preset = "linux", prr = false, ack_every = 1 }"#)]);
+        let found = refused(&[(ENDPOINT, r#"{ preset = "linux", prr = false, ack_every = 4 }"#)]);
         assert_eq!(found, ["flow.main.endpoint.prr", "flow.main.endpoint.ack_every"]);
         // Of mechanisms only what `cwnd-kernel` has is free.
         let wrong = r#"{ kind = "newreno", preset = "linux", adaptive_delta = 0.8, initial_min_rtt = "1 s" }"#;

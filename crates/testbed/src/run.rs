@@ -302,6 +302,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
                 .then_some(endpoint.initial_window),
             rto_min_ms: (endpoint.rto_min != kernels.rto_min)
                 .then_some((endpoint.rto_min.0 / 1_000_000) as u32),
+            quick_acks: endpoint.ack_every == 1 && Side::of_node(group.ways[0].to) == side,
         };
         namespace::add_route(&mut netlink, own, &route)?;
     }

@@ -150,6 +150,10 @@ impl Kind for Params {
     fn on_linux(&self) -> Option<OnLinux> {
         Some(self.rule.on_linux("cubic"))
     }
+
+    fn goes_by_least_rtt(&self) -> bool {
+        self.rule.adaptive_delta.is_some()
+    }
 }
 
 impl Declares for Params {
