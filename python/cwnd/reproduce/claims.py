@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["value", "order", "bound"]
 Sides: TypeAlias = "tuple[Sequence[float], Sequence[float]]"
 
 #: Keys of a check besides those that its kind asks for.
-_COMMON = {"what", "kind", "unit", "measure", "paper", "paper_text"}
+_COMMON = {"what", "kind", "unit", "measure", "paper", "paper_text", "linux"}
 _OF_KIND: dict[str, set[str]] = {
     "value": {"tolerance"},
     "order": set(),
@@ -49,6 +49,8 @@ class Check:
     at_most: float | None = None
     #: Of a bound: the measure that says what `at_most` is, and its arguments.
     limit: tuple[str, Mapping[str, Any]] | None = None
+    #: Whether runs on Linux tell it, too.
+    linux: bool = True
 
     @property
     def stated(self) -> str:
@@ -140,6 +142,8 @@ class Claim:
     setting: str = ""
     #: What we found when we looked into it.
     found: str = ""
+    #: The same, of real Linux.
+    linux: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,8 @@ class Paper:
     quick: tuple[Quick, ...] = field(repr=False, default=())
     #: What of the paper is not here.
     left: str = ""
+    #: How its claims are looked at on real Linux.
+    linux: str = ""
     #: Figures that are drawn from the runs of another one, and which.
     same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
     #: The same of the figures that Linux can run, in the folder `linux`.
@@ -239,6 +245,7 @@ def parse(text: str, folder: Path) -> Paper:
         left=top.text("left", ""),
         same_runs=_same_runs(top, "same_runs"),
         same_runs_on_linux=_same_runs(top, "same_runs_on_linux"),
+        linux=top.text("linux", ""),
         drawn_with=_drawn_with(top),
     )
 
@@ -260,6 +267,9 @@ class _Table:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(f"{self.where}: `{key}` is a number, not {value!r:.80}")
         return value
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        return cast("bool", self._get(key, bool, "true or false", default))
 
     def table(self, key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
         return dict(self._get(key, dict, "a table", default))
@@ -314,6 +324,7 @@ def _claim(table: _Table) -> Claim:
         checks=tuple(_check(each) for each in table.tables("check", table.where)),
         setting=table.text("setting", ""),
         found=table.text("found", ""),
+        linux=table.text("linux", ""),
     )
 
 
@@ -344,6 +355,7 @@ def _check(table: _Table) -> Check:
         at_least=table.number("at_least"),
         at_most=None if limited else table.number("at_most"),
         limit=_measure(table, "at_most") if limited else None,
+        linux=table.flag("linux", default=True),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd.reproduce.recorded import section
+
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Claim, Outcome
     from cwnd.reproduce.run import Reproduction
@@ -31,7 +33,8 @@ def markdown(found: Reproduction, images: str) -> str:
         _summary(found, claims),
         *(_claim(found, claim, images) for claim in claims),
     ]
-    return "\n\n".join(parts) + "\n"
+    linux = section(paper, images)
+    return "\n\n".join(parts) + "\n" + (f"\n{linux}" if linux else "")
 
 
 def _summary(found: Reproduction, claims: list[Claim]) -> str:

@@ -173,6 +173,11 @@ def _simulated(
 
 
 def _judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
+    return tuple(judge(check, claim, results, paper) for check in claim.checks)
+
+
+def judge(check: Check, claim: Claim, results: Mapping[str, Run], paper: str) -> Outcome:
+    """Judges a number of a claim by these results."""
     own, own_sides = shelf.own_measures(paper), shelf.own_sides(paper)
 
     def measure(name: str) -> Measure:
@@ -183,16 +188,13 @@ def _judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcom
             return own_sides[name](results, **arguments)
         return measures.sides(name, results, **arguments)
 
-    def judge(check: Check) -> Outcome:
-        arguments = {"figure": claim.figures[0], **check.arguments}
-        if check.limit is not None:
-            name, of = check.limit
-            figure = arguments["figure"]
-            check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
-        apart = sides(check.measure, **arguments) if check.kind == "order" else ()
-        return check.judge(measure(check.measure)(results, **arguments), apart)
-
-    return tuple(judge(check) for check in claim.checks)
+    arguments = {"figure": claim.figures[0], **check.arguments}
+    if check.limit is not None:
+        name, of = check.limit
+        figure = arguments["figure"]
+        check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
+    apart = sides(check.measure, **arguments) if check.kind == "order" else ()
+    return check.judge(measure(check.measure)(results, **arguments), apart)
 
 
 def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:
