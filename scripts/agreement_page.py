@@ -39,6 +39,7 @@ from cwnd.agreement import figure as drawing
 from cwnd.plots import write
 from cwnd.reproduce import paper, papers, reproduce_on_linux
 from cwnd.reproduce.linux import available, draw, drawn_from
+from cwnd.reproduce.run import CLAIMS
 from cwnd.reproduce.shelf import PAPERS
 from cwnd.running import LINUX, bar
 from cwnd.sweeps import load
@@ -56,6 +57,7 @@ DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agr
 AGAIN = "-repeated"
 #: Where runs stay, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
+PAPER_RESULTS = ROOT / "out" / "agree-papers"
 
 #: Runs of each world at points where the scenario's three scatter too far to tell.
 UP_TO = 30
@@ -162,7 +164,7 @@ def _simulate(only: set[str]) -> None:
     for paper_name, name in recorded_figures():
         if only and paper_name not in only:
             continue
-        runs = RESULTS / paper_name / name / SIMULATOR
+        runs = PAPER_RESULTS / paper_name / name / SIMULATOR
         recorded = DATA / f"{paper_name}-{name}.csv"
         found = renew(PAPERS / paper_name / LINUX / f"{name}.toml", recorded, runs)
         recorded.write_text(table(found), encoding="utf-8")
@@ -212,7 +214,9 @@ def take_set(name: str, directory: Path) -> None:
 
 
 def _run_figures(name: str) -> None:
-    for figure in reproduce_on_linux(name, directory=RESULTS / name, progress=bar):
+    found = reproduce_on_linux(name, directory=PAPER_RESULTS / name, progress=bar)
+    shutil.copy(PAPER_RESULTS / name / CLAIMS, PAPERS / name / LINUX / CLAIMS)
+    for figure in found.figures:
         take_figure(name, figure.name, figure.agreement.directory, figure.files)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from cwnd.reproduce import Figure, Reproduction
+    from cwnd.reproduce import OnLinux, Paper, Reproduction
     from cwnd.running import OnProgress
 
 
@@ -74,14 +74,14 @@ def reproduce(
         worlds.world_named(on)
         if quick:
             raise InputError("`--quick` is of the simulator: runs on Linux take their time")
-        figures = engine.reproduce_on_linux(
+        on_linux = engine.reproduce_on_linux(
             paper,
             claims,
             directory=output_dir,
             threads=threads,
             progress=silent if quiet or json else bars,
         )
-        return _show_figures(figures, json=json)
+        return _show_on_linux(on_linux, engine.paper(paper), json=json)
     found = engine.reproduce(
         paper,
         claims,
@@ -101,21 +101,46 @@ def reproduce(
     return 0
 
 
-def _show_figures(figures: list[Figure], *, json: bool) -> int:
+def _show_on_linux(found: OnLinux, paper: Paper, *, json: bool) -> int:
     if json:
-        output.document({"figures": [{"name": f.name, **f.agreement.to_json()} for f in figures]})
+        figures = [{"name": f.name, **f.agreement.to_json()} for f in found.figures]
+        output.document({"figures": figures, **found.to_json()})
         return 0
-    for figure in figures:
-        found = figure.agreement
-        within = sum(bool(row.holds) for row in found.deciding)
-        output.line(f"{figure.name}: goodput within 10 % at {within} of {len(found.deciding)}")
-        invalid = found.world.get("invalid_runs", 0)
+    if found.outcomes:
+        output.show(_table_on_linux(found, paper))
+    for figure in found.figures:
+        agreement = figure.agreement
+        points = agreement.deciding
+        within = sum(bool(row.holds) for row in points)
+        output.line(f"{figure.name}: goodput within 10 % at {within} of {len(points)}")
+        invalid = agreement.world.get("invalid_runs", 0)
         if invalid:
-            output.warn(f"{invalid} runs are not valid: {found.world['flaws'][0]}")
+            output.warn(f"{invalid} runs are not valid: {agreement.world['flaws'][0]}")
         for file in figure.files:
             if file.suffix == ".png":
                 output.line(str(file))
     return 0
+
+
+def _table_on_linux(found: OnLinux, paper: Paper) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table("claim", "what", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("paper", "counts", "simulator", "Linux"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("on Linux", no_wrap=True)
+    for claim in paper.claims:
+        if claim.id not in found.outcomes:
+            continue
+        table.add_section()
+        table.add_row(claim.id, f"[bold]{claim.text}[/]")
+        for simulator, linux in found.outcomes[claim.id]:
+            check = linux.check
+            mark = "" if linux.holds else "[red]not reproduced[/]"
+            cells = (check.stated, check.allowed, simulator.text, linux.text, mark)
+            table.add_row("", check.what, *cells)
+    return table
 
 
 def _table(found: Reproduction) -> Table:

@@ -13,7 +13,7 @@ from cwnd.lazy import offers
 
 if TYPE_CHECKING:
     from cwnd.reproduce.claims import Check, Claim, Outcome, Paper, Sides
-    from cwnd.reproduce.linux import Figure, reproduce_on_linux
+    from cwnd.reproduce.linux import Figure, OnLinux, reproduce_on_linux
     from cwnd.reproduce.measures import Measure, Point, Results, time_ratios
     from cwnd.reproduce.run import Reproduction, reproduce
     from cwnd.reproduce.shelf import paper, papers
@@ -23,6 +23,7 @@ __all__ = [
     "Claim",
     "Figure",
     "Measure",
+    "OnLinux",
     "Outcome",
     "Paper",
     "Point",
@@ -40,7 +41,7 @@ __getattr__, __dir__ = offers(
     __name__,
     {
         "claims": "Check Claim Outcome Paper Sides",
-        "linux": "Figure reproduce_on_linux",
+        "linux": "Figure OnLinux reproduce_on_linux",
         "measures": "Measure Point Results time_ratios",
         "run": "Reproduction reproduce",
         "shelf": "paper papers",

@@ -143,7 +143,7 @@ class Claim:
     #: What we found when we looked into it.
     found: str = ""
     #: The same, of real Linux.
-    linux: str = ""
+    found_on_linux: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,13 @@ class Paper:
     quick: tuple[Quick, ...] = field(repr=False, default=())
     #: What of the paper is not here.
     left: str = ""
-    #: How its claims are looked at on real Linux.
-    linux: str = ""
     #: Figures that are drawn from the runs of another one, and which.
     same_runs: Mapping[str, str] = field(repr=False, default_factory=dict)
     #: The same of the figures that Linux can run, in the folder `linux`.
     same_runs_on_linux: Mapping[str, str] = field(repr=False, default_factory=dict)
+    #: What of the setting Linux has, and what we found there.
+    setting_on_linux: str = ""
+    found_on_linux: str = ""
     #: Figures that are drawn from the runs of others, too, and which.
     drawn_with: Mapping[str, tuple[str, ...]] = field(repr=False, default_factory=dict)
 
@@ -245,7 +246,8 @@ def parse(text: str, folder: Path) -> Paper:
         left=top.text("left", ""),
         same_runs=_same_runs(top, "same_runs"),
         same_runs_on_linux=_same_runs(top, "same_runs_on_linux"),
-        linux=top.text("linux", ""),
+        setting_on_linux=top.text("setting_on_linux", ""),
+        found_on_linux=top.text("found_on_linux", ""),
         drawn_with=_drawn_with(top),
     )
 
@@ -324,7 +326,7 @@ def _claim(table: _Table) -> Claim:
         checks=tuple(_check(each) for each in table.tables("check", table.where)),
         setting=table.text("setting", ""),
         found=table.text("found", ""),
-        linux=table.text("linux", ""),
+        found_on_linux=table.text("found_on_linux", ""),
     )
 
 

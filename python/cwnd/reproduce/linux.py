@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.agreement import SIMULATOR, agree
 from cwnd.errors import InputError
+from cwnd.files import write_atomically
 from cwnd.plots import attempt
-from cwnd.reproduce.run import FIGURES
-from cwnd.reproduce.shelf import PAPERS, drawings, paper
+from cwnd.reproduce import shelf
+from cwnd.reproduce.claims import Outcome
+from cwnd.reproduce.run import CLAIMS, FIGURES, judge
+from cwnd.reproduce.shelf import drawings, paper
+from cwnd.results import Estimate
 from cwnd.running import LINUX
 from cwnd.sweeps import load
 
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cwnd.agreement import Agreement
+    from cwnd.reproduce.claims import Check, Claim
     from cwnd.results import Run
     from cwnd.running import OnProgress
 
@@ -34,9 +40,66 @@ class Figure:
     files: tuple[Path, ...]
 
 
+@dataclass(frozen=True)
+class OnLinux:
+    """What came of a paper's figures on Linux."""
+
+    figures: tuple[Figure, ...]
+    #: By claim each of its checks that these runs tell of, in the simulator and on Linux.
+    outcomes: Mapping[str, list[tuple[Outcome, Outcome]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The claims as data: what `recorded` reads."""
+        kernels = [kernel for f in self.figures for kernel in f.agreement.world.get("kernel", [])]
+        return {
+            "kernel": list(dict.fromkeys(kernels)),
+            "claims": {
+                claim: [
+                    {
+                        "what": simulator.check.what,
+                        SIMULATOR: _numbers(simulator),
+                        LINUX: _numbers(linux),
+                    }
+                    for simulator, linux in both
+                ]
+                for claim, both in self.outcomes.items()
+            },
+        }
+
+
+def _numbers(outcome: Outcome) -> dict[str, Any]:
+    return {"ours": None if outcome.ours is None else asdict(outcome.ours), "holds": outcome.holds}
+
+
+def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
+    """What the claims of a paper came to on Linux when its runs were recorded; none without."""
+    file = shelf.PAPERS / name / LINUX / CLAIMS
+    if not file.is_file():
+        return {}
+    checks = {
+        (claim.id, check.what): check for claim in paper(name).claims for check in claim.checks
+    }
+    claims = json.loads(file.read_text(encoding="utf-8"))["claims"]
+    return {
+        claim: [
+            (
+                _outcome(checks[claim, each["what"]], each[SIMULATOR]),
+                _outcome(checks[claim, each["what"]], each[LINUX]),
+            )
+            for each in both
+        ]
+        for claim, both in claims.items()
+    }
+
+
+def _outcome(check: Check, numbers: Mapping[str, Any]) -> Outcome:
+    ours = numbers["ours"]
+    return Outcome(check, None if ours is None else Estimate(**ours), holds=numbers["holds"])
+
+
 def available(name: str) -> list[str]:
     """The figures of a paper that Linux can run."""
-    return sorted(file.stem for file in (PAPERS / name / LINUX).glob("*.toml"))
+    return sorted(file.stem for file in (shelf.PAPERS / name / LINUX).glob("*.toml"))
 
 
 def drawn_from(name: str, figure: str) -> list[str]:
@@ -52,8 +115,8 @@ def reproduce_on_linux(
     directory: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None = None,
-) -> list[Figure]:
-    """Runs the figures of a paper that Linux can run in both worlds, and draws them.
+) -> OnLinux:
+    """Runs the figures of a paper that Linux can run in both worlds, draws them, judges claims.
 
     Args:
         name: The paper, such as "abe".
@@ -66,13 +129,37 @@ def reproduce_on_linux(
         InputError: There is no such paper or claim, or none of its figures can run on Linux.
         MachineError: This machine cannot run the testbed.
     """
-    chosen = [figure for claim in paper(name).chosen(ids) for figure in claim.figures]
+    claims = paper(name).chosen(ids)
+    chosen = [figure for claim in claims for figure in claim.figures]
     figures = [each for each in available(name) if set(drawn_from(name, each)) & set(chosen)]
     if not figures:
         there = ", ".join(available(name)) or "none"
         raise InputError(f"Linux cannot run the figures of these claims; it can run {there}")
     place = Path("out") / "reproduce" / f"{name}-{LINUX}" if directory is None else Path(directory)
-    return [_figure(name, figure, place, threads, progress) for figure in figures]
+    found = tuple(_figure(name, figure, place, threads, progress) for figure in figures)
+    worlds = [
+        {each: load(place / runs / world) for runs in figures for each in drawn_from(name, runs)}
+        for world in (SIMULATOR, LINUX)
+    ]
+    outcomes = {claim.id: _judged(claim, worlds, name) for claim in claims}
+    result = OnLinux(found, {claim: both for claim, both in outcomes.items() if both})
+    text = json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
+    write_atomically(place / CLAIMS, text.encode())
+    return result
+
+
+def _judged(
+    claim: Claim, worlds: Sequence[Mapping[str, Run]], name: str
+) -> list[tuple[Outcome, Outcome]]:
+    """The checks of a claim whose points these runs have."""
+    here = [
+        check
+        for check in claim.checks
+        if check.linux and check.arguments.get("figure", claim.figures[0]) in worlds[0]
+    ]
+    simulator, linux = (judge(replace(claim, checks=tuple(here)), runs, name) for runs in worlds)
+    both = zip(simulator, linux, strict=True)
+    return [each for each in both if each[0].ours is not None and each[1].ours is not None]
 
 
 def _figure(
@@ -82,7 +169,7 @@ def _figure(
     threads: int | None,
     progress: Callable[[str], AbstractContextManager[OnProgress]] | None,
 ) -> Figure:
-    scenario = PAPERS / name / LINUX / f"{figure}.toml"
+    scenario = shelf.PAPERS / name / LINUX / f"{figure}.toml"
     found = agree(scenario, place / figure, threads=threads, progress=progress)
     worlds = {world: load(place / figure / world) for world in (SIMULATOR, LINUX)}
     return Figure(figure, found, tuple(draw(name, figure, worlds, place / FIGURES)))

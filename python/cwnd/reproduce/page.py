@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.reproduce.recorded import section
+from cwnd.agreement import SIMULATOR
+from cwnd.reproduce.linux import available, drawn_from, recorded
+from cwnd.running import LINUX
 
 if TYPE_CHECKING:
-    from cwnd.reproduce.claims import Claim, Outcome
+    from cwnd.reproduce.claims import Claim, Outcome, Paper
     from cwnd.reproduce.run import Reproduction
 
 
@@ -33,8 +35,61 @@ def markdown(found: Reproduction, images: str) -> str:
         _summary(found, claims),
         *(_claim(found, claim, images) for claim in claims),
     ]
-    linux = section(paper, images)
-    return "\n\n".join(parts) + "\n" + (f"\n{linux}" if linux else "")
+    return with_linux("\n\n".join(parts) + "\n", paper, images)
+
+
+#: The last part of a page, where there are runs on Linux.
+_ON_LINUX = "\n## On real Linux\n"
+
+
+def with_linux(page: str, paper: Paper, images: str) -> str:
+    """A page with its last part as it is by the runs on Linux that were recorded, if any were."""
+    outcomes = recorded(paper.name)
+    rest = page.partition(_ON_LINUX)[0]
+    if not outcomes:
+        return rest
+    rows = [
+        "| claim | what | paper | counts | simulator | Linux | on Linux |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for claim, both in outcomes.items():
+        for simulator, linux in both:
+            check = linux.check
+            verdict = "" if linux.holds else "**not reproduced**"
+            if simulator.holds != linux.holds:
+                other = "reproduced" if simulator.holds else "not reproduced"
+                verdict = f"{verdict} (simulator: {other})".strip()
+            rows.append(
+                f"| {claim} | {check.what} | {check.stated} | {check.allowed} | {simulator.text} |"
+                f" {linux.text} | {verdict} |"
+            )
+    checks = [linux for both in outcomes.values() for _, linux in both]
+    held = sum(outcome.holds for outcome in checks)
+    figures = [each for runs in available(paper.name) for each in drawn_from(paper.name, runs)]
+    pictures = [
+        f"| {_caption(each)} | {_world(each, SIMULATOR, images)} | {_world(each, LINUX, images)} |"
+        for each in figures
+    ]
+    parts = [
+        f"`cwnd reproduce {paper.name} --on linux`: {held} of {len(checks)} numbers are reproduced"
+        " by real Linux around our router ([the testbed](../../../../docs/testbed.md)). Beside"
+        ' it stands the same scenario in the simulator, with `endpoint = "linux"`; the scenarios'
+        " are in the folder `linux`. Means over seeds with 95 % confidence intervals.",
+        *([f"Setting: {paper.setting_on_linux}"] if paper.setting_on_linux else []),
+        "\n".join(rows),
+        *([f"What we found: {paper.found_on_linux}"] if paper.found_on_linux else []),
+        *(
+            f"What we found of {claim.id}: {claim.found_on_linux}"
+            for claim in paper.claims
+            if claim.id in outcomes and claim.found_on_linux
+        ),
+        "\n".join(["| | simulator | Linux |", "|---|---|---|", *pictures]),
+    ]
+    return rest + _ON_LINUX + "\n" + "\n\n".join(parts) + "\n"
+
+
+def _world(figure: str, world: str, images: str) -> str:
+    return f"![{_caption(figure)}, {world}]({images}/{LINUX}/{figure}-{world}.png)"
 
 
 def _summary(found: Reproduction, claims: list[Claim]) -> str:

@@ -112,7 +112,7 @@ def reproduce(
         results.add(figure, simulated[scenario])
     outcomes = {}
     for claim in chosen:
-        outcomes[claim.id] = _judge(claim, results, name)
+        outcomes[claim.id] = judge(claim, results, name)
         results.forget()
     found = Reproduction(chosen_paper, outcomes, quick, (), place)
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
@@ -172,12 +172,8 @@ def _simulated(
     return runs / name
 
 
-def _judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
-    return tuple(judge(check, claim, results, paper) for check in claim.checks)
-
-
-def judge(check: Check, claim: Claim, results: Mapping[str, Run], paper: str) -> Outcome:
-    """Judges a number of a claim by these results."""
+def judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome, ...]:
+    """What the checks of a claim come to, given the results of its figures."""
     own, own_sides = shelf.own_measures(paper), shelf.own_sides(paper)
 
     def measure(name: str) -> Measure:
@@ -188,13 +184,16 @@ def judge(check: Check, claim: Claim, results: Mapping[str, Run], paper: str) ->
             return own_sides[name](results, **arguments)
         return measures.sides(name, results, **arguments)
 
-    arguments = {"figure": claim.figures[0], **check.arguments}
-    if check.limit is not None:
-        name, of = check.limit
-        figure = arguments["figure"]
-        check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
-    apart = sides(check.measure, **arguments) if check.kind == "order" else ()
-    return check.judge(measure(check.measure)(results, **arguments), apart)
+    def outcome(check: Check) -> Outcome:
+        arguments = {"figure": claim.figures[0], **check.arguments}
+        if check.limit is not None:
+            name, of = check.limit
+            figure = arguments["figure"]
+            check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
+        apart = sides(check.measure, **arguments) if check.kind == "order" else ()
+        return check.judge(measure(check.measure)(results, **arguments), apart)
+
+    return tuple(outcome(check) for check in claim.checks)
 
 
 def _draw(of: Paper, results: _Results, place: Path) -> list[Path]:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cwnd import _core
+
 if TYPE_CHECKING:
     from cwnd.reproduce import Point
     from cwnd.results import Run
 
-#: The bottleneck, and the way back that ACKs and source quenches take.
-BOTTLENECK, BACK = "bottleneck", "back"
-#: A packet of data (§ V-A).
-_PACKET_B = 1000
+#: The bottleneck, and the way back that ACKs and source quenches take: here, and in the scenarios
+#: of Linux.
+BOTTLENECK, BACK = "bottleneck", ("back", "reverse")
 
 
 def labels(run: Run, axis: str) -> list[str]:
@@ -60,7 +61,7 @@ def of_flows(run: Run, of: Point, group: str | None = None) -> pl.DataFrame:
     rows = _at(run, run.flows.with_columns(pl.col("group").cast(pl.String)), of)
     if group is not None:
         rows = rows.filter(pl.col("group") == group)
-    arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / _PACKET_B
+    arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / 8 / _packet_bytes(run)
     return (
         rows.group_by("seed", maintain_order=True)
         .agg(
@@ -78,7 +79,7 @@ def of_bottleneck(run: Run, of: Point) -> pl.DataFrame:
     and quenches (§ VI-E).
     """
     links = _at(run, run.links.with_columns(pl.col("link").cast(pl.String)), of)
-    back = links.filter(pl.col("link") == BACK).select("seed", back="arrived_total_pkts")
+    back = links.filter(pl.col("link").is_in(BACK)).select("seed", back="arrived_total_pkts")
     bottleneck = links.filter(pl.col("link") == BOTTLENECK).join(back, on="seed")
     told = pl.col("quenches_total_pkts").fill_null(0)
     arrived = pl.col("arrived_pkts")
@@ -100,6 +101,17 @@ def of_objects(run: Run, of: Point) -> pl.DataFrame:
     """
     rows = _at(run, run.requests, of)
     return rows.group_by("seed").agg(pl.col("acked_s").mean().alias("time")).sort("seed")
+
+
+def _packet_bytes(run: Run) -> int:
+    """A packet of data, of which all flows have the same: 1000 B in the paper (§ V-A)."""
+    scenario = _core.read_toml(run.resolved[0], name="the scenario of a run")
+    sizes = {
+        sum(int(_core.read_quantity("sizes", flow["endpoint"][part])) for part in ("mss", "header"))
+        for flow in scenario["flow"].values()
+    }
+    (size,) = sizes
+    return size
 
 
 def _at(run: Run, rows: pl.DataFrame, of: Point) -> pl.DataFrame:
