@@ -18,6 +18,7 @@ enum {
 
 #define SOL_TCP 6
 #define TCP_THIN_LINEAR_TIMEOUTS 16
+#define TCP_USER_TIMEOUT 18
 #define TCP_RTO_MAX_MS 44
 /* TCP_SYN_SENT, TCP_CLOSE. */
 #define STATE_SYN_SENT 2

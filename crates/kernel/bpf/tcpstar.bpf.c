@@ -10,7 +10,12 @@
  *   out of the first slow start, up to six expiries        stays: TCP*(n)
  *   one of less, otherwise                                 doubles, up to 1 s
  *
- * Both are taken back when a round trip is measured, before the kernel computes the next timeout from it.
+ * All is taken back when a round trip is measured, before the kernel computes the next timeout from it.
+ *
+ * The bound is also what the kernel goes by when it asks how long a connection may be without an answer: 15 timeouts (R2)
+ * would be some 14 s, since its first retransmission, and a closed socket whose timeout is its bound counts as one whose peer
+ * is gone, and is given up at once. Who has a time of their own for that (TCP_USER_TIMEOUT) is asked for neither, so for as
+ * long as there is a bound that is what R2 is without one.
  */
 #include "kernel.h"
 
@@ -41,10 +46,13 @@ SETTINGS settings SEC(".rodata.settings") = { .after = 6, .hz = 1000 };
 #define LEAST_BOUND_MS 1000
 /* TCP_RTO_MAX: what the kernel bounds it by, unless asked otherwise. */
 #define MOST_BOUND_MS 120000
+/* What 15 timeouts are that begin with 0.2 s and double up to that (tcp_retries2, tcp_model_timeout). */
+#define R2_MS 924600
 
 /* What a connection had before it was changed. */
 struct had {
 	s32 most_ms;
+	s32 user_ms;
 	u32 changed;
 };
 
@@ -90,6 +98,8 @@ static __always_inline void take_back(struct bpf_sock_ops *ctx)
 	had->changed = 0;
 	COUNT(taken_back);
 	set(ctx, TCP_RTO_MAX_MS, had->most_ms);
+	if (!had->user_ms)
+		set(ctx, TCP_USER_TIMEOUT, 0);
 	set(ctx, TCP_THIN_LINEAR_TIMEOUTS, 0);
 	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG);
 }
@@ -116,10 +126,14 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 		return;
 	if (!had->changed) {
 		s32 most = MOST_BOUND_MS;
+		s32 user = 0;
 
 		if (bpf_getsockopt(ctx, SOL_TCP, TCP_RTO_MAX_MS, &most, sizeof(most)))
 			most = MOST_BOUND_MS;
+		if (bpf_getsockopt(ctx, SOL_TCP, TCP_USER_TIMEOUT, &user, sizeof(user)))
+			user = 0;
 		had->most_ms = most;
+		had->user_ms = user;
 	}
 	had->changed = 1;
 	/* Up, so that the bound is no less than the timeout. */
@@ -133,6 +147,8 @@ static __always_inline void expired(struct bpf_sock_ops *ctx, u32 before_this, u
 	if (ms > MOST_BOUND_MS)
 		ms = MOST_BOUND_MS;
 	set(ctx, TCP_RTO_MAX_MS, ms);
+	if (!had->user_ms)
+		set(ctx, TCP_USER_TIMEOUT, R2_MS);
 	set(ctx, TCP_THIN_LINEAR_TIMEOUTS, 1);
 	bpf_sock_ops_cb_flags_set(ctx, RTO_CB_FLAG | STATE_CB_FLAG | RTT_CB_FLAG);
 }

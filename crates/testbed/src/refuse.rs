@@ -204,10 +204,10 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     if let Some(timeouts) = Timeouts::of(&group.endpoint) {
         free.extend(["rto_backoff", "rto_backoff_after", "syn_backoff_after"]);
         found.extend(timeouts.refusals(group));
-    } else if group.endpoint.rto_backoff != Backoff::Off && group.endpoint.rto_backoff_after == 0 {
+    } else if group.endpoint.rto_backoff_after == 0 {
         // TCP*(0) is TCP.
         free.extend(["rto_backoff", "rto_backoff_after"]);
-    } else if group.endpoint.rto_backoff == Backoff::Exponential {
+    } else {
         free.push("rto_backoff_after");
     }
     if group.endpoint.ack_every == 1 {
@@ -400,6 +400,7 @@ mod tests {
         let timeouts = |keys: &str| refused(&[(ENDPOINT, &with(keys))]);
         for keys in [
             r#"rto_backoff = "after""#,
+            r#"rto_backoff = "off""#,
             r#"rto_backoff = "after", rto_backoff_after = 0"#,
             r#"rto_backoff = "bounded", rto_backoff_after = 6, syn_backoff_after = 6"#,
             r#"rto_backoff = "bounded", rto_backoff_after = 5, syn_backoff_after = "none""#,
@@ -407,8 +408,7 @@ mod tests {
             assert!(timeouts(keys).is_empty(), "{keys}: {:?}", timeouts(keys));
         }
         for (keys, key) in [
-            (r#"rto_backoff = "off""#, "rto_backoff"),
-            (r#"rto_backoff = "after", rto_backoff_after = 13"#, "rto_backoff_after"),
+            (r#"rto_backoff = "after", rto_backoff_after = 256"#, "rto_backoff_after"),
             (r#"rto_backoff = "after", rto_backoff_rounds = 6"#, "rto_backoff_rounds"),
             (r#"rto_backoff = "after", syn_backoff_after = 3"#, "syn_backoff_after"),
             (r#"rto_backoff = "after", syn_backoff_after = "none""#, "syn_backoff_after"),

@@ -6,7 +6,7 @@
  *   cc -I.. timer.c && ./a.out N 1000 N-OF-SYNS < CONNECTIONS
  *
  * Each line is `timeout-ms thin syn expiries` of a connection to which nothing comes back, from then on; what comes out is
- * its timeouts, and behind a colon the bound and whether it is linear once a round trip was measured. A second connection
+ * its timeouts, and behind a colon what is set once a round trip was measured: the bound, whether it is linear, R2. A second connection
  * with another address expires beside each, and one in another namespace: they are to be left alone.
  */
 #include "host.h"
@@ -23,8 +23,9 @@ static u64 bpf_get_netns_cookie(void *ctx);
 
 static struct card card;
 static struct had had;
-/* The socket: its bound, ms, whether its timeouts are linear while it is thin, and what it wants to be called for. */
-static s32 most = 120000, linear;
+/* The socket: its bound, ms, whether its timeouts are linear while it is thin, after how long without an answer it is given
+ * up if it says so itself, ms, and what it wants to be called for. */
+static s32 most = 120000, linear, user;
 static int wanted;
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
@@ -48,6 +49,10 @@ static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void
 		linear = number;
 		return 0;
 	}
+	if (option == TCP_USER_TIMEOUT) {
+		user = number;
+		return 0;
+	}
 	if (option != TCP_RTO_MAX_MS || number < 1000 || number > 120000)
 		return -1;
 	most = number;
@@ -57,9 +62,9 @@ static long bpf_setsockopt(struct bpf_sock_ops *ctx, int level, int option, void
 static long bpf_getsockopt(struct bpf_sock_ops *ctx, int level, int option, void *value, int length)
 {
 	(void)ctx, (void)level, (void)length;
-	if (option != TCP_RTO_MAX_MS)
+	if (option != TCP_RTO_MAX_MS && option != TCP_USER_TIMEOUT)
 		return -1;
-	*(s32 *)value = most;
+	*(s32 *)value = option == TCP_USER_TIMEOUT ? user : most;
 	return 0;
 }
 
@@ -128,6 +133,9 @@ int main(int count, char **arguments)
 			if (!(wanted & RTO_CB_FLAG))
 				return 3;
 			call(RTO_CB, state, expired, (u64)timeout * settings.hz / 1000);
+			/* Whoever is bounded is not given up for that. */
+			if ((most < 120000) != (user == R2_MS))
+				return 5;
 			/* Of a SYN the kernel's own four; six of a thin stream, counted with this one. */
 			if (syn && expired + 1 <= 4)
 				continue;
@@ -138,7 +146,7 @@ int main(int count, char **arguments)
 		}
 		if (wanted & RTT_CB_FLAG)
 			call(RTT_CB, 1, 0, 0);
-		printf(": %d %d\n", most, linear);
+		printf(": %d %d %d\n", most, linear, user);
 	}
 	return 0;
 }

@@ -76,3 +76,33 @@ fn the_timeout_stays_as_far_as_the_kernel_lets_it_in_the_group_that_it_is_for() 
         assert!(longest(&long) > 1.8 * waits(&long).into_iter().find(|wait| *wait > 0.9).unwrap());
     }
 }
+
+#[test]
+fn it_is_for_a_namespace_and_an_address_and_leaves_others_alone() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    if !machine::bounds_timeouts() {
+        return machine::skipped("the kernel has no TCP_RTO_MAX_MS (before 6.15)");
+    }
+    let of_this_namespace = Held::new("tcpstar", &unique("star"), &["--own-namespace"]);
+    let path = "--seconds 9 --rtt-ms 40 --dead 4.5 --drop-above 30000";
+    let with = |value: &str| {
+        let mut words: Vec<String> = path.split(' ').map(str::to_owned).collect();
+        words.extend(["--hold".to_owned(), value.to_owned()]);
+        words
+    };
+    let hold = |from: &str| {
+        let (program, name) = (machine::program(), unique("star"));
+        format!("{program} hold tcpstar --name {name} --own-namespace --from {from}")
+    };
+    let runs = ["10.77.0.1", "10.77.0.9"].map(|from| with(&hold(from)));
+    let [address, elsewhere] = std::thread::scope(|scope| {
+        runs.map(|path| scope.spawn(move || machine::flow_with("reno", &path)))
+            .map(|thread| thread.join().unwrap())
+    });
+    let said = of_this_namespace.end();
+    assert!((0.9..1.1).contains(&longest(&address)), "{address}");
+    assert!((1.5..3.6).contains(&longest(&elsewhere)), "{elsewhere}");
+    assert_eq!(count(&said, "timeouts"), 0, "{said}");
+    assert!(count(&address["held"], "bounded_above") >= 2, "{address}");
+    assert_eq!(count(&elsewhere["held"], "opened"), 0, "{elsewhere}");
+}

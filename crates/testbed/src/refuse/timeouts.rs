@@ -22,7 +22,8 @@ impl Timeouts {
         let exactly = match endpoint.rto_backoff {
             Backoff::After => true,
             Backoff::Bounded => false,
-            Backoff::Exponential | Backoff::Off => return None,
+            Backoff::Off => return Some(Self { after: MOST, syn_after: MOST, exactly: true }),
+            Backoff::Exponential => return None,
         };
         let after = endpoint.rto_backoff_after;
         let syn_after = endpoint.syn_backoff_after.unwrap_or(after);
@@ -32,16 +33,15 @@ impl Timeouts {
     /// What of it the kernel does not let a program do.
     pub(super) fn refusals(self, group: &FlowGroup) -> Vec<Refusal> {
         let mut found = Vec::new();
-        if self.after > MOST_EXPIRIES {
-            let message = format!(
-                "Linux gives a connection up whose timeouts are bounded after some fourteen of them: n is {MOST_EXPIRIES} at most"
-            );
-            let key = ["endpoint", "rto_backoff_after"];
-            found.push(of(group, &key, &message, Some("write 6, which is TCP*(∞)")));
+        if self.after > MOST {
+            let message = format!("on Linux n is {MOST} at most");
+            let help = Some("write `rto_backoff = \"off\"`");
+            found.push(of(group, &["endpoint", "rto_backoff_after"], &message, help));
         }
-        if self.syn_after < LINEAR_SYNS || self.syn_after > MOST_SYNS {
+        if self.syn_after < LINEAR_SYNS || self.syn_after > MOST {
             let message = format!(
-                "Linux repeats SYNs {LINEAR_SYNS} times without backoff by itself (tcp_syn_linear_timeouts): n of SYNs is {LINEAR_SYNS} to {MOST_SYNS}"
+                "Linux repeats SYNs {LINEAR_SYNS} times without backoff by itself (tcp_syn_linear_timeouts): n of SYNs is \
+                 {LINEAR_SYNS} to {MOST}"
             );
             let help = format!("write `syn_backoff_after = {}`", self.after.max(LINEAR_SYNS));
             found.push(of(group, &["endpoint", "syn_backoff_after"], &message, Some(&help)));
@@ -50,9 +50,7 @@ impl Timeouts {
     }
 }
 
-/// Bounded timeouts of 1 s in a row after which Linux gives up (`tcp_model_timeout`: 15 of them, of which the first three last 1.4 s).
-const MOST_EXPIRIES: u32 = 12;
+/// Of `cwnd-kernel`; 1 s each or more, so that nobody sees the next.
+const MOST: u32 = 255;
 /// `net.ipv4.tcp_syn_linear_timeouts`.
 const LINEAR_SYNS: u32 = 4;
-/// More than are ever repeated (`net.ipv4.tcp_syn_retries` is 6).
-const MOST_SYNS: u32 = 12;
