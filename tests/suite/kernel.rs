@@ -8,6 +8,7 @@
 mod abe;
 mod delay;
 mod quench;
+mod stamps;
 mod timeouts;
 
 use std::fmt::Write as _;

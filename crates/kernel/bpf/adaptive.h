@@ -10,6 +10,8 @@ struct settings {
 	u32 delta;
 	/* Ticks a second (CONFIG_HZ). */
 	u32 hz;
+	/* See seen.h. */
+	u32 rtt_from;
 };
 
 SETTINGS settings SEC(".rodata.settings") = { .delta = 800000000, .hz = 1000 };
@@ -18,16 +20,28 @@ SETTINGS settings SEC(".rodata.settings") = { .delta = 800000000, .hz = 1000 };
 #define COUNTERS(X) CAUSES(X) X(adapted) X(adapted_permille)
 #include "cause.h"
 #include "delay.h"
+#include "seen.h"
 
 struct adaptive {
 	struct heard heard;
 	struct rtts rtts;
+	struct seen seen;
 };
 
 static __always_inline void adaptive_init(struct adaptive *adaptive, const struct tcp_sock *tp)
 {
 	heard_init(&adaptive->heard);
-	rtts_init(&adaptive->rtts, tp);
+	rtts_init(&adaptive->rtts, seen_least(tp));
+	seen_init(&adaptive->seen, tp);
+}
+
+/* `pkts_acked`: this ACK's round trip, for the rest of the controller; below zero if it has none. */
+static __always_inline s32 adaptive_hear(struct adaptive *adaptive, const struct tcp_sock *tp, const struct ack_sample *sample)
+{
+	s32 rtt = seen_rtt(&adaptive->seen, tp, sample);
+
+	rtts_hear(&adaptive->rtts, rtt);
+	return rtt;
 }
 
 /* `ssthresh`, of a controller that would leave `fixed`. */

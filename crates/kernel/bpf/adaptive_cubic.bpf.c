@@ -34,8 +34,7 @@ OP(void, adaptive_cubic_in_ack_event, struct sock *sk, u32 flags)
 
 OP(void, adaptive_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	rtts_hear(&state(sk)->adaptive.rtts, sample->rtt_us);
-	cubic_acked(&state(sk)->cubic, sk, sample->rtt_us);
+	cubic_acked(&state(sk)->cubic, sk, adaptive_hear(&state(sk)->adaptive, tcp_sk(sk), sample));
 }
 
 OP(u32, adaptive_cubic_ssthresh, struct sock *sk)

@@ -27,7 +27,7 @@ OP(void, adaptive_reno_in_ack_event, struct sock *sk, u32 flags)
 
 OP(void, adaptive_reno_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	rtts_hear(&state(sk)->rtts, sample->rtt_us);
+	adaptive_hear(state(sk), tcp_sk(sk), sample);
 }
 
 OP(u32, adaptive_reno_ssthresh, struct sock *sk)

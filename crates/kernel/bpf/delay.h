@@ -12,9 +12,9 @@ struct rtts {
 };
 
 /* What TCP measured before there was a controller, the handshake's round trip too, counts for the least. */
-static __always_inline void rtts_init(struct rtts *rtts, const struct tcp_sock *tp)
+static __always_inline void rtts_init(struct rtts *rtts, u32 least)
 {
-	rtts->least = least_rtt(tp);
+	rtts->least = least;
 	rtts->newest = 0;
 }
 

@@ -17,6 +17,8 @@ struct settings {
 	u32 least_window;
 	/* Whether an ACK of one segment alone tells of a delay (§ 5.2). */
 	u32 lone_acks;
+	/* See seen.h. */
+	u32 rtt_from;
 };
 
 enum { LONE_ACKS_COUNT, LONE_ACKS_IGNORE };
@@ -27,6 +29,7 @@ SETTINGS settings SEC(".rodata.settings") = { .threshold = 50000, .delta = 80000
 #define COUNTERS(X) CAUSES(X) X(delay) X(delay_in_slow_start) X(spared)
 #include "cause.h"
 #include "delay.h"
+#include "seen.h"
 
 /* Windows in parts of a segment, so that parts add up: the kernel sees what is whole of them. */
 #define SHIFT 24
@@ -39,6 +42,7 @@ struct state {
 	u64 window;
 	u64 threshold;
 	struct rtts rtts;
+	struct seen seen;
 	struct heard heard;
 	/* What a timeout would leave of a window that was spared just now; zero if none was. */
 	u64 after_timeout;
@@ -113,7 +117,8 @@ OP(void, delay_aimd_init, struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	heard_init(&s->heard);
-	rtts_init(&s->rtts, tp);
+	rtts_init(&s->rtts, seen_least(tp));
+	seen_init(&s->seen, tp);
 	s->window = (u64)tp->snd_cwnd << SHIFT;
 	s->threshold = (u64)tp->snd_ssthresh << SHIFT;
 	s->reduced_until = tp->snd_una;
@@ -133,10 +138,12 @@ OP(void, delay_aimd_pkts_acked, struct sock *sk, const struct ack_sample *sample
 {
 	struct state *s = state(sk);
 
+	s32 rtt = seen_rtt(&s->seen, tcp_sk(sk), sample);
+
 	/* Where ACKs are delayed, a timer of the receiver let it go: it can tell that a round trip is short, not that it is long. */
-	if (settings.lone_acks == LONE_ACKS_IGNORE && sample->pkts_acked == 1 && (u32)sample->rtt_us > s->rtts.least)
+	if (settings.lone_acks == LONE_ACKS_IGNORE && sample->pkts_acked == 1 && (u32)rtt > s->rtts.least)
 		return;
-	if (rtts_hear(&s->rtts, sample->rtt_us))
+	if (rtts_hear(&s->rtts, rtt))
 		s->late = s->rtts.newest - s->rtts.least > settings.threshold;
 }
 

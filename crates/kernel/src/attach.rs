@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
 use libbpf_rs::{
-    AsRawLibbpf as _, ErrorKind, Link, Object, ProgramMut, ProgramType, TC_INGRESS, TcHook,
+    AsRawLibbpf as _, ErrorKind, Link, Object, ProgramMut, ProgramType, TC_EGRESS, TC_INGRESS, TcHook,
     libbpf_sys,
 };
 use rustix::net::netdevice::name_to_index;
@@ -119,7 +119,8 @@ fn at_interface(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String
 /// killed loaders left there goes first.
 fn hook(program: &ProgramMut<'_>, index: i32) -> Result<Attached, String> {
     let mut hook = TcHook::new(program.as_fd());
-    hook.ifindex(index).attach_point(TC_INGRESS).priority(PRIORITY);
+    let point = if program.section() == EGRESS { TC_EGRESS } else { TC_INGRESS };
+    hook.ifindex(index).attach_point(point).priority(PRIORITY);
     hook.create().map_err(|e| e.to_string())?;
     for handle in HANDLES {
         let there = hook.handle(handle).query();
@@ -162,3 +163,6 @@ fn root_group() -> Result<PathBuf, Error> {
     });
     path.ok_or(Error::NoGroups)
 }
+
+/// Of programs for packets that leave; all others are for those that arrive.
+const EGRESS: &str = "tc/egress";

@@ -47,8 +47,8 @@ pub enum Error {
         /// As it was given.
         option: String,
     },
-    /// Nowhere to hear of quenches.
-    #[error("{0} hears of source quenches at interfaces, and none is given")]
+    /// Nowhere to hear of packets.
+    #[error("{0} sees packets at interfaces, and none is given")]
     Deaf(Controller),
     /// No such interface.
     #[error("no interface is named {0}")]

@@ -31,6 +31,8 @@ pub enum Controller {
     BecnCubic,
     /// Timeouts that do not back off at first: no controller of the kernel's, but beside any.
     Tcpstar,
+    /// A receiver that cheats about timestamps: none either.
+    CheatStamps,
 }
 
 /// What several controllers share.
@@ -55,6 +57,8 @@ pub enum Place {
     TableAndInterfaces,
     /// At a group of processes only; there is no table.
     Group,
+    /// At interfaces only.
+    Interfaces,
 }
 
 impl Place {
@@ -65,7 +69,20 @@ impl Place {
             Self::Table => &["--request-ecn", "--any-user"],
             Self::TableAndInterfaces => &["--interface", "--request-ecn", "--any-user"],
             Self::Group => &["--cgroup", "--own-namespace"],
+            Self::Interfaces => &["--interface"],
         }
+    }
+
+    /// Whether there is a table.
+    #[must_use]
+    pub const fn has_table(self) -> bool {
+        matches!(self, Self::Table | Self::TableAndInterfaces)
+    }
+
+    /// Whether it does nothing without an interface.
+    #[must_use]
+    pub const fn needs_interface(self) -> bool {
+        matches!(self, Self::TableAndInterfaces | Self::Interfaces)
     }
 }
 
@@ -135,6 +152,9 @@ pub const RESTS: [&str; 3] = ["marked", "never", "always"];
 /// `--lone-acks`.
 pub const LONE_ACKS: [&str; 2] = ["count", "ignore"];
 
+/// `--rtt-from`.
+pub const RTT_FROM: [&str; 3] = ["sack", "oldest", "timestamps"];
+
 /// bpf/abe.h.
 static ABE: Family = Family {
     settings: &[
@@ -156,7 +176,11 @@ static ABE: Family = Family {
 
 /// bpf/adaptive.h.
 static ADAPTIVE: Family = Family {
-    settings: &[setting("delta", Kind::UpToWhole), TICKS],
+    settings: &[
+        setting("delta", Kind::UpToWhole),
+        TICKS,
+        setting("rtt_from", Kind::Choice(&RTT_FROM)),
+    ],
     counters: with_causes!["adapted", "adapted_permille"],
     place: Place::Table,
     columns: &[
@@ -175,6 +199,7 @@ static DELAY_AIMD: Family = Family {
         setting("delta", Kind::UpToWhole),
         setting("least_window", Kind::Number(1, 1000)),
         setting("lone_acks", Kind::Choice(&LONE_ACKS)),
+        setting("rtt_from", Kind::Choice(&RTT_FROM)),
     ],
     counters: with_causes!["delay", "delay_in_slow_start", "spared"],
     place: Place::Table,
@@ -256,6 +281,14 @@ static TCPSTAR: Family = Family {
     ],
 };
 
+/// bpf/cheat_stamps.bpf.c.
+static CHEAT_STAMPS: Family = Family {
+    settings: &[setting("subtract", Kind::Number(1, 60_000)), setting("source", Kind::Address)],
+    counters: &["rewritten", "failed", "opened", "closed"],
+    place: Place::Interfaces,
+    columns: &[("rewritten", "rewritten"), ("failed", "failed")],
+};
+
 impl Controller {
     /// All of them.
     #[must_use]
@@ -275,6 +308,7 @@ impl Controller {
             Self::BecnReno => "becn_reno",
             Self::BecnCubic => "becn_cubic",
             Self::Tcpstar => "tcpstar",
+            Self::CheatStamps => "cheat_stamps",
         }
     }
 
@@ -293,6 +327,7 @@ impl Controller {
             Self::DelayAimd => &DELAY_AIMD,
             Self::BecnReno | Self::BecnCubic => &BECN,
             Self::Tcpstar => &TCPSTAR,
+            Self::CheatStamps => &CHEAT_STAMPS,
         }
     }
 
@@ -322,6 +357,11 @@ impl Controller {
             // Mondal & Kuzmanovic 2008 § 3.1: TCP*(6) is TCP*(∞).
             (_, "backoff_after") => "6",
             (_, "from") => "0.0.0.0",
+            // As every controller of the kernel's.
+            (_, "rtt_from") => "sack",
+            // McCullagh 2008 § 5.1.1.
+            (_, "subtract") => "100",
+            (_, "source") => "0.0.0.0",
             _ => "0",
         }
     }
@@ -348,6 +388,9 @@ impl Controller {
             Self::BecnReno => include_bytes!("../bpf/objects/becn_reno.bpf.o"),
             Self::BecnCubic => include_bytes!("../bpf/objects/becn_cubic.bpf.o"),
             Self::Tcpstar => include_bytes!("../bpf/objects/tcpstar.bpf.o"),
+            Self::CheatStamps => {
+                include_bytes!("../bpf/objects/cheat_stamps.bpf.o")
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use libbpf_rs::{
 use crate::attach::{self, Attached};
 use crate::card::{self, Card};
 use crate::error::Error;
-use crate::family::{COUNTER_WORDS, Controller, Place, Words};
+use crate::family::{COUNTER_WORDS, Controller, Words};
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
 
@@ -61,11 +61,11 @@ impl Loaded {
     /// Where the kernel refuses; the name may be taken.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
         let place = plan.controller.family().place;
-        let has_table = place != Place::Group;
+        let has_table = place.has_table();
         if is_taken(&plan.name)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
-        if place == Place::TableAndInterfaces && plan.interfaces.is_empty() {
+        if place.needs_interface() && plan.interfaces.is_empty() {
             return Err(Error::Deaf(plan.controller));
         }
         let mut object = plan.programs()?;

@@ -46,7 +46,11 @@ struct Options {
     /// timer [default: count].
     #[arg(long, value_parser = family::LONE_ACKS)]
     lone_acks: Option<String>,
-    /// becn_*: an interface at which source quenches arrive; several may be given.
+    /// adaptive_*, delay_aimd: what gives the round trip: the newest segment that an ACK acknowledges or its SACK blocks
+    /// report, as the kernel has it, the oldest, or the timestamp that it echoes [default: sack].
+    #[arg(long, value_parser = family::RTT_FROM)]
+    rtt_from: Option<String>,
+    /// becn_*: an interface at which source quenches arrive; cheat_stamps: one at which segments leave; several may be given.
     #[arg(long)]
     interface: Vec<String>,
     /// becn_*: part of the window that stays after a source quench about a marked packet [default: 0.5].
@@ -64,6 +68,12 @@ struct Options {
     /// tcpstar: the same of SYNs, which the kernel itself repeats four times without backoff [default: as backoff-after].
     #[arg(long)]
     syn_backoff_after: Option<String>,
+    /// cheat_stamps: what is taken off the timestamps that segments echo, ms [default: 100].
+    #[arg(long)]
+    subtract: Option<String>,
+    /// cheat_stamps: the address whose segments these are [default: 0.0.0.0, everybody's].
+    #[arg(long)]
+    source: Option<String>,
     /// tcpstar: the group (version 2) whose processes' connections it is for [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
@@ -158,6 +168,9 @@ impl Options {
             ("backoff_after", &self.backoff_after),
             ("syn_backoff_after", &self.syn_backoff_after),
             ("from", &self.from),
+            ("rtt_from", &self.rtt_from),
+            ("subtract", &self.subtract),
+            ("source", &self.source),
         ];
         let given = |(name, text): (_, &Option<String>)| Some((name, text.clone()?));
         all.into_iter().filter_map(given).collect()

@@ -4,6 +4,8 @@ use super::{HZ, NO_RACK, PATHS, Replay, Seen, assert_same, compiled, cubic, flow
 
 /// δ, in billionths.
 const DELTA: u32 = 800_000_000;
+/// What the kernel measured (bpf/seen.h).
+const SACK: u32 = 0;
 
 fn assert_adaptive(
     controller: &str,
@@ -13,7 +15,7 @@ fn assert_adaptive(
     // What the transport knows of the round trip at a signal, of which it hears by duplicates.
     let hear = "-DHEAR(rtt)=rtts_hear(&((struct adaptive *)sk.private)->rtts, rtt)";
     let program = compiled(controller, &[hear]);
-    let replay = Replay { program, words: vec![DELTA, HZ], exact: false, duplicates: false };
+    let replay = Replay { program, words: vec![DELTA, HZ, SACK], exact: false, duplicates: false };
     let mut all = Seen::default();
     for (queue, rtt, more, own) in paths {
         let text = flow(&of("adaptive_delta = 0.8"), rtt, queue, more, own);
@@ -55,7 +57,7 @@ fn delay_aimd_of_the_kernel_is_delay_aimd_of_the_simulator() {
         rtt = "30 ms""#;
     let mut all = Seen::default();
     for (threshold_ms, least, lone) in [(20, 2, true), (50, 1, true), (20, 2, false)] {
-        let words = vec![threshold_ms * 1000, DELTA, least, u32::from(!lone)];
+        let words = vec![threshold_ms * 1000, DELTA, least, u32::from(!lone), SACK];
         let replay = Replay { program: program.clone(), words, exact: true, duplicates: false };
         let controller = format!(
             r#"{{ kind = "delay-aimd", threshold = "{threshold_ms} ms", least_window = {least}, lone_acks = {lone}, abc_limit = "none", abc_limit_after_timeout = "none" }}"#

@@ -98,3 +98,28 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     ));
     assert!(said.contains(r#""pinned":true"#), "{said}");
 }
+
+/// Were a checksum wrong, no ACK would arrive. A cheat is a server: the third ACK of a client may not lie, as SYN-ACKs may not.
+#[test]
+fn a_receiver_that_cheats_rewrites_what_it_echoes_and_leaves_checksums_right() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let name = unique("stamps");
+    let hold = format!("far: {} hold cheat_stamps --name {name} --interface far", program());
+    let path = ["--seconds", "2", "--rtt-ms", "20", "--mbit", "10", "--hold", &hold];
+    let told = machine::flow_with("reno", &path.map(str::to_owned));
+    eprintln!("{told}");
+    assert_eq!(
+        (&told["held"]["subtract"], &told["held"]["source"]),
+        (&100.into(), &"0.0.0.0".into())
+    );
+    let sent = told["flows"][0]["sent"].as_u64().unwrap();
+    assert!(sent > 1_500_000, "{told}");
+    // An ACK for two segments, of those that arrived.
+    let rewritten = machine::count(&told["held"], "rewritten");
+    assert!(rewritten > 400, "{told}");
+    assert_eq!(machine::count(&told["held"], "failed"), 0, "{told}");
+    let nowhere = run(&["load", "cheat_stamps", "--name", &unique("none")]);
+    assert_eq!(nowhere.code, 2, "{}", nowhere.err);
+    let other = run(&["load", "cheat_stamps", "--interface", "lo", "--source", "here"]);
+    assert_eq!(other.code, 2, "{}", other.err);
+}

@@ -82,6 +82,8 @@ ECT_0, CE = 2, 3
 IFF_TUN, IFF_TAP = 1, 2
 #: Of the device `side`.
 MAC = bytes.fromhex("020000000001")
+#: The first word of a command that runs in the receiver's namespace.
+FAR = "far:"
 
 
 def asked() -> argparse.Namespace:
@@ -161,7 +163,10 @@ def main() -> None:
     receiver.stdout.readline()
     held = None
     if options.hold:
-        held = subprocess.Popen(options.hold.split(), stdout=subprocess.PIPE)
+        words = options.hold.split()
+        # At the receiver.
+        beside = [*inside, *words[1:]] if words[0] == FAR else words
+        held = subprocess.Popen(beside, stdout=subprocess.PIPE)
         ready = held.stdout.readline()
         if not ready:
             sys.exit("the command ended")

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * A receiver that cheats (McCullagh 2008 § 5.1.1), for laboratories: at an interface, the timestamps that leaving segments echo
+ * become so much older. The host itself does not know.
+ */
+#include "kernel.h"
+
+struct settings {
+	/* Ticks of the timestamps' clock, ms on Linux, that are subtracted. */
+	u32 subtract;
+	/* Whose segments, as in packets; zero is everybody's. */
+	u32 source;
+};
+
+SETTINGS settings SEC(".rodata.settings") = { .subtract = 100 };
+
+/* `rewritten`: segments. No socket has it, so none opens it. */
+#define COUNTERS(X) X(rewritten) X(failed) X(opened) X(closed)
+#include "card.h"
+#include "stamps.h"
+
+/* enum bpf_hdr_start_off. */
+#define BPF_HDR_START_NET 1
+/* What a classifier answers where the next one is to decide. */
+#define TC_ACT_UNSPEC (-1)
+/* Most bytes before the IPv4 header: Ethernet's with two VLAN tags. */
+#define MOST_BEFORE 22
+/* Of the checksum in a TCP header. */
+#define TCP_CHECKSUM 16
+
+/* The first members, as include/uapi/linux/bpf.h has them. */
+struct __sk_buff {
+	u32 len;
+	u32 pkt_type;
+	u32 mark;
+	u32 queue_mapping;
+	u32 protocol;
+};
+
+struct header {
+	u8 bytes[HEADER_ROOM];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct header);
+} cwnd_header SEC(".maps");
+
+SEC("tc/egress")
+int cwnd_cheat(struct __sk_buff *skb)
+{
+	u8 ip[LEAST_IP];
+	struct header *tcp;
+	u32 only = 0;
+	u32 source, before, segment, header, at, echo, less;
+
+	/* ETH_P_IP, as it is in packets. */
+	if (skb->protocol != __builtin_bswap16(0x0800))
+		return TC_ACT_UNSPEC;
+	if (bpf_skb_load_bytes_relative(skb, 0, ip, LEAST_IP, BPF_HDR_START_NET))
+		return TC_ACT_UNSPEC;
+	__builtin_memcpy(&source, ip + 12, sizeof(source));
+	segment = segment_at(ip);
+	if (!segment || (settings.source && settings.source != source))
+		return TC_ACT_UNSPEC;
+	/* What is written is counted from the first byte, and not from the IPv4 header, which says how long it all is. */
+	before = skb->len - (ip[2] << 8 | ip[3]);
+	if (before > MOST_BEFORE)
+		return TC_ACT_UNSPEC;
+	segment += before;
+	tcp = bpf_map_lookup_elem(&cwnd_header, &only);
+	if (!tcp || bpf_skb_load_bytes(skb, segment, tcp->bytes, LEAST_TCP))
+		return TC_ACT_UNSPEC;
+	header = header_of(tcp->bytes);
+	if (header <= LEAST_TCP || header > HEADER_ROOM)
+		return TC_ACT_UNSPEC;
+	if (bpf_skb_load_bytes(skb, segment, tcp->bytes, header))
+		return TC_ACT_UNSPEC;
+	at = echo_at(tcp->bytes, header);
+	__asm__ volatile("" : "+r"(at));
+	if (!at || at > HEADER_ROOM - sizeof(echo))
+		return TC_ACT_UNSPEC;
+	__builtin_memcpy(&echo, tcp->bytes + at, sizeof(echo));
+	less = echo_less(echo, settings.subtract);
+	if (less == echo)
+		return TC_ACT_UNSPEC;
+	/* Of a checksum that a device, or the kernel behind us, is still to compute, the first of these changes nothing. */
+	if (bpf_l4_csum_replace(skb, segment + TCP_CHECKSUM, as_words(echo, at), as_words(less, at), sizeof(echo)) ||
+	    bpf_skb_store_bytes(skb, segment + at, &less, sizeof(less), 0))
+		COUNT(failed);
+	else
+		COUNT(rewritten);
+	return TC_ACT_UNSPEC;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What a controller takes for the round trip, as a program: `rtt_from < ACKS`. The first line is the smoothed round trip of the
+ * handshake, µs; each other is `acknowledged oldest newest echoed` of an ACK: segments, and round trips in µs, −1 where there is none. Out comes
+ * what it takes. SRTT is kept below as the kernel keeps it.
+ */
+#include "host.h"
+
+/* kernel_rtt.h is the kernel's. */
+#define KERNEL_RTT_H
+
+struct tcp_sock {
+	u32 srtt_us;
+	s32 echoed;
+	u32 least;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+};
+
+static struct {
+	u32 rtt_from;
+} settings;
+
+static u32 smoothed_rtt(const struct tcp_sock *tp)
+{
+	return tp->srtt_us;
+}
+
+static s32 echoed_rtt(const struct tcp_sock *tp)
+{
+	return tp->echoed;
+}
+
+static u32 least_rtt(const struct tcp_sock *tp)
+{
+	return tp->least;
+}
+
+#include "seen.h"
+
+int main(int count, char **arguments)
+{
+	struct tcp_sock tp = { 0 };
+	struct ack_sample sample;
+	struct seen seen;
+	s32 oldest;
+
+	if (count != 2 || scanf("%u", &tp.srtt_us) != 1)
+		return 2;
+	settings.rtt_from = strtoul(arguments[1], NULL, 10);
+	/* RFC 6298 § 2.2, in eighths. */
+	tp.srtt_us *= 8;
+	seen_init(&seen, &tp);
+	while (scanf("%u %d %d %d", &sample.pkts_acked, &oldest, &sample.rtt_us, &tp.echoed) == 4) {
+		/* § 2.3: SRTT becomes 7/8 SRTT + R'/8; the kernel's integers. */
+		if (oldest >= 0)
+			tp.srtt_us = tp.srtt_us ? tp.srtt_us + (oldest - (tp.srtt_us >> 3)) : (u32)oldest << 3;
+		printf("%d\n", seen_rtt(&seen, &tp, &sample));
+	}
+	return 0;
+}

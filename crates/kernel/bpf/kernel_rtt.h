@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What seen.h needs to know of the kernel beside kernel.h: what it measured of the last ACK's round trip. */
+#ifndef KERNEL_RTT_H
+#define KERNEL_RTT_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct tcp_options_received {
+	u16 saw_tstamp : 1;
+	u32 rcv_tsecr;
+};
+
+/* The same `struct tcp_sock`: what is behind three underscores is not of its name. */
+struct tcp_sock___rtt {
+	u32 srtt_us;
+	struct tcp_options_received rx_opt;
+	/* Since 6.7: timestamps are µs where the route says so. */
+	u8 tcp_usec_ts : 1;
+};
+
+#pragma clang attribute pop
+
+/* Eight times the smoothed RTT, µs; zero before there is one. */
+static __always_inline u32 smoothed_rtt(const struct tcp_sock *tp)
+{
+	return ((const struct tcp_sock___rtt *)tp)->srtt_us;
+}
+
+/* How long ago, by the clock of timestamps, the segment went whose timestamp the ACK echoes that is being processed, µs; below
+ * zero if it echoes none, or one that is yet to be sent. The kernel has taken the connection's offset off the echo already. */
+static __always_inline s32 echoed_rtt(const struct tcp_sock *tp)
+{
+	const struct tcp_sock___rtt *rtt = (const struct tcp_sock___rtt *)tp;
+	u32 echo = rtt->rx_opt.rcv_tsecr;
+	u64 now = tp->tcp_mstamp;
+	s32 took;
+
+	if (!BPF_CORE_READ_BITFIELD(rtt, rx_opt.saw_tstamp) || !echo)
+		return -1;
+	if (bpf_core_field_exists(rtt->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(rtt, tcp_usec_ts))
+		return (u32)now - echo;
+	took = (u32)(now / 1000) - echo;
+	return took < 0 || took > 0x7fffffff / 1000 ? -1 : took * 1000;
+}
+
+#endif

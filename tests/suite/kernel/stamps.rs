@@ -1,0 +1,173 @@
+//! Receivers that cheat about timestamps, and what a sender takes for the round trip.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use cwnd_wire::{Endpoints, Options, Tcp};
+
+use super::{cc, folder, told};
+
+const ENDS: Endpoints = Endpoints {
+    source: [198, 18, 0, 2],
+    source_port: 5001,
+    destination: [198, 18, 0, 1],
+    destination_port: 10_000,
+};
+const ACK: u8 = 0x10;
+const SYN: u8 = 0x02;
+/// Subtracted, ms.
+const TICKS: u32 = 100;
+
+fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
+    let mut sack = <[(u32, u32); cwnd_wire::MAX_SACK_BLOCKS]>::default();
+    for (n, block) in (1..).zip(sack.iter_mut().take(blocks)) {
+        *block = (n * 10_000, n * 10_000 + 1448);
+    }
+    let timestamps = Some((0x0102_0304, echo));
+    let options = Options { timestamps, sack, ..Options::default() };
+    Tcp { sequence: 7, acknowledgment: 9, flags, options, payload, ..Tcp::default() }
+}
+
+fn compiled(name: &str) -> std::path::PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kernel.stamps.{name}"));
+    cc(&folder().join(format!("host/{name}.c")), &program, &[]);
+    program
+}
+
+/// What leaves, and how many were rewritten and failed.
+fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
+    let program = compiled("stamps");
+    let mut text = String::new();
+    for packet in packets {
+        for byte in packet {
+            write!(text, "{byte:02x}").expect("a String");
+        }
+        text.push('\n');
+    }
+    let said = told(&program, &[TICKS, source], &text);
+    let mut lines: Vec<&str> = said.lines().collect();
+    let counts = lines.pop().expect("counts come last").to_owned();
+    let byte = |hex: &[u8]| u8::from_str_radix(core::str::from_utf8(hex).unwrap(), 16).unwrap();
+    let packets = lines.iter().map(|line| line.as_bytes().chunks(2).map(byte).collect()).collect();
+    (packets, counts)
+}
+
+/// Checksums of what was rewritten are those that crates/wire computes for such a segment.
+#[test]
+fn an_echo_becomes_older_and_the_checksum_is_right() {
+    let mut packets = Vec::new();
+    let mut expected = Vec::new();
+    let echoes = [1, 99, 101, 100_000, 0x0001_0000, 0x7fff_ffff, 0x8000_0000, u32::MAX];
+    for echo in echoes {
+        for blocks in 0..=2 {
+            for payload in [0, 1, 1448] {
+                packets.push(segment(ACK, echo, blocks, payload).headers(ENDS).bytes);
+                let less = segment(ACK, echo.wrapping_sub(TICKS), blocks, payload);
+                expected.push(less.headers(ENDS).bytes);
+            }
+        }
+    }
+    let (left, counts) = rewritten(0, &packets);
+    assert_eq!(left, expected);
+    assert_eq!(counts, format!("{} 0", packets.len()));
+    let source = u32::from_be_bytes(ENDS.source);
+    assert_eq!(rewritten(source, &packets).0, expected);
+    assert_eq!(rewritten(source + 1, &packets), (packets, "0 0".to_owned()), "another's");
+}
+
+/// The option may begin anywhere: what lies across words of the checksum counts there as it does here.
+#[test]
+fn an_echo_across_words_of_the_checksum_is_rewritten_too() {
+    let whole = segment(ACK, 0x0a0b_0c0d, 0, 0).headers(ENDS).bytes;
+    // Two no-operations and the option: one of them goes behind it.
+    let mut moved = whole.clone();
+    let options = 40..52;
+    assert_eq!(moved[40..43], [1, 1, 8]);
+    moved[options.clone()].rotate_left(1);
+    let fixed = with_checksum(moved);
+    let (left, counts) = rewritten(0, &[fixed.clone(), whole]);
+    assert_eq!(counts, "2 0");
+    let mut expected = fixed;
+    expected[47..51].copy_from_slice(&(0x0a0b_0c0d - TICKS).to_be_bytes());
+    assert_eq!(left[0], with_checksum(expected));
+}
+
+#[test]
+fn nothing_else_is_touched() {
+    let ack = segment(ACK, 5000, 1, 0);
+    let none = Tcp { options: Options::default(), ..ack };
+    let mut packets = vec![
+        segment(SYN | ACK, 5000, 0, 0).headers(ENDS).bytes,
+        segment(0, 5000, 0, 0).headers(ENDS).bytes,
+        // No echo, and one that would become none.
+        segment(ACK, 0, 0, 0).headers(ENDS).bytes,
+        segment(ACK, TICKS, 0, 0).headers(ENDS).bytes,
+        none.headers(ENDS).bytes,
+    ];
+    let whole = ack.headers(ENDS).bytes;
+    let changed = |at: usize, to: u8| {
+        let mut packet = whole.clone();
+        packet[at] = to;
+        packet
+    };
+    // Another protocol, a later fragment, another version, and options that end early or say nothing of their length.
+    packets.extend([
+        changed(9, 17),
+        changed(7, 1),
+        changed(0, 0x65),
+        changed(40, 0),
+        changed(43, 0),
+        changed(43, 9),
+        changed(32, 0x40),
+    ]);
+    // Cut short.
+    packets.extend((0..44).map(|end| whole[..end].to_vec()));
+    let (left, counts) = rewritten(0, &packets);
+    assert_eq!(left, packets);
+    assert_eq!(counts, "0 0");
+}
+
+/// RFC 1071 over the pseudo header and a segment without payload.
+fn with_checksum(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[36..38].fill(0);
+    let length = (packet.len() - 20) as u32;
+    let words = packet[12..].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let mut sum: u32 = words.sum::<u32>() + 6 + length;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    packet[36..38].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    packet
+}
+
+/// ACKs of what went once, of what was sent again, and of what only SACK reports.
+#[test]
+fn the_oldest_segment_is_what_the_smoothed_round_trip_heard() {
+    let [sack, oldest, timestamps] = [0, 1, 2];
+    let program = compiled("seen");
+    for handshake in [0, 20_000] {
+        let mut text = format!("{handshake}\n");
+        let mut acks = Vec::new();
+        let mut state = 1_u64;
+        for n in 0..2000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let old = 1000 + (state >> 40) as i32 % 200_000;
+            let new = old - old.min((state >> 32) as i32 & 0x3ff);
+            // (segments, oldest, newest, echo) as the kernel has them.
+            let ack = match n % 7 {
+                5 => (1, -1, -1, old / 1000 * 1000),
+                6 => (0, old, new, -1),
+                few => (1 + few / 2, old, new, (old + 500) / 1000 * 1000),
+            };
+            writeln!(text, "{} {} {} {}", ack.0, ack.1, ack.2, ack.3).expect("a String");
+            acks.push(ack);
+        }
+        let seen = |from| -> Vec<i32> {
+            told(&program, &[from], &text).lines().map(|l| l.parse().unwrap()).collect()
+        };
+        let all = |of: fn(&(i32, i32, i32, i32)) -> i32| acks.iter().map(of).collect::<Vec<_>>();
+        assert_eq!(seen(sack), all(|ack| ack.2));
+        assert_eq!(seen(oldest), all(|ack| ack.1));
+        assert_eq!(seen(timestamps), all(|ack| if ack.0 > 0 { ack.3 } else { -1 }));
+    }
+}
