@@ -63,7 +63,6 @@ pub trait Context<P> {
 }
 
 /// A context of any type, for code that is there once for all of them.
-#[expect(missing_debug_implementations, reason = "it is of one call")]
 pub struct Erased<'a, P>(pub &'a mut dyn Context<P>);
 
 impl<P> Context<P> for Erased<'_, P> {

@@ -178,6 +178,10 @@ impl Kind for Params {
     fn goes_by_least_rtt(&self) -> bool {
         true
     }
+
+    fn is_told_of_rtt_on_linux(&self) -> bool {
+        true
+    }
 }
 
 /// What `cwnd-kernel` calls it.

@@ -58,6 +58,10 @@ pub trait Kind: Params {
     fn goes_by_least_rtt(&self) -> bool {
         false
     }
+    /// Whether what `cwnd-kernel` loads for it is told which round trips it goes by (`--rtt-from`).
+    fn is_told_of_rtt_on_linux(&self) -> bool {
+        false
+    }
 }
 
 impl Mechanism {

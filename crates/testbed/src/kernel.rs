@@ -2,18 +2,20 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::iter;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cwnd_cc::ControllerParams;
+use cwnd_scenario::FlowGroup;
 use cwnd_units::ParamsChoice as _;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::lab;
 
 /// What a controller of ours counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,16 +63,25 @@ struct Helper {
 /// Numbers the controllers of this process.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// What `cwnd-kernel` is to load for a controller; `None` if the kernel's own does it.
-pub fn of_our_own(controller: &ControllerParams) -> Option<Vec<String>> {
-    let words = controller.stated().on_linux()?.loaded?;
-    Some(iter::once("hold".to_owned()).chain(words).collect())
+/// What `cwnd-kernel` is to load for a group's controller; `None` if the kernel's own does it.
+pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
+    let words = group.controller.stated().on_linux()?.loaded?;
+    let words = iter::once("hold".to_owned()).chain(words);
+    let sees = group.controller.stated().is_told_of_rtt_on_linux();
+    let seen = if sees { lab::seen(&group.endpoint) } else { Vec::new() };
+    Some(words.chain(seen).collect())
+}
+
+/// The same for its receivers, whose address this is; `None` if they are honest.
+pub fn of_its_receiver(group: &FlowGroup, address: Ipv4Addr) -> Option<Vec<String>> {
+    lab::cheats(&group.endpoint, address)
 }
 
 /// Provides a controller: the kernel's own, or one that `program` loads, now or once there is an interface.
-pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Controller, Error> {
+pub fn load(group: &FlowGroup, program: Option<&Path>) -> Result<Controller, Error> {
+    let controller = &group.controller;
     let linux = controller.stated().on_linux();
-    let Some(arguments) = of_our_own(controller) else {
+    let Some(arguments) = of_our_own(group) else {
         // A kind that Linux does not have was refused before.
         let name = linux.map_or(controller.kind(), |linux| linux.own);
         has(name)?;
@@ -82,6 +93,16 @@ pub fn load(controller: &ControllerParams, program: Option<&Path>) -> Result<Con
         loaded.start(&[])?;
     }
     Ok(Controller { name: loaded.name.clone(), ours: Some((loaded, at_interface)) })
+}
+
+/// What makes a group's receivers cheat, to be started at an interface; nothing if they are honest.
+pub fn at_receiver(
+    group: &FlowGroup,
+    address: Ipv4Addr,
+    program: Option<&Path>,
+) -> Result<Option<Loaded>, Error> {
+    let arguments = of_its_receiver(group, address);
+    arguments.map(|arguments| Loaded::new(arguments, program)).transpose()
 }
 
 impl Loaded {

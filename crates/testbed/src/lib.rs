@@ -8,6 +8,7 @@
 //! left when a process ends, however it ends.
 #![forbid(unsafe_code)]
 
+mod lab;
 mod refuse;
 
 #[cfg(target_os = "linux")]
@@ -42,6 +43,9 @@ mod timeouts;
 mod world;
 
 #[cfg(target_os = "linux")]
+use std::net::Ipv4Addr;
+
+#[cfg(target_os = "linux")]
 pub use calibrate::{Calibration, Row};
 #[cfg(target_os = "linux")]
 pub use error::Error;
@@ -53,12 +57,13 @@ pub use rights::lacks;
 #[cfg(target_os = "linux")]
 pub use run::{CaptureFile, Options, Outcome, run};
 
-/// Whether a scenario has controllers or timeouts that the kernel has not by itself.
+/// Whether a scenario has controllers, timeouts or receivers that the kernel has not by itself.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn needs_kernel_helper(scenario: &cwnd_scenario::Scenario) -> bool {
     scenario.flows.iter().any(|group| {
-        kernel::of_our_own(&group.controller).is_some()
+        kernel::of_our_own(group).is_some()
             || refuse::Timeouts::of(&group.endpoint).is_some()
+            || kernel::of_its_receiver(group, Ipv4Addr::UNSPECIFIED).is_some()
     })
 }

@@ -1,12 +1,13 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
 use cwnd_apps::{AttackerParams, Transport};
-use cwnd_cc::{Backoff, ControllerParams};
+use cwnd_cc::ControllerParams;
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
 use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Value};
 
 pub use self::timeouts::Timeouts;
+use crate::lab;
 use crate::world::{MOST_FLOWS_OF_GROUP, MOST_GROUPS};
 
 mod timeouts;
@@ -36,7 +37,7 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
     middleboxes(scenario, &mut found);
     let mut mtus = Vec::new();
     for group in &scenario.flows {
-        of_group(group, &mut found);
+        of_group(scenario, group, &mut found);
         let packet = group.endpoint.mss.0 + group.endpoint.header.0;
         mtus.push(packet);
         if packet != mtus[0] {
@@ -118,7 +119,7 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
     }
 }
 
-fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
+fn of_group(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     match group.workload.facts().transport {
         Transport::Datagrams { .. } => {
             let message = "datagrams are not sent on Linux yet";
@@ -163,7 +164,7 @@ fn of_group(group: &FlowGroup, found: &mut Vec<Refusal>) {
         found.push(of(group, &["attacker"], message, Some(help)));
     }
     controller(group, found);
-    endpoint(group, found);
+    endpoint(scenario, group, found);
 }
 
 /// The kernel's controllers do what the preset `linux` says; mechanisms besides are those of `cwnd-kernel`.
@@ -198,7 +199,7 @@ fn controller(group: &FlowGroup, found: &mut Vec<Refusal>) {
     differ(group, "controller", (given, kernels.params()), &free, (&what, &help), found);
 }
 
-fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
+fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
     // What a route, a sysctl or the MTU sets.
     let mut free = vec!["mss", "ecn", "initial_window", "rto_min"];
     if let Some(timeouts) = Timeouts::of(&group.endpoint) {
@@ -213,6 +214,7 @@ fn endpoint(group: &FlowGroup, found: &mut Vec<Refusal>) {
     if group.endpoint.ack_every == 1 {
         free.push("ack_every");
     }
+    free.extend(lab::free(scenario, group));
     // Who hears source quenches there is the controller.
     let hears = group.controller.contract().asks.iter().any(|a| a.ability == Ability::ObeysQuench);
     let obeys = group.endpoint.contract().provides.contains(&Ability::ObeysQuench);

@@ -19,7 +19,8 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, SideFacts};
 use crate::host::{Hosts, Seen};
-use crate::kernel::{self, Controller, Counts};
+use crate::kernel::{self, Controller, Counts, Loaded};
+use crate::lab;
 use crate::namespace::{self, RouteTo};
 use crate::plan;
 use crate::records::records;
@@ -81,19 +82,28 @@ pub fn run(
     let controllers = scenario
         .flows
         .iter()
-        .map(|group| kernel::load(&group.controller, helper))
+        .map(|group| kernel::load(group, helper))
         .collect::<Result<Vec<Controller>, Error>>()?;
     let bounds = scenario
         .flows
         .iter()
         .map(|group| timeouts::of(group, helper))
         .collect::<Result<Vec<Option<Bounds>>, Error>>()?;
+    let cheats = scenario
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(g, group)| {
+            let receiver = Side::of_node(group.ways[0].to).address(g);
+            kernel::at_receiver(group, receiver, helper)
+        })
+        .collect::<Result<Vec<Option<Loaded>>, Error>>()?;
     let names = controllers.iter().map(|c| c.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
-    let beside = (&controllers[..], &bounds[..]);
-    let done = between_namespaces((&world, beside), options, (&config, capture), go_on)?;
+    let groups = Groups { controllers: &controllers, bounds: &bounds, cheats: &cheats };
+    let done = between_namespaces((&world, groups), options, (&config, capture), go_on)?;
     let counts: Vec<Option<Counts>> = controllers.iter().map(Controller::counts).collect();
     let records = records(&world, &done.seen, &done.report, &counts);
     let facts = facts::facts(&world, &done, &timeouts::told(&bounds));
@@ -112,8 +122,15 @@ pub struct Done {
     pub calibration: Option<Calibration>,
 }
 
-/// What groups have in the kernel, each its own: a controller, and what holds its timeouts.
-type Groups<'a> = (&'a [Controller], &'a [Option<Bounds>]);
+/// What groups have in the kernel, each its own.
+#[derive(Clone, Copy)]
+struct Groups<'a> {
+    controllers: &'a [Controller],
+    /// What holds their timeouts.
+    bounds: &'a [Option<Bounds>],
+    /// What makes their receivers cheat.
+    cheats: &'a [Option<Loaded>],
+}
 
 /// A side that is ready.
 struct Ready {
@@ -236,7 +253,7 @@ fn calibrate(config: &Config, [left, right]: [&Ready; 2]) -> io::Result<Calibrat
 /// The life of a side, in a thread and a namespace of its own.
 fn live(
     world: &World,
-    (controllers, bounds): Groups<'_>,
+    groups: Groups<'_>,
     side: Side,
     (tell, begun): (&Sender<Ready>, &Receiver<Clock>),
 ) -> Result<(Seen, SideFacts), Error> {
@@ -246,12 +263,18 @@ fn live(
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
     set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
     for (g, group) in world.scenario.flows.iter().enumerate() {
+        let way = &group.ways[0];
         // Who sends hears, and waits.
-        if Side::of_node(group.ways[0].from) == side {
-            controllers[g].listens_at(tun.name())?;
-            if let Some(bounds) = &bounds[g] {
+        if Side::of_node(way.from) == side {
+            groups.controllers[g].listens_at(tun.name())?;
+            if let Some(bounds) = &groups.bounds[g] {
                 bounds.begin(side.address(g))?;
             }
+        }
+        if let Some(cheat) = &groups.cheats[g]
+            && Side::of_node(way.to) == side
+        {
+            cheat.start(&["--interface", tun.name()])?;
         }
     }
     let probe = Probe::open(side).map_err(at("its probe"))?;
@@ -272,6 +295,9 @@ fn live(
 fn set_sysctls(world: &World) -> io::Result<Vec<(String, String)>> {
     for (name, value) in SETTINGS {
         namespace::set_sysctl(name, value)?;
+    }
+    for (name, value) in lab::chunks(&world.scenario) {
+        namespace::set_sysctl(name, &value)?;
     }
     let timestamps = world.scenario.flows.iter().all(|g| g.endpoint.timestamps);
     namespace::set_sysctl("net.ipv4.tcp_timestamps", if timestamps { "1" } else { "0" })?;
@@ -395,7 +421,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("net.ipv4.tcp_ecn", "2"),
 ];
 /// What is read back and kept with the results.
-const RECORDED: [&str; 18] = [
+const RECORDED: [&str; 19] = [
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_rmem",
@@ -412,6 +438,7 @@ const RECORDED: [&str; 18] = [
     "net.ipv4.tcp_limit_output_bytes",
     "net.ipv4.tcp_min_tso_segs",
     "net.ipv4.tcp_tso_rtt_log",
+    "net.ipv4.tcp_tso_win_divisor",
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.core.default_qdisc",
 ];

@@ -1,0 +1,90 @@
+//! What of an endpoint Linux does by a setting, or by a program of `cwnd-kernel`: for laboratories, which want to see what it is good for
+//! that Linux does otherwise.
+
+use std::net::Ipv4Addr;
+
+use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
+use cwnd_units::Duration;
+
+/// Parameters of this group's endpoint that Linux can have as they are given.
+pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
+    let endpoint = &group.endpoint;
+    let mut free = Vec::new();
+    if group.controller.stated().is_told_of_rtt_on_linux() {
+        match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
+            (RttFrom::Sack | RttFrom::Oldest, true) => free.push("rtt_from"),
+            (RttFrom::Timer, _) => free.push("rtt_from_notes"),
+            _ => {}
+        }
+    }
+    if subtracted_ms(endpoint).is_some() {
+        free.push("cheat_timestamps");
+    }
+    // They are settings of a whole host.
+    let tso = &endpoint.tso;
+    if scenario.flows.iter().all(|other| other.endpoint.tso == *tso) {
+        free.push("tso_window_part");
+        match (tso.tso, tso.tso_sizing, tso.tso_defer) {
+            (Some(_), TsoSizing::Full, Some(DEFERS)) if least_segments(endpoint).is_some() => {
+                free.extend(["tso", "tso_defer"]);
+            }
+            // That is what it does by itself.
+            (Some(_), TsoSizing::Unpaced, None) => free.extend(["tso", "tso_sizing"]),
+            _ => {}
+        }
+    }
+    free
+}
+
+/// What `cwnd-kernel` is told besides of a controller that hears of round trips otherwise than the kernel has it.
+pub fn seen(endpoint: &Params) -> Vec<String> {
+    let from = match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
+        (RttFrom::Oldest, _) => Some("oldest"),
+        // The timer keeps its notes.
+        (RttFrom::Timer, false) => Some("timestamps"),
+        _ => None,
+    };
+    from.into_iter().flat_map(|word| ["--rtt-from", word]).map(str::to_owned).collect()
+}
+
+/// What `cwnd-kernel` is told for a receiver that cheats, whose address this is; `None` for an honest one.
+pub fn cheats(endpoint: &Params, receiver: Ipv4Addr) -> Option<Vec<String>> {
+    let ms = subtracted_ms(endpoint)?;
+    let words = ["hold", "cheat_stamps", "--subtract", &ms.to_string(), "--source"];
+    let words = words.map(str::to_owned).into_iter();
+    Some(words.chain([receiver.to_string()]).collect())
+}
+
+/// Settings of the hosts for how segments are handed down, where they are not the kernel's own.
+pub fn chunks(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    let Some(group) = scenario.flows.first() else { return Vec::new() };
+    let tso = &group.endpoint.tso;
+    let mut settings = Vec::new();
+    if tso.tso_window_part != TsoParams::default().tso_window_part {
+        settings.push(("net.ipv4.tcp_tso_win_divisor", tso.tso_window_part.to_string()));
+    }
+    if let Some(segments) = least_segments(&group.endpoint) {
+        settings.push(("net.ipv4.tcp_min_tso_segs", segments.to_string()));
+    }
+    settings
+}
+
+/// Linux's timestamps count milliseconds.
+fn subtracted_ms(endpoint: &Params) -> Option<u64> {
+    let ns = endpoint.cheat.cheat_timestamps.0;
+    (ns > 0 && ns.is_multiple_of(NS_PER_MS)).then_some(ns / NS_PER_MS)
+}
+
+/// Segments that a chunk has at the least, where it is to be as large as `tso` says.
+fn least_segments(endpoint: &Params) -> Option<u64> {
+    let tso = endpoint.tso.tso.filter(|_| endpoint.tso.tso_sizing == TsoSizing::Full)?;
+    let segments = tso.0 / endpoint.mss.0;
+    (2..=MOST_LEAST_SEGMENTS).contains(&segments).then_some(segments)
+}
+
+const NS_PER_MS: u64 = 1_000_000;
+/// `tcp_tso_should_defer`: how long ago the last segment went, and how soon an ACK is due, at most.
+const DEFERS: Duration = Duration::from_millis(1);
+/// `tcp_min_tso_segs` is a byte.
+const MOST_LEAST_SEGMENTS: u64 = 255;
