@@ -49,11 +49,12 @@ def scenario(
     ecn: bool = True,
     obey_quench: bool = False,
     ack_every: int = 2,
+    echo: str | None = None,
     router: dict[str, object] | None = None,
     **flow: object,
 ) -> cwnd.Scenario:
-    endpoint = {"preset": "linux", "ecn": ecn} | ({"obey_quench": True} if obey_quench else {})
-    endpoint["ack_every"] = ack_every
+    endpoint: dict[str, object] = {"preset": "linux", "ecn": ecn, "ack_every": ack_every}
+    endpoint |= ({"obey_quench": True} if obey_quench else {}) | ({"echo": echo} if echo else {})
     return cwnd.Scenario(
         name="real",
         run={"duration": duration, "sample": "10 ms"},
@@ -200,6 +201,28 @@ def test_a_controller_of_ours_acts_in_the_kernel_and_is_not_left(
         assert 0 < run.flows["quenches"][0] <= told
         assert run.flows["quenches_refused"][0] == 0
         assert run.flows[counts][0] <= run.flows["quenches"][0]
+    assert not _controllers_of_this_process()
+
+
+@with_kernel
+def test_bmcc_goes_by_the_load_that_its_receiver_tells_and_is_not_left() -> None:
+    if "bmcc" not in _controllers_that_can_be_loaded():
+        pytest.skip("this cwnd-kernel has no bmcc")
+    asked = scenario(
+        duration="6 s",
+        queue={"kind": "fifo", "limit": "1 BDP"},
+        controller={"kind": "bmcc", "preset": "linux"},
+        router={"meter": "adpm", "reverse_meter": "adpm"},
+        echo="load",
+    )
+    run = cwnd.run(asked, on="linux")
+    assert facts(run)["valid"], facts(run)["flaws"]
+    for acted in ("load_acks_heard", "load_acks_multiplied", "load_acks_added", "load_decreases"):
+        assert run.activity[acted] > 0, acted
+    # The start, and a queue that is empty after it.
+    assert run.flows["goodput_bit_s"][0] > 6e6
+    assert run.links["dropped_pkts"][0] == run.flows["cwnd_reductions_ecn"][0] == 0
+    assert not any("never acted" in note for note in run.notes), run.notes
     assert not _controllers_of_this_process()
 
 

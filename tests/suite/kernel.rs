@@ -7,6 +7,7 @@
 
 mod abe;
 mod delay;
+mod load;
 mod quench;
 mod stamps;
 mod timeouts;

@@ -14,7 +14,7 @@ use crate::controller::{
     AckSample, Cause, Controller, Departing, Path, Request, Signal, Start, Window,
 };
 use crate::guided::{self, Guided, Pause, intervals};
-use crate::kind::{Kind, Mechanism};
+use crate::kind::{Hears, Kind, Mechanism, OnLinux};
 
 param_enum! {
     /// When the window follows eq. 3 and 4.
@@ -121,6 +121,8 @@ params! {
     presets {
         /// Qazi, Andrew, Znati 2009; the default.
         "paper" => Self::default(),
+        /// The same, which `cwnd-kernel` does on Linux.
+        "linux" => Self::default(),
     }
     check |p| {
         if p.beta_least > p.beta_most {
@@ -138,13 +140,75 @@ params! {
     }
 }
 
-const STEERED: Mechanism = guided::load_factors(&["load_acks_heard"]);
+const STEERED: Mechanism = Mechanism {
+    in_cwnd_kernel: &[
+        "interval",
+        "mi_step",
+        "alpha",
+        "beta_most",
+        "beta_least",
+        "least",
+        "high",
+        "most",
+        "multiplies_first",
+        "rests",
+        "mi_rtt_most",
+        "on_loss",
+        "paced",
+    ],
+    ..guided::load_factors(&["load_acks_heard"])
+};
+
+/// What `cwnd-kernel` calls it.
+const NAME: &str = "bmcc";
 
 impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }
+
+    fn on_linux(&self) -> Option<OnLinux> {
+        let ms = |time: Duration| (time.as_secs_f64() * 1e3).to_string();
+        let rests = match self.rests {
+            Rests::Longer => "longer",
+            Rests::Both => "both",
+        };
+        let on_loss = match self.on_loss {
+            OnLoss::Repair => "repair",
+            OnLoss::IfOverload => "if-overload",
+            OnLoss::Decrease => "decrease",
+        };
+        let options = [
+            ("--interval", ms(self.interval)),
+            ("--mi-step", self.mi_step.to_string()),
+            ("--alpha", self.alpha.to_string()),
+            ("--beta-most", self.beta_most.to_string()),
+            ("--beta-least", self.beta_least.to_string()),
+            ("--least", self.least.to_string()),
+            ("--high", self.high.to_string()),
+            ("--most", self.most.to_string()),
+            ("--multiplies-first", self.multiplies_first.to_string()),
+            ("--rests", rests.to_owned()),
+            ("--mi-rtt-most", ms(self.mi_rtt_most.unwrap_or(LONGEST))),
+            ("--on-loss", on_loss.to_owned()),
+            ("--paced", self.paced.to_string()),
+        ];
+        let words = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+        let loaded = [NAME.to_owned()].into_iter().chain(words).collect();
+        let counters = &[
+            "load_acks_heard",
+            "load_acks_multiplied",
+            "load_acks_added",
+            "load_acks_rested",
+            "load_decreases",
+            "losses_only_repaired",
+        ];
+        Some(OnLinux { own: NAME, loaded: Some(loaded), hears: Hears::Receiver, counters })
+    }
 }
+
+/// No round trip is longer.
+const LONGEST: Duration = Duration::from_secs(60);
 
 impl Declares for Params {
     fn contract(&self) -> Contract {

@@ -7,7 +7,7 @@ use cwnd_units::{
 };
 
 use crate::controller::{Cause, Grow, Path};
-use crate::kind::{Acts, Mechanism, OnLinux};
+use crate::kind::{Acts, Hears, Mechanism, OnLinux};
 
 param_enum! {
     /// What β multiplies.
@@ -217,7 +217,8 @@ impl Rule {
         let adaptive =
             self.adaptive_delta.map(|delta| words("adaptive", &[("--delta", delta.to_string())]));
         let at_interface = abe.is_none() && becn.is_some();
-        OnLinux { own, loaded: abe.or(becn).or(adaptive), at_interface }
+        let hears = if at_interface { Hears::Interface } else { Hears::Acks };
+        OnLinux { loaded: abe.or(becn).or(adaptive), hears, ..OnLinux::own(own) }
     }
 }
 

@@ -172,7 +172,7 @@ impl Kind for Params {
             "--lone-acks".to_owned(),
             if *lone_acks { "count" } else { "ignore" }.to_owned(),
         ];
-        Some(OnLinux { own: NAME, loaded: Some(words.to_vec()), at_interface: false })
+        Some(OnLinux { loaded: Some(words.to_vec()), ..OnLinux::own(NAME) })
     }
 
     fn goes_by_least_rtt(&self) -> bool {

@@ -92,7 +92,7 @@ params! {
 
 impl Kind for Params {
     fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux { own: "htcp", loaded: None, at_interface: false })
+        Some(OnLinux::own("htcp"))
     }
 }
 

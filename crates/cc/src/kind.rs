@@ -40,8 +40,28 @@ pub struct OnLinux {
     pub own: &'static str,
     /// What `cwnd-kernel` is told to load in its place, where the kernel's own does not do it: a name and options.
     pub loaded: Option<Vec<String>>,
-    /// Whether that hears packets of routers, and must know the interface at which they come.
-    pub at_interface: bool,
+    /// What that must know of where it hears of the path.
+    pub hears: Hears,
+    /// What it counts under the names that the controller has for it.
+    pub counters: &'static [&'static str],
+}
+
+/// Where a controller that `cwnd-kernel` loads hears of the path, besides ACKs as every controller does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    /// Nowhere else.
+    Acks,
+    /// Packets of routers, at the sender's interface.
+    Interface,
+    /// Packets of data, at the receiver, which tells by the endpoint's `echo`.
+    Receiver,
+}
+
+impl OnLinux {
+    /// One of the kernel's own controllers.
+    pub(crate) const fn own(own: &'static str) -> Self {
+        Self { own, loaded: None, hears: Hears::Acks, counters: &[] }
+    }
 }
 
 /// A kind of controller: its parameters, and what is to be known of it where it is of no interest which it is.

@@ -46,7 +46,7 @@ pub use decrease::{
     Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,
     Stage,
 };
-pub use kind::{Acts, Kind, Mechanism, OnLinux};
+pub use kind::{Acts, Hears, Kind, Mechanism, OnLinux};
 pub use registry::{AnyController, ControllerParams, OwnController};
 pub use rto::{Backoff, RtoPolicy};
 pub use since_reduction::Increase;

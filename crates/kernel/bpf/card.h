@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#define SETTING_WORDS 8
-#define COUNTER_WORDS 16
+#define SETTING_WORDS 20
+#define COUNTER_WORDS 24
 
 #define COUNTER_MEMBER(name) u64 name;
 

@@ -45,7 +45,7 @@ enum { CA_ACK_ECE = 4 };
 /* enum tcp_ca_event: the first of these is the first transmission after everything was acknowledged. */
 enum tcp_ca_event { CA_EVENT_TX_START };
 /* enum sk_pacing, 0: not paced. */
-enum { SK_PACING_NONE };
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
 /* ICSK_CA_PRIV_SIZE, bytes: the room that a controller has in a socket; 104 since 4.10. */
 #define CA_PRIV_BYTES 104
 
@@ -59,6 +59,7 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	u32 icsk_rto;
 	u64 icsk_ca_priv[CA_PRIV_BYTES / sizeof(u64)];
 };
 
@@ -82,6 +83,14 @@ struct tcp_sock {
 	u32 lsndtime;
 	u64 tcp_mstamp;
 	u32 max_packets_out;
+	u32 packets_out;
+	u32 retrans_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 mss_cache;
+	u32 srtt_us;
+	u32 rcv_wup;
+	u32 rcv_wnd;
 	u8 is_cwnd_limited : 1;
 	struct minmax rtt_min;
 };
@@ -113,6 +122,9 @@ struct tcp_congestion_ops {
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+	/* Where it stands, all else of windows and pacing is left to it; what it is told besides the socket differs between versions. */
+	void (*cong_control)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
 };
 
 /* What the kernel lets controllers call (kfuncs, since 5.13). */
@@ -162,6 +174,24 @@ static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 static __always_inline u32 least_rtt(const struct tcp_sock *tp)
 {
 	return tp->rtt_min.s[0].v;
+}
+
+/* Segments that are presumed in the network. */
+static __always_inline u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+/* The smoothed RTT in 8ths of a µs; zero before there is one. */
+static __always_inline u32 smoothed_rtt(const struct tcp_sock *tp)
+{
+	return tp->srtt_us;
+}
+
+/* The retransmission timeout, ticks. */
+static __always_inline u32 timeout_ticks(struct sock *sk)
+{
+	return ((struct inet_connection_sock *)sk)->icsk_rto;
 }
 
 /* Whether a sequence number is less than another, where they wrap. */

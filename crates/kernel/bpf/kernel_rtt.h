@@ -12,19 +12,12 @@ struct tcp_options_received {
 
 /* The same `struct tcp_sock`: what is behind three underscores is not of its name. */
 struct tcp_sock___rtt {
-	u32 srtt_us;
 	struct tcp_options_received rx_opt;
 	/* Since 6.7: timestamps are µs where the route says so. */
 	u8 tcp_usec_ts : 1;
 };
 
 #pragma clang attribute pop
-
-/* Eight times the smoothed RTT, µs; zero before there is one. */
-static __always_inline u32 smoothed_rtt(const struct tcp_sock *tp)
-{
-	return ((const struct tcp_sock___rtt *)tp)->srtt_us;
-}
 
 /* How long ago, by the clock of timestamps, the segment went whose timestamp the ACK echoes that is being processed, µs; below
  * zero if it echoes none, or one that is yet to be sent. The kernel has taken the connection's offset off the echo already. */

@@ -11,10 +11,19 @@ enum {
 	RTO_CB = 8,
 	STATE_CB = 10,
 	RTT_CB = 12,
+	PARSE_HDR_OPT_CB = 13,
+	HDR_OPT_LEN_CB = 14,
+	WRITE_HDR_OPT_CB = 15,
 };
 #define RTO_CB_FLAG (1 << 0)
 #define STATE_CB_FLAG (1 << 2)
 #define RTT_CB_FLAG (1 << 3)
+/* For packets with an option that the kernel does not know; for all that go. */
+#define PARSE_UNKNOWN_HDR_OPT_CB_FLAG (1 << 5)
+#define WRITE_HDR_OPT_CB_FLAG (1 << 6)
+/* The first argument where the size of segments is asked for, and there is no packet. */
+#define WRITE_HDR_TCP_CURRENT_MSS 1
+
 
 #define SOL_TCP 6
 #define TCP_THIN_LINEAR_TIMEOUTS 16
@@ -66,6 +75,10 @@ struct bpf_sock_ops {
 	u64 bytes_received;
 	u64 bytes_acked;
 	struct bpf_sock *sk;
+	void *skb_data __attribute__((aligned(8)));
+	void *skb_data_end __attribute__((aligned(8)));
+	u32 skb_len;
+	u32 skb_tcp_flags;
 };
 
 #endif

@@ -84,7 +84,7 @@ pub fn all(
                     })?);
                 }
             }
-            ProgramType::SockOps => {
+            ProgramType::SockOps | ProgramType::CgroupSkb => {
                 let path = match group {
                     Some(path) => path.to_owned(),
                     None => root_group()?,

@@ -5,9 +5,9 @@ use std::fmt;
 use clap::ValueEnum;
 
 /// Words for what a controller is told, and for what it counts (bpf/card.h).
-pub const SETTING_WORDS: usize = 8;
+pub const SETTING_WORDS: usize = 20;
 /// See there.
-pub const COUNTER_WORDS: usize = 16;
+pub const COUNTER_WORDS: usize = 24;
 /// `struct settings` of a family; words that it has not are zero.
 pub type Words = [u32; SETTING_WORDS];
 
@@ -29,6 +29,8 @@ pub enum Controller {
     BecnReno,
     /// CUBIC that source quenches make smaller.
     BecnCubic,
+    /// BMCC: routers steer the window, and receivers tell what those say.
+    Bmcc,
     /// Timeouts that do not back off at first: no controller of the kernel's, but beside any.
     Tcpstar,
     /// A receiver that cheats about timestamps: none either.
@@ -55,6 +57,8 @@ pub enum Place {
     Table,
     /// There, and at interfaces.
     TableAndInterfaces,
+    /// There, and at a group of processes.
+    TableAndGroup,
     /// At a group of processes only; there is no table.
     Group,
     /// At interfaces only.
@@ -68,6 +72,9 @@ impl Place {
         match self {
             Self::Table => &["--request-ecn", "--any-user"],
             Self::TableAndInterfaces => &["--interface", "--request-ecn", "--any-user"],
+            Self::TableAndGroup => {
+                &["--cgroup", "--own-namespace", "--request-ecn", "--any-user"]
+            }
             Self::Group => &["--cgroup", "--own-namespace"],
             Self::Interfaces => &["--interface"],
         }
@@ -76,7 +83,7 @@ impl Place {
     /// Whether there is a table.
     #[must_use]
     pub const fn has_table(self) -> bool {
-        matches!(self, Self::Table | Self::TableAndInterfaces)
+        matches!(self, Self::Table | Self::TableAndInterfaces | Self::TableAndGroup)
     }
 
     /// Whether it does nothing without an interface.
@@ -106,6 +113,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Milliseconds, told in µs.
     Milliseconds,
+    /// A positive number up to 4, in billionths.
+    Factor,
     /// A number, from the first to the second.
     Number(u32, u32),
     /// An IPv4 address, as packets have it.
@@ -249,6 +258,69 @@ static BECN: Family = Family {
 /// The halves of a network namespace's cookie.
 pub const NAMESPACE: [&str; 2] = ["namespace_low", "namespace_high"];
 
+/// `--rests`.
+pub const PAUSES: [&str; 2] = ["both", "longer"];
+/// `--on-loss`.
+pub const ON_LOSS: [&str; 3] = ["if-overload", "repair", "decrease"];
+/// `--echo`.
+pub const ECHOES: [&str; 3] = ["load", "load-changed", "load-every"];
+/// `--paced`, `--multiplies-first`.
+pub const NO_YES: [&str; 2] = ["false", "true"];
+
+/// bpf/bmcc.bpf.c.
+static BMCC: Family = Family {
+    settings: &[
+        setting("interval", Kind::Milliseconds),
+        setting("mi_step", Kind::Factor),
+        setting("alpha", Kind::Factor),
+        setting("beta_most", Kind::Part),
+        setting("beta_least", Kind::Part),
+        setting("least", Kind::Part),
+        setting("high", Kind::Part),
+        setting("most", Kind::Factor),
+        setting("mi_rtt_most", Kind::Milliseconds),
+        setting("multiplies_first", Kind::Choice(&NO_YES)),
+        setting("rests", Kind::Choice(&PAUSES)),
+        setting("on_loss", Kind::Choice(&ON_LOSS)),
+        setting("paced", Kind::Choice(&NO_YES)),
+        setting("echo", Kind::Choice(&ECHOES)),
+        setting("receiver", Kind::Address),
+        // Of `--own-namespace`.
+        setting(NAMESPACE[0], Kind::Half),
+        setting(NAMESPACE[1], Kind::Half),
+    ],
+    counters: with_causes![
+        "load_acks_heard",
+        "malformed",
+        "outside",
+        "load_acks_multiplied",
+        "load_acks_added",
+        "load_acks_rested",
+        "load_acks_unguided",
+        "load_decreases",
+        "losses_only_repaired",
+        "told",
+        "moved",
+        "marks",
+        "options_written"
+    ],
+    place: Place::TableAndGroup,
+    columns: &[
+        ("heard", "load_acks_heard"),
+        ("times", "load_acks_multiplied"),
+        ("plus", "load_acks_added"),
+        ("rested", "load_acks_rested"),
+        ("unguided", "load_acks_unguided"),
+        ("less", "load_decreases"),
+        ("repaired", "losses_only_repaired"),
+        ("timeout", "timeout"),
+        ("told", "told"),
+        ("moved", "moved"),
+        ("CE", "marks"),
+        ("written", "options_written"),
+    ],
+};
+
 /// bpf/tcpstar.bpf.c.
 static TCPSTAR: Family = Family {
     settings: &[
@@ -307,6 +379,7 @@ impl Controller {
             Self::DelayAimd => "delay_aimd",
             Self::BecnReno => "becn_reno",
             Self::BecnCubic => "becn_cubic",
+            Self::Bmcc => "bmcc",
             Self::Tcpstar => "tcpstar",
             Self::CheatStamps => "cheat_stamps",
         }
@@ -326,6 +399,7 @@ impl Controller {
             Self::AdaptiveReno | Self::AdaptiveCubic => &ADAPTIVE,
             Self::DelayAimd => &DELAY_AIMD,
             Self::BecnReno | Self::BecnCubic => &BECN,
+            Self::Bmcc => &BMCC,
             Self::Tcpstar => &TCPSTAR,
             Self::CheatStamps => &CHEAT_STAMPS,
         }
@@ -356,12 +430,25 @@ impl Controller {
             (_, "guesses") => "10",
             // Mondal & Kuzmanovic 2008 § 3.1: TCP*(6) is TCP*(∞).
             (_, "backoff_after") => "6",
-            (_, "from") => "0.0.0.0",
             // As every controller of the kernel's.
             (_, "rtt_from") => "sack",
             // McCullagh 2008 § 5.1.1.
             (_, "subtract") => "100",
-            (_, "source") => "0.0.0.0",
+            (_, "from" | "receiver" | "source") => "0.0.0.0",
+            // Qazi, Andrew, Znati 2009 § II-C, § II-D; what the paper leaves open is as in crates/cc.
+            (_, "interval") => "200",
+            (_, "mi_step") => "0.35",
+            (_, "alpha") => "1",
+            (_, "beta_most") => "0.875",
+            (_, "beta_least") => "0.65",
+            (_, "least") => "0.15",
+            (_, "high") => "0.75",
+            (_, "most") => "1.2",
+            (_, "mi_rtt_most") => "500",
+            (_, "multiplies_first" | "paced") => "true",
+            (_, "rests") => "both",
+            (_, "on_loss") => "if-overload",
+            (_, "echo") => "load",
             _ => "0",
         }
     }
@@ -387,6 +474,7 @@ impl Controller {
             Self::DelayAimd => include_bytes!("../bpf/objects/delay_aimd.bpf.o"),
             Self::BecnReno => include_bytes!("../bpf/objects/becn_reno.bpf.o"),
             Self::BecnCubic => include_bytes!("../bpf/objects/becn_cubic.bpf.o"),
+            Self::Bmcc => include_bytes!("../bpf/objects/bmcc.bpf.o"),
             Self::Tcpstar => include_bytes!("../bpf/objects/tcpstar.bpf.o"),
             Self::CheatStamps => {
                 include_bytes!("../bpf/objects/cheat_stamps.bpf.o")

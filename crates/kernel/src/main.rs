@@ -28,8 +28,8 @@ use options::What;
 use wait::End;
 
 /// Loads congestion controllers into the Linux kernel: Reno and CUBIC with ABE (RFC 8511), with adaptive backoff, or
-/// with source quenches (BECN); delay-based AIMD; and timeouts that do not back off at first (TCP*(n)). For laboratories
-/// a receiver that cheats about timestamps, too.
+/// with source quenches (BECN); delay-based AIMD; BMCC; and timeouts that do not back off at first (TCP*(n)). For
+/// laboratories a receiver that cheats about timestamps, too.
 ///
 /// A loaded controller is used by nothing until a socket, a route or a sysctl names it.
 #[derive(Parser)]

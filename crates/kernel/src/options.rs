@@ -62,6 +62,52 @@ struct Options {
     /// becn_*: wrong guesses in a round trip after which no quench is believed in the rest of it; 0 is no limit [default: 10].
     #[arg(long)]
     guesses: Option<String>,
+    /// bmcc: t_p, the interval in which routers measure, ms [default: 200].
+    #[arg(long)]
+    interval: Option<String>,
+    /// bmcc: κ₂, how fast multiplicative increase goes to a load of 1 [default: 0.35].
+    #[arg(long)]
+    mi_step: Option<String>,
+    /// bmcc: α, segments by which the window grows in a round trip of t_p [default: 1].
+    #[arg(long)]
+    alpha: Option<String>,
+    /// bmcc: part of the window that stays at a load of 1 [default: 0.875].
+    #[arg(long)]
+    beta_most: Option<String>,
+    /// bmcc: part of the window that stays at a load of u [default: 0.65].
+    #[arg(long)]
+    beta_least: Option<String>,
+    /// bmcc: η₀ of the routers [default: 0.15].
+    #[arg(long)]
+    least: Option<String>,
+    /// bmcc: η of the routers; below it the window is multiplied [default: 0.75].
+    #[arg(long)]
+    high: Option<String>,
+    /// bmcc: u of the routers [default: 1.2].
+    #[arg(long)]
+    most: Option<String>,
+    /// bmcc: a longer round trip counts as this one where the window is multiplied, ms [default: 500].
+    #[arg(long)]
+    mi_rtt_most: Option<String>,
+    /// bmcc: whether a new flow multiplies until the estimate first is 1 [default: true].
+    #[arg(long, value_parser = family::NO_YES)]
+    multiplies_first: Option<String>,
+    /// bmcc: for how long one decrease is the last: t_p and then a round trip that only adds, or the longer of the two
+    /// [default: both].
+    #[arg(long, value_parser = family::PAUSES)]
+    rests: Option<String>,
+    /// bmcc: whether a loss that is repaired without a timeout decreases the window [default: if-overload].
+    #[arg(long, value_parser = family::ON_LOSS)]
+    on_loss: Option<String>,
+    /// bmcc: whether packets leave at the rate of a window in a round trip [default: true].
+    #[arg(long, value_parser = family::NO_YES)]
+    paced: Option<String>,
+    /// bmcc: in which ACKs receivers tell their estimate: spaced, once, in all [default: load].
+    #[arg(long, value_parser = family::ECHOES)]
+    echo: Option<String>,
+    /// bmcc: only receivers with this IPv4 address of their own tell [default: any].
+    #[arg(long)]
+    receiver: Option<String>,
     /// tcpstar: n, expiries in a row after which the timeout doubles; 6 is TCP*(∞) [default: 6].
     #[arg(long)]
     backoff_after: Option<String>,
@@ -74,10 +120,10 @@ struct Options {
     /// cheat_stamps: the address whose segments these are [default: 0.0.0.0, everybody's].
     #[arg(long)]
     source: Option<String>,
-    /// tcpstar: the group (version 2) whose processes' connections it is for [default: all].
+    /// bmcc, tcpstar: the group (version 2) whose processes' connections it is for [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
-    /// tcpstar: for connections of this command's network namespace only.
+    /// bmcc, tcpstar: for connections of this command's network namespace only; of bmcc for those of receivers.
     #[arg(long)]
     own_namespace: bool,
     /// tcpstar: for connections with this IPv4 address of their own only [default: any].
@@ -165,6 +211,21 @@ impl Options {
             ("beta_quench", &self.beta_quench),
             ("rest", &self.rest),
             ("guesses", &self.guesses),
+            ("interval", &self.interval),
+            ("mi_step", &self.mi_step),
+            ("alpha", &self.alpha),
+            ("beta_most", &self.beta_most),
+            ("beta_least", &self.beta_least),
+            ("least", &self.least),
+            ("high", &self.high),
+            ("most", &self.most),
+            ("mi_rtt_most", &self.mi_rtt_most),
+            ("multiplies_first", &self.multiplies_first),
+            ("rests", &self.rests),
+            ("on_loss", &self.on_loss),
+            ("paced", &self.paced),
+            ("echo", &self.echo),
+            ("receiver", &self.receiver),
             ("backoff_after", &self.backoff_after),
             ("syn_backoff_after", &self.syn_backoff_after),
             ("from", &self.from),

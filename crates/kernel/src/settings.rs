@@ -24,6 +24,7 @@ pub fn read(controller: Controller, given: &[(&str, String)], hz: u32) -> Result
         let text = text.unwrap_or_else(|| controller.default_of(setting.name));
         *word = value(setting, text, hz)?;
     }
+    check(controller, &words)?;
     Ok(words)
 }
 
@@ -59,10 +60,38 @@ fn value(setting: &Setting, text: &str, hz: u32) -> Result<u32, Error> {
             .position(|word| *word == text)
             .and_then(|place| u32::try_from(place).ok())
             .ok_or_else(|| wrong(format!("one of {}", words.join(", ")))),
+        Kind::Factor => match text.parse::<f64>() {
+            Ok(factor) if factor > 0.0 && factor <= 4.0 => Ok(billionths(factor)),
+            _ => Err(wrong("above 0 and at most 4".to_owned())),
+        },
         Kind::Half => text.parse().map_err(|_| wrong("a number".to_owned())),
         Kind::Ticks => Ok(hz),
     }
 }
+
+/// What lies between settings: no load is between thresholds that are out of order.
+fn check(controller: Controller, words: &Words) -> Result<(), Error> {
+    let word = |name: &str| {
+        let place = controller.family().settings.iter().position(|setting| setting.name == name);
+        place.map(|place| words[place])
+    };
+    for (less, more) in [("least", "high"), ("beta_least", "beta_most")] {
+        if let (Some(low), Some(high)) = (word(less), word(more))
+            && low > high
+        {
+            let range = format!("at most {}", option(more));
+            let value = (f64::from(low) / 1e9).to_string();
+            return Err(Error::Setting { option: option(less), range, value });
+        }
+    }
+    if let Some(most) = word("most").filter(|most| *most <= BILLION) {
+        let value = (f64::from(most) / 1e9).to_string();
+        return Err(Error::Setting { option: option("most"), range: "above 1".to_owned(), value });
+    }
+    Ok(())
+}
+
+const BILLION: u32 = 1_000_000_000;
 
 /// As crates/cc rounds its factors.
 fn billionths(part: f64) -> u32 {
@@ -73,7 +102,7 @@ fn billionths(part: f64) -> u32 {
 #[must_use]
 pub fn shown(setting: &Setting, word: u32) -> Value {
     match setting.kind {
-        Kind::Part | Kind::UpToWhole => json!(f64::from(word) / 1e9),
+        Kind::Part | Kind::UpToWhole | Kind::Factor => json!(f64::from(word) / 1e9),
         Kind::Milliseconds => json!(f64::from(word) / 1e3),
         Kind::Choice(words) => json!(words.get(word as usize).copied().unwrap_or("unknown")),
         Kind::Address => json!(Ipv4Addr::from(word.to_ne_bytes()).to_string()),
@@ -123,6 +152,12 @@ mod tests {
             (Controller::DelayAimd, "threshold", "NaN"),
             (Controller::DelayAimd, "least_window", "0"),
             (Controller::DelayAimd, "beta_ecn", "0.5"),
+            (Controller::Bmcc, "most", "0.9"),
+            (Controller::Bmcc, "least", "0.8"),
+            (Controller::Bmcc, "beta_least", "0.9"),
+            (Controller::Bmcc, "mi_step", "5"),
+            (Controller::Bmcc, "receiver", "::1"),
+            (Controller::Bmcc, "paced", "perhaps"),
             (Controller::Tcpstar, "from", "here"),
             (Controller::Tcpstar, "backoff_after", "0"),
             (Controller::DelayAimd, "rtt_from", "timer"),

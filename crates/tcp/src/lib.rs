@@ -36,7 +36,7 @@ pub use cheat::Params as CheatParams;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
 pub use delays::Delays;
-pub use echo::{EchoKind, EchoPolicy, OwnEcho};
+pub use echo::{Carried, EchoKind, EchoPolicy, LoadEcho, OwnEcho};
 pub use params::{
     BackoffUntil, EchoAtOne, FlightSize, LossRule, Params, QuenchAnswer, QuenchCheck, Recovery,
     RttArithmetic,

@@ -8,8 +8,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use cwnd_cc::Hears;
 use cwnd_scenario::FlowGroup;
-use cwnd_units::ParamsChoice as _;
+use cwnd_units::{Params as _, ParamsChoice as _, Value as Setting};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use serde_json::Value;
@@ -34,13 +35,32 @@ pub struct Counts {
     pub refused: Option<u64>,
 }
 
+/// All that a controller of ours counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// What every controller of ours may count.
+    pub counts: Counts,
+    /// What is the mechanism's own, by the names that it has in the simulator.
+    pub named: Vec<(&'static str, u64)>,
+}
+
 /// A controller that a group uses.
 #[derive(Debug)]
 pub struct Controller {
     /// What sockets ask for.
     pub name: String,
-    /// How it is loaded, if it is one of ours, and whether it hears packets of routers at an interface, and waits for one.
-    ours: Option<(Loaded, bool)>,
+    /// How it is loaded, if it is one of ours.
+    ours: Option<Ours>,
+}
+
+/// A controller of ours.
+#[derive(Debug)]
+struct Ours {
+    loaded: Loaded,
+    /// Where it hears of the path; elsewhere than in ACKs it is loaded when there is such a place.
+    hears: Hears,
+    /// What it counts under names of its own.
+    counters: &'static [&'static str],
 }
 
 /// What `cwnd-kernel` holds in the kernel, from when it is started.
@@ -77,22 +97,28 @@ pub fn of_its_receiver(group: &FlowGroup, address: Ipv4Addr) -> Option<Vec<Strin
     lab::cheats(&group.endpoint, address)
 }
 
-/// Provides a controller: the kernel's own, or one that `program` loads, now or once there is an interface.
+/// Provides a group's controller: the kernel's own, or one that `program` loads, now or once there is where it hears of the path.
 pub fn load(group: &FlowGroup, program: Option<&Path>) -> Result<Controller, Error> {
     let controller = &group.controller;
     let linux = controller.stated().on_linux();
-    let Some(arguments) = of_our_own(group) else {
+    let Some(mut arguments) = of_our_own(group) else {
         // A kind that Linux does not have was refused before.
         let name = linux.map_or(controller.kind(), |linux| linux.own);
         has(name)?;
         return Ok(Controller { name: name.to_owned(), ours: None });
     };
+    let (hears, counters) =
+        linux.map_or((Hears::Acks, &[][..]), |linux| (linux.hears, linux.counters));
+    if hears == Hears::Receiver
+        && let Some(Setting::Text(echo)) = group.endpoint.get("echo")
+    {
+        arguments.extend(["--echo".to_owned(), echo]);
+    }
     let loaded = Loaded::new(arguments, program)?;
-    let at_interface = linux.is_some_and(|linux| linux.at_interface);
-    if !at_interface {
+    if hears == Hears::Acks {
         loaded.start(&[])?;
     }
-    Ok(Controller { name: loaded.name.clone(), ours: Some((loaded, at_interface)) })
+    Ok(Controller { name: loaded.name.clone(), ours: Some(Ours { loaded, hears, counters }) })
 }
 
 /// What makes a group's receivers cheat, to be started at an interface; nothing if they are honest.
@@ -183,27 +209,43 @@ fn lacking(name: &str, available: &str) -> String {
 }
 
 impl Controller {
-    /// There is an interface, in the namespace of the calling thread: it is loaded, if it waited for that.
+    /// There is the senders' interface, in the namespace of the calling thread: it is loaded, if it waited for that.
     pub fn listens_at(&self, interface: &str) -> Result<(), Error> {
         match &self.ours {
-            Some((loaded, true)) => loaded.start(&["--interface", interface]),
+            Some(Ours { loaded, hears: Hears::Interface, .. }) => {
+                loaded.start(&["--interface", interface])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// There will be the receivers, with this address in the namespace of the calling thread.
+    pub fn receives_at(&self, address: Ipv4Addr) -> Result<(), Error> {
+        match &self.ours {
+            Some(Ours { loaded, hears: Hears::Receiver, .. }) => {
+                loaded.start(&["--own-namespace", "--receiver", &address.to_string()])
+            }
             _ => Ok(()),
         }
     }
 
     /// What it counted so far; `None` for a controller of the kernel's own.
-    pub fn counts(&self) -> Option<Counts> {
-        let card = self.ours.as_ref()?.0.card()?;
+    pub fn counts(&self) -> Option<Counted> {
+        let ours = self.ours.as_ref()?;
+        let card = ours.loaded.card()?;
         let count = |name: &str| card.get("counters")?.get(name)?.as_u64();
         let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<Option<u64>>();
-        Some(Counts {
-            ecn: count("ecn")?,
+        let named = ours.counters.iter().filter_map(|name| Some((*name, count(name)?))).collect();
+        let counts = Counts {
+            // An ECN-echo of what tells a load reduces nothing.
+            ecn: if ours.hears == Hears::Receiver { 0 } else { count("ecn")? },
             loss: count("loss")?,
             delay: count("delay"),
             quench: sum(&["quench_marked", "quench_dropped"]),
             believed: count("quenches"),
             refused: sum(&["outside", "deaf"]),
-        })
+        };
+        Some(Counted { counts, named })
     }
 }
 

@@ -12,7 +12,7 @@ use cwnd_units::{Duration, ParamsChoice as _, Time};
 
 use crate::host::{Received, Seen, Sent};
 use crate::inet_diag::TcpInfo;
-use crate::kernel::Counts;
+use crate::kernel::{self, Counts};
 use crate::world::World;
 
 /// The states of `TCP_CA_*` in their order; the simulator has no `Disorder`.
@@ -42,7 +42,7 @@ pub fn records(
     world: &World,
     seen: &[Seen; 2],
     report: &Report,
-    by_controllers: &[Option<Counts>],
+    by_controllers: &[Option<kernel::Counted>],
 ) -> Records {
     let mut rows = Flows::default();
     let mut counted = Vec::new();
@@ -51,7 +51,8 @@ pub fn records(
         let received = seen.iter().find_map(|side| side.received.get(&flow)).copied();
         let received = received.unwrap_or_default();
         let alone = world.flows.iter().filter(|f| f.group == world.flows[flow].group).count() == 1;
-        let by_controller = by_controllers[world.flows[flow].group].filter(|_| alone);
+        let by_controller = by_controllers[world.flows[flow].group].as_ref().filter(|_| alone);
+        let by_controller = by_controller.map(|counted| counted.counts);
         let seconds = seconds(world, flow, sent);
         counted.push(count(world, sent, &received, seconds, by_controller));
         rows.push(row(world, flow, sent, &received, seconds));
@@ -81,6 +82,9 @@ pub fn records(
             total(|s| s.sent.values().filter_map(|s| s.info.total_rto).map(u64::from).sum()),
         ),
     ] {
+        activity.add(name, count);
+    }
+    for &(name, count) in by_controllers.iter().flatten().flat_map(|counted| &counted.named) {
         activity.add(name, count);
     }
     activity.extend_with(&report.counted());

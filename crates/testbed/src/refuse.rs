@@ -1,7 +1,7 @@
 //! What of a scenario real Linux can't provide: told by name before anything starts.
 
 use cwnd_apps::{AttackerParams, Transport};
-use cwnd_cc::ControllerParams;
+use cwnd_cc::{ControllerParams, Hears};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
 use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Value};
@@ -230,6 +230,11 @@ fn endpoint(scenario: &Scenario, group: &FlowGroup, found: &mut Vec<Refusal>) {
             Some("set `obey_quench = true`"),
         ));
     }
+    // Who hears marks at the receiver brings a program that tells them, as `echo` says.
+    let linux = group.controller.stated().on_linux();
+    if linux.is_some_and(|linux| linux.hears == Hears::Receiver) {
+        free.push("echo");
+    }
     let mut kernels = cwnd_tcp::Params::default();
     kernels.apply_preset(PRESET);
     let kept = kept((&group.endpoint, &kernels), &free);
@@ -304,7 +309,7 @@ fn refusal(key: &[&str], message: &str, help: Option<&str>) -> Refusal {
 }
 
 /// What Linux's TCP and our router between its hosts can give each other.
-const CAN: [Ability; 10] = [
+const CAN: [Ability; 12] = [
     Ability::Ect,
     Ability::ObeysEce,
     Ability::Timestamps,
@@ -315,6 +320,8 @@ const CAN: [Ability; 10] = [
     Ability::ObeysQuench,
     Ability::WritesLoad,
     Ability::WritesBounds,
+    Ability::SendsId,
+    Ability::EchoesEstimate,
 ];
 /// The presets of controllers and endpoints that say what Linux does.
 pub const PRESET: &str = "linux";
@@ -436,6 +443,27 @@ mod tests {
             assert_eq!(found[0].key.join("."), "dumbbell.reverse_meter");
             assert!(found[0].message.contains(meter), "{}", found[0].message);
         }
+    }
+
+    #[test]
+    fn bmcc_runs_with_a_receiver_that_tells_loads_and_what_only_the_simulator_has_is_named() {
+        let meters = format!("{RATE}\nmeter = \"adpm\"\nreverse_meter = \"adpm\"");
+        let with = |controller: &str, endpoint: &str| {
+            refused(&[(RATE, &meters), (CONTROLLER, controller), (ENDPOINT, endpoint)])
+        };
+        let tells = r#"{ preset = "linux", ecn = true, echo = "load" }"#;
+        assert!(with(r#""bmcc""#, tells).is_empty());
+        let all = r#"{ kind = "bmcc", interval = "100 ms", paced = false, on_loss = "repair", mi_rtt_most = "none" }"#;
+        let once = r#"{ preset = "linux", ecn = true, echo = "load-changed" }"#;
+        assert!(with(all, once).is_empty());
+        for (key, value) in [("apply", "round-trip"), ("ids", "constant")] {
+            let found = with(&format!(r#"{{ kind = "bmcc", {key} = "{value}" }}"#), tells);
+            assert_eq!(found, [format!("flow.main.controller.{key}")]);
+        }
+        // Nobody else's receivers tell loads.
+        assert_eq!(refused(&[(ENDPOINT, tells)]), ["flow.main.endpoint.echo"]);
+        let found = told(&[(CONTROLLER, r#""vcp""#)]);
+        assert!(found.iter().any(|f| f.message == "Linux has no controller `vcp`"), "{found:?}");
     }
 
     #[test]

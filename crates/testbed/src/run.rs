@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, SideFacts};
 use crate::host::{Hosts, Seen};
-use crate::kernel::{self, Controller, Counts, Loaded};
+use crate::kernel::{self, Controller, Counted, Loaded};
 use crate::lab;
 use crate::namespace::{self, RouteTo};
 use crate::plan;
@@ -104,7 +104,7 @@ pub fn run(
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
     let groups = Groups { controllers: &controllers, bounds: &bounds, cheats: &cheats };
     let done = between_namespaces((&world, groups), options, (&config, capture), go_on)?;
-    let counts: Vec<Option<Counts>> = controllers.iter().map(Controller::counts).collect();
+    let counts: Vec<Option<Counted>> = controllers.iter().map(Controller::counts).collect();
     let records = records(&world, &done.seen, &done.report, &counts);
     let facts = facts::facts(&world, &done, &timeouts::told(&bounds));
     Ok(Outcome { records, facts })
@@ -271,10 +271,12 @@ fn live(
                 bounds.begin(side.address(g))?;
             }
         }
-        if let Some(cheat) = &groups.cheats[g]
-            && Side::of_node(way.to) == side
-        {
-            cheat.start(&["--interface", tun.name()])?;
+        if Side::of_node(way.to) == side {
+            // Marks are for who receives.
+            groups.controllers[g].receives_at(side.address(g))?;
+            if let Some(cheat) = &groups.cheats[g] {
+                cheat.start(&["--interface", tun.name()])?;
+            }
         }
     }
     let probe = Probe::open(side).map_err(at("its probe"))?;

@@ -13,7 +13,7 @@ from cwnd.cli import output
 kernel = App(
     name="kernel",
     help="Put congestion controllers into this machine's Linux kernel: ABE, BECN, adaptive backoff,"
-    " delay-based AIMD, TCP*(n). docs/kernel.md has more.",
+    " delay-based AIMD, BMCC, TCP*(n). docs/kernel.md has more.",
 )
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -29,6 +29,7 @@ def load(
         "becn_reno",
         "becn_cubic",
         "delay_aimd",
+        "bmcc",
         "tcpstar",
     ],
     /,
@@ -44,6 +45,22 @@ def load(
     delta: float | None = None,
     threshold: float | None = None,
     least_window: int | None = None,
+    interval: float | None = None,
+    mi_step: float | None = None,
+    alpha: float | None = None,
+    beta_most: float | None = None,
+    beta_least: float | None = None,
+    least: float | None = None,
+    high: float | None = None,
+    most: float | None = None,
+    mi_rtt_most: float | None = None,
+    multiplies_first: Literal["true", "false"] | None = None,
+    rests: Literal["both", "longer"] | None = None,
+    on_loss: Literal["if-overload", "repair", "decrease"] | None = None,
+    paced: Literal["true", "false"] | None = None,
+    echo: Literal["load", "load-changed", "load-every"] | None = None,
+    receiver: str | None = None,
+    own_namespace: Flag = False,
     backoff_after: int | None = None,
     cgroup: str | None = None,
     request_ecn: Flag = False,
@@ -74,8 +91,29 @@ def load(
             window; 0.8.
         threshold: Of delay_aimd: it backs off once packets wait for so many ms; 50.
         least_window: Of delay_aimd: what a backoff for delay leaves at the least, segments; 2.
+        interval: Of bmcc: t_p, the interval in which routers measure, ms; 200.
+        mi_step: Of bmcc: κ₂, how fast multiplicative increase goes to a load of 1; 0.35.
+        alpha: Of bmcc: segments by which the window grows in a round trip of t_p; 1.
+        beta_most: Of bmcc: part of the window that stays at a load of 1; 0.875.
+        beta_least: Of bmcc: part of the window that stays at a load of u; 0.65.
+        least: Of bmcc: η₀ of the routers; 0.15.
+        high: Of bmcc: η of the routers, below which the window is multiplied; 0.75.
+        most: Of bmcc: u of the routers; 1.2.
+        mi_rtt_most: Of bmcc: a longer round trip counts as this one where the window is multiplied,
+            ms; 500.
+        multiplies_first: Of bmcc: whether a new flow multiplies until the estimate first is 1; it
+            does.
+        rests: Of bmcc: for how long one decrease is the last: t_p and then a round trip that only
+            adds, or the longer of the two; both.
+        on_loss: Of bmcc: whether a loss that is repaired without a timeout decreases the window;
+            if-overload.
+        paced: Of bmcc: whether packets leave at the rate of a window in a round trip; they do.
+        echo: Of bmcc: in which ACKs receivers tell their estimate: spaced, once, in all; load.
+        receiver: Of bmcc: only receivers with this IPv4 address of their own tell; any.
+        own_namespace: Of bmcc and tcpstar: for connections of this command's network namespace
+            only; of bmcc for those of receivers.
         backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6.
-        cgroup: Of tcpstar: the control group (version 2) whose connections it is for; all.
+        cgroup: Of bmcc and tcpstar: the control group (version 2) whose connections it is for; all.
         request_ecn: Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says.
         any_user: Let any user's sockets choose it.
         pin: Leave it in the kernel.
@@ -91,10 +129,30 @@ def load(
         "--delta": delta,
         "--threshold": threshold,
         "--least-window": least_window,
+        "--interval": interval,
+        "--mi-step": mi_step,
+        "--alpha": alpha,
+        "--beta-most": beta_most,
+        "--beta-least": beta_least,
+        "--least": least,
+        "--high": high,
+        "--most": most,
+        "--mi-rtt-most": mi_rtt_most,
+        "--multiplies-first": multiplies_first,
+        "--rests": rests,
+        "--on-loss": on_loss,
+        "--paced": paced,
+        "--echo": echo,
+        "--receiver": receiver,
         "--backoff-after": backoff_after,
         "--cgroup": cgroup,
     }
-    flags = {"--request-ecn": request_ecn, "--any-user": any_user, "--pin": pin}
+    flags = {
+        "--own-namespace": own_namespace,
+        "--request-ecn": request_ecn,
+        "--any-user": any_user,
+        "--pin": pin,
+    }
     given = [
         word for key, value in settings.items() if value is not None for word in (key, str(value))
     ]

@@ -65,7 +65,7 @@ params! {
 
 impl Kind for Params {
     fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux { own: "bbr", loaded: None, at_interface: false })
+        Some(OnLinux::own("bbr"))
     }
 }
 

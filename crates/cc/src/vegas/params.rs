@@ -184,7 +184,7 @@ params! {
 
 impl Kind for Params {
     fn on_linux(&self) -> Option<OnLinux> {
-        Some(OnLinux { own: "vegas", loaded: None, at_interface: false })
+        Some(OnLinux::own("vegas"))
     }
 }
 

@@ -5,6 +5,7 @@ mod attached;
 mod command;
 mod delay;
 mod flows;
+mod loads;
 mod machine;
 mod objects;
 mod quenches;

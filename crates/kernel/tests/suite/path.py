@@ -21,7 +21,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forged import FRAMES, PORT, QUENCHES, SEGMENTS, checksum
+from adpm import OPTIONS, load_at, option_at, outside, told, with_ecn
+from forged import FRAMES, PORT, QUENCHES, SEGMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,6 +114,13 @@ def asked() -> argparse.Namespace:
         "--hold", default="", help="a command to run beside the flows, for its JSON"
     )
     parser.add_argument("--quench", choices=QUENCHES, help="quench data, or what pretends to be that")
+    parser.add_argument(
+        "--loads", default="", help="load factors that ADPM tells, as `seconds:factor,…` from when"
+    )
+    parser.add_argument("--option", choices=OPTIONS, help="what becomes of the option in ACKs")
+    parser.add_argument(
+        "--stranger", action="store_true", help="data with CE, not of the window, beside all data"
+    )
     parser.add_argument("--frame", choices=FRAMES, help="the same at an Ethernet device `side`")
     parser.add_argument("--forge", choices=SEGMENTS, help="segments of a stranger, beside each ACK")
     parser.add_argument("--group", type=Path, help="the control group to be in")
@@ -157,7 +165,8 @@ def main() -> None:
     inside = ["nsenter", "-n", "-t", str(receiver.pid)]
     ip("addr add 10.77.0.2/24 dev far", inside=inside)
     ip("link set far mtu 1500 txqueuelen 10000 up", inside=inside)
-    Path("/proc/sys/net/ipv4/tcp_ecn").write_text(str(options.ecn) if options.mark_above else "0")
+    asks = options.mark_above or options.loads
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text(str(options.ecn) if asks else "0")
     receiver.stdin.write(b"go\n")
     receiver.stdin.flush()
     receiver.stdout.readline()
@@ -213,7 +222,8 @@ def forward(
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
     queue, there, back = collections.deque(), collections.deque(), collections.deque()
-    queued = marks = drops = quenches = forged = late_queue = 0
+    queued = marks = drops = quenches = forged = late_queue = acks = seen = 0
+    places = set()
     unheard = []
     accurate = False
     free = begin = time.monotonic()
@@ -247,6 +257,11 @@ def forward(
                 next_mark = now + 2 * half
                 if options.drop_marked and marks % options.drop_marked == 0:
                     drop_until = now + half
+            if options.loads and packet[1] & 3:
+                kept, place = told(packet, load_at(options.loads, now - begin))
+                places.add(place)
+            if options.stranger and size > 1000:
+                os.write(far, outside(packet))
             queue.append((now, kept))
             queued += size
             late_queue = max(late_queue, queued * (now - begin > options.seconds / 2))
@@ -260,8 +275,12 @@ def forward(
                 for there_too, segments in SEGMENTS[options.forge](packet).items():
                     forged += write({"near": near, "far": far}[there_too], segments)
             accurate = accurate or accepts_accurate_ecn(packet)
+            kept, at = packet, option_at(packet)
+            acks, seen = acks + 1, seen + (at is not None)
+            if options.option and at is not None:
+                kept = OPTIONS[options.option](packet, at)
             if not dead:
-                back.append((now + half, packet))
+                back.append((now + half, kept))
         while queue and max(free, queue[0][0]) <= now:
             came, packet = queue.popleft()
             queued -= len(packet)
@@ -284,6 +303,10 @@ def forward(
         "unheld": unheld,
         "late_queue": late_queue,
         "unheard": unheard,
+        "acks": acks,
+        # Of these with an estimate of the load.
+        "options": seen,
+        "places": len(places),
     }
 
 
@@ -314,11 +337,7 @@ def accepts_accurate_ecn(packet: bytes) -> bool:
 
 
 def marked(packet: bytes) -> bytes:
-    header = bytearray(packet[:20])
-    header[1] |= CE
-    header[10:12] = b"\0\0"
-    header[10:12] = checksum(header)
-    return bytes(header) + packet[20:]
+    return with_ecn(packet, CE)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from cwnd.reproduce import Measure, Point, Results, Sides
     from cwnd.results import Run
 
-#: § I: half of 100 Mbit/s, and "within 50 % of it".
-_FAIR_MBIT_S, _WITHIN = 50.0, 0.5
+#: § I: "within 50 % of their fair share", which is half of the link.
+_WITHIN = 0.5
 _OF_LINKS = {"utilisation", "queue", "loss", "lost"}
 _NOTICED = {"unseen", "packets"}
 
@@ -126,11 +126,12 @@ def seconds_to_half(results: Results, figure: str, of: Point) -> list[float]:
     run = results[figure]
     second = pl.col("group").cast(pl.String) == "second"
     began = float(run.flows.filter(second)["start_s"][0])
+    fair_mbit_s = float(run.links["rate_bit_s"][0]) / 2e6
     rates = shares(run, of).filter(pl.col("group") == "second")
     found = []
     for _, part in rates.group_by("seed", maintain_order=True):
         rows = part.select("time_s", "mbit_s").iter_rows()
-        below = [time_s for time_s, mbit_s in rows if mbit_s < _WITHIN * _FAIR_MBIT_S]
+        below = [time_s for time_s, mbit_s in rows if mbit_s < _WITHIN * fair_mbit_s]
         found.append(max(below, default=began) - began)
     return found
 

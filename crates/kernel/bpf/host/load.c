@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * BMCC as a program: the same C that runs in the kernel, compiled for this machine. Below are the parts of the kernel that it
+ * meets, as far as it sees them.
+ *
+ *   cc -I.. load.c && ./a.out 0 SETTINGS < EVENTS of a sender
+ *   ./a.out 1 CARRIED < PACKETS for a receiver
+ *   ./a.out 2 < OPTIONS
+ *
+ * Of a sender SETTINGS are the words of its `struct settings`. The first line is `cwnd mss`, each other
+ *   a|l|t|i time-µs state cwnd-limited una nxt flight srtt-8ths-of-a-µs acked place
+ * for an ACK (a place below 0 is none), a loss, a timeout, and a first transmission after silence; una and nxt in bytes, flight and
+ * acked, too, and flight is before the ACK; a timeout has its number in a row for `acked`. Out come cwnd and ssthresh in segments, and the
+ * window in 2^24ths of one. Of each ACK with the last place, which CE tells, the kernel hears an ECN-echo, too, and enters CWR.
+ *
+ * Of a receiver lines are `d ecn identification` for a packet of data, and `a` for an ACK; out come f̂'s place, and whether an
+ * ACK tells it. Of options each line is what is behind a TCP header in hexadecimal digits; out comes the place, `none`, or `malformed`.
+ */
+#include "host.h"
+
+enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum { CA_ACK_ECE = 4 };
+enum tcp_ca_event { CA_EVENT_TX_START };
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
+#define CA_PRIV_BYTES 104
+
+struct tcp_sock;
+
+/* One socket, in one piece. */
+struct sock {
+	unsigned long sk_pacing_rate;
+	u32 sk_pacing_status;
+	u8 state;
+	u64 private[CA_PRIV_BYTES / 8];
+	struct tcp_sock *tp;
+};
+
+struct tcp_sock {
+	u32 snd_cwnd, snd_cwnd_clamp, snd_ssthresh, snd_una, snd_nxt, lsndtime, mss_cache, srtt_us, flight;
+	u64 tcp_mstamp;
+	bool limited;
+};
+
+struct tcp_congestion_ops {
+	char name[16];
+	u32 (*ssthresh)(struct sock *sk);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+	void (*cwnd_event_tx_start)(struct sock *sk);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*cong_control)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+enum { SENDER, RECEIVER, OPTIONS };
+#define RTO_TICKS 200
+
+static u64 now = 1000000;
+
+static u32 jiffies(void)
+{
+	return now / 1000;
+}
+
+static void *private(struct sock *sk)
+{
+	return sk->private;
+}
+
+static struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return sk->tp;
+}
+
+static u8 ca_state(struct sock *sk)
+{
+	return sk->state;
+}
+
+static bool cwnd_limited(const struct tcp_sock *tp)
+{
+	return tp->limited;
+}
+
+static u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->flight;
+}
+
+static u32 smoothed_rtt(const struct tcp_sock *tp)
+{
+	return tp->srtt_us;
+}
+
+static u32 timeout_ticks(struct sock *sk)
+{
+	(void)sk;
+	return RTO_TICKS;
+}
+
+static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags);
+static long bpf_sk_storage_delete(void *map, struct sock *sk);
+
+/* Packets and options are played by hand. */
+#define GROUP_H
+
+#include "bmcc.bpf.c"
+
+static struct card card;
+static struct load_note note;
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	(void)map, (void)key;
+	return &card;
+}
+
+static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags)
+{
+	(void)map, (void)sk, (void)value, (void)flags;
+	return &note;
+}
+
+static long bpf_sk_storage_delete(void *map, struct sock *sk)
+{
+	(void)map, (void)sk;
+	return 0;
+}
+
+static struct tcp_sock tp = { .snd_cwnd_clamp = ~0U };
+static struct sock sk = { .tp = &tp };
+
+static void to(u8 state)
+{
+	bmcc.set_state(&sk, state);
+	sk.state = state;
+}
+
+/* What the kernel does on entering CWR and Recovery. */
+static void reduce(u8 state)
+{
+	if (sk.state < TCP_CA_CWR)
+		tp.snd_ssthresh = bmcc.ssthresh(&sk);
+	to(state);
+}
+
+#define PRINT_COUNTER(name) printf(#name " %lu ", card.counted.name);
+
+static int sender(int count, char **words)
+{
+	char event;
+	u64 time;
+	u32 state, limited, una, nxt, flight, srtt, acked, high = 0;
+	u32 values[sizeof(settings) / sizeof(u32)];
+	long place;
+	int i;
+
+	if (count != (int)(sizeof(values) / sizeof(u32)) || scanf("%u %u", &tp.snd_cwnd, &tp.mss_cache) != 2)
+		return 2;
+	for (i = 0; i < count; i++)
+		values[i] = strtoul(words[i], NULL, 10);
+	memcpy(&settings, values, sizeof(values));
+	tp.tcp_mstamp = now;
+	bmcc.init(&sk);
+	while (scanf(" %c %lu %u %u %u %u %u %u %u %ld", &event, &time, &state, &limited, &una, &nxt, &flight,
+		     &srtt, &acked, &place) == 10) {
+		bool echo = event == 'a' && place == MOST;
+
+		now = 1000000 + time;
+		tp.tcp_mstamp = now;
+		tp.limited = limited;
+		tp.snd_una = una;
+		tp.snd_nxt = nxt;
+		tp.srtt_us = srtt;
+		tp.flight = (flight - (event == 'a' ? acked : 0)) / tp.mss_cache;
+		if (event == 'a') {
+			if (place >= 0) {
+				note.place = place;
+				note.heard = 1;
+			}
+			bmcc.in_ack_event(&sk, echo ? CA_ACK_ECE : 0);
+			if (state == TCP_CA_Open && sk.state >= TCP_CA_Recovery)
+				to(TCP_CA_Open);
+			else if (state == TCP_CA_Open && sk.state == TCP_CA_CWR && !before(una, high))
+				to(TCP_CA_Open);
+			/* A loss in a window that was reduced before is told by the state alone. */
+			if (state == TCP_CA_Recovery && sk.state < TCP_CA_Recovery)
+				reduce(TCP_CA_Recovery);
+			if (echo && sk.state < TCP_CA_CWR) {
+				high = nxt;
+				reduce(TCP_CA_CWR);
+			}
+			bmcc.cong_control(&sk);
+		} else if (event == 'l') {
+			bmcc.in_ack_event(&sk, 0);
+			reduce(TCP_CA_Recovery);
+		} else if (event == 't') {
+			if (acked == 1)
+				tp.snd_ssthresh = bmcc.ssthresh(&sk);
+			tp.snd_cwnd = 1;
+			to(TCP_CA_Loss);
+		} else if (event == 'i') {
+			tp.lsndtime = jiffies() - RTO_TICKS - 1;
+			bmcc.cwnd_event(&sk, CA_EVENT_TX_START);
+		}
+		printf("%u %u %lu\n", tp.snd_cwnd, tp.snd_ssthresh, ((struct state *)sk.private)->window);
+	}
+	/* The counters, last. */
+	COUNTERS(PRINT_COUNTER)
+	printf("\n");
+	return 0;
+}
+
+static int receiver(u32 carried)
+{
+	struct echo echo = { 0 };
+	char event;
+	u32 ecn, id;
+
+	while (scanf(" %c", &event) == 1) {
+		bool tells = 0;
+
+		if (event == 'd' && scanf("%u %u", &ecn, &id) == 2)
+			echo_hear(&echo, ecn, id);
+		else if (echo.hears)
+			tells = echo_takes(&echo, carried);
+		printf("%u %u\n", echo.place, tells);
+	}
+	return 0;
+}
+
+static int options(void)
+{
+	static char line[4 * MOST_OPTION_BYTES];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		u8 bytes[MOST_OPTION_BYTES];
+		u32 length = 0;
+		u16 place;
+
+		memset(bytes, OPTION_KIND, sizeof(bytes));
+		while (length < sizeof(bytes) && sscanf(line + 2 * length, "%2hhx", &bytes[length]) == 1)
+			length++;
+		switch (option_find(bytes, bytes + length, &place)) {
+		case FOUND_NONE:
+			puts("none");
+			break;
+		case FOUND_MALFORMED:
+			puts("malformed");
+			break;
+		case FOUND:
+			printf("%u\n", place);
+			break;
+		}
+	}
+	return 0;
+}
+
+int main(int count, char **arguments)
+{
+	unsigned long what = count > 1 ? strtoul(arguments[1], NULL, 10) : 0;
+
+	if (what == SENDER && count > 1)
+		return sender(count - 2, arguments + 2);
+	if (what == RECEIVER && count == 3)
+		return receiver(strtoul(arguments[2], NULL, 10));
+	return what == OPTIONS ? options() : 2;
+}
