@@ -15,7 +15,8 @@ PROGRAMS = ("sh", "ip", "unshare", "nsenter", "setpriv", "mount", "umount", "gre
 FOLDERS = ("dev", "proc", "sys", "tmp", "run", "root", "etc")
 #: Parts of Python's library that are large and that no test imports.
 LEFT_OUT = re.compile(
-    r"/(test|tests|idlelib|tkinter|lib2to3|ensurepip|turtledemo|site-packages|dist-packages|__pycache__|config-[^/]*)(/|$)"
+    r"/(test|tests|idlelib|tkinter|lib2to3|ensurepip|turtledemo|pydoc_data|site-packages|dist-packages|config-[^/]*)(/|$)"
+    r"|/(_tkinter|_sqlite3|_decimal|_test\w*|_codecs_\w+|unicodedata)\.cpython[^/]*$|\.opt-\d\.pyc$"
 )
 
 
@@ -75,6 +76,7 @@ class Initramfs:
     def archive(self) -> bytes:
         """As the kernel unpacks it: cpio, "newc" (the kernel's buffer-format.rst)."""
         entries: dict[str, tuple[int, bytes]] = {}
+        times: dict[str, int] = {}
 
         def folders_of(path: str) -> None:
             for parent in reversed(Path(path).parents):
@@ -85,8 +87,10 @@ class Initramfs:
         for path, content in self.files.items():
             folders_of(path)
             if isinstance(content, Path):
-                mode = content.stat().st_mode & 0o777
-                entries[path] = (stat.S_IFREG | mode, content.read_bytes())
+                told = content.stat()
+                entries[path] = (stat.S_IFREG | told.st_mode & 0o777, content.read_bytes())
+                # By which Python knows what it has compiled.
+                times[path] = int(told.st_mtime)
             else:
                 entries[path] = (stat.S_IFREG | self.modes[path], content)
         for path, target in self.links.items():
@@ -95,14 +99,14 @@ class Initramfs:
         del entries["/"]
         out = bytearray()
         for number, (path, (mode, content)) in enumerate(entries.items(), 1):
-            out += record(number, path.lstrip("/"), mode, content)
+            out += record(number, path.lstrip("/"), mode, content, times.get(path, 0))
         return bytes(out + record(0, "TRAILER!!!", 0, b""))
 
 
-def record(number: int, name: str, mode: int, content: bytes) -> bytes:
+def record(number: int, name: str, mode: int, content: bytes, modified: int = 0) -> bytes:
     encoded = name.encode() + b"\0"
     links = 2 if stat.S_ISDIR(mode) else 1
-    fields = [number, mode, 0, 0, links, 0, len(content), 0, 0, 0, 0, len(encoded), 0]
+    fields = [number, mode, 0, 0, links, modified, len(content), 0, 0, 0, 0, len(encoded), 0]
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + encoded
     return padded(head) + padded(content)
 

@@ -38,6 +38,8 @@ LEFT_OUT = "objects"
 CHECK = "cwnd-kernel check"
 #: Modules of the suite, and what of a kernel they are about.
 COLUMNS = {"command": "loads, unloads", "flows": "counts", "shadow": "CUBIC as its own"}
+#: A library that may be worth stripping, bytes.
+LARGE = 8 << 20
 #: A guest that has not ended by then never will, s: on a machine that does other things, too.
 LONGEST = 3600
 
@@ -132,12 +134,25 @@ def file_system() -> Initramfs:
     """The tests and the program, and what they need."""
     suite, program = built()
     made = bare()
-    made.program(suite, "suite")
-    made.program(program, "cwnd-kernel")
+    for built_here, name in ((suite, "suite"), (program, "cwnd-kernel")):
+        made.libraries(built_here)
+        made.write(f"/usr/bin/{name}", stripped(built_here), 0o755)
+    # The tests know the program by its place.
+    made.links[str(program)] = "/usr/bin/cwnd-kernel"
     for path in (KERNEL / "tests" / "suite").rglob("*"):
         if path.suffix in {".py", ".o"}:
             made.add(path)
     return made
+
+
+def stripped(program: Path) -> bytes:
+    """Without what debuggers need, which is most of it: a guest has it all in memory, and unpacks it first."""
+    if shutil.which("strip") is None:
+        return program.read_bytes()
+    OUT.mkdir(parents=True, exist_ok=True)
+    small = OUT / program.name
+    subprocess.run(["strip", "-o", small, program], check=True)
+    return small.read_bytes()
 
 
 def bare() -> Initramfs:
@@ -146,6 +161,9 @@ def bare() -> Initramfs:
     if missing := made.tools():
         raise MissingError(f"missing: {', '.join(missing)}")
     made.python()
+    for path, content in list(made.files.items()):
+        if isinstance(content, Path) and content.stat().st_size > LARGE:
+            made.write(path, stripped(content), 0o755)
     made.write("/init", (HERE / "guest.py").read_bytes(), 0o755)
     return made
 

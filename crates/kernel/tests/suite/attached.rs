@@ -72,6 +72,7 @@ fn what_is_pinned_at_an_interface_stays_until_it_is_unloaded() {
 #[test]
 fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     let Some(_root) = machine::root_with_btf() else { return };
+    let _all = machine::all_processes();
     let name = unique("group");
     let held = Held::new("tcpstar", &name, &["--backoff-after", "3"]);
     assert_eq!(held.ready["backoff_after"], 3);

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
@@ -88,6 +89,12 @@ pub fn interface_links() -> bool {
 /// Whether a socket can bound its timeout (`TCP_RTO_MAX_MS`), by the kernel's version.
 pub fn bounds_timeouts() -> bool {
     version() >= (6, 15)
+}
+
+/// For as long as a test has this, none loads a program for all processes, or none relies on that.
+pub fn all_processes() -> MutexGuard<'static, ()> {
+    static ALL: Mutex<()> = Mutex::new(());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A control group of version 2 that is a test's own, for as long as this lives.

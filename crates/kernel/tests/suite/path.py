@@ -79,6 +79,8 @@ print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17],
                   "rto_max": rto_max}))
 """
 
+#: Without what users have installed, for a fast start.
+PYTHON = [sys.executable, "-I", "-S"]
 ECT_0, CE = 2, 3
 IFF_TUN, IFF_TAP = 1, 2
 #: Of the device `side`.
@@ -147,7 +149,7 @@ def main() -> None:
         [
             "unshare",
             "-n",
-            sys.executable,
+            *PYTHON,
             "-c",
             RECEIVE,
             str(max(2, options.ecn)),
@@ -182,7 +184,7 @@ def main() -> None:
     numbers = [str(options.seconds), str(options.pause)]
     senders = [
         subprocess.Popen(
-            [sys.executable, "-c", SEND, one, *numbers, str(PORT + index), str(options.thin)],
+            [*PYTHON, "-c", SEND, one, *numbers, str(PORT + index), str(options.thin)],
             stdout=subprocess.PIPE,
         )
         for index, one in enumerate(options.controllers)

@@ -23,12 +23,13 @@ fn longest(path: &Value) -> f64 {
     waits(path).into_iter().fold(0.0, f64::max)
 }
 
-/// The connections of a control group, and of those below it: what others do is what they did. A second one, for those below, has the
-/// last word there; both are for thin streams as for others.
+/// The connections of a control group, and of those below it: what others do is what they did. A second one is for those below, where the
+/// first has the last word; what either changed is taken back.
 #[test]
 fn the_timeout_stays_as_far_as_the_kernel_lets_it_in_the_group_that_it_is_for() {
     let Some(_root) = machine::root_with_btf() else { return };
     let Some(group) = Group::new() else { return };
+    let _all = machine::all_processes();
     let below = group.below();
     let held = Held::new("tcpstar", &unique("star"), &["--cgroup", group.path()]);
     let also = ["--backoff-after", "3", "--cgroup", below.path()];
