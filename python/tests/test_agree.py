@@ -493,6 +493,7 @@ def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
                 "kernel": "6.18.0",
                 "valid": not flaws,
                 "flaws": flaws,
+                "notes": ["no timer expired"] if flaws else [],
                 "controllers": ["reno", "cw1f_0"],
                 "sysctls": {"left": {}, "right": {}},
                 "calibration": [calibration],
@@ -504,6 +505,7 @@ def test_a_manifest_says_how_many_runs_were_not_valid_and_why() -> None:
     assert told is not None
     assert told["invalid_runs"] == 2
     assert told["flaws"] == ["late", "lost"]
+    assert told["notes"] == ["no timer expired (in 2 of 3 runs)"]
     assert told["controllers"] == ["of cwnd-kernel", "reno"]
     assert told["lateness_p99_us"] == 0.4
     assert told["idle_least"] == 0.6

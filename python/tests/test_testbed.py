@@ -129,6 +129,29 @@ def test_marks_arrive_and_the_sender_answers_them_without_a_loss() -> None:
     assert run.activity["ece_acks"] >= marks
 
 
+@with_kernel
+def test_timeouts_are_bounded_for_the_flows_of_a_group_and_a_note_says_what_linux_cannot() -> None:
+    # Six flows and hardly room for a packet of each.
+    crowded = scenario(
+        duration="4 s",
+        queue={"kind": "fifo", "limit": "3 packets"},
+        ecn=False,
+        router={"rate": "300 kbit/s"},
+        count=6,
+        endpoint={"preset": "linux", "rto_backoff": "after", "rto_backoff_after": 3},
+    )
+    run = cwnd.run(crowded, on="linux")
+    (told,) = facts(run)["timeouts"]
+    assert (told["group"], told["backoff_after"], told["syn_backoff_after"]) == ("main", 3, 4)
+    counted = told["counters"]
+    # The receivers, and whatever else this machine has, are left alone.
+    assert counted["opened"] == 6
+    assert counted["bounded_above"] > 0
+    assert counted["refused"] == 0 or not facts(run)["valid"]
+    said = [note for note in run.notes if "TCP*(3) Linux does what" in note]
+    assert len(said) == 1, run.notes
+
+
 @real
 def test_the_router_tells_the_sender_of_each_mark_which_linux_ignores() -> None:
     run = cwnd.run(scenario(duration="3 s", router={"messenger": "quench"}), on="linux")

@@ -149,7 +149,8 @@ def summary(facts: Iterable[str]) -> dict[str, Any] | None:
     if not told:
         return None
     flaws = [flaw for each in told for flaw in each["flaws"]]
-    notes = Counter(note for each in told for note in each["notes"])
+    # Runs of older versions have none.
+    notes = Counter(note for each in told for note in each.get("notes", ()))
     settings = [each["sysctls"] for each in told]
     return {
         "name": LINUX,
