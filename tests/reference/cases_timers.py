@@ -109,9 +109,7 @@ def rto() -> list[dict[str, Any]]:
     bound = "Linux 6.18, tcp_timer.c, tcp_retransmit_timer with TCP_RTO_MAX_MS set at each expiry"
     for n, least in ((1, 200), (3, 200), (6, 200), (6, 900), (3, 1300)):
         p = {**linux, "min_ns": least * MS, "backoff": "bounded", "backoff_after": n}
-        cases.append(
-            rto_case(f"bounded for {n}, {least} ms at least", bound, p, 0, list(expiries))
-        )
+        cases.append(rto_case(f"bounded for {n}, {least} ms at least", bound, p, 0, list(expiries)))
     return [*cases, *bounded_backoff(), *slop(), *linux_rto()]
 
 
