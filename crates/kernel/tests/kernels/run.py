@@ -37,7 +37,12 @@ OLDEST = (6, 1)
 LEFT_OUT = "objects"
 CHECK = "cwnd-kernel check"
 #: Modules of the suite, and what of a kernel they are about.
-COLUMNS = {"command": "loads, unloads", "flows": "counts", "shadow": "CUBIC as its own"}
+COLUMNS = {
+    "command": "loads, unloads",
+    "each": "each acts",
+    "flows": "counts",
+    "shadow": "CUBIC as its own",
+}
 #: A library that may be worth stripping, bytes.
 LARGE = 8 << 20
 #: A guest that has not ended by then never will, s: on a machine that does other things, too.

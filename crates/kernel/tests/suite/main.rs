@@ -4,6 +4,7 @@
 mod attached;
 mod command;
 mod delay;
+mod each;
 mod flows;
 mod loads;
 mod machine;
