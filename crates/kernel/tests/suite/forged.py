@@ -221,8 +221,10 @@ def option(kind: int, length: int, content: bytes = b"") -> bytes:
     return bytes([kind, length]) + content
 
 
-#: Options that are cut short, too long, of no length, or of no known kind; RFC 6994's experiments among them.
+#: Options that are cut short, too long, of no length, or of no known kind, and RFC 4727's experiments: the first is one that tells the
+#: highest load there is, as receivers of BMCC write it.
 STRANGE = [
+    option(253, 4, b"\xff\xff"),
     option(8, 0),
     option(8, 1),
     option(8, 40, bytes(8)),
