@@ -65,9 +65,9 @@ class Archives:
         """Asks the archives again once a day."""
         place = self.root / "etc/apt/sources.list"
         asked = self.root / "asked"
-        if asked.exists() and place.exists() and place.read_text() == lines:
-            if time.time() - asked.stat().st_mtime < DAY_S:
-                return
+        known = asked.exists() and place.exists() and place.read_text() == lines
+        if known and time.time() - asked.stat().st_mtime < DAY_S:
+            return
         place.write_text(lines)
         self.apt("apt-get", "update")
         asked.touch()

@@ -126,7 +126,7 @@ FRAMES = {
     "marked": lambda p, mac: [frame(source_quench(p), mac)] * 3,
     "priority": lambda p, mac: [frame(source_quench(p), mac, PRIORITY_ONLY)] * 3,
     "vlan": lambda p, mac: [frame(source_quench(p), mac, VLAN)] * 3,
-    "not to us": lambda p, mac: [
+    "not to us": lambda p, _: [
         frame(source_quench(p), to)
         for to in (
             bytes.fromhex("020000000003"),
@@ -197,7 +197,14 @@ def forged_acks(ack: bytes) -> dict[str, list[bytes]]:
 
     def forge(add: int, upto: int, options: bytes, flags: int = ACK, **more: int) -> bytes:
         return segment(
-            ack[12:16], ack[16:20], ack[20:24], sequence + add, upto, flags=flags, options=options, **more
+            ack[12:16],
+            ack[16:20],
+            ack[20:24],
+            sequence + add,
+            upto,
+            flags=flags,
+            options=options,
+            **more,
         )
 
     # Timestamps echo what was sent a moment ago, a minute ago, or will be sent.

@@ -82,6 +82,7 @@ print(json.dumps({"controller": controller, "sent": sent, "ssthresh": words[17],
 #: Without what users have installed, for a fast start.
 PYTHON = [sys.executable, "-I", "-S"]
 ECT_0, CE = 2, 3
+SYN = 0x02
 IFF_TUN, IFF_TAP = 1, 2
 #: Of the device `side`.
 MAC = bytes.fromhex("020000000001")
@@ -115,7 +116,9 @@ def asked() -> argparse.Namespace:
     parser.add_argument(
         "--hold", default="", help="a command to run beside the flows, for its JSON"
     )
-    parser.add_argument("--quench", choices=QUENCHES, help="quench data, or what pretends to be that")
+    parser.add_argument(
+        "--quench", choices=QUENCHES, help="quench data, or what pretends to be that"
+    )
     parser.add_argument(
         "--loads", default="", help="load factors that ADPM tells, as `seconds:factor,…` from when"
     )
@@ -220,7 +223,7 @@ def forward(
     held: subprocess.Popen | None,
 ) -> dict:
     """A queue before a line of a rate; the delay is half behind it, half on the way back."""
-    near, far, side = devices
+    near, far, _ = devices
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
     queue, there, back = collections.deque(), collections.deque(), collections.deque()
@@ -230,8 +233,8 @@ def forward(
     accurate = False
     free = begin = time.monotonic()
     next_mark = drop_until = 0.0
-    next_forged = begin + 0.3
-    unheld = None
+    stranger = Stranger(options.forge, near, far)
+    unheld = Unheld(held)
     poll = select.poll()
     poll.register(near, select.POLLIN)
     poll.register(far, select.POLLIN)
@@ -267,15 +270,9 @@ def forward(
             queue.append((now, kept))
             queued += size
             late_queue = max(late_queue, queued * (now - begin > options.seconds / 2))
-            if options.quench and queued > options.quench_above and size > 1000:
-                quenches += write(near, QUENCHES[options.quench](packet))
-            if side is not None and queued > options.quench_above and size > 1000:
-                quenches += write(side, FRAMES[options.frame](packet, MAC))
+            quenches += quench(devices, options, packet, queued)
         for packet in packets(far):
-            if options.forge and now > next_forged:
-                next_forged = now + 0.02
-                for there_too, segments in SEGMENTS[options.forge](packet).items():
-                    forged += write({"near": near, "far": far}[there_too], segments)
+            forged += stranger.beside(packet, now)
             accurate = accurate or accepts_accurate_ecn(packet)
             kept, at = packet, option_at(packet)
             acks, seen = acks + 1, seen + (at is not None)
@@ -292,17 +289,14 @@ def forward(
             while line and line[0][0] <= now:
                 packet = line.popleft()[1]
                 os.write(end, packet)
-                unheld = unheld if unheld is None else unheld + len(packet) * (end == far)
-        if held and unheld is None and held.poll() is not None:
-            unheld = 0
+                unheld.arrived(len(packet) * (end == far))
     return {
         "marks": marks,
         "drops": drops,
         "accurate": accurate,
         "quenches": quenches,
         "forged": forged,
-        # Bytes that arrived since the command ended by itself.
-        "unheld": unheld,
+        "unheld": unheld.bytes,
         "late_queue": late_queue,
         "unheard": unheard,
         "acks": acks,
@@ -310,6 +304,51 @@ def forward(
         "options": seen,
         "places": len(places),
     }
+
+
+def quench(
+    devices: tuple[int, int, int | None], options: argparse.Namespace, packet: bytes, queued: int
+) -> int:
+    """What a router says of a packet of data, or who pretends to be one."""
+    near, _, side = devices
+    count = 0
+    if queued > options.quench_above and len(packet) > 1000:
+        if options.quench:
+            count += write(near, QUENCHES[options.quench](packet))
+        if side is not None:
+            count += write(side, FRAMES[options.frame](packet, MAC))
+    return count
+
+
+class Stranger:
+    """Who makes segments up beside ACKs, fifty times a second."""
+
+    def __init__(self, kind: str | None, near: int, far: int) -> None:
+        self.segments = SEGMENTS[kind] if kind else lambda _: {}
+        self.devices = {"near": near, "far": far}
+        self.next = 0.0
+
+    def beside(self, ack: bytes, now: float) -> int:
+        # Numbers of an answer to a SYN would be right ones, which no stranger has.
+        if now < self.next or ack[33] & SYN:
+            return 0
+        self.next = now + 0.02
+        forged = self.segments(ack).items()
+        return sum(write(self.devices[end], segments) for end, segments in forged)
+
+
+class Unheld:
+    """Bytes that arrived since the command ended by itself; None as long as it did not."""
+
+    def __init__(self, held: subprocess.Popen | None) -> None:
+        self.held = held
+        self.bytes = None
+
+    def arrived(self, size: int) -> None:
+        if self.bytes is not None:
+            self.bytes += size
+        elif self.held and self.held.poll() is not None:
+            self.bytes = 0
 
 
 def write(device: int, packets: Iterable[bytes]) -> int:
