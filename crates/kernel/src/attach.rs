@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
 use libbpf_rs::{
-    AsRawLibbpf as _, ErrorKind, Link, Object, ProgramMut, ProgramType, TC_EGRESS, TC_INGRESS, TcHook,
-    libbpf_sys,
+    AsRawLibbpf as _, ErrorKind, Link, Object, ProgramMut, ProgramType, TC_EGRESS, TC_INGRESS,
+    TcHook, libbpf_sys,
 };
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};

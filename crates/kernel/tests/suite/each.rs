@@ -45,7 +45,7 @@ fn each_controller_does_what_it_is_for() {
     assert!(count(held, "quench_marked") >= 1 && count(held, "quenches") >= 3, "{told}");
     assert_eq!(count(held, "malformed"), 0, "{told}");
     assert_eq!(count(&star, "opened"), 12, "both ends of six connections: {star}");
-    assert!(count(&star, "timeouts") >= 2 && count(&star, "taken_back") >= 1, "{star}");
+    assert!(count(&star, "timeouts") >= 1 && count(&star, "taken_back") >= 1, "{star}");
     if machine::bounds_timeouts() {
         assert_eq!(count(&star, "refused"), 0, "{star}");
         assert!(
