@@ -54,7 +54,9 @@ int cwnd_cheat(struct __sk_buff *skb)
 	u8 ip[LEAST_IP];
 	struct header *tcp;
 	u32 only = 0;
-	u32 source, before, segment, header, at, echo, less;
+	u32 source, before, segment, header, echo, less;
+	/* As wide as a register: a verifier of 6.1 follows no comparison of a half. */
+	u64 at;
 
 	/* ETH_P_IP, as it is in packets. */
 	if (skb->protocol != __builtin_bswap16(0x0800))

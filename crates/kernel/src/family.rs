@@ -72,9 +72,7 @@ impl Place {
         match self {
             Self::Table => &["--request-ecn", "--any-user"],
             Self::TableAndInterfaces => &["--interface", "--request-ecn", "--any-user"],
-            Self::TableAndGroup => {
-                &["--cgroup", "--own-namespace", "--request-ecn", "--any-user"]
-            }
+            Self::TableAndGroup => &["--cgroup", "--own-namespace", "--request-ecn", "--any-user"],
             Self::Group => &["--cgroup", "--own-namespace"],
             Self::Interfaces => &["--interface"],
         }

@@ -82,5 +82,5 @@ def outside(packet: bytes) -> bytes:
 OPTIONS = {
     "length": lambda p, at: with_tcp(p, at + 1, bytes([LENGTH - 1])),
     "none": lambda p, at: with_tcp(p, at, bytes([1] * LENGTH)),
-    "ahead": lambda p, at: with_number(p, 8, 1 << 28),
+    "ahead": lambda p, _: with_number(p, 8, 1 << 28),
 }

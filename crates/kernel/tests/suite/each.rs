@@ -4,12 +4,14 @@ use crate::machine::{self, Group, Held, count, program, unique};
 
 /// A queue that marks now and then, drops what is too much, and is quenched; a second without a path, for timeouts.
 const PATH: &str = "--seconds 7 --rtt-ms 30 --mbit 10 --mark-above 20000 --drop-above 60000 --dead 1.2 --quench marked --quench-above 20000";
-const BESIDE: [(&str, &str); 5] = [
-    ("abe_reno", "ecn"),
-    ("abe_cubic", "ecn"),
-    ("adaptive_reno", "adapted"),
-    ("adaptive_cubic", "adapted"),
-    ("delay_aimd", "delay"),
+const BESIDE: [(&str, &str, &str); 6] = [
+    ("abe_reno", "", "ecn"),
+    ("abe_cubic", "", "ecn"),
+    ("adaptive_reno", "", "adapted"),
+    ("adaptive_cubic", "", "adapted"),
+    ("delay_aimd", "--threshold 10", "delay"),
+    // No router tells a load here.
+    ("bmcc", "--cgroup", "load_acks_unguided"),
 ];
 
 #[test]
@@ -17,10 +19,11 @@ fn each_controller_does_what_it_is_for() {
     let Some(_root) = machine::root_with_btf() else { return };
     let Some(group) = Group::new() else { return };
     let star = Held::new("tcpstar", &unique("star"), &["--cgroup", group.path()]);
-    let beside = BESIDE.map(|(controller, counter)| {
+    let beside = BESIDE.map(|(controller, options, counter)| {
         let name = unique(controller);
-        let more: &[&str] = if controller == "delay_aimd" { &["--threshold", "10"] } else { &[] };
-        (Held::new(controller, &name, more), name, counter)
+        let mut more: Vec<&str> = options.split_whitespace().collect();
+        more.extend((options == "--cgroup").then(|| group.path()));
+        (Held::new(controller, &name, &more), name, counter)
     });
     // Quenches are about the first flow.
     let becn = unique("becn");
@@ -44,7 +47,7 @@ fn each_controller_does_what_it_is_for() {
     let held = &told["held"];
     assert!(count(held, "quench_marked") >= 1 && count(held, "quenches") >= 3, "{told}");
     assert_eq!(count(held, "malformed"), 0, "{told}");
-    assert_eq!(count(&star, "opened"), 12, "both ends of six connections: {star}");
+    assert_eq!(count(&star, "opened"), 14, "both ends of seven connections: {star}");
     assert!(count(&star, "timeouts") >= 1 && count(&star, "taken_back") >= 1, "{star}");
     if machine::bounds_timeouts() {
         assert_eq!(count(&star, "refused"), 0, "{star}");

@@ -227,13 +227,12 @@ def forward(
     half = options.rtt_ms / 2000
     byte_s = 8 / (options.mbit * 1e6)
     queue, there, back = collections.deque(), collections.deque(), collections.deque()
-    queued = marks = drops = quenches = forged = late_queue = acks = seen = 0
-    places = set()
+    queued = marks = drops = quenches = forged = late_queue = 0
     unheard = []
     accurate = False
     free = begin = time.monotonic()
     next_mark = drop_until = 0.0
-    stranger = Stranger(options.forge, near, far)
+    loads, stranger = Loads(options, far), Stranger(options.forge, near, far)
     unheld = Unheld(held)
     poll = select.poll()
     poll.register(near, select.POLLIN)
@@ -262,22 +261,14 @@ def forward(
                 next_mark = now + 2 * half
                 if options.drop_marked and marks % options.drop_marked == 0:
                     drop_until = now + half
-            if options.loads and packet[1] & 3:
-                kept, place = told(packet, load_at(options.loads, now - begin))
-                places.add(place)
-            if options.stranger and size > 1000:
-                os.write(far, outside(packet))
-            queue.append((now, kept))
+            queue.append((now, loads.data(kept, now - begin)))
             queued += size
             late_queue = max(late_queue, queued * (now - begin > options.seconds / 2))
             quenches += quench(devices, options, packet, queued)
         for packet in packets(far):
             forged += stranger.beside(packet, now)
             accurate = accurate or accepts_accurate_ecn(packet)
-            kept, at = packet, option_at(packet)
-            acks, seen = acks + 1, seen + (at is not None)
-            if options.option and at is not None:
-                kept = OPTIONS[options.option](packet, at)
+            kept = loads.ack(packet)
             if not dead:
                 back.append((now + half, kept))
         while queue and max(free, queue[0][0]) <= now:
@@ -299,10 +290,10 @@ def forward(
         "unheld": unheld.bytes,
         "late_queue": late_queue,
         "unheard": unheard,
-        "acks": acks,
+        "acks": loads.acks,
         # Of these with an estimate of the load.
-        "options": seen,
-        "places": len(places),
+        "options": loads.options,
+        "places": len(loads.places),
     }
 
 
@@ -318,6 +309,33 @@ def quench(
         if side is not None:
             count += write(side, FRAMES[options.frame](packet, MAC))
     return count
+
+
+class Loads:
+    """A router that tells loads by two bits, where it is asked to, and what becomes of the receiver's estimates."""
+
+    def __init__(self, options: argparse.Namespace, far: int) -> None:
+        self.asked = options
+        self.far = far
+        self.places = set()
+        self.acks = self.options = 0
+
+    def data(self, packet: bytes, since: float) -> bytes:
+        kept = packet
+        if self.asked.loads and packet[1] & 3:
+            kept, place = told(packet, load_at(self.asked.loads, since))
+            self.places.add(place)
+        if self.asked.stranger and len(packet) > 1000:
+            os.write(self.far, outside(packet))
+        return kept
+
+    def ack(self, packet: bytes) -> bytes:
+        at = option_at(packet)
+        self.acks += 1
+        if at is None:
+            return packet
+        self.options += 1
+        return OPTIONS[self.asked.option](packet, at) if self.asked.option else packet
 
 
 class Stranger:

@@ -1,11 +1,14 @@
 //! Segments that a stranger makes up, who knows addresses and ports: no controller hears of them.
 
-use crate::machine::{self, Held, count, unique};
+use crate::machine::{self, Group, Held, count, unique};
 
 /// A queue that marks now and then, and is else without end.
 const MARKS: &str = "--seconds 5 --rtt-ms 40 --mbit 4 --mark-above 20000";
 /// The round trip is longer than what delay-based AIMD lets packets wait: with a least one of a moment it would back off for ever.
 const DEEP: &str = "--seconds 5 --rtt-ms 100 --mbit 4";
+
+/// Routers tell a load at which BMCC's window grows. An option that tells the highest there is would make it smaller.
+const LOAD: &str = "--seconds 5 --rtt-ms 40 --mbit 4 --loads 0:0.6";
 
 /// Fifty times a second: acknowledgements of what was and was never sent, with timestamps that make the round trip short or long, with
 /// ECN-echoes, SACK blocks, resets; options of all kinds and lengths; marked data to the receiver.
@@ -19,10 +22,18 @@ fn acknowledgements_options_and_marks_of_strangers_do_nothing() {
         ("abe_reno", "acks", MARKS),
         ("abe_cubic", "options", MARKS),
         ("adaptive_reno", "marks", MARKS),
+        ("bmcc", "options", LOAD),
     ];
+    let Some(group) = Group::new() else { return };
     let runs = kinds.map(|(controller, forged, path)| {
         let name = unique("forged");
-        (Held::new(controller, &name, &[]), name, format!("{path} --forge {forged}"))
+        let steered = ["--cgroup", group.path()];
+        let (more, inside) = match controller {
+            "bmcc" => (&steered[..], format!("--group {}", group.path())),
+            _ => (&[][..], String::new()),
+        };
+        let path = format!("{path} --forge {forged} {inside}").trim().to_owned();
+        (Held::new(controller, &name, more), name, path)
     });
     let told = std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -35,6 +46,10 @@ fn acknowledgements_options_and_marks_of_strangers_do_nothing() {
         assert!(path["forged"].as_u64().unwrap() > 100, "{controller}, {forged}: {path}");
         for never in ["loss", "timeout", "loss_after_ecn"] {
             assert_eq!(count(&end, never), 0, "{controller}, {forged}: {never} {path} {end}");
+        }
+        if *controller == "bmcc" {
+            assert!(count(&end, "load_acks_multiplied") > 10, "{path} {end}");
+            assert_eq!(count(&end, "load_decreases"), 0, "{path} {end}");
         }
         // What was marked on the way is answered, and nothing else.
         assert!(
