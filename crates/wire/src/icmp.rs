@@ -71,7 +71,11 @@ impl HeardQuench {
         let whole = !ip.more_fragments && ip.fragment_offset.value() == 0;
         // Of the bytes as they came: what was parsed lacks the reserved bit.
         let sound = sums_to_ones(packet.get(..ip.header_len())?);
-        if ip.protocol != ip_number::ICMP || !whole || !sound || !of_a_host(ip.source, ip.destination) {
+        if ip.protocol != ip_number::ICMP
+            || !whole
+            || !sound
+            || !of_a_host(ip.source, ip.destination)
+        {
             return None;
         }
         let &[SOURCE_QUENCH, 0, _, _, said, _, _, _, ref quoted @ ..] = message else {

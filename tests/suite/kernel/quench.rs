@@ -140,5 +140,8 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         believed += usize::from(ours != "no");
         assert_eq!(ours, theirs, "{packet:02x?}");
     }
-    assert_eq!(believed, 8, "three whole ones, what follows a packet is not looked at, and two routers");
+    assert_eq!(
+        believed, 8,
+        "three whole ones, what follows a packet is not looked at, and two routers"
+    );
 }

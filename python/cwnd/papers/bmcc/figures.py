@@ -46,7 +46,9 @@ def fig01(run: Run) -> Figure:
         for index, (group, rtt) in enumerate((("first", "150 ms"), ("second", "200 ms"))):
             mine = rows.filter(pl.col("group") == group).sort("time_s")
             panel.plot(mine["time_s"], mine["mbit_s"], **style.line(index), lw=1, label=rtt)
-        panel.axhspan(25, 75, color="0.9", lw=0, label="within 50 % of the fair share")
+        link = float(run.links["rate_bit_s"][0]) / 1e6
+        label = "within 50 % of the fair share"
+        panel.axhspan(link / 4, 3 * link / 4, color="0.9", lw=0, label=label)
         panel.set_title(pacing)
         panel.set_xlabel("Time (s)")
     panels[0].set_ylabel("Throughput (Mbit/s)")

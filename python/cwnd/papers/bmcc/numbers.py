@@ -16,6 +16,8 @@ PACKET_B = 1000
 _BITS = 8
 #: § VII: the buffer holds so many packets of each flow, where the BDP is less.
 _PACKETS_OF_FLOW = 2
+#: Segments whose bytes are so many more than the paper's are of another endpoint.
+_OTHER_PACKETS = 1.2
 
 
 def labels(run: Run, axis: str) -> list[str]:
@@ -87,15 +89,22 @@ def of_flows(run: Run, of: Point) -> pl.DataFrame:
 def of_acks(run: Run, of: Point) -> pl.DataFrame:
     """By `seed`: the share of ACKs that carry the estimate, `told`, %, both ways, of the whole run.
 
-    An ACK for each segment that arrives (`ack_every = 1`), and a SYN-ACK for each flow.
+    Where packets are the paper's there is an ACK for each segment that arrives (`ack_every = 1`),
+    and a SYN-ACK for each flow; else ACKs are what links carried besides segments.
     """
     rows = at(run, run.flows, of)
-    arrived = pl.col("throughput_bit_s") * pl.col("duration_s") / _BITS / PACKET_B
-    acks = rows.group_by("seed").agg(acks=arrived.sum())
+    bytes_ = pl.col("throughput_bit_s") * pl.col("duration_s") / _BITS
+    flows = rows.group_by("seed").agg(
+        arrived=(bytes_ / PACKET_B).sum(), segments=pl.col("segments_sent").sum()
+    )
+    links = at(run, run.links, of).group_by("seed").agg(packets=pl.col("arrived_pkts").sum())
+    own = pl.col("arrived") < _OTHER_PACKETS * pl.col("segments")
+    acks = pl.when(own).then(pl.col("arrived")).otherwise(pl.col("packets") - pl.col("segments"))
     heard = at(run, run.runs, of).select("seed", heard="activity_load_acks_heard")
     return (
-        acks.join(heard, on="seed")
-        .select("seed", told=100 * pl.col("heard") / pl.col("acks"))
+        flows.join(links, on="seed")
+        .join(heard, on="seed")
+        .select("seed", told=100 * pl.col("heard") / acks)
         .sort("seed")
     )
 
