@@ -60,6 +60,8 @@ class Case:
     workload: str = '{ kind = "web", size = "mondal-trace-1" }'
     arrivals: str = '{ kind = "poisson", load = 0.275 }'
     rto_min_ms: int = 200
+    #: What the server is told besides.
+    nginx: str = ""
     stars: tuple[str, ...] = tuple(STARS)
     seeds: int = 3
 
@@ -91,7 +93,16 @@ def bursts() -> list[Case]:
     ]
 
 
-CASES = [*traces(), *bursts()]
+#: Of what was found: T3's first with answers whose headers have no segment of their own.
+WHOLE = Case(
+    "trace-1-whole",
+    "whole answers",
+    rto_min_ms=1000,
+    nginx="tcp_nopush on;",
+    stars=("TCP", "TCP*(∞)"),
+    seeds=1,
+)
+CASES = [*traces(), *bursts(), WHOLE]
 
 
 def simulated(case: Case, star: str, seed: int, backoff: str) -> pl.DataFrame:
@@ -205,7 +216,7 @@ def _served(spec: dict[str, Any], folder: Path, group: Path) -> dict[str, Any]:
         held = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert held.stdout
         assert json.loads(held.stdout.readline())["event"] == "ready"
-    server = _server(spec["nginx"], folder)
+    server = _server(spec["nginx"], folder, spec["case"]["nginx"])
     _say(folder, "server")
     try:
         headers = _headers()
@@ -240,7 +251,7 @@ def _say(folder: Path, what: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {folder.name}: {what}\n")
 
 
-def _server(nginx: str, folder: Path) -> subprocess.Popen[bytes]:
+def _server(nginx: str, folder: Path, more: str) -> subprocess.Popen[bytes]:
     with (folder / "file").open("wb") as file:
         # Larger than any object, and of zeros.
         file.truncate(1 << 32)
@@ -252,7 +263,7 @@ def _server(nginx: str, folder: Path) -> subprocess.Popen[bytes]:
         daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log; user root;
         events {{ worker_connections 20000; }}
         http {{
-            access_log off; server_tokens off; etag off; sendfile on; tcp_nodelay on;
+            access_log off; server_tokens off; etag off; sendfile on; tcp_nodelay on; {more}
             client_body_temp_path {folder}/a; proxy_temp_path {folder}/b;
             fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
             server {{ listen {PORT} backlog=4096; root {folder}; }}
@@ -410,7 +421,7 @@ def _mean(runs: pl.DataFrame, column: str, **of: object) -> float | None:
 
 
 def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+    return "–" if value is None else f"{value:.3g}"
 
 
 def _table_of_traces(runs: pl.DataFrame) -> str:
@@ -432,7 +443,8 @@ def _table_of_traces(runs: pl.DataFrame) -> str:
                 cells.append(" → ".join(map(_shown, both)))
             drops = of["drops"].sum() / (of["drops"].sum() + of["delivered_pkts"].sum())
             rows.append(
-                f"| {'I' * int(case.name[-1])} | {star} | {of.height} | {of['answered'].mean():.0f} |"
+                f"| {'I' * int(case.name[-1])} | {star} | {of.height} |"
+                f" {of['answered'].mean():.0f} |"
                 f" {' | '.join(cells)} | {100 * drops:.0f} % |"
             )
     return "\n".join(rows)
