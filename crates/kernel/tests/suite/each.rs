@@ -10,8 +10,8 @@ const BESIDE: [(&str, &str, &str); 6] = [
     ("adaptive_reno", "", "adapted"),
     ("adaptive_cubic", "", "adapted"),
     ("delay_aimd", "--threshold 10", "delay"),
-    // No router tells a load here.
-    ("bmcc", "--cgroup", "load_acks_unguided"),
+    // To it CE is the highest load.
+    ("bmcc", "--cgroup", "load_acks_heard"),
 ];
 
 #[test]
@@ -51,10 +51,6 @@ fn each_controller_does_what_it_is_for() {
     assert!(count(&star, "timeouts") >= 1 && count(&star, "taken_back") >= 1, "{star}");
     if machine::bounds_timeouts() {
         assert_eq!(count(&star, "refused"), 0, "{star}");
-        assert!(
-            told["flows"].as_array().unwrap().iter().all(|flow| flow["rto_max"] == 120_000),
-            "{told}"
-        );
     } else {
         assert!(count(&star, "refused") >= 1, "{star}");
         machine::noted("no bound on timeouts (before 6.15)");
