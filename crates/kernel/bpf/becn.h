@@ -56,6 +56,8 @@ struct becn {
 	u32 after_timeout;
 	/* The window does not grow before that is acknowledged. */
 	bool rests;
+	/* That reduction was for a quench. */
+	bool by_quench;
 };
 
 static __always_inline void becn_init(struct becn *becn, struct sock *sk)
@@ -112,14 +114,25 @@ static __always_inline void becn_reduce(struct becn *becn, struct tcp_sock *tp, 
 		tp->snd_cwnd = kept;
 	tp->snd_cwnd_cnt = 0;
 	becn->reduced_until = tp->snd_nxt;
+	becn->by_quench = 1;
 	becn->rests = settings.rest == REST_ALWAYS || (settings.rest == REST_MARKED && why == QUENCHED_MARKED);
+}
+
+/* Whether the kernel asks about what was sent before the last reduction. A loss is of something that was not acknowledged; an
+ * echo is about something that was, just now (RFC 3168 § 6.1.2): most often the very packet that the quench was about, which
+ * is the last that was sent before it where the router stands next to the sender. */
+static __always_inline bool becn_is_over(const struct becn *becn, const struct tcp_sock *tp)
+{
+	if (becn->by_quench && !tp->lost_out && heard_now(&becn->heard, tp))
+		return before(becn->reduced_until, tp->snd_una);
+	return !before(tp->snd_una, becn->reduced_until);
 }
 
 /* `ssthresh`: whether the window was reduced for a quench already, and stays, with what the kernel has just forgotten; but
  * for a timeout, of which `set_state` hears. */
 static __always_inline bool becn_spares(struct becn *becn, struct tcp_sock *tp, u32 after_timeout)
 {
-	if (!before(tp->snd_una, becn->reduced_until))
+	if (becn_is_over(becn, tp))
 		return 0;
 	COUNT(spared);
 	tp->snd_cwnd_cnt = becn->counted;
@@ -132,6 +145,7 @@ static __always_inline void becn_state(struct becn *becn, struct sock *sk, u8 st
 {
 	if (heard_state(&becn->heard, sk, state) != CAUSE_NONE) {
 		becn->reduced_until = tcp_sk(sk)->snd_nxt;
+		becn->by_quench = 0;
 		becn->rests = 0;
 	}
 	if (state == TCP_CA_Loss && becn->after_timeout)

@@ -59,12 +59,18 @@ static __always_inline void heard_ack(struct heard *heard, const struct tcp_sock
 	heard->ece_at = (u32)tp->tcp_mstamp;
 }
 
+/* Whether the ACK that is being processed carried ECE, and was not answered. */
+static __always_inline bool heard_now(const struct heard *heard, const struct tcp_sock *tp)
+{
+	return heard->ece && heard->ece_at == (u32)tp->tcp_mstamp;
+}
+
 /* `set_state`: now the reason is known, and counted. */
 static __always_inline enum cause heard_state(struct heard *heard, struct sock *sk, u8 state)
 {
 	if (state == TCP_CA_CWR) {
 		/* An ECE is answered once, and only while the ACK that carried it is processed. */
-		bool ecn = heard->ece && heard->ece_at == (u32)tcp_sk(sk)->tcp_mstamp;
+		bool ecn = heard_now(heard, tcp_sk(sk));
 
 		heard->ece = 0;
 		if (!ecn) {

@@ -80,6 +80,7 @@ struct tcp_sock {
 	u32 snd_ssthresh;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 lost_out;
 	u32 lsndtime;
 	u64 tcp_mstamp;
 	u32 max_packets_out;

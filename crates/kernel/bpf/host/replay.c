@@ -37,7 +37,7 @@ struct sock {
 };
 
 struct tcp_sock {
-	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, snd_una, snd_nxt, lsndtime, least_rtt;
+	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, snd_una, snd_nxt, lost_out, lsndtime, least_rtt;
 	u64 tcp_mstamp;
 	bool limited;
 };

@@ -73,6 +73,25 @@ fn a_quench_makes_the_window_smaller_at_most_once_a_window() {
     }
 }
 
+/// Where the router stands next to the sender, a marked packet is often the last that was sent when its quench comes, and its
+/// echo acknowledges just what was outstanding then: it is about the same congestion (BECN § IV-B).
+#[test]
+fn the_echo_of_a_mark_that_a_quench_told_of_reduces_nothing_more() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    let runs = CONTROLLERS.map(|controller| {
+        let mut run = Run::new(controller, "marked", "");
+        run.path.extend(["--mark-above", "15000"].map(str::to_owned));
+        run
+    });
+    for (controller, path) in CONTROLLERS.iter().zip(told(&runs)) {
+        let held = &path["held"];
+        eprintln!("{controller}: {path}");
+        let (echoes, spared) = (count(held, "ecn"), count(held, "spared"));
+        assert!(count(held, "quench_marked") >= 3 && echoes >= 3, "{controller}: {path}");
+        assert!(spared <= echoes && spared * 10 >= echoes * 8, "{controller}: {path}");
+    }
+}
+
 /// Each is counted as what it is, and no window is the smaller for any of them (RFC 5927 § 4.1).
 #[test]
 fn what_a_stranger_makes_up_does_nothing() {
