@@ -87,7 +87,6 @@ struct tcp_sock {
 	u32 packets_out;
 	u32 retrans_out;
 	u32 sacked_out;
-	u32 lost_out;
 	u32 mss_cache;
 	u32 srtt_us;
 	u32 rcv_wup;

@@ -14,6 +14,8 @@ pub(super) struct Quenched {
     round: u64,
     /// Quenches of that round trip that quoted nothing outstanding.
     refused: u32,
+    /// What had been sent when one made the window smaller, the last time.
+    pub(super) reduced_until: Option<u64>,
     squid: Option<Squid>,
 }
 
@@ -63,9 +65,14 @@ impl Sender {
     /// is acknowledged that was outstanding at the last reaction, what is told is about the same congestion.
     fn reduce_for_quench(&mut self, now: Time, cause: Cause) {
         let reduced = self.reduced_until.max(self.last_recover.unwrap_or(0));
-        if matches!(self.recovery, State::Open) && self.una >= reduced {
+        if matches!(self.recovery, State::Open) && self.cwr.is_none() && self.una >= reduced {
             self.reduce(&self.path(now), cause);
         }
+    }
+
+    /// Whether quenches make it pause between packets.
+    pub(super) fn pauses(&self) -> bool {
+        self.quenched.as_ref().is_some_and(|quenched| quenched.squid.is_some())
     }
 
     fn pause_for_quench(&mut self, now: Time) {

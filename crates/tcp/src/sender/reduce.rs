@@ -25,22 +25,51 @@ impl Sender {
         self.space_from_last();
         let params = &self.config.params;
         let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
-        // What a controller asks for because packets waited is done at once: Linux knows no such cause, so that its controllers set
-        // the window by themselves. And where nothing is outstanding no ACK would ever let anything go.
-        let spreads = params.prr && params.prr_on_ecn && self.high > self.una;
-        let spreads = spreads && cause != Cause::Delay;
-        if spreads && !recovers && !self.cc.by_rate() {
-            let recover_fs = match params.prr_rule {
-                PrrRule::FreeBsd => self.high - self.una,
-                PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
-            };
-            let prr = Prr::without_loss(params.prr_rule, recover_fs, self.config.mss);
-            self.cwr = Some(Box::new(prr));
+        let by_quench = matches!(cause, Cause::Quench { .. });
+        // What Linux knows no cause for its controllers do by themselves, at once: quenches, and packets that waited.
+        let spreads = !by_quench && cause != Cause::Delay;
+        if params.prr && params.prr_on_ecn && spreads && !recovers {
+            self.begin_spreading(before);
         }
         self.counters.reductions[cause.index()] += 1;
         self.reduced_until = self.high;
         self.echo_is_first = false;
-        self.cwr_pending = params.says_cwr();
+        // Linux knows of no quenches: its controllers set the window by themselves, at once, and the receiver hears of nothing.
+        if by_quench && self.config.params.prr_on_ecn {
+            self.quenched.get_or_insert_default().reduced_until = Some(self.high);
+        } else {
+            self.cwr_pending = self.config.params.says_cwr();
+        }
+    }
+
+    /// From now on what goes is spread over a round trip, as proportional rate reduction does it.
+    fn begin_spreading(&mut self, before: u64) {
+        // Where nothing is outstanding no ACK would ever let anything go.
+        if self.high == self.una || self.cc.by_rate() {
+            return;
+        }
+        let rule = self.config.params.prr_rule;
+        let recover_fs = match rule {
+            PrrRule::FreeBsd => self.high - self.una,
+            PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
+        };
+        self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss)));
+    }
+
+    /// An echo of what a quench told of already. Linux, whose state is still "open", begins its round trip of a reduction all
+    /// the same (`tcp_enter_cwr`): the window stays, and does not grow meanwhile.
+    #[cold]
+    fn on_echo_of_a_quench(&mut self, ack: u64) {
+        let params = &self.config.params;
+        let until = self.quenched.as_ref().and_then(|quenched| quenched.reduced_until);
+        let last = self.reduced_until.max(self.last_recover.unwrap_or(0));
+        let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
+        if !open || until != Some(last) || ack > last || !params.prr {
+            return;
+        }
+        self.begin_spreading(self.cc.window().cwnd);
+        self.reduced_until = self.high;
+        self.cwr_pending = self.config.params.says_cwr();
     }
 
     /// An ECN-echo: once a window, and not for one that a loss already made smaller (RFC 3168 § 6.1.2).
@@ -66,7 +95,11 @@ impl Sender {
             }
         };
         let params = &self.config.params;
-        if !params.ecn || !params.obey_ece || !answers {
+        if !params.ecn || !params.obey_ece {
+            return;
+        }
+        if !answers {
+            self.on_echo_of_a_quench(ack);
             return;
         }
         let mss = self.config.mss;

@@ -35,7 +35,7 @@ impl Sender {
 
     /// The least time between segments. A source quench's pause (RFC 1016) has its own.
     fn spacing(&self) -> Option<Duration> {
-        let none = !self.config.steering.spaces || self.quenched.is_some();
+        let none = !self.config.steering.spaces || self.pauses();
         if none { None } else { self.cc.spacing() }
     }
 }

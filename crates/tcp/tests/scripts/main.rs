@@ -268,6 +268,7 @@ scripts!(
     cubic_halves_too,
     each_level_has_its_factor,
     in_1998_the_window_grew_at_once,
+    linux_rests_once_more_when_the_echo_comes,
     squid_pauses_between_packets,
     the_loss_that_a_quench_told_of_halves_no_further,
     the_receiver_echoes_nothing_if_it_was_not_asked,
