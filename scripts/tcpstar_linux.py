@@ -4,8 +4,8 @@ nginx answers clients behind `cwnd link`, who ask at the times and for the sizes
 drew; all connections of a run, the clients' too, are those of a control group of its own, for which
 `cwnd-kernel load tcpstar --cgroup` bounds timeouts. Beside it are the simulator's curves for the
 same requests. Each run has a network namespace of its own. It needs root, control groups of version
-2, `cwnd-kernel` and nginx (`--nginx`, if it is not in PATH); `--page` writes the tables, the figure
-and the section of the paper's page from the results.
+2, `cwnd-kernel` and nginx (`--nginx`, if it is not in PATH); `scripts/tcpstar_page.py` shows what
+came of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,81 +28,20 @@ import polars as pl
 
 import cwnd
 from cwnd.machine import kernel_helper
-from cwnd.plots import style
+from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, Case
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "python" / "cwnd" / "papers" / "tcpstar" / "web"
 SCENARIO = FOLDER / "clients.toml"
-IMAGES = ROOT / "docs" / "images" / "papers" / "tcpstar"
-RESULTS = ROOT / "out" / "tcpstar-linux"
 CWND = Path(sys.executable).with_name("cwnd")
 PORT = 8080
 #: The groups of the scenario, and their round-trip times.
 GROUPS = {"near": "33.75ms", "middle": "81.25ms", "far": "128.75ms", "farthest": "176.25ms"}
 RED = '{ kind = "red", limit = "262.5 kB", min_th = "43.7 kB", max_th = "131.25 kB" }'
-#: TCP*(6) is TCP*(∞).
-STARS = {"TCP": 0, "TCP*(1)": 1, "TCP*(3)": 3, "TCP*(∞)": 6}
 #: When the last clients come, and when nobody waits any longer, s.
 UNTIL_S, END_S = 40, 80
 #: Server and clients come before what else the machine does, as the testbed's.
 REAL_TIME = "chrt -r 10"
 #: After so many seconds all links are there.
 LINKS_S = 240
-
-
-@dataclass(frozen=True)
-class Case:
-    """A setting, in which all arms have the same requests."""
-
-    name: str
-    claim: str
-    #: What the scenario has in place of its own, for each group.
-    workload: str = '{ kind = "web", size = "mondal-trace-1" }'
-    arrivals: str = '{ kind = "poisson", load = 0.275 }'
-    rto_min_ms: int = 200
-    #: What the server is told besides.
-    nginx: str = ""
-    stars: tuple[str, ...] = tuple(STARS)
-    seeds: int = 3
-
-
-def traces() -> list[Case]:
-    """T3: with a least timeout of 1 s, of which the kernel lets a program do all of TCP*(n)."""
-    return [
-        Case(
-            f"trace-{k}",
-            "T3",
-            workload=f'{{ kind = "web", size = "mondal-trace-{k}" }}',
-            rto_min_ms=1000,
-        )
-        for k in (1, 2, 3)
-    ]
-
-
-def bursts() -> list[Case]:
-    """T5: Linux's own least timeout; a program can keep it from growing beyond 1 s."""
-    return [
-        Case(
-            f"period-{ms / 1000:g}",
-            "T5",
-            arrivals=f'{{ kind = "on-off", load = 0.275, on = "{ms} ms", off = "{ms} ms" }}',
-            stars=("TCP", "TCP*(∞)"),
-            seeds=2,
-        )
-        for ms in (50, 100, 200, 500, 1000, 2000)
-    ]
-
-
-#: Of what was found: T3's first with answers whose headers have no segment of their own.
-WHOLE = Case(
-    "trace-1-whole",
-    "whole answers",
-    rto_min_ms=1000,
-    nginx="tcp_nopush on;",
-    stars=("TCP", "TCP*(∞)"),
-    seeds=1,
-)
-CASES = [*traces(), *bursts(), WHOLE]
 
 
 def simulated(case: Case, star: str, seed: int, backoff: str) -> pl.DataFrame:
@@ -345,189 +284,8 @@ def _clients(
     return told
 
 
-#: Worlds as the tables call them, and where their requests are.
-WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
-#: Shares of requests that are answered later: what a curve is drawn from.
-LEVELS = [10 ** (-exponent / 15) for exponent in range(46)]
-#: Quantiles of the table.
-QUANTILES = (0.5, 0.9, 0.99, 0.999)
-
-
-def waits(file: Path) -> tuple[pl.Series, dict[str, Any]]:
-    """How long each request waited, s, null for those without an answer; and what else is known."""
-    if file.suffix == ".parquet":
-        return pl.read_parquet(file)["response_s"], {"valid": True}
-    told = json.loads(file.read_text(encoding="utf-8"))
-    answers = pl.DataFrame(
-        told["answers"], schema=["start_s", "size", "response_s", "late_s"], orient="row"
-    )
-    response = pl.when(pl.col("response_s") > 0).then("response_s")
-    waited = answers.select(response.alias("response_s"))["response_s"]
-    rest = pl.Series("response_s", [None] * (told["asked"] - len(waited)), dtype=pl.Float64)
-    down = told["directions"]["downlink"]
-    known = {
-        "valid": told["link"]["valid"],
-        "drops": sum(down["drops"].values()),
-        "delivered_pkts": down["delivered_pkts"],
-        "late_p99_s": answers["late_s"].quantile(0.99),
-        **{name: (told["tcpstar"] or {}).get(name) for name in ("timeouts", "bounded")},
-        "to_1_s": (told["tcpstar"] or {}).get("bounded_above"),
-    }
-    return waited.append(rest), known
-
-
-def beyond(waited: pl.Series, share: float) -> float | None:
-    """How long the slowest `share` of all wait at least; `None` where these have no answer."""
-    return waited.fill_null(float("inf")).quantile(1 - share, "higher")
-
-
-def collect() -> None:
-    """The tables, from what there is."""
-    runs, curves = [], []
-    for case in CASES:
-        for star in case.stars:
-            n = STARS[star]
-            for world, ending in WORLDS.items():
-                pooled = []
-                for seed in range(1, case.seeds + 1):
-                    # Without TCP*(n) there is one simulator.
-                    file = RESULTS / case.name / f"{n}-{seed}-{ending}"
-                    file = (
-                        file if n or world == "Linux" else file.with_name(f"0-{seed}-after.parquet")
-                    )
-                    if not file.exists():
-                        continue
-                    waited, known = waits(file)
-                    pooled.append(waited)
-                    row = {"claim": case.claim, "case": case.name, "n": n, "world": world}
-                    row |= {"seed": seed, "asked": len(waited)}
-                    row |= {"answered": len(waited) - waited.null_count(), "mean_s": waited.mean()}
-                    row |= {f"p{100 * q:g}_s": beyond(waited, 1 - q) for q in QUANTILES}
-                    runs.append(row | known)
-                if pooled:
-                    waited = pl.concat(pooled)
-                    where = {"case": case.name, "n": n, "world": world}
-                    curves += [where | {"share": p, "s": beyond(waited, p)} for p in LEVELS]
-    FOLDER.mkdir(exist_ok=True)
-    pl.DataFrame(runs, infer_schema_length=None).write_csv(FOLDER / "runs.csv", float_precision=4)
-    pl.DataFrame(curves, infer_schema_length=None).write_csv(
-        FOLDER / "curves.csv", float_precision=5
-    )
-
-
-def _mean(runs: pl.DataFrame, column: str, **of: object) -> float | None:
-    found = runs.filter(**of)[column].mean()
-    return found if isinstance(found, float) else None
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
-
-
-def _table_of_traces(runs: pl.DataFrame) -> str:
-    rows = [
-        "| trace | arm | runs | answers a run | median, s | 90 % | 99 % | 99.9 % | dropped |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for case in traces():
-        for star, n in STARS.items():
-            of = runs.filter(case=case.name, n=n, world="Linux")
-            if of.is_empty():
-                continue
-            cells = []
-            for q in QUANTILES:
-                both = (
-                    _mean(runs, f"p{100 * q:g}_s", case=case.name, n=n, world=world)
-                    for world in ("simulator", "Linux")
-                )
-                cells.append(" → ".join(map(_shown, both)))
-            drops = of["drops"].sum() / (of["drops"].sum() + of["delivered_pkts"].sum())
-            rows.append(
-                f"| {'I' * int(case.name[-1])} | {star} | {of.height} |"
-                f" {of['answered'].mean():.0f} |"
-                f" {' | '.join(cells)} | {100 * drops:.0f} % |"
-            )
-    return "\n".join(rows)
-
-
-def _table_of_bursts(runs: pl.DataFrame) -> str:
-    rows = [
-        "| on and off for | TCP | TCP\\*(∞) | Linux: TCP ÷ TCP\\*(∞) | as Linux can | simulator |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for case in bursts():
-        ratios, shown = [], []
-        for world in WORLDS:
-            pair = [
-                _mean(runs, "p99_s", case=case.name, n=n, world=world)
-                for n in (0, STARS["TCP*(∞)"])
-            ]
-            shown.append(pair)
-            ratios.append(pair[0] / pair[1] if pair[0] and pair[1] else None)
-        if shown[0][0] is None:
-            continue
-        period = float(case.name.removeprefix("period-"))
-        cells = [f"{period:g} s", *(f"{_shown(value)} s" for value in shown[0])]
-        rows.append(f"| {' | '.join([*cells, *map(_shown, ratios)])} |")
-    return "\n".join(rows)
-
-
-def page() -> str:
-    """The page, by its template and the tables beside it."""
-    runs = pl.read_csv(FOLDER / "runs.csv")
-    text = (FOLDER / "template.md").read_text(encoding="utf-8")
-    text = text.replace("{traces}", _table_of_traces(runs))
-    return text.replace("{bursts}", _table_of_bursts(runs))
-
-
-def picture() -> dict[str, bytes]:
-    """Response times of the traces, and the 99th percentile where connections come in bursts."""
-    curves, runs = pl.read_csv(FOLDER / "curves.csv"), pl.read_csv(FOLDER / "runs.csv")
-    curves = curves.filter(pl.col("s").is_finite())
-    with style.styled():
-        figure = style.figure(5.4, width=7.2)
-        panels = figure.subplots(2, 2).flatten()
-        for panel, case in zip(panels, traces(), strict=False):
-            for index, (star, n) in enumerate(STARS.items()):
-                for world, dash in (("Linux", "-"), ("simulator", ":")):
-                    of = curves.filter(case=case.name, n=n, world=world)
-                    label = star if world == "Linux" else None
-                    panel.plot(of["s"], of["share"], dash, color=style.colour(index), label=label)
-            panel.set_xscale("log")
-            panel.set_yscale("log")
-            panel.set_xlabel(f"response time, s (Trace {'I' * int(case.name[-1])})")
-            panel.set_ylabel("share that waits longer")
-        panels[0].legend()
-        panel = panels[3]
-        periods = [float(case.name.removeprefix("period-")) for case in bursts()]
-        for index, (world, dash) in enumerate(
-            (("Linux", "-"), ("as Linux can", "--"), ("simulator", ":"))
-        ):
-            for star in ("TCP", "TCP*(∞)"):
-                of = runs.filter(claim="T5", n=STARS[star], world=world)
-                found = dict(of.group_by("case").agg(pl.col("p99_s").mean()).iter_rows())
-                values = [found.get(case.name) for case in bursts()]
-                colour = style.colour(0 if star == "TCP" else 3)
-                if star == "TCP" and index == 1:
-                    continue
-                panel.plot(
-                    periods,
-                    values,
-                    dash,
-                    color=colour,
-                    marker=style.MARKERS[index],
-                    label=f"{star}, {world}",
-                )
-        panel.set_xscale("log")
-        panel.set_ylim(bottom=0)
-        panel.set_xlabel("on and off for so many seconds (Trace I)")
-        panel.set_ylabel("99th percentile, s")
-        panel.legend()
-        return style.render(figure, "png", "svg")
-
-
 def main() -> None:
-    """Runs what is missing, or writes the page."""
+    """Runs what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--nginx", default=shutil.which("nginx") or "nginx")
@@ -535,15 +293,7 @@ def main() -> None:
     parser.add_argument("--simulator", action="store_true", help="the simulator's side only")
     parser.add_argument("--jobs", "-j", type=int, default=2)
     parser.add_argument("--only", nargs="*", help="cases")
-    parser.add_argument("--page", action="store_true", help="tables and figure of what there is")
     options = parser.parse_args()
-    if options.page:
-        collect()
-        for kind, data in picture().items():
-            if kind == "png":
-                (IMAGES / f"web.{kind}").write_bytes(data)
-        (FOLDER / "README.md").write_text(page(), encoding="utf-8")
-        return
     if options.one:
         one(options.one)
         return

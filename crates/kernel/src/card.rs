@@ -154,7 +154,7 @@ pub fn of_other_versions() -> Vec<String> {
     let cards = maps().filter_map(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?);
     let names = cards.filter(|card| Card::read(card).is_none()).filter_map(|card| {
         let text = card.get(..NAME_BYTES)?.split(|byte| *byte == 0).next()?;
-        String::from_utf8(text.to_vec()).ok().filter(|name| name::check(name).is_ok())
+        String::from_utf8(text.to_vec()).ok().filter(|name| name::fits(name))
     });
     names.collect()
 }

@@ -155,7 +155,9 @@ impl What {
         let Self { controller, options } = self;
         let controller = *controller;
         let name = options.name.as_deref().unwrap_or(controller.name());
-        name::check(name)?;
+        if !name::fits(name) {
+            return Err(Error::Name(name.to_owned()));
+        }
         options.fit(controller)?;
         let mut given = options.settings();
         if options.own_namespace {

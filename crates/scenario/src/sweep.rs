@@ -260,7 +260,7 @@ fn labels(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<String>> {
 /// For each label in the table the others that it is counted over.
 fn over(at: At<'_>, labels: &[String], cx: &mut Context<'_>) -> Option<Vec<(String, Vec<String>)>> {
     let Some(table) = at.node.table() else {
-        at.wrong_kind("a table such as { \"Reno+ABE\" = \"Reno\" }", cx);
+        at.wrong_kind("a table such as { \"mine\" = \"base\" }", cx);
         return None;
     };
     let read = |entry: &Entry| {

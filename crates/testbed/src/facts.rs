@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::calibrate::Calibration;
 use crate::host::Seen;
-use crate::run::Done;
 use crate::timeouts::Bounded;
 use crate::world::World;
 
@@ -18,6 +17,18 @@ pub struct SideFacts {
     pub sysctls: Vec<(String, String)>,
     /// What the kernel counted of TCP.
     pub counters: Vec<(String, i64)>,
+}
+
+/// What is known of a run when it is over.
+pub struct Done {
+    /// Of the router.
+    pub report: Report,
+    /// Of the hosts.
+    pub seen: [Seen; 2],
+    /// Of their namespaces.
+    pub sides: [SideFacts; 2],
+    /// Of the router before the run.
+    pub calibration: Option<Calibration>,
 }
 
 /// Everything, as one document.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::calibrate::{self, Calibration, Probe};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::facts::{self, SideFacts};
+use crate::facts::{self, Done, SideFacts};
 use crate::host::{Hosts, Seen};
 use crate::kernel::{self, Controller, Counted, Loaded};
 use crate::lab;
@@ -108,18 +108,6 @@ pub fn run(
     let records = records(&world, &done.seen, &done.report, &counts);
     let facts = facts::facts(&world, &done, &timeouts::told(&bounds));
     Ok(Outcome { records, facts })
-}
-
-/// What is known of a run when it is over.
-pub struct Done {
-    /// Of the router.
-    pub report: Report,
-    /// Of the hosts.
-    pub seen: [Seen; 2],
-    /// Of their namespaces.
-    pub sides: [SideFacts; 2],
-    /// Of the router before the run.
-    pub calibration: Option<Calibration>,
 }
 
 /// What groups have in the kernel, each its own.
