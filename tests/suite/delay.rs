@@ -228,32 +228,6 @@ fn a_backoff_for_delay_is_at_once_with_the_endpoint_of_linux() {
     assert!(with < 60.0 && (with - without).abs() < 1.0, "{with} {without}");
 }
 
-/// A delayed ACK of 40 ms looks like a queue to a threshold of 10 ms: a window of a few segments backs off for it and stays there, unless ACKs
-/// of one segment do not count (McCullagh 2008 § 5.2).
-#[test]
-fn small_windows_grow_behind_delayed_acks_where_lone_acks_do_not_count() {
-    let goodput = |lone: bool| {
-        let records = run(&format!(
-            r#"
-            [run]
-            duration = "20 s"
-            sample = "none"
-            [dumbbell]
-            rate = "10 Mbit/s"
-            queue = {{ kind = "fifo", limit = "1 BDP" }}
-            [flow.main]
-            rtt = "40 ms"
-            controller = {{ kind = "delay-aimd", preset = "linux", threshold = "10 ms", lone_acks = {lone} }}
-            endpoint = {{ preset = "linux" }}
-            "#
-        ));
-        assert!(sum(&records, "cwnd_reductions_delay") > 0.0);
-        column(&records.flows, "goodput_bit_s")[0] / 1e6
-    };
-    let (all, some) = (goodput(true), goodput(false));
-    assert!(all < 1.0 && some > 7.0, "{all} {some} Mbit/s");
-}
-
 /// Half of a link of 200 Mbit/s and 120 ms becomes free: Reno's increase takes 1000 segments at one a round trip, H-TCP's (Leith & Shorten
 /// 2004) α = 1 + 10 t + t² / 4 after a second, of which 1000 segments are the sum in the first 6 s.
 #[test]

@@ -83,10 +83,6 @@ params! {
         #[source("McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
         #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window: u32 = 1,
-        /// Whether an ACK of one segment alone tells of a delay. Where receivers delay ACKs a timer let it go; where they acknowledge each
-        /// segment there are no others.
-        #[source("McCullagh 2008 § 5.2 ignores them; Linux leaves it to controllers (pkts_acked)")]
-        pub lone_acks: bool = true,
         /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
         /// every RTT that is less. None is the least RTT measured.
         #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
@@ -151,7 +147,7 @@ const BACKOFF: Mechanism = Mechanism {
     base: None,
     parameters: &["threshold", "delta", "filter"],
     acts_in: Acts::Column("cwnd_reductions_delay"),
-    in_cwnd_kernel: &["threshold", "delta", "least_window", "lone_acks"],
+    in_cwnd_kernel: &["threshold", "delta", "least_window"],
 };
 
 impl Kind for Params {
@@ -160,7 +156,7 @@ impl Kind for Params {
     }
 
     fn on_linux(&self) -> Option<OnLinux> {
-        let Self { threshold, delta, least_window, lone_acks, .. } = self;
+        let Self { threshold, delta, least_window, .. } = self;
         let words = [
             NAME.to_owned(),
             "--threshold".to_owned(),
@@ -169,8 +165,6 @@ impl Kind for Params {
             delta.to_string(),
             "--least-window".to_owned(),
             least_window.to_string(),
-            "--lone-acks".to_owned(),
-            if *lone_acks { "count" } else { "ignore" }.to_owned(),
         ];
         Some(OnLinux { loaded: Some(words.to_vec()), ..OnLinux::own(NAME) })
     }
@@ -339,11 +333,6 @@ impl DelayAimd {
     fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         self.min_rtt.hear(path, ack);
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
-        let lone = ack.acked_bytes <= u64::from(path.mss);
-        // The least is no longer than others, whatever let its ACK go.
-        if lone && !self.law.params.lone_acks && rtt > least {
-            return false;
-        }
         self.rtt = rtt;
         let threshold = self.law.params.threshold.0 as f64;
         let waited = self.filtered.take(path.round, rtt) - least.0 as f64;
@@ -380,8 +369,7 @@ impl DelayAimd {
     }
 
     fn reduce(&mut self, path: &Path, cause: Cause) {
-        let counted = (self.rtt > Duration::ZERO).then_some(self.rtt);
-        let by_delay = self.beta(if self.law.params.lone_acks { path.rtt } else { counted });
+        let by_delay = self.beta(path.rtt);
         let (beta, least, window) = match cause {
             // min[β (cwnd + S_γ), cwnd] (§ 3.3.4); S_γ is zero in eq. 2.5.
             Cause::Delay => (by_delay, self.least(path), self.cwnd + self.taken),

@@ -15,13 +15,9 @@ struct settings {
 	u32 delta;
 	/* The least window that a backoff for delay leaves, segments (§ 3.4.3, § 3.4.5). */
 	u32 least_window;
-	/* Whether an ACK of one segment alone tells of a delay (§ 5.2). */
-	u32 lone_acks;
 	/* See seen.h. */
 	u32 rtt_from;
 };
-
-enum { LONE_ACKS_COUNT, LONE_ACKS_IGNORE };
 
 SETTINGS settings SEC(".rodata.settings") = { .threshold = 50000, .delta = 800000000, .least_window = 2 };
 
@@ -138,12 +134,7 @@ OP(void, delay_aimd_pkts_acked, struct sock *sk, const struct ack_sample *sample
 {
 	struct state *s = state(sk);
 
-	s32 rtt = seen_rtt(&s->seen, tcp_sk(sk), sample);
-
-	/* Where ACKs are delayed, a timer of the receiver let it go: it can tell that a round trip is short, not that it is long. */
-	if (settings.lone_acks == LONE_ACKS_IGNORE && sample->pkts_acked == 1 && (u32)rtt > s->rtts.least)
-		return;
-	if (rtts_hear(&s->rtts, rtt))
+	if (rtts_hear(&s->rtts, seen_rtt(&s->seen, tcp_sk(sk), sample)))
 		s->late = s->rtts.newest - s->rtts.least > settings.threshold;
 }
 

@@ -156,8 +156,6 @@ pub const MODES: [&str; 2] = ["avoidance", "always"];
 pub const AFTER_ECN: [&str; 2] = ["once", "deepen"];
 /// `--rest`.
 pub const RESTS: [&str; 3] = ["marked", "never", "always"];
-/// `--lone-acks`.
-pub const LONE_ACKS: [&str; 2] = ["count", "ignore"];
 
 /// `--rtt-from`.
 pub const RTT_FROM: [&str; 3] = ["sack", "oldest", "timestamps"];
@@ -205,7 +203,6 @@ static DELAY_AIMD: Family = Family {
         setting("threshold", Kind::Milliseconds),
         setting("delta", Kind::UpToWhole),
         setting("least_window", Kind::Number(1, 1000)),
-        setting("lone_acks", Kind::Choice(&LONE_ACKS)),
         setting("rtt_from", Kind::Choice(&RTT_FROM)),
     ],
     counters: with_causes!["delay", "delay_in_slow_start", "spared"],
@@ -419,8 +416,6 @@ impl Controller {
             (_, "threshold") => "50",
             // § 3.4.5: where receivers delay ACKs, as those of Linux do.
             (_, "least_window") => "2",
-            // § 5.2 ignores them; where receivers acknowledge each segment there are no others.
-            (_, "lone_acks") => "count",
             // BECN § IV-B: one half.
             (_, "beta_quench") => "0.5",
             (_, "rest") => "marked",

@@ -42,10 +42,6 @@ struct Options {
     /// delay_aimd: the least window that a backoff for delay leaves, segments [default: 2].
     #[arg(long)]
     least_window: Option<String>,
-    /// delay_aimd: whether an ACK of one segment alone tells of a delay: not where receivers delay ACKs, as these then wait for a
-    /// timer [default: count].
-    #[arg(long, value_parser = family::LONE_ACKS)]
-    lone_acks: Option<String>,
     /// adaptive_*, delay_aimd: what gives the round trip: the newest segment that an ACK acknowledges or its SACK blocks
     /// report, as the kernel has it, the oldest, or the timestamp that it echoes [default: sack].
     #[arg(long, value_parser = family::RTT_FROM)]
@@ -209,7 +205,6 @@ impl Options {
             ("delta", &self.delta),
             ("threshold", &self.threshold),
             ("least_window", &self.least_window),
-            ("lone_acks", &self.lone_acks),
             ("beta_quench", &self.beta_quench),
             ("rest", &self.rest),
             ("guesses", &self.guesses),
