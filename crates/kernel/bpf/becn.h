@@ -157,5 +157,5 @@ static __always_inline void becn_state(struct becn *becn, struct sock *sk, u8 st
  * is acknowledged, as the kernel's own CWR. */
 static __always_inline bool becn_rests(const struct becn *becn, const struct tcp_sock *tp)
 {
-	return becn->rests && !before(becn->reduced_until, tp->snd_una);
+	return becn->rests && before(tp->snd_una, becn->reduced_until);
 }
