@@ -11,7 +11,10 @@ import sysconfig
 from pathlib import Path
 
 #: What the tests and path.py call.
-PROGRAMS = ("sh", "ip", "unshare", "nsenter", "setpriv", "mount", "umount", "grep")
+PROGRAMS = (
+    *("sh", "ip", "unshare", "nsenter", "setpriv", "mount", "umount", "grep"),
+    *("cat", "ls", "sleep", "touch"),
+)
 FOLDERS = ("dev", "proc", "sys", "tmp", "run", "root", "etc")
 #: Parts of Python's library that are large and that no test imports.
 LEFT_OUT = re.compile(
