@@ -26,7 +26,8 @@ impl Remains {
         let Some(map) = machine::card_map(name) else { return Self::default() };
         let card = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
         let map = map.info().unwrap().info.id;
-        let table = u32::from_ne_bytes(card[TABLE..TABLE + 4].try_into().unwrap());
+        let at = table_at();
+        let table = u32::from_ne_bytes(card[at..at + 4].try_into().unwrap());
         let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
         let (ours, others): (Vec<_>, Vec<_>) =
             ProgInfoIter::with_query_opts(with_maps).partition(|info| info.map_ids.contains(&map));
@@ -78,5 +79,18 @@ pub fn soon(mut so: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Where a card has the number of the table's map (bpf/card.h).
-const TABLE: usize = 16 + 16 + 8 * 4 + 4 + 4;
+/// Where a card has the number of the table's map, and its version (bpf/card.h).
+fn table_at() -> usize {
+    16 + 16 + 4 * setting_words() + 4 + 4
+}
+
+/// See there.
+pub fn version_at() -> usize {
+    table_at() + 4
+}
+
+fn setting_words() -> usize {
+    let card = include_str!("../../bpf/card.h");
+    let words = card.lines().find_map(|line| line.strip_prefix("#define SETTING_WORDS "));
+    words.unwrap().trim().parse().unwrap()
+}

@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 
 use crate::attached::{SEND, in_a_namespace};
 use crate::machine::{self, Group, Held, program, registered, run, unique};
-use crate::remains::{Remains, soon};
+use crate::remains::{Remains, soon, version_at};
 
 /// Kills a holder as nothing should, once it has a socket; the flow goes on, nothing but its socket has the controller from then on, and
 /// with the socket the rest goes.
@@ -243,7 +243,8 @@ fn age_card(name: &str) {
     let map = machine::card_map(name).unwrap();
     let key = 0_u32.to_ne_bytes();
     let mut card = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
-    card[76..80].copy_from_slice(&1_u32.to_ne_bytes());
+    let at = version_at();
+    card[at..at + 4].copy_from_slice(&1_u32.to_ne_bytes());
     map.update(&key, &card, MapFlags::ANY).unwrap();
 }
 
