@@ -17,7 +17,7 @@ fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Ve
     let billionths = |part: f64| (part * 1e9 + 0.5) as u32;
     let mut words = vec![200_000];
     words.extend([0.35, 1.0, 0.875, 0.65, 0.15, 0.75, 1.2].map(billionths));
-    words.extend([500_000, u32::from(multiplies_first), rests, on_loss, u32::from(paced), 0, 0, 0]);
+    words.extend([500_000, u32::from(multiplies_first), rests, on_loss, u32::from(paced), 0, 0, 0, 0]);
     words
 }
 
@@ -81,13 +81,14 @@ const fn is_load(entry: &Entry) -> bool {
 /// Tells both the same. Windows are bytes in floating point in crates/cc, and 2^24ths of a segment here; what is apart adds up.
 fn assert_close(program: &Path, words: &[u32], text: &str) -> Seen {
     let (start, mss, record) = recorded(text, true);
-    let mut events = format!("{} {mss}\n", start.cwnd / u64::from(mss));
+    // A sender of the kernel's that has heard nothing does as Reno does. "New flows initially estimate η₀" (§ III a): it is told so.
+    let mut events = format!("{} {mss}\na 0 0 0 0 0 0 0 0 0\n", start.cwnd / u64::from(mss));
     for entry in record.iter().filter(|entry| !is_load(entry)) {
         line(entry, &mut events);
     }
     let output = told(program, &[&[SENDER], words].concat(), &events);
     let mut seen = Seen::default();
-    let mut lines = output.lines();
+    let mut lines = output.lines().skip(1);
     let mut theirs = "nothing";
     for (index, entry) in record.iter().enumerate() {
         match entry.told {
