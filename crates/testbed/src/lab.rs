@@ -11,12 +11,13 @@ use cwnd_units::Duration;
 pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut free = Vec::new();
-    if group.controller.stated().is_told_of_rtt_on_linux() {
-        match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
-            (RttFrom::Sack | RttFrom::Oldest, true) => free.push("rtt_from"),
-            (RttFrom::Timer, _) => free.push("rtt_from_notes"),
-            _ => {}
-        }
+    let told = group.controller.stated().is_told_of_rtt_on_linux();
+    match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
+        // That is what the kernel tells of.
+        (RttFrom::Sack, true) => free.push("rtt_from"),
+        (RttFrom::Oldest, true) if told => free.push("rtt_from"),
+        (RttFrom::Timer, _) if told => free.push("rtt_from_notes"),
+        _ => {}
     }
     if subtracted_ms(endpoint).is_some() {
         free.push("cheat_timestamps");
