@@ -1,0 +1,126 @@
+"""What a round-trip time measures on Linux: receivers that cheat, and what the page says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import captured_rtt
+import cwnd
+import page_tables
+import rtt_linux as script
+from cwnd.running.worlds import kernel_helper
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+real = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/net/tun").exists() or kernel_helper() is None,
+    reason="needs root and cwnd-kernel (make kernel)",
+)
+DELAY_AIMD = {"kind": "delay-aimd", "preset": "linux"}
+SUBTRACTED_MS = 100
+
+
+def two_flows(**run: str) -> cwnd.Scenario:
+    def group(**endpoint: object) -> Mapping[str, object]:
+        return {
+            "rtt": "40 ms",
+            # A simulated clock begins at zero, of which nothing can be subtracted.
+            "start": "500 ms",
+            "controller": DELAY_AIMD,
+            "endpoint": {"preset": "linux", "rtt_from_notes": False, **endpoint},
+        }
+
+    return cwnd.Scenario(
+        name="cheated",
+        run={"duration": "3 s", **run},
+        dumbbell={"rate": "10 Mbit/s", "queue": {"kind": "fifo", "limit": "1 MB"}},
+        flow={"cheat": group(cheat_timestamps=f"{SUBTRACTED_MS} ms"), "honest": group()},
+    )
+
+
+def echoed_ms(file: Path) -> list[float]:
+    """How much older than the newest segment what is echoed is at the least, of each sender."""
+    flows = captured_rtt.flows(file)
+    return [
+        1e3 * min(one.echoed for one in flows[sender].samples) / flows[sender].hz
+        for sender in sorted(flows)
+    ]
+
+
+@real
+@pytest.mark.real_time
+def test_a_receiver_on_linux_subtracts_from_what_it_echoes(tmp_path: Path) -> None:
+    run = cwnd.run(two_flows(), on="linux", pcap=script.BOTH, pcap_dir=tmp_path)
+    (file,) = tmp_path.rglob("*.pcapng")
+    # A SYN-ACK is not among the samples, as it is of no data.
+    assert echoed_ms(file) == [SUBTRACTED_MS, 0]
+    # A segment whose checksum were wrong would not arrive, nor be acknowledged.
+    assert min(run.flows["goodput_bit_s"].to_list()) > 1e6
+    assert run.flows["retrans"].to_list() == [0, 0]
+
+
+def test_a_capture_of_the_simulator_shows_what_its_receiver_subtracts(tmp_path: Path) -> None:
+    cwnd.run(two_flows(), pcap=script.BOTH, pcap_dir=tmp_path)
+    (file,) = tmp_path.rglob("*.pcapng")
+    cheat, honest = echoed_ms(file)
+    assert cheat == SUBTRACTED_MS
+    assert honest == pytest.approx(0, abs=1.0)
+
+
+def test_a_capture_shows_how_long_lone_acks_were_held(tmp_path: Path) -> None:
+    """A sender with a window of one: each ACK waits, as long as the endpoint says."""
+    asked = cwnd.Scenario(
+        name="held",
+        run={"duration": "10 s"},
+        dumbbell={"rate": "10 Mbit/s", "queue": {"kind": "fifo", "limit": "100 packets"}},
+        flow={
+            "main": {
+                "rtt": "40 ms",
+                "endpoint": {"ack_delay": "90 ms", "max_window": "3 kB", "clock": "1 ms"},
+            }
+        },
+    )
+    cwnd.run(asked, pcap=script.BOTH, pcap_dir=tmp_path)
+    (file,) = tmp_path.rglob("*.pcapng")
+    (flow,) = captured_rtt.flows(file).values()
+    assert flow.hz == 1000
+    # Pairs leave at once, and their ACK is that of the second.
+    mean, most = captured_rtt.mean_and_95(flow.noise_ms("newest, no lone ACKs"))
+    assert mean == pytest.approx(0, abs=0.2)
+    assert most == pytest.approx(0, abs=1.2)
+
+
+def test_todays_linux_takes_back_what_it_did_for_losses_if_echoes_are_older() -> None:
+    """In the simulator: with timestamps of which one receiver subtracts, and without any."""
+    overrides = dict(script.points("cheat"))["Linux's CUBIC"]
+    short = {"run.duration": "15 s", "run.warmup": "5 s", "run.sample": "none", "sweep.repeat": 2}
+    off = {f"flow.{group}.endpoint.timestamps": False for group in ("cheat", "honest")}
+    shares = []
+    for more in ({}, off):
+        run = cwnd.run(script.SCENARIOS / "cheat.toml", set={**overrides, **short, **more})
+        carried = run.flows.group_by(pl.col("group").cast(pl.String)).agg(
+            pl.col("goodput_bit_s").sum()
+        )
+        by_group = dict(carried.iter_rows())
+        shares.append(by_group["cheat"] / sum(by_group.values()))
+    assert shares[0] > 0.75
+    assert shares[1] < 0.65
+
+
+@pytest.mark.parametrize("experiment", script.EXPERIMENTS)
+def test_every_point_was_recorded(experiment: str) -> None:
+    rows = script.recorded().filter(pl.col("experiment") == experiment)
+    worlds = ["Linux"] if experiment in script.ONLY_ON_LINUX else script.WORLDS
+    asked = {(label, world) for label, _ in script.points(experiment) for world in worlds}
+    assert set(rows.select("point", "world").iter_rows()) == asked
+
+
+def test_the_page_has_the_tables_of_what_was_recorded() -> None:
+    for name, lines in script.tables(script.recorded()).items():
+        assert page_tables.written(script.PAGE, f"scripts/rtt_linux.py {name}") == lines, name

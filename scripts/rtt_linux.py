@@ -1,0 +1,350 @@
+"""What a round-trip time measures, on Linux and in the simulator: docs/rtt.md.
+
+    rtt_linux.py record [EXPERIMENT…]    # as root: this kernel, docs/rtt/linux.csv
+    rtt_linux.py simulate [EXPERIMENT…]  # the simulator beside it, the same file
+    rtt_linux.py page                    # tables and the figure
+
+The scenarios are in papers/dbaimd/linux/chapter5. A point that is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import captured_rtt
+import cwnd
+import page_tables
+from cwnd.plots import style
+from cwnd.results.stats import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENARIOS = ROOT / "python" / "cwnd" / "papers" / "dbaimd" / "linux" / "chapter5"
+PAGE = ROOT / "docs" / "rtt.md"
+RECORDED = PAGE.with_suffix("") / "linux.csv"
+FIGURE = ROOT / "docs" / "images" / "rtt-linux.png"
+BOTH = "bottleneck+reverse"
+#: Undone reductions, as Linux counts them: all connections of a host together.
+UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
+COLUMNS = ("experiment", "point", "world", "seed", "group", "what", "value", "kernel")
+WORLDS = {"simulator": None, "Linux": "linux"}
+
+Row = tuple[str, str, str, int, str, str, float, str]
+#: A flow's group, a quantity of it, and its value.
+Value = tuple[str, str, float]
+
+
+def cheat(run: cwnd.Run, row: Mapping[str, Any], _: Path) -> Iterator[Value]:
+    """Shares of what both carry, and what was undone."""
+    mine = run.flows.filter(pl.col("run_id") == row["run_id"])
+    total = mine["goodput_bit_s"].sum()
+    for flow in mine.iter_rows(named=True):
+        yield flow["group"], "share", 100 * flow["goodput_bit_s"] / total
+        yield flow["group"], "goodput", flow["goodput_bit_s"] / 1e6
+        yield flow["group"], "retransmitted", 100 * flow["retrans"] / flow["segments_sent"]
+    yield from _undone(row)
+
+
+def ack_noise(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Value]:
+    """Goodput, backoffs, and what each way of measuring sees beyond the queue, if captured."""
+    mine = run.flows.filter(pl.col("run_id") == row["run_id"])
+    for flow in mine.iter_rows(named=True):
+        yield flow["group"], "goodput", flow["goodput_bit_s"] / 1e6
+        minutes = flow["duration_s"] / 60
+        yield flow["group"], "backoffs", flow["cwnd_reductions_delay"] / minutes
+    if not captured.exists():
+        return
+    seen = captured_rtt.flows(captured)
+    for flow, key in zip(mine.iter_rows(named=True), _senders(seen, mine), strict=True):
+        lone = [sample.segments == 1 for sample in seen[key].samples]
+        yield flow["group"], "lone ACKs", 100 * sum(lone) / len(lone)
+        for way in captured_rtt.WAYS:
+            noise = seen[key].noise_ms(way)
+            # Where every ACK is of one segment, nothing is seen without these.
+            if noise:
+                mean, most = captured_rtt.mean_and_95(noise)
+                yield flow["group"], f"{way}, mean", mean
+                yield flow["group"], f"{way}, 95th", most
+
+
+def chunks(run: cwnd.Run, row: Mapping[str, Any], captured: Path) -> Iterator[Value]:
+    """The saw-tooth of the round trip within 0.2 s, and how many segments go at once."""
+    mine = run.flows.filter(pl.col("run_id") == row["run_id"])
+    seen = captured_rtt.flows(captured)
+    for flow, key in zip(mine.iter_rows(named=True), _senders(seen, mine), strict=True):
+        yield flow["group"], "goodput", flow["goodput_bit_s"] / 1e6
+        mean, most = captured_rtt.mean_and_95(seen[key].swings_ms(row["warmup_s"]))
+        yield flow["group"], "swing, mean", mean
+        yield flow["group"], "swing, 95th", most
+        at_once = sorted(seen[key].chunks())
+        # As a segment meets them.
+        yield flow["group"], "chunk", sum(n * n for n in at_once) / sum(at_once)
+        yield flow["group"], "largest chunk", at_once[-1]
+
+
+#: What is captured: of delayed ACKs real ones.
+CAPTURED = (("ack_noise", "Linux"), ("chunks", "Linux"))
+#: Of chunks the page has the simulator's elsewhere.
+ONLY_ON_LINUX = ("chunks",)
+#: What is read of each run.
+EXPERIMENTS: dict[str, Callable[[cwnd.Run, Mapping[str, Any], Path], Iterator[Value]]] = {
+    "cheat": cheat,
+    "ack_noise": ack_noise,
+    "chunks": chunks,
+}
+
+
+def _senders(
+    seen: Mapping[tuple[bytes, int], captured_rtt.Flow], flows: pl.DataFrame
+) -> list[tuple[bytes, int]]:
+    """Senders of the capture in the order of the table: addresses rise with the groups."""
+    order = sorted(seen)
+    if len(order) != flows.height:
+        raise ValueError(f"{len(order)} senders in the capture, {flows.height} flows")
+    return order
+
+
+def _undone(row: Mapping[str, Any]) -> Iterator[Value]:
+    facts = json.loads(row.get("facts") or "{}")
+    counters = facts.get("tcp_counters", {}).get("left")
+    if counters is not None:
+        yield "*", "undone", float(sum(counters.get(name, 0) for name in UNDONE))
+
+
+def points(experiment: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """The points of an experiment's sweep: their labels, and overrides that leave just that one."""
+    text = (SCENARIOS / f"{experiment}.toml").read_text(encoding="utf-8")
+    axes = tomllib.loads(text)["sweep"]["axis"]
+    for chosen in itertools.product(*(range(len(axis["values"])) for axis in axes.values())):
+        overrides: dict[str, object] = {}
+        labels = []
+        for (name, axis), index in zip(axes.items(), chosen, strict=True):
+            labels.append(axis["labels"][index])
+            overrides[f"sweep.axis.{name}.values"] = [axis["values"][index]]
+            overrides[f"sweep.axis.{name}.labels"] = [axis["labels"][index]]
+        yield "; ".join(labels), overrides
+
+
+def measure(experiment: str, label: str, overrides: Mapping[str, object], world: str) -> list[Row]:
+    """Runs a point in a world; invalid runs do not count."""
+    with tempfile.TemporaryDirectory() as place:
+        run = cwnd.run(
+            SCENARIOS / f"{experiment}.toml",
+            set=dict(overrides),
+            on=WORLDS[world],
+            threads=2 if world == "Linux" else 1,
+            pcap=BOTH if (experiment, world) in CAPTURED else (),
+            pcap_dir=place,
+        )
+        rows: list[Row] = []
+        for row in run.runs.iter_rows(named=True):
+            facts = json.loads(row.get("facts") or "{}")
+            if not facts.get("valid", True):
+                sys.stderr.write(f"not valid: {label}, {row['seed']}: {facts['flaws']}\n")
+                continue
+            file = Path(place) / row["run_id"] / f"{BOTH}.pcapng"
+            rows.extend(
+                (experiment, label, world, row["seed"], *value, facts.get("kernel", ""))
+                for value in EXPERIMENTS[experiment](run, row, file)
+            )
+    return rows
+
+
+def record(world: str, names: Sequence[str]) -> None:
+    """Measures what is not there yet; each point is safe when it is done."""
+    for experiment in names or EXPERIMENTS:
+        if experiment in ONLY_ON_LINUX and world != "Linux":
+            continue
+        for label, overrides in points(experiment):
+            there = recorded()
+            if there.filter(
+                pl.col("experiment") == experiment,
+                pl.col("point") == label,
+                pl.col("world") == world,
+            ).height:
+                continue
+            rows = measure(experiment, label, overrides, world)
+            schema = there.schema
+            fresh = pl.DataFrame(rows, schema=schema, orient="row")
+            order = ["experiment", "point", "world", "seed", "group", "what"]
+            RECORDED.parent.mkdir(exist_ok=True)
+            table = pl.concat([there, fresh]).with_columns(pl.col("value").round(4))
+            table.sort(order, maintain_order=True).write_csv(RECORDED)
+            sys.stderr.write(f"{world}, {experiment}: {label}\n")
+
+
+def recorded() -> pl.DataFrame:
+    """All that was measured, a quantity of a run in each row."""
+    types = {name: {"seed": pl.Int64, "value": pl.Float64}.get(name, pl.String) for name in COLUMNS}
+    if not RECORDED.exists():
+        return pl.DataFrame(schema=types)
+    return pl.read_csv(RECORDED, schema=types).with_columns(pl.col("kernel").fill_null(""))
+
+
+#: An experiment, a point of it, and a world.
+Place = tuple[str, str, str]
+
+
+def of(rows: pl.DataFrame, place: Place, group: str, what: str) -> list[float]:
+    """The values of a quantity, one a seed."""
+    experiment, point, world = place
+    found = rows.filter(
+        pl.col("experiment") == experiment,
+        pl.col("point") == point,
+        pl.col("world") == world,
+        pl.col("group") == group,
+        pl.col("what") == what,
+    )
+    return found.sort("seed")["value"].to_list()
+
+
+def shown(values: Sequence[float], digits: int = 1) -> str:
+    """A mean with its 95 % confidence interval, or what there is."""
+    found = Estimate.of(values)
+    if found is None:
+        return "–"
+    if found.half_width is None:
+        return f"{found.mean:.{digits}f}"
+    return f"{found.mean:.{digits}f} ±{found.half_width:.{digits}f}"
+
+
+def _cheat_table(rows: pl.DataFrame) -> list[str]:
+    found = page_tables.head(
+        ["senders", "share, simulator", "share, Linux", "retransmitted, Linux", "undone, Linux"]
+    )
+    for label, _ in points("cheat"):
+        places = [("cheat", label, world) for world in WORLDS]
+        retransmitted = (
+            shown(of(rows, places[1], group, "retransmitted")) for group in ("cheat", "honest")
+        )
+        cells = [
+            label,
+            *(shown(of(rows, place, "cheat", "share"), 0) for place in places),
+            " / ".join(retransmitted),
+            shown(of(rows, places[1], "*", "undone"), 0),
+        ]
+        found.append(page_tables.line(cells))
+    return found
+
+
+def _noise_table(rows: pl.DataFrame) -> list[str]:
+    found = page_tables.head(
+        ["τ0; it goes by", "goodput", "backoffs a minute", "lone ACKs, %", *captured_rtt.WAYS]
+    )
+    for label, _ in points("ack_noise"):
+        places = [("ack_noise", label, world) for world in WORLDS]
+        cells = [label]
+        for what, digits in (("goodput", 2), ("backoffs", 0)):
+            cells.append(" / ".join(_mean(of(rows, one, "far", what), digits) for one in places))
+        cells.append(_mean(of(rows, places[1], "far", "lone ACKs"), 0))
+        for way in captured_rtt.WAYS:
+            pair = (of(rows, places[1], "far", f"{way}, {what}") for what in ("mean", "95th"))
+            cells.append(", ".join(_mean(values, 1) for values in pair))
+        found.append(page_tables.line(cells))
+    return found
+
+
+def _chunk_table(rows: pl.DataFrame) -> list[str]:
+    found = page_tables.head(
+        ["controller; chunks", "goodput", "swing", "swing, 95th", "segments at once", "at most"]
+    )
+    for label, _ in points("chunks"):
+        place = ("chunks", label, "Linux")
+        cells = [label]
+        for what, digits in (
+            ("goodput", 2),
+            ("swing, mean", 1),
+            ("swing, 95th", 1),
+            ("chunk", 1),
+            ("largest chunk", 0),
+        ):
+            cells.append(_mean(of(rows, place, "main", what), digits))
+        found.append(page_tables.line(cells))
+    return found
+
+
+def tables(rows: pl.DataFrame) -> dict[str, list[str]]:
+    """The tables of the page, by their names."""
+    return {
+        "cheat": _cheat_table(rows),
+        "ack_noise": _noise_table(rows),
+        "chunks": _chunk_table(rows),
+    }
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    return f"{sum(values) / len(values):.{digits}f}" if values else "–"
+
+
+def page() -> None:
+    """Writes the tables, and draws the figure."""
+    rows = recorded()
+    for name, lines in tables(rows).items():
+        page_tables.write(PAGE, f"scripts/rtt_linux.py {name}", lines)
+    with style.styled():
+        FIGURE.write_bytes(style.png(draw(rows)))
+
+
+def draw(rows: pl.DataFrame) -> Figure:
+    """What a cheat takes, what a delayed ACK looks like, and the saw-tooth of chunks."""
+    figure = style.figure(3.2)
+    panels = figure.subplots(1, 3)
+    asked = (
+        ("cheat", "cheat", "share", "Share of the flow\nwhose receiver cheats (%)"),
+        ("ack_noise", "far", "backoffs", "Backoffs for delay a minute\nof the far flow"),
+        ("chunks", "main", "swing, mean", "Swing of the round trip\nwithin 0.2 s (ms)"),
+    )
+    for panel, (experiment, group, what, text) in zip(panels, asked, strict=True):
+        labels = [label for label, _ in points(experiment)]
+        for index, world in enumerate(WORLDS):
+            for row, label in enumerate(labels):
+                found = Estimate.of(of(rows, (experiment, label, world), group, what))
+                if found is not None:
+                    panel.errorbar(
+                        found.mean,
+                        row + 0.2 * index,
+                        xerr=found.half_width or 0,
+                        fmt=style.MARKERS[index],
+                        ms=3,
+                        color=style.colour(index),
+                        label=world if row == 0 else None,
+                    )
+        panel.set_yticks(range(len(labels)), labels=[label.replace("; ", "\n") for label in labels])
+        panel.tick_params(axis="y", labelsize=5)
+        panel.invert_yaxis()
+        panel.set_xlim(left=0)
+        panel.set_xlabel(text)
+    panels[0].set_xlim(0, 100)
+    panels[0].axvline(50, color="0.4", lw=0.8, ls="--")
+    style.legend(figure, list(panels))
+    return figure
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["record", "simulate", "page"])
+    parser.add_argument("experiments", nargs="*", choices=[[], *EXPERIMENTS])
+    asked = parser.parse_args()
+    if asked.what == "page":
+        page()
+    else:
+        record("Linux" if asked.what == "record" else "simulator", asked.experiments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
