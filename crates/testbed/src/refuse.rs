@@ -381,6 +381,32 @@ mod tests {
         assert!(refused(&[(CONTROLLER, adaptive)]).is_empty());
     }
 
+    #[test]
+    fn what_linux_has_for_laboratories_is_not_refused_and_what_is_near_it_is() {
+        let told = r#"{ kind = "cubic", preset = "linux", adaptive_delta = 0.8 }"#;
+        let key = |more: &str, controller: &str| {
+            let endpoint = format!(r#"{{ preset = "linux", {more} }}"#);
+            let found = refused(&[(CONTROLLER, controller), (ENDPOINT, &endpoint)]);
+            found.first().map(|key| key.trim_start_matches("flow.main.endpoint.").to_owned())
+        };
+        for (more, kernels_own, of_ours) in [
+            (r#"rtt_from = "sack""#, None, None),
+            (r#"rtt_from = "oldest""#, Some("rtt_from"), None),
+            (r#"rtt_from = "newest""#, Some("rtt_from"), Some("rtt_from")),
+            ("rtt_from_notes = false", Some("rtt_from_notes"), None),
+            (r#"cheat_timestamps = "100 ms""#, None, None),
+            (r#"cheat_timestamps = "500 us""#, Some("cheat_timestamps"), Some("cheat_timestamps")),
+            ("cheat_divides = 2", Some("cheat_divides"), Some("cheat_divides")),
+            ("tso_window_part = 1", None, None),
+            (r#"tso = "64 kB", tso_sizing = "rate-unpaced""#, None, None),
+            (r#"tso = "64 kB", tso_defer = "1 ms""#, None, None),
+            (r#"tso = "64 kB""#, Some("tso"), Some("tso")),
+        ] {
+            assert_eq!(key(more, CONTROLLER).as_deref(), kernels_own, "{more}");
+            assert_eq!(key(more, told).as_deref(), of_ours, "{more}");
+        }
+    }
+
     const RATE: &str = r#"rate = "10 Mbit/s""#;
 
     #[test]
