@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import cwnd
 from cwnd import InputError, ScenarioError, papers, reproduce
 from cwnd.models import utilisation
 from cwnd.papers.abe.figures import FIGURES
-from cwnd.reproduce import recorded, shelf
+from cwnd.reproduce import shelf
 from cwnd.reproduce.claims import Check, read
 from cwnd.reproduce.measures import MEASURES, SIDES, convergence_s, measure, sides
 
@@ -96,35 +95,6 @@ def test_the_page_of_a_paper_is_of_these_claims(name: str) -> None:
             assert (images / f"{figure}.png").is_file()
     failed = [claim for claim in paper.claims if f"## {claim.id}: **not reproduced**" in page]
     assert all(claim.found for claim in failed), "a claim that fails says what we found"
-
-
-@pytest.mark.parametrize("name", reproduce.papers())
-def test_the_page_of_a_paper_ends_with_what_was_recorded_on_linux(name: str) -> None:
-    paper = reproduce.paper(name)
-    page = (paper.folder / "README.md").read_text(encoding="utf-8")
-    section = recorded.section(paper, f"../../../../docs/images/papers/{name}")
-    assert (section in page) if section else (recorded.BEGINS not in page), "make papers"
-    for scenario in (paper.folder / "linux").glob("*.toml"):
-        cwnd.check(scenario)
-
-
-def test_a_number_that_linux_does_not_keep_is_shown_as_such(tmp_path: Path) -> None:
-    paper = replace(reproduce.paper("dbaimd"), folder=tmp_path)
-    world = {"ours": "1 ms", "holds": True}
-    other = {"ours": "9 ms", "holds": False}
-    checks = [
-        {"what": "wait", "allowed": "≤ 2", "simulator": world, "linux": world},
-        {"what": "peak", "allowed": "≤ 2", "simulator": world, "linux": other},
-    ]
-    found = {"kernel": ["6.18"], "invalid_runs": 0, "lateness_p99_us": 20, "claims": {"D1": checks}}
-    assert recorded.section(paper, "images") == ""
-    (tmp_path / "linux").mkdir()
-    (tmp_path / "linux" / recorded.RECORDED).write_text(json.dumps(found), encoding="utf-8")
-    section = recorded.section(paper, "images")
-    assert "| D1 | holds | **does not hold** (1 of 2 numbers) |" in section
-    assert "| wait | ≤ 2 | 1 ms | 1 ms |  |" in section
-    assert "| peak | ≤ 2 | 1 ms | 9 ms | **not on Linux** |" in section
-    assert "D2" not in section
 
 
 @pytest.mark.parametrize("name", reproduce.papers())

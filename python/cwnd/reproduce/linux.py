@@ -157,9 +157,19 @@ def _judged(
         for check in claim.checks
         if check.linux and check.arguments.get("figure", claim.figures[0]) in worlds[0]
     ]
-    simulator, linux = (judge(replace(claim, checks=tuple(here)), runs, name) for runs in worlds)
+    simulator, linux = (
+        map(_sided, judge(replace(claim, checks=tuple(here)), runs, name)) for runs in worlds
+    )
     both = zip(simulator, linux, strict=True)
     return [each for each in both if each[0].ours is not None and each[1].ours is not None]
+
+
+def _sided(outcome: Outcome) -> Outcome:
+    """An order of a single run has no interval, but a side."""
+    ours = outcome.ours
+    if outcome.check.kind != "order" or ours is None or ours.n > 1:
+        return outcome
+    return replace(outcome, holds=ours.mean > 0)
 
 
 def _figure(
