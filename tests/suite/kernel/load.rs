@@ -17,7 +17,17 @@ fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Ve
     let billionths = |part: f64| (part * 1e9 + 0.5) as u32;
     let mut words = vec![200_000];
     words.extend([0.35, 1.0, 0.875, 0.65, 0.15, 0.75, 1.2].map(billionths));
-    words.extend([500_000, u32::from(multiplies_first), rests, on_loss, u32::from(paced), 0, 0, 0, 0]);
+    words.extend([
+        500_000,
+        u32::from(multiplies_first),
+        rests,
+        on_loss,
+        u32::from(paced),
+        0,
+        0,
+        0,
+        0,
+    ]);
     words
 }
 
@@ -147,6 +157,8 @@ fn flow(controller: &str, rtt: &str, queue: &str, more: &str, own: &str) -> Stri
         endpoint.preset = "linux"
         endpoint.ecn = true
         endpoint.echo = "load"
+        # The kernel's goes by what is acknowledged cumulatively.
+        endpoint.grow_by = "acknowledged"
         "#
     )
 }

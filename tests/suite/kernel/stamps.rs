@@ -29,7 +29,10 @@ fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
 }
 
 fn compiled(name: &str) -> std::path::PathBuf {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kernel.stamps.{name}"));
+    // Each test has its own: nobody runs what is being written.
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("main").replace("::", ".");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.{name}"));
     cc(&folder().join(format!("host/{name}.c")), &program, &[]);
     program
 }

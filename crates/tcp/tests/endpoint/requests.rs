@@ -96,13 +96,15 @@ fn a_reduction_is_granted_once_a_window_of_what_was_sent() {
     assert_eq!(h.sender.counters().reductions_for(Cause::Loss), 0);
 }
 
+fn of_linux() -> Params {
+    let params = Params { ecn: true, handshake: false, ..preset("linux") };
+    Params { mss: simple().mss, header: simple().header, ..params }
+}
+
 #[test]
 fn it_is_spread_and_announced_as_one_for_a_mark_is() {
-    let params = Params { ecn: true, handshake: false, ..preset("linux") };
-    let params = Params { mss: simple().mss, header: simple().header, ..params };
-    let causes = [Cause::Delay, Cause::Load, Cause::Quench { marked: true, level: 0 }, Cause::Ecn];
-    for cause in causes {
-        let (mut h, heard) = hand(params.clone(), asking_for(cause));
+    for cause in [Cause::Load, Cause::Ecn] {
+        let (mut h, heard) = hand(of_linux(), asking_for(cause));
         // PRR: of 12 in flight 9 may stay; 3 of 4 ACKs send one.
         let sent: Vec<usize> = (1..=12).map(|k| h.ack(k).len()).collect();
         assert_eq!(sent.iter().sum::<usize>(), 9, "{sent:?}");
@@ -119,6 +121,18 @@ fn it_is_spread_and_announced_as_one_for_a_mark_is() {
     }
     assert_eq!(flags.iter().filter(|f| f.has(Flags::CWR)).count(), 1);
     assert!(flags[0].has(Flags::CWR), "the first new data after it");
+}
+
+/// Linux knows no such causes: its controllers set the window by themselves.
+#[test]
+fn what_linux_knows_no_cause_for_is_at_once() {
+    for cause in [Cause::Delay, Cause::Quench { marked: true, level: 0 }] {
+        let (mut h, heard) = hand(of_linux(), asking_for(cause));
+        let sent: Vec<usize> = (1..=12).map(|k| h.ack(k).len()).collect();
+        assert_eq!(sent, [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1], "{cause:?}");
+        assert_eq!((signals(&heard), h.sender.phase()), (vec![Signal::Reduce(cause)], Phase::Open));
+        assert_eq!(h.sender.counters().reductions_for(cause), 1, "{cause:?}");
+    }
 }
 
 #[test]
