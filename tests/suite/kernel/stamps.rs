@@ -50,7 +50,9 @@ fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
     let said = told(&program, &[TICKS, source], &text);
     let mut lines: Vec<&str> = said.lines().collect();
     let counts = lines.pop().expect("counts come last").to_owned();
-    let byte = |hex: &[u8]| u8::from_str_radix(core::str::from_utf8(hex).unwrap(), 16).unwrap();
+    let byte = |hex: &[u8]| {
+        u8::from_str_radix(core::str::from_utf8(hex).expect("text"), 16).expect("two digits")
+    };
     let packets = lines.iter().map(|line| line.as_bytes().chunks(2).map(byte).collect()).collect();
     (packets, counts)
 }
