@@ -461,7 +461,7 @@ keys! {
         /// What the values are called in results.
         #[source("cwnd: the value says it best")]
         labels: Form::Labels => Derived("the values as they are written"),
-        /// Which labels a label's gain is counted over where worlds are compared: `over = { BMCC = ["Reno", "CUBIC"] }`. A
+        /// Which labels a label's gain is counted over where worlds are compared: `{ BMCC = ["Reno", "CUBIC"] }`. A
         /// label that is not named here is over the longest other one that it extends with "+", as in `"Reno+ABE"`.
         #[source("cwnd: most arms are a base with something besides")]
         over: Form::Over => Derived("what labels say with \"+\""),
