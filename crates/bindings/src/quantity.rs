@@ -1,16 +1,17 @@
 //! Quantities as a scenario file writes them, as numbers in SI units.
 
-use cwnd_units::{Duration, Param, Rate, SizeDist, Value};
+use cwnd_units::{Bytes, Duration, Param, Rate, SizeDist, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyResult, pyfunction};
 
-/// A rate in bit/s, a time in seconds, or the mean of sizes in bytes.
+/// A rate in bit/s, a time in seconds, bytes, or the mean of sizes in bytes.
 #[pyfunction]
 pub fn read_quantity(kind: &str, text: &str) -> PyResult<f64> {
     let value = Value::Text(text.to_owned());
     let read = match kind {
         "rate" => Rate::read(&value).map(|rate| rate.0 as f64),
         "time" => Duration::read(&value).map(|time| time.0 as f64 / 1e9),
+        "bytes" => Bytes::read(&value).map(|bytes| bytes.0 as f64),
         "sizes" => SizeDist::read(&value).map(|sizes| sizes.mean()),
         other => return Err(PyValueError::new_err(format!("no kind of quantity: {other}"))),
     };

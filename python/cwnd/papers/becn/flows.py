@@ -107,7 +107,7 @@ def _packet_bytes(run: Run) -> int:
     """A packet of data, of which all flows have the same: 1000 B in the paper (§ V-A)."""
     scenario = _core.read_toml(run.resolved[0], name="the scenario of a run")
     sizes = {
-        sum(int(_core.read_quantity("sizes", flow["endpoint"][part])) for part in ("mss", "header"))
+        sum(int(_core.read_quantity("bytes", flow["endpoint"][part])) for part in ("mss", "header"))
         for flow in scenario["flow"].values()
     }
     (size,) = sizes
