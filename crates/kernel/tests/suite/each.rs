@@ -10,8 +10,8 @@ const BESIDE: [(&str, &str, &str); 6] = [
     ("adaptive_reno", "", "adapted"),
     ("adaptive_cubic", "", "adapted"),
     ("delay_aimd", "--threshold 10", "delay"),
-    // To it CE is the highest load.
-    ("bmcc", "--cgroup", "load_acks_heard"),
+    // To it CE is the highest load, and its receivers tell.
+    ("bmcc", "--cgroup", "options_written"),
 ];
 
 #[test]

@@ -49,8 +49,10 @@ fn a_window_goes_as_the_load_says_that_two_bits_of_many_packets_tell() {
             assert_eq!(count(counted, never), 0, "{never}: {counted}");
         }
         assert!(count(counted, "load_acks_heard") > 10, "{counted}");
+        // The last may be under way when the router ends.
         let heard = path["options"].as_u64().unwrap();
-        assert_eq!(count(counted, "options_written"), heard, "the ACKs that the router saw");
+        let written = count(counted, "options_written");
+        assert!((heard..=heard + 2).contains(&written), "{written}, the router saw {heard}");
         // Linux counts identifications: each packet stands for another threshold.
         let packets = count(counted, "told");
         assert!(path["places"].as_u64().unwrap() * 100 >= packets * 98, "{path} {counted}");
