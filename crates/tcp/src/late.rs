@@ -42,6 +42,8 @@ pub struct Late {
     pub tail: Tail,
     /// Bytes that the ACK tells to have arrived twice.
     pub told: u64,
+    /// Segments that the SACK blocks of the newest ACK told of but for their beginnings, or passed over for that.
+    pub left_out: Vec<Range>,
 }
 
 /// What is done when the time comes: Linux has one timer for both (tcp_timer.c, `tcp_write_timer_handler`).

@@ -4,7 +4,7 @@ use crate::late::Deadline;
 use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::ranges::{Range, Ranges};
 use crate::resent::Resent;
-use crate::segment::SackBlocks;
+use crate::segment::{SackBlock, SackBlocks};
 
 /// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
 ///
@@ -63,12 +63,9 @@ impl Scoreboard {
     }
 
     /// The same of an ACK that says less than is known: all below `una` is acknowledged.
-    pub fn update_above(&mut self, blocks: &SackBlocks, ack: u64, una: u64, high: u64) -> u64 {
+    pub fn update_above(&mut self, blocks: &[SackBlock], ack: u64, una: u64, high: u64) -> u64 {
         let mut new = 0;
-        for block in blocks {
-            if block.len == 0 {
-                break;
-            }
+        for block in blocks.iter().filter(|block| block.len > 0) {
             let (start, end) = (block.start(ack), block.end(ack));
             // Below the cumulative ACK are duplicates (RFC 2883 § 4), and what was never sent cannot be meant.
             if start < ack || end > high || end <= una {
@@ -387,7 +384,6 @@ impl Scoreboard {
 mod tests {
 
     use super::*;
-    use crate::segment::SackBlock;
 
     const MSS: u64 = 1000;
 

@@ -32,21 +32,55 @@ impl Sender {
         }
     }
 
-    /// What SACK tells of segments as a whole (Linux, `tcp_match_skb_to_sack`).
-    fn whole_blocks(&self, blocks: &SackBlocks, ack: u64) -> SackBlocks {
+    /// What SACK tells of segments as a whole (Linux, `tcp_match_skb_to_sack`), and whether a block leaves out where a segment begins.
+    fn whole_blocks(&self, blocks: &SackBlocks, ack: u64) -> (SackBlocks, bool) {
         let Some(late) = self.late.as_ref().filter(|_| self.config.params.whole_segments) else {
-            return *blocks;
+            return (*blocks, false);
         };
-        let mut whole = SackBlocks::default();
+        let (mut whole, mut leaves_out) = (SackBlocks::default(), false);
         let told = blocks.iter().filter(|block| block.len > 0).map(|block| {
             let range = Range { start: block.start(ack), end: block.end(ack) };
             // What is below the ACK arrived twice.
-            if block.offset < 0 { range } else { late.whole(range, self.config.mss) }
+            let of = if block.offset < 0 { range } else { late.whole(range, self.config.mss) };
+            leaves_out |= of.start > range.start;
+            of
         });
         for (slot, of) in whole.iter_mut().zip(told.filter(|of| of.start < of.end)) {
             *slot = SackBlock::of(ack, of.start, of.end);
         }
-        whole
+        (whole, leaves_out)
+    }
+
+    /// A segment whose beginning the blocks before left out is passed over for as long as blocks hold it: what they tell without such, from
+    /// the lowest (Linux, `tcp_sacktag_write_queue`, which looks only at what is not in `recv_sack_cache`).
+    #[cold]
+    fn pass_over(&mut self, told: &SackBlocks, upwards: &SackBlocks, ack: u64) -> Vec<SackBlock> {
+        let (mss, is_first) = (self.config.mss, self.scoreboard.is_empty());
+        let Some(late) = &mut self.late else { return Vec::new() };
+        let before = core::mem::take(&mut late.left_out);
+        let mut pieces = Vec::new();
+        for block in upwards.iter().filter(|block| block.len > 0) {
+            let (mut from, end) = (block.start(ack), block.end(ack));
+            for &segment in before.iter().filter(|_| !is_first) {
+                if from <= segment.start && segment.end <= end {
+                    pieces.push(SackBlock::of(ack, from, segment.start));
+                    from = segment.end;
+                    late.left_out.push(segment);
+                }
+            }
+            pieces.push(SackBlock::of(ack, from, end));
+        }
+        for block in told.iter().filter(|block| block.len > 0 && block.offset >= 0) {
+            let (start, end) = (block.start(ack), block.end(ack));
+            let begin = late.begin_of(start, mss);
+            if begin < start {
+                let end = late.whole(Range { start, end }, mss).start;
+                late.left_out.push(Range { start: begin, end });
+            }
+        }
+        late.left_out.sort_unstable_by_key(|segment| segment.start);
+        pieces.retain(|piece| piece.len > 0);
+        pieces
     }
 
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
@@ -56,10 +90,12 @@ impl Sender {
         if let Some(again) = told_twice(blocks, ack) {
             self.on_told_twice(now, again);
         }
-        let blocks = self.whole_blocks(blocks, ack);
+        let (mut upwards, leaves_out) = self.whole_blocks(blocks, ack);
         // Linux looks at them from the lowest (tcp_input.c, `tcp_sacktag_write_queue`).
-        let mut upwards = blocks;
         upwards.sort_unstable_by_key(|block| block.offset);
+        let passes = leaves_out || self.late.as_ref().is_some_and(|late| !late.left_out.is_empty());
+        let pieces = if passes { self.pass_over(blocks, &upwards, ack) } else { Vec::new() };
+        let upwards = if passes { &pieces[..] } else { &upwards[..] };
         for block in upwards.iter().filter(|block| block.len > 0) {
             let (start, end) = (block.start(ack).max(ack.max(una)), block.end(ack));
             if end > high {
@@ -79,7 +115,7 @@ impl Sender {
         {
             self.measure_sacked(now, first, last);
         }
-        let new = self.scoreboard.update_above(&blocks, ack, una.max(ack), high);
+        let new = self.scoreboard.update_above(upwards, ack, una.max(ack), high);
         self.scoreboard.look_at_retransmissions(una);
         new
     }
