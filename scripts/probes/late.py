@@ -84,6 +84,9 @@ def undo() -> Iterator[Probe]:
         },
     )
     yield from each("undo", {"by-dsack-without-timestamps": recovery(by_dsack)}, stamps=False)
+    # The window is far above the threshold of the reduction before.
+    long_after = over(Path(lost={(8, 1)}, late={(150, 1): 50}, gap=7), 230, 180)
+    yield from each("undo", {"in-avoidance": long_after})
 
 
 def frto() -> Iterator[Probe]:

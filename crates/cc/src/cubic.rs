@@ -183,6 +183,11 @@ impl Cubic {
         self.slow_start.undo(before.slow_start, now, after_timeout, least);
     }
 
+    /// Slow start goes on up to here at least.
+    pub(crate) fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
     /// SACK alone told of a round trip; of controllers only Linux's looks at it (`cubictcp_acked`).
     pub(crate) fn sees(&mut self, path: &Path, rtt: Duration) {
         let Avoidance::Counted(counted) = &mut self.avoidance else { return };

@@ -302,6 +302,11 @@ impl NewReno {
         }
     }
 
+    /// Slow start goes on up to here at least.
+    pub(crate) fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
     /// A timeout left so many bytes in flight, which are not lost (Linux, `tcp_enter_loss`).
     pub(crate) fn leave(&mut self, bytes: u64) {
         self.cwnd = (self.cwnd + bytes).min(self.law.max_window);

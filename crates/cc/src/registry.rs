@@ -231,6 +231,17 @@ impl AnyController {
         }
     }
 
+    /// Slow start goes on up to here at least.
+    pub fn raise_threshold(&mut self, least: u64) {
+        match self {
+            Self::NewReno(c) => c.raise_threshold(least),
+            Self::Cubic(c) => c.raise_threshold(least),
+            Self::Own(_) => {}
+            #[cfg(feature = "record")]
+            Self::Recorded(_) => {}
+        }
+    }
+
     /// SACK alone told of a round trip, before anything follows from it.
     pub fn sees(&mut self, path: impl FnOnce() -> Path, rtt: Duration) {
         if let Self::Cubic(c) = self {
