@@ -178,27 +178,17 @@ impl Declares for ControllerParams {
 
 // What the transport asks once, so that a controller costs nothing for what it does not use.
 impl AnyController {
-    /// [`Controller::on_ack`], of facts that are put together where they are used.
-    #[inline]
-    pub fn hear(&mut self, facts: impl FnOnce() -> (Path, AckSample)) -> Request {
+    /// [`Controller::on_ack`].
+    // What NewReno makes of the facts is less than it takes to write them into memory. So it is inlined where they are known, and only
+    // others get a copy there.
+    #[inline(always)]
+    pub fn hear(&mut self, path: Path, ack: AckSample) -> Request {
         match self {
-            Self::NewReno(c) => {
-                let (path, ack) = facts();
-                c.on_ack(&path, &ack)
-            }
-            Self::Cubic(c) => {
-                let (path, ack) = facts();
-                c.on_ack(&path, &ack)
-            }
-            Self::Own(c) => {
-                let (path, ack) = facts();
-                c.on_ack(&path, &ack)
-            }
+            Self::NewReno(c) => c.on_ack(&path, &ack),
+            Self::Cubic(c) => hear(c.as_mut(), path, ack),
+            Self::Own(c) => hear(c.as_mut(), path, ack),
             #[cfg(feature = "record")]
-            Self::Recorded(c) => {
-                let (path, ack) = facts();
-                c.on_ack(&path, &ack)
-            }
+            Self::Recorded(c) => hear(c.as_mut(), path, ack),
         }
     }
 
@@ -214,6 +204,11 @@ impl AnyController {
             Self::Recorded(c) => Some(c.as_mut()),
         }
     }
+}
+
+#[inline(never)]
+fn hear(controller: &mut (impl Controller + ?Sized), path: Path, ack: AckSample) -> Request {
+    controller.on_ack(&path, &ack)
 }
 
 // What only endpoints that take reductions back ask, of NewReno and CUBIC.

@@ -53,6 +53,13 @@ impl Ranges {
         self.ranges.get(i).copied().filter(|r| r.start <= at)
     }
 
+    /// Whether all of `[start, end)` is in the set.
+    #[inline]
+    pub fn covers(&self, start: u64, end: u64) -> bool {
+        let i = self.first_above(start);
+        self.ranges.get(i).is_some_and(|r| r.start <= start && end <= r.end)
+    }
+
     /// Adds `[start, end)`; returns how many bytes of it were new.
     pub fn insert(&mut self, start: u64, end: u64) -> u64 {
         debug_assert!(start < end);
@@ -152,6 +159,7 @@ mod tests {
                 }
                 prop_assert_eq!(ranges.covered(at, at + len), bytes.range(at..at + len).count() as u64);
                 prop_assert_eq!(ranges.containing(at).is_some(), bytes.contains(&at));
+                prop_assert_eq!(ranges.covers(at, at + len), (at..at + len).all(|b| bytes.contains(&b)));
                 let hole = (at..70).find(|b| !bytes.contains(b));
                 prop_assert_eq!(ranges.hole_from(at, 70).map(|h| h.start), hole);
                 let inside: Vec<u64> = ranges.descending().flat_map(|r| r.start..r.end).collect();

@@ -498,13 +498,17 @@ impl Receiver {
     fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let mut n = 0;
+        let is_in = |block: &SackBlock, at: u64| {
+            block.start(self.rcv_nxt) <= at && at < block.end(self.rcv_nxt)
+        };
         for at in self.recent {
-            let Some(range) = self.out_of_order.containing(at) else { continue };
-            let block = SackBlock::of(self.rcv_nxt, range.start, range.end);
-            if !blocks[..n].contains(&block) {
-                blocks[n] = block;
-                n += 1;
+            // Most of it was delivered since, or lies in a block that is there.
+            if at < self.rcv_nxt || blocks[..n].iter().any(|block| is_in(block, at)) {
+                continue;
             }
+            let Some(range) = self.out_of_order.containing(at) else { continue };
+            blocks[n] = SackBlock::of(self.rcv_nxt, range.start, range.end);
+            n += 1;
         }
         blocks
     }

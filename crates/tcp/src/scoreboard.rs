@@ -78,6 +78,10 @@ impl Scoreboard {
     }
 
     fn add(&mut self, start: u64, end: u64) -> u64 {
+        // Blocks are told again and again.
+        if self.sacked.covers(start, end) {
+            return 0;
+        }
         let fresh_below = |edge: u64, sacked: &Ranges| {
             let end = end.min(edge);
             if start < end { (end - start) - sacked.covered(start, end) } else { 0 }
@@ -207,21 +211,22 @@ impl Scoreboard {
     }
 
     fn lose_below(&mut self, edge: u64, una: u64) -> bool {
-        let holes = edge > self.lost_edge
-            && self.sacked.covered(self.lost_edge, edge) < edge - self.lost_edge;
-        self.mark_lost_below(edge);
+        let holes = self.mark_lost_below(edge);
         let again = self.resent.as_mut().is_some_and(|resent| resent.review(una, &self.sacked));
         holes || again
     }
 
-    /// Declares lost what is below `edge` and not SACKed.
-    pub fn mark_lost_below(&mut self, edge: u64) {
-        if edge > self.lost_edge {
-            let covered = self.sacked.covered(self.lost_edge, edge);
-            self.sacked_below_lost += covered;
-            self.newly_lost += edge - self.lost_edge - covered;
-            self.lost_edge = edge;
+    /// Declares lost what is below `edge` and not SACKed; whether there is anything.
+    pub fn mark_lost_below(&mut self, edge: u64) -> bool {
+        if edge <= self.lost_edge {
+            return false;
         }
+        let covered = self.sacked.covered(self.lost_edge, edge);
+        let lost = edge - self.lost_edge - covered;
+        self.sacked_below_lost += covered;
+        self.newly_lost += lost;
+        self.lost_edge = edge;
+        lost > 0
     }
 
     /// Everything below `una` has arrived; returns how much of it had been reported by SACK before.

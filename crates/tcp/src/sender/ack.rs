@@ -6,10 +6,11 @@ use cwnd_units::{Duration, Echo, Time};
 use super::late::Judged;
 use super::persist::Persist;
 use super::{Connection, Sender, State, Timed};
-use crate::params::{BackoffUntil, Recovery};
+use crate::params::{BackoffUntil, GrowBy, LossRule, Params, Recovery};
 use crate::prr::PrrAck;
 use crate::rtt::At;
 use crate::segment::{Body, Flags, SackBlocks, Segment};
+use crate::validation::LimitedBy;
 
 impl Sender {
     /// A segment arrived from the receiver. Returns the exact round-trip time it measured, for statistics (the
@@ -24,7 +25,10 @@ impl Sender {
             Body::Data { .. } => return None,
         };
         match self.connection {
-            Connection::Established => self.on_ack(now, segment, *window, *echo, sack),
+            Connection::Established if self.plain => {
+                self.on_ack::<true>(now, segment, *window, *echo, sack)
+            }
+            Connection::Established => self.on_ack::<false>(now, segment, *window, *echo, sack),
             Connection::SynSent { tries, .. } if segment.flags.has(Flags::SYN) => {
                 self.rwnd = u64::from(*window);
                 Some(self.on_syn_ack(now, segment, tries, *echo))
@@ -58,7 +62,21 @@ impl Sender {
         exact
     }
 
-    fn on_ack(
+    /// Whether senders with these parameters do what the RFCs ask of all, and nothing that only some stacks do: find losses by time or
+    /// retransmissions that are lost, take reductions back, spread or hurry them, count what SACK alone tells, watch bursts and how much of
+    /// the window is used.
+    pub(super) fn is_plain(params: &Params) -> bool {
+        let takes_back = params.spurious.timeout_frto || params.spurious.timeout_eifel;
+        let by_time = params.loss_rule == LossRule::Rack || params.lost_retransmissions;
+        let grows = params.grow_by == GrowBy::Delivered || params.grow_on_exit;
+        let ends = params.reduced_window_ends_recovery || params.reneging_hurries;
+        let watches = params.validation.cwnd_limited != LimitedBy::Last || params.push_bursts;
+        !(takes_back || by_time || grows || ends || watches || params.prr)
+    }
+
+    /// An acknowledgement. With `PLAIN` nothing is asked of what a plain sender never does ([`Sender::is_plain`]).
+    #[inline(always)]
+    fn on_ack<const PLAIN: bool>(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -75,7 +93,9 @@ impl Sender {
         }
         let mut window = u64::from(window);
         let (mut ack, mut top) = (told, 0);
-        if self.rack {
+        let rack = !PLAIN && self.rack;
+        let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
+        if rack {
             top = self.scoreboard.top(self.una);
             ack = self.whole(told);
             window += told - ack;
@@ -89,11 +109,11 @@ impl Sender {
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = has_any(blocks) && sack;
         let newly_sacked = match has_blocks {
-            true if self.rack => self.take_sacks(now, blocks, told, top),
+            true if rack => self.take_sacks(now, blocks, told, top),
             true => self.scoreboard.update(blocks, ack, self.high),
             false => 0,
         };
-        if newly_sacked > 0 {
+        if !PLAIN && newly_sacked > 0 {
             self.time_sacked(blocks, told, newly_sacked);
         }
         // What was so before this ACK took effect.
@@ -108,7 +128,10 @@ impl Sender {
         }
         // RFC 6937 § 3, DeliveredData: what was reported by SACK before does not count again.
         let mut delivered = acked + newly_sacked;
-        if has_blocks && let Some(late) = &mut self.late {
+        if rack
+            && has_blocks
+            && let Some(late) = &mut self.late
+        {
             delivered += core::mem::take(&mut late.told);
         }
         let (mut lost, mut looks, mut went) = (false, false, None);
@@ -121,7 +144,7 @@ impl Sender {
         }
 
         if acked > 0 {
-            if self.rack {
+            if rack {
                 (looks, went) = self.take_ack(now, ack, top, segment.ts);
             }
             self.una = ack;
@@ -129,8 +152,8 @@ impl Sender {
             if sack {
                 delivered -= self.scoreboard.advance(ack);
             }
-            let counts = if self.delivered_counts { self.new_of(acked, delivered) } else { acked };
-            if !sack {
+            let counts = if delivered_counts { self.new_of(acked, delivered) } else { acked };
+            if !PLAIN && !sack {
                 if self.config.params.prr {
                     delivered = self.new_of(acked, delivered);
                 }
@@ -140,6 +163,7 @@ impl Sender {
             }
             let mut late = false;
             match &self.before {
+                _ if PLAIN => {}
                 None => {}
                 Some(_) if !sack => late = self.is_late_original(segment.ts),
                 Some(before) if self.is_judged(before) => {
@@ -148,10 +172,10 @@ impl Sender {
                 }
                 Some(_) => {}
             }
-            if self.is_in_frto() && !late {
+            if !PLAIN && self.is_in_frto() && !late {
                 self.on_ack_in_frto(now, acked, newly_sacked > 0);
             }
-            let (exact, measured) = if self.timing.is_none() {
+            let (exact, measured) = if PLAIN || self.timing.is_none() {
                 self.measure(now, segment, ack, went)
             } else {
                 self.measure_apart(now, segment, ack)
@@ -164,81 +188,71 @@ impl Sender {
                 self.round += 1;
                 self.round_end = self.high;
             }
-            if self.cwr.is_some() && ack > self.reduced_until {
+            if !PLAIN && self.cwr.is_some() && ack > self.reduced_until {
                 self.cwr = None;
             }
             let frozen = ece && (self.waits_at_one || self.obeys_echo_in_loss());
-            self.on_new_ack(now, acked);
+            self.on_new_ack::<PLAIN>(now, acked);
             if late {
                 self.take_back_late(now, ack - acked);
             }
-            if self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
+            if !PLAIN && self.config.params.reneging_hurries && self.scoreboard.reneged(ack) {
                 self.hurry(now);
                 looks = false;
             }
-            if self.config.params.grow_on_exit {
+            if !PLAIN && self.config.params.grow_on_exit {
                 phase = self.phase();
             }
-            if (self.delivered_counts && newly_sacked > 0 || looks) && judged != Judged::Open {
+            if (delivered_counts && newly_sacked > 0 || looks) && judged != Judged::Open {
                 lost |= self.detect_losses(now);
             }
-            if self.delivered_counts && self.is_still_short() {
+            if delivered_counts && self.is_still_short() {
                 phase = Phase::Recovery;
             }
             if frozen && self.waits_at_one && self.in_flight() == 0 {
                 self.wait_at_one(now);
             }
-            let request = self.cc.hear(|| {
-                let path = Path {
-                    now,
-                    mss: self.config.mss as u32,
-                    srtt: self.rtt.srtt(),
-                    min_rtt: self.rtt.min(),
-                    rtt: self.rtt.last(),
-                    flight_size,
-                    delivered: ack,
-                    sent: self.high,
-                    phase,
-                    cwnd_limited: self.cwnd_limited,
-                    round: self.round,
-                };
-                let grow = if frozen {
-                    Grow::No
-                } else {
-                    Grow::of(&path, ece && self.config.params.obey_ece)
-                };
-                let newly_lost = self.scoreboard.take_newly_lost();
-                let rtt = measured;
-                (
-                    path,
-                    AckSample {
-                        acked_bytes: counts,
-                        newly_sacked,
-                        newly_lost,
-                        rtt,
-                        ece,
-                        echo,
-                        grow,
-                    },
-                )
-            });
+            let path = Path {
+                now,
+                mss: self.config.mss as u32,
+                srtt: self.rtt.srtt(),
+                min_rtt: self.rtt.min(),
+                rtt: self.rtt.last(),
+                flight_size,
+                delivered: ack,
+                sent: self.high,
+                phase,
+                cwnd_limited: self.cwnd_limited,
+                round: self.round,
+            };
+            let obeyed = ece && self.config.params.obey_ece;
+            let sample = AckSample {
+                acked_bytes: counts,
+                newly_sacked,
+                newly_lost: self.scoreboard.take_newly_lost(),
+                rtt: measured,
+                ece,
+                echo,
+                grow: if frozen { Grow::No } else { Grow::of(&path, obeyed) },
+            };
+            let request = self.cc.hear(path, sample);
             if let Request::Reduce(cause) = request {
                 self.on_request(&Path { flight_size, phase, ..self.path(now) }, cause);
             }
         } else if !sack
             && self.high > self.una
             && !window_changed
-            && (!self.marks_without_sack() || self.take_duplicate_without_sack(now))
+            && (PLAIN || !self.marks_without_sack() || self.take_duplicate_without_sack(now))
         {
             self.on_duplicate(now);
-            if self.config.params.prr {
+            if !PLAIN && self.config.params.prr {
                 // Each duplicate tells of a segment (Linux, `tcp_add_reno_sack`).
                 delivered = self.config.mss;
             }
         }
 
         if newly_sacked > 0 {
-            if acked == 0 {
+            if !PLAIN && acked == 0 {
                 if self.is_in_frto() {
                     self.on_ack_in_frto(now, 0, true);
                 }
@@ -249,9 +263,9 @@ impl Sender {
             if judged != Judged::Open {
                 lost |= self.detect_losses(now);
             }
-            if acked == 0 {
+            if !PLAIN && acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
-                if self.delivered_counts {
+                if delivered_counts {
                     self.grow_by_sacked(now, newly_sacked, ece);
                 }
             }
@@ -260,11 +274,11 @@ impl Sender {
                 self.enter_recovery(now);
             }
         }
-        if self.rack {
+        if rack {
             let told = newly_sacked > 0 || window_changed || told > ack;
             lost |= self.after_ack(now, flight_size, acked > 0, told);
         }
-        if delivered > 0 {
+        if !PLAIN && delivered > 0 {
             if self.scoreboard.take_lost_again() {
                 lost = true;
                 self.lose_again(now);
@@ -327,10 +341,11 @@ impl Sender {
     }
 
     /// RFC 6298 § 5.2–5.3, and what each state makes of new data acknowledged.
-    fn on_new_ack(&mut self, now: Time, acked: u64) {
+    #[inline(always)]
+    fn on_new_ack<const PLAIN: bool>(&mut self, now: Time, acked: u64) {
         let mut restart_timer = true;
-        let above = self.held_above(self.una);
-        let spread = self.spreads_without_sack();
+        let above = if PLAIN { 0 } else { self.held_above(self.una) };
+        let spread = !PLAIN && self.spreads_without_sack();
         match &mut self.recovery {
             State::Open => {
                 self.dupacks = 0;

@@ -335,7 +335,7 @@ impl Sender {
         let path = self.path(now);
         let grow = Grow::of(&path, ece && self.config.params.obey_ece);
         let sample = AckSample { acked_bytes: bytes, ece, grow, ..AckSample::default() };
-        if let Request::Reduce(cause) = self.cc.hear(|| (path, sample)) {
+        if let Request::Reduce(cause) = self.cc.hear(path, sample) {
             self.on_request(&self.path(now), cause);
         }
     }

@@ -32,7 +32,7 @@ use crate::config::Config;
 use crate::counters::SenderCounters;
 use crate::frto::Frto;
 use crate::late::Late;
-use crate::params::{BackoffUntil, FlightSize, GrowBy, LossRule, Recovery, RttArithmetic};
+use crate::params::{BackoffUntil, FlightSize, LossRule, Recovery, RttArithmetic};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -81,8 +81,8 @@ pub struct Sender {
     persist: Persist,
     /// Whether losses are found as [`LossRule::Rack`] says.
     rack: bool,
-    /// Whether windows grow as [`GrowBy::Delivered`] says.
-    delivered_counts: bool,
+    /// What [`Sender::is_plain`] says, found once.
+    plain: bool,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,
     /// Whether [`Self::timed`] is told of new data that goes.
@@ -221,7 +221,6 @@ impl Sender {
         let scoreboard = Scoreboard::new(&config.params);
         let rack = config.params.loss_rule == LossRule::Rack;
         let late = (rack && config.params.recovery == Recovery::Sack).then(Box::default);
-        let delivered_counts = config.params.grow_by == GrowBy::Delivered;
         let timing = Timing::new(&config);
         let chunks = Chunks::new(&config.params.tso);
         let until = config.params.rto_backoff_until;
@@ -233,11 +232,12 @@ impl Sender {
         let times_one = !config.params.timestamps && !noted
             || until == BackoffUntil::SentOnce
             || timed.notes_each();
+        let plain = Self::is_plain(&config.params) && timing.is_none();
         Self {
             config,
             cc,
             rack,
-            delivered_counts,
+            plain,
             connection: Connection::Closed,
             recovery: State::Open,
             una: 0,

@@ -1,6 +1,6 @@
 //! What happens when the retransmission timer expires: RFC 6298 § 5.4–5.7, RFC 5681 § 3.1, and RFC 9293 § 3.8.3, which says when to give up.
 
-use cwnd_cc::{Backoff, Controller as _, Signal};
+use cwnd_cc::{Backoff, Controller as _, RtoPolicy, Signal};
 use cwnd_units::{Duration, Time};
 
 use super::{Connection, Sender, State};
@@ -168,15 +168,19 @@ impl Sender {
 
     /// The timeout of data now, backoff included.
     pub(super) fn rto(&self) -> Duration {
-        let mut policy = self.config.rto;
-        if self.rtt.estimate().is_none() && self.counters.syn_timeouts > 0 {
+        let (policy, estimate) = (&self.config.rto, self.rtt.estimate());
+        if estimate.is_none() && self.counters.syn_timeouts > 0 {
             // RFC 6298 § 5.7.
-            policy.initial = policy.initial.max(self.config.params.rto_after_syn_loss);
+            let initial = policy.initial.max(self.config.params.rto_after_syn_loss);
+            return RtoPolicy { initial, ..*policy }.armed(estimate, self.backoff);
         }
-        // Those in a row after which it stayed because little was outstanding are among the n.
+        // Those in a row after which it stayed because little was outstanding are among the n of TCP*(n).
         let stayed = self.expired.saturating_sub(self.backoff);
-        policy.backoff_after = policy.backoff_after.saturating_sub(stayed);
-        policy.armed(self.rtt.estimate(), self.backoff)
+        if stayed > 0 {
+            let backoff_after = policy.backoff_after.saturating_sub(stayed);
+            return RtoPolicy { backoff_after, ..*policy }.armed(estimate, self.backoff);
+        }
+        policy.armed(estimate, self.backoff)
     }
 
     /// That of a SYN.

@@ -63,6 +63,9 @@ impl Sender {
             _ => self.choose_in_recovery(now),
         };
         let Some(choice) = choice else {
+            if self.plain {
+                return false;
+            }
             if self.used.is_some() {
                 self.look_at_use();
             }
