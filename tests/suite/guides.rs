@@ -54,13 +54,13 @@ impl Guided {
         format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", self.guide.meter)
     }
 
-    /// Senders and receivers.
-    pub fn sender(&self) -> String {
+    /// Senders and receivers, with a timer of the endpoint's keys.
+    pub fn sender(&self, timer: &str) -> String {
         let Self { guide: Guide { controller, echo, .. }, preset, handshake } = self;
         let preset = preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
         format!(
             "controller = {{ kind = \"{controller}\"{preset} }}\n\
-             endpoint = {{ ecn = true, echo = \"{echo}\", receive_window = \"150 kB\", handshake = {handshake} }}\n"
+             endpoint = {{ ecn = true, echo = \"{echo}\", receive_window = \"150 kB\", handshake = {handshake}, {timer} }}\n"
         )
     }
 }

@@ -394,7 +394,8 @@ fn dumbbell(
     faults: BoxedStrategy<String>,
     timer: BoxedStrategy<String>,
 ) -> impl Strategy<Value = String> {
-    let group = (rtt(), 1..4u32, 0..100u32, sender(timer), workload, any::<bool>());
+    let sender = (sender(timer.clone()), timer);
+    let group = (rtt(), 1..4u32, 0..100u32, sender, workload, any::<bool>());
     let groups = proptest::collection::vec(group, 1..4);
     let edge_rate = prop_oneof![2 => Just("none"), 1 => Just("5 Mbit/s")];
     let beside = (beside(), guided());
@@ -405,10 +406,10 @@ fn dumbbell(
                 "[dumbbell]\nrate = {rate}\nqueue = {queue}\n{beside}reverse_rate = {reverse_rate}\n\
                  reverse_queue = {reverse_queue}\nedge_rate = \"{edge_rate}\"\nbdp_rtt = \"50 ms\"\n{faults}\n"
             );
-            for (i, (rtt, count, start, sender, workload, back)) in groups.into_iter().enumerate() {
+            for (i, (rtt, count, start, (sender, timer), workload, back)) in groups.into_iter().enumerate() {
                 let direction = if back { "reverse" } else { "forward" };
                 // The last of three is nobody's.
-                let sender = guide.filter(|_| i < 2).map_or(sender, |guide| guide.sender());
+                let sender = guide.filter(|_| i < 2).map_or(sender, |guide| guide.sender(&timer));
                 text += &format!(
                     "[flow.g{i}]\nrtt = \"{rtt}\"\ncount = {count}\nstart = \"{start} ms\"\n\
                      {}direction = \"{direction}\"\n{workload}\n",
