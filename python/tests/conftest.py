@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 import cwnd
+from cwnd.machine import kernel_helper
 
 # How long an example takes depends on what else runs: benches measure time.
 settings.register_profile("cwnd", deadline=None)
@@ -103,6 +105,12 @@ CWND = Path(sys.executable).with_name("cwnd")
 
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed (apt install tshark)"
+)
+#: Of tests that run on real Linux, and of those that load controllers into its kernel.
+_CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
+real = pytest.mark.skipif(not _CAN_RUN, reason="needs root and /dev/net/tun")
+with_kernel = pytest.mark.skipif(
+    not _CAN_RUN or kernel_helper() is None, reason="needs root and cwnd-kernel (make kernel)"
 )
 
 

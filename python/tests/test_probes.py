@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import real
 
 import record_probes as script
 from probes import recording, wire
@@ -17,7 +18,6 @@ from probes.path import Receiver
 
 FILE = Path(__file__).parents[2] / "crates/tcp/tests/probes/linux-6.18.txt"
 STATE = State("recovery", 11, 7, 16, 3, 1, 1, 1, 268.0, 66.5, 13.1)
-CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
 
 
 def recorded() -> dict[str, str]:
@@ -95,8 +95,8 @@ def test_the_receiver_reports_blocks_the_newest_first_and_what_arrived_twice():
     assert (receiver.next, receiver.above) == (3, [(4, 5)])
 
 
+@real
 @pytest.mark.real_time
-@pytest.mark.skipif(not CAN_RUN, reason="needs root and /dev/net/tun")
 def test_this_kernel_does_what_was_recorded():
     if not os.uname().release.startswith("6.18."):
         pytest.skip("recorded on Linux 6.18")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from conftest import with_kernel
 
 import captured_rtt
 import cwnd
 import page_tables
 import rtt_linux as script
-from cwnd.running.worlds import kernel_helper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-real = pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/net/tun").exists() or kernel_helper() is None,
-    reason="needs root and cwnd-kernel (make kernel)",
-)
 DELAY_AIMD = {"kind": "delay-aimd", "preset": "linux"}
 SUBTRACTED_MS = 100
 
@@ -53,7 +48,7 @@ def echoed_ms(file: Path) -> list[float]:
     ]
 
 
-@real
+@with_kernel
 @pytest.mark.real_time
 def test_a_receiver_on_linux_subtracts_from_what_it_echoes(tmp_path: Path) -> None:
     run = cwnd.run(two_flows(), on="linux", pcap=script.BOTH, pcap_dir=tmp_path)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 import reachable
-from conftest import ROOT
+from conftest import ROOT, real, with_kernel
 
 import cwnd
 from cwnd.errors import MachineError
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_time
 
-CAN_RUN = os.geteuid() == 0 and Path("/dev/net/tun").exists()
-real = pytest.mark.skipif(not CAN_RUN, reason="needs root and /dev/net/tun")
-with_kernel = pytest.mark.skipif(
-    not CAN_RUN or kernel_helper() is None, reason="needs root and cwnd-kernel (make kernel)"
-)
 CLI = [sys.executable, "-m", "cwnd"]
 RENO = {"kind": "newreno", "preset": "linux"}
 CUBIC = {"kind": "cubic", "preset": "linux"}

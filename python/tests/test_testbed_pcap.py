@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from conftest import needs_tshark
+from conftest import needs_tshark, real
 from test_pcap import numbers, tshark
-from test_testbed import CUBIC, _start, facts, real, scenario
+from test_testbed import CUBIC, _start, facts, scenario
 
 import cwnd
 from cwnd.errors import InputError
