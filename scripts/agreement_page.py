@@ -4,6 +4,10 @@
 is made again, beside what docs/agreement has of Linux; with `--page` only the page is written, from
 the numbers there; names behind either are the only comparisons and papers that are looked at.
 
+Of a paper it runs what `cwnd reproduce NAME --on linux` does, or takes what that left in
+out/reproduce/NAME-linux, and keeps what the claims came to (linux/claims.json in the paper's
+folder) and the figures (docs/images/papers/NAME/linux), and writes the paper's page by them.
+
 What is on the page is data: docs/agreement has a file for each group of comparisons (NAME.toml:
 its title, its goal, its sets, each a scenario of scenarios/agree), and beside it what people found
 out about what differs (NAME.md). Figures of papers are there once their numbers are.
@@ -19,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import agreement_tables as tables
+import paper_pages
 from cwnd import _core
 from cwnd.agreement import (
     DOCUMENT,
@@ -40,7 +45,6 @@ from cwnd.plots import write
 from cwnd.reproduce import paper, papers, reproduce_on_linux
 from cwnd.reproduce.linux import available, draw, drawn_from
 from cwnd.reproduce.run import CLAIMS
-from cwnd.reproduce.shelf import PAPERS
 from cwnd.running import LINUX, bar
 from cwnd.sweeps import load
 
@@ -57,13 +61,13 @@ DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agr
 AGAIN = "-repeated"
 #: Where runs stay, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
-PAPER_RESULTS = ROOT / "out" / "agree-papers"
+PAPER_RESULTS = ROOT / "out" / "reproduce"
 
 #: Runs of each world at points where the scenario's three scatter too far to tell.
 UP_TO = 30
 
 #: Where figures of papers are.
-FIGURES = IMAGES / "papers"
+FIGURES = paper_pages.IMAGES
 
 PAPER_HEAD = """\
 ### {title}
@@ -145,7 +149,7 @@ def main(arguments: Sequence[str]) -> None:
                 _run(file)
         for name in papers():
             if available(name) and (not only or name in only):
-                _run_figures(name)
+                run_figures(name)
     (ROOT / "docs" / PAGE).write_text(page(), encoding="utf-8")
 
 
@@ -164,11 +168,12 @@ def _simulate(only: set[str]) -> None:
     for paper_name, name in recorded_figures():
         if only and paper_name not in only:
             continue
-        runs = PAPER_RESULTS / paper_name / name / SIMULATOR
+        runs = _results(paper_name) / name / SIMULATOR
         recorded = DATA / f"{paper_name}-{name}.csv"
-        found = renew(PAPERS / paper_name / LINUX / f"{name}.toml", recorded, runs)
+        found = renew(paper(paper_name).folder / LINUX / f"{name}.toml", recorded, runs)
         recorded.write_text(table(found), encoding="utf-8")
-        _take_pictures(paper_name, draw(paper_name, name, {SIMULATOR: load(runs)}, runs))
+        files = draw(paper_name, name, {SIMULATOR: load(runs)}, runs)
+        paper_pages.copy_pngs(files, FIGURES / paper_name / LINUX)
 
 
 def _picture(found: Agreement, name: str) -> None:
@@ -213,25 +218,19 @@ def take_set(name: str, directory: Path) -> None:
     (DATA / f"{name}.json").write_text(world, encoding="utf-8")
 
 
-def _run_figures(name: str) -> None:
-    found = reproduce_on_linux(name, directory=PAPER_RESULTS / name, progress=bar)
-    shutil.copy(PAPER_RESULTS / name / CLAIMS, PAPERS / name / LINUX / CLAIMS)
+def run_figures(name: str) -> None:
+    """Runs what is missing of a paper, keeps what came of it, and writes its page by that."""
+    found = reproduce_on_linux(name, directory=_results(name), progress=bar)
+    shutil.copy(_results(name) / CLAIMS, paper(name).folder / LINUX / CLAIMS)
     for figure in found.figures:
-        take_figure(name, figure.name, figure.agreement.directory, figure.files)
+        shutil.copy(figure.agreement.directory / TABLE, DATA / f"{name}-{figure.name}.csv")
+        paper_pages.copy_pngs(figure.files, FIGURES / name / LINUX)
+    paper_pages.write_linux(name)
 
 
-def take_figure(paper_name: str, name: str, directory: Path, files: Sequence[Path]) -> None:
-    """Keeps the numbers and the pictures of a figure of a paper."""
-    shutil.copy(directory / TABLE, DATA / f"{paper_name}-{name}.csv")
-    _take_pictures(paper_name, files)
-
-
-def _take_pictures(paper_name: str, files: Sequence[Path]) -> None:
-    place = FIGURES / paper_name / LINUX
-    place.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        if file.suffix == ".png":
-            shutil.copy(file, place / file.name)
+def _results(name: str) -> Path:
+    """Where `cwnd reproduce NAME --on linux` leaves what it runs."""
+    return PAPER_RESULTS / f"{name}-{LINUX}"
 
 
 def page() -> str:

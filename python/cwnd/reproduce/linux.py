@@ -49,7 +49,7 @@ class OnLinux:
     outcomes: Mapping[str, list[tuple[Outcome, Outcome]]]
 
     def to_json(self) -> dict[str, Any]:
-        """The claims as data: what `recorded` reads."""
+        """The claims as data, as `recorded` reads them once the paper's folder has them."""
         kernels = [kernel for f in self.figures for kernel in f.agreement.world.get("kernel", [])]
         return {
             "kernel": list(dict.fromkeys(kernels)),
@@ -72,7 +72,10 @@ def _numbers(outcome: Outcome) -> dict[str, Any]:
 
 
 def recorded(name: str) -> dict[str, list[tuple[Outcome, Outcome]]]:
-    """What the claims of a paper came to on Linux when its runs were recorded; none without."""
+    """What the claims came to by the runs that the paper's folder keeps; nothing without these.
+
+    `scripts/agreement_page.py NAME` puts them there.
+    """
     file = shelf.PAPERS / name / LINUX / CLAIMS
     if not file.is_file():
         return {}
