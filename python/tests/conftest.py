@@ -7,15 +7,21 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 import cwnd
+from cwnd import papers
 from cwnd.machine import kernel_helper
+from cwnd.reproduce import shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 # How long an example takes depends on what else runs: benches measure time.
 settings.register_profile("cwnd", deadline=None)
@@ -224,3 +230,45 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> cwnd.Run:
     path = tmp_path_factory.mktemp("half") / "half.toml"
     path.write_text(HALF)
     return cwnd.run(path)
+
+
+#: Draws the figures of a paper that is made for a test.
+_FIGURES = """
+from cwnd.plots import style
+
+
+def goodput(run):
+    figure = style.figure(2.8, 4.5)
+    figure.subplots().plot(run.per_run()["goodput_bit_s"])
+    return figure
+
+
+FIGURES = dict.fromkeys(("fig01", "fig02", "fig03"), goodput)
+"""
+
+
+@pytest.fixture
+def make_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], Path]]:
+    """Makes a paper of claims and measures, the only one that there is then; gives its folder.
+
+    Its scenarios are missing.
+    """
+    names = []
+
+    def make(claims: str, measures: str) -> Path:
+        name = tomllib.loads(claims)["name"]
+        names.append(f"cwnd.papers.{name}")
+        folder = tmp_path / "papers" / name
+        folder.mkdir(parents=True)
+        texts = {"claims.toml": claims, "measures.py": measures, "figures.py": _FIGURES}
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        monkeypatch.setattr(shelf, "PAPERS", folder.parent)
+        monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
+        return folder
+
+    yield make
+    for module in [each for each in sys.modules if each.startswith(tuple(names))]:
+        del sys.modules[module]

@@ -1,19 +1,25 @@
 """Papers reproduced: claims as data, the numbers they come down to, verdicts."""
 
+from __future__ import annotations
+
 import json
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import cwnd
-from cwnd import InputError, ScenarioError, papers, reproduce
+from cwnd import InputError, ScenarioError, reproduce
 from cwnd.models import utilisation
 from cwnd.papers.abe.figures import FIGURES
 from cwnd.reproduce import shelf
 from cwnd.reproduce.claims import Check, read
 from cwnd.reproduce.measures import MEASURES, SIDES, convergence_s, measure, sides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: One flow, two RTTs, two factors, two seeds: small enough for a test.
 SCENARIO = cwnd.Scenario(
@@ -313,11 +319,7 @@ def test_a_fault_in_what_has_the_same_runs_is_named(
         read(folder)
 
 
-def test_a_paper_is_all_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    folder = tmp_path / "papers" / "toy"
-    folder.mkdir(parents=True)
-    (folder / "fig01.toml").write_text(SCENARIO.to_toml())
-    (folder / "claims.toml").write_text("""
+TOY = """
 name = "toy"
 title = "A toy"
 authors = "A. Author"
@@ -356,29 +358,22 @@ unit = ""
 paper = 8
 tolerance = 0.1
 measure = { name = "runs" }
-""")
-    (folder / "measures.py").write_text("""
+"""
+RUNS = """
 def runs(results, figure):
     return [float(results[figure].runs.height)]
 
 
 MEASURES = {"runs": runs}
 SIDES = {}
-""")
-    (folder / "figures.py").write_text("""
-from cwnd.plots import style
+"""
 
 
-def fig01(run):
-    figure = style.figure(2.8, 4.5)
-    figure.subplots().plot(run.per_run()["goodput_bit_s"])
-    return figure
-
-
-FIGURES = {"fig01": fig01, "fig02": fig01}
-""")
-    monkeypatch.setattr(shelf, "PAPERS", folder.parent)
-    monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
+def test_a_paper_is_all_in_its_folder(
+    make_paper: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = make_paper(TOY, RUNS)
+    (folder / "fig01.toml").write_text(SCENARIO.to_toml())
 
     assert reproduce.papers() == ["toy"]
     found = reproduce.reproduce("toy", directory=tmp_path / "out")
@@ -400,6 +395,3 @@ FIGURES = {"fig01": fig01, "fig02": fig01}
     assert ours.mean == 4, "one seed"
     runs = cwnd.load(quick.directory / "runs" / "small")
     assert set(runs.flows["duration_s"].round()) == {2.0}, "the last of two says how long"
-    for name in ("figures", "measures"):
-        del sys.modules[f"cwnd.papers.toy.{name}"]
-    del sys.modules["cwnd.papers.toy"]

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from test_reproduce import SCENARIO
 
-from cwnd import papers, reproduce
-from cwnd.reproduce import linux, shelf
+import agreement_page
+import paper_pages
+from cwnd import reproduce
+from cwnd.reproduce import linux
 from cwnd.reproduce.page import with_linux
 from cwnd.running.worlds import Simulator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 CLAIMS = """
@@ -30,35 +33,34 @@ fig02 = "fig01"
 id = "T1"
 figures = ["fig01", "fig02"]
 text = "Larger factors carry more"
-
-[[claim.check]]
-what = "goodput of 0.9 at 160 ms"
-kind = "bound"
-unit = "Mbit/s"
-at_least = 1
-measure = { name = "goodput", of = { rtt = "160 ms", beta_ecn = "0.9" } }
-
-[[claim.check]]
-what = "goodput at an RTT that Linux did not run"
-kind = "bound"
-unit = "Mbit/s"
-at_least = 1
-measure = { name = "goodput", of = { rtt = "20 ms", beta_ecn = "0.9" } }
-
-[[claim.check]]
-what = "goodput in a figure that Linux did not run"
-kind = "bound"
-unit = "Mbit/s"
-at_least = 1
-measure = { name = "goodput", figure = "fig03", of = { rtt = "160 ms", beta_ecn = "0.9" } }
-
-[[claim.check]]
-what = "goodput of 0.5 in a figure of the same runs"
-kind = "bound"
-unit = "Mbit/s"
-at_least = 100
-measure = { name = "goodput", figure = "fig02", of = { rtt = "160 ms", beta_ecn = "0.5" } }
 """
+
+
+def bound(what: str, at_least: float, measured: str) -> str:
+    return f"""
+[[claim.check]]
+what = "{what}"
+kind = "bound"
+unit = "Mbit/s"
+at_least = {at_least}
+measure = {{ name = "goodput", {measured} }}
+"""
+
+
+CHECKS = (
+    ("goodput of 0.9 at 160 ms", 1, 'of = { rtt = "160 ms", beta_ecn = "0.9" }'),
+    ("goodput at an RTT that Linux did not run", 1, 'of = { rtt = "20 ms", beta_ecn = "0.9" }'),
+    (
+        "goodput in a figure that Linux did not run",
+        1,
+        'figure = "fig03", of = { rtt = "160 ms", beta_ecn = "0.9" }',
+    ),
+    (
+        "goodput of 0.5 in a figure of the same runs",
+        100,
+        'figure = "fig02", of = { rtt = "160 ms", beta_ecn = "0.5" }',
+    ),
+)
 MEASURES = """
 def goodput(results, figure, of):
     rows = results[figure].per_run()
@@ -70,39 +72,23 @@ def goodput(results, figure, of):
 MEASURES = {"goodput": goodput}
 SIDES = {}
 """
-FIGURES = """
-from cwnd.plots import style
-
-
-def fig01(run):
-    figure = style.figure(2.8, 4.5)
-    figure.subplots().plot(run.per_run()["goodput_bit_s"])
-    return figure
-
-
-FIGURES = {"fig01": fig01, "fig02": fig01, "fig03": fig01}
-"""
 
 
 def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_paper: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "papers" / "both"
-    (folder / "linux").mkdir(parents=True)
+    folder = make_paper(CLAIMS + "".join(bound(*each) for each in CHECKS), MEASURES)
     text = SCENARIO.to_toml()
-    (folder / "fig01.toml").write_text(text, encoding="utf-8")
+    for figure in ("fig01", "fig02"):
+        (folder / f"{figure}.toml").write_text(text, encoding="utf-8")
     fewer = text.replace('    "20 ms",\n', "")
     assert fewer != text
+    (folder / "linux").mkdir()
     (folder / "linux" / "fig01.toml").write_text(fewer, encoding="utf-8")
-    (folder / "fig02.toml").write_text(SCENARIO.to_toml(), encoding="utf-8")
-    for name, text in (("claims.toml", CLAIMS), ("measures.py", MEASURES), ("figures.py", FIGURES)):
-        (folder / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(shelf, "PAPERS", folder.parent)
-    monkeypatch.setattr(papers, "__path__", [str(folder.parent)])
     monkeypatch.setattr("cwnd.agreement.run.Linux", Simulator)
     monkeypatch.setattr("cwnd.agreement.run.world_of", lambda _on: Simulator())
 
-    found = reproduce.reproduce_on_linux("both", directory=tmp_path / "out")
+    found = reproduce.reproduce_on_linux("both", directory=tmp_path / "both-linux")
     assert [figure.name for figure in found.figures] == ["fig01"]
     pictures = {file.name for file in found.figures[0].files if file.suffix == ".png"}
     assert pictures == {f"fig0{n}-{world}.png" for n in (1, 2) for world in ("simulator", "linux")}
@@ -114,16 +100,23 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
     assert [(ours.holds, theirs.holds) for ours, theirs in both] == [(True, True), (False, False)]
     assert both[0][0].ours == both[0][1].ours, "the worlds are the same one here"
 
-    # The page has it once it is recorded, and nothing else of the page changes.
+    # The page has it once it is kept, and nothing else of the page changes.
     paper = reproduce.paper("both")
     before = "# A toy\n\nWhat it says.\n"
     assert with_linux(before, paper, "images") == before
-    recorded = (tmp_path / "out" / "claims.json").read_text(encoding="utf-8")
-    (folder / "linux" / "claims.json").write_text(recorded, encoding="utf-8")
+    (folder / "README.md").write_text(before, encoding="utf-8")
+    for place, name in (("PAPER_RESULTS", ""), ("DATA", "data"), ("FIGURES", "images")):
+        monkeypatch.setattr(agreement_page, place, tmp_path / name)
+    (tmp_path / "data").mkdir()
+    agreement_page.run_figures("both")
     assert linux.recorded("both") == found.outcomes
+    assert (tmp_path / "data" / "both-fig01.csv").exists()
+    assert {file.name for file in (tmp_path / "images" / "both" / "linux").iterdir()} == pictures
     page = with_linux(before, paper, "images")
     assert page.startswith(f"{before}\n## On real Linux\n")
     assert with_linux(page, paper, "images") == page
+    kept = (folder / "README.md").read_text(encoding="utf-8")
+    assert kept == with_linux(before, paper, paper_pages.images_of("both"))
     assert "1 of 2 numbers are reproduced" in page
     text = both[1][1].text
     row = "| T1 | goodput of 0.5 in a figure of the same runs |  | ≥ 100 |"
@@ -135,5 +128,6 @@ def test_claims_are_judged_by_what_linux_ran_and_stand_on_the_page(
 def test_the_page_of_a_paper_has_what_was_recorded_of_linux(name: str) -> None:
     paper = reproduce.paper(name)
     page = (paper.folder / "README.md").read_text(encoding="utf-8")
-    images = f"../../../../docs/images/papers/{name}"
-    assert with_linux(page, paper, images) == page, "scripts/paper_pages.py --linux"
+    assert with_linux(page, paper, paper_pages.images_of(name)) == page, (
+        "scripts/paper_pages.py --linux"
+    )
