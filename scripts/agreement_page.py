@@ -44,6 +44,7 @@ from cwnd.agreement import figure as drawing
 from cwnd.plots import write
 from cwnd.reproduce import paper, papers, reproduce_on_linux
 from cwnd.reproduce.linux import available, draw, drawn_from
+from cwnd.reproduce.page import caption, picture
 from cwnd.reproduce.run import CLAIMS
 from cwnd.running import LINUX, bar
 from cwnd.sweeps import load
@@ -368,24 +369,18 @@ def _figure(paper_name: str, name: str) -> str:
     worst = max(goodput, key=lambda row: abs(float(row["difference_percent"])))
     place = ", ".join(value for value in tables.key_of(worst, tables.axes_of(goodput)))
     parts = [
-        f"#### {_called(name)}\n\nGoodput within 10 % at {within} of {len(goodput)} points;"
+        f"#### {caption(name)}\n\nGoodput within 10 % at {within} of {len(goodput)} points;"
         f" farthest apart at {place}: {float(worst['difference_percent']):+.1f} %.\n"
     ]
     folder = FIGURES / paper_name / LINUX
     for drawn in drawn_from(paper_name, name):
         pictures = " | ".join(
-            f"![{_called(drawn)}, {world}](images/papers/{paper_name}/{LINUX}/{drawn}-{world}.png)"
+            picture(drawn, world, f"images/papers/{paper_name}")
             for world in (SIMULATOR, LINUX)
             if (folder / f"{drawn}-{world}.png").exists()
         )
         parts.append(f"| simulator | Linux |\n|---|---|\n| {pictures} |\n")
     return "\n".join(parts)
-
-
-def _called(name: str) -> str:
-    """What a figure is called: fig02 is Fig. 2, fig2_5 is Fig. 2.5."""
-    number = name.removeprefix("fig").lstrip("0").replace("_", ".")
-    return f"Fig. {number}" if name.startswith("fig") else name
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cwnd.agreement import BESIDES, COMPLETION, GAIN_OVER, GOODPUT, TIMEOUTS
 from cwnd.results import METRICS
+from page_tables import interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -106,11 +107,9 @@ def points(rows: list[dict[str, str]]) -> str:
 
 def _difference(row: dict[str, str]) -> str:
     """By how much Linux differs, in percent; with its interval where there are many runs."""
-    percent = float(row["difference_percent"])
-    if int(row["runs"]) < _MANY:
-        return f"{percent:+.1f} %"
-    half = float(row["difference_ci95"]) * 100 / float(row["simulator"])
-    return f"{percent:+.1f} ±{half:.1f} %"
+    many = int(row["runs"]) >= _MANY
+    half = float(row["difference_ci95"]) * 100 / float(row["simulator"]) if many else None
+    return f"{interval(float(row['difference_percent']), half, 1, '+')} %"
 
 
 #: So many runs know the difference well enough to show its interval.
@@ -182,10 +181,9 @@ def arms(rows: list[dict[str, str]]) -> str:
     return ", ".join(names)
 
 
-def _pm(row: dict[str, str], world: str, places: int = 3) -> str:
-    mean, half = row[world], row[f"{world}_ci95"]
-    interval = f" ±{float(half):.{places}f}" if half else ""
-    return f"{float(mean):.{places}f}{interval}"
+def _pm(row: dict[str, str], world: str) -> str:
+    half = row[f"{world}_ci95"]
+    return interval(float(row[world]), float(half) if half else None, 3)
 
 
 def _both(row: dict[str, str] | None, places: int) -> str:
@@ -205,7 +203,7 @@ def gains(rows: list[dict[str, str]]) -> str:
         base = row["metric"].removeprefix(GAIN_OVER)
         many = int(row["runs"]) >= _MANY
         cells = (
-            f"{float(row[name]):+.1f}" + (f" ±{float(row[f'{name}_ci95']):.1f}" if many else "")
+            interval(float(row[name]), float(row[f"{name}_ci95"]) if many else None, 1, "+")
             for name in ("simulator", "linux", "difference")
         )
         ours, theirs, difference = cells

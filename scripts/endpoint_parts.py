@@ -42,7 +42,7 @@ def again(setting: str) -> bool:
 
 def text(setting: str, mean: float, error: float) -> str:
     """A mean with its interval, as the table says it."""
-    return f"{mean:.0f} ±{error:.0f}" if again(setting) else f"{mean:.2f} ±{error:.2f}"
+    return page_tables.interval(mean, error, 0 if again(setting) else 2)
 
 
 def linux(setting: str) -> str:

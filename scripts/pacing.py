@@ -410,7 +410,7 @@ def _of(recorded: pl.DataFrame, path: Bottleneck, controllers: str, name: str) -
 def _interval(values: pl.Series) -> str:
     found = Estimate.of(values.to_list())
     assert found is not None
-    return f"{found.mean:.1f} ±{found.half_width:.1f}"
+    return page_tables.interval(found.mean, found.half_width, 1)
 
 
 def main() -> None:

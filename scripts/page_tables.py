@@ -21,6 +21,12 @@ def head(cells: Sequence[str]) -> list[str]:
     return [line(cells), line(["---"] * len(cells))]
 
 
+def interval(mean: float, half_width: float | None, digits: int, sign: str = "") -> str:
+    """A mean with its confidence interval, if it has one; `sign` is that of a format, as "+"."""
+    half = "" if half_width is None else f" ±{half_width:.{digits}f}"
+    return f"{mean:{sign}.{digits}f}{half}"
+
+
 def written(page: Path, name: str) -> list[str]:
     """The lines of the table of this name that the page has.
 

@@ -214,11 +214,7 @@ def of(rows: pl.DataFrame, place: Place, group: str, what: str) -> list[float]:
 def shown(values: Sequence[float], digits: int = 1) -> str:
     """A mean with its 95 % confidence interval, or what there is."""
     found = Estimate.of(values)
-    if found is None:
-        return "–"
-    if found.half_width is None:
-        return f"{found.mean:.{digits}f}"
-    return f"{found.mean:.{digits}f} ±{found.half_width:.{digits}f}"
+    return "–" if found is None else page_tables.interval(found.mean, found.half_width, digits)
 
 
 def _cheat_table(rows: pl.DataFrame) -> list[str]:

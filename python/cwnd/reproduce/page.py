@@ -67,7 +67,7 @@ def with_linux(page: str, paper: Paper, images: str) -> str:
     held = sum(outcome.holds for outcome in checks)
     figures = [each for runs in available(paper.name) for each in drawn_from(paper.name, runs)]
     pictures = [
-        f"| {_caption(each)} | {_world(each, SIMULATOR, images)} | {_world(each, LINUX, images)} |"
+        f"| {caption(each)} | {picture(each, SIMULATOR, images)} | {picture(each, LINUX, images)} |"
         for each in figures
     ]
     parts = [
@@ -88,8 +88,9 @@ def with_linux(page: str, paper: Paper, images: str) -> str:
     return rest + _ON_LINUX + "\n" + "\n\n".join(parts) + "\n"
 
 
-def _world(figure: str, world: str, images: str) -> str:
-    return f"![{_caption(figure)}, {world}]({images}/{LINUX}/{figure}-{world}.png)"
+def picture(figure: str, world: str, images: str) -> str:
+    """A figure as runs in a world have it."""
+    return f"![{caption(figure)}, {world}]({images}/{LINUX}/{figure}-{world}.png)"
 
 
 def _summary(found: Reproduction, claims: list[Claim]) -> str:
@@ -114,11 +115,11 @@ def _claim(found: Reproduction, claim: Claim, images: str) -> str:
     parts.append("\n".join(rows))
     if claim.found:
         parts.append(f"What we found: {claim.found}")
-    parts += [f"![{_caption(figure)}]({images}/{figure}.png)" for figure in claim.figures]
+    parts += [f"![{caption(figure)}]({images}/{figure}.png)" for figure in claim.figures]
     return "\n\n".join(parts)
 
 
-def _caption(figure: str) -> str:
+def caption(figure: str) -> str:
     """What a figure is called: those of the paper by their number, as in `fig4_10`."""
     parts = figure.removeprefix("fig").split("_")
     numbered = all(part.isdigit() for part in parts)
