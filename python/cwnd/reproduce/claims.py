@@ -145,6 +145,11 @@ class Claim:
     #: The same, of real Linux.
     found_on_linux: str = ""
 
+    def figure_of(self, check: Check) -> str:
+        """The figure whose runs a check is of: the claim's first, unless it names one."""
+        figure: str = check.arguments.get("figure", self.figures[0])
+        return figure
+
 
 @dataclass(frozen=True)
 class Quick:

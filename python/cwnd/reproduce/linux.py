@@ -155,11 +155,7 @@ def _judged(
     claim: Claim, worlds: Sequence[Mapping[str, Run]], name: str
 ) -> list[tuple[Outcome, Outcome]]:
     """The checks of a claim whose points these runs have."""
-    here = [
-        check
-        for check in claim.checks
-        if check.linux and check.arguments.get("figure", claim.figures[0]) in worlds[0]
-    ]
+    here = [each for each in claim.checks if each.linux and claim.figure_of(each) in worlds[0]]
     simulator, linux = (
         map(_sided, judge(replace(claim, checks=tuple(here)), runs, name)) for runs in worlds
     )

@@ -185,10 +185,10 @@ def judge(claim: Claim, results: Mapping[str, Run], paper: str) -> tuple[Outcome
         return measures.sides(name, results, **arguments)
 
     def outcome(check: Check) -> Outcome:
-        arguments = {"figure": claim.figures[0], **check.arguments}
+        figure = claim.figure_of(check)
+        arguments = {"figure": figure, **check.arguments}
         if check.limit is not None:
             name, of = check.limit
-            figure = arguments["figure"]
             check = check.limited(measure(name)(results, **{"figure": figure, **of})[0])
         apart = sides(check.measure, **arguments) if check.kind == "order" else ()
         return check.judge(measure(check.measure)(results, **arguments), apart)
