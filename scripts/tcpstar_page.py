@@ -1,7 +1,8 @@
 """Tables, figure and page of what real servers and clients came to with TCP*(n).
 
 `scripts/tcpstar_linux.py` leaves the runs; `scripts/tcpstar_page.py` writes from them, or from as
-many as there are, runs.csv, curves.csv, README.md and the figure.
+many as there are, runs.csv, curves.csv, README.md and the figure. Where there are none the tables
+stay, and page and figure are written from them.
 """
 
 from __future__ import annotations
@@ -201,7 +202,8 @@ def picture() -> dict[str, bytes]:
 
 def main() -> None:
     """Writes all of it."""
-    collect()
+    if RESULTS.exists():
+        collect()
     (IMAGES / "web.png").write_bytes(picture()["png"])
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")
 
