@@ -90,8 +90,9 @@ within {timeouts:g} % or {least:g} a run; and whether what an arm wins over its 
 {gain:g} percentage points. Where there are several groups of flows, each is a point besides all
 flows together.
 
-The simulator's side is of this version. Linux's is as it was recorded, by the kernels that are
-named below.
+The simulator's side is of the version in which a comparison was last made, which need not be this
+one; `scripts/agreement_page.py --simulator NAME` makes it again. Linux's is as it was recorded, by
+the kernels that are named below.
 """
 
 
