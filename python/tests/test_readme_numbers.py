@@ -70,6 +70,17 @@ def test_points_of_the_comparison_with_linux() -> None:
         assert told in " ".join(README.split()), told
 
 
+def test_mechanisms_that_linux_was_given() -> None:
+    """The first group is of what Linux has by itself, and ABE."""
+    page = (ROOT / "docs" / "agreement.md").read_text(encoding="utf-8")
+    share = r"\*\*(\d+ of \d+)\*\* \(\d+ %\)"
+    row = rf"^\| ([^|]+) \| {share} \| \d+ % \| {share} \| {share} \|$"
+    _, *groups = re.findall(row, page, flags=re.MULTILINE)
+    assert groups
+    for told in groups:
+        assert f"| {' | '.join(told)} |\n" in README, told
+
+
 @pytest.mark.parametrize("paper", ["abe", "tcpstar", "becn", "dbaimd", "bmcc"])
 def test_claims_of_papers(paper: str) -> None:
     page = Path("python/cwnd/papers") / paper / "README.md"
