@@ -7,22 +7,20 @@ over the difference in packets leaves out what a run costs at its start and at i
 
 from __future__ import annotations
 
-import argparse
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-PROGRAM = HERE.parent / "target" / "release" / "examples" / "simulate"
-BASELINE = HERE / "instructions.toml"
-#: A count may grow by so much before it has to be accepted.
-TOLERANCE = 0.05
+from accepted import HERE, Accepted, main, simulate
+
+KEPT = Accepted(
+    what="instructions per packet",
+    path=HERE / "instructions.toml",
+    head="What a delivered packet may cost",
+    tolerance=0.05,
+    digits=1,
+)
 #: What is like (b), at a rate that a short run is enough for.
 SMALL = """
 schema = 1
@@ -89,37 +87,12 @@ def cases() -> list[Case]:
     ]
 
 
-def main() -> int:
-    """Counts and compares."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--accept", action="store_true", help="make these counts the baseline")
-    options = parser.parse_args()
-    valgrind = shutil.which("valgrind")
-    if valgrind is None:
-        print("skipped: instructions per packet (valgrind is not installed)")
-        return 0
+def counts(valgrind: str) -> dict[str, float]:
+    """Instructions of a packet in each case."""
     with ThreadPoolExecutor() as pool:
         all_cases = cases()
-        counts = dict(
-            zip(
-                [case.name for case in all_cases],
-                pool.map(lambda case: per_packet(valgrind, case), all_cases),
-                strict=True,
-            )
-        )
-    accepted = read_baseline()
-    show(counts, accepted)
-    if options.accept:
-        write_baseline(counts)
-        return 0
-    grown = [name for name, count in counts.items() if count > limit(accepted, name)]
-    if grown:
-        print(
-            f"error: more instructions per packet than were accepted: {', '.join(grown)}; if they"
-            " are worth it, run make bench-accept and say why in the commit",
-            file=sys.stderr,
-        )
-    return 1 if grown else 0
+        each = pool.map(lambda case: per_packet(valgrind, case), all_cases)
+        return {case.name: count for case, count in zip(all_cases, each, strict=True)}
 
 
 def per_packet(valgrind: str, case: Case) -> float:
@@ -131,18 +104,8 @@ def per_packet(valgrind: str, case: Case) -> float:
 def count(valgrind: str, case: Case, seconds: int) -> tuple[int, int]:
     """Instructions and delivered packets of one run."""
     text = re.sub(r'duration = ".*"', f'duration = "{seconds} s"', case.scenario)
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "scenario.toml"
-        path.write_text(text, encoding="utf-8")
-        command = [
-            valgrind,
-            "--tool=cachegrind",
-            "--cache-sim=no",
-            "--cachegrind-out-file=/dev/null",
-            str(PROGRAM),
-            str(path),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    done = simulate([valgrind, *options], text)
     instructions = re.search(r"I +refs: +([\d,]+)", done.stderr)
     packets = re.search(r"(\d+) packets", done.stdout)
     if done.returncode != 0 or instructions is None or packets is None:
@@ -150,33 +113,5 @@ def count(valgrind: str, case: Case, seconds: int) -> tuple[int, int]:
     return int(instructions[1].replace(",", "")), int(packets[1])
 
 
-def read_baseline() -> dict[str, float]:
-    """The accepted counts."""
-    if not BASELINE.is_file():
-        return {}
-    return tomllib.loads(BASELINE.read_text(encoding="utf-8"))["instructions_per_packet"]
-
-
-def write_baseline(counts: dict[str, float]) -> None:
-    """Accepts counts."""
-    lines = [f"{name} = {count:.1f}\n" for name, count in counts.items()]
-    head = "# What a delivered packet may cost; `make bench-accept` writes it.\n"
-    BASELINE.write_text(f"{head}[instructions_per_packet]\n{''.join(lines)}", encoding="utf-8")
-
-
-def limit(accepted: dict[str, float], name: str) -> float:
-    """The highest count that passes; nothing does that was never accepted."""
-    return accepted.get(name, 0.0) * (1 + TOLERANCE)
-
-
-def show(counts: dict[str, float], accepted: dict[str, float]) -> None:
-    """Prints a table."""
-    print(f"{'instructions per packet':<24} {'now':>8} {'accepted':>9} {'change':>8}")
-    for name, now in counts.items():
-        before = accepted.get(name)
-        change = "" if before is None else f"{100 * (now / before - 1):+.1f} %"
-        print(f"{name:<24} {now:>8.1f} {before or 0:>9.1f} {change:>8}")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, KEPT, counts))
