@@ -1,12 +1,16 @@
 //! Scenarios in, tables out.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Records, Table};
+
+#[path = "../../crates/sim/tests/capture/kept.rs"]
+mod kept;
+
+pub use kept::Kept;
 
 /// The one cell of a scenario that is given as text.
 pub fn scenario(text: &str) -> Arc<Scenario> {
@@ -35,28 +39,6 @@ pub fn audited(mut world: World) -> Records {
         }
     }
     world.finish()
-}
-
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Kept {
-    /// What was written.
-    pub fn bytes(&self) -> Vec<u8> {
-        self.0.lock().expect("nobody panicked with it").clone()
-    }
-}
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A column as numbers; what is missing is NaN, a name is its code.

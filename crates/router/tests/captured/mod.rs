@@ -1,26 +1,13 @@
 //! Captures that are kept in memory, and read back.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
 use cwnd_units::Time;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<u8>>>);
+#[path = "../../../sim/tests/capture/kept.rs"]
+mod kept;
 
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+pub use kept::Kept;
 
 /// A captured packet: its headers, or all of it, and what was said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +23,7 @@ pub struct Caught {
 impl Kept {
     /// All packets; none if nothing was captured.
     pub fn packets(&self) -> Vec<Caught> {
-        let bytes = self.0.lock().expect("nobody panicked with it").clone();
+        let bytes = self.bytes();
         if bytes.is_empty() {
             return Vec::new();
         }

@@ -1,7 +1,6 @@
 //! Captures that are kept in memory, and read back.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cwnd_scenario::{Document, Scenario};
 use cwnd_sim::World;
@@ -9,6 +8,8 @@ use cwnd_trace::{ColumnData, Records, Table};
 use etherparse::{SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
+
+use crate::kept::Kept;
 
 /// Losses in a queue that is too short, on a line that loses, with the way back in sight.
 pub const LOSSES: &str = r#"
@@ -36,21 +37,6 @@ to = "receiver"
 count = 2
 "#;
 
-/// An output that the test keeps.
-#[derive(Clone, Default)]
-pub struct Kept(pub Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked with it").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 pub fn scenario(text: &str) -> Arc<Scenario> {
     let plan = Document::parse("test.toml", text, &|_| Err("none".to_owned()))
         .and_then(|d| d.plan())
@@ -71,7 +57,7 @@ pub fn capture<const N: usize>(text: &str, files: [&[&str]; N]) -> (Records, [Ve
         kept
     });
     let records = world.run(|_| true).expect("nothing stops it");
-    (records, kept.map(|k| k.0.lock().expect("nobody panicked with it").clone()))
+    (records, kept.map(|kept| kept.bytes()))
 }
 
 /// A captured packet.

@@ -1,6 +1,7 @@
 //! Captures, read back by libraries that others wrote and held against what the simulation counted.
 
 mod files;
+mod kept;
 mod quenches;
 mod requests;
 

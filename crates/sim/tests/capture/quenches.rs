@@ -7,7 +7,8 @@ use cwnd_sim::World;
 use cwnd_units::{Ability, Contract, Declares};
 use cwnd_wire::HeardQuench;
 
-use crate::files::{Caught, Kept, read, scenario};
+use crate::files::{Caught, read, scenario};
+use crate::kept::Kept;
 
 /// Tells of everything.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ fn told(ecn: bool) -> [Vec<u8>; 2] {
     });
     assert!(world.add_messenger("far", TellAll));
     world.run(|_| true).expect("nothing stops it");
-    kept.map(|k| k.0.lock().expect("nobody panicked with it").clone())
+    kept.map(|kept| kept.bytes())
 }
 
 fn sum_of_words(bytes: &[u8]) -> u32 {
