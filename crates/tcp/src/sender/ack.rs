@@ -63,8 +63,8 @@ impl Sender {
     }
 
     /// Whether senders with these parameters do what the RFCs ask of all, and nothing that only some stacks do: find losses by time or
-    /// retransmissions that are lost, take reductions back, spread or hurry them, count what SACK alone tells, watch bursts and how much of
-    /// the window is used.
+    /// retransmissions that are lost, take reductions back or spread them, grow by what SACK tells or as a recovery ends, end one with its
+    /// reduction, shorten the timeout when SACKed data is thrown away, watch bursts and how much of the window is used.
     pub(super) fn is_plain(params: &Params) -> bool {
         let takes_back = params.spurious.timeout_frto || params.spurious.timeout_eifel;
         let by_time = params.loss_rule == LossRule::Rack || params.lost_retransmissions;
@@ -93,6 +93,7 @@ impl Sender {
         }
         let mut window = u64::from(window);
         let (mut ack, mut top) = (told, 0);
+        debug_assert!(!PLAIN || self.before.is_none() && self.cwr.is_none() && self.late.is_none());
         let rack = !PLAIN && self.rack;
         let delivered_counts = !PLAIN && self.config.params.grow_by == GrowBy::Delivered;
         if rack {

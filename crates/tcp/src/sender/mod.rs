@@ -81,7 +81,7 @@ pub struct Sender {
     persist: Persist,
     /// Whether losses are found as [`LossRule::Rack`] says.
     rack: bool,
-    /// What [`Sender::is_plain`] says, found once.
+    /// Whether [`Sender::is_plain`] says so, and nothing is timed apart.
     plain: bool,
     /// The window was reduced, for whatever reason: the next new data segment carries CWR (RFC 3168 § 6.1.2).
     cwr_pending: bool,

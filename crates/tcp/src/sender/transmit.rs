@@ -442,9 +442,8 @@ impl Sender {
                 prr.on_sent(choice.len);
             }
         }
-        let marks =
-            || self.config.params.recovery == Recovery::Sack || self.has_marked_without_sack();
-        if again && marks() {
+        let sack = self.config.params.recovery == Recovery::Sack;
+        if again && (sack || self.has_marked_without_sack()) {
             if !choice.rescue {
                 self.scoreboard.retransmitted(Range { start: choice.seq, end }, self.high, now);
                 if let Some(before) = &mut self.before {
