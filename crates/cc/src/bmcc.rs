@@ -203,7 +203,12 @@ impl Kind for Params {
             "load_decreases",
             "losses_only_repaired",
         ];
-        Some(OnLinux { own: NAME, loaded: Some(loaded), hears: Hears::Receiver, counters })
+        Some(OnLinux {
+            loaded: Some(loaded),
+            hears: Hears::Receiver,
+            counters,
+            ..OnLinux::own(NAME)
+        })
     }
 }
 

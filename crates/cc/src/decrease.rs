@@ -218,7 +218,8 @@ impl Rule {
             self.adaptive_delta.map(|delta| words("adaptive", &[("--delta", delta.to_string())]));
         let at_interface = abe.is_none() && becn.is_some();
         let hears = if at_interface { Hears::Interface } else { Hears::Acks };
-        OnLinux { loaded: abe.or(becn).or(adaptive), hears, ..OnLinux::own(own) }
+        let by_rtt = adaptive.is_some();
+        OnLinux { loaded: abe.or(becn).or(adaptive), hears, by_rtt, ..OnLinux::own(own) }
     }
 }
 

@@ -166,15 +166,7 @@ impl Kind for Params {
             "--least-window".to_owned(),
             least_window.to_string(),
         ];
-        Some(OnLinux { loaded: Some(words.to_vec()), ..OnLinux::own(NAME) })
-    }
-
-    fn goes_by_least_rtt(&self) -> bool {
-        true
-    }
-
-    fn is_told_of_rtt_on_linux(&self) -> bool {
-        true
+        Some(OnLinux { loaded: Some(words.to_vec()), by_rtt: true, ..OnLinux::own(NAME) })
     }
 }
 

@@ -42,6 +42,9 @@ pub struct OnLinux {
     pub loaded: Option<Vec<String>>,
     /// What that must know of where it hears of the path.
     pub hears: Hears,
+    /// Whether that goes by round trips: by the least of its connection, which Linux tells of each socket, and by those that it is told to
+    /// (`--rtt-from`).
+    pub by_rtt: bool,
     /// What it counts under the names that the controller has for it.
     pub counters: &'static [&'static str],
 }
@@ -60,7 +63,7 @@ pub enum Hears {
 impl OnLinux {
     /// One of the kernel's own controllers.
     pub(crate) const fn own(own: &'static str) -> Self {
-        Self { own, loaded: None, hears: Hears::Acks, counters: &[] }
+        Self { own, loaded: None, hears: Hears::Acks, by_rtt: false, counters: &[] }
     }
 }
 
@@ -73,14 +76,6 @@ pub trait Kind: Params {
     /// How Linux does it; `None` if it can't.
     fn on_linux(&self) -> Option<OnLinux> {
         None
-    }
-    /// Whether it goes by the least round trip since its connection began, which Linux tells of each socket.
-    fn goes_by_least_rtt(&self) -> bool {
-        false
-    }
-    /// Whether what `cwnd-kernel` loads for it is told which round trips it goes by (`--rtt-from`).
-    fn is_told_of_rtt_on_linux(&self) -> bool {
-        false
     }
 }
 

@@ -87,7 +87,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
     let words = group.controller.stated().on_linux()?.loaded?;
     let words = iter::once("hold".to_owned()).chain(words);
-    let sees = group.controller.stated().is_told_of_rtt_on_linux();
+    let sees = group.controller.stated().on_linux().is_some_and(|linux| linux.by_rtt);
     let seen = if sees { lab::seen(&group.endpoint) } else { Vec::new() };
     Some(words.chain(seen).collect())
 }

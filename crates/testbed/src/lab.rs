@@ -11,7 +11,7 @@ use cwnd_units::Duration;
 pub fn free(scenario: &Scenario, group: &FlowGroup) -> Vec<&'static str> {
     let endpoint = &group.endpoint;
     let mut free = Vec::new();
-    let told = group.controller.stated().is_told_of_rtt_on_linux();
+    let told = group.controller.stated().on_linux().is_some_and(|linux| linux.by_rtt);
     match (endpoint.timing.rtt_from, endpoint.rtt_from_notes) {
         // That is what the kernel tells of.
         (RttFrom::Sack, true) => free.push("rtt_from"),

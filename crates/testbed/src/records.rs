@@ -3,7 +3,7 @@
 use std::iter::repeat_n;
 
 use cwnd_router::Report;
-use cwnd_scenario::Scenario;
+use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_trace::{
     Activity, Column, ColumnData, FlowRow, FlowSampleRow, FlowSamples, Flows, Name, Records,
     Requests, Sketches, Table, Unrecorded,
@@ -169,7 +169,7 @@ fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f6
     let no_warmup = world.scenario.run.warmup == Duration::ZERO;
     let least = least_rtt_us(&sent.info).filter(|_| sent.seen);
     let rtt_min_us = least.filter(|_| no_warmup);
-    let min_rtt_us = least.filter(|_| group.controller.stated().goes_by_least_rtt());
+    let min_rtt_us = least.filter(|_| goes_by_rtt(group));
     FlowRow {
         flow_id: flow as u32,
         group: Name(plan.group as u32),
@@ -255,11 +255,11 @@ fn with_nulls(mut table: Table, counted: &[Counted]) -> Table {
 fn series(world: &World, seen: &[Seen; 2]) -> Table {
     let mut samples: Vec<_> = seen.iter().flat_map(|side| &side.samples).collect();
     samples.sort_by_key(|sample| (sample.at, sample.flow));
+    let by_rtt: Vec<bool> = world.scenario.flows.iter().map(goes_by_rtt).collect();
     let mut rows = FlowSamples::default();
     for sample in samples {
         let info = &sample.info;
         let group = world.flows[sample.flow].group;
-        let by_least = world.scenario.flows[group].controller.stated().goes_by_least_rtt();
         rows.push(FlowSampleRow {
             time_s: sample.at.as_secs_f64(),
             flow_id: sample.flow as u32,
@@ -274,7 +274,7 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
             delivered: sample.delivered,
             retrans: u64::from(info.total_retrans),
             ca_state: Name(u32::from(info.ca_state).min(STATES.len() as u32 - 1)),
-            min_rtt_us: least_rtt_us(info).filter(|_| by_least),
+            min_rtt_us: least_rtt_us(info).filter(|_| by_rtt[group]),
             ..FlowSampleRow::default()
         });
     }
@@ -287,6 +287,11 @@ fn series(world: &World, seen: &[Seen; 2]) -> Table {
         }
     }
     table
+}
+
+/// Whether its controller is one of ours that goes by the least RTT that the kernel has measured.
+fn goes_by_rtt(group: &FlowGroup) -> bool {
+    group.controller.stated().on_linux().is_some_and(|linux| linux.by_rtt)
 }
 
 /// The least RTT that the kernel has measured.

@@ -150,14 +150,6 @@ impl Kind for Params {
     fn on_linux(&self) -> Option<OnLinux> {
         Some(self.rule.on_linux("cubic"))
     }
-
-    fn goes_by_least_rtt(&self) -> bool {
-        self.rule.adaptive_delta.is_some()
-    }
-
-    fn is_told_of_rtt_on_linux(&self) -> bool {
-        self.rule.adaptive_delta.is_some()
-    }
 }
 
 impl Declares for Params {
