@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use cwnd_units::{
-    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Rate,
+    Ability, Contract, Declares, Duration, Echo, Guidance, Header, Invalid, Params as _, Rate,
+    Value,
     adpm::{self, Scale},
     param_enum, params,
 };
@@ -169,32 +170,19 @@ impl Kind for Params {
 
     fn on_linux(&self) -> Option<OnLinux> {
         let ms = |time: Duration| (time.as_secs_f64() * 1e3).to_string();
-        let rests = match self.rests {
-            Rests::Longer => "longer",
-            Rests::Both => "both",
+        let option = |&key: &&str| {
+            let value = match (key, self.get(key)?) {
+                ("interval", _) => ms(self.interval),
+                ("mi_rtt_most", _) => ms(self.mi_rtt_most.unwrap_or(LONGEST)),
+                (_, Value::Text(text)) => text,
+                (_, Value::Bool(yes)) => yes.to_string(),
+                (_, Value::Integer(number)) => number.to_string(),
+                (_, Value::Float(number)) => number.to_string(),
+            };
+            Some([format!("--{}", key.replace('_', "-")), value])
         };
-        let on_loss = match self.on_loss {
-            OnLoss::Repair => "repair",
-            OnLoss::IfOverload => "if-overload",
-            OnLoss::Decrease => "decrease",
-        };
-        let options = [
-            ("--interval", ms(self.interval)),
-            ("--mi-step", self.mi_step.to_string()),
-            ("--alpha", self.alpha.to_string()),
-            ("--beta-most", self.beta_most.to_string()),
-            ("--beta-least", self.beta_least.to_string()),
-            ("--least", self.least.to_string()),
-            ("--high", self.high.to_string()),
-            ("--most", self.most.to_string()),
-            ("--multiplies-first", self.multiplies_first.to_string()),
-            ("--rests", rests.to_owned()),
-            ("--mi-rtt-most", ms(self.mi_rtt_most.unwrap_or(LONGEST))),
-            ("--on-loss", on_loss.to_owned()),
-            ("--paced", self.paced.to_string()),
-        ];
-        let words = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
-        let loaded = [NAME.to_owned()].into_iter().chain(words).collect();
+        let options = STEERED.in_cwnd_kernel.iter().filter_map(option).flatten();
+        let loaded = [NAME.to_owned()].into_iter().chain(options).collect();
         let counters = &[
             "load_acks_heard",
             "load_acks_multiplied",

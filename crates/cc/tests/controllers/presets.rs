@@ -169,4 +169,11 @@ fn a_mechanism_is_stated_in_words_of_its_kind_and_asked_for_by_its_presets() {
         asked[6],
         ("adaptive-backoff", "adaptive backoff", "adaptive_reno --delta 0.8".to_owned())
     );
+    let bmcc = ControllerParams::of_kind("bmcc").unwrap();
+    let loaded = bmcc.stated().on_linux().and_then(|linux| linux.loaded).unwrap();
+    assert_eq!(
+        loaded.join(" "),
+        "bmcc --interval 200 --mi-step 0.35 --alpha 1 --beta-most 0.875 --beta-least 0.65 --least 0.15 --high 0.75 --most 1.2 \
+         --multiplies-first true --rests both --mi-rtt-most 500 --on-loss if-overload --paced true"
+    );
 }
