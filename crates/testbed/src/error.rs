@@ -13,13 +13,13 @@ pub enum Error {
     /// The machine lacks something.
     #[error("{0}")]
     Lacking(String),
-    /// There is no program that loads controllers.
+    /// There is no program that loads what Linux does not have itself.
     #[error(
-        "a controller that Linux does not have itself needs cwnd-kernel, which is not here; `make kernel` builds it"
+        "a controller, timeouts or receivers that Linux does not have itself need cwnd-kernel, which is not here; `make kernel` builds it"
     )]
     NoKernelHelper,
-    /// It did not load one.
-    #[error("{0} did not load the controller: {1}")]
+    /// It did not load something.
+    #[error("{0} did not load what it was asked for: {1}")]
     KernelHelper(String, String),
     /// The run was stopped.
     #[error("cancelled")]

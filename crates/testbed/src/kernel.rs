@@ -1,7 +1,6 @@
 //! Which of the kernel's congestion controllers does what a group asks for; those of `cwnd-kernel` are loaded for the run.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::iter;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -57,8 +56,8 @@ pub struct Controller {
 #[derive(Debug)]
 struct Ours {
     loaded: Loaded,
-    /// Where it hears of the path; elsewhere than in ACKs it is loaded when there is such a place.
-    hears: Hears,
+    /// Whether an ECN-echo tells it to make its window smaller.
+    reduces_for_ecn: bool,
     /// What it counts under names of its own.
     counters: &'static [&'static str],
 }
@@ -69,7 +68,32 @@ pub struct Loaded {
     program: PathBuf,
     name: String,
     arguments: Vec<String>,
+    place: Place,
     helper: OnceLock<Helper>,
+}
+
+/// Where it is started, and what it is told of that place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere, at once.
+    Anywhere,
+    /// With the senders: their interface.
+    SendersInterface,
+    /// With the senders: their namespace and address.
+    SendersAddress,
+    /// With the receivers: their interface and address.
+    ReceiversInterface,
+    /// With the receivers: their namespace and address.
+    ReceiversAddress,
+}
+
+/// An end of a group's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where data goes from.
+    Sender,
+    /// Where it goes to.
+    Receiver,
 }
 
 /// A process that holds it while it lives.
@@ -85,64 +109,58 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// What `cwnd-kernel` is to load for a group's controller; `None` if the kernel's own does it.
 pub fn of_our_own(group: &FlowGroup) -> Option<Vec<String>> {
-    let words = group.controller.stated().on_linux()?.loaded?;
-    let words = iter::once("hold".to_owned()).chain(words);
-    let sees = group.controller.stated().on_linux().is_some_and(|linux| linux.by_rtt);
-    let seen = if sees { lab::seen(&group.endpoint) } else { Vec::new() };
-    Some(words.chain(seen).collect())
-}
-
-/// The same for its receivers, whose address this is; `None` if they are honest.
-pub fn of_its_receiver(group: &FlowGroup, address: Ipv4Addr) -> Option<Vec<String>> {
-    lab::cheats(&group.endpoint, address)
-}
-
-/// Provides a group's controller: the kernel's own, or one that `program` loads, now or once there is where it hears of the path.
-pub fn load(group: &FlowGroup, program: Option<&Path>) -> Result<Controller, Error> {
-    let controller = &group.controller;
-    let linux = controller.stated().on_linux();
-    let Some(mut arguments) = of_our_own(group) else {
-        // A kind that Linux does not have was refused before.
-        let name = linux.map_or(controller.kind(), |linux| linux.own);
-        has(name)?;
-        return Ok(Controller { name: name.to_owned(), ours: None });
-    };
-    let (hears, counters) =
-        linux.map_or((Hears::Acks, &[][..]), |linux| (linux.hears, linux.counters));
-    if hears == Hears::Receiver
+    let linux = group.controller.stated().on_linux()?;
+    let mut words = vec!["hold".to_owned()];
+    words.extend(linux.loaded?);
+    if linux.by_rtt {
+        words.extend(lab::seen(&group.endpoint));
+    }
+    if linux.hears == Hears::Receiver
         && let Some(Setting::Text(echo)) = group.endpoint.get("echo")
     {
-        arguments.extend(["--echo".to_owned(), echo]);
+        words.extend(["--echo".to_owned(), echo]);
     }
-    let loaded = Loaded::new(arguments, program)?;
-    if hears == Hears::Acks {
-        loaded.start(&[])?;
-    }
-    Ok(Controller { name: loaded.name.clone(), ours: Some(Ours { loaded, hears, counters }) })
-}
-
-/// What makes a group's receivers cheat, to be started at an interface; nothing if they are honest.
-pub fn at_receiver(
-    group: &FlowGroup,
-    address: Ipv4Addr,
-    program: Option<&Path>,
-) -> Result<Option<Loaded>, Error> {
-    let arguments = of_its_receiver(group, address);
-    arguments.map(|arguments| Loaded::new(arguments, program)).transpose()
+    Some(words)
 }
 
 impl Loaded {
-    /// Under a name of its own; nothing is loaded yet.
-    pub fn new(mut arguments: Vec<String>, program: Option<&Path>) -> Result<Self, Error> {
+    /// Under a name of its own; it is started when its place is there.
+    pub fn new(
+        mut arguments: Vec<String>,
+        place: Place,
+        program: Option<&Path>,
+    ) -> Result<Self, Error> {
         let program = program.ok_or(Error::NoKernelHelper)?.to_owned();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("cw{:x}_{number:x}", std::process::id());
         arguments.extend(["--name".to_owned(), name.clone()]);
-        Ok(Self { program, name, arguments, helper: OnceLock::new() })
+        let loaded = Self { program, name, arguments, place, helper: OnceLock::new() };
+        if place == Place::Anywhere {
+            loaded.start(&[])?;
+        }
+        Ok(loaded)
+    }
+
+    /// There is this end, in the namespace of the calling thread: it is started, if that is its place.
+    pub fn meets(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
+        let address = &address.to_string()[..];
+        match (self.place, end) {
+            (Place::SendersInterface, End::Sender) => self.start(&["--interface", interface]),
+            (Place::SendersAddress, End::Sender) => {
+                self.start(&["--own-namespace", "--from", address])
+            }
+            (Place::ReceiversInterface, End::Receiver) => {
+                self.start(&["--interface", interface, "--source", address])
+            }
+            (Place::ReceiversAddress, End::Receiver) => {
+                self.start(&["--own-namespace", "--receiver", address])
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Has the program load it, in the namespace of the calling thread.
-    pub fn start(&self, more: &[&str]) -> Result<(), Error> {
+    fn start(&self, more: &[&str]) -> Result<(), Error> {
         let failed = |why: String| Error::KernelHelper(self.program.display().to_string(), why);
         let mut process = Command::new(&self.program)
             .args(&self.arguments)
@@ -209,24 +227,30 @@ fn lacking(name: &str, available: &str) -> String {
 }
 
 impl Controller {
-    /// There is the senders' interface, in the namespace of the calling thread: it is loaded, if it waited for that.
-    pub fn listens_at(&self, interface: &str) -> Result<(), Error> {
-        match &self.ours {
-            Some(Ours { loaded, hears: Hears::Interface, .. }) => {
-                loaded.start(&["--interface", interface])
-            }
-            _ => Ok(()),
-        }
+    /// Provides a group's: the kernel's own, or one that `program` loads, now or once there is where it hears of the path.
+    pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Self, Error> {
+        let linux = group.controller.stated().on_linux();
+        let (Some(linux), Some(arguments)) = (&linux, of_our_own(group)) else {
+            // A kind that Linux does not have was refused before.
+            let name = linux.map_or(group.controller.kind(), |linux| linux.own);
+            has(name)?;
+            return Ok(Self { name: name.to_owned(), ours: None });
+        };
+        let place = match linux.hears {
+            Hears::Acks => Place::Anywhere,
+            Hears::Interface => Place::SendersInterface,
+            Hears::Receiver => Place::ReceiversAddress,
+        };
+        let loaded = Loaded::new(arguments, place, program)?;
+        // An ECN-echo of what tells a load reduces nothing.
+        let reduces_for_ecn = linux.hears != Hears::Receiver;
+        let ours = Ours { reduces_for_ecn, counters: linux.counters, loaded };
+        Ok(Self { name: ours.loaded.name.clone(), ours: Some(ours) })
     }
 
-    /// There will be the receivers, with this address in the namespace of the calling thread.
-    pub fn receives_at(&self, address: Ipv4Addr) -> Result<(), Error> {
-        match &self.ours {
-            Some(Ours { loaded, hears: Hears::Receiver, .. }) => {
-                loaded.start(&["--own-namespace", "--receiver", &address.to_string()])
-            }
-            _ => Ok(()),
-        }
+    /// What is loaded for it, if it is one of ours.
+    pub fn loaded(&self) -> Option<&Loaded> {
+        self.ours.as_ref().map(|ours| &ours.loaded)
     }
 
     /// What it counted so far; `None` for a controller of the kernel's own.
@@ -237,8 +261,7 @@ impl Controller {
         let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<Option<u64>>();
         let named = ours.counters.iter().filter_map(|name| Some((*name, count(name)?))).collect();
         let counts = Counts {
-            // An ECN-echo of what tells a load reduces nothing.
-            ecn: if ours.hears == Hears::Receiver { 0 } else { count("ecn")? },
+            ecn: if ours.reduces_for_ecn { count("ecn")? } else { 0 },
             loss: count("loss")?,
             delay: count("delay"),
             quench: sum(&["quench_marked", "quench_dropped"]),

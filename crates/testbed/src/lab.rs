@@ -1,8 +1,6 @@
 //! What of an endpoint Linux does by a setting, or by a program of `cwnd-kernel`: for laboratories, which want to see what it is good for
 //! that Linux does otherwise.
 
-use std::net::Ipv4Addr;
-
 use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Params, RttFrom, TsoParams, TsoSizing};
 use cwnd_units::Duration;
@@ -49,12 +47,10 @@ pub fn seen(endpoint: &Params) -> Vec<String> {
     from.into_iter().flat_map(|word| ["--rtt-from", word]).map(str::to_owned).collect()
 }
 
-/// What `cwnd-kernel` is told for a receiver that cheats, whose address this is; `None` for an honest one.
-pub fn cheats(endpoint: &Params, receiver: Ipv4Addr) -> Option<Vec<String>> {
-    let ms = subtracted_ms(endpoint)?;
-    let words = ["hold", "cheat_stamps", "--subtract", &ms.to_string(), "--source"];
-    let words = words.map(str::to_owned).into_iter();
-    Some(words.chain([receiver.to_string()]).collect())
+/// What `cwnd-kernel` is told for receivers that cheat; `None` for honest ones.
+pub fn cheats(endpoint: &Params) -> Option<Vec<String>> {
+    let ms = subtracted_ms(endpoint)?.to_string();
+    Some(["hold", "cheat_stamps", "--subtract", &ms].map(str::to_owned).to_vec())
 }
 
 /// Settings of the hosts for how segments are handed down, where they are not the kernel's own.

@@ -18,15 +18,16 @@ use crate::calibrate::{self, Calibration, Probe};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::facts::{self, Done, SideFacts};
+use crate::held::Held;
 use crate::host::{Hosts, Seen};
-use crate::kernel::{self, Controller, Counted, Loaded};
+use crate::kernel::{Counted, End};
 use crate::lab;
 use crate::namespace::{self, RouteTo};
 use crate::plan;
 use crate::records::records;
 use crate::refuse::refusals;
 use crate::rights::lacks;
-use crate::timeouts::{self, Bounds};
+use crate::timeouts;
 use crate::world::{Side, World};
 
 /// How a run is done.
@@ -79,45 +80,21 @@ pub fn run(
     }
     lacks()?;
     let helper = options.kernel_helper.as_deref();
-    let controllers = scenario
+    let held = scenario
         .flows
         .iter()
-        .map(|group| kernel::load(group, helper))
-        .collect::<Result<Vec<Controller>, Error>>()?;
-    let bounds = scenario
-        .flows
-        .iter()
-        .map(|group| timeouts::of(group, helper))
-        .collect::<Result<Vec<Option<Bounds>>, Error>>()?;
-    let cheats = scenario
-        .flows
-        .iter()
-        .enumerate()
-        .map(|(g, group)| {
-            let receiver = Side::of_node(group.ways[0].to).address(g);
-            kernel::at_receiver(group, receiver, helper)
-        })
-        .collect::<Result<Vec<Option<Loaded>>, Error>>()?;
-    let names = controllers.iter().map(|c| c.name.clone()).collect();
+        .map(|group| Held::of(group, helper))
+        .collect::<Result<Vec<Held>, Error>>()?;
+    let names = held.iter().map(|held| held.controller.name.clone()).collect();
     let world = World::new(scenario.clone(), plan::flows(scenario), names);
     let config = config(&world);
     let capture = capture(scenario, &config, captures).map_err(Error::at("a capture file"))?;
-    let groups = Groups { controllers: &controllers, bounds: &bounds, cheats: &cheats };
-    let done = between_namespaces((&world, groups), options, (&config, capture), go_on)?;
-    let counts: Vec<Option<Counted>> = controllers.iter().map(Controller::counts).collect();
+    let done = between_namespaces((&world, &held), options, (&config, capture), go_on)?;
+    let counts: Vec<Option<Counted>> = held.iter().map(|held| held.controller.counts()).collect();
     let records = records(&world, &done.seen, &done.report, &counts);
-    let facts = facts::facts(&world, &done, &timeouts::told(&bounds));
+    let bounded = timeouts::told(held.iter().filter_map(|held| held.bounds.as_ref()));
+    let facts = facts::facts(&world, &done, &bounded);
     Ok(Outcome { records, facts })
-}
-
-/// What groups have in the kernel, each its own.
-#[derive(Clone, Copy)]
-struct Groups<'a> {
-    controllers: &'a [Controller],
-    /// What holds their timeouts.
-    bounds: &'a [Option<Bounds>],
-    /// What makes their receivers cheat.
-    cheats: &'a [Option<Loaded>],
 }
 
 /// A side that is ready.
@@ -130,7 +107,7 @@ struct Ready {
 type Routed<'a> = (&'a Config, Option<Capture>);
 
 fn between_namespaces(
-    (world, groups): (&World, Groups<'_>),
+    (world, held): (&World, &[Held]),
     options: &Options,
     routed: Routed<'_>,
     go_on: &mut dyn FnMut(Time) -> bool,
@@ -142,7 +119,7 @@ fn between_namespaces(
             let (begin, begun) = channel();
             let thread = thread::Builder::new()
                 .name(format!("cwnd-{side:?}"))
-                .spawn_scoped(scope, move || live(world, groups, side, (&tell, &begun)))
+                .spawn_scoped(scope, move || live(world, held, side, (&tell, &begun)))
                 .map_err(Error::at("a thread"))?;
             sides.push((thread, told, begin));
         }
@@ -241,7 +218,7 @@ fn calibrate(config: &Config, [left, right]: [&Ready; 2]) -> io::Result<Calibrat
 /// The life of a side, in a thread and a namespace of its own.
 fn live(
     world: &World,
-    groups: Groups<'_>,
+    held: &[Held],
     side: Side,
     (tell, begun): (&Sender<Ready>, &Receiver<Clock>),
 ) -> Result<(Seen, SideFacts), Error> {
@@ -250,20 +227,11 @@ fn live(
     let sysctls = set_sysctls(world).map_err(at("its settings"))?;
     let tun = Tun::open("cwnd0").map_err(at("a TUN device"))?;
     set_addresses(world, side, tun.name()).map_err(at("its addresses"))?;
-    for (g, group) in world.scenario.flows.iter().enumerate() {
+    for (g, (group, held)) in world.scenario.flows.iter().zip(held).enumerate() {
         let way = &group.ways[0];
-        // Who sends hears, and waits.
-        if Side::of_node(way.from) == side {
-            groups.controllers[g].listens_at(tun.name())?;
-            if let Some(bounds) = &groups.bounds[g] {
-                bounds.begin(side.address(g))?;
-            }
-        }
-        if Side::of_node(way.to) == side {
-            // Marks are for who receives.
-            groups.controllers[g].receives_at(side.address(g))?;
-            if let Some(cheat) = &groups.cheats[g] {
-                cheat.start(&["--interface", tun.name()])?;
+        for (end, node) in [(End::Sender, way.from), (End::Receiver, way.to)] {
+            if Side::of_node(node) == side {
+                held.meets(end, tun.name(), side.address(g))?;
             }
         }
     }

@@ -1,13 +1,12 @@
 //! TCP*(n) beside any controller: the program of `cwnd-kernel` that bounds timeouts, for the connections of one group.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
 
 use cwnd_scenario::FlowGroup;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::kernel::Loaded;
+use crate::kernel::{Loaded, Place};
 use crate::refuse::Timeouts;
 
 /// What holds a group's timeouts.
@@ -15,7 +14,8 @@ use crate::refuse::Timeouts;
 pub struct Bounds {
     asked: Timeouts,
     group: String,
-    loaded: Loaded,
+    /// The program.
+    pub loaded: Loaded,
 }
 
 /// What it did in a run.
@@ -29,26 +29,22 @@ pub struct Bounded {
     pub flaws: Vec<String>,
 }
 
-/// Names what a group's timeouts need; it is loaded once there is a namespace. `None` if they are the kernel's own.
-pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Bounds>, Error> {
-    let Some(asked) = Timeouts::of(&group.endpoint) else { return Ok(None) };
-    let (after, syns) = (asked.after.to_string(), asked.syn_after.to_string());
-    let words = ["hold", "tcpstar", "--backoff-after", &after, "--syn-backoff-after", &syns];
-    let loaded = Loaded::new(words.map(str::to_owned).to_vec(), program)?;
-    Ok(Some(Bounds { asked, group: group.name.clone(), loaded }))
-}
-
 impl Bounds {
-    /// Loads it for connections of the calling thread's namespace that have this address.
-    pub fn begin(&self, from: Ipv4Addr) -> Result<(), Error> {
-        self.loaded.start(&["--own-namespace", "--from", &from.to_string()])
+    /// Names what a group's timeouts need; it is loaded once there is a namespace. `None` if they are the kernel's own.
+    pub fn of(group: &FlowGroup, program: Option<&Path>) -> Result<Option<Self>, Error> {
+        let Some(asked) = Timeouts::of(&group.endpoint) else { return Ok(None) };
+        let (after, syns) = (asked.after.to_string(), asked.syn_after.to_string());
+        let words = ["hold", "tcpstar", "--backoff-after", &after, "--syn-backoff-after", &syns];
+        let words = words.map(str::to_owned).to_vec();
+        let loaded = Loaded::new(words, Place::SendersAddress, program)?;
+        Ok(Some(Self { asked, group: group.name.clone(), loaded }))
     }
 }
 
 /// What the programs of all groups did; to be asked while they are there.
-pub fn told(all: &[Option<Bounds>]) -> Bounded {
+pub fn told<'a>(all: impl Iterator<Item = &'a Bounds>) -> Bounded {
     let mut found = Bounded::default();
-    for bounds in all.iter().flatten() {
+    for bounds in all {
         let card = bounds.loaded.card().unwrap_or_default();
         let counters = card.get("counters").cloned().unwrap_or_default();
         let count = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
