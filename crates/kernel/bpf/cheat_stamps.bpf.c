@@ -19,23 +19,10 @@ SETTINGS settings SEC(".rodata.settings") = { .subtract = 100 };
 #include "card.h"
 #include "stamps.h"
 
-/* enum bpf_hdr_start_off. */
-#define BPF_HDR_START_NET 1
-/* What a classifier answers where the next one is to decide. */
-#define TC_ACT_UNSPEC (-1)
 /* Most bytes before the IPv4 header: Ethernet's with two VLAN tags. */
 #define MOST_BEFORE 22
 /* Of the checksum in a TCP header. */
 #define TCP_CHECKSUM 16
-
-/* The first members, as include/uapi/linux/bpf.h has them. */
-struct __sk_buff {
-	u32 len;
-	u32 pkt_type;
-	u32 mark;
-	u32 queue_mapping;
-	u32 protocol;
-};
 
 struct header {
 	u8 bytes[HEADER_ROOM];
@@ -58,8 +45,7 @@ int cwnd_cheat(struct __sk_buff *skb)
 	/* As wide as a register: a verifier of 6.1 follows no comparison of a half. */
 	u64 at;
 
-	/* ETH_P_IP, as it is in packets. */
-	if (skb->protocol != __builtin_bswap16(0x0800))
+	if (skb->protocol != PACKET_IPV4)
 		return TC_ACT_UNSPEC;
 	if (bpf_skb_load_bytes_relative(skb, 0, ip, LEAST_IP, BPF_HDR_START_NET))
 		return TC_ACT_UNSPEC;

@@ -9,21 +9,12 @@
 #ifndef GROUP_H
 #define GROUP_H
 
+#include "skb.h"
 #include "sockops.h"
 
 #define TCP_HEADER_BYTES 20
 /* TCP_ECN_OK of a connection that agreed to ECN. */
 #define TCP_ECN_OK 1
-#define PROTOCOL_TCP 6
-/* enum bpf_hdr_start_off. */
-#define BPF_HDR_START_NET 1
-
-/* What the kernel hands to a program of a control group: a packet, of which bytes are asked for, and its socket. */
-struct __sk_buff {
-	u32 len;
-	u32 before_sk[41];
-	struct bpf_sock *sk;
-};
 
 /* Of receivers that tell. */
 struct {

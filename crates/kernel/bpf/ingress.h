@@ -3,27 +3,15 @@
 #ifndef INGRESS_H
 #define INGRESS_H
 
+#include "skb.h"
+
 #define BPF_F_CURRENT_NETNS (-1)
-/* enum bpf_hdr_start_off. */
-#define BPF_HDR_START_NET 1
-/* What a classifier answers where the next one is to decide. */
-#define TC_ACT_UNSPEC (-1)
 /* To this host, and to no group that it is in or listens to (if_packet.h). */
 #define PACKET_HOST 0
 /* The number of a VLAN; none is a packet with a priority only. */
 #define VLAN_NUMBER 0xfff
 
-/* The first members of these, as include/uapi/linux/bpf.h has them; what the kernel shows of itself never moves. */
-struct __sk_buff {
-	u32 len;
-	u32 pkt_type;
-	u32 mark;
-	u32 queue_mapping;
-	u32 protocol;
-	u32 vlan_present;
-	u32 vlan_tci;
-};
-
+/* The first members of these, as that header has them. */
 struct bpf_sock {
 	u32 bound_dev_if;
 	u32 family;
@@ -123,8 +111,8 @@ int cwnd_quench(struct __sk_buff *skb)
 	u32 only = 0;
 	u32 length;
 
-	/* ETH_P_IP, as it is in packets. What is for others, or for another VLAN than this interface's, the host would not take. */
-	if (skb->protocol != __builtin_bswap16(0x0800) || skb->pkt_type != PACKET_HOST)
+	/* What is for others, or for another VLAN than this interface's, the host would not take. */
+	if (skb->protocol != PACKET_IPV4 || skb->pkt_type != PACKET_HOST)
 		return TC_ACT_UNSPEC;
 	if (skb->vlan_present && skb->vlan_tci & VLAN_NUMBER)
 		return TC_ACT_UNSPEC;

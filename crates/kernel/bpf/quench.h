@@ -5,12 +5,13 @@
  */
 #pragma once
 
+#include "skb.h"
+
 /* RFC 1812 § 4.3.2.3: an error message has at most so many octets. */
 #define QUENCH_ROOM 576
 /* IP's header, ICMP's, and the least of a quoted one with eight octets of what it carried. */
 #define QUENCH_LEAST (20 + 8 + 20 + 8)
 #define PROTOCOL_ICMP 1
-#define PROTOCOL_TCP 6
 #define TYPE_SOURCE_QUENCH 4
 /* The fifth octet: the packet was marked, else dropped; and how bad it is. */
 #define QUENCH_MARKED 0x80

@@ -24,7 +24,6 @@ enum {
 /* The first argument where the size of segments is asked for, and there is no packet. */
 #define WRITE_HDR_TCP_CURRENT_MSS 1
 
-
 #define SOL_TCP 6
 #define TCP_THIN_LINEAR_TIMEOUTS 16
 #define TCP_USER_TIMEOUT 18

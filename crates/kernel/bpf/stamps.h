@@ -5,7 +5,8 @@
  */
 #pragma once
 
-#define PROTOCOL_TCP 6
+#include "skb.h"
+
 /* The longest header of IPv4, and of TCP. */
 #define HEADER_ROOM 60
 #define LEAST_IP 20
