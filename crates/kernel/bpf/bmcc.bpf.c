@@ -33,9 +33,8 @@ struct settings {
 	u32 paced;
 	/* Of receivers: which ACKs tell the estimate. */
 	u32 carried;
-	/* The receivers that do: those with this IPv4 address, as in packets, in the network namespace with this cookie, in
-	 * halves; zero is any. */
-	u32 receiver;
+	/* The receivers that do: see sockops.h. */
+	u32 address;
 	u32 namespace_low;
 	u32 namespace_high;
 };

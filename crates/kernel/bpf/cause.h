@@ -31,6 +31,12 @@ static __always_inline u32 as_threshold(u32 window)
 	return window > LEAST_SSTHRESH ? window : LEAST_SSTHRESH;
 }
 
+/* So many billionths of a number, exact to one of its parts. */
+static __always_inline u64 billionths_of(u64 number, u64 part)
+{
+	return number / BILLION * part + number % BILLION * part / BILLION;
+}
+
 /* So many billionths of a window, as a threshold. */
 static __always_inline u32 part_of(u32 window, u32 part)
 {

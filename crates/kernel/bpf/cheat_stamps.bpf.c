@@ -9,7 +9,7 @@ struct settings {
 	/* Ticks of the timestamps' clock, ms on Linux, that are subtracted. */
 	u32 subtract;
 	/* Whose segments, as in packets; zero is everybody's. */
-	u32 source;
+	u32 address;
 };
 
 SETTINGS settings SEC(".rodata.settings") = { .subtract = 100 };
@@ -51,7 +51,7 @@ int cwnd_cheat(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	__builtin_memcpy(&source, ip + 12, sizeof(source));
 	segment = segment_at(ip);
-	if (!segment || (settings.source && settings.source != source))
+	if (!segment || (settings.address && settings.address != source))
 		return TC_ACT_UNSPEC;
 	/* What is written is counted from the first byte, and not from the IPv4 header, which says how long it all is. */
 	before = skb->len - (ip[2] << 8 | ip[3]);

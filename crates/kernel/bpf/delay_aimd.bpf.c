@@ -83,7 +83,7 @@ static __always_inline u64 kept(const struct state *s)
 
 	if (newest && least < newest)
 		w = w / newest * least + w % newest * least / newest;
-	return w / BILLION * settings.delta + w % BILLION * settings.delta / BILLION;
+	return billionths_of(w, settings.delta);
 }
 
 static __always_inline u64 at_least_two(u64 window)

@@ -39,13 +39,8 @@ static __always_inline void begin(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
 	u32 flags = PARSE_UNKNOWN_HDR_OPT_CB_FLAG;
-	bool tells = ctx->ecn_flags & TCP_ECN_OK && ctx->family == FAMILY_IPV4;
-	u64 namespace = (u64)settings.namespace_high << 32 | settings.namespace_low;
+	bool tells = ctx->ecn_flags & TCP_ECN_OK && ctx->family == FAMILY_IPV4 && is_ours(ctx);
 
-	if (settings.receiver && ctx->local_ip4 != settings.receiver)
-		tells = 0;
-	if (namespace && bpf_get_netns_cookie(ctx) != namespace)
-		tells = 0;
 	if (tells && sk && bpf_sk_storage_get(&cwnd_echoes, sk, 0, BPF_SK_STORAGE_GET_F_CREATE))
 		flags |= WRITE_HDR_OPT_CB_FLAG;
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);

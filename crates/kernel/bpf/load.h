@@ -106,12 +106,6 @@ static __always_inline u64 load_at(u16 place, u64 least, u64 high, u64 most)
 	return LOAD_ONE + (most - BILLION) * (at - HALF);
 }
 
-/* So many billionths of a number, exact to one of its parts. */
-static __always_inline u64 billionths_of(u64 number, u64 part)
-{
-	return number / BILLION * part + number % BILLION * part / BILLION;
-}
-
 /* Eq. 2: ξ = κ₂ (1 − f) / f, in 2^32ths. */
 static __always_inline u64 xi_of(u64 load, u32 step)
 {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What a program that the kernel calls about the sockets of a group knows of them. */
+/*
+ * What a program that the kernel calls about the sockets of a group knows of them.
+ *
+ * Whoever includes this has `address`, `namespace_low` and `namespace_high` in its settings.
+ */
 #ifndef SOCKOPS_H
 #define SOCKOPS_H
 
@@ -79,5 +83,16 @@ struct bpf_sock_ops {
 	u32 skb_len;
 	u32 skb_tcp_flags;
 };
+
+/* Whether the connection is one of those that the settings are for: with this IPv4 address of its own, as in packets, in the
+ * network namespace with this cookie, in halves; zero is any. */
+static __always_inline bool is_ours(struct bpf_sock_ops *ctx)
+{
+	u64 namespace = (u64)settings.namespace_high << 32 | settings.namespace_low;
+
+	if (settings.address && (ctx->family != FAMILY_IPV4 || ctx->local_ip4 != settings.address))
+		return 0;
+	return !namespace || bpf_get_netns_cookie(ctx) == namespace;
+}
 
 #endif

@@ -26,9 +26,8 @@ struct settings {
 	u32 hz;
 	/* n of SYNs; 0 is that of data. */
 	u32 syn_after;
-	/* The connections' own IPv4 address, as in packets; 0 is any. */
-	u32 from;
-	/* The cookie of their network namespace, in halves; 0 is any. */
+	/* Whose connections: see sockops.h. */
+	u32 address;
 	u32 namespace_low;
 	u32 namespace_high;
 };
@@ -69,16 +68,6 @@ static __always_inline bool set(struct bpf_sock_ops *ctx, int option, s32 value)
 		return 1;
 	COUNT(refused);
 	return 0;
-}
-
-/* Whether it is one of the connections that this is for. */
-static __always_inline bool is_ours(struct bpf_sock_ops *ctx)
-{
-	u64 namespace = (u64)settings.namespace_high << 32 | settings.namespace_low;
-
-	if (settings.from && (ctx->family != FAMILY_IPV4 || ctx->local_ip4 != settings.from))
-		return 0;
-	return !namespace || bpf_get_netns_cookie(ctx) == namespace;
 }
 
 /* The connection begins, or was opened by its peer. */

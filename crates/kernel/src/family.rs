@@ -279,7 +279,7 @@ static BMCC: Family = Family {
         setting("on_loss", Kind::Choice(&ON_LOSS)),
         setting("paced", Kind::Choice(&NO_YES)),
         setting("echo", Kind::Choice(&ECHOES)),
-        setting("receiver", Kind::Address),
+        setting("address", Kind::Address),
         // Of `--own-namespace`.
         setting(NAMESPACE[0], Kind::Half),
         setting(NAMESPACE[1], Kind::Half),
@@ -322,7 +322,7 @@ static TCPSTAR: Family = Family {
         setting("backoff_after", Kind::Number(1, 255)),
         TICKS,
         setting("syn_backoff_after", Kind::Number(0, 255)),
-        setting("from", Kind::Address),
+        setting("address", Kind::Address),
         // Of `--own-namespace`.
         setting(NAMESPACE[0], Kind::Half),
         setting(NAMESPACE[1], Kind::Half),
@@ -350,7 +350,7 @@ static TCPSTAR: Family = Family {
 
 /// bpf/cheat_stamps.bpf.c.
 static CHEAT_STAMPS: Family = Family {
-    settings: &[setting("subtract", Kind::Number(1, 60_000)), setting("source", Kind::Address)],
+    settings: &[setting("subtract", Kind::Number(1, 60_000)), setting("address", Kind::Address)],
     counters: &["rewritten", "failed", "opened", "closed"],
     place: Place::Interfaces,
     columns: &[("rewritten", "rewritten"), ("failed", "failed")],
@@ -427,7 +427,7 @@ impl Controller {
             (_, "rtt_from") => "sack",
             // McCullagh 2008 § 5.1.1.
             (_, "subtract") => "100",
-            (_, "from" | "receiver" | "source") => "0.0.0.0",
+            (_, "address") => "0.0.0.0",
             // Qazi, Andrew, Znati 2009 § II-C, § II-D; what the paper leaves open is as in crates/cc.
             (_, "interval") => "200",
             (_, "mi_step") => "0.35",

@@ -101,9 +101,6 @@ struct Options {
     /// bmcc: in which ACKs receivers tell their estimate: spaced, once, in all [default: load].
     #[arg(long, value_parser = family::ECHOES)]
     echo: Option<String>,
-    /// bmcc: only receivers with this IPv4 address of their own tell [default: any].
-    #[arg(long)]
-    receiver: Option<String>,
     /// tcpstar: n, expiries in a row after which the timeout doubles; 6 is TCP*(∞) [default: 6].
     #[arg(long)]
     backoff_after: Option<String>,
@@ -113,18 +110,16 @@ struct Options {
     /// cheat_stamps: what is taken off the timestamps that segments echo, ms [default: 100].
     #[arg(long)]
     subtract: Option<String>,
-    /// cheat_stamps: the address whose segments these are [default: 0.0.0.0, everybody's].
-    #[arg(long)]
-    source: Option<String>,
     /// bmcc, tcpstar: the group (version 2) whose processes' connections it is for [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
     /// bmcc, tcpstar: for connections of this command's network namespace only; of bmcc for those of receivers.
     #[arg(long)]
     own_namespace: bool,
-    /// tcpstar: for connections with this IPv4 address of their own only [default: any].
+    /// tcpstar: for connections with this IPv4 address of their own only; bmcc: for those of receivers; cheat_stamps: for
+    /// segments from it [default: 0.0.0.0, any].
     #[arg(long)]
-    from: Option<String>,
+    address: Option<String>,
     /// Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says; they then send all their packets as ECN-capable.
     #[arg(long)]
     request_ecn: bool,
@@ -222,13 +217,11 @@ impl Options {
             ("on_loss", &self.on_loss),
             ("paced", &self.paced),
             ("echo", &self.echo),
-            ("receiver", &self.receiver),
             ("backoff_after", &self.backoff_after),
             ("syn_backoff_after", &self.syn_backoff_after),
-            ("from", &self.from),
+            ("address", &self.address),
             ("rtt_from", &self.rtt_from),
             ("subtract", &self.subtract),
-            ("source", &self.source),
         ];
         let given = |(name, text): (_, &Option<String>)| Some((name, text.clone()?));
         all.into_iter().filter_map(given).collect()

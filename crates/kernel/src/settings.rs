@@ -125,7 +125,7 @@ mod tests {
         let settings = Controller::DelayAimd.family().settings;
         assert_eq!(shown(&settings[0], words[0]), json!(12.5));
         assert_eq!(shown(&settings[1], words[1]), json!(1.0));
-        let given = [("source", "192.0.2.7".to_owned())];
+        let given = [("address", "192.0.2.7".to_owned())];
         let words = read(Controller::CheatStamps, &given, 250).unwrap_or_default();
         assert_eq!(words[0], 100);
         assert_eq!(words[1].to_ne_bytes(), [192, 0, 2, 7]);
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(shown(&settings[1], words[1]), json!("192.0.2.7"));
         let words = read(Controller::AbeReno, &[], 250).unwrap_or_default();
         assert_eq!(words[..4], [800_000_000, 0, 0, 250]);
-        let given = [("from", "198.18.0.1".to_owned()), ("syn_backoff_after", "5".to_owned())];
+        let given = [("address", "198.18.0.1".to_owned()), ("syn_backoff_after", "5".to_owned())];
         let words = read(Controller::Tcpstar, &given, 250).unwrap_or_default();
         let settings = Controller::Tcpstar.family().settings;
         assert_eq!(shown(&settings[3], words[3]), json!("198.18.0.1"));
@@ -156,13 +156,13 @@ mod tests {
             (Controller::Bmcc, "least", "0.8"),
             (Controller::Bmcc, "beta_least", "0.9"),
             (Controller::Bmcc, "mi_step", "5"),
-            (Controller::Bmcc, "receiver", "::1"),
+            (Controller::Bmcc, "address", "::1"),
             (Controller::Bmcc, "paced", "perhaps"),
-            (Controller::Tcpstar, "from", "here"),
+            (Controller::Tcpstar, "address", "here"),
             (Controller::Tcpstar, "backoff_after", "0"),
             (Controller::DelayAimd, "rtt_from", "timer"),
             (Controller::CheatStamps, "subtract", "0"),
-            (Controller::CheatStamps, "source", "here"),
+            (Controller::CheatStamps, "address", "here"),
         ] {
             assert!(read(controller, &[(name, text.to_owned())], 250).is_err(), "{name} {text}");
         }

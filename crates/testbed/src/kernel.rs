@@ -144,19 +144,17 @@ impl Loaded {
     /// There is this end, in the namespace of the calling thread: it is started, if that is its place.
     pub fn meets(&self, end: End, interface: &str, address: Ipv4Addr) -> Result<(), Error> {
         let address = &address.to_string()[..];
-        match (self.place, end) {
-            (Place::SendersInterface, End::Sender) => self.start(&["--interface", interface]),
-            (Place::SendersAddress, End::Sender) => {
-                self.start(&["--own-namespace", "--from", address])
-            }
+        let here: &[&str] = match (self.place, end) {
+            (Place::SendersInterface, End::Sender) => &["--interface", interface],
             (Place::ReceiversInterface, End::Receiver) => {
-                self.start(&["--interface", interface, "--source", address])
+                &["--interface", interface, "--address", address]
             }
-            (Place::ReceiversAddress, End::Receiver) => {
-                self.start(&["--own-namespace", "--receiver", address])
+            (Place::SendersAddress, End::Sender) | (Place::ReceiversAddress, End::Receiver) => {
+                &["--own-namespace", "--address", address]
             }
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        };
+        self.start(here)
     }
 
     /// Has the program load it, in the namespace of the calling thread.

@@ -59,7 +59,7 @@ def load(
     on_loss: Literal["if-overload", "repair", "decrease"] | None = None,
     paced: Literal["true", "false"] | None = None,
     echo: Literal["load", "load-changed", "load-every"] | None = None,
-    receiver: str | None = None,
+    address: str | None = None,
     own_namespace: Flag = False,
     backoff_after: int | None = None,
     cgroup: str | None = None,
@@ -109,7 +109,8 @@ def load(
             if-overload.
         paced: Of bmcc: whether packets leave at the rate of a window in a round trip; they do.
         echo: Of bmcc: in which ACKs receivers tell their estimate: spaced, once, in all; load.
-        receiver: Of bmcc: only receivers with this IPv4 address of their own tell; any.
+        address: Of bmcc: only receivers with this IPv4 address of their own tell; of tcpstar: for
+            connections with it only; any.
         own_namespace: Of bmcc and tcpstar: for connections of this command's network namespace
             only; of bmcc for those of receivers.
         backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6.
@@ -143,7 +144,7 @@ def load(
         "--on-loss": on_loss,
         "--paced": paced,
         "--echo": echo,
-        "--receiver": receiver,
+        "--address": address,
         "--backoff-after": backoff_after,
         "--cgroup": cgroup,
     }

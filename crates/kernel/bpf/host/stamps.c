@@ -78,7 +78,7 @@ int main(int count, char **arguments)
 	if (count != 3)
 		return 2;
 	settings.subtract = strtoul(arguments[1], NULL, 10);
-	settings.source = htonl(strtoul(arguments[2], NULL, 10));
+	settings.address = htonl(strtoul(arguments[2], NULL, 10));
 	while (fgets(line, sizeof(line), stdin)) {
 		struct __sk_buff skb = { .protocol = htons(0x0800) };
 		u32 length = 0, i;

@@ -119,7 +119,7 @@ int main(int count, char **arguments)
 	settings.after = strtoul(arguments[1], NULL, 10);
 	settings.hz = strtoul(arguments[2], NULL, 10);
 	settings.syn_after = strtoul(arguments[3], NULL, 10);
-	settings.from = address;
+	settings.address = address;
 	settings.namespace_low = (u32)namespace;
 	settings.namespace_high = namespace >> 32;
 	while (scanf("%u %u %u %u", &base, &thin, &syn, &expiries) == 4) {

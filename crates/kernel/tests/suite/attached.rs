@@ -110,7 +110,7 @@ fn a_receiver_that_cheats_rewrites_what_it_echoes_and_leaves_checksums_right() {
     let told = machine::flow_with("reno", &path.map(str::to_owned));
     eprintln!("{told}");
     assert_eq!(
-        (&told["held"]["subtract"], &told["held"]["source"]),
+        (&told["held"]["subtract"], &told["held"]["address"]),
         (&100.into(), &"0.0.0.0".into())
     );
     let sent = told["flows"][0]["sent"].as_u64().unwrap();
@@ -121,6 +121,6 @@ fn a_receiver_that_cheats_rewrites_what_it_echoes_and_leaves_checksums_right() {
     assert_eq!(machine::count(&told["held"], "failed"), 0, "{told}");
     let nowhere = run(&["load", "cheat_stamps", "--name", &unique("none")]);
     assert_eq!(nowhere.code, 2, "{}", nowhere.err);
-    let other = run(&["load", "cheat_stamps", "--interface", "lo", "--source", "here"]);
+    let other = run(&["load", "cheat_stamps", "--interface", "lo", "--address", "here"]);
     assert_eq!(other.code, 2, "{}", other.err);
 }

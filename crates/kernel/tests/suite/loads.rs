@@ -106,13 +106,13 @@ fn bmcc_takes_what_there_is_and_no_more() {
         (&["--most", "0.9"][..], "--most is above 1"),
         (&["--least", "0.8"], "--least is at most --high"),
         (&["--interface", "lo"], "bmcc has no --interface"),
-        (&["--receiver", "::1"], "an IPv4 address"),
+        (&["--address", "::1"], "an IPv4 address"),
         (&["--echo", "none"], "load-changed"),
     ] {
         let said = run(&[&["load", "bmcc", "--name", &unique("none")], options].concat());
         assert_eq!(said.code, 2, "{}", said.err);
         assert!(said.err.contains(told), "{}", said.err);
     }
-    let other = run(&["load", "tcpstar", "--receiver", "198.18.0.1"]);
+    let other = run(&["load", "abe_reno", "--address", "198.18.0.1"]);
     assert_eq!(other.code, 2, "{}", other.err);
 }

@@ -91,11 +91,11 @@ fn it_is_for_a_namespace_and_an_address_and_leaves_others_alone() {
         words.extend(["--hold".to_owned(), value.to_owned()]);
         words
     };
-    let hold = |from: &str| {
+    let hold = |address: &str| {
         let (program, name) = (machine::program(), unique("star"));
-        format!("{program} hold tcpstar --name {name} --own-namespace --from {from}")
+        format!("{program} hold tcpstar --name {name} --own-namespace --address {address}")
     };
-    let runs = ["10.77.0.1", "10.77.0.9"].map(|from| with(&hold(from)));
+    let runs = ["10.77.0.1", "10.77.0.9"].map(|address| with(&hold(address)));
     let [address, elsewhere] = std::thread::scope(|scope| {
         runs.map(|path| scope.spawn(move || machine::flow_with("reno", &path)))
             .map(|thread| thread.join().unwrap())
