@@ -16,93 +16,9 @@
  * Of a receiver lines are `d ecn identification` for a packet of data, and `a` for an ACK; out come f̂'s place, and whether an
  * ACK tells it. Of options each line is what is behind a TCP header in hexadecimal digits; out comes the place, `none`, or `malformed`.
  */
-#include "host.h"
-
-enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
-enum { CA_ACK_ECE = 4 };
-enum tcp_ca_event { CA_EVENT_TX_START };
-enum { SK_PACING_NONE, SK_PACING_NEEDED };
-#define CA_PRIV_BYTES 104
-
-struct tcp_sock;
-
-/* One socket, in one piece. */
-struct sock {
-	unsigned long sk_pacing_rate;
-	u32 sk_pacing_status;
-	u8 state;
-	u64 private[CA_PRIV_BYTES / 8];
-	struct tcp_sock *tp;
-};
-
-struct tcp_sock {
-	u32 snd_cwnd, snd_cwnd_clamp, snd_ssthresh, snd_una, snd_nxt, lsndtime, mss_cache, srtt_us, flight;
-	u64 tcp_mstamp;
-	bool limited;
-};
-
-struct tcp_congestion_ops {
-	char name[16];
-	u32 (*ssthresh)(struct sock *sk);
-	void (*set_state)(struct sock *sk, u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
-	void (*cwnd_event_tx_start)(struct sock *sk);
-	void (*in_ack_event)(struct sock *sk, u32 flags);
-	u32 (*undo_cwnd)(struct sock *sk);
-	void (*cong_control)(struct sock *sk);
-	u32 (*min_tso_segs)(struct sock *sk);
-	void (*init)(struct sock *sk);
-	void (*release)(struct sock *sk);
-};
+#include "socket.h"
 
 enum { SENDER, RECEIVER, OPTIONS };
-#define RTO_TICKS 200
-
-static u64 now = 1000000;
-
-static u32 jiffies(void)
-{
-	return now / 1000;
-}
-
-static void *private(struct sock *sk)
-{
-	return sk->private;
-}
-
-static struct tcp_sock *tcp_sk(struct sock *sk)
-{
-	return sk->tp;
-}
-
-static u8 ca_state(struct sock *sk)
-{
-	return sk->state;
-}
-
-static bool cwnd_limited(const struct tcp_sock *tp)
-{
-	return tp->limited;
-}
-
-static u32 in_flight(const struct tcp_sock *tp)
-{
-	return tp->flight;
-}
-
-static u32 smoothed_rtt(const struct tcp_sock *tp)
-{
-	return tp->srtt_us;
-}
-
-static u32 timeout_ticks(struct sock *sk)
-{
-	(void)sk;
-	return RTO_TICKS;
-}
-
-static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags);
-static long bpf_sk_storage_delete(void *map, struct sock *sk);
 
 /* Packets and options are played by hand. */
 #define GROUP_H
