@@ -58,33 +58,40 @@ struct Seen {
     spared: usize,
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/kernel/bpf")
+/// The controller's C as a program of this machine.
+fn compiled(controller: &str, defines: &[&str]) -> PathBuf {
+    host("replay", &[&[&*format!("-DCONTROLLER={controller}")], defines].concat())
 }
 
-/// The controller's C as a program of this machine. Each test has a file of its own: what another runs cannot be written.
-fn compiled(controller: &str, defines: &[&str]) -> PathBuf {
+/// One of the folder's programs for this machine. Each test has a file of its own: what another runs cannot be written.
+fn host(name: &str, defines: &[&str]) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("main").replace("::", ".");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.{controller}"));
-    let source = folder().join("host/replay.c");
-    cc(&source, &program, &[&[&*format!("-DCONTROLLER={controller}")], defines].concat());
-    program
-}
-
-/// Compiles a program of this machine from C of the folder.
-fn cc(source: &Path, program: &Path, defines: &[&str]) {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.{name}"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/kernel/bpf");
+    let source = folder.join(format!("host/{name}.c"));
     let done = Command::new("cc")
         .args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-pragmas"])
         .args(defines)
         .arg("-I")
-        .arg(folder())
-        .arg(source)
+        .arg(&folder)
+        .arg(&source)
         .arg("-o")
-        .arg(program)
+        .arg(&program)
         .status()
         .expect("there is a C compiler where Rust links");
     assert!(done.success(), "{} {defines:?} does not compile", source.display());
+    program
+}
+
+/// A line of hexadecimal digits for each of them.
+fn digits<B: AsRef<[u8]>>(all: &[B]) -> String {
+    let mut text = String::new();
+    for bytes in all {
+        bytes.as_ref().iter().for_each(|byte| write!(text, "{byte:02x}").expect("a String"));
+        text.push('\n');
+    }
+    text
 }
 
 /// What one flow's controller was told in a scenario.

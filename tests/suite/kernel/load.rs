@@ -10,7 +10,7 @@ use cwnd_tcp::{Body, Carried, EchoPolicy as _, Flags, LoadEcho, Segment};
 use cwnd_units::{Echo, Ecn, Header, Rng, Time};
 use cwnd_wire::{Endpoints, Experiment, Options, Tcp};
 
-use super::{MICROSECOND, cc, folder, recorded, told};
+use super::{MICROSECOND, digits, host, recorded, told};
 
 /// `struct settings`, but for the receivers that it is for.
 fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Vec<u32> {
@@ -32,11 +32,7 @@ fn settings(paced: bool, rests: u32, on_loss: u32, multiplies_first: bool) -> Ve
 }
 
 fn program() -> PathBuf {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("main").replace("::", ".");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    cc(&folder().join("host/load.c"), &program, &[]);
-    program
+    host("load", &[])
 }
 
 /// How often what happened.
@@ -333,12 +329,7 @@ fn the_kernel_reads_the_options_that_the_wire_writes() {
             all.push(whole);
         }
     }
-    let mut text = String::new();
-    for options in &all {
-        options.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a String"));
-        text.push('\n');
-    }
-    let said = told(&program(), &[OPTIONS], &text);
+    let said = told(&program(), &[OPTIONS], &digits(&all));
     let mut found = [0; 3];
     for (options, theirs) in all.iter().zip(said.lines()) {
         let ours = expected(options);

@@ -1,13 +1,10 @@
 //! BECN: what a quench does to the window, and which bytes are one.
 
-use std::fmt::Write as _;
-use std::path::Path;
-
 use cwnd_units::Ecn;
 use cwnd_wire::{Endpoints, Headers, HeardQuench, SourceQuench, Tcp, Udp};
 
 use super::{
-    HZ, NO_RACK, Replay, Seen, assert_same, cc, compiled, cubic, flow, folder, reno, told,
+    HZ, NO_RACK, Replay, Seen, assert_same, compiled, cubic, digits, flow, host, reno, told,
 };
 
 /// A queue that marks or drops, with a router that tells.
@@ -123,16 +120,7 @@ fn the_kernel_reads_the_quenches_that_the_wire_reads() {
         packets.push(quench_from(router, &about(1, ENDS), true, 0));
     }
 
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel.quench.reader");
-    cc(&folder().join("host/quench.c"), &program, &[]);
-    let mut text = String::new();
-    for packet in &packets {
-        for byte in packet {
-            write!(text, "{byte:02x}").expect("a String");
-        }
-        text.push('\n');
-    }
-    let said = told(&program, &[], &text);
+    let said = told(&host("quench", &[]), &[], &digits(&packets));
     assert_eq!(said.lines().count(), packets.len());
     let mut believed = 0;
     for (packet, theirs) in packets.iter().zip(said.lines()) {

@@ -1,11 +1,10 @@
 //! Receivers that cheat about timestamps, and what a sender takes for the round trip.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use cwnd_wire::{Endpoints, Options, Tcp};
 
-use super::{cc, folder, told};
+use super::{digits, host, told};
 
 const ENDS: Endpoints = Endpoints {
     source: [198, 18, 0, 2],
@@ -28,26 +27,9 @@ fn segment(flags: u8, echo: u32, blocks: usize, payload: u16) -> Tcp {
     Tcp { sequence: 7, acknowledgment: 9, flags, options, payload, ..Tcp::default() }
 }
 
-fn compiled(name: &str) -> std::path::PathBuf {
-    // Each test has its own: nobody runs what is being written.
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("main").replace("::", ".");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.{name}"));
-    cc(&folder().join(format!("host/{name}.c")), &program, &[]);
-    program
-}
-
 /// What leaves, and how many were rewritten and failed.
 fn rewritten(source: u32, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, String) {
-    let program = compiled("stamps");
-    let mut text = String::new();
-    for packet in packets {
-        for byte in packet {
-            write!(text, "{byte:02x}").expect("a String");
-        }
-        text.push('\n');
-    }
-    let said = told(&program, &[TICKS, source], &text);
+    let said = told(&host("stamps", &[]), &[TICKS, source], &digits(packets));
     let mut lines: Vec<&str> = said.lines().collect();
     let counts = lines.pop().expect("counts come last").to_owned();
     let byte = |hex: &[u8]| {
@@ -149,7 +131,7 @@ fn with_checksum(mut packet: Vec<u8>) -> Vec<u8> {
 #[test]
 fn the_oldest_segment_is_what_the_smoothed_round_trip_heard() {
     let [sack, oldest, timestamps] = [0, 1, 2];
-    let program = compiled("seen");
+    let program = host("seen", &[]);
     for handshake in [0, 20_000] {
         let mut text = format!("{handshake}\n");
         let mut acks = Vec::new();

@@ -1,12 +1,11 @@
 //! TCP*(n): timeouts beside the policy of crates/cc, where the kernel can do what that does, and what it does where it cannot.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use cwnd_cc::{Backoff, RtoPolicy};
 use cwnd_units::Duration;
 
-use super::{HZ, cc, folder, told};
+use super::{HZ, host, told};
 
 /// In milliseconds, of so many expiries in a row.
 fn policy(backoff: Backoff, after: u32, base_ms: u64, expiries: u32) -> Vec<u64> {
@@ -27,8 +26,7 @@ fn policy(backoff: Backoff, after: u32, base_ms: u64, expiries: u32) -> Vec<u64>
 
 #[test]
 fn tcpstar_of_the_kernel_is_the_policy_of_the_simulator_as_far_as_it_goes() {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel.timer");
-    cc(&folder().join("host/timer.c"), &program, &[]);
+    let program = host("timer", &[]);
     let mut compared = 0;
     for after in 1..=8 {
         let mut connections = Vec::new();

@@ -85,10 +85,7 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     let said = run(&["unload", &name]);
     assert!(said.err.contains(&format!("kill {}", held.pid())), "{}", said.err);
     held.kill();
-    assert!((0..200).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        !run(&["status"]).out.contains(&name)
-    }));
+    assert!(soon(|| !run(&["status"]).out.contains(&name)));
     let said = in_a_namespace(&format!(
         "mount -t bpf bpf /sys/fs/bpf
          {0} load tcpstar --name {name} --pin

@@ -281,9 +281,7 @@ impl Held {
 
     /// As `status` shows it.
     pub fn now(&self) -> Value {
-        let said = run(&["status", &self.name, "--json"]);
-        let rows: Value = serde_json::from_str(&said.out).unwrap();
-        rows[0].clone()
+        card(&self.name).unwrap()
     }
 
     /// Ends it as a program does; its last line.

@@ -93,6 +93,12 @@ fn the_echo_of_a_mark_that_a_quench_told_of_reduces_nothing_more() {
     }
 }
 
+/// What the program at the interface made of quenches, whatever it was.
+fn heard(held: &Value) -> u64 {
+    let all = ["quenches", "malformed", "stranger", "outside", "deaf"];
+    all.iter().map(|name| count(held, name)).sum()
+}
+
 /// Each is counted as what it is, and no window is the smaller for any of them (RFC 5927 § 4.1).
 #[test]
 fn what_a_stranger_makes_up_does_nothing() {
@@ -117,9 +123,8 @@ fn what_a_stranger_makes_up_does_nothing() {
             eprintln!("{controller}, {kind}: {path}");
             assert!(count(held, counter) > 20, "{kind}: {path}");
             let sent = path["quenches"].as_u64().unwrap();
-            let heard = ["quenches", "malformed", "stranger", "outside", "deaf"];
             // Those of the last moments may come after the end.
-            let heard: u64 = heard.iter().map(|name| count(held, name)).sum();
+            let heard = heard(held);
             assert!(heard <= sent && heard * 10 >= sent * 9, "{kind}: {path}");
             for reduced in ["quench_marked", "quench_dropped", "quenches", "spared"] {
                 assert_eq!(count(held, reduced), 0, "{kind}: {path}");
@@ -139,8 +144,7 @@ fn what_is_for_others_or_in_another_vlan_is_not_heard() {
         let held = &path["held"];
         eprintln!("{kind}: {path}");
         let sent = path["quenches"].as_u64().unwrap();
-        let heard = ["quenches", "malformed", "stranger", "outside", "deaf"];
-        let heard: u64 = heard.iter().map(|name| count(held, name)).sum();
+        let heard = heard(held);
         assert!(sent > 20, "{kind}: {path}");
         if ["marked", "priority"].contains(kind) {
             assert!(count(held, "quench_marked") >= 3 && heard * 10 >= sent * 9, "{kind}: {path}");
