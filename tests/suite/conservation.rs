@@ -169,6 +169,35 @@ fn an_ack_that_goes_leaves_no_timer_of_the_next_ones_unset() {
     }
 }
 
+/// The ACK that ends a recovery may echo a mark and tell of nothing that is new: where all else was divided from it, and all is told of by
+/// SACK. Linux's window then stays as it is.
+#[test]
+fn an_echo_in_an_ack_that_delivers_nothing_lets_the_next_segment_go() {
+    for seed in 1..=40 {
+        let mut world = World::new(scenario(&format!(
+            r#"
+            [run]
+            duration = "5 s"
+            seed = {seed}
+            [dumbbell]
+            rate = "1 Mbit/s"
+            queue = {{ kind = "fifo", limit = "6 packets" }}
+            meter = "vcp"
+            loss = 0.05
+            jitter = "6 ms"
+            [flow.main]
+            rtt = "10 ms"
+            count = 3
+            endpoint = {{ preset = "linux", ecn = true, cheat_divides = 2 }}
+            workload = {{ kind = "on-off", size = "5 kB", off = "10 ms" }}
+        "#
+        )));
+        while world.step() {
+            assert_eq!(world.audit(), Ok(()), "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn every_transfer_ends_when_it_has_the_time() {
     for_all("transfers that end", cases(), transfers(), |text| {

@@ -54,13 +54,13 @@ impl Prr {
         }
     }
 
-    /// The same for a reduction that leaves nothing to repair.
-    pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64) -> Self {
+    /// The same for a reduction that leaves nothing to repair; `room` is what the window before it leaves.
+    pub const fn without_loss(rule: PrrRule, recover_fs: u64, mss: u64, room: u64) -> Self {
         let mut prr = Self::new(rule, recover_fs, mss);
         prr.fast_retransmit = false;
         if matches!(rule, PrrRule::Linux) {
-            // What goes waits until something was delivered (`tcp_cwnd_reduction`).
-            prr.quota = 0;
+            // The window stays as it is until an ACK delivers something (`tcp_cwnd_reduction`).
+            prr.quota = room;
         }
         prr
     }
@@ -236,11 +236,11 @@ mod tests {
             .collect();
         assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1]);
         // A share of 1500 B is two segments; without a loss the first ACK counts, too.
-        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss);
+        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss, 0);
         prr.on_ack(PrrAck { delivered: 2 * mss, pipe: 9 * mss, safe: true }, 7500, mss);
         assert_eq!(prr.quota(), 2 * mss);
         // Below the threshold a segment more than was delivered, in whole segments.
-        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss);
+        let mut prr = Prr::without_loss(PrrRule::FreeBsd, 10 * mss, mss, 0);
         prr.on_ack(PrrAck { delivered: mss, pipe: 2 * mss, safe: false }, 4500, mss);
         assert_eq!(prr.quota(), 2 * mss);
     }

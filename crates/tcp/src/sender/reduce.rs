@@ -53,7 +53,8 @@ impl Sender {
             PrrRule::FreeBsd => self.high - self.una,
             PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
         };
-        self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss)));
+        let room = before.saturating_sub(self.in_flight());
+        self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss, room)));
     }
 
     /// An echo of what a quench told of already. Linux, whose state is still "open", begins its round trip of a reduction all
