@@ -11,6 +11,7 @@ mod load;
 mod quench;
 mod stamps;
 mod timeouts;
+mod untold;
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -32,9 +32,9 @@ struct abe {
 	bool avoiding;
 };
 
-static __always_inline void abe_init(struct abe *abe)
+static __always_inline void abe_init(struct abe *abe, struct sock *sk)
 {
-	heard_init(&abe->heard);
+	heard_init(&abe->heard, sk);
 }
 
 static __always_inline void abe_release(struct abe *abe)

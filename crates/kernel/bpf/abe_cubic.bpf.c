@@ -3,6 +3,7 @@
 #include "kernel.h"
 #include "abe.h"
 #include "cubic.h"
+#include "untold.h"
 
 struct state {
 	struct abe abe;
@@ -16,9 +17,9 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-OP(void, abe_cubic_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
-	abe_init(&state(sk)->abe);
+	abe_init(&state(sk)->abe, sk);
 	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
 }
 
@@ -29,17 +30,18 @@ OP(void, abe_cubic_release, struct sock *sk)
 
 OP(void, abe_cubic_in_ack_event, struct sock *sk, u32 flags)
 {
+	catch_up(&state(sk)->abe.heard, sk);
 	abe_ack(&state(sk)->abe, tcp_sk(sk), flags);
 }
 
-OP(u32, abe_cubic_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	u32 after_loss = cubic_reduce(&state(sk)->cubic, tcp_sk(sk));
 
 	return abe_ssthresh(&state(sk)->abe, tcp_sk(sk), after_loss);
 }
 
-OP(void, abe_cubic_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	abe_state(&state(sk)->abe, sk, new_state);
 	if (new_state == TCP_CA_Loss)
@@ -71,6 +73,8 @@ OP(u32, abe_cubic_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(abe_cubic)
 
 TABLE abe_cubic = {
 	.name = "abe_cubic",

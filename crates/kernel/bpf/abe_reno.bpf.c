@@ -2,32 +2,39 @@
 /* Reno with ABE: the kernel's own Reno (RFC 5681), but for the answer to an ECN-echo (RFC 8511). */
 #include "kernel.h"
 #include "abe.h"
+#include "untold.h"
 
 _Static_assert(sizeof(struct abe) <= CA_PRIV_BYTES, "a socket has no room for this state");
 
-OP(void, abe_reno_init, struct sock *sk)
+static __always_inline struct abe *state(struct sock *sk)
 {
-	abe_init(private(sk));
+	return private(sk);
+}
+
+static __always_inline void take_up(struct sock *sk)
+{
+	abe_init(state(sk), sk);
 }
 
 OP(void, abe_reno_release, struct sock *sk)
 {
-	abe_release(private(sk));
+	abe_release(state(sk));
 }
 
 OP(void, abe_reno_in_ack_event, struct sock *sk, u32 flags)
 {
-	abe_ack(private(sk), tcp_sk(sk), flags);
+	catch_up(&state(sk)->heard, sk);
+	abe_ack(state(sk), tcp_sk(sk), flags);
 }
 
-OP(u32, abe_reno_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
-	return abe_ssthresh(private(sk), tcp_sk(sk), tcp_reno_ssthresh(sk));
+	return abe_ssthresh(state(sk), tcp_sk(sk), tcp_reno_ssthresh(sk));
 }
 
-OP(void, abe_reno_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
-	abe_state(private(sk), sk, new_state);
+	abe_state(state(sk), sk, new_state);
 }
 
 OP(void, abe_reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -39,6 +46,8 @@ OP(u32, abe_reno_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(abe_reno)
 
 TABLE abe_reno = {
 	.name = "abe_reno",

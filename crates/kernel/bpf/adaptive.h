@@ -28,9 +28,11 @@ struct adaptive {
 	struct seen seen;
 };
 
-static __always_inline void adaptive_init(struct adaptive *adaptive, const struct tcp_sock *tp)
+static __always_inline void adaptive_init(struct adaptive *adaptive, struct sock *sk)
 {
-	heard_init(&adaptive->heard);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	heard_init(&adaptive->heard, sk);
 	rtts_init(&adaptive->rtts, seen_least(tp));
 	seen_init(&adaptive->seen, tp);
 }

@@ -3,6 +3,7 @@
 #include "kernel.h"
 #include "adaptive.h"
 #include "cubic.h"
+#include "untold.h"
 
 struct state {
 	struct adaptive adaptive;
@@ -16,9 +17,9 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-OP(void, adaptive_cubic_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
-	adaptive_init(&state(sk)->adaptive, tcp_sk(sk));
+	adaptive_init(&state(sk)->adaptive, sk);
 	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
 }
 
@@ -29,6 +30,7 @@ OP(void, adaptive_cubic_release, struct sock *sk)
 
 OP(void, adaptive_cubic_in_ack_event, struct sock *sk, u32 flags)
 {
+	catch_up(&state(sk)->adaptive.heard, sk);
 	heard_ack(&state(sk)->adaptive.heard, tcp_sk(sk), flags);
 }
 
@@ -37,14 +39,14 @@ OP(void, adaptive_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sa
 	cubic_acked(&state(sk)->cubic, sk, adaptive_hear(&state(sk)->adaptive, tcp_sk(sk), sample));
 }
 
-OP(u32, adaptive_cubic_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	u32 fixed = cubic_reduce(&state(sk)->cubic, tcp_sk(sk));
 
 	return adaptive_ssthresh(&state(sk)->adaptive, tcp_sk(sk), fixed);
 }
 
-OP(void, adaptive_cubic_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	heard_state(&state(sk)->adaptive.heard, sk, new_state);
 	if (new_state == TCP_CA_Loss)
@@ -71,6 +73,8 @@ OP(u32, adaptive_cubic_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(adaptive_cubic)
 
 TABLE adaptive_cubic = {
 	.name = "adaptive_cubic",

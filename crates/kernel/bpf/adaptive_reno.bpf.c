@@ -2,6 +2,7 @@
 /* The kernel's own Reno (RFC 5681), but for how much a reduction leaves: adaptive backoff (McCullagh 2008 § 4.2). */
 #include "kernel.h"
 #include "adaptive.h"
+#include "untold.h"
 
 _Static_assert(sizeof(struct adaptive) <= CA_PRIV_BYTES, "a socket has no room for this state");
 
@@ -10,9 +11,9 @@ static __always_inline struct adaptive *state(struct sock *sk)
 	return private(sk);
 }
 
-OP(void, adaptive_reno_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
-	adaptive_init(state(sk), tcp_sk(sk));
+	adaptive_init(state(sk), sk);
 }
 
 OP(void, adaptive_reno_release, struct sock *sk)
@@ -22,6 +23,7 @@ OP(void, adaptive_reno_release, struct sock *sk)
 
 OP(void, adaptive_reno_in_ack_event, struct sock *sk, u32 flags)
 {
+	catch_up(&state(sk)->heard, sk);
 	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
 }
 
@@ -30,12 +32,12 @@ OP(void, adaptive_reno_pkts_acked, struct sock *sk, const struct ack_sample *sam
 	adaptive_hear(state(sk), tcp_sk(sk), sample);
 }
 
-OP(u32, adaptive_reno_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	return adaptive_ssthresh(state(sk), tcp_sk(sk), tcp_reno_ssthresh(sk));
 }
 
-OP(void, adaptive_reno_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	heard_state(&state(sk)->heard, sk, new_state);
 }
@@ -49,6 +51,8 @@ OP(u32, adaptive_reno_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(adaptive_reno)
 
 TABLE adaptive_reno = {
 	.name = "adaptive_reno",

@@ -64,7 +64,7 @@ static __always_inline void becn_init(struct becn *becn, struct sock *sk)
 {
 	struct note *note = bpf_sk_storage_get(&cwnd_notes, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
-	heard_init(&becn->heard);
+	heard_init(&becn->heard, sk);
 	becn->reduced_until = tcp_sk(sk)->snd_una;
 	if (note)
 		becn->answered = note->said;

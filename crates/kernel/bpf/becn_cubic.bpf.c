@@ -3,6 +3,7 @@
 #include "kernel.h"
 #include "becn.h"
 #include "cubic.h"
+#include "untold.h"
 
 struct state {
 	struct becn becn;
@@ -16,7 +17,7 @@ static __always_inline struct state *state(struct sock *sk)
 	return private(sk);
 }
 
-OP(void, becn_cubic_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
 	becn_init(&state(sk)->becn, sk);
 	cubic_reset(&state(sk)->cubic, tcp_sk(sk));
@@ -29,8 +30,10 @@ OP(void, becn_cubic_release, struct sock *sk)
 
 OP(void, becn_cubic_in_ack_event, struct sock *sk, u32 flags)
 {
-	enum quenched why = becn_ack(&state(sk)->becn, sk, flags);
+	enum quenched why;
 
+	catch_up(&state(sk)->becn.heard, sk);
+	why = becn_ack(&state(sk)->becn, sk, flags);
 	if (why != QUENCHED_NOT)
 		becn_reduce(&state(sk)->becn, tcp_sk(sk), why, cubic_reduce(&state(sk)->cubic, tcp_sk(sk)));
 }
@@ -40,14 +43,14 @@ OP(void, becn_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample
 	cubic_acked(&state(sk)->cubic, sk, sample->rtt_us);
 }
 
-OP(u32, becn_cubic_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	if (becn_spares(&state(sk)->becn, tcp_sk(sk), cubic_kept(tcp_sk(sk))))
 		return as_threshold(tcp_sk(sk)->snd_cwnd);
 	return cubic_reduce(&state(sk)->cubic, tcp_sk(sk));
 }
 
-OP(void, becn_cubic_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	becn_state(&state(sk)->becn, sk, new_state);
 	if (new_state == TCP_CA_Loss)
@@ -75,6 +78,8 @@ OP(u32, becn_cubic_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(becn_cubic)
 
 TABLE becn_cubic = {
 	.name = "becn_cubic",

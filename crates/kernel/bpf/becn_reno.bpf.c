@@ -2,6 +2,7 @@
 /* The kernel's own Reno (RFC 5681), which source quenches make smaller, too: BECN § IV-B. */
 #include "kernel.h"
 #include "becn.h"
+#include "untold.h"
 
 _Static_assert(sizeof(struct becn) <= CA_PRIV_BYTES, "a socket has no room for this state");
 
@@ -10,7 +11,7 @@ static __always_inline struct becn *state(struct sock *sk)
 	return private(sk);
 }
 
-OP(void, becn_reno_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
 	becn_init(state(sk), sk);
 }
@@ -22,13 +23,15 @@ OP(void, becn_reno_release, struct sock *sk)
 
 OP(void, becn_reno_in_ack_event, struct sock *sk, u32 flags)
 {
-	enum quenched why = becn_ack(state(sk), sk, flags);
+	enum quenched why;
 
+	catch_up(&state(sk)->heard, sk);
+	why = becn_ack(state(sk), sk, flags);
 	if (why != QUENCHED_NOT)
 		becn_reduce(state(sk), tcp_sk(sk), why, tcp_reno_ssthresh(sk));
 }
 
-OP(u32, becn_reno_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	u32 after_loss = tcp_reno_ssthresh(sk);
 
@@ -37,7 +40,7 @@ OP(u32, becn_reno_ssthresh, struct sock *sk)
 	return after_loss;
 }
 
-OP(void, becn_reno_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	becn_state(state(sk), sk, new_state);
 }
@@ -52,6 +55,8 @@ OP(u32, becn_reno_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(becn_reno)
 
 TABLE becn_reno = {
 	.name = "becn_reno",

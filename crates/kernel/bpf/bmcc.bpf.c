@@ -67,6 +67,7 @@ SETTINGS settings SEC(".rodata.settings") = {
 	X(load_acks_rested) X(load_acks_unguided) X(load_decreases) X(losses_only_repaired) X(told) X(moved) X(marks) \
 	X(options_written)
 #include "cause.h"
+#include "untold.h"
 #include "load.h"
 
 /* What a sender's socket last heard, and how often. */
@@ -311,13 +312,13 @@ static __always_inline void on_ack(struct sock *sk)
 	pace(s, sk);
 }
 
-OP(void, bmcc_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct load_note *note = bpf_sk_storage_get(&cwnd_loads, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
-	heard_init(&s->heard);
+	heard_init(&s->heard, sk);
 	if (note)
 		note->heard = 0;
 	s->window = (u64)tp->snd_cwnd << SHIFT;
@@ -338,17 +339,18 @@ OP(void, bmcc_release, struct sock *sk)
 
 OP(void, bmcc_in_ack_event, struct sock *sk, u32 flags)
 {
+	catch_up(&state(sk)->heard, sk);
 	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
 }
 
 /* The kernel may tell the cause after this only, so nothing happens yet. */
-OP(u32, bmcc_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	state(sk)->asked = 1;
 	return as_threshold(tcp_sk(sk)->snd_cwnd);
 }
 
-OP(void, bmcc_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -424,6 +426,8 @@ OP(u32, bmcc_undo_cwnd, struct sock *sk)
 {
 	return tcp_sk(sk)->snd_cwnd;
 }
+
+TOLD(bmcc)
 
 TABLE bmcc = {
 	.name = "bmcc",

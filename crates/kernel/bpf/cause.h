@@ -5,11 +5,11 @@
  * is being processed carried ECE, and else for the sender's own queue, or for a loss that a probe repaired.
  *
  * Whoever includes this has said what card.h needs, with CAUSES(X) first in COUNTERS: reductions, `loss_after_ecn` (a
- * loss in a window that was reduced in CWR), and sockets that took the controller and left it.
+ * loss in a window that was reduced in CWR), sockets that took the controller and left it, and what untold.h makes up for.
  */
 #pragma once
 
-#define CAUSES(X) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed)
+#define CAUSES(X) X(ecn) X(loss) X(timeout) X(local) X(loss_after_ecn) X(opened) X(closed) X(untold)
 #include "card.h"
 
 /* The part of a socket's private area that is for this; zero when the socket takes the controller. */
@@ -18,6 +18,8 @@ struct heard {
 	u32 ece_at;
 	bool ece;
 	bool begun;
+	/* The last state that was told. */
+	u8 told;
 };
 
 enum cause { CAUSE_NONE, CAUSE_ECN, CAUSE_LOCAL, CAUSE_LOSS, CAUSE_LOSS_IN_CWR, CAUSE_TIMEOUT };
@@ -43,9 +45,10 @@ static __always_inline u32 part_of(u32 window, u32 part)
 	return as_threshold((u64)window * part / BILLION);
 }
 
-static __always_inline void heard_init(struct heard *heard)
+static __always_inline void heard_init(struct heard *heard, struct sock *sk)
 {
 	heard->begun = 1;
+	heard->told = ca_state(sk);
 	COUNT(opened);
 }
 
@@ -74,6 +77,7 @@ static __always_inline bool heard_now(const struct heard *heard, const struct tc
 /* `set_state`: now the reason is known, and counted. */
 static __always_inline enum cause heard_state(struct heard *heard, struct sock *sk, u8 state)
 {
+	heard->told = state;
 	if (state == TCP_CA_CWR) {
 		/* An ECE is answered once, and only while the ACK that carried it is processed. */
 		bool ecn = heard_now(heard, tcp_sk(sk));

@@ -26,6 +26,7 @@ SETTINGS settings SEC(".rodata.settings") = { .threshold = 50000, .delta = 80000
 #include "cause.h"
 #include "delay.h"
 #include "seen.h"
+#include "untold.h"
 
 /* Windows in parts of a segment, so that parts add up: the kernel sees what is whole of them. */
 #define SHIFT 24
@@ -107,12 +108,12 @@ static __always_inline void back_off(struct state *s, const struct tcp_sock *tp,
 	s->reduced_until = tp->snd_nxt;
 }
 
-OP(void, delay_aimd_init, struct sock *sk)
+static __always_inline void take_up(struct sock *sk)
 {
 	struct state *s = state(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	heard_init(&s->heard);
+	heard_init(&s->heard, sk);
 	rtts_init(&s->rtts, seen_least(tp));
 	seen_init(&s->seen, tp);
 	s->window = (u64)tp->snd_cwnd << SHIFT;
@@ -127,6 +128,7 @@ OP(void, delay_aimd_release, struct sock *sk)
 
 OP(void, delay_aimd_in_ack_event, struct sock *sk, u32 flags)
 {
+	catch_up(&state(sk)->heard, sk);
 	heard_ack(&state(sk)->heard, tcp_sk(sk), flags);
 }
 
@@ -138,7 +140,7 @@ OP(void, delay_aimd_pkts_acked, struct sock *sk, const struct ack_sample *sample
 		s->late = s->rtts.newest - s->rtts.least > settings.threshold;
 }
 
-OP(u32, delay_aimd_ssthresh, struct sock *sk)
+static __always_inline u32 threshold(struct sock *sk)
 {
 	struct state *s = state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -157,7 +159,7 @@ OP(u32, delay_aimd_ssthresh, struct sock *sk)
 	return s->threshold >> SHIFT;
 }
 
-OP(void, delay_aimd_set_state, struct sock *sk, u8 new_state)
+static __always_inline void hear_state(struct sock *sk, u8 new_state)
 {
 	struct state *s = state(sk);
 
@@ -213,6 +215,8 @@ OP(u32, delay_aimd_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
 }
+
+TOLD(delay_aimd)
 
 TABLE delay_aimd = {
 	.name = "delay_aimd",

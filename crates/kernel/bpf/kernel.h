@@ -51,7 +51,12 @@ enum { SK_PACING_NONE, SK_PACING_NEEDED };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct sock_common {
+	u8 skc_state;
+};
+
 struct sock {
+	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
 	u32 sk_pacing_status;
 	u32 sk_gso_max_size;
@@ -78,6 +83,7 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_cwnd_cnt;
 	u32 snd_ssthresh;
+	u32 prior_cwnd;
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 lost_out;
@@ -159,6 +165,14 @@ static __always_inline u8 ca_state(struct sock *sk)
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+}
+
+/* Whether the handshake is over: the state is neither TCP_SYN_SENT nor TCP_SYN_RECV. */
+static __always_inline bool established(const struct sock *sk)
+{
+	u8 state = sk->__sk_common.skc_state;
+
+	return state != 2 && state != 3;
 }
 
 /* Whether the window, and not the application, limited what was sent; in slow start half of it suffices, so that an

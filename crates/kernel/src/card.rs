@@ -16,7 +16,7 @@ use crate::settings;
 /// The map that holds a card (bpf/card.h).
 pub const MAP: &str = "cwnd_card";
 /// The layout below; another one is not read.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// `struct card` of bpf/card.h, bytes.
 pub const BYTES: usize = AFTER_SETTINGS + 4 * 4 + 8 * COUNTER_WORDS;
 const AFTER_SETTINGS: usize = 2 * NAME_BYTES + 4 * SETTING_WORDS;

@@ -146,7 +146,7 @@ const TICKS: Setting = setting("hz", Kind::Ticks);
 /// CAUSES of bpf/cause.h, and what a family counts besides.
 macro_rules! with_causes {
     ($($own:literal),*) => {
-        &["ecn", "loss", "timeout", "local", "loss_after_ecn", "opened", "closed", $($own),*]
+        &["ecn", "loss", "timeout", "local", "loss_after_ecn", "opened", "closed", "untold", $($own),*]
     };
 }
 
@@ -176,6 +176,7 @@ static ABE: Family = Family {
         ("after", "loss_after_ecn"),
         ("timeout", "timeout"),
         ("local", "local"),
+        ("untold", "untold"),
     ],
 };
 
@@ -194,6 +195,7 @@ static ADAPTIVE: Family = Family {
         ("loss", "loss"),
         ("timeout", "timeout"),
         ("local", "local"),
+        ("untold", "untold"),
     ],
 };
 
@@ -214,6 +216,7 @@ static DELAY_AIMD: Family = Family {
         ("loss", "loss"),
         ("timeout", "timeout"),
         ("local", "local"),
+        ("untold", "untold"),
     ],
 };
 

@@ -11,6 +11,9 @@
  * source quench; windows, una, nxt and acked in segments, rtt −1 where there is none; a timeout has its number in a row for `acked`, a pause its
  * ticks, a quench its fifth octet, a window that is set has cwnd for `acked` and ssthresh for `rtt`.
  *
+ * Compiled with -DUNTOLD it leaves out `ssthresh` and `set_state`, as kernels may (untold.h), and takes for the threshold what stood on a
+ * stack; what the next ACK makes of that must be what the programs would have made of it, had they been called then.
+ *
  * Compiled with -DEXACT=… it prints a third number for each event, with -DHEAR=… it is told of the RTT that the transport knows at a signal, and with
  * -DQUENCHES it hears quenches.
  */
@@ -106,9 +109,76 @@ static void to(u8 state)
 	sk.state = state;
 }
 
+#ifdef UNTOLD
+/* What stood on the stack. */
+#define WILD 0x81104110
+/* Whether a change is to be made up for, and the window before it. */
+static bool pending;
+static u32 window_then;
+static unsigned int made_up;
+
+/* The kernel asks once until it hears something. */
+static void leave_out(u8 state)
+{
+	if (!pending) {
+		window_then = tp.snd_cwnd;
+		tp.prior_cwnd = tp.snd_cwnd;
+		tp.snd_ssthresh = WILD;
+		tp.snd_cwnd = WILD / 3;
+	}
+	pending = 1;
+	sk.state = state;
+}
+
+/* What the programs would leave for a threshold if they were called now. */
+static u32 as_told(void)
+{
+	struct sock sk_now = sk;
+	struct tcp_sock tp_now = tp;
+	struct card card_now = card;
+	u32 threshold;
+
+	tp.snd_cwnd = window_then;
+	tp.snd_ssthresh = CONTROLLER.ssthresh(&sk);
+	CONTROLLER.set_state(&sk, sk.state);
+	threshold = tp.snd_ssthresh;
+	sk = sk_now;
+	tp = tp_now;
+	card = card_now;
+	return threshold;
+}
+
+static void hear_ack(u32 flags)
+{
+	u32 want = pending ? as_told() : 0;
+
+	CONTROLLER.in_ack_event(&sk, flags);
+	if (!pending)
+		return;
+	if (tp.snd_ssthresh != want || tp.snd_cwnd > window_then)
+		printf("apart in state %u: %u and not %u, and a window of %u, not %u\n", sk.state, tp.snd_ssthresh, want,
+		       tp.snd_cwnd, window_then);
+	pending = 0;
+	made_up++;
+	if (sk.state != TCP_CA_Loss && tp.snd_cwnd > tp.snd_ssthresh)
+		tp.snd_cwnd = tp.snd_ssthresh;
+}
+#else
+static void hear_ack(u32 flags)
+{
+	CONTROLLER.in_ack_event(&sk, flags);
+}
+#endif
+
 /* The kernel's PRR brings the window to the threshold in a round trip; here it is there at once. */
 static void enter(u8 state)
 {
+#ifdef UNTOLD
+	if (pending) {
+		leave_out(state);
+		return;
+	}
+#endif
 	to(state);
 	if (tp.snd_cwnd > tp.snd_ssthresh)
 		tp.snd_cwnd = tp.snd_ssthresh;
@@ -117,6 +187,10 @@ static void enter(u8 state)
 /* What the kernel does on entering CWR and Recovery. */
 static void reduce(u8 state)
 {
+#ifdef UNTOLD
+	leave_out(state);
+	return;
+#endif
 	tp.snd_cwnd_cnt = 0;
 	tp.snd_ssthresh = CONTROLLER.ssthresh(&sk);
 	enter(state);
@@ -127,7 +201,7 @@ static void quench(u8 said)
 {
 #ifdef QUENCHES
 	quench_hear(&note, tp.snd_una, tp.snd_nxt, tp.snd_una, said);
-	CONTROLLER.in_ack_event(&sk, 0);
+	hear_ack(0);
 #else
 	(void)said;
 #endif
@@ -180,7 +254,7 @@ int main(int count, char **arguments)
 		if (event == 'a') {
 			struct ack_sample sample = { .pkts_acked = acked, .rtt_us = rtt };
 
-			CONTROLLER.in_ack_event(&sk, 0);
+			hear_ack(0);
 			/* The kernel says so when it goes back to normal, and to every controller. */
 			if (state == TCP_CA_Open && sk.state != TCP_CA_Open)
 				to(TCP_CA_Open);
@@ -195,7 +269,7 @@ int main(int count, char **arguments)
 			if (sk.state == TCP_CA_Open || sk.state == TCP_CA_Loss)
 				CONTROLLER.cong_avoid(&sk, una, acked);
 		} else if (event == 'd') {
-			CONTROLLER.in_ack_event(&sk, 0);
+			hear_ack(0);
 			hear(rtt);
 		} else if (event == 'q') {
 			quench(acked);
@@ -203,7 +277,7 @@ int main(int count, char **arguments)
 			quench(acked);
 		} else if (event == 'e') {
 			hear(rtt);
-			CONTROLLER.in_ack_event(&sk, CA_ACK_ECE);
+			hear_ack(CA_ACK_ECE);
 			reduce(TCP_CA_CWR);
 		} else if (event == 'c') {
 			reduce(TCP_CA_CWR);
@@ -215,11 +289,17 @@ int main(int count, char **arguments)
 				reduce(TCP_CA_Recovery);
 		} else if (event == 't') {
 			hear(rtt);
+#ifdef UNTOLD
+			leave_out(TCP_CA_Loss);
+#else
 			if (acked == 1)
 				tp.snd_ssthresh = CONTROLLER.ssthresh(&sk);
+#endif
 			tp.snd_cwnd = 1;
 			tp.snd_cwnd_cnt = 0;
+#ifndef UNTOLD
 			to(TCP_CA_Loss);
+#endif
 		} else if (event == 'w') {
 			tp.snd_cwnd = acked;
 			tp.snd_ssthresh = rtt;
@@ -234,6 +314,9 @@ int main(int count, char **arguments)
 		printf("%u %u\n", tp.snd_cwnd, tp.snd_ssthresh);
 #endif
 	}
+#ifdef UNTOLD
+	printf("made up for %u\n", made_up);
+#endif
 	/* The counters, last. */
 	COUNTERS(PRINT_COUNTER)
 	printf("\n");

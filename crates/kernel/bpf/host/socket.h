@@ -25,7 +25,7 @@ struct sock {
 
 /* `flight`, segments, and `srtt_us` are zero to controllers that go by the sample that they are told of. */
 struct tcp_sock {
-	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, snd_una, snd_nxt, lost_out, lsndtime;
+	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, prior_cwnd, snd_una, snd_nxt, lost_out, lsndtime;
 	u32 least_rtt, srtt_us, mss_cache, flight;
 	u64 tcp_mstamp;
 	bool limited;
@@ -78,6 +78,12 @@ static struct tcp_sock *tcp_sk(struct sock *sk)
 static u8 ca_state(struct sock *sk)
 {
 	return sk->state;
+}
+
+static bool established(const struct sock *sk)
+{
+	(void)sk;
+	return 1;
 }
 
 static bool cwnd_limited(const struct tcp_sock *tp)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 use rustix::time::{ClockId, clock_getres};
 use serde_json::Value;
 
@@ -171,10 +171,43 @@ fn version() -> (u32, u32) {
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
-/// The compiled shadow.bpf.c.
-pub fn shadow_object() -> Vec<u8> {
-    fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects/shadow.bpf.o")).unwrap()
+/// A controller of the tests' own, whose compiled source is that, in the kernel by that name for as long as both live.
+pub fn steered_by(source: &str, name: &str) -> (Object, Link) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/objects");
+    let bytes = fs::read(format!("{folder}/{source}.bpf.o")).unwrap();
+    let mut open = ObjectBuilder::default().open_memory(&bytes).unwrap();
+    for mut map in open.maps_mut() {
+        if map.map_type() == MapType::StructOps {
+            let table = map.initial_value_mut().unwrap();
+            table[..16].fill(0);
+            table[..name.len()].copy_from_slice(name.as_bytes());
+            // As the loader does: bpf/kernel.h says which members these are.
+            table[if first_transmission() { 24..32 } else { 32..40 }].fill(0);
+            if !links() {
+                map.set_map_flags(map.map_flags() & !F_LINK).unwrap();
+            }
+        } else if source == "shadow" && map.name().to_string_lossy().ends_with("rodata.settings") {
+            map.initial_value_mut().unwrap()[12..16].copy_from_slice(&hz().to_ne_bytes());
+        }
+    }
+    let mut object = open.load().unwrap();
+    let link = object
+        .maps_mut()
+        .find(|map| map.map_type() == MapType::StructOps)
+        .map(|mut map| map.attach_struct_ops().unwrap())
+        .unwrap();
+    (object, link)
 }
+
+/// The words of its `struct tally`.
+pub fn tally(object: &Object) -> Vec<u64> {
+    let map = object.maps().find(|m| m.name().to_string_lossy().ends_with("bss.tally")).unwrap();
+    let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+    bytes.chunks_exact(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().unwrap())).collect()
+}
+
+/// `BPF_F_LINK`.
+const F_LINK: u32 = 1 << 13;
 
 /// The kernel's ticks a second.
 pub fn hz() -> u32 {

@@ -15,3 +15,4 @@ mod safety;
 mod shadow;
 mod strangers;
 mod timeouts;
+mod untold;

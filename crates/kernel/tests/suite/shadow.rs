@@ -1,7 +1,7 @@
 //! The kernel's CUBIC and ours are given the same events of the same sockets, one by one, in the kernel itself
 //! (shadow.bpf.c): they must want the same window and the same threshold after each, and remember the same.
 
-use libbpf_rs::{MapCore as _, MapFlags, MapType, Object, ObjectBuilder};
+use libbpf_rs::Object;
 
 use crate::machine;
 
@@ -30,7 +30,7 @@ struct Tally {
 fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     let Some(_root) = machine::root_with_btf() else { return };
     let name = format!("shadow_{}", std::process::id());
-    let (object, _link) = load(&name);
+    let (object, _link) = machine::steered_by("shadow", &name);
     // Slow start that HyStart ends, and losses; losses from slow start on; silence; a path that dies; a long path.
     let paths = [
         "--seconds 8 --mbit 20 --rtt-ms 60 --drop-above 100000",
@@ -62,37 +62,8 @@ fn abe_cubic_wants_what_the_kernels_cubic_wants_after_every_event() {
     assert!(t.k_apart * 1000 <= t.k_sum * 4, "{t:?}");
 }
 
-fn load(name: &str) -> (Object, libbpf_rs::Link) {
-    let object = machine::shadow_object();
-    let mut open = ObjectBuilder::default().open_memory(&object).unwrap();
-    for mut map in open.maps_mut() {
-        if map.map_type() == MapType::StructOps {
-            let table = map.initial_value_mut().unwrap();
-            table[..16].fill(0);
-            table[..name.len()].copy_from_slice(name.as_bytes());
-            // As the loader does: bpf/kernel.h says which members these are.
-            table[if machine::first_transmission() { 24..32 } else { 32..40 }].fill(0);
-            if !machine::links() {
-                map.set_map_flags(map.map_flags() & !F_LINK).unwrap();
-            }
-        } else if map.name().to_string_lossy().ends_with("rodata.settings") {
-            map.initial_value_mut().unwrap()[12..16].copy_from_slice(&machine::hz().to_ne_bytes());
-        }
-    }
-    let mut object = open.load().unwrap();
-    let link = object
-        .maps_mut()
-        .find(|map| map.map_type() == MapType::StructOps)
-        .map(|mut map| map.attach_struct_ops().unwrap())
-        .unwrap();
-    (object, link)
-}
-
 fn tally(object: &Object) -> Tally {
-    let map = object.maps().find(|m| m.name().to_string_lossy().ends_with("bss.tally")).unwrap();
-    let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
-    let words: Vec<u64> =
-        bytes.chunks_exact(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().unwrap())).collect();
+    let words = machine::tally(object);
     Tally {
         acks: words[0],
         growths: words[1],
@@ -112,6 +83,3 @@ fn tally(object: &Object) -> Tally {
         first: [words[15], words[16], words[17], words[18]],
     }
 }
-
-/// `BPF_F_LINK`.
-const F_LINK: u32 = 1 << 13;

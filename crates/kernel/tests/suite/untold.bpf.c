@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * adaptive_reno, of which programs are left out as kernels may (untold.h): every third time that a threshold is asked for
+ * neither that program runs nor any other until the next ACK, and the kernel gets what could stand on a stack. For the tests;
+ * the loader does not hold it.
+ */
+#include "kernel.h"
+
+/* untold.rs has the same members. */
+struct tally {
+	u64 acks;
+	u64 left_out;
+	/* How often the program that an ACK runs first found a threshold or a window that nobody computed, and others after it. */
+	u64 wild;
+	u64 left_wild;
+};
+
+struct tally tally SEC(".bss.tally");
+
+/* What stood on the stack; no window of the test's path is as large as the second. */
+#define WILD 0x81104110
+#define LARGE 1000000
+
+static u32 asked;
+static bool leaves_out;
+
+#define IS(name, what) (!__builtin_strcmp(#name, "adaptive_reno_" what))
+
+/* Whether that program is left out now. */
+static __always_inline bool is_left_out(bool is_ack, bool is_threshold)
+{
+	if (is_ack)
+		leaves_out = 0;
+	if (is_threshold && !leaves_out && ++asked % 3 == 0) {
+		leaves_out = 1;
+		tally.left_out++;
+	}
+	return leaves_out;
+}
+
+/* `in_ack_event` is the first that runs of an ACK, and all others come after one. */
+static __always_inline void look(bool is_ack, const void *sk)
+{
+	const struct tcp_sock *tp = sk;
+
+	tally.acks += is_ack;
+	if (tp->snd_ssthresh != WILD && tp->snd_cwnd <= LARGE)
+		return;
+	if (is_ack)
+		tally.wild++;
+	else
+		tally.left_wild++;
+}
+
+#pragma clang diagnostic ignored "-Wint-conversion"
+#undef OP
+#define OP(type, name, args...) \
+	static __always_inline type told_##name(unsigned long long *ctx, ##args); \
+	SEC("struct_ops/" #name) \
+	type name(unsigned long long *ctx) \
+	{ \
+		const bool is_ack = IS(name, "in_ack_event"); \
+\
+		if (is_left_out(is_ack, IS(name, "ssthresh"))) \
+			return (type)WILD; \
+		look(is_ack, (void *)ctx[0]); \
+		return told_##name(___bpf_ctx_cast(args)); \
+	} \
+	static __always_inline type told_##name(unsigned long long *ctx, ##args)
+
+#include "adaptive_reno.bpf.c"
