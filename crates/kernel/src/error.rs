@@ -50,6 +50,9 @@ pub enum Error {
     /// Nowhere to hear of packets.
     #[error("{0} sees packets at interfaces, and none is given")]
     Deaf(Controller),
+    /// Connections of everybody.
+    #[error("{0} would be for every connection of this host")]
+    WholeHost(Controller),
     /// No such interface.
     #[error("no interface is named {0}")]
     NoInterface(String),
@@ -125,6 +128,8 @@ impl Error {
                 format!("it has {}", options.join(", "))
             }
             Self::Deaf(_) => "name them: `--interface eth0`".to_owned(),
+            Self::WholeHost(_) => "say whose: --cgroup, --own-namespace or --address, or --whole-host if that is meant"
+                .to_owned(),
             Self::NoInterface(_) => "`ip link` shows those of this namespace".to_owned(),
             Self::NoInterfaceLinks(_) => {
                 "load it without --pin, or use Linux 6.6 or newer".to_owned()
@@ -151,7 +156,11 @@ impl Error {
             | Self::NoBpffs(_)
             | Self::NoInterfaceLinks(_)
             | Self::NoGroups => 3,
-            Self::Name(_) | Self::Setting { .. } | Self::NotForIt { .. } | Self::Deaf(_) => 2,
+            Self::Name(_)
+            | Self::Setting { .. }
+            | Self::NotForIt { .. }
+            | Self::Deaf(_)
+            | Self::WholeHost(_) => 2,
             Self::NameTaken(_)
             | Self::NoInterface(_)
             | Self::Unknown(_)

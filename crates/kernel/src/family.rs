@@ -72,8 +72,10 @@ impl Place {
         match self {
             Self::Table => &["--request-ecn", "--any-user"],
             Self::TableAndInterfaces => &["--interface", "--request-ecn", "--any-user"],
-            Self::TableAndGroup => &["--cgroup", "--own-namespace", "--request-ecn", "--any-user"],
-            Self::Group => &["--cgroup", "--own-namespace"],
+            Self::TableAndGroup => {
+                &["--cgroup", "--own-namespace", "--whole-host", "--request-ecn", "--any-user"]
+            }
+            Self::Group => &["--cgroup", "--own-namespace", "--whole-host"],
             Self::Interfaces => &["--interface"],
         }
     }
@@ -88,6 +90,12 @@ impl Place {
     #[must_use]
     pub const fn needs_interface(self) -> bool {
         matches!(self, Self::TableAndInterfaces | Self::Interfaces)
+    }
+
+    /// Whether it is for connections that nothing but its own options narrows down.
+    #[must_use]
+    pub const fn needs_bounds(self) -> bool {
+        matches!(self, Self::TableAndGroup | Self::Group)
     }
 }
 
@@ -253,6 +261,8 @@ static BECN: Family = Family {
     ],
 };
 
+/// An address of their own that all connections have that it is for.
+pub const ADDRESS: &str = "address";
 /// The halves of a network namespace's cookie.
 pub const NAMESPACE: [&str; 2] = ["namespace_low", "namespace_high"];
 
@@ -282,7 +292,7 @@ static BMCC: Family = Family {
         setting("on_loss", Kind::Choice(&ON_LOSS)),
         setting("paced", Kind::Choice(&NO_YES)),
         setting("echo", Kind::Choice(&ECHOES)),
-        setting("address", Kind::Address),
+        setting(ADDRESS, Kind::Address),
         // Of `--own-namespace`.
         setting(NAMESPACE[0], Kind::Half),
         setting(NAMESPACE[1], Kind::Half),
@@ -325,7 +335,7 @@ static TCPSTAR: Family = Family {
         setting("backoff_after", Kind::Number(1, 255)),
         TICKS,
         setting("syn_backoff_after", Kind::Number(0, 255)),
-        setting("address", Kind::Address),
+        setting(ADDRESS, Kind::Address),
         // Of `--own-namespace`.
         setting(NAMESPACE[0], Kind::Half),
         setting(NAMESPACE[1], Kind::Half),
@@ -353,7 +363,7 @@ static TCPSTAR: Family = Family {
 
 /// bpf/cheat_stamps.bpf.c.
 static CHEAT_STAMPS: Family = Family {
-    settings: &[setting("subtract", Kind::Number(1, 60_000)), setting("address", Kind::Address)],
+    settings: &[setting("subtract", Kind::Number(1, 60_000)), setting(ADDRESS, Kind::Address)],
     counters: &["rewritten", "failed", "opened", "closed"],
     place: Place::Interfaces,
     columns: &[("rewritten", "rewritten"), ("failed", "failed")],

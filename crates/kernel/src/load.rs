@@ -15,7 +15,7 @@ use libbpf_rs::{
 use crate::attach::{self, Attached};
 use crate::card::{self, Card};
 use crate::error::Error;
-use crate::family::{COUNTER_WORDS, Controller, Words};
+use crate::family::{ADDRESS, COUNTER_WORDS, Controller, NAMESPACE, Setting, Words};
 use crate::machine::{self, Kernel};
 use crate::name::NAME_BYTES;
 
@@ -36,6 +36,8 @@ pub struct Plan {
     pub interfaces: Vec<String>,
     /// The control group at which they are; none is all processes.
     pub group: Option<PathBuf>,
+    /// Whether it may be for every connection of the host.
+    pub whole_host: bool,
     /// Whether to do as kernels before 6.4 need.
     pub without_link: bool,
     /// Where.
@@ -67,6 +69,9 @@ impl Loaded {
         }
         if place.needs_interface() && plan.interfaces.is_empty() {
             return Err(Error::Deaf(plan.controller));
+        }
+        if place.needs_bounds() && !plan.whole_host && !plan.has_bounds() {
+            return Err(Error::WholeHost(plan.controller));
         }
         let mut object = plan.programs()?;
         let table = match object.maps().find(|map| map.map_type() == MapType::StructOps) {
@@ -171,6 +176,14 @@ impl Plan {
     #[must_use]
     pub const fn by_link(&self) -> bool {
         self.kernel.links && !self.without_link
+    }
+
+    /// Whether it is for the connections of a group, a namespace or an address only.
+    fn has_bounds(&self) -> bool {
+        let bounds =
+            |setting: &Setting| setting.name == ADDRESS || NAMESPACE.contains(&setting.name);
+        let mut told = self.controller.family().settings.iter().zip(self.settings);
+        self.group.is_some() || told.any(|(setting, word)| bounds(setting) && word != 0)
     }
 
     /// Its programs, past the kernel's verifier; nothing is registered.

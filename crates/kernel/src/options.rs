@@ -110,7 +110,8 @@ struct Options {
     /// cheat_stamps: what is taken off the timestamps that segments echo, ms [default: 100].
     #[arg(long)]
     subtract: Option<String>,
-    /// bmcc, tcpstar: the group (version 2) whose processes' connections it is for [default: all].
+    /// bmcc, tcpstar: the group (version 2) whose processes' connections it is for [default: all, where a namespace or an address
+    /// is given].
     #[arg(long)]
     cgroup: Option<PathBuf>,
     /// bmcc, tcpstar: for connections of this command's network namespace only; of bmcc for those of receivers.
@@ -120,6 +121,10 @@ struct Options {
     /// segments from it [default: 0.0.0.0, any].
     #[arg(long)]
     address: Option<String>,
+    /// bmcc, tcpstar: for every connection of the host, in all namespaces; without this one of --cgroup, --own-namespace and
+    /// --address must be given.
+    #[arg(long, conflicts_with_all = ["cgroup", "own_namespace", "address"])]
+    whole_host: bool,
     /// Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says; they then send all their packets as ECN-capable.
     #[arg(long)]
     request_ecn: bool,
@@ -166,6 +171,7 @@ impl What {
             any_user: options.any_user,
             interfaces: options.interface.clone(),
             group: options.cgroup.clone(),
+            whole_host: options.whole_host,
             without_link: options.without_link,
             kernel: machine::kernel()?,
         })
@@ -180,6 +186,7 @@ impl Options {
             (!self.interface.is_empty(), "--interface"),
             (self.cgroup.is_some(), "--cgroup"),
             (self.own_namespace, "--own-namespace"),
+            (self.whole_host, "--whole-host"),
             (self.request_ecn, "--request-ecn"),
             (self.any_user, "--any-user"),
         ] {

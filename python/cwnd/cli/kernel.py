@@ -63,6 +63,7 @@ def load(
     own_namespace: Flag = False,
     backoff_after: int | None = None,
     cgroup: str | None = None,
+    whole_host: Flag = False,
     request_ecn: Flag = False,
     any_user: Flag = False,
     pin: Flag = False,
@@ -114,7 +115,10 @@ def load(
         own_namespace: Of bmcc and tcpstar: for connections of this command's network namespace
             only; of bmcc for those of receivers.
         backoff_after: Of tcpstar: expiries in a row after which the timeout doubles; 6.
-        cgroup: Of bmcc and tcpstar: the control group (version 2) whose connections it is for; all.
+        cgroup: Of bmcc and tcpstar: the control group (version 2) whose connections it is for; all,
+            where a namespace or an address is given.
+        whole_host: Of bmcc and tcpstar: for every connection of the host; without this, one of
+            cgroup, own_namespace and address must be given.
         request_ecn: Let its sockets negotiate ECN whatever net.ipv4.tcp_ecn says.
         any_user: Let any user's sockets choose it.
         pin: Leave it in the kernel.
@@ -150,6 +154,7 @@ def load(
     }
     flags = {
         "--own-namespace": own_namespace,
+        "--whole-host": whole_host,
         "--request-ecn": request_ecn,
         "--any-user": any_user,
         "--pin": pin,

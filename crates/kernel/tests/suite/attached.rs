@@ -74,7 +74,7 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     let Some(_root) = machine::root_with_btf() else { return };
     let _all = machine::all_processes();
     let name = unique("group");
-    let held = Held::new("tcpstar", &name, &["--backoff-after", "3"]);
+    let held = Held::new("tcpstar", &name, &["--backoff-after", "3", "--whole-host"]);
     assert_eq!(held.ready["backoff_after"], 3);
     assert_eq!(held.now()["registered"], true);
     for (controller, taken) in [("tcpstar", &*name), ("abe_reno", &name), ("tcpstar", "cubic")] {
@@ -88,13 +88,32 @@ fn what_has_no_table_is_loaded_pinned_and_unloaded_like_the_rest() {
     assert!(soon(|| !run(&["status"]).out.contains(&name)));
     let said = in_a_namespace(&format!(
         "mount -t bpf bpf /sys/fs/bpf
-         {0} load tcpstar --name {name} --pin
+         {0} load tcpstar --name {name} --whole-host --pin
          {0} status {name} --json
          {0} unload {name}
          ! {0} status {name} 2> /dev/null",
         program()
     ));
     assert!(said.contains(r#""pinned":true"#), "{said}");
+}
+
+/// Options and timeouts of strangers would be what it makes of them.
+#[test]
+fn nothing_is_for_every_connection_of_the_host_unless_that_is_said() {
+    let Some(_root) = machine::root_with_btf() else { return };
+    for controller in ["bmcc", "tcpstar"] {
+        let name = unique("whole");
+        for any in [&[][..], &["--address", "0.0.0.0"]] {
+            for command in ["load", "hold"] {
+                let said = run(&[&[command, controller, "--name", &name], any].concat());
+                assert_eq!(said.code, 2, "{}", said.err);
+                assert!(said.err.contains("every connection of this host"), "{}", said.err);
+                assert!(said.err.contains("--cgroup") && said.err.contains("--whole-host"));
+            }
+        }
+        assert!(machine::card(&name).is_none());
+        Held::new(controller, &name, &["--own-namespace"]).end();
+    }
 }
 
 /// Were a checksum wrong, no ACK would arrive. A cheat is a server: the third ACK of a client may not lie, as SYN-ACKs may not.

@@ -108,6 +108,7 @@ fn bmcc_takes_what_there_is_and_no_more() {
         (&["--interface", "lo"], "bmcc has no --interface"),
         (&["--address", "::1"], "an IPv4 address"),
         (&["--echo", "none"], "load-changed"),
+        (&["--whole-host", "--own-namespace"], "cannot be used with"),
     ] {
         let said = run(&[&["load", "bmcc", "--name", &unique("none")], options].concat());
         assert_eq!(said.code, 2, "{}", said.err);

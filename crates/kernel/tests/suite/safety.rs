@@ -193,7 +193,8 @@ fn what_another_version_pinned_can_be_unloaded() {
     if !machine::interface_links() {
         return machine::skipped("the kernel has no links for interfaces (before 6.6)");
     }
-    for (controller, more) in [("abe_reno", ""), ("becn_cubic", "--interface lo"), ("tcpstar", "")]
+    for (controller, more) in
+        [("abe_reno", ""), ("becn_cubic", "--interface lo"), ("tcpstar", "--own-namespace")]
     {
         let name = unique("older");
         let group = Group::new();
