@@ -396,6 +396,18 @@ def test_calibration_measures_what_was_set() -> None:
     assert all(row["holds"] for row in rows.values())
 
 
+@real
+@pytest.mark.parametrize("mss", [536, 100])
+def test_calibration_sends_packets_as_large_as_the_runs(mss: int) -> None:
+    from cwnd.running.testbed import calibrate
+
+    # Larger ones would be cut into several on their way.
+    rows = {row["what"]: row for row in calibrate("10 Mbit/s", "20 ms", f"{mss} B")}
+    # Headers of Linux are 52 B.
+    assert rows["bottleneck: buffer"]["set"] == -(-60_000 // (mss + 52))
+    assert all(row["holds"] for row in rows.values()), rows
+
+
 def test_what_linux_cannot_provide_is_refused_with_its_place_before_anything_starts(
     tmp_path: Path,
 ) -> None:

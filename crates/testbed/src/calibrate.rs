@@ -8,7 +8,7 @@ use std::thread;
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_router::{Config, Stop, Tun};
 use cwnd_scenario::LinkRate;
-use cwnd_units::{Bytes, Duration, QueueSize};
+use cwnd_units::{Bytes, Duration, QueueSize, Rate};
 use serde_json::{Value, json};
 
 use crate::clock::{monotonic_ns, sleep_until};
@@ -108,9 +108,17 @@ impl Calibration {
     }
 }
 
-/// Measures a router like that of the run, but with plain buffers and without the flows' own delays.
-pub fn calibrate(config: &Config, tuns: [&Tun; 2], probes: [&Probe; 2]) -> io::Result<Calibration> {
+/// Measures a router like that of the run, but with plain buffers and without the flows' own delays. Packets are as large as the
+/// run's, which the hosts' devices let through whole.
+pub fn calibrate(
+    config: &Config,
+    largest: Bytes,
+    tuns: [&Tun; 2],
+    probes: [&Probe; 2],
+) -> io::Result<Calibration> {
     let mut rows = Vec::new();
+    let probe = PROBE.min(largest.0 as usize);
+    let room = packets_of(largest);
     for (i, direction) in config.directions.iter().enumerate() {
         let (from, to) = (probes[i], probes[1 - i]);
         let mut test = config.clone();
@@ -119,7 +127,7 @@ pub fn calibrate(config: &Config, tuns: [&Tun; 2], probes: [&Probe; 2]) -> io::R
         let mut buffer = None;
         for (j, other) in test.directions.iter_mut().enumerate() {
             other.impairments = Default::default();
-            other.queue = QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(BUFFER) });
+            other.queue = QueueParams::Fifo(fifo::Params { limit: QueueSize::Packets(room) });
             other.device_queue = 0;
             // The flows' delays are tested with the first of them.
             other.delay += other.flow_delays.values().next().copied().unwrap_or_default();
@@ -136,14 +144,15 @@ pub fn calibrate(config: &Config, tuns: [&Tun; 2], probes: [&Probe; 2]) -> io::R
         let measured = thread::scope(|scope| {
             let router = thread::Builder::new()
                 .spawn_scoped(scope, || cwnd_router::run(&test, tuns[0], tuns[1], &stop, None))?;
-            let full = buffer.map_or(Duration::ZERO, |rate| rate.time_for(Bytes(FULL as u64)));
-            let measured = measure(from, to, buffer.is_some(), delay + full * 3 + SILENCE);
+            let full = buffer.map_or(Duration::ZERO, |rate| rate.time_for(largest));
+            let train = buffer.map(|rate| Train { rate, largest, room });
+            let measured = measure(from, to, probe, train, delay + full * 3 + SILENCE);
             stop.stop();
             router.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             measured
         })?;
         let name = &direction.name;
-        let serialisation = buffer.map_or(0.0, |rate| rate.time_for(Bytes(PROBE as u64)).0 as f64);
+        let serialisation = buffer.map_or(0.0, |rate| rate.time_for(Bytes(probe as u64)).0 as f64);
         rows.push(Row {
             what: format!("{name}: one-way delay"),
             unit: "ms",
@@ -163,13 +172,34 @@ pub fn calibrate(config: &Config, tuns: [&Tun; 2], probes: [&Probe; 2]) -> io::R
             rows.push(Row {
                 what: format!("{name}: buffer"),
                 unit: "packets",
-                set: BUFFER as f64,
+                set: room as f64,
                 measured: passed,
-                tolerance: BUFFER_TOLERANCE,
+                tolerance: room as f64 / BUFFER as f64,
             });
         }
     }
     Ok(Calibration { rows })
+}
+
+/// A buffer that takes as long to leave as forty packets of 1500 B do, so that times are measured as well with smaller ones.
+fn packets_of(largest: Bytes) -> u64 {
+    (BUFFER * FULL).div_ceil(largest.0.max(1))
+}
+
+/// What is sent at once.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    rate: Rate,
+    largest: Bytes,
+    /// Packets that the buffer has room for.
+    room: u64,
+}
+
+impl Train {
+    /// Packets that are on the line or have left after so long.
+    fn left(&self, ns: u64) -> f64 {
+        1.0 + (ns as f64 / self.rate.time_for(self.largest).0 as f64).floor()
+    }
 }
 
 struct Measured {
@@ -178,9 +208,15 @@ struct Measured {
     train: Option<(f64, f64)>,
 }
 
-fn measure(from: &Probe, to: &Probe, has_rate: bool, silence: Duration) -> io::Result<Measured> {
+fn measure(
+    from: &Probe,
+    to: &Probe,
+    probe: usize,
+    train: Option<Train>,
+    silence: Duration,
+) -> io::Result<Measured> {
     to.socket.set_read_timeout(Some(core::time::Duration::from_nanos(silence.0)))?;
-    let (sent, train, arrivals) = thread::scope(|scope| {
+    let (sent, train_ns, arrivals) = thread::scope(|scope| {
         let receiver = thread::Builder::new().spawn_scoped(scope, || {
             let mut arrivals = Vec::new();
             while let Some(arrival) = to.receive()? {
@@ -193,15 +229,22 @@ fn measure(from: &Probe, to: &Probe, has_rate: bool, silence: Duration) -> io::R
             // The threads may not run yet, and the packets shall not meet.
             sleep_until(monotonic_ns() + BETWEEN_NS);
             sent.push(monotonic_ns());
-            from.send(to.side, number, PROBE)?;
+            from.send(to.side, number, probe)?;
         }
         sleep_until(monotonic_ns() + BETWEEN_NS);
         let began = monotonic_ns();
-        // More than fits, at once.
-        for number in DELAYS..if has_rate { DELAYS + TRAIN } else { DELAYS } {
-            from.send(to.side, number, FULL)?;
+        let mut train_ns = 0;
+        if let Some(train) = train {
+            // More than fits, at once.
+            let more = train.room * 3 / 2;
+            for number in (DELAYS..).take(MOST_SENT * more as usize) {
+                if f64::from(number - DELAYS) - train.left(train_ns) >= more as f64 {
+                    break;
+                }
+                from.send(to.side, number, train.largest.0 as usize)?;
+                train_ns = monotonic_ns() - began;
+            }
         }
-        let train_ns = monotonic_ns() - began;
         let arrivals = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok::<_, io::Error>((sent, train_ns, arrivals))
     })?;
@@ -212,12 +255,10 @@ fn measure(from: &Probe, to: &Probe, has_rate: bool, silence: Duration) -> io::R
     delays.sort_by(f64::total_cmp);
     let delay_ns = delays.get(delays.len() / 2).copied().unwrap_or(f64::INFINITY);
     let passed: Vec<u64> = arrivals.iter().filter(|(n, _)| *n >= DELAYS).map(|a| a.1).collect();
-    let train = has_rate.then(|| {
-        let bits = FULL as f64 * 8.0;
-        let rate = bits / gap_ns(&passed) * 1e9;
+    let train = train.map(|train| {
+        let bits = train.largest.0 as f64 * 8.0;
         // One is on the line, and what left while the rest was still being written made room.
-        let left = 1.0 + (train as f64 / 1e9 * rate / bits).floor();
-        (rate, passed.len() as f64 - left)
+        (bits / gap_ns(&passed) * 1e9, passed.len() as f64 - train.left(train_ns))
     });
     Ok(Measured { delay_ns, train })
 }
@@ -239,14 +280,15 @@ fn gap_ns(arrivals: &[u64]) -> f64 {
 const PORT: u16 = 5002;
 /// IPv4 and UDP, bytes.
 const HEADERS: usize = 28;
-/// A small packet and a full one, bytes on the wire.
+/// A small packet, bytes on the wire.
 const PROBE: usize = 100;
-const FULL: usize = 1500;
 /// Small packets, one by one.
 const DELAYS: u32 = 9;
-/// The buffer that is tried, and the packets that are sent into it.
+/// The buffer that is tried, in packets of so many bytes; one of them is what may be missed.
 const BUFFER: u64 = 40;
-const TRAIN: u32 = 60;
+const FULL: u64 = 1500;
+/// So many times what does not fit is sent at most, where packets leave about as fast as they are written.
+const MOST_SENT: usize = 4;
 /// Nothing came for so long, besides its delay: nothing more comes.
 const SILENCE: Duration = Duration::from_millis(150);
 /// Between small packets.
@@ -255,8 +297,6 @@ const BETWEEN_NS: u64 = 5_000_000;
 const DELAY_TOLERANCE_MS: f64 = 1.0;
 /// Share of a rate.
 const RATE_TOLERANCE: f64 = 0.01;
-/// Packets.
-const BUFFER_TOLERANCE: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {
@@ -269,6 +309,13 @@ mod tests {
         arrivals[17] += 700_000;
         arrivals[39] += 400_000;
         assert_eq!(gap_ns(&arrivals), 1_200_000.0);
+    }
+
+    #[test]
+    fn the_buffer_takes_as_long_whatever_the_size_of_packets() {
+        assert_eq!(packets_of(Bytes(1500)), 40);
+        assert_eq!(packets_of(Bytes(576)), 105);
+        assert_eq!(packets_of(Bytes(140)), 429);
     }
 
     #[test]

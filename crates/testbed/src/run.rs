@@ -11,7 +11,7 @@ use cwnd_router::linux::{monotonic, realtime};
 use cwnd_router::{Capture, Config, Direction, Endpoint, Namespace, Output, Report, Stop, Tun};
 use cwnd_scenario::Scenario;
 use cwnd_trace::Records;
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Bytes, Duration, Time};
 use serde_json::Value;
 
 use crate::calibrate::{self, Calibration, Probe};
@@ -171,7 +171,7 @@ fn router(
 ) -> Result<(Report, Option<Calibration>), Error> {
     let calibration = options
         .calibrate
-        .then(|| calibrate(config, [left, right]))
+        .then(|| calibrate(config, world.packet(), [left, right]))
         .transpose()
         .map_err(Error::at("the calibration"))?;
     let end = world.scenario.run.duration;
@@ -205,11 +205,20 @@ fn router(
 }
 
 /// Measures the router from a thread that does not wait for others.
-fn calibrate(config: &Config, [left, right]: [&Ready; 2]) -> io::Result<Calibration> {
+fn calibrate(
+    config: &Config,
+    largest: Bytes,
+    [left, right]: [&Ready; 2],
+) -> io::Result<Calibration> {
     thread::scope(|scope| {
         let measuring = thread::Builder::new().spawn_scoped(scope, || {
             realtime(HOSTS_PRIORITY);
-            calibrate::calibrate(config, [&left.tun, &right.tun], [&left.probe, &right.probe])
+            calibrate::calibrate(
+                config,
+                largest,
+                [&left.tun, &right.tun],
+                [&left.probe, &right.probe],
+            )
         })?;
         measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -267,8 +276,7 @@ fn set_addresses(world: &World, side: Side, device: &str) -> io::Result<()> {
     let mut netlink = Netlink::route()?;
     let (own, lo) = (netlink.interface(device)?, netlink.interface("lo")?);
     netlink.bring_up(lo, None, None)?;
-    let mtu = world.scenario.flows.first().map_or(1500, |g| g.endpoint.mss.0 + g.endpoint.header.0);
-    netlink.bring_up(own, Some(mtu as u32), Some(DEVICE_QUEUE))?;
+    netlink.bring_up(own, Some(world.packet().0 as u32), Some(DEVICE_QUEUE))?;
     let other = match side {
         Side::Left => Side::Right,
         Side::Right => Side::Left,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cwnd_scenario::Scenario;
-use cwnd_units::{Duration, Time};
+use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_units::{Bytes, Duration, Time};
 
 use crate::plan::FlowPlan;
 
@@ -64,6 +64,12 @@ pub struct World {
 }
 
 impl World {
+    /// The largest packet of the run, headers included; both hosts have it for their MTU.
+    pub fn packet(&self) -> Bytes {
+        let packet = |group: &FlowGroup| Bytes(group.endpoint.mss.0 + group.endpoint.header.0);
+        self.scenario.flows.iter().map(packet).max().unwrap_or(Bytes(1500))
+    }
+
     /// The world of a scenario, with the kernel's name of each group's controller.
     pub fn new(scenario: Scenario, flows: Vec<FlowPlan>, controllers: Vec<String>) -> Self {
         let mut next = vec![FIRST_PORT; scenario.flows.len()];

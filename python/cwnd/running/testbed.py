@@ -31,8 +31,11 @@ _SHORTEST = "10 ms"
 _OF_A_RUN = re.compile(r"cw([0-9a-f]+)_[0-9a-f]+")
 
 
-def calibrate(rate: str, rtt: str) -> list[dict[str, Any]]:
-    """Gives a router a rate and half a round-trip time each way, and measures what comes out."""
+def calibrate(rate: str, rtt: str, mss: str | None = None) -> list[dict[str, Any]]:
+    """Gives a router a rate and half a round-trip time each way, and measures what comes out.
+
+    It is measured with packets as large as those of segments with `mss`, or of 1500 B.
+    """
     scenario = Scenario(
         name="calibration",
         run={"duration": _SHORTEST, "sample": None},
@@ -41,7 +44,7 @@ def calibrate(rate: str, rtt: str) -> list[dict[str, Any]]:
             "main": {
                 "rtt": rtt,
                 "controller": {"kind": "newreno", "preset": "linux"},
-                "endpoint": "linux",
+                "endpoint": {"preset": "linux"} | ({"mss": mss} if mss else {}),
             }
         },
     )
