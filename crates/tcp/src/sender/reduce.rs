@@ -26,8 +26,8 @@ impl Sender {
         let params = &self.config.params;
         let recovers = params.ecn_in_recovery && matches!(self.recovery, State::Recovery(_));
         let by_quench = matches!(cause, Cause::Quench { .. });
-        // What Linux knows no cause for its controllers do by themselves, at once: quenches, and packets that waited.
-        let spreads = !by_quench && cause != Cause::Delay;
+        // What Linux knows no cause for its controllers do by themselves, at once: quenches, packets that waited, and loads.
+        let spreads = !by_quench && !matches!(cause, Cause::Delay | Cause::Load);
         if params.prr && params.prr_on_ecn && spreads && !recovers {
             self.begin_spreading(before);
         }
