@@ -208,7 +208,7 @@ def sack(run: Run) -> Figure:
         panel.errorbar(
             [each.mean for each in estimates],
             range(len(links)),
-            xerr=[each.half_width or 0.0 for each in estimates],
+            xerr=_whiskers(estimates),
             ls="none",
             marker="o",
             ms=3,
@@ -233,10 +233,11 @@ def table1(run: Run) -> Figure:
             panel.barh(
                 len(names),
                 each.mean,
-                xerr=each.half_width or 0.0,
+                xerr=_whiskers([each]),
                 height=0.6,
                 color=style.colour(0 if pacing == "paced" else 5),
                 ecolor="0.2",
+                label=pacing,
             )
             panel.plot(
                 [paper[scheme]],
@@ -252,6 +253,7 @@ def table1(run: Run) -> Figure:
     panel.set_yticks(range(len(names)), labels=names)
     panel.invert_yaxis()
     panel.set_xlabel("ACKs with the estimate (%)")
+    style.legend(figure, [panel])
     return figure
 
 
@@ -431,10 +433,16 @@ def _means(
     panel.errorbar(
         list(xs),
         [each.mean for each in estimates],
-        yerr=[each.half_width or 0.0 for each in estimates],
+        yerr=_whiskers(estimates),
         label=label,
         **(look if line else look | {"linestyle": "none"}),
     )
+
+
+def _whiskers(estimates: Sequence[Estimate]) -> list[float] | None:
+    """Half widths of the intervals; none where there is one seed."""
+    halves = [each.half_width for each in estimates]
+    return None if None in halves else [half for half in halves if half is not None]
 
 
 def _estimate(column: Sequence[float]) -> Estimate:
