@@ -306,10 +306,11 @@ class Controller(ABC):
         slow_start = self.in_slow_start()
         if slow_start and self.first_slow_start and p["beta_initial"] is not None:
             return real(p["beta_initial"])
-        milder = p["beta_ecn"]
+        # BECN § IV-B knows one answer, whatever the phase.
         if cause == "mark" and p.get("beta_quench") is not None:
             levels = str(p["beta_quench"]).split(",")
-            milder = float(levels[min(e.level, len(levels) - 1)])
+            return real(float(levels[min(e.level, len(levels) - 1)]))
+        milder = p["beta_ecn"]
         if cause in {"loss", "drop"} or milder is None:
             return beta
         # RFC 8511 § 3: β_ecn in congestion avoidance; the paper's § III and several stacks in slow

@@ -110,7 +110,7 @@ params! {
         #[bounds(above 0.0, below 1.0; "it is the part of the window that stays")]
         pub beta_initial: Option<f64> = None,
         /// Part of the window that stays after a source quench about a marked packet, or a part for each level of congestion that
-        /// routers tell of; none is as after an ECN-echo. One about a dropped packet costs what the loss would.
+        /// routers tell of, in slow start too; none is as after an ECN-echo. One about a dropped packet costs what the loss would.
         #[source("BECN § IV-B: as for an ECN-echo")]
         pub beta_quench: Option<Levels<f64>> = None,
         /// After which source quenches the window does not grow for a round trip.
@@ -321,23 +321,17 @@ impl Decrease for Factors {
     fn reduced(&self, path: &Path, cwnd: u64, stage: Stage, cause: Cause) -> u64 {
         let beta = self.delta.and_then(|delta| by_delay(delta, path)).unwrap_or(self.beta);
         let beta_ecn = self.beta_ecn.unwrap_or(beta);
-        let milder = match cause {
-            Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. } => None,
-            Cause::Ecn | Cause::Load => Some(beta_ecn),
-            Cause::Quench { marked: true, level } => {
-                let own = self.beta_quench.and_then(|levels| levels.at(level));
-                Some(own.unwrap_or(beta_ecn))
-            }
+        let by_mark = match (stage, self.ecn_in_slow_start) {
+            (Stage::FirstSlowStart | Stage::SlowStart, EcnInSlowStart::Beta) => beta,
+            _ => beta_ecn,
         };
-        let part = match (stage, milder, self.beta_initial) {
+        let part = match (stage, cause, self.beta_initial) {
             (Stage::FirstSlowStart, _, Some(beta_initial)) => beta_initial,
-            (_, None, _) => beta,
-            (Stage::Avoidance, Some(milder), _) => milder,
-            (Stage::FirstSlowStart | Stage::SlowStart, Some(milder), _) => {
-                match self.ecn_in_slow_start {
-                    EcnInSlowStart::Beta => beta,
-                    EcnInSlowStart::BetaEcn => milder,
-                }
+            (_, Cause::Loss | Cause::Delay | Cause::Quench { marked: false, .. }, _) => beta,
+            (_, Cause::Ecn | Cause::Load, _) => by_mark,
+            // BECN § IV-B knows one answer to a quench, whatever the phase.
+            (_, Cause::Quench { marked: true, level }, _) => {
+                self.beta_quench.and_then(|levels| levels.at(level)).unwrap_or(by_mark)
             }
         };
         self.of(path, cwnd, part)

@@ -8,8 +8,10 @@ use super::{
 };
 
 /// A queue that marks or drops, with a router that tells.
-const QUEUES: [(&str, &str); 3] = [
+const QUEUES: [(&str, &str); 4] = [
     (r#"{ kind = "codel", ecn = true }"#, "60 ms"),
+    // It marks before HyStart ends slow start: what a quench leaves there is asked, too.
+    (r#"{ kind = "red", w_q = 0.02 }"#, "100 ms"),
     (r#"{ kind = "red", preset = "becn" }"#, "100 ms"),
     (r#"{ kind = "fifo", limit = "60 packets" }"#, "60 ms"),
 ];

@@ -3,7 +3,7 @@
 use cwnd_cc::cubic::{self, Cubic};
 use cwnd_cc::newreno::{self, NewReno};
 use cwnd_cc::{ByDelay, Cause, Controller, Decrease, Path, Rule, Signal, Stage, Start, Window};
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Duration, Levels, Time};
 
 const MSS: u64 = 1000;
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -135,4 +135,20 @@ fn a_rule_of_ones_own_goes_into_both_and_keeps_their_bounds() {
     let mut reno = NewReno::new(&newreno::Params::default(), &first).decreasing_by(Quarter);
     reno.on_signal(&path(None), Signal::Reduce(Cause::Loss));
     assert_eq!(reno.window().cwnd, 90 * MSS, "it is told where the window stood");
+}
+
+/// `ecn_in_slow_start` is about echoes (RFC 8511): a factor of its own for quenches holds in slow start, too, as in `cwnd-kernel`,
+/// and without one a quench is as an echo.
+#[test]
+fn a_factor_for_quenches_holds_in_slow_start() {
+    let quench = Cause::Quench { marked: true, level: 0 };
+    let first = Start { initial_ssthresh: u64::MAX, ..start() };
+    for (beta_quench, cause, left) in
+        [(Levels::of(&[0.5]), quench, 45), (None, quench, 63), (Levels::of(&[0.5]), Cause::Ecn, 63)]
+    {
+        let rule = Rule { beta: 0.7, beta_ecn: None, beta_quench, ..Rule::default() };
+        let mut cubic = Cubic::new(&cubic::Params { rule, ..cubic::Params::default() }, &first);
+        cubic.on_signal(&path(None), Signal::Reduce(cause));
+        assert_eq!(cubic.window().cwnd, left * MSS, "{cause:?}");
+    }
 }
