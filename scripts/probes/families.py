@@ -20,6 +20,7 @@ def all_probes() -> list[Probe]:
         *losses.lost_again(),
         *losses.no_sack(),
         *losses.timeouts(),
+        *losses.lost_in_loss(),
         *losses.in_recovery(),
         *losses.timeouts_in_part(),
         *late.reordering(),

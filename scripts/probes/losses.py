@@ -157,6 +157,32 @@ def timeouts() -> Iterator[Probe]:
     yield from each("timeout", {"without-sack": silence(4, 30, [5, 6, 8, 10, 14])}, sack=False)
 
 
+def lost_in_loss() -> Iterator[Probe]:
+    """Retransmissions of a timeout that are lost in turn."""
+    window = everything_from(6)
+    yield from each(
+        "lost-in-loss",
+        {
+            "second": over(Path(lost=window | {(7, 2)}), 40, 60),
+            "third": over(Path(lost=window | {(8, 2)}), 40, 60),
+            "fifth": over(Path(lost=window | {(10, 2)}), 40, 60),
+            "two": over(Path(lost=window | {(9, 2), (11, 2)}), 40, 60),
+            "three-in-a-row": over(Path(lost=window | {(8, 2), (9, 2), (10, 2)}), 40, 60),
+            "one-after-another": over(Path(lost=window | {(7, 2), (13, 2)}), 40, 80),
+            "twice": over(Path(lost=window | {(8, 2), (8, 3)}), 40, 80),
+            "of-a-large-window": over(
+                Path(lost={(n, 1) for n in range(30, 60)} | {(48, 2)}), 80, 110
+            ),
+            "delayed-acks": over(Path(lost=window | {(9, 2)}, every=2), 40, 60),
+            "with-sacks-before": over(
+                Path(lost={(n, copy) for n in (3, 4, 5, 6, 7) for copy in (1, 2)} | {(5, 3)}),
+                12,
+                80,
+            ),
+        },
+    )
+
+
 def in_recovery() -> Iterator[Probe]:
     """Timeouts while a loss is repaired."""
 

@@ -120,6 +120,10 @@ params! {
         /// `lost_retransmissions`.
         #[source("RFC 5681 § 4.3: they must, where RFC 6675 finds none; Linux: no; FreeBSD: yes (tcp_sack_lost_retransmission)")]
         pub lost_retransmissions_reduce: bool = false,
+        /// Whether, while a timeout is repaired, a retransmission that is found to be lost begins a fast recovery, which reduces the window
+        /// again. Nothing without SACK and `loss_rule = "rack"`.
+        #[source("RFC 5681 § 4.3: two indications of congestion; Linux: yes (tcp_fastretrans_alert, FLAG_LOST_RETRANS in TCP_CA_Loss)")]
+        pub recovers_in_loss: bool = false,
         /// Whether the first two duplicate ACKs send new data (RFC 3042).
         #[source("RFC 3042, RFC 5681 § 3.2")]
         pub limited_transmit: bool = true,

@@ -196,6 +196,11 @@ impl Resent {
         self.under_way.iter().filter(move |sent| inside(&sent.range)).map(|s| (s.at, s.range.end))
     }
 
+    /// Whether reviews found lost retransmissions that nobody took note of.
+    pub const fn has_found(&self) -> bool {
+        self.found
+    }
+
     /// Whether reviews since the last call found lost retransmissions.
     pub const fn take_found(&mut self) -> bool {
         core::mem::replace(&mut self.found, false)

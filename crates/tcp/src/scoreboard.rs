@@ -194,6 +194,11 @@ impl Scoreboard {
         self.lose_below(self.top(una).saturating_sub(distance), una)
     }
 
+    /// Whether retransmissions were found to be lost since the last call of [`Scoreboard::take_lost_again`].
+    pub fn has_lost_again(&self) -> bool {
+        self.resent.as_ref().is_some_and(|resent| resent.has_found())
+    }
+
     /// Whether retransmissions were found to be lost since the last call.
     pub fn take_lost_again(&mut self) -> bool {
         self.resent.as_mut().is_some_and(|resent| resent.take_found())

@@ -56,6 +56,7 @@ impl Params {
             grow_on_exit: true,
             loss_rule: LossRule::Rack,
             lost_retransmissions: true,
+            recovers_in_loss: true,
             tail_loss_probe: true,
             reduced_window_ends_recovery: true,
             whole_segments: true,

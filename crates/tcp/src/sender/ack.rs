@@ -207,7 +207,7 @@ impl Sender {
             if (delivered_counts && newly_sacked > 0 || looks) && judged != Judged::Open {
                 lost |= self.detect_losses(now);
             }
-            if delivered_counts && self.is_still_short() {
+            if delivered_counts && (self.is_still_short() || self.loses_in_loss()) {
                 phase = Phase::Recovery;
             }
             if frozen && self.waits_at_one && self.in_flight() == 0 {

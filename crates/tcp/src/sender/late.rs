@@ -270,7 +270,10 @@ impl Sender {
                     // The window stays, and less is in flight.
                     prr.allow_more(left);
                 }
-                if found && self.is_still_short() {
+                // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
+                let repairs = matches!(self.recovery, State::Loss { .. });
+                let recovers = repairs && self.config.params.recovers_in_loss;
+                if found && (recovers || self.is_still_short()) {
                     self.enter_recovery(now);
                     // Linux lets it count as if a segment had arrived (`tcp_rack_reo_timeout`).
                     self.update_prr(self.config.mss, false);
@@ -288,7 +291,7 @@ impl Sender {
         }
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
         let found = needless && self.take_back_needless(now, advanced);
-        if (advanced || needless) && self.is_still_short() {
+        if (advanced || needless) && self.is_still_short() || self.loses_in_loss() {
             self.enter_recovery(now);
         }
         if advanced {

@@ -23,16 +23,21 @@ impl Sender {
             let first = self.una + self.config.mss.min(self.high - self.una);
             self.scoreboard.mark_lost_below(first);
         }
-        let path = self.path(now);
+        // What is lost while a timeout is repaired went after that one's reduction; of what is outstanding most is given up for lost.
+        let repairs = matches!(self.recovery, State::Loss { .. });
+        let mut path = self.path(now);
+        if repairs {
+            path.flight_size = self.in_flight();
+        }
         let cwr = self.cwr.take();
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
-        let reduces = !was_reduced || params.loss_reduces_again;
+        let reduces = repairs || !was_reduced || params.loss_reduces_again;
         let ends_early = !reduces && params.reduced_window_ends_recovery;
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
-        self.before = if reduces { self.remember(now, is_on_its_way) } else { None };
+        self.before = if reduces { self.remember(now, is_on_its_way || repairs) } else { None };
         let params = &self.config.params;
         if params.recovery == Recovery::Tahoe {
             // Tahoe: fast retransmit, then slow start as after a timeout.
@@ -86,6 +91,14 @@ impl Sender {
         }
         // Departs from RFC 6298 § 5, as RFC 6675 § 6 allows: what the fast retransmit resends gets a whole timeout.
         self.rto_deadline = now + self.rto();
+    }
+
+    /// Whether a retransmission was lost while a timeout is repaired, and that begins a recovery (Linux, `tcp_fastretrans_alert`).
+    pub(super) fn loses_in_loss(&self) -> bool {
+        self.config.params.recovers_in_loss
+            && self.rack
+            && matches!(self.recovery, State::Loss { .. })
+            && self.scoreboard.has_lost_again()
     }
 
     /// A recovery of a window that something else had reduced may begin where that window ends: the next ACK ends it, and if more is lost

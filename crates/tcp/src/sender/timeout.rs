@@ -126,6 +126,8 @@ impl Sender {
         self.dupacks = 0;
         self.limited_sent = 0;
         self.timed.forget();
+        // What was lost again before now goes again with all else.
+        self.scoreboard.take_lost_again();
         if self.config.params.recovery == Recovery::Sack {
             // Departs from RFC 2018 § 8: what was SACKed is forgotten only if it is seen to be gone (RFC 6675 § 5.1).
             let reneged = self.scoreboard.reneged(self.una);
