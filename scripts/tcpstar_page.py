@@ -1,8 +1,8 @@
 """Tables, figure and page of what real servers and clients came to with TCP*(n).
 
 `scripts/tcpstar_linux.py` leaves the runs; `scripts/tcpstar_page.py` writes from them, or from as
-many as there are, runs.csv, curves.csv, README.md and the figure. Where there are none the tables
-stay, and page and figure are written from them.
+many as there are, runs.csv, curves.csv, README.md and the figure. Where an arm has none of a world
+the tables keep what they have of it. The simulator's are of the seeds that Linux ran.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from cwnd.plots import style
-from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, bursts, traces
+from tcpstar_cases import CASES, FOLDER, RESULTS, ROOT, STARS, Case, bursts, traces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 IMAGES = ROOT / "docs" / "images" / "papers" / "tcpstar"
 #: Worlds as the tables call them, and where their requests are.
 WORLDS = {"Linux": "linux.json", "simulator": "after.parquet", "as Linux can": "bounded.parquet"}
+#: The same in the order of the table of bursts.
+RATIOS = ("Linux", "as Linux can", "simulator")
 #: Shares of requests that are answered later: what a curve is drawn from.
 LEVELS = [10 ** (-exponent / 15) for exponent in range(46)]
 #: Quantiles of the table.
@@ -56,12 +58,15 @@ def beyond(waited: pl.Series, share: float) -> float | None:
 
 
 def collect() -> None:
-    """The tables, from what there is."""
+    """The tables, from what there is; runs that are not there stay as the tables have them."""
+    known, drawn = (_kept(name) for name in ("runs.csv", "curves.csv"))
     runs, curves = [], []
     for case in CASES:
         for star in case.stars:
-            n = STARS[star]
+            n, seeds = STARS[star], []
             for world, ending in WORLDS.items():
+                where = {"case": case.name, "n": n, "world": world}
+                there: list[dict[str, Any]] = []
                 pooled = []
                 for seed in range(1, case.seeds + 1):
                     # Without TCP*(n) there is one simulator.
@@ -69,24 +74,42 @@ def collect() -> None:
                     file = (
                         file if n or world == "Linux" else file.with_name(f"0-{seed}-after.parquet")
                     )
-                    if not file.exists():
-                        continue
-                    waited, known = waits(file)
-                    pooled.append(waited)
-                    row = {"claim": case.claim, "case": case.name, "n": n, "world": world}
-                    row |= {"seed": seed, "asked": len(waited)}
-                    row |= {"answered": len(waited) - waited.null_count(), "mean_s": waited.mean()}
-                    row |= {f"p{100 * q:g}_s": beyond(waited, 1 - q) for q in QUANTILES}
-                    runs.append(row | known)
-                if pooled:
+                    if file.exists() and (world == "Linux" or seed in seeds):
+                        waited, more = waits(file)
+                        pooled.append(waited)
+                        there.append(_row(case, where, seed, waited) | more)
+                if not pooled:
+                    there = _of(known, where)
+                    curves += _of(drawn, where)
+                else:
                     waited = pl.concat(pooled)
-                    where = {"case": case.name, "n": n, "world": world}
                     curves += [where | {"share": p, "s": beyond(waited, p)} for p in LEVELS]
+                runs += there
+                if world == "Linux":
+                    # The simulator is beside Linux with the same requests.
+                    seeds = [row["seed"] for row in there]
     FOLDER.mkdir(exist_ok=True)
     pl.DataFrame(runs, infer_schema_length=None).write_csv(FOLDER / "runs.csv", float_precision=4)
     pl.DataFrame(curves, infer_schema_length=None).write_csv(
         FOLDER / "curves.csv", float_precision=5
     )
+
+
+def _row(case: Case, where: dict[str, Any], seed: int, waited: pl.Series) -> dict[str, Any]:
+    """What a run came to."""
+    row = {"claim": case.claim, **where, "seed": seed, "asked": len(waited)}
+    row |= {"answered": len(waited) - waited.null_count(), "mean_s": waited.mean()}
+    return row | {f"p{100 * q:g}_s": beyond(waited, 1 - q) for q in QUANTILES}
+
+
+def _kept(name: str) -> list[dict[str, Any]]:
+    """The rows of a table, if there is one."""
+    file = FOLDER / name
+    return pl.read_csv(file, infer_schema_length=None).to_dicts() if file.exists() else []
+
+
+def _of(rows: list[dict[str, Any]], where: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in rows if all(row[name] == value for name, value in where.items())]
 
 
 def _mean(runs: pl.DataFrame, column: str, **of: object) -> float | None:
@@ -131,7 +154,7 @@ def _table_of_bursts(runs: pl.DataFrame) -> str:
     ]
     for case in bursts():
         ratios, shown = [], []
-        for world in WORLDS:
+        for world in RATIOS:
             pair = [
                 _mean(runs, "p99_s", case=case.name, n=n, world=world)
                 for n in (0, STARS["TCP*(∞)"])
@@ -174,9 +197,7 @@ def picture() -> dict[str, bytes]:
         panels[0].legend()
         panel = panels[3]
         periods = [float(case.name.removeprefix("period-")) for case in bursts()]
-        for index, (world, dash) in enumerate(
-            (("Linux", "-"), ("as Linux can", "--"), ("simulator", ":"))
-        ):
+        for index, (world, dash) in enumerate(zip(RATIOS, ("-", "--", ":"), strict=True)):
             for star in ("TCP", "TCP*(∞)"):
                 of = runs.filter(claim="T5", n=STARS[star], world=world)
                 found = dict(of.group_by("case").agg(pl.col("p99_s").mean()).iter_rows())
@@ -193,10 +214,11 @@ def picture() -> dict[str, bytes]:
                     label=f"{star}, {world}",
                 )
         panel.set_xscale("log")
-        panel.set_ylim(bottom=0)
+        # Above the curves is room for the legend.
+        panel.set_ylim(0, 1.5 * panel.get_ylim()[1])
         panel.set_xlabel("on and off for so many seconds (Trace I)")
         panel.set_ylabel("99th percentile, s")
-        panel.legend()
+        panel.legend(ncols=2)
         return style.render(figure, "png", "svg")
 
 
