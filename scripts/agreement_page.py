@@ -15,6 +15,8 @@ out about what differs (NAME.md). Figures of papers are there once their numbers
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 import sys
@@ -62,6 +64,8 @@ DATA, IMAGES, PAGE = ROOT / "docs" / "agreement", ROOT / "docs" / "images", "agr
 AGAIN = "-repeated"
 #: Where runs stay, so that an interrupted comparison goes on.
 RESULTS = ROOT / "out" / "agree"
+#: Which engines the simulator's runs are of, by comparison; and what a sweep says of its own.
+ENGINES, DATASET = "simulator.json", "dataset.json"
 PAPER_RESULTS = ROOT / "out" / "reproduce"
 
 #: Runs of each world at points where the scenario's three scatter too far to tell.
@@ -90,9 +94,10 @@ within {timeouts:g} % or {least:g} a run; and whether what an arm wins over its 
 {gain:g} percentage points. Where there are several groups of flows, each is a point besides all
 flows together.
 
-The simulator's side is of the version in which a comparison was last made, which need not be this
-one; `scripts/agreement_page.py --simulator NAME` makes it again. Linux's is as it was recorded, by
-the kernels that are named below.
+The simulator's side is of the engine that stands at each comparison (`cwnd._core.engine`: version
+and sources), which need not be this one; where none stands, of that of its day.
+`scripts/agreement_page.py --simulator NAME` makes it again. Linux's is as it was recorded, by the
+kernels that are named below.
 """
 
 
@@ -156,7 +161,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _simulate(only: set[str]) -> None:
-    """The simulator's side of all tables again."""
+    """The simulator's side of all tables again; what did not move stays to the last digit."""
     for name in recorded_sets():
         if only and name not in only:
             continue
@@ -164,18 +169,47 @@ def _simulate(only: set[str]) -> None:
         for recorded in (DATA / f"{name}.csv", DATA / f"{name}{AGAIN}.csv"):
             if recorded.exists():
                 found = renew(scenario, recorded, runs)
-                recorded.write_text(table(found), encoding="utf-8")
-                if not recorded.stem.endswith(AGAIN):
+                if _moved(found, recorded) and not recorded.stem.endswith(AGAIN):
                     _picture(found, name)
+        _take_engine(name, runs)
     for paper_name, name in recorded_figures():
         if only and paper_name not in only:
             continue
         runs = _results(paper_name) / name / SIMULATOR
         recorded = DATA / f"{paper_name}-{name}.csv"
         found = renew(paper(paper_name).folder / LINUX / f"{name}.toml", recorded, runs)
-        recorded.write_text(table(found), encoding="utf-8")
-        files = draw(paper_name, name, {SIMULATOR: load(runs)}, runs)
-        paper_pages.copy_pngs(files, FIGURES / paper_name / LINUX)
+        if _moved(found, recorded):
+            files = draw(paper_name, name, {SIMULATOR: load(runs)}, runs)
+            paper_pages.copy_pngs(files, FIGURES / paper_name / LINUX)
+        _take_engine(recorded.stem, runs)
+
+
+def _moved(found: Agreement, recorded: Path) -> bool:
+    """Whether the simulator's side is another than a table has, which is then written again."""
+    text = table(found)
+    before, after = (
+        [(row["simulator"], row["simulator_ci95"]) for row in csv.DictReader(io.StringIO(each))]
+        for each in (recorded.read_text(encoding="utf-8"), text)
+    )
+    if before != after:
+        recorded.write_text(text, encoding="utf-8")
+        sys.stderr.write(f"{recorded.stem}: the simulator's side moved\n")
+    return before != after
+
+
+def _take_engine(name: str, runs: Path) -> None:
+    """Keeps which engine the simulator's side of a comparison is of."""
+    known = _engines()
+    known[name] = json.loads((runs / DATASET).read_text(encoding="utf-8"))["engine"]
+    written = json.dumps(known, indent=2, sort_keys=True) + "\n"
+    (DATA / ENGINES).write_text(written, encoding="utf-8")
+
+
+def _engines() -> dict[str, str]:
+    """The engines of the simulator's sides, by their tables; those of before it was kept lack."""
+    file = DATA / ENGINES
+    told: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return told
 
 
 def _picture(found: Agreement, name: str) -> None:
@@ -215,6 +249,7 @@ def take_set(name: str, directory: Path) -> None:
     if (directory / REPEATED).exists():
         shutil.copy(directory / REPEATED, again)
     shutil.copy(directory / f"{FIGURE}.png", IMAGES / f"agreement-{name}.png")
+    _take_engine(name, directory / SIMULATOR)
     document = json.loads((directory / DOCUMENT).read_text(encoding="utf-8"))
     world = json.dumps(document["world"], indent=2, ensure_ascii=False) + "\n"
     (DATA / f"{name}.json").write_text(world, encoding="utf-8")
@@ -227,6 +262,7 @@ def run_figures(name: str) -> None:
     for figure in found.figures:
         shutil.copy(figure.agreement.directory / TABLE, DATA / f"{name}-{figure.name}.csv")
         paper_pages.copy_pngs(figure.files, FIGURES / name / LINUX)
+        _take_engine(f"{name}-{figure.name}", figure.agreement.directory / SIMULATOR)
     paper_pages.write_linux(name)
 
 
@@ -313,7 +349,7 @@ def _set(each: Set, numbers: _Numbers) -> list[str]:
     parts = [
         f"### {each.title}\n",
         f"{each.about}\n",
-        tables.about(world),
+        tables.about(world, _engines().get(each.name)),
         f"![{what} on Linux by that in the simulator](images/agreement-{each.name}.png)\n",
         "*Each mark is a point of the sweep, with 95 % confidence intervals of both worlds;"
         f" inside the grey band the {what.lower()} is within 10 %.*\n",
@@ -369,9 +405,11 @@ def _figure(paper_name: str, name: str) -> str:
     within = sum(row["within"] == "true" for row in goodput)
     worst = max(goodput, key=lambda row: abs(float(row["difference_percent"])))
     place = ", ".join(value for value in tables.key_of(worst, tables.axes_of(goodput)))
+    engine = _engines().get(f"{paper_name}-{name}")
+    told = f" Simulator {engine}." if engine else ""
     parts = [
         f"#### {caption(name)}\n\nGoodput within 10 % at {within} of {len(goodput)} points;"
-        f" farthest apart at {place}: {float(worst['difference_percent']):+.1f} %.\n"
+        f" farthest apart at {place}: {float(worst['difference_percent']):+.1f} %.{told}\n"
     ]
     folder = FIGURES / paper_name / LINUX
     for drawn in drawn_from(paper_name, name):

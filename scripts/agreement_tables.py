@@ -145,8 +145,8 @@ def _percent(part: int, whole: Sequence[object]) -> str:
     return f"{100 * part / len(whole):.0f} %" if whole else "–"
 
 
-def about(world: dict[str, Any]) -> str:
-    """Which kernel it was, and how well the router kept time."""
+def about(world: dict[str, Any], engine: str | None = None) -> str:
+    """Which kernel it was, how well the router kept time, and which simulator."""
     rows = world.get("calibration", [])
     worst = max(
         (abs(r["measured"] / r["set"] - 1) for r in rows if r["unit"] == "Mbit/s"), default=0.0
@@ -156,7 +156,8 @@ def about(world: dict[str, Any]) -> str:
         f" Invalid runs: {world['invalid_runs']}."
         f" In the worst run 1 % of the packets left the router more than"
         f" {world['lateness_p99_us'] / 1000:.2f} ms late; rates, measured before each run, were"
-        f" {100 * worst:.2f} % off at most.\n"
+        f" {100 * worst:.2f} % off at most."
+        f"{f' Simulator {engine}.' if engine else ''}\n"
     )
 
 

@@ -80,6 +80,8 @@ def table(found: Agreement) -> str:
     return out.getvalue()
 
 
+#: Digits of that table behind the point.
+DIGITS = 4
 #: What that table calls gains, before the base.
 GAIN_OVER = "Gain over "
 #: The columns of that table after the axes.
@@ -111,4 +113,4 @@ def _worlds(simulator: Estimate, linux: Estimate, scale: float) -> dict[str, str
 
 
 def _shown(value: float | None, scale: float) -> str:
-    return "" if value is None else f"{value * scale:.4f}"
+    return "" if value is None else f"{value * scale:.{DIGITS}f}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cwnd.agreement.comparing import bases, gain_of, parts_of
-from cwnd.agreement.files import GAIN_OVER, axis_column
+from cwnd.agreement.files import DIGITS, GAIN_OVER, axis_column
 from cwnd.agreement.verdict import Agreement, Gain, Row
 from cwnd.errors import CwndError
 from cwnd.results import ALL, METRICS, Estimate, values_of, welch
@@ -74,10 +75,11 @@ def _rows(recorded: list[dict[str, str]], ours: Points, axes: list[str]) -> Iter
         simulator = Estimate.of(values_of(part, name))
         if simulator is None:
             continue
-        linux = _linux(row, METRICS[name].scale)
+        scale = METRICS[name].scale
+        linux = _linux(row, scale)
         tolerance = float(row["tolerance"]) / 100 if row["tolerance"] else None
         least = float(row.get("tolerance_least") or 0)
-        difference = welch(simulator, linux)
+        difference = difference_told(simulator, linux, scale)
         yield Row(
             dict(point), _group(row), name, simulator, linux, difference, tolerance, least=least
         )
@@ -101,7 +103,20 @@ def _gains(recorded: list[dict[str, str]], ours: Points, axes: Sequence[Axis]) -
         if simulator is None:
             continue
         rest = {a: label for a, label in point if a != axis}
-        yield Gain(rest, group, axis, base, arm, simulator, linux, welch(simulator, linux))
+        yield Gain(
+            rest, group, axis, base, arm, simulator, linux, difference_told(simulator, linux, 1)
+        )
+
+
+def difference_told(simulator: Estimate, linux: Estimate, scale: float) -> Estimate:
+    """By what tables say: else what is just within its tolerance is beyond it by a last digit."""
+
+    def told(value: float) -> float:
+        return round(value * scale, DIGITS) / scale
+
+    width = None if simulator.half_width is None else told(simulator.half_width)
+    found = welch(Estimate.of_interval(simulator.n, told(simulator.mean), width), linux)
+    return replace(found, mean=told(found.mean))
 
 
 def _point(row: dict[str, str], axes: list[str]) -> Point:
