@@ -1,6 +1,7 @@
 //! A TCP endpoint without input or output: segments and time go in, segments and timers come out.
 #![forbid(unsafe_code)]
 
+mod ack_timer;
 mod cheat;
 mod compressed_acks;
 mod config;

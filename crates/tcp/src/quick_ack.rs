@@ -3,6 +3,7 @@
 
 use cwnd_units::{Duration, Ecn, Time, param_enum};
 
+use crate::ack_timer::AckTimer;
 use crate::compressed_acks::{self, CompressedAcks};
 use crate::segment::{Flags, Segment};
 
@@ -23,6 +24,7 @@ pub struct QuickAcks {
     left: u32,
     /// Duplicate ACKs that wait.
     pub compressed: CompressedAcks,
+    timer: AckTimer,
     /// Whether data was ECN-capable: a segment that is not is then taken for a retransmission.
     seen_ect: bool,
     mss: u64,
@@ -41,6 +43,7 @@ pub struct QuickAcks {
     /// When the SYN was answered, and how long the way back took then.
     opened: Time,
     way_back: Duration,
+    /// When what was in order came last (`lrcvtime`).
     last_data: Time,
 }
 
@@ -58,10 +61,12 @@ pub struct Taken {
 }
 
 impl QuickAcks {
-    pub const fn new(mss: u64) -> Self {
+    /// ACKs are delayed by `delay` at first.
+    pub fn new(mss: u64, delay: Duration) -> Self {
         Self {
             left: FIRST_QUICK_ACKS,
             compressed: CompressedAcks::new(),
+            timer: AckTimer::new(delay),
             seen_ect: false,
             mss,
             allowed: FIRST_WINDOW / mss * mss,
@@ -84,7 +89,7 @@ impl QuickAcks {
     /// A data segment was taken in. Says whether an ACK goes at once.
     pub fn on_segment(&mut self, now: Time, segment: &Segment, taken: &Taken) -> bool {
         self.least_delay = self.least_delay.min(now.since(segment.ts));
-        if self.last_data == Time::NEVER {
+        if self.rtt.is_none() {
             // Data follows the last ACK of the handshake, with which the first measurement begins.
             self.since = now;
             if self.opened < segment.ts {
@@ -105,8 +110,25 @@ impl QuickAcks {
     }
 
     pub const fn on_ack_sent(&mut self) {
-        self.left = self.left.saturating_sub(1);
+        if self.left > 0 {
+            self.left -= 1;
+            if self.left == 0 {
+                self.timer.reset();
+            }
+        }
         self.compressed.on_ack_sent();
+    }
+
+    /// Until when an ACK waits for a second segment.
+    pub fn deadline(&self, now: Time) -> Time {
+        self.timer.deadline(now, self.handshake())
+    }
+
+    /// The timer sends the ACK that waited.
+    pub fn on_expiry(&mut self) {
+        if !self.compressed.is_waiting() {
+            self.timer.on_expiry(self.timeout());
+        }
     }
 
     /// How long a duplicate ACK waits for others.
@@ -124,15 +146,16 @@ impl QuickAcks {
     fn count(&mut self, now: Time, segment: &Segment, taken: &Taken) {
         if taken.duplicate {
             self.left = self.left.max(FIRST_QUICK_ACKS);
+            self.timer.reset();
             return;
         }
-        if self.last_data != Time::NEVER && now.since(self.last_data) > self.timeout() {
-            self.left = self.left.max(FIRST_QUICK_ACKS);
+        if segment.end() <= taken.rcv_nxt {
+            self.on_data(now);
         }
-        self.last_data = now;
         let capable = segment.ecn != Ecn::NotEct;
         if taken.first_mark || self.seen_ect && !capable {
             self.left = self.left.max(QUICK_ACKS_OF_A_MARK);
+            self.timer.reset();
         }
         self.seen_ect |= capable;
         // What is not read yet takes its room (`tcp_space`): this segment, or all behind a hole.
@@ -143,6 +166,18 @@ impl QuickAcks {
             self.allowed = (self.allowed + growth).min(room);
             self.left |= 1;
         }
+    }
+
+    /// What came is in order, or filled a hole.
+    fn on_data(&mut self, now: Time) {
+        if self.last_data != Time::NEVER {
+            let timeout = self.timeout();
+            self.timer.on_segment(self.last_data, now, timeout);
+            if now.since(self.last_data) > timeout {
+                self.left = self.left.max(FIRST_QUICK_ACKS);
+            }
+        }
+        self.last_data = now;
     }
 
     /// The receiver's own retransmission timeout, which it has from the handshake.
@@ -268,7 +303,7 @@ mod tests {
     /// left then. Later round trips bring no more.
     #[test]
     fn sixteen_acks_go_at_once_and_one_for_each_segment_while_the_window_grows() {
-        let mut acks = QuickAcks::new(MSS);
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
         assert_eq!(quick(&mut acks, 0, 21), 8 + 13);
         assert_eq!(quick(&mut acks, 21, 27 + 2), 27 + 2);
         assert_eq!(quick(&mut acks, 50, 200), 0);
@@ -276,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_mark_gives_two_and_a_push_one() {
-        let mut acks = QuickAcks::new(MSS);
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
         quick(&mut acks, 0, 300);
         assert!(arrives(&mut acks, 300, Flags::default(), true));
         assert!(arrives(&mut acks, 301, Flags::default(), false));
@@ -288,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_duplicate_gives_sixteen() {
-        let mut acks = QuickAcks::new(MSS);
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let again = Taken { duplicate: true, ..taken(300, false) };
@@ -298,11 +333,52 @@ mod tests {
         assert_eq!(quick(&mut acks, 301, 100), 15);
     }
 
+    /// The first segment was 50 ms on its way, and so a round trip is 100 ms.
+    #[test]
+    fn the_timer_waits_longer_each_time_and_a_round_trip_at_most() {
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let sent = Time(1_000_000_000);
+        let now = sent + Duration::from_millis(50);
+        let _ = acks.on_segment(now, &segment(0, sent, Flags::default()), &taken(1, false));
+        let waits = [(); 4].map(|()| {
+            let wait = acks.deadline(now).since(now);
+            acks.on_expiry();
+            wait
+        });
+        // The tick that has begun has two milliseconds left.
+        assert_eq!(waits, [42, 82, 102, 102].map(Duration::from_millis));
+    }
+
+    #[test]
+    fn acks_at_once_bring_the_timer_back() {
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
+        let sent = Time(1_000_000_000);
+        let now = sent + Duration::from_millis(50);
+        let _ = acks.on_segment(now, &segment(0, sent, Flags::default()), &taken(1, false));
+        let expire = |acks: &mut QuickAcks| {
+            acks.on_expiry();
+            assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
+        };
+        // The last that went at once; before that it stays.
+        expire(&mut acks);
+        for _ in 0..FIRST_QUICK_ACKS | 1 {
+            assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
+            acks.on_ack_sent();
+        }
+        assert_eq!(acks.deadline(now).since(now), Duration::from_millis(42));
+        expire(&mut acks);
+        acks.on_ack_sent();
+        assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
+        let again = Taken { duplicate: true, ..taken(1, false) };
+        let _ = acks.on_segment(now, &segment(0, sent, Flags::default()), &again);
+        assert_eq!(acks.deadline(now).since(now), Duration::from_millis(42));
+    }
+
     /// A round trip of 20 ms has a timeout of 220 ms.
     #[test]
     fn a_silence_longer_than_the_timeout_gives_sixteen() {
         for (silence_ms, quick_acks) in [(220, 0), (221, 16)] {
-            let mut acks = QuickAcks::new(MSS);
+            let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
             quick(&mut acks, 0, 300);
             let first = Time((1299 + silence_ms) * 1_000_000);
             let count = (0..100).filter(|&n| {
@@ -321,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_segment_without_ect_among_others_is_a_retransmission_and_gives_two() {
-        let mut acks = QuickAcks::new(MSS);
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let plain = Segment { ecn: Ecn::NotEct, ..segment(300 * MSS, sent, Flags::default()) };
@@ -333,7 +409,7 @@ mod tests {
     /// As much as was read in a round trip twice, and what waits: 21 000 · 2 + 200 000 B.
     #[test]
     fn what_waits_behind_a_hole_needs_room() {
-        let mut acks = QuickAcks::new(MSS);
+        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
         quick(&mut acks, 0, 300);
         let sent = Time(1_300_000_000);
         let far = Taken { highest: 500 * MSS, ..taken(300, false) };

@@ -109,7 +109,7 @@ impl Receiver {
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         let linux = config.params.ack_policy == AckPolicy::Linux;
-        let quick = linux.then(|| QuickAcks::new(config.mss));
+        let quick = linux.then(|| QuickAcks::new(config.mss, config.params.ack_delay));
         let echo = config.new_echo();
         let delays = config.params.timing.note_delays.then(Box::<Delays>::default);
         let cheat = Cheat::new(&config.params.cheat).map(Box::new);
@@ -240,7 +240,7 @@ impl Receiver {
             return self.answer(now);
         }
         if self.ack_deadline == Time::NEVER {
-            self.ack_deadline = now + self.config.params.ack_delay;
+            self.ack_deadline = self.deadline(now);
         }
         None
     }
@@ -264,11 +264,20 @@ impl Receiver {
             self.ack_deadline = match (more, self.unacked_segments) {
                 (true, _) => now,
                 (false, 0) => Time::NEVER,
-                (false, _) => now + self.config.params.ack_delay,
+                (false, _) => self.deadline(now),
             };
             return Some(ack);
         }
+        if let Some(quick) = self.quick() {
+            quick.on_expiry();
+        }
         self.answer(now)
+    }
+
+    /// Until when an ACK waits for a second segment.
+    fn deadline(&self, now: Time) -> Time {
+        let quick = self.habits.as_ref().and_then(|habits| habits.quick.as_ref());
+        quick.map_or_else(|| now + self.config.params.ack_delay, |quick| quick.deadline(now))
     }
 
     /// Data that this end sends says what an ACK would have said (RFC 9293 § 3.8.6.3): none waits any longer.
