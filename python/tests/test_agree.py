@@ -31,10 +31,9 @@ from cwnd.agreement import (
 )
 from cwnd.agreement import figure as agreement
 from cwnd.agreement.files import DIGITS
-from cwnd.agreement.recorded import difference_told
 from cwnd.errors import InputError
 from cwnd.results import METRICS
-from cwnd.results.stats import Estimate, welch
+from cwnd.results.stats import Estimate
 from cwnd.running.worlds import Simulator, summary
 
 if TYPE_CHECKING:
@@ -237,18 +236,6 @@ def test_a_table_is_made_again_beside_what_it_has_of_linux(
             assert gain.point == before.point
             assert gain.linux.mean == pytest.approx(2 * before.linux.mean, rel=1e-3, abs=1e-3)
         assert again.share == 0
-
-
-def test_a_last_digit_of_a_table_takes_nothing_beyond_its_tolerance() -> None:
-    simulator = Estimate.of([1, 1, 2])
-    assert simulator is not None
-    # A third, as a table has it.
-    linux = Estimate.of_interval(3, 0.3333, 1.4342)
-    found = difference_told(simulator, linux, 1)
-    assert found.mean == -1
-    # Of two equal spreads Welch's degrees of freedom are 4, not 3.
-    assert found.half_width == pytest.approx(2.7764 * 0.4714, rel=1e-3)
-    assert abs(welch(simulator, linux).mean) > 1
 
 
 def test_a_gain_that_is_six_points_larger_does_not_agree(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from conftest import ROOT
 
 import agreement_page as script
 import agreement_tables as tables
+from cwnd.agreement.recorded import difference_told
+from cwnd.results.stats import Estimate, welch
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_the_page_is_what_its_script_writes_from_the_numbers() -> None:
@@ -78,3 +79,15 @@ def test_a_mechanism_is_on_the_page_by_a_file_and_its_numbers(
     assert "| 20 ms | fast | Reno | +18.8 % | -1.2 % | -20.0 pp **✗** |" in page
     assert "| 20 ms | fast | slow | +5.6 % | +1.6 % | -4.0 pp |" in page
     assert "0.0 → 4.0 **✗**" in page
+
+
+def test_a_last_digit_of_a_table_takes_nothing_beyond_its_tolerance() -> None:
+    simulator = Estimate.of([1, 1, 2])
+    assert simulator is not None
+    # A third, as a table has it.
+    linux = Estimate.of_interval(3, 0.3333, 1.4342)
+    found = difference_told(simulator, linux, 1)
+    assert found.mean == -1
+    # Of two equal spreads Welch's degrees of freedom are 4, not 3.
+    assert found.half_width == pytest.approx(2.7764 * 0.4714, rel=1e-3)
+    assert abs(welch(simulator, linux).mean) > 1
