@@ -111,7 +111,29 @@ def ecn() -> Iterator[Probe]:
         for n in (3, 4, 6, 8, 10, 12):
             connection.ack(10, n, ece=n < 8)
 
-    yield from each("ecn", {"one-echo": one_echo, "duplicate-with-echo": duplicate_echo}, ecn=True)
+    def needless_timeout(*, ece: bool) -> Callable[[Connection], None]:
+        """Only ACKs were lost; the one that shows that the timeout was needless has ECE, too."""
+
+        def play(connection: Connection) -> None:
+            connection.write(300, 10)
+            for n in range(2, 22, 2):
+                connection.ack(40 if n == 2 else 10, n)
+            connection.wait()
+            connection.wait()
+            blocks = [(20, 21), (31, 33), (34, 38)]
+            connection.ack(60, 30, blocks, echo="19#1", ece=ece)
+            for upto in (*range(39, 46), *range(46, 60, 2)):
+                connection.ack(10, 30, [(31, 33), (34, upto)], echo="19#1", ece=ece)
+
+        return play
+
+    cases = {
+        "one-echo": one_echo,
+        "duplicate-with-echo": duplicate_echo,
+        "needless-timeout": needless_timeout(ece=False),
+        "needless-timeout-with-echo": needless_timeout(ece=True),
+    }
+    yield from each("ecn", cases, ecn=True)
 
 
 def windows() -> Iterator[Probe]:
