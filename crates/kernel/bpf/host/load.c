@@ -69,7 +69,7 @@ static int sender(int count, char **words)
 {
 	char event;
 	u64 time;
-	u32 state, limited, una, nxt, flight, srtt, acked, high = 0, last = 0;
+	u32 state, limited, una, nxt, flight, srtt, acked, high = 0;
 	u32 values[sizeof(settings) / sizeof(u32)];
 	long place;
 	int i;
@@ -103,12 +103,8 @@ static int sender(int count, char **words)
 			else if (state == TCP_CA_Open && sk.state == TCP_CA_CWR && !before(una, high))
 				to(TCP_CA_Open);
 			/* A loss in a window that was reduced before is told by the state alone. */
-			if (state == TCP_CA_Recovery && sk.state < TCP_CA_Recovery) {
-				/* It began at the event before, ahead of what that let go. */
-				tp.snd_nxt = last;
+			if (state == TCP_CA_Recovery && sk.state < TCP_CA_Recovery)
 				reduce(TCP_CA_Recovery);
-				tp.snd_nxt = nxt;
-			}
 			if (echo && sk.state < TCP_CA_CWR) {
 				high = nxt;
 				reduce(TCP_CA_CWR);
@@ -126,7 +122,6 @@ static int sender(int count, char **words)
 			tp.lsndtime = jiffies() - RTO_TICKS - 1;
 			bmcc.cwnd_event(&sk, CA_EVENT_TX_START);
 		}
-		last = nxt;
 		printf("%u %u %lu\n", tp.snd_cwnd, tp.snd_ssthresh, ((struct state *)sk.private)->window);
 	}
 	/* The counters, last. */

@@ -33,7 +33,9 @@ impl Sender {
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
         let reduces = repairs || !was_reduced || params.loss_reduces_again;
-        let ends_early = !reduces && params.reduced_window_ends_recovery;
+        // What a controller does by itself, at once, is no reduction to Linux, which spreads its own: the recovery ends as others do.
+        let known = cwr.is_some() || !params.prr_on_ecn;
+        let ends_early = !reduces && known && params.reduced_window_ends_recovery;
         let before = self.cc.window().cwnd;
         // With RACK what is on its way again stays so.
         let is_on_its_way = self.rack && self.scoreboard.was_retransmitted(self.una);
