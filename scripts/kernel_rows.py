@@ -60,14 +60,19 @@ HTCP = Page(
 )
 
 
-def compared(page: Page) -> pl.DataFrame:
+def compared(page: Page, **more: object) -> pl.DataFrame:
     """Both worlds, a row for each cell.
+
+    Args:
+        page: Whose.
+        more: What the simulator's scenario has otherwise, with `__` for the dots of a path.
 
     Returns:
         The axes' labels, and of each number of the table `<name>_sim` and `<name>_linux`, in the
         units of the page.
     """
-    run = cwnd.run(page.scenario, set={"flow.main.endpoint": AS_TODAY})
+    otherwise = {path.replace("__", "."): value for path, value in more.items()}
+    run = cwnd.run(page.scenario, set={"flow.main.endpoint": AS_TODAY, **otherwise})
     cells = run.runs.select(
         pl.int_range(pl.len()).alias("cell"),
         "run_id",

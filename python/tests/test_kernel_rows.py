@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 import polars as pl
 import pytest
 
@@ -25,12 +27,24 @@ def test_vegas_rests_where_the_kernels_rests():
 
 
 def test_vegas_shares_with_latecomers_as_the_kernels_does():
-    together = script.compared(script.VEGAS).filter(pl.col("flows") == "4")
-    assert together.height == 3
-    for row in together.iter_rows(named=True):
-        # A tenth: one segment of a first flow that has four to five is more.
-        assert row["last_by_first_sim"] == pytest.approx(row["last_by_first_linux"], rel=0.1)
-        assert row["wait_sim"] == pytest.approx(row["wait_linux"], rel=0.1)
+    """In the mean of paths up to a hundredth shorter and longer.
+
+    The first flow has four to five segments where it is shared with, and which packet finds the
+    queue a segment longer decides which: at 50 ms the last has 14 to 18 times as much.
+    """
+    runs = [
+        script.compared(
+            script.VEGAS,
+            sweep__axis__rtt__values=[f"{rtt * by:g} ms" for rtt in (20, 50, 100)],
+        ).filter(pl.col("flows") == "4")
+        for by in (0.992, 0.996, 1, 1.004, 1.008)
+    ]
+    for row in range(3):
+        near = [run.row(row, named=True) for run in runs]
+        (linux,) = {each["last_by_first_linux"] for each in near}
+        assert fmean(each["last_by_first_sim"] for each in near) == pytest.approx(linux, rel=0.1)
+        (linux,) = {each["wait_linux"] for each in near}
+        assert fmean(each["wait_sim"] for each in near) == pytest.approx(linux, rel=0.1)
 
 
 def test_h_tcp_leaves_as_much_in_the_queue_as_the_kernels():
