@@ -52,8 +52,13 @@ fn report(what: &str, cases: u32, began: Instant) {
     }
 }
 
+/// Whether receivers hide losses.
+fn conceals(text: &str) -> bool {
+    text.contains("cheat_hides = \"all\"")
+}
+
 /// The tables say what they must.
-fn check_records(records: &Records) {
+fn check_records(records: &Records, conceals: bool) {
     let link = |name: &str| column(&records.links, name);
     let (arrived, delivered) = (link("arrived_total_pkts"), link("delivered_total_pkts"));
     let (dropped, marked) = (link("dropped_total_pkts"), link("marked_total_pkts"));
@@ -86,7 +91,9 @@ fn check_records(records: &Records) {
     for i in 0..records.flows.len() {
         assert!(fct[i].is_nan() || received[i] == size[i], "flow {i} has what it was sent");
         assert!(size[i].is_nan() || received[i] <= size[i], "flow {i} has no more");
-        assert!(min[i].is_nan() || min[i] >= base[i], "flow {i}: {} under {}", min[i], base[i]);
+        // Who acknowledges what is still under way makes round trips shorter.
+        let honest = min[i].is_nan() || min[i] >= base[i];
+        assert!(honest || conceals, "flow {i}: {} under {}", min[i], base[i]);
         assert!(flow("delivered_bytes")[i] <= received[i]);
         let not_lost = flow("rto_under_way")[i] + flow("rto_ack_late")[i] + flow("rto_ack_lost")[i];
         // A quench that is believed reduces at most once.
@@ -111,7 +118,7 @@ fn every_packet_that_was_sent_is_somewhere_once_at_every_instant_and_nothing_sta
                 prop_assert_eq!(world.audit(), Ok(()));
             }
         }
-        check_records(&world.finish());
+        check_records(&world.finish(), conceals(&text));
         Ok(())
     });
 }
@@ -205,7 +212,7 @@ fn every_transfer_ends_when_it_has_the_time() {
         while world.step() {}
         prop_assert_eq!(world.audit(), Ok(()));
         let records = world.finish();
-        check_records(&records);
+        check_records(&records, conceals(&text));
         let (size, received) =
             (column(&records.flows, "size_bytes"), column(&records.flows, "bytes_received"));
         for (i, fct) in column(&records.flows, "fct_s").into_iter().enumerate() {
@@ -279,7 +286,7 @@ fn the_scenarios_to_start_from_keep_their_packets() {
                 assert_eq!(world.audit(), Ok(()), "{name}");
             }
         }
-        check_records(&world.finish());
+        check_records(&world.finish(), conceals(&text));
     }
     assert!(files >= 5, "{files} scenarios");
 }
