@@ -149,7 +149,7 @@ params! {
         #[source("RFC 5681 § 4.2: at least every second")]
         #[bounds(from 1; "0 would acknowledge no segment")]
         pub ack_every: u32 = 2,
-        /// An ACK waits no longer than this; with `ack_policy = "linux"` at first, and later up to a round trip or 199 ms.
+        /// An ACK waits no longer than this; with `ack_policy = "linux"` at first, and later up to a round trip, or 196 ms.
         #[source("RFC 5681 § 4.2 allows 500 ms; most stacks use up to 200 ms")]
         pub ack_delay: Duration = Duration::from_millis(200),
         /// When ACKs are not delayed.

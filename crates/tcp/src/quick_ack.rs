@@ -333,13 +333,18 @@ mod tests {
         assert_eq!(quick(&mut acks, 301, 100), 15);
     }
 
-    /// The first segment was 50 ms on its way, and so a round trip is 100 ms.
-    #[test]
-    fn the_timer_waits_longer_each_time_and_a_round_trip_at_most() {
+    /// The first segment is there, after 50 ms on its way: so a round trip is 100 ms.
+    fn begun() -> (QuickAcks, Segment, Time) {
         let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
         let sent = Time(1_000_000_000);
-        let now = sent + Duration::from_millis(50);
-        let _ = acks.on_segment(now, &segment(0, sent, Flags::default()), &taken(1, false));
+        let (first, now) = (segment(0, sent, Flags::default()), sent + Duration::from_millis(50));
+        let _ = acks.on_segment(now, &first, &taken(1, false));
+        (acks, first, now)
+    }
+
+    #[test]
+    fn the_timer_waits_longer_each_time_and_a_round_trip_at_most() {
+        let (mut acks, _, now) = begun();
         let waits = [(); 4].map(|()| {
             let wait = acks.deadline(now).since(now);
             acks.on_expiry();
@@ -351,17 +356,14 @@ mod tests {
 
     #[test]
     fn acks_at_once_bring_the_timer_back() {
-        let mut acks = QuickAcks::new(MSS, Duration::from_millis(40));
-        let sent = Time(1_000_000_000);
-        let now = sent + Duration::from_millis(50);
-        let _ = acks.on_segment(now, &segment(0, sent, Flags::default()), &taken(1, false));
+        let (mut acks, first, now) = begun();
         let expire = |acks: &mut QuickAcks| {
             acks.on_expiry();
             assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
         };
-        // The last that went at once; before that it stays.
+        // The last that goes at once, one more for the window that grew; before that it stays.
         expire(&mut acks);
-        for _ in 0..FIRST_QUICK_ACKS | 1 {
+        for _ in 0..=FIRST_QUICK_ACKS {
             assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
             acks.on_ack_sent();
         }
@@ -370,7 +372,7 @@ mod tests {
         acks.on_ack_sent();
         assert_eq!(acks.deadline(now).since(now), Duration::from_millis(82));
         let again = Taken { duplicate: true, ..taken(1, false) };
-        let _ = acks.on_segment(now, &segment(0, sent, Flags::default()), &again);
+        let _ = acks.on_segment(now, &first, &again);
         assert_eq!(acks.deadline(now).since(now), Duration::from_millis(42));
     }
 

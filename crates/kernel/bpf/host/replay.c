@@ -100,7 +100,7 @@ static long bpf_sk_storage_delete(void *map, struct sock *sk)
 }
 #endif
 
-static struct tcp_sock tp;
+static struct tcp_sock tp = { .echoed = -1 };
 static struct sock sk = { .sk_gso_max_size = 65536, .tp = &tp };
 
 static void to(u8 state)

@@ -4,40 +4,11 @@
  * handshake, µs; each other is `acknowledged oldest newest echoed` of an ACK: segments, and round trips in µs, −1 where there is none. Out comes
  * what it takes. SRTT is kept below as the kernel keeps it.
  */
-#include "host.h"
-
-/* kernel_rtt.h is the kernel's. */
-#define KERNEL_RTT_H
-
-struct tcp_sock {
-	u32 srtt_us;
-	s32 echoed;
-	u32 least;
-};
-
-struct ack_sample {
-	u32 pkts_acked;
-	s32 rtt_us;
-};
+#include "socket.h"
 
 static struct {
 	u32 rtt_from;
 } settings;
-
-static u32 smoothed_rtt(const struct tcp_sock *tp)
-{
-	return tp->srtt_us;
-}
-
-static s32 echoed_rtt(const struct tcp_sock *tp)
-{
-	return tp->echoed;
-}
-
-static u32 least_rtt(const struct tcp_sock *tp)
-{
-	return tp->least;
-}
 
 #include "seen.h"
 

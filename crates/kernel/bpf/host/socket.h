@@ -23,10 +23,12 @@ struct sock {
 	struct tcp_sock *tp;
 };
 
-/* `flight`, segments, and `srtt_us` are zero to controllers that go by the sample that they are told of. */
+/* `flight`, segments, and `srtt_us` are zero to controllers that go by the sample that they are told of. `echoed` is −1 where no ACK
+ * echoed a timestamp. */
 struct tcp_sock {
 	u32 snd_cwnd, snd_cwnd_clamp, snd_cwnd_cnt, snd_ssthresh, prior_cwnd, snd_una, snd_nxt, lost_out, lsndtime;
 	u32 least_rtt, srtt_us, mss_cache, flight;
+	s32 echoed;
 	u64 tcp_mstamp;
 	bool limited;
 };
@@ -114,8 +116,7 @@ static u32 timeout_ticks(struct sock *sk)
 
 static s32 echoed_rtt(const struct tcp_sock *tp)
 {
-	(void)tp;
-	return -1;
+	return tp->echoed;
 }
 
 static void *bpf_sk_storage_get(void *map, struct sock *sk, void *value, u64 flags);
