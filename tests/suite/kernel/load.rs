@@ -199,10 +199,6 @@ fn bmcc_of_the_kernel_is_bmcc_of_the_simulator() {
             (short, "40 ms", "loss = 0.15", no_rack, ""),
             (deep, "60 ms", "", super::TRANSFERS, others),
         ] {
-            // Where each loss decreases, and comes soon after a timeout, the two are not agreed about whose window it is of.
-            if on_loss == 2 && own == no_rack {
-                continue;
-            }
             let text = flow(&controller, rtt, queue, more, own) + beside;
             let seen = assert_close(&program, &words, &text);
             eprintln!("{controller} {rtt} {more}: {seen:?}");
