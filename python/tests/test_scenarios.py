@@ -25,7 +25,7 @@ SHORTER = {
     "delay-noise": ("sweep.repeat=1", "run.duration=35 s"),
     "abe-why": ("sweep.repeat=1", "run.warmup=0 s"),
     **dict.fromkeys(
-        ("25mbit", "reordering", "on-off", "transfers", "flows", "shares", "mixtures"),
+        ("25mbit", "reordering", "on-off", "transfers", "flows", "shares", "mixtures", "both-ways"),
         ("sweep.repeat=1", "run.duration=10 s"),
     ),
     "two-bottlenecks": ("sweep.repeat=1", "run.duration=30 s"),

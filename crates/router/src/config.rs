@@ -73,7 +73,8 @@ pub struct Direction {
     pub bdp_rtt: Duration,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// What flows have on top of it, by either of their ends; an end with port zero is all ports of its address.
+    /// How far receivers are beyond the link, by the ends of their senders: data waits so long behind the link, and an ACK before
+    /// its queue. An end with port zero is all ports of its address.
     pub flow_delays: BTreeMap<Endpoint, Duration>,
     /// What goes wrong on it.
     pub impairments: Impairments,

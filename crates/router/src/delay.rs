@@ -1,4 +1,4 @@
-//! Propagation: what enters leaves a delay later; and what the faults of a link do to it.
+//! Propagation: what enters leaves a delay later; what the faults of a link do to it; and how far from it receivers are.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -7,14 +7,14 @@ use cwnd_link::{Fate, Faults, Losses, Packet as _, Settings};
 use cwnd_units::{Duration, Streams, Time};
 
 use crate::config::Direction;
-use crate::packet::{Endpoint, Parsed, parse};
+use crate::packet::{Endpoint, parse};
 use crate::pool::Packet;
 
 /// Packets under way, each with the time at which it arrives.
 #[derive(Debug)]
 pub struct Delay {
     delay: Duration,
-    flow_delays: BTreeMap<Endpoint, Duration>,
+    receivers: Receivers,
     /// By exit, then in order of entry: with delays of their own, packets of different flows pass each other.
     under_way: BinaryHeap<Reverse<(Time, u64, u32)>>,
     entered: u64,
@@ -27,7 +27,7 @@ impl Delay {
     pub fn new(of: &Direction, random: &Streams) -> Self {
         Self {
             delay: of.delay,
-            flow_delays: of.flow_delays.clone(),
+            receivers: Receivers::of(of),
             under_way: BinaryHeap::new(),
             entered: 0,
             last_exit: Time::ZERO,
@@ -55,23 +55,10 @@ impl Delay {
         let last = if late { &mut self.last_late_exit } else { &mut self.last_exit };
         exit = exit.max(*last);
         *last = exit;
-        if !self.flow_delays.is_empty() {
-            exit += self.of_flow(bytes);
-        }
+        exit += self.receivers.behind(bytes);
         self.under_way.push(Reverse((exit, self.entered, packet.buffer)));
         self.entered += 1;
         true
-    }
-
-    /// What a flow has of its own: by one of its ends, with its port or without.
-    fn of_flow(&self, bytes: &[u8]) -> Duration {
-        let Some(Parsed { source, destination, .. }) = parse(bytes) else { return Duration::ZERO };
-        let any_port = |end: Endpoint| Endpoint::any_port(end.address);
-        [source, destination, any_port(source), any_port(destination)]
-            .iter()
-            .find_map(|end| self.flow_delays.get(end))
-            .copied()
-            .unwrap_or_default()
     }
 
     /// When the next packet arrives.
@@ -98,6 +85,76 @@ impl Delay {
     /// What was lost.
     pub fn lost(&self) -> Losses {
         self.faults.as_ref().map(|faults| faults.lost()).unwrap_or_default()
+    }
+
+    /// Packets under way.
+    pub fn held(&self) -> u64 {
+        self.under_way.len() as u64
+    }
+}
+
+/// How far the receivers of flows are, by the ends of the senders.
+#[derive(Clone, Debug)]
+pub struct Receivers(BTreeMap<Endpoint, Duration>);
+
+impl Receivers {
+    pub fn of(of: &Direction) -> Self {
+        Self(of.flow_delays.clone())
+    }
+
+    /// The way of a packet from a sender, with these bytes, to its receiver.
+    #[inline]
+    fn behind(&self, bytes: &[u8]) -> Duration {
+        if self.0.is_empty() {
+            return Duration::ZERO;
+        }
+        parse(bytes).map_or(Duration::ZERO, |packet| self.of_sender(packet.source))
+    }
+
+    /// The way of a packet to a sender, from its receiver.
+    #[inline]
+    pub fn before(&self, sender: Endpoint) -> Duration {
+        if self.0.is_empty() { Duration::ZERO } else { self.of_sender(sender) }
+    }
+
+    fn of_sender(&self, sender: Endpoint) -> Duration {
+        [sender, Endpoint::any_port(sender.address)]
+            .iter()
+            .find_map(|end| self.0.get(end))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// Packets on the way from their receivers to the router.
+#[derive(Debug, Default)]
+pub struct Approach {
+    /// By arrival, then in order of entry.
+    under_way: BTreeMap<(Time, u64), Packet>,
+    entered: u64,
+}
+
+impl Approach {
+    pub fn enter(&mut self, arrival: Time, packet: Packet) {
+        self.under_way.insert((arrival, self.entered), packet);
+        self.entered += 1;
+    }
+
+    /// The next packet, and when it arrives.
+    #[inline]
+    pub fn first(&self) -> Option<(Time, &Packet)> {
+        self.under_way.first_key_value().map(|(&(arrival, _), packet)| (arrival, packet))
+    }
+
+    /// When the next packet arrives.
+    #[inline]
+    pub fn next(&self) -> Time {
+        self.first().map_or(Time::NEVER, |(arrival, _)| arrival)
+    }
+
+    /// It arrives.
+    pub fn leave(&mut self) -> Option<Packet> {
+        self.under_way.pop_first().map(|(_, packet)| packet)
     }
 
     /// Packets under way.

@@ -1,14 +1,14 @@
-//! One direction of a router: queue, line, propagation, and what was counted there.
+//! One direction of a router: what comes from far, queue, line, propagation, and what was counted there.
 
 use cwnd_aqm::{Outcome, QueueParams};
 use cwnd_link::{Line, Reader, Settings};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Activity, Histogram, LinkSampleRow, LinkSamples};
-use cwnd_units::{Duration, Streams, Time};
+use cwnd_units::{Bytes, Duration, Rate, Streams, Time};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
-use crate::delay::Delay;
+use crate::delay::{Approach, Delay, Receivers};
 use crate::messages::Office;
 use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
@@ -18,6 +18,8 @@ use crate::report::Counters;
 #[derive(Debug)]
 pub struct Lane {
     index: usize,
+    receivers: Receivers,
+    approach: Approach,
     /// `None` where the rate is unlimited.
     line: Option<Line<Packet>>,
     /// Reads for the capture, if there is one.
@@ -29,6 +31,8 @@ pub struct Lane {
     delay: Delay,
     /// A packet that leaves the line need not be looked at for this long.
     lead: Duration,
+    /// The line never sends faster; `None` if that is not known.
+    fastest: Option<Rate>,
     pool: Pool,
     /// What only a router counts; and of the link what no line and no fault does.
     counters: Counters,
@@ -51,6 +55,9 @@ impl Lane {
         let delay = Delay::new(of, &random);
         Self {
             index,
+            receivers: Receivers::of(of),
+            approach: Approach::default(),
+            fastest: fastest(&of.rate),
             line,
             reader: None,
             is_read: office.is_some(),
@@ -80,7 +87,18 @@ impl Lane {
         self.counters.largest = self.counters.largest.max(packet.length as u32);
         let hash = if self.needs_flows { flow_hash(&packet) } else { 0 };
         let bytes = &bytes[..packet.length];
+        let wait = self.receivers.before(packet.destination);
         let packet = self.pool.put(bytes, &packet, hash);
+        if wait > Duration::ZERO {
+            self.approach.enter(now + wait, packet);
+        } else {
+            self.reach(now, packet, capture);
+        }
+    }
+
+    /// A packet reaches the queue.
+    #[inline]
+    fn reach(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
         match &mut self.line {
             None => {
                 self.counters.link.arrived += 1;
@@ -107,6 +125,13 @@ impl Lane {
                 self.take_note(at);
                 continue;
             }
+            if self.next_on_line() > at {
+                // Of an instant the line comes first, as where a packet comes in.
+                if let Some(packet) = self.approach.leave() {
+                    self.reach(at, packet, capture.as_deref_mut());
+                }
+                continue;
+            }
             let Some(line) = &mut self.line else { return };
             if idle_ticks > MOST_TICKS {
                 // The queue's clock ticks faster than anything happens: it catches up in one call, or as far as it will.
@@ -129,8 +154,12 @@ impl Lane {
     /// When something is to be done next.
     #[inline]
     pub fn due(&self) -> Time {
-        let line = self.line.as_ref().map_or(Time::NEVER, Line::next);
-        line.min(self.next_note())
+        self.next_on_line().min(self.next_note()).min(self.approach.next())
+    }
+
+    #[inline]
+    fn next_on_line(&self) -> Time {
+        self.line.as_ref().map_or(Time::NEVER, Line::next)
     }
 
     /// From now on drops are captured.
@@ -200,7 +229,15 @@ impl Lane {
     pub fn next_exit(&self) -> Time {
         let line = self.line.as_ref().map_or(Time::NEVER, Line::free_at);
         let from_line = if line == Time::NEVER { line } else { line + self.lead };
-        self.delay.next().min(from_line).min(self.next_message())
+        self.delay.next().min(from_line).min(self.next_message()).min(self.next_from_far())
+    }
+
+    /// No packet that comes from far leaves before.
+    fn next_from_far(&self) -> Time {
+        let Some((arrival, packet)) = self.approach.first() else { return Time::NEVER };
+        let bytes = Bytes(self.pool.bytes(packet.buffer).len() as u64);
+        let on_line = self.fastest.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+        arrival + on_line + self.lead
     }
 
     /// A packet that has arrived at the other end by now: when it was due, and its bytes until the next call.
@@ -262,7 +299,10 @@ impl Lane {
 
     /// All packets inside.
     pub fn held(&self) -> u64 {
-        debug_assert_eq!(self.pool.held(), self.queued() + self.delay.held());
+        debug_assert_eq!(
+            self.pool.held(),
+            self.approach.held() + self.queued() + self.delay.held()
+        );
         self.pool.held()
     }
 
@@ -314,3 +354,13 @@ impl Lane {
 
 /// So often in a row a line may do something without sending a packet, before its queue's clock is set in one call.
 const MOST_TICKS: u32 = 1000;
+
+/// How fast a line sends at the most. A trace lets a packet go at an instant.
+fn fastest(rate: &LinkRate) -> Option<Rate> {
+    match rate {
+        LinkRate::Steps { initial, changes } => {
+            changes.iter().map(|&(_, rate)| rate).chain([*initial]).max()
+        }
+        LinkRate::Unlimited | LinkRate::Trace(_) => None,
+    }
+}
