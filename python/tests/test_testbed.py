@@ -335,6 +335,19 @@ def _readme(directory: Path) -> Path:
     return file
 
 
+def test_data_both_ways_counts_twice_in_how_many_runs_go_at_once() -> None:
+    def at_once(*groups: dict[str, object], asked: int | None = None) -> int:
+        flows = {f"group{i}": {"rtt": "40 ms", **group} for i, group in enumerate(groups)}
+        asked_for = cwnd.Scenario(
+            run={"duration": "5 s"}, dumbbell={"rate": "40 Mbit/s"}, flow=flows
+        )
+        return Linux().threads(plans.plan(asked_for).scenario, asked)
+
+    both_ways = at_once({}, {"direction": "reverse"})
+    assert at_once({}, {}) == 2 * both_ways > 2
+    assert at_once({}, asked=3) == 3
+
+
 @real
 def test_two_runs_at_once_do_not_meet() -> None:
     asked = cwnd.Scenario(

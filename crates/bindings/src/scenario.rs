@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -216,11 +217,13 @@ impl Cell {
         self.scenario.run.warmup.as_secs_f64()
     }
 
-    /// The highest rate of its links; none if all are unlimited.
+    /// The highest rates of the links that data crosses, added up; none if these are unlimited.
     #[getter]
-    fn rate_bit_s(&self) -> Option<f64> {
-        let rate = |link: &cwnd_scenario::Link| link.rate.highest_bit_s();
-        self.scenario.links.iter().filter_map(rate).reduce(f64::max)
+    fn routed_bit_s(&self) -> Option<f64> {
+        let ways = self.scenario.flows.iter().flat_map(|group| &group.ways);
+        let crossed: BTreeSet<usize> = ways.flat_map(|way| &way.route).copied().collect();
+        let rate = |&link: &usize| self.scenario.links[link].rate.highest_bit_s();
+        crossed.iter().filter_map(rate).reduce(|sum, rate| sum + rate)
     }
 
     /// Names of the links, in the order of the results.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: What `--on` takes for Linux.
 LINUX = "linux"
-#: Real-time runs are begun together while the rates of their links stay below this, for each core:
-#: a run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half of it stays free.
+#: Real-time runs are begun together while the rates that data crosses are below this, for each
+#: core: a run at 10 Mbit/s takes 4 % of a core of ours, one at 50 Mbit/s 15 %, so half is free.
 _BIT_S_PER_CORE = 160e6
 #: However slow their links, no more than so many for each core.
 _MOST_PER_CORE = 16
@@ -100,7 +100,7 @@ class Linux:
         """As many as the machine can route for at once, if not given."""
         if wanted is not None:
             return at_least_one(wanted)
-        rates = [scenario.cell(i).rate_bit_s for i in range(0, scenario.runs, scenario.repeat)]
+        rates = [scenario.cell(i).routed_bit_s for i in range(0, scenario.runs, scenario.repeat)]
         fastest = max((rate for rate in rates if rate is not None), default=0.0)
         cores = usable_cores()
         fitting = int(cores * _BIT_S_PER_CORE / fastest) if fastest > 0 else 1
