@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -439,10 +440,9 @@ def _means(
     )
 
 
-def _whiskers(estimates: Sequence[Estimate]) -> list[float] | None:
-    """Half widths of the intervals; none where there is one seed."""
-    halves = [each.half_width for each in estimates]
-    return None if None in halves else [half for half in halves if half is not None]
+def _whiskers(estimates: Sequence[Estimate]) -> list[float]:
+    """Half widths of the intervals; NaN, which is not drawn, where one seed has a number."""
+    return [math.nan if each.half_width is None else each.half_width for each in estimates]
 
 
 def _estimate(column: Sequence[float]) -> Estimate:
