@@ -297,12 +297,14 @@ impl Lane {
         self.line.as_ref().map_or(0, Line::held)
     }
 
+    /// Packets that have not reached the queue.
+    pub fn coming(&self) -> u64 {
+        self.approach.held()
+    }
+
     /// All packets inside.
     pub fn held(&self) -> u64 {
-        debug_assert_eq!(
-            self.pool.held(),
-            self.approach.held() + self.queued() + self.delay.held()
-        );
+        debug_assert_eq!(self.pool.held(), self.coming() + self.queued() + self.delay.held());
         self.pool.held()
     }
 

@@ -91,6 +91,8 @@ pub struct DirectionReport {
     pub queued: u64,
     /// Packets inside at the end, those under way included.
     pub held: u64,
+    /// Packets at the end that had not reached the queue, as they come from receivers that are far: they have not arrived.
+    pub coming: u64,
     /// From when packets were due to when they were sent.
     pub lateness: Histogram,
     /// Packets that the other side's device would not take.

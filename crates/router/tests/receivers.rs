@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 use cwnd_aqm::{QueueParams, fifo};
-use cwnd_router::{Config, Direction, Endpoint, Engine, Side};
+use cwnd_router::{Config, Direction, Endpoint, Engine, Side, Work};
 use cwnd_units::{Duration, Rate, Time};
 use cwnd_wire::{Endpoints, Tcp};
 
@@ -82,4 +82,13 @@ fn what_comes_from_far_queues_behind_what_came_before() {
     engine.arrive(now, Side::B, &packet((FROM_A, 81), (A, 9)));
     let left: Vec<u64> = leaves(&mut engine, Side::A).into_iter().map(|(at, _)| at).collect();
     assert_eq!(left, [39_999 + on_line, 39_999 + 2 * on_line]);
+}
+
+#[test]
+fn what_has_not_reached_the_queue_has_not_arrived() {
+    let mut engine = engine();
+    engine.arrive(Time::ZERO, Side::B, &packet((FROM_A, 80), (A, 5001)));
+    let report = engine.finish(Time(10_000_000), Work::default()).expect("nothing is written");
+    let back = &report.directions[1];
+    assert_eq!((back.coming, back.held, back.total.link.arrived), (1, 0, 0));
 }
