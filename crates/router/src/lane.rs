@@ -1,6 +1,6 @@
 //! One direction of a router: what comes from far, queue, line, propagation, and what was counted there.
 
-use cwnd_aqm::{Outcome, QueueParams};
+use cwnd_aqm::{Outcome, Packet as _, QueueParams};
 use cwnd_link::{Line, Reader, Settings};
 use cwnd_scenario::LinkRate;
 use cwnd_trace::{Activity, Histogram, LinkSampleRow, LinkSamples};
@@ -8,7 +8,7 @@ use cwnd_units::{Bytes, Duration, Rate, Streams, Time};
 
 use crate::capture::Capture;
 use crate::config::{Config, Direction};
-use crate::delay::{Approach, Delay, Receivers};
+use crate::delay::{Delay, Receivers, UnderWay};
 use crate::messages::Office;
 use crate::packet::{flow_hash, parse};
 use crate::pool::{Packet, Pool};
@@ -19,7 +19,8 @@ use crate::report::Counters;
 pub struct Lane {
     index: usize,
     receivers: Receivers,
-    approach: Approach,
+    /// On their way from far receivers to the queue.
+    coming: UnderWay,
     /// `None` where the rate is unlimited.
     line: Option<Line<Packet>>,
     /// Reads for the capture, if there is one.
@@ -55,8 +56,8 @@ impl Lane {
         let delay = Delay::new(of, &random);
         Self {
             index,
-            receivers: Receivers::of(of),
-            approach: Approach::default(),
+            receivers: Receivers::new(of),
+            coming: UnderWay::default(),
             fastest: fastest(&of.rate),
             line,
             reader: None,
@@ -87,10 +88,11 @@ impl Lane {
         self.counters.largest = self.counters.largest.max(packet.length as u32);
         let hash = if self.needs_flows { flow_hash(&packet) } else { 0 };
         let bytes = &bytes[..packet.length];
-        let wait = self.receivers.before(packet.destination);
-        let packet = self.pool.put(bytes, &packet, hash);
-        if wait > Duration::ZERO {
-            self.approach.enter(now + wait, packet);
+        let [beyond, before] =
+            [packet.source, packet.destination].map(|end| self.receivers.of(end));
+        let packet = self.pool.put(bytes, &packet, hash, beyond);
+        if before > Duration::ZERO {
+            self.coming.enter(now + before, packet);
         } else {
             self.reach(now, packet, capture);
         }
@@ -127,7 +129,7 @@ impl Lane {
             }
             if self.next_on_line() > at {
                 // Of an instant the line comes first, as where a packet comes in.
-                if let Some(packet) = self.approach.leave() {
+                if let Some((_, packet)) = self.coming.leave(at) {
                     self.reach(at, packet, capture.as_deref_mut());
                 }
                 continue;
@@ -154,7 +156,7 @@ impl Lane {
     /// When something is to be done next.
     #[inline]
     pub fn due(&self) -> Time {
-        self.next_on_line().min(self.next_note()).min(self.approach.next())
+        self.next_on_line().min(self.next_note()).min(self.coming.next())
     }
 
     #[inline]
@@ -209,9 +211,9 @@ impl Lane {
     /// The last byte of a packet has left the line.
     #[inline]
     fn sent(&mut self, now: Time, packet: Packet, capture: Option<&mut Capture>) {
-        let bytes = self.pool.bytes(packet.buffer);
-        let under_way = self.delay.enter(now, packet, bytes);
+        let under_way = self.delay.enter(now, packet);
         if let Some(capture) = capture {
+            let bytes = self.pool.bytes(packet.buffer);
             let marked = self.pool.marked(packet.buffer);
             if under_way {
                 capture.passed(self.index, now, bytes, marked);
@@ -229,13 +231,18 @@ impl Lane {
     pub fn next_exit(&self) -> Time {
         let line = self.line.as_ref().map_or(Time::NEVER, Line::free_at);
         let from_line = if line == Time::NEVER { line } else { line + self.lead };
-        self.delay.next().min(from_line).min(self.next_message()).min(self.next_from_far())
+        self.delay
+            .under_way
+            .next()
+            .min(from_line)
+            .min(self.next_message())
+            .min(self.next_from_far())
     }
 
     /// No packet that comes from far leaves before.
     fn next_from_far(&self) -> Time {
-        let Some((arrival, packet)) = self.approach.first() else { return Time::NEVER };
-        let bytes = Bytes(self.pool.bytes(packet.buffer).len() as u64);
+        let Some((arrival, packet)) = self.coming.first() else { return Time::NEVER };
+        let bytes = Bytes(u64::from(packet.wire_bytes()));
         let on_line = self.fastest.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
         arrival + on_line + self.lead
     }
@@ -243,9 +250,9 @@ impl Lane {
     /// A packet that has arrived at the other end by now: when it was due, and its bytes until the next call.
     #[inline]
     pub fn depart(&mut self, now: Time) -> Option<(Time, &[u8])> {
-        let (due, buffer) = self.delay.leave(now)?;
-        self.pool.remove(buffer);
-        let bytes = self.pool.bytes(buffer);
+        let (due, packet) = self.delay.under_way.leave(now)?;
+        self.pool.remove(packet.buffer);
+        let bytes = self.pool.bytes(packet.buffer);
         self.counters.delivered += 1;
         self.counters.delivered_bytes += bytes.len() as u64;
         Some((due, bytes))
@@ -264,7 +271,7 @@ impl Lane {
 
     /// When a packet arrives at the other end next, as far as is known now.
     pub fn next_arrival(&self) -> Time {
-        self.delay.next()
+        self.delay.under_way.next()
     }
 
     /// That message: when it was written, and its bytes until the next call.
@@ -299,12 +306,15 @@ impl Lane {
 
     /// Packets that have not reached the queue.
     pub fn coming(&self) -> u64 {
-        self.approach.held()
+        self.coming.held()
     }
 
     /// All packets inside.
     pub fn held(&self) -> u64 {
-        debug_assert_eq!(self.pool.held(), self.coming() + self.queued() + self.delay.held());
+        debug_assert_eq!(
+            self.pool.held(),
+            self.coming() + self.queued() + self.delay.under_way.held()
+        );
         self.pool.held()
     }
 
@@ -359,10 +369,6 @@ const MOST_TICKS: u32 = 1000;
 
 /// How fast a line sends at the most. A trace lets a packet go at an instant.
 fn fastest(rate: &LinkRate) -> Option<Rate> {
-    match rate {
-        LinkRate::Steps { initial, changes } => {
-            changes.iter().map(|&(_, rate)| rate).chain([*initial]).max()
-        }
-        LinkRate::Unlimited | LinkRate::Trace(_) => None,
-    }
+    let known = !matches!(rate, LinkRate::Trace(_));
+    known.then(|| rate.highest_bit_s().map(|rate| Rate(rate as u64))).flatten()
 }

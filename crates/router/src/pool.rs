@@ -1,7 +1,7 @@
 //! Where the bytes are of packets that wait.
 
 use cwnd_aqm::{Context, Reason};
-use cwnd_units::{Ecn, Header, Time};
+use cwnd_units::{Duration, Ecn, Header, Time};
 
 use crate::packet::Parsed;
 
@@ -28,12 +28,20 @@ pub struct Packet {
     wire_bytes: u32,
     has_payload: bool,
     flow_hash: u64,
+    /// How far its receiver is beyond the link.
+    pub beyond: Duration,
 }
 
 impl Pool {
-    /// Takes the bytes of a packet in, of which `parsed` is known.
+    /// Takes the bytes of a packet in, of which `parsed` is known, and how far its receiver is beyond the link.
     #[inline]
-    pub fn put(&mut self, bytes: &[u8], parsed: &Parsed, flow_hash: u64) -> Packet {
+    pub fn put(
+        &mut self,
+        bytes: &[u8],
+        parsed: &Parsed,
+        flow_hash: u64,
+        beyond: Duration,
+    ) -> Packet {
         let header = parsed.identification.map_or(Header::None, Header::Id);
         let buffer = match self.free.pop() {
             Some(buffer) => {
@@ -47,7 +55,8 @@ impl Pool {
             None => self.put_behind(bytes, header),
         };
         let has_payload = parsed.has_payload;
-        Packet { buffer, wire_bytes: bytes.len() as u32, has_payload, flow_hash }
+        let wire_bytes = bytes.len() as u32;
+        Packet { buffer, wire_bytes, has_payload, flow_hash, beyond }
     }
 
     #[cold]
