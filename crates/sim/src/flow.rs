@@ -75,8 +75,6 @@ pub struct Flow {
     pub sender: Sender,
     /// RTTs measured after the warm-up.
     pub rtt: Histogram,
-    /// The receiving end.
-    pub receiver: Receiver,
     /// When the last byte of the transfer was delivered; `Time::NEVER` before, and without end.
     pub finished: Time,
     /// When all that it had sent was acknowledged, after its application was told to stop; `Time::NEVER` before.
@@ -89,6 +87,8 @@ pub struct Flow {
     pub told: Option<Box<Told>>,
     /// What its client asks, if it is the client who opens it.
     pub requests: Option<Box<Requests>>,
+    /// The receiving end.
+    pub receiver: Receiver,
     /// Which of its group's ways it goes.
     pub way: u32,
 }
@@ -161,10 +161,7 @@ impl Flow {
     /// What it points to, once it is in the cache itself.
     #[inline]
     pub fn targets_soon(&self, data: bool) {
-        if data {
-            self.receiver.soon();
-        } else {
-            self.sender.soon();
+        if !data {
             self.rtt.soon();
         }
     }

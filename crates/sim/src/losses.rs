@@ -2,7 +2,7 @@
 //!
 //! It is written down where a packet is dropped or lost, and nowhere else: packets that arrive pay nothing for it.
 
-use cwnd_tcp::{Body, Copies, Flags, Segment};
+use cwnd_tcp::{Body, ByteCounts, Flags, Segment};
 
 use crate::event::FlowId;
 use crate::packet::{Packet, without_note};
@@ -69,7 +69,7 @@ impl Slot {
 #[derive(Debug, Default)]
 pub struct OfFlow {
     /// Data.
-    pub data: Copies,
+    pub data: ByteCounts,
     /// SYNs.
     pub syns: u64,
     /// Whether an answer to a SYN was among it.
@@ -118,7 +118,7 @@ impl Losses {
             Body::Data { .. } if syn => lost.syns += 1,
             _ => {
                 lost.data.add(segment.seq, segment.end(), 0);
-                if lost.data.ranges().is_multiple_of(CROWD) {
+                if lost.data.pieces().is_multiple_of(CROWD) {
                     self.crowded.push(id);
                 }
             }
@@ -222,7 +222,7 @@ mod tests {
             }
         }
         let lost = losses.of(id).expect("it lost some");
-        assert!(lost.data.ranges() <= CROWD, "{}", lost.data.ranges());
+        assert!(lost.data.pieces() <= CROWD, "{}", lost.data.pieces());
         assert_eq!(lost.data.of(9_999_999), 1);
     }
 }

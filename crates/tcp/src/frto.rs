@@ -4,12 +4,12 @@ use crate::ranges::{Range, Ranges};
 use crate::scoreboard::Scoreboard;
 
 /// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout until it is known what it was.
+///
+/// Cost, with n ranges outstanding: a timeout O(n log n), a retransmission and an ACK amortised O(log n).
 #[derive(Clone, Debug)]
 pub struct Frto {
-    /// What was outstanding at the timeout and went once until now, in order.
-    originals: Vec<Range>,
-    /// How much of that was not reported yet, bytes.
-    missing: u64,
+    /// Bytes that were outstanding at the timeout, went once until now and have not arrived.
+    originals: Ranges,
     /// Whether the last ACK was the first new one, so that new data goes.
     answers: bool,
 }
@@ -46,20 +46,19 @@ pub enum Verdict {
 
 impl Frto {
     /// The timer has expired with all from `una` to `high` outstanding; `again` went more than once, or goes again now.
-    pub fn new(again: &[(u64, u64)], una: u64, high: u64, scoreboard: &Scoreboard) -> Self {
-        let mut repeated = Ranges::default();
-        for &(start, end) in again {
-            repeated.insert(start, end);
+    pub fn new(
+        again: impl Iterator<Item = (u64, u64)>,
+        una: u64,
+        high: u64,
+        scoreboard: &Scoreboard,
+    ) -> Self {
+        let mut originals = Ranges::default();
+        originals.insert(una, high);
+        let arrived = scoreboard.sacked().descending().map(|range| (range.start, range.end));
+        for (start, end) in again.chain(arrived) {
+            originals.remove(start, end);
         }
-        let mut originals = Vec::new();
-        let mut from = una;
-        while let Some(once) = repeated.hole_from(from, high) {
-            originals.push(once);
-            from = once.end;
-        }
-        let mut frto = Self { originals, missing: 0, answers: false };
-        frto.missing = frto.count(una, scoreboard);
-        frto
+        Self { originals, answers: false }
     }
 
     /// Whether new data goes in place of what is lost.
@@ -67,31 +66,47 @@ impl Frto {
         self.answers
     }
 
-    /// What went once at the timeout goes again: if it arrives now, that tells nothing.
-    pub fn on_retransmission(&mut self, range: Range, una: u64, scoreboard: &Scoreboard) {
-        let cut = |original: &Range| {
-            let before = Range { start: original.start, end: original.end.min(range.start) };
-            let behind = Range { start: original.start.max(range.end), end: original.end };
-            [before, behind]
-        };
-        let left = self.originals.iter().flat_map(cut).filter(|part| part.start < part.end);
-        self.originals = left.collect();
-        self.missing = self.count(una, scoreboard);
+    /// What went once at the timeout goes again: if it arrives now, that tells nothing. All below `una` is acknowledged.
+    pub fn on_retransmission(&mut self, range: Range, una: u64) {
+        self.originals.remove(range.start, range.end);
+        self.originals.remove_below(una);
     }
 
-    /// An ACK came; all below `una` is acknowledged.
-    pub fn on_ack(&mut self, told: Told, una: u64, scoreboard: &Scoreboard) -> Verdict {
-        let missing = self.count(una, scoreboard);
-        let original = missing < self.missing;
-        self.missing = missing;
+    /// An ACK came with these SACK blocks; all below `una` is acknowledged.
+    pub fn on_ack(
+        &mut self,
+        told: Told,
+        una: u64,
+        blocks: impl Iterator<Item = Range>,
+        scoreboard: &Scoreboard,
+    ) -> Verdict {
+        let original = self.has_arrived(una, blocks, scoreboard);
+        self.originals.remove_below(una);
         let verdict = decide(told, original && !told.again);
         // Only that ACK is answered by new data: the next lets what is lost go again.
         self.answers = verdict == Verdict::SendNew;
         verdict
     }
 
-    fn count(&self, una: u64, scoreboard: &Scoreboard) -> u64 {
-        self.originals.iter().map(|&range| scoreboard.missing(una, range)).sum()
+    /// `true` if any of the originals has arrived. A block may hold bytes that the scoreboard left out, such as parts of segments.
+    fn has_arrived(
+        &self,
+        una: u64,
+        mut blocks: impl Iterator<Item = Range>,
+        scoreboard: &Scoreboard,
+    ) -> bool {
+        let acknowledged = self.originals.lowest().is_some_and(|range| range.start < una);
+        acknowledged
+            || blocks.any(|block| {
+                let mut at = block.start;
+                while let Some(part) = self.originals.first_in(at, block.end) {
+                    if scoreboard.sacked().overlaps(part.start, part.end) {
+                        return true;
+                    }
+                    at = part.end;
+                }
+                false
+            })
     }
 }
 

@@ -280,6 +280,11 @@ pub struct Deadline {
 }
 
 impl Deadline {
+    /// What went last of all that arrived: when, and where it ends.
+    pub const fn newest(&self) -> (Time, u64) {
+        self.newest
+    }
+
     /// When something that went then, and ends there, is lost; never, if nothing that went after it arrived.
     pub fn of(&self, sent: (Time, u64)) -> Time {
         if sent < self.newest { sent.0 + self.after } else { Time::NEVER }

@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod ack_timer;
+mod byte_counts;
 mod cheat;
 mod compressed_acks;
 mod config;
 mod counters;
 mod delays;
+mod delivery_rate;
 mod duplicates;
 mod echo;
 mod frto;
@@ -16,14 +18,14 @@ mod probing;
 mod prr;
 mod quick_ack;
 mod ranges;
-mod rates;
 mod receiver;
-mod resent;
+mod retransmissions;
 mod rtt;
 mod scoreboard;
 mod seen;
 mod segment;
 mod sender;
+mod sent_log;
 mod signed;
 mod spurious;
 mod squid;
@@ -33,6 +35,7 @@ mod validation;
 #[cfg(test)]
 mod vectors;
 
+pub use byte_counts::ByteCounts;
 pub use cheat::Params as CheatParams;
 pub use config::Config;
 pub use counters::{ReceiverCounters, SenderCounters, TIMEOUT_RANKS};
@@ -50,7 +53,7 @@ pub use seen::{Params as TimingParams, RttEvery, RttFrom};
 pub use segment::{
     Body, Flags, MAX_SACK_BLOCKS, QUENCH_WIRE, Quoted, SackBlock, SackBlocks, Segment,
 };
-pub use sender::{Copies, GaveUp, Handshake, Sender, Shown};
+pub use sender::{GaveUp, Handshake, Sender, Shown};
 pub use signed::{OnForged, Params as SignatureParams};
 pub use spurious::Params as SpuriousParams;
 pub use squid::Params as SquidParams;

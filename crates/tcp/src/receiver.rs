@@ -141,12 +141,6 @@ impl Receiver {
         cwnd_memory::line_soon(&self.counters);
     }
 
-    /// Asks for the memory that the next segment needs beyond the receiver itself: a hint, for speed alone.
-    #[inline]
-    pub fn soon(&self) {
-        self.out_of_order.soon();
-    }
-
     /// What it counted.
     #[inline]
     #[must_use]

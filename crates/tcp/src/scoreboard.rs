@@ -3,7 +3,7 @@ use cwnd_units::{Duration, Time};
 use crate::late::Deadline;
 use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::ranges::{Range, Ranges};
-use crate::resent::Resent;
+use crate::retransmissions::Retransmissions;
 use crate::segment::{SackBlock, SackBlocks};
 
 /// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
@@ -25,9 +25,16 @@ pub struct Scoreboard {
     /// Unsacked bytes below this were retransmitted (RFC 6675 HighRxt, exclusive).
     high_rxt: u64,
     /// The exception to that: retransmissions that were lost in turn, if they are looked for.
-    resent: Option<Box<Resent>>,
+    resent: Option<Box<Retransmissions>>,
     /// Retransmissions that were SACKed, where these count until they are acknowledged ([`PipeRule::Ns3`]).
-    arrived: Option<Box<Ranges>>,
+    arrived: Option<Box<Arrived>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Arrived {
+    ranges: Ranges,
+    /// The sum of their lengths.
+    bytes: u64,
 }
 
 impl Scoreboard {
@@ -36,17 +43,11 @@ impl Scoreboard {
 
     pub fn new(params: &Params) -> Self {
         let by_time = params.loss_rule == LossRule::Rack;
-        let new = || Box::new(Resent::new(params.dup_thresh, by_time));
+        let new = || Box::new(Retransmissions::new(params.dup_thresh, by_time));
         let sack = params.recovery == Recovery::Sack;
         let resent = (params.lost_retransmissions && sack).then(new);
         let arrived = (params.pipe_rule == PipeRule::Ns3).then(Box::default);
         Self { resent, arrived, ..Self::default() }
-    }
-
-    /// What it points to will be read soon.
-    #[inline]
-    pub fn soon(&self) {
-        self.sacked.soon();
     }
 
     /// As at the start of the connection, but for what is acknowledged.
@@ -91,6 +92,9 @@ impl Scoreboard {
         }
         self.sacked_below_lost += fresh_below(self.lost_edge, &self.sacked);
         self.sacked_below_rxt += fresh_below(self.high_rxt, &self.sacked);
+        if let Some(resent) = &mut self.resent {
+            resent.sacked(start, end);
+        }
         self.sacked.insert(start, end)
     }
 
@@ -100,7 +104,7 @@ impl Scoreboard {
         let Some(arrived) = &mut self.arrived else { return };
         let mut from = start;
         while let Some(hole) = self.sacked.hole_from(from, end) {
-            arrived.insert(hole.start, hole.end);
+            arrived.bytes += arrived.ranges.insert(hole.start, hole.end);
             from = hole.end;
         }
     }
@@ -164,7 +168,7 @@ impl Scoreboard {
 
     /// How many retransmissions are on their way.
     pub fn resent(&self) -> u64 {
-        self.resent.as_ref().map_or(0, |resent| resent.under_way())
+        self.resent.as_ref().map_or(0, |resent| resent.in_flight())
     }
 
     /// What of the retransmissions arrived is no longer on its way, and not lost again.
@@ -185,7 +189,7 @@ impl Scoreboard {
         self.lost_edge = una;
         self.sacked_below_lost = self.sacked.covered(0, una);
         if let Some(resent) = &mut self.resent {
-            resent.find_again();
+            resent.find_again(una);
         }
     }
 
@@ -231,6 +235,9 @@ impl Scoreboard {
         self.sacked_below_lost += covered;
         self.newly_lost += lost;
         self.lost_edge = edge;
+        if let Some(resent) = &mut self.resent {
+            resent.lose_originals(edge);
+        }
         lost > 0
     }
 
@@ -248,9 +255,12 @@ impl Scoreboard {
             if let Some(resent) = &mut self.resent {
                 resent.review(una, &self.sacked);
             }
+        } else if let Some(resent) = &mut self.resent {
+            resent.advance(una);
         }
         if let Some(arrived) = &mut self.arrived {
-            arrived.remove_below(una);
+            arrived.bytes -= arrived.ranges.covered(0, una);
+            arrived.ranges.remove_below(una);
         }
         self.lost_edge = self.lost_edge.max(una);
         self.high_rxt = self.high_rxt.max(una);
@@ -262,7 +272,7 @@ impl Scoreboard {
         self.high_rxt = una;
         self.sacked_below_rxt = 0;
         if let Some(arrived) = &mut self.arrived {
-            **arrived = Ranges::default();
+            **arrived = Arrived::default();
         }
         if let Some(resent) = &mut self.resent {
             resent.restart();
@@ -290,8 +300,8 @@ impl Scoreboard {
         let not_lost =
             nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;
-        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes(una));
-        let arrived = self.arrived.as_ref().map_or(0, |ranges| ranges.covered(una, nxt));
+        let lost_again = self.resent.as_ref().map_or(0, |resent| resent.lost_bytes());
+        let arrived = self.arrived.as_ref().map_or(0, |arrived| arrived.bytes);
         not_lost + retransmitted + arrived + self.doubled(una) - lost_again
     }
 
@@ -299,14 +309,13 @@ impl Scoreboard {
     #[inline]
     fn doubled(&self, una: u64) -> u64 {
         let resent = self.resent.as_ref();
-        resent.and_then(|resent| resent.doubled_bytes(una, self.lost_edge)).unwrap_or(0)
+        resent.and_then(|resent| resent.doubled_bytes(una)).unwrap_or(0)
     }
 
     /// Whether more is lost than went again and is on its way: else nothing more goes again, whatever it is that is lost (Linux,
     /// `tcp_xmit_retransmit_queue`). The two are the same but for what is on its way with its original.
     pub fn may_repair(&self, una: u64) -> bool {
-        let doubles =
-            self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una, self.lost_edge).is_some());
+        let doubles = self.resent.as_ref().is_some_and(|r| r.doubled_bytes(una).is_some());
         !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
     }
 
@@ -327,8 +336,8 @@ impl Scoreboard {
 
     /// The next lost range from `una` on that was not retransmitted (RFC 6675 § 4, NextSeg rule 1).
     pub fn next_lost(&self, una: u64) -> Option<Range> {
-        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost(una)) {
-            return Some(again);
+        if let Some(again) = self.resent.as_ref().and_then(|resent| resent.first_lost()) {
+            return Some(Range { start: again.start.max(una), ..again });
         }
         self.sacked.hole_from(self.high_rxt, self.lost_edge)
     }
@@ -343,7 +352,7 @@ impl Scoreboard {
     pub fn retransmitted(&mut self, range: Range, nxt: u64, now: Time) {
         let end = range.end;
         if let Some(resent) = &mut self.resent {
-            resent.sent(range, nxt, now);
+            resent.sent(range, nxt, now, &self.sacked);
         }
         if end > self.high_rxt {
             self.sacked_below_rxt += self.sacked.covered(self.high_rxt, end);
@@ -356,10 +365,9 @@ impl Scoreboard {
         self.sacked.highest().map_or(una, |range| range.end)
     }
 
-    /// How many bytes of a range were neither acknowledged, up to `una`, nor SACKed.
-    pub fn missing(&self, una: u64, range: Range) -> u64 {
-        let start = range.start.max(una);
-        range.end.saturating_sub(start) - self.sacked.covered(start, range.end.max(start))
+    /// What SACK reported above the cumulative ACK.
+    pub const fn sacked(&self) -> &Ranges {
+        &self.sacked
     }
 
     /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).
@@ -380,7 +388,7 @@ impl Scoreboard {
     /// Bytes above the cumulative ACK that went again and are not known to be lost again.
     pub fn retransmitted_bytes(&self, una: u64) -> u64 {
         let again = self.high_rxt.saturating_sub(una) - self.sacked_below_rxt;
-        again - self.resent.as_ref().map_or(0, |resent| resent.lost_bytes(una))
+        again - self.resent.as_ref().map_or(0, |resent| resent.lost_bytes())
     }
 
     /// Whether nothing is SACKed.

@@ -1,13 +1,12 @@
 //! A sender's own notes of when each segment went, and what its controller sees of them.
 
-use std::collections::VecDeque;
-
 use cwnd_units::{Divisor, Duration, Echo, Time};
 
 use crate::config::Config;
 use crate::delays::Delays;
-use crate::rates::Rates;
+use crate::delivery_rate::Rates;
 use crate::seen::{RttEvery, RttFrom};
+use crate::sent_log::SentLog;
 use crate::signed::{OnForged, Signer};
 
 /// When the segments went that are outstanding, and which of them give samples.
@@ -21,7 +20,7 @@ pub struct Timing {
     /// With one sample a window: what must be acknowledged before the next.
     next_from: u64,
     /// In the order of their numbers, and so of when they went first.
-    sent: VecDeque<Sent>,
+    sent: SentLog<Sent>,
     /// When the newest segment went that SACK reported since the last ACK was looked at.
     sacked: Option<Time>,
     /// What is known of one-way delays.
@@ -37,11 +36,9 @@ pub struct Timing {
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    end: u64,
     at: Time,
     /// Whether it was sent again.
     again: bool,
-    sacked: bool,
 }
 
 /// Round trips as they would be if only data waited (RFC 6817 § 2.4.2: delays above the least, of clocks that need not agree).
@@ -94,7 +91,7 @@ impl Timing {
                 lone,
                 by_window,
                 next_from: 0,
-                sent: VecDeque::new(),
+                sent: SentLog::default(),
                 sacked: None,
                 one_way: OneWay::default(),
                 rates: config.by_rate().then(Rates::default),
@@ -107,47 +104,26 @@ impl Timing {
 
     /// New data goes, which ends at `end`.
     pub fn on_sent(&mut self, end: u64, now: Time) {
-        self.sent.push_back(Sent { end, at: now, again: false, sacked: false });
+        self.sent.push(end, Sent { at: now, again: false });
     }
 
     /// Bytes that went before go again: no echo tells which of the two an ACK is for (Karn & Partridge 1987).
     pub fn on_sent_again(&mut self, seq: u64, end: u64) {
-        let first = self.sent.partition_point(|sent| sent.end <= seq);
-        for sent in self.sent.range_mut(first..) {
-            sent.again = true;
-            if sent.end >= end {
-                break;
-            }
-        }
+        self.sent.change(seq, end, |sent, _| sent.again = true);
     }
 
     /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so many are new. How many are left.
-    pub fn on_sacked(&mut self, seq: u64, end: u64, mut new: u64) -> u64 {
+    pub fn on_sacked(&mut self, seq: u64, end: u64, new: u64) -> u64 {
         if self.from != RttFrom::Sack {
             return 0;
         }
-        let past = self.sent.partition_point(|sent| sent.end <= end);
         // A segment that came late is below what was reported before it.
-        for number in (0..past).rev() {
-            if new == 0 {
-                break;
-            }
-            let before = number.checked_sub(1).map_or(0, |before| self.sent[before].end);
-            let sent = &mut self.sent[number];
-            // Of the lowest only the end may be in the block.
-            if sent.end <= seq {
-                break;
-            }
-            if sent.sacked {
-                continue;
-            }
-            sent.sacked = true;
-            new = new.saturating_sub(sent.end - before.max(seq));
+        let newest = &mut self.sacked;
+        self.sent.report(seq, end, new, |_, sent| {
             if !sent.again {
-                self.sacked = self.sacked.max(Some(sent.at));
+                *newest = (*newest).max(Some(sent.at));
             }
-        }
-        new
+        })
     }
 
     /// Everything below `ack` is acknowledged, where `high` is the end of what was sent; the timer's own sample is given, and what the ACK
@@ -162,14 +138,13 @@ impl Timing {
     ) -> Option<Sample> {
         let (mut oldest, mut newest) = (None, None);
         let (mut segments, mut again) = (0_u32, false);
-        while let Some(sent) = self.sent.front().filter(|sent| sent.end <= ack) {
+        while let Some((_, sent, sacked)) = self.sent.pop_acknowledged(ack) {
             segments += 1;
             again |= sent.again;
-            if !(sent.sacked && self.from == RttFrom::Sack) {
+            if !(sacked && self.from == RttFrom::Sack) {
                 oldest = oldest.or(Some(sent.at));
                 newest = Some(sent.at);
             }
-            self.sent.pop_front();
         }
         let sacked = self.sacked.take();
         let sample = match self.from {

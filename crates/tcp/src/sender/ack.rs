@@ -174,7 +174,7 @@ impl Sender {
                 Some(_) => {}
             }
             if !PLAIN && self.is_in_frto() && !late {
-                self.on_ack_in_frto(now, acked, newly_sacked > 0);
+                self.on_ack_in_frto(now, acked, newly_sacked > 0, (blocks, told));
             }
             let (exact, measured) = if PLAIN || self.timing.is_none() {
                 self.measure(now, segment, ack, went)
@@ -255,7 +255,7 @@ impl Sender {
         if newly_sacked > 0 {
             if !PLAIN && acked == 0 {
                 if self.is_in_frto() {
-                    self.on_ack_in_frto(now, 0, true);
+                    self.on_ack_in_frto(now, 0, true, (blocks, told));
                 }
                 self.end_with_the_reduction();
             }

@@ -31,7 +31,7 @@ impl Sender {
         }
         self.time_sacked(blocks, ack, new);
         if self.is_in_frto() {
-            self.on_ack_in_frto(now, 0, true);
+            self.on_ack_in_frto(now, 0, true, (blocks, ack));
         }
         self.detect_losses(now);
         self.scoreboard.take_lost_again();

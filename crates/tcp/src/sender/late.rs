@@ -138,7 +138,7 @@ impl Sender {
             let first = late.on_in_order(now, ack);
             return (false, first.filter(|_| noted));
         }
-        let went_again = self.copies.any_in(self.una, ack);
+        let went_again = self.retransmit_counts.any_in(self.una, ack);
         let sacked = late.sacked.take();
         let mut at = self.una;
         let echo = self.echoes_tell().then_some(echo);
@@ -158,8 +158,11 @@ impl Sender {
         let Some(late) = &mut self.late else { return };
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
-        for (sent, end) in self.scoreboard.retransmissions(new).filter(|&(sent, _)| is_it(sent)) {
-            late.on_arrival(now, (sent, end), Some(least));
+        // Of several the one counts that went last. Sooner than any round trip comes the original (RFC 8985 § 6.2, step 2).
+        let again = self.scoreboard.retransmissions(new);
+        let again = again.filter(|&(sent, _)| is_it(sent) && now.since(sent) >= least);
+        if let Some(again) = again.max() {
+            late.on_arrival(now, again, None);
         }
         let mut end = new.end;
         let probe = late.tail.under_way.filter(|(probe, _)| probe.end == new.end);
@@ -172,13 +175,13 @@ impl Sender {
         }
         // What went only once.
         let start = self.scoreboard.first_once(new.start);
-        if start >= end || self.copies.of(start) > 0 {
+        if start >= end || self.retransmit_counts.of(start) > 0 {
             return;
         }
         if start < top {
             late.see_reordering((top - start).div_ceil(self.config.mss));
         }
-        if let Some(sent) = late.sent_at(end - 1).filter(|_| self.copies.of(end - 1) == 0) {
+        if let Some(sent) = late.sent_at(end - 1).filter(|_| self.retransmit_counts.of(end - 1) == 0) {
             late.on_arrival(now, (sent, end), None);
             let first = late.sacked.map(|(first, _)| first).or_else(|| late.sent_at(start));
             late.sacked = first.map(|first| (first, sent));
@@ -318,7 +321,7 @@ impl Sender {
         } else {
             late.on_duplicate(now);
         }
-        let went_again = again.end <= una || self.copies.of(again.start) > 0;
+        let went_again = again.end <= una || self.retransmit_counts.of(again.start) > 0;
         if let Some(before) = self.before.as_mut().filter(|_| went_again) {
             before.arrived_twice(again.end, segments);
         }

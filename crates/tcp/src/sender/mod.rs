@@ -4,7 +4,6 @@ mod accept;
 mod ack;
 mod burst;
 mod chunks;
-mod copies;
 mod doubtful;
 mod late;
 mod noted;
@@ -28,6 +27,7 @@ use std::sync::Arc;
 use cwnd_cc::{AnyController, Controller as _, Path, Phase, Window};
 use cwnd_units::{Duration, Time};
 
+use crate::byte_counts::ByteCounts;
 use crate::config::Config;
 use crate::counters::SenderCounters;
 use crate::frto::Frto;
@@ -41,7 +41,6 @@ use crate::validation::LimitedBy;
 pub use accept::Handshake;
 use burst::Burst;
 use chunks::Chunks;
-pub use copies::Copies;
 use noted::Timed;
 use persist::Persist;
 use quench::Quenched;
@@ -134,8 +133,6 @@ pub struct Sender {
     probes: u32,
     /// ECN-echoes in a row that found a window of one segment.
     echoes_at_one: u32,
-    /// When the first of the expiries was that [`Self::expired`] counts.
-    expired_since: Time,
     scoreboard: Scoreboard,
     // What else an ACK reads.
     /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
@@ -148,7 +145,11 @@ pub struct Sender {
     rtt: RttEstimator,
     round: u64,
     round_end: u64,
-    copies: Copies,
+    /// How often each outstanding byte was retransmitted. What a run reports of timeouts asks for it, and what decides
+    /// whether an arrival is of data that went once.
+    retransmit_counts: ByteCounts,
+    /// When the first of the expiries was that [`Self::expired`] counts.
+    expired_since: Time,
 }
 
 impl Sender {
@@ -281,7 +282,7 @@ impl Sender {
             round: 0,
             round_end: 0,
             counters: SenderCounters::default(),
-            copies: Copies::default(),
+            retransmit_counts: ByteCounts::default(),
         }
     }
 
@@ -298,12 +299,6 @@ impl Sender {
     pub fn rest_soon(&self) {
         cwnd_memory::line_soon(&self.reduced_until);
         cwnd_memory::line_soon(&self.rtt);
-    }
-
-    /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.
-    #[inline]
-    pub fn soon(&self) {
-        self.scoreboard.soon();
     }
 
     /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at once.
@@ -455,7 +450,7 @@ impl Sender {
     /// How often the first byte that is not acknowledged was sent; nothing outstanding is sent zero times.
     #[must_use]
     pub fn copies_of_first(&self) -> u64 {
-        if self.high > self.una { 1 + self.copies.of(self.una) } else { 0 }
+        if self.high > self.una { 1 + self.retransmit_counts.of(self.una) } else { 0 }
     }
 
     /// Payload bytes acknowledged cumulatively.

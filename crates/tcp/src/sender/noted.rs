@@ -59,7 +59,7 @@ impl Timed {
 impl Sender {
     /// All below `ack` is acknowledged: when the first of it went, if each is noted and none of it went again (Linux, `tcp_clean_rtx_queue`).
     pub(super) fn first_of(&mut self, now: Time, ack: u64) -> Option<Time> {
-        let again = self.copies.any_in(self.una, ack);
+        let again = self.retransmit_counts.any_in(self.una, ack);
         let Timed::Each(notes) = &mut self.timed else { return None };
         notes.on_in_order(now, ack).filter(|_| !again)
     }

@@ -58,7 +58,7 @@ impl Sender {
         self.counters.window_probes += 1;
         if again {
             self.counters.retransmissions += 1;
-            self.copies.add(self.una, (self.una + len).min(before), self.una);
+            self.retransmit_counts.add(self.una, (self.una + len).min(before), self.una);
         }
         Segment {
             seq: self.una,
@@ -106,7 +106,7 @@ impl Sender {
         if open && !advances {
             // What the receiver has not taken of the probe is sent anew, in a whole segment.
             if self.high > self.una {
-                self.copies.add(self.una, self.high, self.una);
+                self.retransmit_counts.add(self.una, self.high, self.una);
             }
             self.nxt = self.una;
             self.high = self.una;

@@ -5,6 +5,8 @@ use cwnd_units::Time;
 use super::{Sender, State};
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Recovery;
+use crate::ranges::Range;
+use crate::segment::SackBlocks;
 
 impl Sender {
     /// The timer has expired, and the controller has not heard of it: what to come back to if it was early. `was_reduced`: the window
@@ -42,8 +44,8 @@ impl Sender {
     /// The first segment goes again, and the next two ACKs decide.
     pub(super) fn begin_frto(&mut self) {
         let first = (self.una, (self.una + self.config.mss).min(self.high));
-        let again: Vec<_> = self.copies.from(self.una).chain([first]).collect();
-        let new = Frto::new(&again, self.una, self.high, &self.scoreboard);
+        let again = self.retransmit_counts.above(self.una).chain([first]);
+        let new = Frto::new(again, self.una, self.high, &self.scoreboard);
         if let State::Loss { frto, .. } = &mut self.recovery {
             *frto = Some(Box::new(new));
         }
@@ -70,12 +72,18 @@ impl Sender {
         }
     }
 
-    /// An ACK came that acknowledges so much, or reports something new (`sacks`).
+    /// An ACK came that acknowledges so much, or reports something new (`sacks`), in blocks of an ACK of all below `ack`.
     #[cold]
-    pub(super) fn on_ack_in_frto(&mut self, now: Time, acked: u64, sacks: bool) {
+    pub(super) fn on_ack_in_frto(
+        &mut self,
+        now: Time,
+        acked: u64,
+        sacks: bool,
+        (blocks, ack): (&SackBlocks, u64),
+    ) {
         let new_waits = self.unsent().is_some();
         let sack = self.config.params.recovery == Recovery::Sack;
-        let again = !sack && self.copies.any_in(self.una - acked, self.una);
+        let again = !sack && self.retransmit_counts.any_in(self.una - acked, self.una);
         let State::Loss { recover, frto: Some(frto) } = &mut self.recovery else { return };
         let told = Told {
             advances: acked > 0,
@@ -85,7 +93,9 @@ impl Sender {
             new_went: self.high > *recover,
             new_waits,
         };
-        match frto.on_ack(told, self.una, &self.scoreboard) {
+        let blocks = blocks.iter().filter(|block| block.len > 0);
+        let blocks = blocks.map(|block| Range { start: block.start(ack), end: block.end(ack) });
+        match frto.on_ack(told, self.una, blocks, &self.scoreboard) {
             Verdict::Open | Verdict::SendNew => {}
             Verdict::Spurious => self.take_timeout_back(now),
             Verdict::Lost => {

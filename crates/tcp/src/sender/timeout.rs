@@ -154,7 +154,7 @@ impl Sender {
                 }
             }
             if let Some(late) = &mut self.late
-                && let Some(end) = self.copies.from(self.una).map(|(_, end)| end).max()
+                && let Some(end) = self.retransmit_counts.end().filter(|&end| end > self.una)
             {
                 late.forget_retransmissions(end);
             }

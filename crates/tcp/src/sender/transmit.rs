@@ -355,7 +355,7 @@ impl Sender {
         if again {
             self.counters.retransmissions += 1;
             // What follows behind, after a Tahoe or a divided ACK, goes for the first time.
-            self.copies.add(seq, end.min(self.high), self.una);
+            self.retransmit_counts.add(seq, end.min(self.high), self.una);
             if self.config.params.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }
@@ -451,7 +451,7 @@ impl Sender {
                 }
                 if let State::Loss { frto: Some(frto), .. } = &mut self.recovery {
                     let again = Range { start: choice.seq, end };
-                    frto.on_retransmission(again, self.una, &self.scoreboard);
+                    frto.on_retransmission(again, self.una);
                 }
             }
         } else if choice.seq == self.nxt {

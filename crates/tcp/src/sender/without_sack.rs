@@ -3,6 +3,7 @@
 
 use super::{Sender, State};
 use crate::params::Recovery;
+use crate::segment::SackBlocks;
 use cwnd_units::Time;
 
 impl Sender {
@@ -101,7 +102,7 @@ impl Sender {
     pub(super) fn take_duplicate_without_sack(&mut self, now: Time) -> bool {
         let (mss, outstanding) = (self.config.mss, self.high - self.una);
         if self.is_in_frto() {
-            self.on_ack_in_frto(now, 0, true);
+            self.on_ack_in_frto(now, 0, true, (&SackBlocks::default(), self.una));
         }
         let in_loss = match self.recovery {
             State::Loss { recover, .. } if self.high <= recover => return false,

@@ -1,23 +1,22 @@
 //! How fast data arrives: draft-cheng-iccrg-delivery-rate-estimation-00 (sections and names in capitals are its), Linux `tcp_rate.c`.
 
-use std::collections::VecDeque;
-
 use cwnd_cc::RateSample;
 use cwnd_units::{Duration, Time};
+
+use crate::sent_log::SentLog;
 
 /// A connection's notes.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
-    /// Of each segment that is outstanding, in the order of their numbers.
-    notes: VecDeque<Note>,
+    notes: SentLog<Note>,
     /// C.delivered, C.delivered_time and C.first_sent_time.
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
     /// C.app_limited: until so much is delivered, what goes is limited by the application; zero is not at all.
     app_limited: u64,
-    /// The newest of the segments that were reported since the last sample.
-    newest: Option<Note>,
+    /// The newest of the segments that were reported since the last sample, with its end.
+    newest: Option<(Note, u64)>,
     /// The least round trip, by these notes.
     least: Option<Duration>,
 }
@@ -25,14 +24,12 @@ pub struct Rates {
 /// What is remembered of a segment (§ 3.1.2), of the last time that it went.
 #[derive(Clone, Copy, Debug)]
 struct Note {
-    end: u64,
     at: Time,
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
     app_limited: bool,
     again: bool,
-    sacked: bool,
 }
 
 impl Rates {
@@ -44,45 +41,27 @@ impl Rates {
             self.app_limited = delivered.max(1);
         }
         let note = Note {
-            end,
             at: now,
             delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.app_limited > 0,
             again: false,
-            sacked: false,
         };
-        let old = self.notes.partition_point(|sent| sent.end <= seq);
-        for sent in self.notes.range_mut(old..) {
-            if !sent.sacked {
-                *sent = Note { end: sent.end, again: true, ..note };
+        let noted = self.notes.change(seq, end, |sent, sacked| {
+            if !sacked {
+                *sent = Note { again: true, ..note };
             }
-            if sent.end >= end {
-                return;
-            }
+        });
+        if !noted {
+            self.notes.push(end, note);
         }
-        self.notes.push_back(note);
     }
 
     /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so many are new. How many are left.
-    pub fn on_sacked(&mut self, seq: u64, end: u64, mut new: u64) -> u64 {
-        let past = self.notes.partition_point(|sent| sent.end <= end);
-        for number in (0..past).rev() {
-            let before = number.checked_sub(1).map_or(0, |before| self.notes[before].end);
-            let sent = &mut self.notes[number];
-            if new == 0 || sent.end <= seq {
-                break;
-            }
-            if sent.sacked {
-                continue;
-            }
-            sent.sacked = true;
-            new = new.saturating_sub(sent.end - before.max(seq));
-            let sent = *sent;
-            self.arrived(sent);
-        }
-        new
+    pub fn on_sacked(&mut self, seq: u64, end: u64, new: u64) -> u64 {
+        let newest = &mut self.newest;
+        self.notes.report(seq, end, new, |end, sent| arrived(newest, sent, end))
     }
 
     /// What an ACK tells (§ 3.3) that acknowledges all below `ack`, once `delivered` bytes are; `idle` if there is nothing more to send.
@@ -94,10 +73,9 @@ impl Rates {
         in_flight: u64,
         idle: bool,
     ) -> RateSample {
-        while let Some(sent) = self.notes.front().copied().filter(|sent| sent.end <= ack) {
-            self.notes.pop_front();
-            if !sent.sacked {
-                self.arrived(sent);
+        while let Some((end, sent, sacked)) = self.notes.pop_acknowledged(ack) {
+            if !sacked {
+                arrived(&mut self.newest, sent, end);
             }
         }
         // What the receiver throws away again stays delivered (RFC 2018 § 8).
@@ -107,7 +85,7 @@ impl Rates {
             (self.delivered, self.delivered_at) = (total, now);
         }
         let mut sample = RateSample { newly, total, in_flight, ..RateSample::default() };
-        if let Some(sent) = self.newest.take() {
+        if let Some((sent, _)) = self.newest.take() {
             self.first_sent = sent.at;
             sample.rtt = (!sent.again).then(|| now.since(sent.at));
             self.least = sample.rtt.into_iter().chain(self.least).min();
@@ -127,11 +105,11 @@ impl Rates {
         }
         sample
     }
+}
 
-    /// Of the segments that an ACK reports the one counts that went last (`tcp_rate_skb_delivered`).
-    fn arrived(&mut self, sent: Note) {
-        if self.newest.is_none_or(|newest| (newest.at, newest.end) < (sent.at, sent.end)) {
-            self.newest = Some(sent);
-        }
+/// Of the segments that an ACK reports the one counts that went last (`tcp_rate_skb_delivered`).
+fn arrived(newest: &mut Option<(Note, u64)>, sent: Note, end: u64) {
+    if newest.is_none_or(|(newest, last)| (newest.at, last) < (sent.at, end)) {
+        *newest = Some((sent, end));
     }
 }

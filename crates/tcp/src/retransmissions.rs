@@ -1,0 +1,477 @@
+//! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
+//! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cwnd_units::{Duration, Time};
+
+use crate::late::Deadline;
+use crate::ranges::{Range, Ranges};
+
+/// Retransmissions that are in flight, and those that were lost.
+///
+/// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each retransmission that
+/// arrives or is found lost by it. A retransmission is sent, arrives and is lost once each, so an ACK costs
+/// amortised O(log n). What is linear in n happens once a timeout ([`Retransmissions::has_young`],
+/// [`Retransmissions::forget_old`]) or once an undo ([`Retransmissions::find_again`], and the first losses after
+/// it, in [`Retransmissions::lose_originals`]).
+#[derive(Clone, Debug)]
+pub struct Retransmissions {
+    /// `true` if time tells which are lost (RACK).
+    by_time: bool,
+    /// One is lost once one arrived that went more than so many after it.
+    apart: u64,
+    /// In flight, by where they begin.
+    in_flight: BTreeMap<u64, Retransmission>,
+    /// The same, in the order in which they are lost.
+    order: BTreeSet<Place>,
+    /// Lost again: start and end.
+    lost: BTreeMap<u64, u64>,
+    lost_bytes: u64,
+    /// Number of the next.
+    next: u64,
+    /// The highest number that arrived, if any did since the numbers began.
+    arrived: Option<u64>,
+    /// `true` if some were found lost since it was last asked.
+    found: bool,
+    /// SACKed since the last review.
+    sacked: Vec<Range>,
+    /// The longest of all of them, bytes.
+    longest: u64,
+    doubles: Option<Box<Doubles>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Retransmission {
+    end: u64,
+    /// One past the highest byte that had been sent when it went.
+    sent_up_to: u64,
+    rank: u64,
+}
+
+/// With RACK the rank is when it went, in ns, so that those come first that RACK.xmit_ts and RACK.end_seq pass
+/// first (RFC 8985 § 6.2); without, it is the number of the retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    rank: u64,
+    end: u64,
+    start: u64,
+}
+
+/// Retransmissions in flight whose originals are in flight, too, as it seems: neither is lost.
+#[derive(Clone, Debug, Default)]
+struct Doubles {
+    /// Their starts, by their ends.
+    by_end: BTreeMap<u64, u64>,
+    /// Of those that end up to here `bytes` is the sum.
+    counted_to: u64,
+    bytes: u64,
+}
+
+impl Doubles {
+    fn remove(&mut self, end: u64) {
+        if let Some(start) = self.by_end.remove(&end)
+            && end <= self.counted_to
+        {
+            self.bytes -= end - start;
+        }
+    }
+
+    fn count_to(&mut self, edge: u64) {
+        if edge > self.counted_to {
+            let more = self.by_end.range(self.counted_to + 1..=edge);
+            self.bytes += more.map(|(end, start)| end - start).sum::<u64>();
+            self.counted_to = edge;
+        }
+    }
+
+    fn forget_below(&mut self, una: u64) {
+        while let Some((&end, _)) = self.by_end.first_key_value().filter(|(end, _)| **end <= una) {
+            self.remove(end);
+        }
+    }
+
+    /// Bytes from `una` on. Only the first may have begun below it.
+    fn bytes_from(&self, una: u64) -> u64 {
+        let first = self.by_end.first_key_value().filter(|(end, _)| **end <= self.counted_to);
+        self.bytes - first.map_or(0, |(&end, &start)| una.min(end).saturating_sub(start))
+    }
+}
+
+impl Retransmissions {
+    pub const fn new(apart: u32, by_time: bool) -> Self {
+        Self {
+            by_time,
+            apart: apart as u64,
+            in_flight: BTreeMap::new(),
+            order: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            lost_bytes: 0,
+            next: 0,
+            arrived: None,
+            found: false,
+            sacked: Vec::new(),
+            longest: 0,
+            doubles: None,
+        }
+    }
+
+    /// A timeout, or a new recovery, begins anew.
+    pub fn restart(&mut self) {
+        *self = Self::new(self.apart as u32, self.by_time);
+    }
+
+    /// What was lost again is only late, as it seems. What is in flight then is so twice, original and retransmission, for as long as the
+    /// latter is (Linux, `tcp_undo_cwnd_reduction`: nothing is lost any more, and `retrans_out` stays). All below `una` is acknowledged.
+    pub fn find_again(&mut self, una: u64) {
+        self.clear_lost();
+        if self.by_time {
+            let by_end = self.in_flight.iter().map(|(&start, sent)| (sent.end, start));
+            let doubles = Doubles { by_end: by_end.collect(), counted_to: una, bytes: 0 };
+            self.doubles = (!self.in_flight.is_empty()).then(|| Box::new(doubles));
+            self.advance(una);
+        }
+    }
+
+    /// Originals are lost up to `edge`.
+    #[inline]
+    pub fn lose_originals(&mut self, edge: u64) {
+        if let Some(doubles) = &mut self.doubles {
+            doubles.count_to(edge);
+        }
+    }
+
+    /// Bytes from `una` on of retransmissions whose originals are in flight, too, below the edge of what is lost; `None` if there never were
+    /// any.
+    #[inline]
+    pub fn doubled_bytes(&self, una: u64) -> Option<u64> {
+        self.doubles.as_ref().map(|doubles| doubles.bytes_from(una))
+    }
+
+    /// `range` goes again, now that everything up to `sent_up_to` has been sent; of the range `sacked` has nothing, or the next review finds it.
+    pub fn sent(&mut self, range: Range, sent_up_to: u64, at: Time, sacked: &Ranges) {
+        if let Some(end) = self.lost.remove(&range.start) {
+            self.lost_bytes -= end - range.start;
+        }
+        self.remove(range.start);
+        let rank = if self.by_time { at.0 } else { self.next };
+        self.next += 1;
+        self.longest = self.longest.max(range.end - range.start);
+        self.order.insert(Place { rank, end: range.end, start: range.start });
+        self.in_flight.insert(range.start, Retransmission { end: range.end, sent_up_to, rank });
+        if sacked.overlaps(range.start, range.end) {
+            self.sacked.push(range);
+        }
+    }
+
+    /// SACK reports `[start, end)`; the next review looks at it.
+    pub fn sacked(&mut self, start: u64, end: u64) {
+        self.sacked.push(Range { start, end });
+    }
+
+    /// Takes one out of what is in flight.
+    fn remove(&mut self, start: u64) -> Option<Retransmission> {
+        let sent = self.in_flight.remove(&start)?;
+        self.order.remove(&Place { rank: sent.rank, end: sent.end, start });
+        if let Some(doubles) = &mut self.doubles {
+            doubles.remove(sent.end);
+        }
+        Some(sent)
+    }
+
+    fn lose(&mut self, range: Range) {
+        if range.start < range.end {
+            let end = self.lost.entry(range.start).or_insert(range.start);
+            self.lost_bytes += range.end.saturating_sub(*end);
+            *end = range.end.max(*end);
+            self.longest = self.longest.max(*end - range.start);
+        }
+    }
+
+    fn clear_lost(&mut self) {
+        self.lost.clear();
+        self.lost_bytes = 0;
+    }
+
+    /// Those in flight that have bytes of `[at, end)`.
+    fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = (u64, &Retransmission)> {
+        // One that begins before `at` may reach beyond it.
+        let sent = self.in_flight.range(at.saturating_sub(self.longest)..end);
+        sent.map(|(&start, sent)| (start, sent)).filter(move |(_, sent)| sent.end > at)
+    }
+
+    /// All below `una` is acknowledged. Of what was lost again only what lies above still is.
+    pub fn advance(&mut self, una: u64) {
+        while let Some(entry) = self.lost.first_entry().filter(|lost| *lost.key() < una) {
+            let (start, end) = entry.remove_entry();
+            self.lost_bytes -= end - start;
+            if end > una {
+                self.lose(Range { start: una, end });
+            }
+        }
+        if let Some(doubles) = &mut self.doubles {
+            doubles.forget_below(una);
+        }
+    }
+
+    /// An ACK told something; returns `true` if a retransmission is now seen to be lost. One is if data that first went
+    /// after it was SACKed, or one that went more than so many after it arrived. With RACK time tells: [`Self::lose_by_time`].
+    pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
+        self.advance(una);
+        while let Some((&start, sent)) = self.in_flight.first_key_value()
+            && sent.end <= una
+        {
+            self.arrive(start);
+        }
+        let mut reported = core::mem::take(&mut self.sacked);
+        for range in reported.drain(..) {
+            self.take_arrived(range, sacked);
+        }
+        self.sacked = reported;
+        if self.by_time {
+            return false;
+        }
+        let top = sacked.highest().map_or(una, |range| range.end);
+        let mut found = false;
+        while let Some(&Place { rank, end, start }) = self.order.first() {
+            let sent_up_to = self.in_flight.get(&start).map_or(u64::MAX, |sent| sent.sent_up_to);
+            let overtaken = self.arrived.is_some_and(|number| number > rank + self.apart);
+            if top <= sent_up_to && !overtaken {
+                break;
+            }
+            self.remove(start);
+            self.lose(Range { start: start.max(una), end });
+            found = true;
+        }
+        self.found |= found;
+        found
+    }
+
+    fn arrive(&mut self, start: u64) {
+        let sent = self.remove(start);
+        self.arrived = self.arrived.max(sent.map(|sent| sent.rank));
+    }
+
+    /// Of what SACK reported since the last review, `range` is a part: what of it had gone again has arrived.
+    fn take_arrived(&mut self, range: Range, sacked: &Ranges) {
+        let mut at = range.start;
+        loop {
+            let next = self.overlapping(at, range.end).next().map(|(start, sent)| (start, sent.end));
+            let Some((start, end)) = next else { break };
+            at = end;
+            if sacked.overlaps(start, end) {
+                self.arrive(start);
+            }
+        }
+        let mut at = range.start;
+        loop {
+            let from = at.saturating_sub(self.longest);
+            let next = self.lost.range(from..range.end).find(|&(_, &end)| end > at);
+            let Some((&start, &end)) = next else { break };
+            at = end;
+            if sacked.overlaps(start, end) {
+                self.lost.remove(&start);
+                self.lost_bytes -= end - start;
+            }
+        }
+    }
+
+    /// RACK: finds retransmissions that are lost by now; returns `true` if there are any, and when the last of the others would be that something
+    /// overtook; `Time::ZERO` if none.
+    pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
+        let mut found = false;
+        let over = |place: &Place| by.of((Time(place.rank), place.end));
+        while let Some(&place) = self.order.first()
+            && over(&place) <= now
+        {
+            self.remove(place.start);
+            self.lose(Range { start: place.start.max(una), end: place.end });
+            found = true;
+        }
+        self.found |= found;
+        let (Time(rank), end) = by.newest();
+        let overtaken = self.order.range(..Place { rank, end, start: 0 }).next_back();
+        (found, overtaken.map_or(Time::ZERO, over))
+    }
+
+    /// `true` if anything but the first went again within `rtt`.
+    pub fn has_young(&self, una: u64, now: Time, rtt: Duration) -> bool {
+        self.in_flight.iter().any(|(&start, sent)| is_young(start, sent, una, now, rtt))
+    }
+
+    /// All else is not known any more.
+    pub fn forget_old(&mut self, una: u64, now: Time, rtt: Duration) {
+        let old = |(&start, sent): (&u64, &Retransmission)| {
+            (!is_young(start, sent, una, now, rtt)).then_some(start)
+        };
+        let old: Vec<u64> = self.in_flight.iter().filter_map(old).collect();
+        for start in old {
+            self.remove(start);
+        }
+        self.clear_lost();
+    }
+
+    /// What of a hole is not in flight is lost, segment by segment.
+    pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
+        let young = self.overlapping(hole.start, hole.end).map(|(start, sent)| (start, sent.end));
+        let young: Vec<_> = young.collect();
+        let mut at = hole.start;
+        for (start, end) in young {
+            self.lose_all(at, start, mss);
+            at = at.max(end);
+        }
+        self.lose_all(at, hole.end, mss);
+    }
+
+    fn lose_all(&mut self, mut at: u64, end: u64, mss: u64) {
+        while at < end {
+            let next = (at + mss).min(end);
+            self.lose(Range { start: at, end: next });
+            at = next;
+        }
+    }
+
+    /// When this byte went, if it is in flight; with RACK only.
+    pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        self.overlapping(byte, byte + 1).next().map(|(_, sent)| Time(sent.rank))
+    }
+
+    /// The number of retransmissions in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.len() as u64
+    }
+
+    /// When those went that lie within `range`, and where they end; with RACK only.
+    pub fn within(&self, range: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
+        let inside = self.in_flight.range(range.start..range.end.max(range.start));
+        let inside = inside.filter(move |(_, sent)| sent.end <= range.end);
+        inside.map(|(_, sent)| (Time(sent.rank), sent.end))
+    }
+
+    /// `true` if reviews found lost retransmissions that nobody took note of.
+    pub const fn has_found(&self) -> bool {
+        self.found
+    }
+
+    /// `true` if reviews since the last call found lost retransmissions.
+    pub const fn take_found(&mut self) -> bool {
+        core::mem::replace(&mut self.found, false)
+    }
+
+    /// The lowest that was lost again.
+    pub fn first_lost(&self) -> Option<Range> {
+        self.lost.first_key_value().map(Range::from)
+    }
+
+    /// Bytes that were lost again, and are not in the network.
+    pub const fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+}
+
+fn is_young(start: u64, sent: &Retransmission, una: u64, now: Time, rtt: Duration) -> bool {
+    start > una && Time(sent.rank) + rtt > now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(n: u64) -> Range {
+        Range { start: n * 1000, end: (n + 1) * 1000 }
+    }
+
+    /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its threshold and one are 4.
+    #[test]
+    fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
+        let mut retransmissions = Retransmissions::new(4, false);
+        let mut sacked = Ranges::default();
+        for n in [0, 2, 4, 6, 8, 10] {
+            retransmissions.sent(segment(n), 20_000, Time::ZERO, &sacked);
+        }
+        sacked.insert(8000, 9000);
+        assert!(!retransmissions.review(0, &sacked));
+        sacked.insert(10_000, 11_000);
+        assert!(retransmissions.review(0, &sacked));
+        assert_eq!(retransmissions.first_lost(), Some(segment(0)));
+        assert_eq!(retransmissions.lost_bytes(), 1000);
+        retransmissions.sent(segment(0), 20_000, Time::ZERO, &sacked);
+        assert_eq!((retransmissions.first_lost(), retransmissions.lost_bytes()), (None, 0));
+        assert!(!retransmissions.review(0, &sacked), "it counts from its new number");
+    }
+
+    #[test]
+    fn an_ack_that_ends_within_what_was_lost_leaves_the_rest() {
+        let mut retransmissions = Retransmissions::new(3, false);
+        let mut sacked = Ranges::default();
+        retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
+        retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
+        sacked.insert(5000, 6000);
+        retransmissions.review(0, &sacked);
+        assert_eq!((retransmissions.lost_bytes(), retransmissions.lost_bytes()), (2000, 1600));
+        retransmissions.review(400, &sacked);
+        assert_eq!(retransmissions.first_lost(), Some(Range { start: 400, end: 1000 }));
+        assert_eq!(retransmissions.lost_bytes(), 1600);
+    }
+
+    #[test]
+    fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way_and_all_else_is_lost() {
+        let (now, rtt) = (Time(110_000_000), Duration::from_millis(50));
+        let mut retransmissions = Retransmissions::new(3, true);
+        for (n, ms) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
+            retransmissions.sent(segment(n), 9000, Time(ms * 1_000_000), &sacked);
+        }
+        assert!(retransmissions.has_young(0, now, rtt));
+        assert!(!retransmissions.has_young(0, now + Duration::from_millis(1), rtt));
+        retransmissions.forget_old(0, now, rtt);
+        assert_eq!((retransmissions.sent_at(4000), retransmissions.sent_at(0)), (None, None));
+        assert_eq!(retransmissions.sent_at(6000), Some(Time(61_000_000)));
+        // 3000:4000 is SACKed.
+        retransmissions.lose_but_young(Range { start: 0, end: 3000 }, 1000);
+        retransmissions.lose_but_young(Range { start: 4000, end: 8500 }, 1000);
+        let lost: Vec<_> = retransmissions.lost.iter().map(|range| (range.start, range.end)).collect();
+        assert_eq!(
+            lost,
+            [
+                (0, 1000),
+                (1000, 2000),
+                (2000, 3000),
+                (4000, 5000),
+                (5000, 6000),
+                (7000, 8000),
+                (8000, 8500)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_went_again_before_a_timeout_was_taken_back_is_on_its_way_twice_until_it_is_lost() {
+        let ms = |n: u64| Time(n * 1_000_000);
+        let mut retransmissions = Retransmissions::new(3, true);
+        retransmissions.sent(segment(0), 9000, ms(0), &sacked);
+        retransmissions.sent(segment(2), 9000, ms(10), &sacked);
+        assert_eq!(retransmissions.doubled_bytes(0), None);
+        retransmissions.find_again();
+        retransmissions.sent(segment(4), 9000, ms(60), &sacked);
+        assert_eq!(retransmissions.doubled_bytes(0), Some(2000));
+        assert_eq!(retransmissions.doubled_bytes(500), Some(500));
+        retransmissions.forget_old(3000, ms(61), Duration::from_millis(50));
+        assert_eq!(retransmissions.doubled_bytes(0), Some(0));
+    }
+
+    #[test]
+    fn what_arrives_after_all_is_lost_no_more() {
+        let mut retransmissions = Retransmissions::new(3, false);
+        let mut sacked = Ranges::default();
+        retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
+        retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
+        sacked.insert(5000, 6000);
+        assert!(retransmissions.review(0, &sacked));
+        assert_eq!(retransmissions.lost_bytes(), 2000);
+        sacked.insert(2000, 3000);
+        retransmissions.review(0, &sacked);
+        assert_eq!(retransmissions.lost_bytes(), 1000);
+        retransmissions.review(1000, &sacked);
+        assert_eq!(retransmissions.first_lost(), None);
+    }
+}

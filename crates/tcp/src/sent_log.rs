@@ -1,0 +1,133 @@
+//! Notes about each outstanding segment, in the order of their sequence numbers.
+
+use std::collections::VecDeque;
+
+/// A note `T` for each outstanding segment, and which of them SACK reported.
+///
+/// Cost: a segment is appended and removed in O(1) and found in O(log n). [`SentLog::report`] is amortised
+/// O(log n): it passes over a run of reported segments in one step, by links that each pass shortens (path
+/// compression of a disjoint-set forest), and reports each segment once.
+#[derive(Clone, Debug)]
+pub struct SentLog<T> {
+    entries: VecDeque<Entry<T>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    end: u64,
+    note: T,
+    /// The entry that is so many below comes next in the run of reported ones; 0 if this is not reported.
+    run: u32,
+}
+
+impl<T> Default for SentLog<T> {
+    fn default() -> Self {
+        Self { entries: VecDeque::new() }
+    }
+}
+
+impl<T: Copy> SentLog<T> {
+    /// Appends a segment that ends at `end`, above all others.
+    pub fn push(&mut self, end: u64, note: T) {
+        self.entries.push_back(Entry { end, note, run: 0 });
+    }
+
+    /// Passes the note of each segment with bytes of `[seq, end)` to `change`, and `true` if it was reported.
+    /// Returns `true` if the log reaches to `end`.
+    pub fn change(&mut self, seq: u64, end: u64, mut change: impl FnMut(&mut T, bool)) -> bool {
+        if self.entries.back().is_none_or(|last| last.end <= seq) {
+            return false;
+        }
+        let first = self.entries.partition_point(|entry| entry.end <= seq);
+        for entry in self.entries.range_mut(first..) {
+            change(&mut entry.note, entry.run > 0);
+            if entry.end >= end {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reports by SACK the segments that end in `(seq, end]`, from the highest down, until so many new bytes are
+    /// accounted for; `reported` gets each with its end. Returns how many bytes are left.
+    pub fn report(&mut self, seq: u64, end: u64, mut new: u64, mut reported: impl FnMut(u64, T)) -> u64 {
+        let mut next = self.entries.partition_point(|entry| entry.end <= end).checked_sub(1);
+        while new > 0 {
+            let Some(i) = next.and_then(|i| self.unreported(i)) else { break };
+            let before = i.checked_sub(1).map_or(0, |before| self.entries[before].end);
+            let entry = &mut self.entries[i];
+            if entry.end <= seq {
+                break;
+            }
+            entry.run = 1;
+            new = new.saturating_sub(entry.end - before.max(seq));
+            reported(entry.end, entry.note);
+            next = i.checked_sub(1);
+        }
+        new
+    }
+
+    /// The highest entry at or below `i` that is not reported.
+    fn unreported(&mut self, i: usize) -> Option<usize> {
+        let step = |run: u32, at: usize| at.checked_sub(run as usize);
+        let mut found = Some(i);
+        while let Some(at) = found.filter(|&at| self.entries[at].run > 0) {
+            found = step(self.entries[at].run, at);
+        }
+        // All that were passed now lead there at once. Below the first entry nothing is left to find.
+        let mut at = i;
+        while found.is_none_or(|found| at > found) {
+            let entry = &mut self.entries[at];
+            let next = step(entry.run, at);
+            let whole = found.map_or(at + 1, |found| at - found);
+            entry.run = u32::try_from(whole).unwrap_or(entry.run);
+            match next {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        found
+    }
+
+    /// Removes the first segment if it ends at or below `ack`: its end, its note, and `true` if it was reported.
+    pub fn pop_acknowledged(&mut self, ack: u64) -> Option<(u64, T, bool)> {
+        let first = self.entries.front().filter(|first| first.end <= ack)?;
+        let popped = (first.end, first.note, first.run > 0);
+        self.entries.pop_front();
+        Some(popped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a flag for each segment that is looked at one by one.
+        #[test]
+        fn each_segment_is_reported_once(blocks in prop::collection::vec((0u64..40, 1u64..30, 0u64..3), 1..60)) {
+            let mut log = SentLog::default();
+            let mut flags: Vec<(u64, bool)> = (1..=70).map(|end| (end * 10, false)).collect();
+            (1..=70).for_each(|end| log.push(end * 10, ()));
+            let mut acked = 0;
+            for (from, len, advance) in blocks {
+                let (seq, end) = ((from * 10).max(acked), (from + len) * 10);
+                let mut expected = Vec::new();
+                for (end, flag) in flags.iter_mut().rev().filter(|(e, f)| !f && seq < *e && *e <= end) {
+                    *flag = true;
+                    expected.push(*end);
+                }
+                let new = expected.len() as u64 * 10;
+                let mut reported = Vec::new();
+                prop_assert_eq!(log.report(seq, end, new, |end, ()| reported.push(end)), 0);
+                prop_assert_eq!(reported, expected);
+                acked += advance * 10;
+                while let Some((end, (), was_reported)) = log.pop_acknowledged(acked) {
+                    prop_assert_eq!((end, was_reported), flags.remove(0));
+                }
+            }
+        }
+    }
+}
