@@ -85,10 +85,10 @@ pub struct Flow {
     pub before: Option<Box<Before>>,
     /// The truth about its timeouts; `None` before the first.
     pub told: Option<Box<Told>>,
-    /// What its client asks, if it is the client who opens it.
-    pub requests: Option<Box<Requests>>,
     /// The receiving end.
     pub receiver: Receiver,
+    /// What its client asks, if it is the client who opens it.
+    pub requests: Option<Box<Requests>>,
     /// Which of its group's ways it goes.
     pub way: u32,
 }
@@ -161,7 +161,10 @@ impl Flow {
     /// What it points to, once it is in the cache itself.
     #[inline]
     pub fn targets_soon(&self, data: bool) {
-        if !data {
+        if data {
+            self.receiver.soon();
+        } else {
+            self.sender.soon();
             self.rtt.soon();
         }
     }

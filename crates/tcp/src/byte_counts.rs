@@ -1,6 +1,6 @@
 //! Counts for ranges of bytes: how often each byte was retransmitted, or lost.
 
-use std::collections::BTreeMap;
+use crate::sorted_map::SortedMap;
 
 /// How often each byte of a connection was added, as disjoint pieces with one count each.
 ///
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// [`ByteCounts::forget_below`] one step more for each piece that they count up or drop. An added range makes
 /// three pieces at most, so both are amortised O(log n) for ranges of bounded length.
 #[derive(Clone, Debug, Default)]
-pub struct ByteCounts(BTreeMap<u64, Piece>);
+pub struct ByteCounts(SortedMap<u64, Piece>);
 
 /// The end of a piece that begins at its key, and its count.
 #[derive(Clone, Copy, Debug)]
@@ -22,38 +22,37 @@ impl ByteCounts {
     #[cold]
     pub fn add(&mut self, start: u64, end: u64, una: u64) {
         self.forget_below(una);
+        // Retransmissions and losses mostly go upwards.
+        if self.end().is_none_or(|last| last <= start) {
+            self.0.insert(start, Piece { end, times: 1 });
+            return;
+        }
         self.split_at(start);
         self.split_at(end);
         let mut at = start;
         while at < end {
-            match self.0.range_mut(at..end).next() {
-                Some((&next, piece)) if next == at => {
-                    piece.times += 1;
-                    at = piece.end;
-                }
-                next => {
-                    let gap_end = next.map_or(end, |(&next, _)| next);
-                    self.0.insert(at, Piece { end: gap_end, times: 1 });
-                    at = gap_end;
-                }
-            }
+            let next = self.0.from(at).filter(|&(next, _)| next < end);
+            let (piece_end, times) = match next {
+                Some((next, piece)) if next == at => (piece.end, piece.times + 1),
+                _ => (next.map_or(end, |(next, _)| next), 1),
+            };
+            self.0.insert(at, Piece { end: piece_end, times });
+            at = piece_end;
         }
     }
 
     /// Makes two pieces of one that has `byte` inside.
     fn split_at(&mut self, byte: u64) {
-        let before = self.0.range_mut(..byte).next_back();
-        if let Some((_, piece)) = before.filter(|(_, piece)| piece.end > byte) {
-            let behind = *piece;
-            piece.end = byte;
-            self.0.insert(byte, behind);
+        if let Some((start, piece)) = self.0.below(byte).filter(|(_, piece)| piece.end > byte) {
+            self.0.insert(start, Piece { end: byte, ..piece });
+            self.0.insert(byte, piece);
         }
     }
 
     /// Drops pieces that end at or below `una`.
     pub fn forget_below(&mut self, una: u64) {
-        while let Some(first) = self.0.first_entry().filter(|first| first.get().end <= una) {
-            first.remove();
+        while self.0.first().is_some_and(|(_, piece)| piece.end <= una) {
+            self.0.pop_first();
         }
     }
 
@@ -66,26 +65,26 @@ impl ByteCounts {
     /// One past the highest byte that was added and is not forgotten.
     #[must_use]
     pub fn end(&self) -> Option<u64> {
-        self.0.last_key_value().map(|(_, piece)| piece.end)
+        self.0.last().map(|(_, piece)| piece.end)
     }
 
     /// The pieces that end above `byte`, cut there, as pairs of start and end.
     pub(crate) fn above(&self, byte: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let across = self.0.range(..byte).next_back().filter(|(_, piece)| piece.end > byte);
-        let pieces = across.into_iter().chain(self.0.range(byte..));
-        pieces.map(move |(&start, piece)| (start.max(byte), piece.end))
+        let across = self.0.below(byte).filter(|(_, piece)| piece.end > byte);
+        let pieces = across.into_iter().chain(self.0.range(byte, u64::MAX));
+        pieces.map(move |(start, piece)| (start.max(byte), piece.end))
     }
 
     /// `true` if any byte of `[start, end)` was added.
     #[must_use]
     pub fn any_in(&self, start: u64, end: u64) -> bool {
-        self.0.range(..end).next_back().is_some_and(|(_, piece)| piece.end > start)
+        self.0.below(end).is_some_and(|(_, piece)| piece.end > start)
     }
 
     /// How often `byte` was added.
     #[must_use]
     pub fn of(&self, byte: u64) -> u64 {
-        let piece = self.0.range(..=byte).next_back().map(|(_, piece)| piece);
+        let piece = self.0.below(byte + 1).map(|(_, piece)| piece);
         piece.filter(|piece| piece.end > byte).map_or(0, |piece| piece.times)
     }
 }

@@ -27,6 +27,7 @@ mod segment;
 mod sender;
 mod sent_log;
 mod signed;
+mod sorted_map;
 mod spurious;
 mod squid;
 mod timing;

@@ -1,24 +1,18 @@
-use std::collections::BTreeMap;
+use crate::sorted_map::SortedMap;
 
 /// A set of byte numbers as sorted, disjoint, non-touching half-open ranges.
 ///
-/// The highest range stands apart from the others: nearly every SACK block extends it, and most sets hold no
-/// other. What concerns it alone costs O(1). Everything else costs O(log n) in the number of ranges, and
-/// [`Ranges::insert`], [`Ranges::remove`], [`Ranges::remove_below`] and [`Ranges::covered`] one step more for
-/// each range that they merge, remove or count.
-// The last word says whether there are any.
+/// Cost: O(1) for the lowest and the highest range, which is most of what SACK reports; otherwise amortised
+/// O(log n) in the number of ranges. [`Ranges::insert`], [`Ranges::remove`], [`Ranges::remove_below`] and
+/// [`Ranges::covered`] take one step more for each range that they merge, remove or count.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub struct Ranges {
-    /// Start and end of all ranges but the highest.
-    below: BTreeMap<u64, u64>,
-    /// The highest range; it ends at 0 if the set is empty.
-    highest: Range,
+    /// Start and end of each.
+    ranges: SortedMap<u64, u64>,
 }
 
 /// Bytes from `start` up to, not including, `end`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub start: u64,
     pub end: u64,
@@ -35,71 +29,80 @@ impl Range {
     }
 }
 
-impl From<(&u64, &u64)> for Range {
-    fn from((&start, &end): (&u64, &u64)) -> Self {
+impl From<(u64, u64)> for Range {
+    fn from((start, end): (u64, u64)) -> Self {
         Self { start, end }
     }
 }
 
 impl Ranges {
+    /// Prefetches its ends.
     #[inline]
-    pub const fn is_empty(&self) -> bool {
-        self.highest.end == 0
+    pub fn soon(&self) {
+        self.ranges.soon();
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
     }
 
     /// The ranges from the highest down.
     pub fn descending(&self) -> impl Iterator<Item = Range> + '_ {
-        self.highest().into_iter().chain(self.below.iter().rev().map(Range::from))
+        self.ranges.iter().rev().map(Range::from)
     }
 
     #[inline]
     pub fn highest(&self) -> Option<Range> {
-        (!self.is_empty()).then_some(self.highest)
+        self.ranges.last().map(Range::from)
     }
 
     #[inline]
     pub fn lowest(&self) -> Option<Range> {
-        self.below.first_key_value().map(Range::from).or_else(|| self.highest())
+        self.ranges.first().map(Range::from)
     }
 
     /// The first range that ends above `at`. Mostly that is the lowest or the highest of all, or there is none.
     #[inline]
     fn first_above(&self, at: u64) -> Option<Range> {
-        if at >= self.highest.start || self.below.is_empty() {
-            return self.highest().filter(|r| r.end > at);
+        let (lowest, highest) = (self.lowest()?, self.highest()?);
+        if lowest.end > at {
+            return Some(lowest);
         }
-        match self.lowest() {
-            Some(lowest) if lowest.end > at => Some(lowest),
-            _ => self.before(at).filter(|r| r.end > at).or_else(|| self.from(at)),
+        if highest.start <= at {
+            return Some(highest).filter(|r| r.end > at);
         }
+        self.before(at).filter(|r| r.end > at).or_else(|| self.from(at))
     }
 
-    /// The last range below the highest that begins at or before `at`.
+    /// The last range that begins at or before `at`.
+    #[inline]
     fn before(&self, at: u64) -> Option<Range> {
-        self.below.range(..=at).next_back().map(Range::from)
+        self.ranges.below(at + 1).map(Range::from)
     }
 
     /// The first range that begins at or above `at`.
+    #[inline]
     fn from(&self, at: u64) -> Option<Range> {
-        let below = self.below.range(at..).next().map(Range::from);
-        below.or_else(|| self.highest().filter(|r| r.start >= at))
+        self.ranges.from(at).map(Range::from)
     }
 
     /// The range that contains byte `at`.
+    #[inline]
     pub fn containing(&self, at: u64) -> Option<Range> {
-        self.first_above(at).filter(|r| r.start <= at)
+        self.before(at).filter(|r| r.end > at)
     }
 
     /// `true` if all of `[start, end)` is in the set.
     #[inline]
     pub fn covers(&self, start: u64, end: u64) -> bool {
-        self.first_above(start).is_some_and(|r| r.start <= start && end <= r.end)
+        self.before(start).is_some_and(|r| end <= r.end)
     }
 
     /// `true` if any byte of `[start, end)` is in the set.
     #[inline]
     pub fn overlaps(&self, start: u64, end: u64) -> bool {
-        self.first_in(start, end).is_some()
+        start < end && self.ranges.below(end).is_some_and(|(_, last)| last > start)
     }
 
     /// The lowest run of bytes of `[start, end)` that is in the set.
@@ -109,87 +112,61 @@ impl Ranges {
         Some(Range { start: range.start.max(start), end: range.end.min(end) })
     }
 
-    /// Adds `[start, end)`; returns how many bytes of it were new.
-    pub fn insert(&mut self, start: u64, end: u64) -> u64 {
+    /// Adds `[start, end)`; returns the range that has it now, and how many bytes of it were new.
+    #[inline]
+    pub fn insert(&mut self, start: u64, end: u64) -> (Range, u64) {
         debug_assert!(start < end);
         let new = Range { start, end };
-        // Most arrivals extend the highest range or lie above it.
-        if start > self.highest.end || self.is_empty() {
-            if let Some(highest) = self.highest() {
-                self.below.insert(highest.start, highest.end);
-            }
-            self.highest = new;
-            return new.len();
-        }
-        if start >= self.highest.start {
-            let grown = end.saturating_sub(self.highest.end);
-            self.highest.end += grown;
-            return grown;
-        }
         // Everything that `new` touches becomes one range with it.
         let (mut merged, mut known) = (new, 0);
         if let Some(before) = self.before(start).filter(|r| r.end >= start) {
-            known += before.common(new);
-            merged = Range { start: before.start, end: end.max(before.end) };
+            if before.end >= end {
+                return (before, 0);
+            }
+            known = before.end - start;
+            merged.start = before.start;
         }
-        while let Some((&next, &next_end)) = self.below.range(start + 1..=end).next() {
-            known += Range { start: next, end: next_end }.common(new);
-            merged.end = merged.end.max(next_end);
-            self.below.remove(&next);
+        while let Some(next) = self.from(start + 1).filter(|r| r.start <= end) {
+            known += next.common(new);
+            merged.end = merged.end.max(next.end);
+            self.ranges.remove(next.start);
         }
-        if end >= self.highest.start {
-            known += self.highest.common(new);
-            self.below.remove(&merged.start);
-            self.highest = Range { start: merged.start, end: end.max(self.highest.end) };
-        } else {
-            self.below.insert(merged.start, merged.end);
-        }
-        new.len() - known
+        self.ranges.insert(merged.start, merged.end);
+        (merged, new.len() - known)
     }
 
     /// Removes all bytes below `edge`.
     pub fn remove_below(&mut self, edge: u64) {
-        while let Some(entry) = self.below.first_entry().filter(|lowest| *lowest.key() < edge) {
-            let (_, end) = entry.remove_entry();
-            if end > edge {
-                self.below.insert(edge, end);
-                return;
+        while let Some(lowest) = self.lowest().filter(|r| r.start < edge) {
+            self.ranges.pop_first();
+            if lowest.end > edge {
+                self.ranges.insert(edge, lowest.end);
             }
-        }
-        if self.highest.end <= edge {
-            self.highest = Range::default();
-        } else {
-            self.highest.start = self.highest.start.max(edge);
         }
     }
 
     /// Removes `[start, end)`.
     pub fn remove(&mut self, start: u64, end: u64) {
         while let Some(range) = self.first_above(start).filter(|r| r.start < end) {
-            if range == self.highest {
-                let next = self.below.pop_last();
-                self.highest = next.map_or_else(Range::default, |(start, end)| Range { start, end });
-            } else {
-                self.below.remove(&range.start);
+            self.ranges.remove(range.start);
+            if range.start < start {
+                self.ranges.insert(range.start, start);
             }
-            for left in [Range { end: start, ..range }, Range { start: end, ..range }] {
-                if left.start < left.end {
-                    self.insert(left.start, left.end);
-                }
+            if end < range.end {
+                self.ranges.insert(end, range.end);
             }
         }
     }
 
     /// How many bytes of `[start, end)` are in the set.
     pub fn covered(&self, start: u64, end: u64) -> u64 {
-        let within = Range { start, end };
         let Some(first) = self.first_above(start).filter(|r| r.start < end) else { return 0 };
-        let mut bytes = first.common(within);
-        if first.end < end && first != self.highest {
-            bytes += self.below.range(first.end..end).map(|r| Range::from(r).common(within)).sum::<u64>();
-            bytes += self.highest.common(within);
+        let within = Range { start, end };
+        if first.end >= end {
+            return first.common(within);
         }
-        bytes
+        let others = self.ranges.range(first.end, end).map(|r| Range::from(r).common(within));
+        first.common(within) + others.sum::<u64>()
     }
 
     /// The first maximal run of bytes at or above `from` that is *not* in the set, cut at `limit`.
@@ -202,7 +179,6 @@ impl Ranges {
         (start < end).then_some(Range { start, end })
     }
 }
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -223,7 +199,9 @@ mod tests {
                         let before = bytes.len();
                         bytes.extend(at..at + len);
                         let new = (bytes.len() - before) as u64;
-                        prop_assert_eq!(ranges.insert(at, at + len), new);
+                        let (range, added) = ranges.insert(at, at + len);
+                        prop_assert_eq!(added, new);
+                        prop_assert_eq!(Some(range), ranges.containing(at));
                     }
                     4 => {
                         ranges.remove(at, at + len);

@@ -11,7 +11,7 @@ use crate::duplicates::Duplicates;
 use crate::echo::{AnyEcho, EchoPolicy as _};
 use crate::params::Recovery;
 use crate::quick_ack::{AckPolicy, QuickAcks, Taken};
-use crate::ranges::Ranges;
+use crate::ranges::{Range, Ranges};
 use crate::segment::{Body, Flags, MAX_SACK_BLOCKS, SackBlock, SackBlocks, Segment};
 use crate::signed::Signer;
 
@@ -24,8 +24,8 @@ use crate::signed::Signer;
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
-    /// A byte in each of the most recently changed blocks, newest first (RFC 2018 § 4).
-    recent: [u64; MAX_SACK_BLOCKS],
+    /// The most recently changed blocks, newest first (RFC 2018 § 4). Once two have become one it stands here twice.
+    recent: [Range; MAX_SACK_BLOCKS],
     out_of_order: Ranges,
     config: Arc<Config>,
     /// Next byte expected.
@@ -126,7 +126,7 @@ impl Receiver {
             rcv_nxt: 0,
             last_ack_sent: 0,
             out_of_order: Ranges::default(),
-            recent: [0; MAX_SACK_BLOCKS],
+            recent: [Range { start: 0, end: 0 }; MAX_SACK_BLOCKS],
             ts_recent: Time::ZERO,
             unacked_segments: 0,
             ack_deadline: Time::NEVER,
@@ -139,6 +139,12 @@ impl Receiver {
     pub fn lines_soon(&self) {
         cwnd_memory::line_soon(&self.config);
         cwnd_memory::line_soon(&self.counters);
+    }
+
+    /// Asks for the memory that the next segment needs beyond the receiver itself: a hint, for speed alone.
+    #[inline]
+    pub fn soon(&self) {
+        self.out_of_order.soon();
     }
 
     /// What it counted.
@@ -366,9 +372,9 @@ impl Receiver {
             return Arrival::Else;
         }
         if segment.seq > self.rcv_nxt {
-            let new = self.out_of_order.insert(segment.seq, segment.end());
+            let (block, new) = self.out_of_order.insert(segment.seq, segment.end());
             self.counters.duplicates += u64::from(new == 0);
-            self.remember(segment.seq);
+            self.remember(block);
         } else {
             let filled_to =
                 self.out_of_order.containing(segment.end()).map_or(segment.end(), |r| r.end);
@@ -388,14 +394,18 @@ impl Receiver {
         self.unacked_segments >= self.config.params.ack_every
     }
 
-    /// The block of byte `at` becomes the most recent one.
-    fn remember(&mut self, at: u64) {
-        let block = self.out_of_order.containing(at);
+    /// `block` becomes the most recent one.
+    fn remember(&mut self, block: Range) {
+        for slot in &mut self.recent {
+            if block.start <= slot.start && slot.end <= block.end {
+                *slot = block;
+            }
+        }
         // What was first moves down; an older entry of the same block falls out.
-        let mut carried = at;
+        let mut carried = block;
         for slot in &mut self.recent {
             core::mem::swap(slot, &mut carried);
-            if block.is_some_and(|b| b.start <= carried && carried < b.end) {
+            if carried == block {
                 break;
             }
         }
@@ -501,15 +511,11 @@ impl Receiver {
     fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let mut n = 0;
-        let is_in = |block: &SackBlock, at: u64| {
-            block.start(self.rcv_nxt) <= at && at < block.end(self.rcv_nxt)
-        };
-        for at in self.recent {
-            // Most of it was delivered since, or lies in a block that is there.
-            if at < self.rcv_nxt || blocks[..n].iter().any(|block| is_in(block, at)) {
+        for (i, range) in self.recent.iter().enumerate() {
+            // Most of it was delivered since, or it is there.
+            if range.start < self.rcv_nxt || range.end == 0 || self.recent[..i].contains(range) {
                 continue;
             }
-            let Some(range) = self.out_of_order.containing(at) else { continue };
             blocks[n] = SackBlock::of(self.rcv_nxt, range.start, range.end);
             n += 1;
         }

@@ -1,12 +1,11 @@
 //! Retransmissions that were lost in turn, as Linux found them before RACK-TLP (tcp_input.c until 4.x,
 //! `tcp_mark_lost_retrans`) and ns-2's TCP-Linux does (scoreboard1.cc). RFC 6675 leaves them to the timer.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use cwnd_units::{Duration, Time};
 
 use crate::late::Deadline;
 use crate::ranges::{Range, Ranges};
+use crate::sorted_map::SortedMap;
 
 /// Retransmissions that are in flight, and those that were lost.
 ///
@@ -22,11 +21,11 @@ pub struct Retransmissions {
     /// One is lost once one arrived that went more than so many after it.
     apart: u64,
     /// In flight, by where they begin.
-    in_flight: BTreeMap<u64, Retransmission>,
+    in_flight: SortedMap<u64, Retransmission>,
     /// The same, in the order in which they are lost.
-    order: BTreeSet<Place>,
+    order: SortedMap<Place, ()>,
     /// Lost again: start and end.
-    lost: BTreeMap<u64, u64>,
+    lost: SortedMap<u64, u64>,
     lost_bytes: u64,
     /// Number of the next.
     next: u64,
@@ -62,7 +61,7 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 struct Doubles {
     /// Their starts, by their ends.
-    by_end: BTreeMap<u64, u64>,
+    by_end: SortedMap<u64, u64>,
     /// Of those that end up to here `bytes` is the sum.
     counted_to: u64,
     bytes: u64,
@@ -70,7 +69,7 @@ struct Doubles {
 
 impl Doubles {
     fn remove(&mut self, end: u64) {
-        if let Some(start) = self.by_end.remove(&end)
+        if let Some(start) = self.by_end.remove(end)
             && end <= self.counted_to
         {
             self.bytes -= end - start;
@@ -79,22 +78,22 @@ impl Doubles {
 
     fn count_to(&mut self, edge: u64) {
         if edge > self.counted_to {
-            let more = self.by_end.range(self.counted_to + 1..=edge);
+            let more = self.by_end.range(self.counted_to + 1, edge + 1);
             self.bytes += more.map(|(end, start)| end - start).sum::<u64>();
             self.counted_to = edge;
         }
     }
 
     fn forget_below(&mut self, una: u64) {
-        while let Some((&end, _)) = self.by_end.first_key_value().filter(|(end, _)| **end <= una) {
+        while let Some((end, _)) = self.by_end.first().filter(|&(end, _)| end <= una) {
             self.remove(end);
         }
     }
 
     /// Bytes from `una` on. Only the first may have begun below it.
     fn bytes_from(&self, una: u64) -> u64 {
-        let first = self.by_end.first_key_value().filter(|(end, _)| **end <= self.counted_to);
-        self.bytes - first.map_or(0, |(&end, &start)| una.min(end).saturating_sub(start))
+        let first = self.by_end.first().filter(|&(end, _)| end <= self.counted_to);
+        self.bytes - first.map_or(0, |(end, start)| una.min(end).saturating_sub(start))
     }
 }
 
@@ -103,9 +102,9 @@ impl Retransmissions {
         Self {
             by_time,
             apart: apart as u64,
-            in_flight: BTreeMap::new(),
-            order: BTreeSet::new(),
-            lost: BTreeMap::new(),
+            in_flight: SortedMap::new(),
+            order: SortedMap::new(),
+            lost: SortedMap::new(),
             lost_bytes: 0,
             next: 0,
             arrived: None,
@@ -126,8 +125,10 @@ impl Retransmissions {
     pub fn find_again(&mut self, una: u64) {
         self.clear_lost();
         if self.by_time {
-            let by_end = self.in_flight.iter().map(|(&start, sent)| (sent.end, start));
-            let doubles = Doubles { by_end: by_end.collect(), counted_to: una, bytes: 0 };
+            let mut doubles = Doubles { counted_to: una, ..Doubles::default() };
+            for (start, sent) in self.in_flight.iter() {
+                doubles.by_end.insert(sent.end, start);
+            }
             self.doubles = (!self.in_flight.is_empty()).then(|| Box::new(doubles));
             self.advance(una);
         }
@@ -150,14 +151,14 @@ impl Retransmissions {
 
     /// `range` goes again, now that everything up to `sent_up_to` has been sent; of the range `sacked` has nothing, or the next review finds it.
     pub fn sent(&mut self, range: Range, sent_up_to: u64, at: Time, sacked: &Ranges) {
-        if let Some(end) = self.lost.remove(&range.start) {
+        if let Some(end) = self.lost.remove(range.start) {
             self.lost_bytes -= end - range.start;
         }
         self.remove(range.start);
         let rank = if self.by_time { at.0 } else { self.next };
         self.next += 1;
         self.longest = self.longest.max(range.end - range.start);
-        self.order.insert(Place { rank, end: range.end, start: range.start });
+        self.order.insert(Place { rank, end: range.end, start: range.start }, ());
         self.in_flight.insert(range.start, Retransmission { end: range.end, sent_up_to, rank });
         if sacked.overlaps(range.start, range.end) {
             self.sacked.push(range);
@@ -171,8 +172,8 @@ impl Retransmissions {
 
     /// Takes one out of what is in flight.
     fn remove(&mut self, start: u64) -> Option<Retransmission> {
-        let sent = self.in_flight.remove(&start)?;
-        self.order.remove(&Place { rank: sent.rank, end: sent.end, start });
+        let sent = self.in_flight.remove(start)?;
+        self.order.remove(Place { rank: sent.rank, end: sent.end, start });
         if let Some(doubles) = &mut self.doubles {
             doubles.remove(sent.end);
         }
@@ -181,10 +182,11 @@ impl Retransmissions {
 
     fn lose(&mut self, range: Range) {
         if range.start < range.end {
-            let end = self.lost.entry(range.start).or_insert(range.start);
-            self.lost_bytes += range.end.saturating_sub(*end);
-            *end = range.end.max(*end);
-            self.longest = self.longest.max(*end - range.start);
+            let before = self.lost.get(range.start).unwrap_or(range.start);
+            let end = range.end.max(before);
+            self.lost.insert(range.start, end);
+            self.lost_bytes += end - before;
+            self.longest = self.longest.max(end - range.start);
         }
     }
 
@@ -194,16 +196,16 @@ impl Retransmissions {
     }
 
     /// Those in flight that have bytes of `[at, end)`.
-    fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = (u64, &Retransmission)> {
+    fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = (u64, Retransmission)> {
         // One that begins before `at` may reach beyond it.
-        let sent = self.in_flight.range(at.saturating_sub(self.longest)..end);
-        sent.map(|(&start, sent)| (start, sent)).filter(move |(_, sent)| sent.end > at)
+        let sent = self.in_flight.range(at.saturating_sub(self.longest), end);
+        sent.filter(move |(_, sent)| sent.end > at)
     }
 
     /// All below `una` is acknowledged. Of what was lost again only what lies above still is.
     pub fn advance(&mut self, una: u64) {
-        while let Some(entry) = self.lost.first_entry().filter(|lost| *lost.key() < una) {
-            let (start, end) = entry.remove_entry();
+        while let Some((start, end)) = self.lost.first().filter(|&(start, _)| start < una) {
+            self.lost.pop_first();
             self.lost_bytes -= end - start;
             if end > una {
                 self.lose(Range { start: una, end });
@@ -218,7 +220,7 @@ impl Retransmissions {
     /// after it was SACKed, or one that went more than so many after it arrived. With RACK time tells: [`Self::lose_by_time`].
     pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
         self.advance(una);
-        while let Some((&start, sent)) = self.in_flight.first_key_value()
+        while let Some((start, sent)) = self.in_flight.first()
             && sent.end <= una
         {
             self.arrive(start);
@@ -233,8 +235,8 @@ impl Retransmissions {
         }
         let top = sacked.highest().map_or(una, |range| range.end);
         let mut found = false;
-        while let Some(&Place { rank, end, start }) = self.order.first() {
-            let sent_up_to = self.in_flight.get(&start).map_or(u64::MAX, |sent| sent.sent_up_to);
+        while let Some((Place { rank, end, start }, ())) = self.order.first() {
+            let sent_up_to = self.in_flight.get(start).map_or(u64::MAX, |sent| sent.sent_up_to);
             let overtaken = self.arrived.is_some_and(|number| number > rank + self.apart);
             if top <= sent_up_to && !overtaken {
                 break;
@@ -266,11 +268,11 @@ impl Retransmissions {
         let mut at = range.start;
         loop {
             let from = at.saturating_sub(self.longest);
-            let next = self.lost.range(from..range.end).find(|&(_, &end)| end > at);
-            let Some((&start, &end)) = next else { break };
+            let next = self.lost.range(from, range.end).find(|&(_, end)| end > at);
+            let Some((start, end)) = next else { break };
             at = end;
             if sacked.overlaps(start, end) {
-                self.lost.remove(&start);
+                self.lost.remove(start);
                 self.lost_bytes -= end - start;
             }
         }
@@ -280,9 +282,9 @@ impl Retransmissions {
     /// overtook; `Time::ZERO` if none.
     pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
         let mut found = false;
-        let over = |place: &Place| by.of((Time(place.rank), place.end));
-        while let Some(&place) = self.order.first()
-            && over(&place) <= now
+        let over = |place: Place| by.of((Time(place.rank), place.end));
+        while let Some((place, ())) = self.order.first()
+            && over(place) <= now
         {
             self.remove(place.start);
             self.lose(Range { start: place.start.max(una), end: place.end });
@@ -290,21 +292,19 @@ impl Retransmissions {
         }
         self.found |= found;
         let (Time(rank), end) = by.newest();
-        let overtaken = self.order.range(..Place { rank, end, start: 0 }).next_back();
-        (found, overtaken.map_or(Time::ZERO, over))
+        let overtaken = self.order.below(Place { rank, end, start: 0 });
+        (found, overtaken.map_or(Time::ZERO, |(place, ())| over(place)))
     }
 
     /// `true` if anything but the first went again within `rtt`.
     pub fn has_young(&self, una: u64, now: Time, rtt: Duration) -> bool {
-        self.in_flight.iter().any(|(&start, sent)| is_young(start, sent, una, now, rtt))
+        self.in_flight.iter().any(|(start, sent)| is_young(start, sent, una, now, rtt))
     }
 
     /// All else is not known any more.
     pub fn forget_old(&mut self, una: u64, now: Time, rtt: Duration) {
-        let old = |(&start, sent): (&u64, &Retransmission)| {
-            (!is_young(start, sent, una, now, rtt)).then_some(start)
-        };
-        let old: Vec<u64> = self.in_flight.iter().filter_map(old).collect();
+        let old = self.in_flight.iter().filter(|&(start, sent)| !is_young(start, sent, una, now, rtt));
+        let old: Vec<u64> = old.map(|(start, _)| start).collect();
         for start in old {
             self.remove(start);
         }
@@ -343,7 +343,7 @@ impl Retransmissions {
 
     /// When those went that lie within `range`, and where they end; with RACK only.
     pub fn within(&self, range: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
-        let inside = self.in_flight.range(range.start..range.end.max(range.start));
+        let inside = self.in_flight.range(range.start, range.end.max(range.start));
         let inside = inside.filter(move |(_, sent)| sent.end <= range.end);
         inside.map(|(_, sent)| (Time(sent.rank), sent.end))
     }
@@ -360,7 +360,7 @@ impl Retransmissions {
 
     /// The lowest that was lost again.
     pub fn first_lost(&self) -> Option<Range> {
-        self.lost.first_key_value().map(Range::from)
+        self.lost.first().map(Range::from)
     }
 
     /// Bytes that were lost again, and are not in the network.
@@ -369,7 +369,7 @@ impl Retransmissions {
     }
 }
 
-fn is_young(start: u64, sent: &Retransmission, una: u64, now: Time, rtt: Duration) -> bool {
+fn is_young(start: u64, sent: Retransmission, una: u64, now: Time, rtt: Duration) -> bool {
     start > una && Time(sent.rank) + rtt > now
 }
 
@@ -408,7 +408,7 @@ mod tests {
         retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
         sacked.insert(5000, 6000);
         retransmissions.review(0, &sacked);
-        assert_eq!((retransmissions.lost_bytes(), retransmissions.lost_bytes()), (2000, 1600));
+        assert_eq!(retransmissions.lost_bytes(), 2000);
         retransmissions.review(400, &sacked);
         assert_eq!(retransmissions.first_lost(), Some(Range { start: 400, end: 1000 }));
         assert_eq!(retransmissions.lost_bytes(), 1600);
@@ -429,7 +429,7 @@ mod tests {
         // 3000:4000 is SACKed.
         retransmissions.lose_but_young(Range { start: 0, end: 3000 }, 1000);
         retransmissions.lose_but_young(Range { start: 4000, end: 8500 }, 1000);
-        let lost: Vec<_> = retransmissions.lost.iter().map(|range| (range.start, range.end)).collect();
+        let lost: Vec<(u64, u64)> = retransmissions.lost.iter().collect();
         assert_eq!(
             lost,
             [
@@ -451,7 +451,9 @@ mod tests {
         retransmissions.sent(segment(0), 9000, ms(0), &sacked);
         retransmissions.sent(segment(2), 9000, ms(10), &sacked);
         assert_eq!(retransmissions.doubled_bytes(0), None);
-        retransmissions.find_again();
+        retransmissions.find_again(0);
+        assert_eq!(retransmissions.doubled_bytes(0), Some(0), "nothing is lost");
+        retransmissions.lose_originals(9000);
         retransmissions.sent(segment(4), 9000, ms(60), &sacked);
         assert_eq!(retransmissions.doubled_bytes(0), Some(2000));
         assert_eq!(retransmissions.doubled_bytes(500), Some(500));

@@ -50,6 +50,12 @@ impl Scoreboard {
         Self { resent, arrived, ..Self::default() }
     }
 
+    /// What it points to will be read soon.
+    #[inline]
+    pub fn soon(&self) {
+        self.sacked.soon();
+    }
+
     /// As at the start of the connection, but for what is acknowledged.
     pub fn restart(&mut self, una: u64) {
         let (resent, arrived) = (self.resent.take(), self.arrived.take());
@@ -95,7 +101,7 @@ impl Scoreboard {
         if let Some(resent) = &mut self.resent {
             resent.sacked(start, end);
         }
-        self.sacked.insert(start, end)
+        self.sacked.insert(start, end).1
     }
 
     /// What is SACKed for the first time in this range went again.
@@ -104,7 +110,7 @@ impl Scoreboard {
         let Some(arrived) = &mut self.arrived else { return };
         let mut from = start;
         while let Some(hole) = self.sacked.hole_from(from, end) {
-            arrived.bytes += arrived.ranges.insert(hole.start, hole.end);
+            arrived.bytes += arrived.ranges.insert(hole.start, hole.end).1;
             from = hole.end;
         }
     }

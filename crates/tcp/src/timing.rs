@@ -19,8 +19,8 @@ pub struct Timing {
     by_window: bool,
     /// With one sample a window: what must be acknowledged before the next.
     next_from: u64,
-    /// In the order of their numbers, and so of when they went first.
-    sent: SentLog<Sent>,
+    /// In the order of their numbers, and so of when they went first; `None` if samples are the timer's own.
+    sent: Option<SentLog<Sent>>,
     /// When the newest segment went that SACK reported since the last ACK was looked at.
     sacked: Option<Time>,
     /// What is known of one-way delays.
@@ -91,7 +91,7 @@ impl Timing {
                 lone,
                 by_window,
                 next_from: 0,
-                sent: SentLog::default(),
+                sent: (own.rtt_from != RttFrom::Timer || !lone).then(SentLog::default),
                 sacked: None,
                 one_way: OneWay::default(),
                 rates: config.by_rate().then(Rates::default),
@@ -104,22 +104,24 @@ impl Timing {
 
     /// New data goes, which ends at `end`.
     pub fn on_sent(&mut self, end: u64, now: Time) {
-        self.sent.push(end, Sent { at: now, again: false });
+        if let Some(log) = &mut self.sent {
+            log.push(end, Sent { at: now, again: false });
+        }
     }
 
     /// Bytes that went before go again: no echo tells which of the two an ACK is for (Karn & Partridge 1987).
     pub fn on_sent_again(&mut self, seq: u64, end: u64) {
-        self.sent.change(seq, end, |sent, _| sent.again = true);
+        if let Some(log) = &mut self.sent {
+            log.change(seq, end, |sent, _| sent.again = true);
+        }
     }
 
     /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so many are new. How many are left.
     pub fn on_sacked(&mut self, seq: u64, end: u64, new: u64) -> u64 {
-        if self.from != RttFrom::Sack {
-            return 0;
-        }
+        let Some(log) = self.sent.as_mut().filter(|_| self.from == RttFrom::Sack) else { return 0 };
         // A segment that came late is below what was reported before it.
         let newest = &mut self.sacked;
-        self.sent.report(seq, end, new, |_, sent| {
+        log.report(seq, end, new, |_, sent| {
             if !sent.again {
                 *newest = (*newest).max(Some(sent.at));
             }
@@ -138,7 +140,8 @@ impl Timing {
     ) -> Option<Sample> {
         let (mut oldest, mut newest) = (None, None);
         let (mut segments, mut again) = (0_u32, false);
-        while let Some((_, sent, sacked)) = self.sent.pop_acknowledged(ack) {
+        let mut log = self.sent.as_mut();
+        while let Some((_, sent, sacked)) = log.as_mut().and_then(|log| log.pop_acknowledged(ack)) {
             segments += 1;
             again |= sent.again;
             if !(sacked && self.from == RttFrom::Sack) {

@@ -9,7 +9,7 @@ use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::Ranges;
-use crate::rates::Rates;
+use crate::delivery_rate::Rates;
 use crate::rtt::{At, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use crate::seen;

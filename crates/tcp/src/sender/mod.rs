@@ -133,6 +133,8 @@ pub struct Sender {
     probes: u32,
     /// ECN-echoes in a row that found a window of one segment.
     echoes_at_one: u32,
+    /// When the first of the expiries was that [`Self::expired`] counts.
+    expired_since: Time,
     scoreboard: Scoreboard,
     // What else an ACK reads.
     /// Data below this was outstanding at the last reduction that left nothing to repair; until it is acknowledged there is
@@ -148,8 +150,6 @@ pub struct Sender {
     /// How often each outstanding byte was retransmitted. What a run reports of timeouts asks for it, and what decides
     /// whether an arrival is of data that went once.
     retransmit_counts: ByteCounts,
-    /// When the first of the expiries was that [`Self::expired`] counts.
-    expired_since: Time,
 }
 
 impl Sender {
@@ -299,6 +299,12 @@ impl Sender {
     pub fn rest_soon(&self) {
         cwnd_memory::line_soon(&self.reduced_until);
         cwnd_memory::line_soon(&self.rtt);
+    }
+
+    /// Asks for the memory that the next ACK needs beyond the sender itself: a hint, for speed alone.
+    #[inline]
+    pub fn soon(&self) {
+        self.scoreboard.soon();
     }
 
     /// Opens the connection: with a handshake a SYN is sent first, without one data may flow at once.

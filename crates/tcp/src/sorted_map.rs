@@ -1,0 +1,261 @@
+//! An ordered map that is fast while it is small, as most of a connection's are.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// A map in the order of its keys.
+///
+/// Up to [`MOST_IN_DEQUE`] entries it is a deque, which is searched by bisection: in the caches, and its ends are
+/// at hand. Above it is a B-tree. Cost: O(1) at the ends of a deque; otherwise O(log n), and in a deque at most
+/// `MOST_IN_DEQUE / 2` entries are moved. It changes form once for at least `MOST_IN_DEQUE / 4` insertions or
+/// removals, in O(n), so the amortised cost stays O(log n).
+#[derive(Clone, Debug)]
+pub struct SortedMap<K, V>(Form<K, V>);
+
+#[derive(Clone, Debug)]
+enum Form<K, V> {
+    Deque(VecDeque<(K, V)>),
+    Tree(BTreeMap<K, V>),
+}
+
+/// A larger map is a B-tree, and a B-tree of a quarter of that becomes a deque again.
+const MOST_IN_DEQUE: usize = 4096;
+
+impl<K, V> Default for SortedMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> SortedMap<K, V> {
+    pub const fn new() -> Self {
+        Self(Form::Deque(VecDeque::new()))
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        match &self.0 {
+            Form::Deque(entries) => entries.is_empty(),
+            Form::Tree(entries) => entries.is_empty(),
+        }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Form::Deque(entries) => entries.len(),
+            Form::Tree(entries) => entries.len(),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        match &mut self.0 {
+            Form::Deque(entries) => entries.clear(),
+            Form::Tree(_) => *self = Self::new(),
+        }
+    }
+
+    /// Prefetches both ends.
+    #[inline]
+    pub fn soon(&self) {
+        if let Form::Deque(entries) = &self.0 {
+            entries.front().into_iter().chain(entries.back()).for_each(cwnd_memory::soon);
+        }
+    }
+}
+
+impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
+    /// The entry with the least key.
+    #[inline]
+    pub fn first(&self) -> Option<(K, V)> {
+        match &self.0 {
+            Form::Deque(entries) => entries.front().copied(),
+            Form::Tree(entries) => entries.first_key_value().map(copy),
+        }
+    }
+
+    /// The entry with the greatest key.
+    #[inline]
+    pub fn last(&self) -> Option<(K, V)> {
+        match &self.0 {
+            Form::Deque(entries) => entries.back().copied(),
+            Form::Tree(entries) => entries.last_key_value().map(copy),
+        }
+    }
+
+    /// The last entry with a key below `key`.
+    #[inline]
+    pub fn below(&self, key: K) -> Option<(K, V)> {
+        match &self.0 {
+            Form::Deque(entries) => entries.get(place(entries, key).checked_sub(1)?).copied(),
+            Form::Tree(entries) => entries.range(..key).next_back().map(copy),
+        }
+    }
+
+    /// The first entry with a key of `key` or above.
+    #[inline]
+    pub fn from(&self, key: K) -> Option<(K, V)> {
+        match &self.0 {
+            Form::Deque(entries) => entries.get(place(entries, key)).copied(),
+            Form::Tree(entries) => entries.range(key..).next().map(copy),
+        }
+    }
+
+    /// The entries from `from` up to, not including, `to`, which is no less.
+    pub fn range(&self, from: K, to: K) -> impl DoubleEndedIterator<Item = (K, V)> {
+        let (deque, tree) = match &self.0 {
+            Form::Deque(entries) => {
+                let within = place(entries, from)..place(entries, to);
+                (Some(entries.range(within)), None)
+            }
+            Form::Tree(entries) => (None, Some(entries.range(from..to))),
+        };
+        deque.into_iter().flatten().copied().chain(tree.into_iter().flatten().map(copy))
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, V)> {
+        let (deque, tree) = match &self.0 {
+            Form::Deque(entries) => (Some(entries.iter()), None),
+            Form::Tree(entries) => (None, Some(entries.iter())),
+        };
+        deque.into_iter().flatten().copied().chain(tree.into_iter().flatten().map(copy))
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: K) -> Option<V> {
+        match &self.0 {
+            Form::Deque(entries) => {
+                entries.get(place(entries, key)).filter(|e| e.0 == key).map(|e| e.1)
+            }
+            Form::Tree(entries) => entries.get(&key).copied(),
+        }
+    }
+
+    /// Sets the value of a key.
+    #[inline]
+    pub fn insert(&mut self, key: K, value: V) {
+        match &mut self.0 {
+            Form::Deque(entries) => {
+                let i = place(entries, key);
+                if let Some(entry) = entries.get_mut(i).filter(|entry| entry.0 == key) {
+                    entry.1 = value;
+                } else if entries.len() < MOST_IN_DEQUE {
+                    entries.insert(i, (key, value));
+                } else {
+                    self.grow(key, value);
+                }
+            }
+            Form::Tree(entries) => {
+                entries.insert(key, value);
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, key: K, value: V) {
+        let mut entries: BTreeMap<K, V> = self.iter().collect();
+        entries.insert(key, value);
+        self.0 = Form::Tree(entries);
+    }
+
+    /// Removes a key; returns its value.
+    #[inline]
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        match &mut self.0 {
+            Form::Deque(entries) => {
+                let i = place(entries, key);
+                entries.get(i).filter(|entry| entry.0 == key)?;
+                entries.remove(i).map(|entry| entry.1)
+            }
+            Form::Tree(entries) => {
+                let value = entries.remove(&key);
+                if entries.len() <= MOST_IN_DEQUE / 4 {
+                    self.shrink();
+                }
+                value
+            }
+        }
+    }
+
+    /// Removes the entry with the least key.
+    #[inline]
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        match &mut self.0 {
+            Form::Deque(entries) => entries.pop_front(),
+            Form::Tree(entries) => {
+                let first = entries.pop_first();
+                if entries.len() <= MOST_IN_DEQUE / 4 {
+                    self.shrink();
+                }
+                first
+            }
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.0 = Form::Deque(self.iter().collect());
+    }
+}
+
+fn copy<K: Copy, V: Copy>((&key, &value): (&K, &V)) -> (K, V) {
+    (key, value)
+}
+
+/// How many entries have keys below `key`. Mostly that is none or all of them.
+#[inline]
+fn place<K: Copy + Ord, V>(entries: &VecDeque<(K, V)>, key: K) -> usize {
+    let (Some(first), Some(last)) = (entries.front(), entries.back()) else { return 0 };
+    if last.0 < key {
+        entries.len()
+    } else if first.0 >= key {
+        0
+    } else {
+        entries.partition_point(|entry| entry.0 < key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        /// Against a B-tree, over sizes at which it changes its form both ways.
+        #[test]
+        fn it_is_an_ordered_map(seed in 0u64..1000, rounds in prop::collection::vec((0u64..3, 0usize..6000), 1..8)) {
+            let (mut map, mut tree) = (SortedMap::new(), BTreeMap::new());
+            let mut draw = seed;
+            let mut next = || {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (draw >> 33) % 20_000
+            };
+            for (kind, times) in rounds {
+                for _ in 0..times {
+                    let key = next();
+                    match kind {
+                        0 => {
+                            map.insert(key, key + 1);
+                            tree.insert(key, key + 1);
+                        }
+                        1 => {
+                            let key = tree.range(key..).next().map_or(key, |entry| *entry.0);
+                            prop_assert_eq!(map.remove(key), tree.remove(&key));
+                        }
+                        _ => prop_assert_eq!(map.pop_first(), tree.pop_first()),
+                    }
+                    prop_assert_eq!(map.get(key), tree.get(&key).copied());
+                    prop_assert_eq!(map.below(key), tree.range(..key).next_back().map(copy));
+                    prop_assert_eq!(map.from(key), tree.range(key..).next().map(copy));
+                }
+                prop_assert!(map.iter().eq(tree.iter().map(copy)));
+                prop_assert!(map.range(1000, 9000).rev().eq(tree.range(1000..9000).rev().map(copy)));
+                prop_assert_eq!((map.first(), map.last()), (tree.first_key_value().map(copy), tree.last_key_value().map(copy)));
+                prop_assert_eq!((map.len(), map.is_empty()), (tree.len(), tree.is_empty()));
+            }
+        }
+    }
+}
