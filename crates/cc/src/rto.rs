@@ -2,7 +2,7 @@
 //!
 //! TCP*(n): Mondal & Kuzmanovic, *Removing Exponential Backoff from TCP*, ACM CCR 38(5), 2008, § 3.1.
 
-use cwnd_units::{Duration, param_enum};
+use cwnd_units::{Divisor, Duration, param_enum};
 
 param_enum! {
     /// How the timeout grows with each expiry in a row.
@@ -28,8 +28,8 @@ pub struct RtoPolicy {
     pub initial: Duration,
     /// Upper bound, backoff included (RFC 6298 § 2.5).
     pub max: Duration,
-    /// Clock granularity G (RFC 6298 § 2).
-    pub granularity: Duration,
+    /// Clock granularity G (RFC 6298 § 2), ns.
+    pub granularity: Divisor,
     /// What the timeout is above SRTT at least: G (RFC 6298 § 2.3) or more.
     pub variation_min: Duration,
     /// What is added to the timeout once it is backed off.
@@ -53,10 +53,15 @@ impl RtoPolicy {
             Some((srtt, rttvar)) => srtt + self.variation_min.max(rttvar * 4),
         };
         // Rounding up adds less than a tick: most timeouts are their lower bound, for which nothing need be divided.
-        if raw + self.granularity <= self.min {
+        let tick = self.granularity.get();
+        if raw + Duration(tick) <= self.min {
             return self.min.min(self.max);
         }
-        raw.round_up_to(self.granularity).max(self.min).min(self.max)
+        let rounded_up = match self.granularity.divide(raw.0) {
+            (_, 0) => raw.0,
+            (_, beyond) => raw.0.saturating_add(tick - beyond),
+        };
+        Duration(rounded_up).max(self.min).min(self.max)
     }
 
     /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
@@ -113,7 +118,7 @@ mod tests {
             min: Duration::from_secs(1),
             initial: Duration::from_secs(3),
             max: Duration::from_secs(64),
-            granularity: Duration::from_millis(10),
+            granularity: Divisor::new(Duration::from_millis(10).0),
             variation_min: Duration::from_millis(10),
             slop: Duration::ZERO,
             backoff,

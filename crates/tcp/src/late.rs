@@ -40,6 +40,9 @@ pub struct Late {
     pub waits_for: Wait,
     /// The probe of the tail.
     pub tail: Tail,
+    /// The instant at which a segment that went set the timer of the tail, and no ACK came since: others of that instant change
+    /// nothing.
+    pub tail_set: Option<Time>,
     /// Bytes that the ACK tells to have arrived twice.
     pub told: u64,
     /// Segments that the SACK blocks of the newest ACK told of but for their beginnings, or passed over for that.
@@ -101,7 +104,10 @@ impl Late {
             return byte;
         }
         if self.from >= self.short {
-            return byte - byte.saturating_sub(self.from) % mss;
+            let beyond = byte.saturating_sub(self.from);
+            // Most ACKs are of one or two full segments.
+            let is_whole = beyond == mss || beyond == 2 * mss;
+            return if is_whole { byte } else { byte - beyond % mss };
         }
         let i = self.sent.partition_point(|&(end, _)| end <= byte);
         let from = self.end_of_first(i);
@@ -126,7 +132,14 @@ impl Late {
     }
 
     /// When this byte went first, if it is outstanding.
+    #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        // Mostly the first outstanding byte is asked for.
+        if let Some(&(end, at)) = self.sent.front()
+            && byte < end
+        {
+            return (byte >= self.from).then_some(at);
+        }
         let i = self.sent.partition_point(|&(end, _)| end <= byte);
         self.sent.get(i).map(|&(_, at)| at).filter(|_| byte >= self.from)
     }

@@ -1,5 +1,5 @@
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::{Ability, Bytes, Contract, Declares, Duration, Invalid, params};
+use cwnd_units::{Ability, Bytes, Contract, Declares, Divisor, Duration, Invalid, params};
 
 mod choices;
 mod presets;
@@ -357,7 +357,7 @@ impl Params {
             min: self.rto_min,
             initial: self.rto_initial,
             max: self.rto_max,
-            granularity: self.rto_granularity,
+            granularity: Divisor::new(self.rto_granularity.0),
             variation_min: self.rto_granularity.max(self.rto_variation_min),
             slop: self.rto_slop,
             backoff: self.rto_backoff,

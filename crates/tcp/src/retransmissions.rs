@@ -332,7 +332,11 @@ impl Retransmissions {
     }
 
     /// When this byte went, if it is in flight; with RACK only.
+    #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
+        if self.in_flight.is_empty() {
+            return None;
+        }
         self.overlapping(byte, byte + 1).next().map(|(_, sent)| Time(sent.rank))
     }
 
@@ -381,6 +385,12 @@ mod tests {
         Range { start: n * 1000, end: (n + 1) * 1000 }
     }
 
+    fn report(retransmissions: &mut Retransmissions, sacked: &mut Ranges, n: u64) {
+        let Range { start, end } = segment(n);
+        retransmissions.sacked(start, end);
+        sacked.insert(start, end);
+    }
+
     /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its threshold and one are 4.
     #[test]
     fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
@@ -389,9 +399,9 @@ mod tests {
         for n in [0, 2, 4, 6, 8, 10] {
             retransmissions.sent(segment(n), 20_000, Time::ZERO, &sacked);
         }
-        sacked.insert(8000, 9000);
+        report(&mut retransmissions, &mut sacked, 8);
         assert!(!retransmissions.review(0, &sacked));
-        sacked.insert(10_000, 11_000);
+        report(&mut retransmissions, &mut sacked, 10);
         assert!(retransmissions.review(0, &sacked));
         assert_eq!(retransmissions.first_lost(), Some(segment(0)));
         assert_eq!(retransmissions.lost_bytes(), 1000);
@@ -406,7 +416,7 @@ mod tests {
         let mut sacked = Ranges::default();
         retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
         retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
-        sacked.insert(5000, 6000);
+        report(&mut retransmissions, &mut sacked, 5);
         retransmissions.review(0, &sacked);
         assert_eq!(retransmissions.lost_bytes(), 2000);
         retransmissions.review(400, &sacked);
@@ -417,6 +427,7 @@ mod tests {
     #[test]
     fn at_a_timeout_what_went_again_within_a_round_trip_is_on_its_way_and_all_else_is_lost() {
         let (now, rtt) = (Time(110_000_000), Duration::from_millis(50));
+        let sacked = Ranges::default();
         let mut retransmissions = Retransmissions::new(3, true);
         for (n, ms) in [(0, 100), (2, 10), (4, 60), (6, 61)] {
             retransmissions.sent(segment(n), 9000, Time(ms * 1_000_000), &sacked);
@@ -447,16 +458,19 @@ mod tests {
     #[test]
     fn what_went_again_before_a_timeout_was_taken_back_is_on_its_way_twice_until_it_is_lost() {
         let ms = |n: u64| Time(n * 1_000_000);
+        let sacked = Ranges::default();
         let mut retransmissions = Retransmissions::new(3, true);
         retransmissions.sent(segment(0), 9000, ms(0), &sacked);
         retransmissions.sent(segment(2), 9000, ms(10), &sacked);
         assert_eq!(retransmissions.doubled_bytes(0), None);
         retransmissions.find_again(0);
         assert_eq!(retransmissions.doubled_bytes(0), Some(0), "nothing is lost");
-        retransmissions.lose_originals(9000);
         retransmissions.sent(segment(4), 9000, ms(60), &sacked);
-        assert_eq!(retransmissions.doubled_bytes(0), Some(2000));
+        retransmissions.lose_originals(2000);
+        assert_eq!(retransmissions.doubled_bytes(0), Some(1000));
         assert_eq!(retransmissions.doubled_bytes(500), Some(500));
+        retransmissions.lose_originals(9000);
+        assert_eq!(retransmissions.doubled_bytes(0), Some(2000));
         retransmissions.forget_old(3000, ms(61), Duration::from_millis(50));
         assert_eq!(retransmissions.doubled_bytes(0), Some(0));
     }
@@ -467,10 +481,10 @@ mod tests {
         let mut sacked = Ranges::default();
         retransmissions.sent(segment(0), 5000, Time::ZERO, &sacked);
         retransmissions.sent(segment(2), 5000, Time::ZERO, &sacked);
-        sacked.insert(5000, 6000);
+        report(&mut retransmissions, &mut sacked, 5);
         assert!(retransmissions.review(0, &sacked));
         assert_eq!(retransmissions.lost_bytes(), 2000);
-        sacked.insert(2000, 3000);
+        report(&mut retransmissions, &mut sacked, 2);
         retransmissions.review(0, &sacked);
         assert_eq!(retransmissions.lost_bytes(), 1000);
         retransmissions.review(1000, &sacked);

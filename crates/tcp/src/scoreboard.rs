@@ -168,6 +168,7 @@ impl Scoreboard {
     }
 
     /// When this byte went again, if that is on its way.
+    #[inline]
     pub fn resent_at(&self, byte: u64) -> Option<Time> {
         self.resent.as_ref().and_then(|resent| resent.sent_at(byte))
     }
@@ -378,7 +379,7 @@ impl Scoreboard {
 
     /// Whether the first unacknowledged byte is SACKed: then the receiver threw away what it had reported (RFC 2018 § 8).
     pub fn reneged(&self, una: u64) -> bool {
-        self.sacked.containing(una).is_some()
+        !self.sacked.is_empty() && self.sacked.containing(una).is_some()
     }
 
     /// Bytes above the cumulative ACK that SACK reported.

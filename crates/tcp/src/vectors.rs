@@ -1,14 +1,14 @@
 //! The vectors of `vectors/` for the timer and F-RTO, for what a controller sees of the round-trip time and of delivery rates, for PRR and for RFC 1016's pause, computed by the reference in `tests/reference`.
 
 use cwnd_cc::{Backoff, ControllerParams, RateSample, RtoPolicy};
-use cwnd_units::{Duration, Echo, Params as _, ParamsChoice as _, Time, Value};
+use cwnd_units::{Divisor, Duration, Echo, Params as _, ParamsChoice as _, Time, Value};
 use serde_json::Value as Json;
 
 use crate::config::Config;
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
-use crate::ranges::Ranges;
+use crate::ranges::{Range, Ranges};
 use crate::delivery_rate::Rates;
 use crate::rtt::{At, RttEstimator};
 use crate::scoreboard::Scoreboard;
@@ -33,7 +33,7 @@ fn policy(p: &Json) -> RtoPolicy {
         min: ns("min_ns"),
         initial: ns("initial_ns"),
         max: ns("max_ns"),
-        granularity: ns("granularity_ns"),
+        granularity: Divisor::new(ns("granularity_ns").0),
         variation_min: Duration(p["variation_min_ns"].as_u64().unwrap_or(0))
             .max(ns("granularity_ns")),
         slop: Duration(p["slop_ns"].as_u64().unwrap_or(0)),
@@ -53,7 +53,7 @@ fn policy(p: &Json) -> RtoPolicy {
 /// doubling doubles.
 fn rto_tolerance(policy: &RtoPolicy, base: u64, doubled: u64, tolerance: u64) -> u64 {
     let before = base.saturating_sub(policy.slop.0).max(1);
-    let decided = before == policy.min.0 || doubled == policy.max.0 || policy.granularity.0 > 1;
+    let decided = before == policy.min.0 || doubled == policy.max.0 || policy.granularity.get() > 1;
     if decided { 0 } else { tolerance * (doubled / before) }
 }
 
@@ -151,7 +151,8 @@ fn f_rto_is_that_of_rfc_5682() {
         for (start, end) in pairs(&events[0]["sacked"]) {
             board.update(&blocks(0, &[(start, end)]), 0, recover);
         }
-        let mut frto = Frto::new(&pairs(&events[0]["again"]), 0, recover, &board);
+        let again = pairs(&events[0]["again"]).into_iter();
+        let mut frto = Frto::new(again, 0, recover, &board);
         let (mut una, mut high) = (0, recover);
         for event in &events[1..] {
             if event["event"] == "sent" {
@@ -171,7 +172,8 @@ fn f_rto_is_that_of_rfc_5682() {
                 new_waits: event["waits"].as_bool().unwrap(),
             };
             una = ack;
-            let verdict = match frto.on_ack(told, una, &board) {
+            let blocks = pairs(&event["sack"]).into_iter().map(Range::from);
+            let verdict = match frto.on_ack(told, una, blocks, &board) {
                 Verdict::Open => "open",
                 Verdict::SendNew => "new",
                 Verdict::Spurious => "spurious",
@@ -202,7 +204,7 @@ fn delivery_rates_are_those_of_draft_cheng() {
             let ack = number(&event["ack"]);
             for block in event["sack"].as_array().into_iter().flatten() {
                 let (seq, end) = (number(&block[0]), number(&block[1]));
-                let new = sacked.insert(seq, end);
+                let (_, new) = sacked.insert(seq, end);
                 rates.on_sacked(seq, end, new);
             }
             una = una.max(ack);
@@ -310,7 +312,7 @@ fn round_trips_are_seen_as_each_way_of_measuring_has_it() {
                     let blocks = event["sack"].as_array().into_iter().flatten();
                     let blocks: Vec<_> =
                         blocks.map(|block| (number(&block[0]), number(&block[1]))).collect();
-                    let mut new = blocks.iter().map(|&(seq, end)| sacked.insert(seq, end)).sum();
+                    let mut new = blocks.iter().map(|&(seq, end)| sacked.insert(seq, end).1).sum();
                     for &(seq, end) in &blocks {
                         new = timing.on_sacked(seq, end, new);
                     }

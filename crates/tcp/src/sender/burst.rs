@@ -49,12 +49,13 @@ impl Sender {
     /// A millisecond (2⁻¹⁰ s) at the rate that would be paced, and more where the round trip is short.
     pub(super) fn largest_burst(&self, cwnd: u64) -> u64 {
         let Some(srtt) = self.rtt.srtt() else { return LEAST_SEGMENTS };
-        let rate = u128::from(cwnd) * u128::from(self.percent_of_rate(cwnd)) * 10_000_000
-            / u128::from(srtt.0.max(1));
+        // What saturates is a window of 9 GB, far above the largest burst.
+        let window = cwnd.saturating_mul(self.percent_of_rate(cwnd) * 10_000_000);
+        let rate = window / srtt.0.max(1);
         let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
         let halvings = least_us >> RTT_LOG;
         let near = if halvings < 32 { LARGEST >> halvings } else { 0 };
-        let bytes = u64::try_from(rate >> 10).unwrap_or(LARGEST).saturating_add(near).min(LARGEST);
+        let bytes = (rate >> 10).saturating_add(near).min(LARGEST);
         (bytes / self.config.mss).max(LEAST_SEGMENTS)
     }
 }

@@ -289,8 +289,11 @@ impl Sender {
     /// found meanwhile.
     #[inline(never)]
     pub(super) fn after_ack(&mut self, now: Time, flight: u64, advanced: bool, told: bool) -> bool {
-        if self.late.as_ref().is_some_and(|late| late.tail.until.is_some()) {
-            self.judge_probe(now, flight, !advanced && !told);
+        if let Some(late) = &mut self.late {
+            late.tail_set = None;
+            if late.tail.until.is_some() {
+                self.judge_probe(now, flight, !advanced && !told);
+            }
         }
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
         let found = needless && self.take_back_needless(now, advanced);

@@ -19,6 +19,13 @@ impl Sender {
             return;
         }
         let outstanding = self.high - self.una;
+        let tail_set = (!acknowledged && outstanding > self.config.mss).then_some(now);
+        if let Some(late) = &mut self.late {
+            if late.waits_for == Wait::Tail && tail_set.is_some() && late.tail_set == tail_set {
+                return;
+            }
+            late.tail_set = tail_set;
+        }
         let (rto, srtt) = (self.rto(), self.rtt.srtt());
         let open = matches!(self.recovery, State::Open) && self.scoreboard.is_empty();
         let Some(late) = &mut self.late else { return };
