@@ -126,11 +126,10 @@ impl Retransmissions {
         self.clear_lost();
         if self.by_time {
             let mut doubles = Doubles { counted_to: una, ..Doubles::default() };
-            for (start, sent) in self.in_flight.iter() {
+            for (start, sent) in self.in_flight.iter().filter(|(_, sent)| sent.end > una) {
                 doubles.by_end.insert(sent.end, start);
             }
             self.doubles = (!self.in_flight.is_empty()).then(|| Box::new(doubles));
-            self.advance(una);
         }
     }
 
