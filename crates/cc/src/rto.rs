@@ -64,6 +64,14 @@ impl RtoPolicy {
         Duration(rounded_up).max(self.min).min(self.max)
     }
 
+    /// A bound below which no timeout lies with this estimate, backed off or not; nothing need be divided for it.
+    #[inline]
+    #[must_use]
+    pub fn least(&self, estimate: Option<(Duration, Duration)>) -> Duration {
+        let base = estimate.map_or(self.initial, |(srtt, _)| srtt + self.variation_min);
+        base.max(self.min).min(self.max)
+    }
+
     /// The timeout that follows `expired` expiries in a row. With base 1: exponential gives 1, 2, 4, 8, …; TCP*(n)
     /// gives n + 1 times 1 and then 2, 4, …; off gives 1 for ever. With base 0.3 s bounded gives 0.3, 0.6, 1 up to its n, then 2, 4, ….
     ///

@@ -24,12 +24,12 @@ impl AckTimer {
     }
 
     /// A segment came in order; the one before at `last`. `timeout` is the receiver's own (`tcp_event_data_recv`).
-    pub fn on_segment(&mut self, last: Time, now: Time, timeout: Duration) {
+    pub fn on_segment(&mut self, last: Time, now: Time, timeout: impl FnOnce() -> Duration) {
         let pause = u32::try_from(now.0 / TICK.0 - last.0 / TICK.0).unwrap_or(u32::MAX);
         if pause <= self.least / 2 {
             self.wait = self.wait / 2 + self.least / 2;
         } else if pause < self.wait {
-            self.wait = (self.wait / 2 + pause).min(ticks(timeout));
+            self.wait = (self.wait / 2 + pause).min(ticks(timeout()));
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
         let mut after = |pause: u64| {
             let last = at;
             at = last + ms(4 * pause);
-            timer.on_segment(last, at, ms(300));
+            timer.on_segment(last, at, || ms(300));
             timer.wait
         };
         assert_eq!([7, 7, 20].map(&mut after), [12, 13, 13]);
@@ -103,7 +103,7 @@ mod tests {
     fn pauses_count_ticks_that_begin() {
         for (last, ticks) in [(3_900_000, 10), (100_000, 14)] {
             let mut timer = AckTimer::new(ms(40));
-            timer.on_segment(Time(last), Time(last + 38_800_000), ms(300));
+            timer.on_segment(Time(last), Time(last + 38_800_000), || ms(300));
             assert_eq!(timer.wait, ticks);
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     fn the_wait_ends_at_the_timeout() {
         let mut timer = AckTimer::new(ms(40));
         timer.on_expiry(ms(72));
-        timer.on_segment(Time::ZERO, Time(68_000_000), ms(72));
+        timer.on_segment(Time::ZERO, Time(68_000_000), || ms(72));
         assert_eq!(timer.wait, 18);
     }
 }

@@ -127,7 +127,7 @@ impl QuickAcks {
     /// The timer sends the ACK that waited.
     pub fn on_expiry(&mut self) {
         if !self.compressed.is_waiting() {
-            self.timer.on_expiry(self.timeout());
+            self.timer.on_expiry(timeout(self.handshake()));
         }
     }
 
@@ -171,19 +171,15 @@ impl QuickAcks {
     /// What came is in order, or filled a hole.
     fn on_data(&mut self, now: Time) {
         if self.last_data != Time::NEVER {
-            let timeout = self.timeout();
-            self.timer.on_segment(self.last_data, now, timeout);
-            if now.since(self.last_data) > timeout {
+            let handshake = self.handshake();
+            self.timer.on_segment(self.last_data, now, || timeout(handshake));
+            let pause = now.since(self.last_data);
+            // No timeout is shorter: most pauses need none to be compared with.
+            if pause > LEAST_TIMEOUT && pause > timeout(handshake) {
                 self.left = self.left.max(FIRST_QUICK_ACKS);
             }
         }
         self.last_data = now;
-    }
-
-    /// The receiver's own retransmission timeout, which it has from the handshake.
-    fn timeout(&self) -> Duration {
-        let rtt = self.handshake();
-        rtt + (rtt + rtt).max(LEAST_TIMEOUT)
     }
 
     /// Falls at once, rises by an eighth (`tcp_rcv_rtt_update`).
@@ -225,6 +221,11 @@ impl QuickAcks {
             self.clamp = window;
         }
     }
+}
+
+/// The receiver's own retransmission timeout, which it has from the handshake.
+fn timeout(handshake: Duration) -> Duration {
+    handshake + (handshake + handshake).max(LEAST_TIMEOUT)
 }
 
 /// The window that a buffer of so many bytes allows: memory holds headers and gaps, too (`scaling_ratio`).

@@ -26,7 +26,6 @@ impl Sender {
             }
             late.tail_set = tail_set;
         }
-        let (rto, srtt) = (self.rto(), self.rtt.srtt());
         let open = matches!(self.recovery, State::Open) && self.scoreboard.is_empty();
         let Some(late) = &mut self.late else { return };
         if !open || outstanding == 0 || self.persist != Persist::Off {
@@ -36,23 +35,26 @@ impl Sender {
             }
             return;
         }
-        let wait = srtt.map_or(params.rto_initial, |srtt| {
+        let wait = self.rtt.srtt().map_or(params.rto_initial, |srtt| {
             // A single segment may wait for a delayed ACK.
             let ticks = Duration(MORE_TICKS * params.rto_granularity.0);
             let more = if outstanding <= self.config.mss { params.rto_min } else { ticks };
             srtt + srtt + more
         });
+        late.waits_for = Wait::Tail;
+        self.late_deadline = now + wait;
         // The timeout counts from when the first outstanding segment went last (`tcp_rto_delta_us`).
         let went = || self.scoreboard.resent_at(self.una).or_else(|| late.sent_at(self.una));
-        let first = if acknowledged { None } else { went() };
-        let expires = first.unwrap_or(now) + rto;
-        late.waits_for = Wait::Tail;
+        let first = if acknowledged { None } else { went() }.unwrap_or(now);
+        if first + self.config.rto.least(self.rtt.estimate()) >= self.late_deadline {
+            return;
+        }
+        let expires = first + self.rto();
         if expires > now {
-            self.late_deadline = (now + wait).min(expires);
+            self.late_deadline = self.late_deadline.min(expires);
         } else {
             // One that is over bounds nothing, and its timer waits for the tail now: Linux has one for both.
-            self.late_deadline = now + wait;
-            let tick = params.rto_granularity.max(Duration(1));
+            let tick = self.config.params.rto_granularity.max(Duration(1));
             self.rto_deadline = self.rto_deadline.max(self.late_deadline + tick);
         }
     }
