@@ -12,7 +12,7 @@ pub struct Ranges {
 }
 
 /// Bytes from `start` up to, not including, `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     pub start: u64,
     pub end: u64,
@@ -60,6 +60,11 @@ impl Ranges {
     #[inline]
     pub fn lowest(&self) -> Option<Range> {
         self.ranges.first().map(Range::from)
+    }
+
+    /// The last range that begins below `at`.
+    pub fn below(&self, at: u64) -> Option<Range> {
+        self.ranges.below(at).map(Range::from)
     }
 
     /// The first range that ends above `at`. Mostly that is the lowest or the highest of all, or there is none.
@@ -170,7 +175,11 @@ impl Ranges {
     }
 
     /// The first maximal run of bytes at or above `from` that is *not* in the set, cut at `limit`.
+    #[inline]
     pub fn hole_from(&self, from: u64, limit: u64) -> Option<Range> {
+        if from >= limit {
+            return None;
+        }
         let (start, next) = match self.first_above(from) {
             Some(r) if r.start <= from => (r.end, self.from(r.end)),
             next => (from, next),

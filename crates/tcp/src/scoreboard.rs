@@ -4,7 +4,10 @@ use crate::late::Deadline;
 use crate::params::{LossRule, Params, PipeRule, Recovery};
 use crate::ranges::{Range, Ranges};
 use crate::retransmissions::Retransmissions;
-use crate::segment::{SackBlock, SackBlocks};
+use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
+
+/// Those of an ACK, and one that a new one has pushed out of it. They fill a cache line.
+const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 
 /// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
 ///
@@ -14,6 +17,8 @@ use crate::segment::{SackBlock, SackBlocks};
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Scoreboard {
+    /// The last blocks that told anything, the newest first: most of an ACK's are repeated (RFC 2018 § 4), and need not be looked up.
+    last_blocks: [Range; LAST_BLOCKS],
     sacked_bytes: u64,
     sacked_below_lost: u64,
     sacked_below_rxt: u64,
@@ -78,10 +83,27 @@ impl Scoreboard {
             if start < ack || end > high || end <= una {
                 continue;
             }
-            new += self.add(start.max(una), end);
+            if !self.has_block(Range { start, end }) {
+                self.remember_block(Range { start, end });
+                new += self.add(start.max(una), end);
+            }
         }
         self.sacked_bytes += new;
         new
+    }
+
+    /// `true` if this block is one of the last, so that all of it is known.
+    #[inline]
+    pub fn has_block(&self, block: Range) -> bool {
+        self.last_blocks.contains(&block)
+    }
+
+    /// A block takes the place of one that it contains, else of the one that came first.
+    fn remember_block(&mut self, block: Range) {
+        let within = |last: &Range| block.start <= last.start && last.end <= block.end;
+        let place = self.last_blocks.iter().position(within).unwrap_or(LAST_BLOCKS - 1);
+        self.last_blocks[..=place].rotate_right(1);
+        self.last_blocks[0] = block;
     }
 
     fn add(&mut self, start: u64, end: u64) -> u64 {
@@ -125,12 +147,16 @@ impl Scoreboard {
         let bytes_needed = u64::from(dup_thresh - 1) * mss;
         let mut bytes = 0;
         let mut edge = 0;
-        for (n, range) in (1..).zip(self.sacked.descending()) {
-            bytes += range.end - range.start;
+        // From the highest down, by one look-up each: mostly the first is enough.
+        let mut range = self.sacked.highest();
+        for n in 1.. {
+            let Some(Range { start, end }) = range else { break };
+            bytes += end - start;
             if n >= dup_thresh || bytes > bytes_needed {
-                edge = range.start;
+                edge = start;
                 break;
             }
+            range = self.sacked.below(start);
         }
         self.lose_below(edge, una)
     }

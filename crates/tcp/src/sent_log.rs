@@ -51,6 +51,9 @@ impl<T: Copy> SentLog<T> {
     /// Reports by SACK the segments that end in `(seq, end]`, from the highest down, until so many new bytes are
     /// accounted for; `reported` gets each with its end. Returns how many bytes are left.
     pub fn report(&mut self, seq: u64, end: u64, mut new: u64, mut reported: impl FnMut(u64, T)) -> u64 {
+        if new == 0 {
+            return 0;
+        }
         let mut next = self.ended_by(end).checked_sub(1);
         while new > 0 {
             let Some(i) = next.and_then(|i| self.unreported(i)) else { break };

@@ -83,6 +83,20 @@ impl Sender {
         pieces
     }
 
+    /// The blocks but those that ACKs before told of, too; all of them while segments are left out.
+    fn without_known(&self, blocks: &SackBlocks, ack: u64) -> SackBlocks {
+        let mut unknown = *blocks;
+        if self.late.as_ref().is_some_and(|late| late.left_out.is_empty()) {
+            for block in unknown.iter_mut().filter(|block| block.len > 0) {
+                let range = Range { start: block.start(ack), end: block.end(ack) };
+                if self.scoreboard.has_block(range) {
+                    *block = SackBlock::default();
+                }
+            }
+        }
+        unknown
+    }
+
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
     #[cold]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
@@ -90,6 +104,8 @@ impl Sender {
         if let Some(again) = told_twice(blocks, ack) {
             self.on_told_twice(now, again);
         }
+        let unknown = self.without_known(blocks, ack);
+        let blocks = &unknown;
         let (mut upwards, leaves_out) = self.whole_blocks(blocks, ack);
         // Linux looks at them from the lowest (tcp_input.c, `tcp_sacktag_write_queue`).
         upwards.sort_unstable_by_key(|block| block.offset);

@@ -164,8 +164,8 @@ const _: () = {
     let from = Sender::READ_FROM;
     assert!(offset_of!(Sender, pace_until) == from + 64);
     assert!(offset_of!(Sender, cwr) == from + 256 + 8);
-    assert!(offset_of!(Sender, scoreboard) + Scoreboard::READ_FROM == from + 576);
-    assert!(offset_of!(Sender, rtt) == from + 640);
+    assert!(offset_of!(Sender, scoreboard) + Scoreboard::READ_FROM == from + 640);
+    assert!(offset_of!(Sender, rtt) == from + 704);
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
