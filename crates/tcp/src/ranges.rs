@@ -68,7 +68,7 @@ impl Ranges {
     }
 
     /// The first range that ends above `at`. Mostly that is the lowest or the highest of all, or there is none.
-    #[inline]
+    #[inline(never)]
     fn first_above(&self, at: u64) -> Option<Range> {
         let (lowest, highest) = (self.lowest()?, self.highest()?);
         if lowest.end > at {
@@ -118,7 +118,7 @@ impl Ranges {
     }
 
     /// Adds `[start, end)`; returns the range that has it now, and how many bytes of it were new.
-    #[inline]
+    #[inline(never)]
     pub fn insert(&mut self, start: u64, end: u64) -> (Range, u64) {
         debug_assert!(start < end);
         let new = Range { start, end };
@@ -165,13 +165,14 @@ impl Ranges {
 
     /// How many bytes of `[start, end)` are in the set.
     pub fn covered(&self, start: u64, end: u64) -> u64 {
-        let Some(first) = self.first_above(start).filter(|r| r.start < end) else { return 0 };
         let within = Range { start, end };
-        if first.end >= end {
-            return first.common(within);
+        let mut bytes = 0;
+        let mut next = self.first_above(start);
+        while let Some(range) = next.filter(|r| r.start < end) {
+            bytes += range.common(within);
+            next = if range.end < end { self.from(range.end) } else { None };
         }
-        let others = self.ranges.range(first.end, end).map(|r| Range::from(r).common(within));
-        first.common(within) + others.sum::<u64>()
+        bytes
     }
 
     /// The first maximal run of bytes at or above `from` that is *not* in the set, cut at `limit`.

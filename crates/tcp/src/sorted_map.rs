@@ -83,20 +83,21 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 
     /// The last entry with a key below `key`.
-    #[inline]
+    // Once in the program: what a packet needs of it stays in the instruction cache.
+    #[inline(never)]
     pub fn below(&self, key: K) -> Option<(K, V)> {
         match &self.0 {
             Form::Deque(entries) => entries.get(place(entries, key).checked_sub(1)?).copied(),
-            Form::Tree(entries) => entries.range(..key).next_back().map(copy),
+            Form::Tree(entries) => tree_below(entries, key),
         }
     }
 
     /// The first entry with a key of `key` or above.
-    #[inline]
+    #[inline(never)]
     pub fn from(&self, key: K) -> Option<(K, V)> {
         match &self.0 {
             Form::Deque(entries) => entries.get(place(entries, key)).copied(),
-            Form::Tree(entries) => entries.range(key..).next().map(copy),
+            Form::Tree(entries) => tree_from(entries, key),
         }
     }
 
@@ -133,7 +134,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 
     /// Sets the value of a key.
-    #[inline]
+    #[inline(never)]
     pub fn insert(&mut self, key: K, value: V) {
         match &mut self.0 {
             Form::Deque(entries) => {
@@ -146,9 +147,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
                     self.grow(key, value);
                 }
             }
-            Form::Tree(entries) => {
-                entries.insert(key, value);
-            }
+            Form::Tree(entries) => tree_insert(entries, key, value),
         }
     }
 
@@ -160,7 +159,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     }
 
     /// Removes a key; returns its value.
-    #[inline]
+    #[inline(never)]
     pub fn remove(&mut self, key: K) -> Option<V> {
         match &mut self.0 {
             Form::Deque(entries) => {
@@ -168,13 +167,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
                 entries.get(i).filter(|entry| entry.0 == key)?;
                 entries.remove(i).map(|entry| entry.1)
             }
-            Form::Tree(entries) => {
-                let value = entries.remove(&key);
-                if entries.len() <= MOST_IN_DEQUE / 4 {
-                    self.shrink();
-                }
-                value
-            }
+            Form::Tree(_) => self.remove_from_tree(|entries| entries.remove(&key)),
         }
     }
 
@@ -183,20 +176,42 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         match &mut self.0 {
             Form::Deque(entries) => entries.pop_front(),
-            Form::Tree(entries) => {
-                let first = entries.pop_first();
-                if entries.len() <= MOST_IN_DEQUE / 4 {
-                    self.shrink();
-                }
-                first
-            }
+            Form::Tree(_) => self.remove_from_tree(BTreeMap::pop_first),
         }
+    }
+
+    #[cold]
+    fn remove_from_tree<R>(
+        &mut self,
+        remove: impl FnOnce(&mut BTreeMap<K, V>) -> Option<R>,
+    ) -> Option<R> {
+        let Form::Tree(entries) = &mut self.0 else { return None };
+        let removed = remove(entries);
+        if entries.len() <= MOST_IN_DEQUE / 4 {
+            self.shrink();
+        }
+        removed
     }
 
     #[cold]
     fn shrink(&mut self) {
         self.0 = Form::Deque(self.iter().collect());
     }
+}
+
+#[cold]
+fn tree_below<K: Copy + Ord, V: Copy>(entries: &BTreeMap<K, V>, key: K) -> Option<(K, V)> {
+    entries.range(..key).next_back().map(copy)
+}
+
+#[cold]
+fn tree_from<K: Copy + Ord, V: Copy>(entries: &BTreeMap<K, V>, key: K) -> Option<(K, V)> {
+    entries.range(key..).next().map(copy)
+}
+
+#[cold]
+fn tree_insert<K: Ord, V>(entries: &mut BTreeMap<K, V>, key: K, value: V) {
+    entries.insert(key, value);
 }
 
 fn copy<K: Copy, V: Copy>((&key, &value): (&K, &V)) -> (K, V) {
