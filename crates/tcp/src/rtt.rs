@@ -179,7 +179,7 @@ impl RttEstimator {
 
 impl Whole {
     /// SRTT and RTTVAR.
-    #[cold]
+    #[inline(never)]
     fn sample(&mut self, r: Duration, at: At, first: bool) -> (Duration, Duration) {
         match self {
             Self::Ticks(ticks) => ticks.sample(r, first),

@@ -329,7 +329,16 @@ impl Scoreboard {
     }
 
     /// Bytes presumed in the network (RFC 6675 § 4, SetPipe).
+    #[inline]
     pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
+        if self.is_in_order(una) && self.lost_edge <= una {
+            return nxt - una;
+        }
+        self.pipe_of_parts(una, nxt)
+    }
+
+    #[inline(never)]
+    fn pipe_of_parts(&self, una: u64, nxt: u64) -> u64 {
         let not_lost =
             nxt.saturating_sub(self.lost_edge) - (self.sacked_bytes - self.sacked_below_lost);
         let retransmitted = (self.high_rxt - una) - self.sacked_below_rxt;

@@ -296,7 +296,7 @@ impl Sender {
     }
 
     /// The controller hears of an ACK that acknowledges nothing new, or of what a SYN was answered.
-    #[cold]
+    #[inline(never)]
     fn tell_duplicate(&mut self, path: &Path, mut sample: AckSample) {
         sample.newly_lost = self.scoreboard.take_newly_lost();
         self.tell_rate(path.now);

@@ -98,7 +98,7 @@ impl Sender {
     }
 
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
-    #[cold]
+    #[inline(never)]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
         let (una, high) = (self.una, self.high);
         if let Some(again) = told_twice(blocks, ack) {
@@ -206,7 +206,7 @@ impl Sender {
 
     /// An ACK that acknowledges nothing new reported data by SACK that went once: a sample of the round trip (Linux, `tcp_ack_update_rtt`).
     /// If it went before the first outstanding segment went again, the timer begins anew (`tcp_clean_rtx_queue`).
-    #[cold]
+    #[inline(never)]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
         if self.timing.is_none() {
             let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
@@ -228,7 +228,7 @@ impl Sender {
     }
 
     /// What is lost by now; and the timer waits for what is not yet.
-    #[cold]
+    #[inline(never)]
     pub(super) fn detect_late(&mut self, now: Time) -> bool {
         let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
@@ -348,7 +348,7 @@ impl Sender {
 
     /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the window grows by them all the same (Linux,
     /// `tcp_may_raise_cwnd`); they count no more when they are acknowledged.
-    #[cold]
+    #[inline(never)]
     pub(super) fn grow_by_sacked(&mut self, now: Time, bytes: u64, ece: bool) {
         let degree = self.late.as_ref().map_or(0, |late| late.most_late());
         let open = matches!(self.recovery, State::Open) && self.cwr.is_none();

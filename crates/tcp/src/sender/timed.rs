@@ -11,7 +11,7 @@ use crate::timing::Sample;
 
 impl Sender {
     /// A segment goes; its timestamp.
-    #[cold]
+    #[inline(never)]
     pub(super) fn time_sent(&mut self, now: Time, seq: u64, end: u64, again: bool) -> Time {
         let delivered = self.delivered();
         let Some(timing) = &mut self.timing else { return now };
@@ -65,7 +65,7 @@ impl Sender {
     }
 
     /// The same as [`Sender::measure`], but for what the controller sees.
-    #[cold]
+    #[inline(never)]
     pub(super) fn measure_apart(
         &mut self,
         now: Time,

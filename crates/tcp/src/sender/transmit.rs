@@ -69,7 +69,8 @@ impl Sender {
             if self.used.is_some() {
                 self.look_at_use();
             }
-            let probe = if self.late.is_some() { self.send_tail_probe(now) } else { None };
+            let due = self.late.as_ref().is_some_and(|late| late.tail.due);
+            let probe = if due { self.send_tail_probe(now) } else { None };
             let Some(segment) = probe else { return false };
             return !self.leaves(now, put(segment));
         };
@@ -98,7 +99,7 @@ impl Sender {
     }
 
     /// Whether pacing goes on holding: what the controller wants now may be something else than when the last segment left.
-    #[cold]
+    #[inline(never)]
     fn still_holds(&mut self, now: Time) -> bool {
         if self.paced > 0
             && let Some(rate) = self.cc.pacing()
@@ -390,7 +391,7 @@ impl Sender {
     }
 
     /// Data goes out: when the next may, and what the controller writes for routers. Whether pacing holds the next back.
-    #[cold]
+    #[inline(never)]
     fn departs(&mut self, now: Time, segment: &mut Segment) -> bool {
         let (mss, delivered, sent) = (self.config.mss as u32, self.una, self.high);
         let data = Departing { now, mss, delivered, sent, rtts: &self.rtt };
