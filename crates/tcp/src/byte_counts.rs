@@ -19,7 +19,7 @@ struct Piece {
 
 impl ByteCounts {
     /// Counts `[start, end)` once more, and forgets all below `una`.
-    #[inline(never)]
+    #[cold]
     pub fn add(&mut self, start: u64, end: u64, una: u64) {
         self.forget_below(una);
         // Retransmissions and losses mostly go upwards.

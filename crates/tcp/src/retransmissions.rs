@@ -194,11 +194,29 @@ impl Retransmissions {
         self.lost_bytes = 0;
     }
 
-    /// Those in flight that have bytes of `[at, end)`.
-    fn overlapping(&self, at: u64, end: u64) -> impl Iterator<Item = (u64, Retransmission)> {
+    /// The first in flight that has bytes of `[at, end)`.
+    fn first_in(&self, at: u64, end: u64) -> Option<(u64, Retransmission)> {
         // One that begins before `at` may reach beyond it.
-        let sent = self.in_flight.range(at.saturating_sub(self.longest), end);
-        sent.filter(move |(_, sent)| sent.end > at)
+        let mut from = at.saturating_sub(self.longest);
+        while let Some((start, sent)) = self.in_flight.from(from).filter(|&(start, _)| start < end) {
+            if sent.end > at {
+                return Some((start, sent));
+            }
+            from = start + 1;
+        }
+        None
+    }
+
+    /// The first lost again that has bytes of `[at, end)`.
+    fn first_lost_in(&self, at: u64, end: u64) -> Option<(u64, u64)> {
+        let mut from = at.saturating_sub(self.longest);
+        while let Some((start, lost_end)) = self.lost.from(from).filter(|&(start, _)| start < end) {
+            if lost_end > at {
+                return Some((start, lost_end));
+            }
+            from = start + 1;
+        }
+        None
     }
 
     /// All below `una` is acknowledged. Of what was lost again only what lies above still is.
@@ -256,19 +274,14 @@ impl Retransmissions {
     /// Of what SACK reported since the last review, `range` is a part: what of it had gone again has arrived.
     fn take_arrived(&mut self, range: Range, sacked: &Ranges) {
         let mut at = range.start;
-        loop {
-            let next = self.overlapping(at, range.end).next().map(|(start, sent)| (start, sent.end));
-            let Some((start, end)) = next else { break };
-            at = end;
-            if sacked.overlaps(start, end) {
+        while let Some((start, sent)) = self.first_in(at, range.end) {
+            at = sent.end;
+            if sacked.overlaps(start, sent.end) {
                 self.arrive(start);
             }
         }
-        let mut at = range.start;
-        loop {
-            let from = at.saturating_sub(self.longest);
-            let next = self.lost.range(from, range.end).find(|&(_, end)| end > at);
-            let Some((start, end)) = next else { break };
+        at = range.start;
+        while let Some((start, end)) = self.first_lost_in(at, range.end) {
             at = end;
             if sacked.overlaps(start, end) {
                 self.lost.remove(start);
@@ -312,12 +325,10 @@ impl Retransmissions {
 
     /// What of a hole is not in flight is lost, segment by segment.
     pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
-        let young = self.overlapping(hole.start, hole.end).map(|(start, sent)| (start, sent.end));
-        let young: Vec<_> = young.collect();
         let mut at = hole.start;
-        for (start, end) in young {
+        while let Some((start, sent)) = self.first_in(at, hole.end) {
             self.lose_all(at, start, mss);
-            at = at.max(end);
+            at = at.max(sent.end);
         }
         self.lose_all(at, hole.end, mss);
     }
@@ -336,7 +347,7 @@ impl Retransmissions {
         if self.in_flight.is_empty() {
             return None;
         }
-        self.overlapping(byte, byte + 1).next().map(|(_, sent)| Time(sent.rank))
+        self.first_in(byte, byte + 1).map(|(_, sent)| Time(sent.rank))
     }
 
     /// The number of retransmissions in flight.
@@ -344,11 +355,17 @@ impl Retransmissions {
         self.in_flight.len() as u64
     }
 
-    /// When those went that lie within `range`, and where they end; with RACK only.
-    pub fn within(&self, range: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
-        let inside = self.in_flight.range(range.start, range.end.max(range.start));
-        let inside = inside.filter(move |(_, sent)| sent.end <= range.end);
-        inside.map(|(_, sent)| (Time(sent.rank), sent.end))
+    /// Of those that lie within `range` and that `counts` accepts by when they went, the one that went last: when, and where it ends; with
+    /// RACK only.
+    pub fn last_within(&self, range: Range, counts: impl Fn(Time) -> bool) -> Option<(Time, u64)> {
+        let (mut last, mut from) = (None, range.start);
+        while let Some((start, sent)) = self.in_flight.from(from).filter(|&(s, _)| s < range.end) {
+            if sent.end <= range.end && counts(Time(sent.rank)) {
+                last = last.max(Some((Time(sent.rank), sent.end)));
+            }
+            from = start + 1;
+        }
+        last
     }
 
     /// `true` if reviews found lost retransmissions that nobody took note of.

@@ -211,9 +211,13 @@ impl Scoreboard {
         }
     }
 
-    /// When retransmissions within this went that are on their way, and where they end.
-    pub fn retransmissions(&self, within: Range) -> impl Iterator<Item = (Time, u64)> + '_ {
-        self.resent.iter().flat_map(move |resent| resent.within(within))
+    /// Of the retransmissions on their way within `range` that `counts` accepts, the one that went last: when, and where it ends.
+    pub fn last_retransmission(
+        &self,
+        range: Range,
+        counts: impl Fn(Time) -> bool,
+    ) -> Option<(Time, u64)> {
+        self.resent.as_ref()?.last_within(range, counts)
     }
 
     /// Nothing is lost any more, and what went again is on its way as often as it went (Linux, `tcp_undo_cwnd_reduction`): losses are found

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cwnd_cc::{Backoff, RtoPolicy};
-use cwnd_units::Duration;
+use cwnd_units::{Divisor, Duration};
 
 use super::{HZ, host, told};
 
@@ -14,7 +14,7 @@ fn policy(backoff: Backoff, after: u32, base_ms: u64, expiries: u32) -> Vec<u64>
         min: ms(200),
         initial: ms(1000),
         max: ms(120_000),
-        granularity: ms(1),
+        granularity: Divisor::new(ms(1).0),
         variation_min: ms(200),
         slop: Duration::ZERO,
         backoff,

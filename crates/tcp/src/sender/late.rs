@@ -98,7 +98,7 @@ impl Sender {
     }
 
     /// Takes SACK blocks in, as the scoreboard does without RACK; returns how many bytes they newly report. Up to `top` something had arrived.
-    #[inline(never)]
+    #[cold]
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
         let (una, high) = (self.una, self.high);
         if let Some(again) = told_twice(blocks, ack) {
@@ -175,9 +175,8 @@ impl Sender {
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
         // Of several the one counts that went last. Sooner than any round trip comes the original (RFC 8985 § 6.2, step 2).
-        let again = self.scoreboard.retransmissions(new);
-        let again = again.filter(|&(sent, _)| is_it(sent) && now.since(sent) >= least);
-        if let Some(again) = again.max() {
+        let counts = |sent| is_it(sent) && now.since(sent) >= least;
+        if let Some(again) = self.scoreboard.last_retransmission(new, counts) {
             late.on_arrival(now, again, None);
         }
         let mut end = new.end;
@@ -206,7 +205,7 @@ impl Sender {
 
     /// An ACK that acknowledges nothing new reported data by SACK that went once: a sample of the round trip (Linux, `tcp_ack_update_rtt`).
     /// If it went before the first outstanding segment went again, the timer begins anew (`tcp_clean_rtx_queue`).
-    #[inline(never)]
+    #[cold]
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
         if self.timing.is_none() {
             let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
@@ -228,7 +227,7 @@ impl Sender {
     }
 
     /// What is lost by now; and the timer waits for what is not yet.
-    #[inline(never)]
+    #[cold]
     pub(super) fn detect_late(&mut self, now: Time) -> bool {
         let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
@@ -348,7 +347,7 @@ impl Sender {
 
     /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the window grows by them all the same (Linux,
     /// `tcp_may_raise_cwnd`); they count no more when they are acknowledged.
-    #[inline(never)]
+    #[cold]
     pub(super) fn grow_by_sacked(&mut self, now: Time, bytes: u64, ece: bool) {
         let degree = self.late.as_ref().map_or(0, |late| late.most_late());
         let open = matches!(self.recovery, State::Open) && self.cwr.is_none();

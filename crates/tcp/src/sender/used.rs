@@ -22,7 +22,7 @@ impl Sender {
     /// Nothing more goes now: whether the window may grow for the next ACK.
     ///
     /// Apart from the path of senders that watch no use, which it would make longer.
-    #[inline(never)]
+    #[cold]
     pub(super) fn look_at_use(&mut self) {
         let window = self.cc.window();
         if self.config.params.validation.cwnd_limited == LimitedBy::Always {
