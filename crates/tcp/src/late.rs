@@ -279,6 +279,10 @@ impl Late {
             Some(&(_, sent)) if sent == at => end.max(self.end_of_first(i)),
             _ => self.end_of_first(i),
         };
+        if at + lost.after <= now {
+            // Without a reordering window all of it is.
+            return (before, before);
+        }
         let over =
             self.end_of_first(self.sent.partition_point(|&(_, sent)| sent + lost.after <= now));
         (before, over.min(before))

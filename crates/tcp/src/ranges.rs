@@ -67,17 +67,18 @@ impl Ranges {
         self.ranges.below(at).map(Range::from)
     }
 
-    /// The first range that ends above `at`. Mostly that is the lowest or the highest of all, or there is none.
-    #[inline(never)]
+    /// The first range that ends above `at`.
+    #[inline]
     fn first_above(&self, at: u64) -> Option<Range> {
-        let (lowest, highest) = (self.lowest()?, self.highest()?);
-        if lowest.end > at {
-            return Some(lowest);
-        }
-        if highest.start <= at {
-            return Some(highest).filter(|r| r.end > at);
-        }
-        self.before(at).filter(|r| r.end > at).or_else(|| self.from(at))
+        let (before, next) = self.around(at);
+        before.filter(|r| r.end > at).or(next)
+    }
+
+    /// The last range that begins at or before `at`, and the one that follows it.
+    #[inline]
+    fn around(&self, at: u64) -> (Option<Range>, Option<Range>) {
+        let (before, next) = self.ranges.around(at + 1);
+        (before.map(Range::from), next.map(Range::from))
     }
 
     /// The last range that begins at or before `at`.
@@ -96,12 +97,6 @@ impl Ranges {
     #[inline]
     pub fn containing(&self, at: u64) -> Option<Range> {
         self.before(at).filter(|r| r.end > at)
-    }
-
-    /// `true` if all of `[start, end)` is in the set.
-    #[inline]
-    pub fn covers(&self, start: u64, end: u64) -> bool {
-        self.before(start).is_some_and(|r| end <= r.end)
     }
 
     /// `true` if any byte of `[start, end)` is in the set.
@@ -124,17 +119,19 @@ impl Ranges {
         let new = Range { start, end };
         // Everything that `new` touches becomes one range with it.
         let (mut merged, mut known) = (new, 0);
-        if let Some(before) = self.before(start).filter(|r| r.end >= start) {
+        let (before, mut next) = self.around(start);
+        if let Some(before) = before.filter(|r| r.end >= start) {
             if before.end >= end {
                 return (before, 0);
             }
             known = before.end - start;
             merged.start = before.start;
         }
-        while let Some(next) = self.from(start + 1).filter(|r| r.start <= end) {
-            known += next.common(new);
-            merged.end = merged.end.max(next.end);
-            self.ranges.remove(next.start);
+        while let Some(range) = next.filter(|r| r.start <= end) {
+            known += range.common(new);
+            merged.end = merged.end.max(range.end);
+            self.ranges.remove(range.start);
+            next = if range.end <= end { self.from(range.end) } else { None };
         }
         self.ranges.insert(merged.start, merged.end);
         (merged, new.len() - known)
@@ -181,10 +178,8 @@ impl Ranges {
         if from >= limit {
             return None;
         }
-        let (start, next) = match self.first_above(from) {
-            Some(r) if r.start <= from => (r.end, self.from(r.end)),
-            next => (from, next),
-        };
+        let (before, next) = self.around(from);
+        let start = before.map_or(from, |r| r.end.max(from));
         let end = next.map_or(limit, |r| r.start.min(limit));
         (start < end).then_some(Range { start, end })
     }
@@ -227,7 +222,6 @@ mod tests {
                 prop_assert_eq!(ranges.overlaps(at, at + len), inside > 0);
                 let first = (at..at + len).find(|b| bytes.contains(b));
                 prop_assert_eq!(ranges.first_in(at, at + len).map(|r| r.start), first);
-                prop_assert_eq!(ranges.covers(at, at + len), inside == len);
                 prop_assert_eq!(ranges.containing(at).is_some(), bytes.contains(&at));
                 prop_assert_eq!(ranges.is_empty(), bytes.is_empty());
                 let hole = (at..75).find(|b| !bytes.contains(b));

@@ -198,7 +198,8 @@ impl Retransmissions {
     fn first_in(&self, at: u64, end: u64) -> Option<(u64, Retransmission)> {
         // One that begins before `at` may reach beyond it.
         let mut from = at.saturating_sub(self.longest);
-        while let Some((start, sent)) = self.in_flight.from(from).filter(|&(start, _)| start < end) {
+        while let Some((start, sent)) = self.in_flight.from(from).filter(|&(start, _)| start < end)
+        {
             if sent.end > at {
                 return Some((start, sent));
             }
@@ -315,7 +316,8 @@ impl Retransmissions {
 
     /// All else is not known any more.
     pub fn forget_old(&mut self, una: u64, now: Time, rtt: Duration) {
-        let old = self.in_flight.iter().filter(|&(start, sent)| !is_young(start, sent, una, now, rtt));
+        let old =
+            self.in_flight.iter().filter(|&(start, sent)| !is_young(start, sent, una, now, rtt));
         let old: Vec<u64> = old.map(|(start, _)| start).collect();
         for start in old {
             self.remove(start);

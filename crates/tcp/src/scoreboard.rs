@@ -107,10 +107,9 @@ impl Scoreboard {
     }
 
     fn add(&mut self, start: u64, end: u64) -> u64 {
-        // Blocks are told again and again.
-        if self.sacked.covers(start, end) {
-            return 0;
-        }
+        let Some(gap) = self.sacked.hole_from(start, end) else { return 0 };
+        // All that is new begins here.
+        let start = gap.start;
         let fresh_below = |edge: u64, sacked: &Ranges| {
             let end = end.min(edge);
             if start < end { (end - start) - sacked.covered(start, end) } else { 0 }

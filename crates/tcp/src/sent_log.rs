@@ -50,7 +50,13 @@ impl<T: Copy> SentLog<T> {
 
     /// Reports by SACK the segments that end in `(seq, end]`, from the highest down, until so many new bytes are
     /// accounted for; `reported` gets each with its end. Returns how many bytes are left.
-    pub fn report(&mut self, seq: u64, end: u64, mut new: u64, mut reported: impl FnMut(u64, T)) -> u64 {
+    pub fn report(
+        &mut self,
+        seq: u64,
+        end: u64,
+        mut new: u64,
+        mut reported: impl FnMut(u64, T),
+    ) -> u64 {
         if new == 0 {
             return 0;
         }
@@ -72,7 +78,9 @@ impl<T: Copy> SentLog<T> {
 
     /// The number of segments that end at or below `byte`.
     fn ended_by(&self, byte: u64) -> usize {
-        let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) else { return 0 };
+        let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) else {
+            return 0;
+        };
         if byte < first.end {
             return 0;
         }

@@ -101,6 +101,19 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
+    /// Both of [`SortedMap::below`] and [`SortedMap::from`], by one search.
+    #[inline(never)]
+    pub fn around(&self, key: K) -> (Option<(K, V)>, Option<(K, V)>) {
+        match &self.0 {
+            Form::Deque(entries) => {
+                let i = place(entries, key);
+                let below = i.checked_sub(1).and_then(|before| entries.get(before));
+                (below.copied(), entries.get(i).copied())
+            }
+            Form::Tree(entries) => (tree_below(entries, key), tree_from(entries, key)),
+        }
+    }
+
     /// The entries from `from` up to, not including, `to`, which is no less.
     pub fn range(&self, from: K, to: K) -> impl DoubleEndedIterator<Item = (K, V)> {
         let (deque, tree) = match &self.0 {
@@ -265,6 +278,7 @@ mod tests {
                     prop_assert_eq!(map.get(key), tree.get(&key).copied());
                     prop_assert_eq!(map.below(key), tree.range(..key).next_back().map(copy));
                     prop_assert_eq!(map.from(key), tree.range(key..).next().map(copy));
+                    prop_assert_eq!(map.around(key), (map.below(key), map.from(key)));
                 }
                 prop_assert!(map.iter().eq(tree.iter().map(copy)));
                 prop_assert!(map.range(1000, 9000).rev().eq(tree.range(1000..9000).rev().map(copy)));

@@ -5,11 +5,11 @@ use cwnd_units::{Divisor, Duration, Echo, Params as _, ParamsChoice as _, Time, 
 use serde_json::Value as Json;
 
 use crate::config::Config;
+use crate::delivery_rate::Rates;
 use crate::frto::{Frto, Told, Verdict};
 use crate::params::Params;
 use crate::prr::{Prr, PrrAck, PrrRule};
 use crate::ranges::{Range, Ranges};
-use crate::delivery_rate::Rates;
 use crate::rtt::{At, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use crate::seen;

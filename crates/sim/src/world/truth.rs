@@ -29,7 +29,11 @@ impl World {
         };
         let half = Half { sender, receiver, lost: losses.of_requests(id) };
         // The response says that the request arrived, too.
-        let response = || losses.of(id).is_some_and(|lost| lost.data.end().is_some_and(|end| end > turn.response_start));
+        let response = || {
+            losses
+                .of(id)
+                .is_some_and(|lost| lost.data.end().is_some_and(|end| end > turn.response_start))
+        };
         let fate = if syn { half.of_syn() } else { half.of_data(response()) };
         flow.tell(fate);
     }

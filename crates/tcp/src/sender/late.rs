@@ -196,7 +196,9 @@ impl Sender {
         if start < top {
             late.see_reordering((top - start).div_ceil(self.config.mss));
         }
-        if let Some(sent) = late.sent_at(end - 1).filter(|_| self.retransmit_counts.of(end - 1) == 0) {
+        if let Some(sent) =
+            late.sent_at(end - 1).filter(|_| self.retransmit_counts.of(end - 1) == 0)
+        {
             late.on_arrival(now, (sent, end), None);
             let first = late.sacked.map(|(first, _)| first).or_else(|| late.sent_at(start));
             late.sacked = first.map(|first| (first, sent));
@@ -232,7 +234,7 @@ impl Sender {
         let recovery = !matches!(self.recovery, State::Open);
         let (params, mss) = (&self.config.params, self.config.mss);
         let enough = self.scoreboard.sacked_bytes() > u64::from(params.dup_thresh - 1) * mss;
-        let (una, rto) = (self.una, self.rto());
+        let una = self.una;
         let more = Duration(MORE_TICKS * params.rto_granularity.0);
         let Some(late) = &mut self.late else { return false };
         if !late.take_arrived() {
@@ -263,7 +265,7 @@ impl Sender {
         waits = waits.max(retransmissions);
         if waits > now {
             late.waits_for = Wait::Order;
-            self.late_deadline = (waits + more).min(now + rto);
+            self.late_deadline = (waits + more).min(now + self.rto());
         } else if late.waits_for == Wait::Order {
             late.waits_for = Wait::Nothing;
             self.late_deadline = Time::NEVER;
