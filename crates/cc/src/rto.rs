@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_slop_is_not_backed_off() {
         let ms = Duration::from_millis;
-        let granularity = ms(1);
+        let granularity = Divisor::new(ms(1).0);
         let slop = ms(200);
         let initial = ms(1000);
         let p = RtoPolicy {
