@@ -23,6 +23,8 @@ pub struct Config {
     own_echo: Option<Box<dyn OwnEcho>>,
     /// Payload of a full segment.
     pub(crate) mss: u64,
+    /// Divides by it.
+    pub(crate) segments: Divisor,
     /// Headers of a data segment on the wire.
     pub(crate) header: u16,
     /// Wire size of a segment without payload.
@@ -76,6 +78,7 @@ impl Config {
         let first_controller = controller.build(&start);
         Self {
             mss: params.mss.0,
+            segments: Divisor::new(params.mss.0),
             header: small(params.header.0),
             ack_wire: small(params.ack_size.0),
             receive_window: u32::try_from(params.receive_window.0).unwrap_or(u32::MAX),

@@ -82,12 +82,10 @@ impl Prr {
         let linux = self.rule == PrrRule::Linux;
         self.quota = if pipe > ssthresh {
             // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
-            let share = u128::from(self.delivered) * u128::from(ssthresh);
             // Linux counts segments (tcp_input.c, tcp_cwnd_reduction): the ceiling is one of segments.
             let unit = if linux { mss } else { 1 };
-            let allowed = share.div_ceil(u128::from(self.recover_fs) * u128::from(unit));
-            let allowed = allowed.saturating_mul(u128::from(unit));
-            u64::try_from(allowed).unwrap_or(u64::MAX).saturating_sub(self.out)
+            let allowed = share(self.delivered, ssthresh, self.recover_fs.saturating_mul(unit));
+            allowed.saturating_mul(unit).saturating_sub(self.out)
         } else {
             // PRR-SSRB; without the segment more it is PRR-CRB.
             let more = if safe || !linux { mss } else { 0 };
@@ -110,9 +108,7 @@ impl Prr {
             return mss;
         }
         let bytes = if ack.pipe >= ssthresh {
-            let share = u128::from(self.delivered) * u128::from(ssthresh);
-            let share = share.div_ceil(u128::from(self.recover_fs));
-            let share = u64::try_from(share).unwrap_or(u64::MAX);
+            let share = share(self.delivered, ssthresh, self.recover_fs);
             // Where the rest is not a segment, that counts as one.
             share.saturating_sub(self.out).div_ceil(mss).saturating_mul(mss)
         } else {
@@ -141,6 +137,17 @@ impl Prr {
     pub const fn on_sent(&mut self, len: u64) {
         self.out += len;
         self.quota = self.quota.saturating_sub(len);
+    }
+}
+
+/// ⌈delivered · ssthresh / recover_fs⌉, in 64 bits where they hold the product.
+fn share(delivered: u64, ssthresh: u64, recover_fs: u64) -> u64 {
+    match delivered.checked_mul(ssthresh) {
+        Some(product) => product.div_ceil(recover_fs),
+        None => {
+            let product = u128::from(delivered) * u128::from(ssthresh);
+            u64::try_from(product.div_ceil(u128::from(recover_fs))).unwrap_or(u64::MAX)
+        }
     }
 }
 

@@ -29,7 +29,6 @@ impl Sender {
     /// Segments of a burst that begins now: what may go, but no more than half of the window (`tcp_cwnd_test`), and what
     /// the rate passes in a millisecond, but two (`tcp_tso_autosize`).
     fn burst_size(&self) -> u32 {
-        let mss = self.config.mss;
         let cwnd = self.cc.window().cwnd;
         let allowed = match (&self.recovery, &self.cwr) {
             (State::Recovery(FastRecovery { prr: Some(prr), .. }), _)
@@ -38,7 +37,8 @@ impl Sender {
         };
         let ready = allowed.min(cwnd / 2).min(self.app_end - self.nxt);
         let most = self.largest_burst(cwnd);
-        u32::try_from((ready / mss).clamp(1, most)).unwrap_or(1)
+        let (segments, _) = self.config.segments.divide(ready);
+        u32::try_from(segments.clamp(1, most)).unwrap_or(1)
     }
 
     /// 200 % of the window a round trip in the first half of slow start, then 120 % (`tcp_pacing_ss_ratio`, `_ca_`).
@@ -49,14 +49,22 @@ impl Sender {
     /// A millisecond (2⁻¹⁰ s) at the rate that would be paced, and more where the round trip is short.
     pub(super) fn largest_burst(&self, cwnd: u64) -> u64 {
         let Some(srtt) = self.rtt.srtt() else { return LEAST_SEGMENTS };
-        // What saturates is a window of 9 GB, far above the largest burst.
-        let window = cwnd.saturating_mul(self.percent_of_rate(cwnd) * 10_000_000);
-        let rate = window / srtt.0.max(1);
         let least_us = self.rtt.min().unwrap_or(Duration::ZERO).0 / 1000;
         let halvings = least_us >> RTT_LOG;
         let near = if halvings < 32 { LARGEST >> halvings } else { 0 };
-        let bytes = (rate >> 10).saturating_add(near).min(LARGEST);
-        (bytes / self.config.mss).max(LEAST_SEGMENTS)
+        // What saturates is a window of 9 GB, far above the largest burst.
+        let window = cwnd.saturating_mul(self.percent_of_rate(cwnd) * 10_000_000);
+        let is_below = |bytes: u64| window < (bytes << 10).saturating_mul(srtt.0.max(1));
+        // Most rates are so low, or so high, that nothing need be divided.
+        let more = (LEAST_SEGMENTS + 1) * self.config.mss;
+        if near < more && is_below(more - near) {
+            return LEAST_SEGMENTS;
+        }
+        let bytes = match LARGEST.saturating_sub(near) {
+            room if is_below(room) => (window / srtt.0.max(1) >> 10) + near,
+            _ => LARGEST,
+        };
+        self.config.segments.divide(bytes).0.max(LEAST_SEGMENTS)
     }
 }
 

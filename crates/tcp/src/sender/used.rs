@@ -37,7 +37,10 @@ impl Sender {
             // What waits for its chunk to be full waits for the window (`tcp_tso_should_defer`).
             _ => self.in_flight() + mss > window.cwnd || self.waits_for_chunk(),
         };
-        let outstanding = (self.nxt - self.una).div_ceil(mss) * mss;
+        let outstanding = match self.config.segments.divide(self.nxt - self.una) {
+            (segments, 0) => segments * mss,
+            (segments, _) => (segments + 1) * mss,
+        };
         let waits = self.nxt < self.app_end;
         let (una, high) = (self.una, self.high);
         let Some(used) = &mut self.used else { return };
