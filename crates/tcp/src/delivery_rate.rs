@@ -6,6 +6,9 @@ use cwnd_units::{Duration, Time};
 use crate::sent_log::SentLog;
 
 /// A connection's notes.
+///
+/// Cost: a segment that goes or is acknowledged takes O(1), one that goes again or is SACKed amortised O(log n) in
+/// outstanding segments ([`SentLog`]).
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
     notes: SentLog<Note>,

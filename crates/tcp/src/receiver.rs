@@ -20,6 +20,9 @@ use crate::signed::Signer;
 /// Call [`Receiver::on_segment`] for every arriving segment and [`Receiver::on_timer`] at (or after)
 /// [`Receiver::next_timer`]; each may give one ACK to send. The application reads at once, so the advertised window
 /// stays as configured.
+///
+/// Cost: a segment in order takes O(1), one behind a hole amortised O(log n) in the ranges that wait ([`Ranges`]). SACK
+/// blocks are kept as they were last seen, so an ACK searches for none.
 // What each segment reads lies together, from how many ranges are out of order to the first of the counters.
 #[derive(Clone, Debug)]
 #[repr(C)]

@@ -9,7 +9,9 @@ use crate::seen::{RttEvery, RttFrom};
 use crate::sent_log::SentLog;
 use crate::signed::{OnForged, Signer};
 
-/// When the segments went that are outstanding, and which of them give samples.
+/// Send times of outstanding segments, and which of them give samples.
+///
+/// Cost: that of [`SentLog`], and none where samples are the timer's own.
 #[derive(Clone, Debug)]
 pub struct Timing {
     from: RttFrom,
