@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct SentLog<T> {
     entries: VecDeque<Entry<T>>,
+    /// End and size of the last segment.
+    last_end: u64,
+    size: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,20 +25,22 @@ struct Entry<T> {
 
 impl<T> Default for SentLog<T> {
     fn default() -> Self {
-        Self { entries: VecDeque::new() }
+        Self { entries: VecDeque::new(), last_end: 0, size: 1 }
     }
 }
 
 impl<T: Copy> SentLog<T> {
     /// Appends a segment that ends at `end`, above all others.
     pub fn push(&mut self, end: u64, note: T) {
+        self.size = end.saturating_sub(self.last_end).max(1);
+        self.last_end = end;
         self.entries.push_back(Entry { end, note, run: 0 });
     }
 
     /// Passes the note of each segment with bytes of `[seq, end)` to `change`, and `true` if it was reported.
     /// Returns `true` if the log reaches to `end`.
     pub fn change(&mut self, seq: u64, end: u64, mut change: impl FnMut(&mut T, bool)) -> bool {
-        if self.entries.back().is_none_or(|last| last.end <= seq) {
+        if self.last_end <= seq {
             return false;
         }
         let first = self.ended_by(seq);
@@ -78,21 +83,17 @@ impl<T: Copy> SentLog<T> {
 
     /// The number of segments that end at or below `byte`.
     fn ended_by(&self, byte: u64) -> usize {
-        let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) else {
-            return 0;
-        };
-        if byte < first.end {
-            return 0;
+        let segments = self.entries.len();
+        if self.last_end <= byte {
+            return segments;
         }
-        if last.end <= byte {
-            return self.entries.len();
-        }
-        // Most segments are full: interpolation finds the place, and touches no more memory than that.
-        let (bytes, segments) = (last.end - first.end, self.entries.len() as u64 - 1);
-        let guess = ((byte - first.end) * segments / bytes) as usize;
-        let is_end = |i: usize| self.entries.get(i).is_some_and(|entry| entry.end <= byte);
-        match guess + 1 {
-            place if is_end(guess) && !is_end(place) => place,
+        // Most segments are full: the place follows from the last one, and no memory but that of the place is touched.
+        let above = (self.last_end - byte).div_ceil(self.size);
+        let guess = usize::try_from(above).ok().and_then(|above| segments.checked_sub(above));
+        let ends = |i: usize| self.entries.get(i).is_some_and(|entry| entry.end <= byte);
+        match guess {
+            Some(0) if !ends(0) => 0,
+            Some(place) if place > 0 && ends(place - 1) && !ends(place) => place,
             _ => self.entries.partition_point(|entry| entry.end <= byte),
         }
     }
