@@ -83,7 +83,11 @@ impl ByteCounts {
 
     /// How often `byte` was added.
     #[must_use]
+    #[inline]
     pub fn of(&self, byte: u64) -> u64 {
+        if self.end().is_none_or(|end| end <= byte) {
+            return 0;
+        }
         let piece = self.0.below(byte + 1).map(|(_, piece)| piece);
         piece.filter(|piece| piece.end > byte).map_or(0, |piece| piece.times)
     }

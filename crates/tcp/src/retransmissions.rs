@@ -35,8 +35,9 @@ pub struct Retransmissions {
     found: bool,
     /// SACKed since the last review.
     sacked: Vec<Range>,
-    /// The longest of all of them, bytes.
+    /// The longest of all of them, bytes, and the highest end.
     longest: u64,
+    top: u64,
     doubles: Option<Box<Doubles>>,
 }
 
@@ -111,6 +112,7 @@ impl Retransmissions {
             found: false,
             sacked: Vec::new(),
             longest: 0,
+            top: 0,
             doubles: None,
         }
     }
@@ -157,6 +159,7 @@ impl Retransmissions {
         let rank = if self.by_time { at.0 } else { self.next };
         self.next += 1;
         self.longest = self.longest.max(range.end - range.start);
+        self.top = self.top.max(range.end);
         self.order.insert(Place { rank, end: range.end, start: range.start }, ());
         self.in_flight.insert(range.start, Retransmission { end: range.end, sent_up_to, rank });
         if sacked.overlaps(range.start, range.end) {
@@ -164,9 +167,12 @@ impl Retransmissions {
         }
     }
 
-    /// SACK reports `[start, end)`; the next review looks at it.
+    /// SACK reports `[start, end)`; the next review looks at it. New data lies above all that went again.
+    #[inline]
     pub fn sacked(&mut self, start: u64, end: u64) {
-        self.sacked.push(Range { start, end });
+        if start < self.top {
+            self.sacked.push(Range { start, end });
+        }
     }
 
     /// Takes one out of what is in flight.
@@ -186,6 +192,7 @@ impl Retransmissions {
             self.lost.insert(range.start, end);
             self.lost_bytes += end - before;
             self.longest = self.longest.max(end - range.start);
+            self.top = self.top.max(end);
         }
     }
 
@@ -359,7 +366,11 @@ impl Retransmissions {
 
     /// Of those that lie within `range` and that `counts` accepts by when they went, the one that went last: when, and where it ends; with
     /// RACK only.
+    #[inline]
     pub fn last_within(&self, range: Range, counts: impl Fn(Time) -> bool) -> Option<(Time, u64)> {
+        if range.start >= self.top {
+            return None;
+        }
         let (mut last, mut from) = (None, range.start);
         while let Some((start, sent)) = self.in_flight.from(from).filter(|&(s, _)| s < range.end) {
             if sent.end <= range.end && counts(Time(sent.rank)) {

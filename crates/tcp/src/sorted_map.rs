@@ -231,14 +231,19 @@ fn copy<K: Copy, V: Copy>((&key, &value): (&K, &V)) -> (K, V) {
     (key, value)
 }
 
-/// How many entries have keys below `key`. Mostly that is none or all of them.
+/// The number of entries with keys below `key`. Mostly that is none or all of them, or one more or less.
 #[inline]
 fn place<K: Copy + Ord, V>(entries: &VecDeque<(K, V)>, key: K) -> usize {
-    let (Some(first), Some(last)) = (entries.front(), entries.back()) else { return 0 };
-    if last.0 < key {
-        entries.len()
-    } else if first.0 >= key {
+    let is_below = |i: usize| entries.get(i).is_some_and(|entry| entry.0 < key);
+    let len = entries.len();
+    if len == 0 || is_below(len - 1) {
+        len
+    } else if len > 1 && is_below(len - 2) {
+        len - 1
+    } else if !is_below(0) {
         0
+    } else if !is_below(1) {
+        1
     } else {
         entries.partition_point(|entry| entry.0 < key)
     }
