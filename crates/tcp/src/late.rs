@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cwnd_units::{Duration, Time};
+use cwnd_units::{Divisor, Duration, Time};
 
 use crate::ranges::Range;
 
@@ -103,32 +103,30 @@ impl Late {
         }
     }
 
-    /// Where the segment began that this byte went with; the byte itself, if that is not known.
-    pub fn begin_of(&self, byte: u64, mss: u64) -> u64 {
+    /// Where the segment began that this byte went with, by the size of full ones; the byte itself, if that is not known.
+    pub fn begin_of(&self, byte: u64, segments: Divisor) -> u64 {
         if self.sent.back().is_none_or(|&(end, _)| byte >= end) {
             return byte;
         }
         if self.from >= self.short {
             let beyond = byte.saturating_sub(self.from);
-            // Most ACKs are of one or two full segments.
-            let is_whole = beyond == mss || beyond == 2 * mss;
-            return if is_whole { byte } else { byte - beyond % mss };
+            return byte - segments.divide(beyond).1;
         }
         let i = self.sent.partition_point(|&(end, _)| end <= byte);
         let from = self.end_of_first(i);
-        byte - byte.saturating_sub(from) % mss
+        byte - segments.divide(byte.saturating_sub(from)).1
     }
 
     /// The segments that went with these bytes and lie within them as a whole.
-    pub fn whole(&self, of: Range, mss: u64) -> Range {
-        let begin = self.begin_of(of.start, mss);
+    pub fn whole(&self, of: Range, segments: Divisor) -> Range {
+        let begin = self.begin_of(of.start, segments);
         let start = if begin < of.start {
             let i = self.sent.partition_point(|&(end, _)| end <= begin);
-            self.sent.get(i).map_or(of.start, |&(end, _)| end.min(begin + mss))
+            self.sent.get(i).map_or(of.start, |&(end, _)| end.min(begin + segments.get()))
         } else {
             of.start
         };
-        Range { start, end: self.begin_of(of.end, mss) }
+        Range { start, end: self.begin_of(of.end, segments) }
     }
 
     /// Where the last segment that went for the first time begins.
@@ -147,6 +145,17 @@ impl Late {
         }
         let i = self.sent.partition_point(|&(end, _)| end <= byte);
         self.sent.get(i).map(|&(_, at)| at).filter(|_| byte >= self.from)
+    }
+
+    /// The same of two bytes, the first of which is no higher.
+    pub fn sent_at_both(&self, first: u64, last: u64) -> Option<(Time, Time)> {
+        if last < self.from {
+            return None;
+        }
+        let i = self.sent.partition_point(|&(end, _)| end <= last);
+        let &(_, at) = self.sent.get(i)?;
+        let first = if first >= self.end_of_first(i) { Some(at) } else { self.sent_at(first) };
+        Some((first?, at))
     }
 
     /// All below `una` has arrived, in its order; when the first of it went.
@@ -360,10 +369,10 @@ mod tests {
             at += len;
         }
         let begins = [0, 999, 1000, 1999, 2299, 2300, 3299, 3799, 3800];
-        let begins = begins.map(|byte| late.begin_of(byte, 1000));
+        let begins = begins.map(|byte| late.begin_of(byte, Divisor::new(1000)));
         assert_eq!(begins, [0, 0, 1000, 1000, 2000, 2300, 2300, 3300, 3800]);
         let whole = |start, end| {
-            let of = late.whole(Range { start, end }, 1000);
+            let of = late.whole(Range { start, end }, Divisor::new(1000));
             (of.start, of.end)
         };
         assert_eq!(whole(500, 2300), (1000, 2300));
@@ -372,9 +381,15 @@ mod tests {
         // None of it is whole.
         assert_eq!(whole(2400, 3299), (3300, 2300));
         late.on_sent(4300, 5300, ms(0), 1000);
-        assert_eq!([4299, 4300, 5299].map(|byte| late.begin_of(byte, 1000)), [3800, 4300, 4300]);
+        assert_eq!(
+            [4299, 4300, 5299].map(|byte| late.begin_of(byte, Divisor::new(1000))),
+            [3800, 4300, 4300]
+        );
         late.on_in_order(ms(40), 2000);
-        assert_eq!([2000, 2299, 2300].map(|byte| late.begin_of(byte, 1000)), [2000, 2000, 2300]);
+        assert_eq!(
+            [2000, 2299, 2300].map(|byte| late.begin_of(byte, Divisor::new(1000))),
+            [2000, 2000, 2300]
+        );
     }
 
     #[test]

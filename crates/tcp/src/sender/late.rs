@@ -26,7 +26,7 @@ impl Sender {
     pub(super) fn whole(&self, ack: u64) -> u64 {
         match &self.late {
             Some(late) if self.config.params.whole_segments => {
-                late.begin_of(ack, self.config.mss).max(self.una)
+                late.begin_of(ack, self.config.segments).max(self.una)
             }
             _ => ack,
         }
@@ -41,7 +41,7 @@ impl Sender {
         let told = blocks.iter().filter(|block| block.len > 0).map(|block| {
             let range = Range { start: block.start(ack), end: block.end(ack) };
             // What is below the ACK arrived twice.
-            let of = if block.offset < 0 { range } else { late.whole(range, self.config.mss) };
+            let of = if block.offset < 0 { range } else { late.whole(range, self.config.segments) };
             leaves_out |= of.start > range.start;
             of
         });
@@ -55,7 +55,7 @@ impl Sender {
     /// the lowest (Linux, `tcp_sacktag_write_queue`, which looks only at what is not in `recv_sack_cache`).
     #[cold]
     fn pass_over(&mut self, told: &SackBlocks, upwards: &SackBlocks, ack: u64) -> Vec<SackBlock> {
-        let (mss, is_first) = (self.config.mss, self.scoreboard.is_empty());
+        let (segments, is_first) = (self.config.segments, self.scoreboard.is_empty());
         let Some(late) = &mut self.late else { return Vec::new() };
         let before = core::mem::take(&mut late.left_out);
         let mut pieces = Vec::new();
@@ -72,9 +72,9 @@ impl Sender {
         }
         for block in told.iter().filter(|block| block.len > 0 && block.offset >= 0) {
             let (start, end) = (block.start(ack), block.end(ack));
-            let begin = late.begin_of(start, mss);
+            let begin = late.begin_of(start, segments);
             if begin < start {
-                let end = late.whole(Range { start, end }, mss).start;
+                let end = late.whole(Range { start, end }, segments).start;
                 late.left_out.push(Range { start: begin, end });
             }
         }
@@ -196,12 +196,11 @@ impl Sender {
         if start < top {
             late.see_reordering((top - start).div_ceil(self.config.mss));
         }
-        if let Some(sent) =
-            late.sent_at(end - 1).filter(|_| self.retransmit_counts.of(end - 1) == 0)
+        if self.retransmit_counts.of(end - 1) == 0
+            && let Some((first, last)) = late.sent_at_both(start, end - 1)
         {
-            late.on_arrival(now, (sent, end), None);
-            let first = late.sacked.map(|(first, _)| first).or_else(|| late.sent_at(start));
-            late.sacked = first.map(|first| (first, sent));
+            late.on_arrival(now, (last, end), None);
+            late.sacked = Some((late.sacked.map_or(first, |(first, _)| first), last));
         }
     }
 
