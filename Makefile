@@ -19,7 +19,7 @@ EXTENSION := $(wildcard python/cwnd/_core.*so)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-router bench-start wheel clean
+.PHONY: help run build dev fuzz fuzz-check fuzz-page kernel kernel-rows kernels linux-rows test test-rust test-long test-python test-instructions test-memory test-kernel packetdrill probes lint lint-rust lint-python format fresh docs agreement papers vectors bench bench-accept bench-connections bench-growth bench-infer bench-peers bench-recovery bench-router bench-start wheel clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -217,8 +217,13 @@ bench-router: $(VENV)/installed ## Measure how late the router is, and what it t
 bench-start: build ## Measure what a user waits for: the start, sweeps, short runs
 	@$(BIN)/python benches/waiting.py $(ARGS)
 
-bench-growth: build ## Measure how cost grows with flows, links, hops and queues; two minutes
+# Arguments are those of growth.py; recovery.py runs without them only.
+bench-growth: build ## Measure how cost grows with flows, links, hops and queues, and the cost of recovery; four minutes
 	@$(BIN)/python benches/growth.py --million --figure docs/images/growth.png $(ARGS)
+	@$(if $(ARGS),,$(BIN)/python benches/recovery.py)
+
+bench-recovery: build ## Measure the cost of recovery by the packets of the path; two minutes
+	@$(BIN)/python benches/recovery.py $(ARGS)
 
 bench-connections: build ## Measure a million connections that clients open: time, and memory with rows and without
 	@$(BIN)/python benches/connections.py $(ARGS)

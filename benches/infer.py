@@ -45,6 +45,7 @@ from = "servers"
 to = "clients"
 count = 1000
 start = "uniform(0 s, 5 s)"
+endpoint = "rfc"
 """
 REPEATS = 5
 #: The large file: so many of the small one.

@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import recovery
 from accepted import HERE, Accepted, main, simulate
 
 KEPT = Accepted(
@@ -50,7 +51,7 @@ class Case:
 
     name: str
     scenario: str
-    seconds: tuple[int, int]
+    seconds: tuple[float, float]
 
 
 def small(
@@ -71,8 +72,19 @@ def bench(name: str, seconds: tuple[int, int]) -> Case:
     return Case(name, text, seconds)
 
 
+def recovering(
+    name: str, case: recovery.Case, stack: str, seconds: tuple[float, float] = (1, 3)
+) -> Case:
+    """A case of the grid in recovery.py, on a path of a thousand packets."""
+    text = recovery.scenario(case, 1_000, stack, seconds[1])
+    return Case(name, text, seconds)
+
+
 def cases() -> list[Case]:
     """All of them."""
+    overshoot = recovery.CASES["overshoot-newreno"]
+    bbr = recovery.CASES["loss-bbr"]
+    reordering = recovery.Case('"cubic"', recovery.REORDERING)
     return [
         bench("a", (2, 6)),
         bench("b", (2, 3)),
@@ -84,6 +96,12 @@ def cases() -> list[Case]:
         small("loss", link="loss = 0.01"),
         small("linux", controller="cubic", endpoint="linux"),
         small("linux-loss", controller="cubic", endpoint="linux", link="loss = 0.01"),
+        # From just before the first drop to a second after the end of the first recovery.
+        recovering("overshoot-linux", overshoot, "linux", (0.8, 2.5)),
+        recovering("overshoot-freebsd", overshoot, "freebsd", (0.8, 2.7)),
+        recovering("bbr-loss-linux", bbr, "linux"),
+        recovering("bbr-loss-rfc", bbr, "rfc"),
+        recovering("reordering-linux", reordering, "linux", (2, 4)),
     ]
 
 
@@ -101,9 +119,9 @@ def per_packet(valgrind: str, case: Case) -> float:
     return (long[0] - short[0]) / (long[1] - short[1])
 
 
-def count(valgrind: str, case: Case, seconds: int) -> tuple[int, int]:
+def count(valgrind: str, case: Case, seconds: float) -> tuple[int, int]:
     """Instructions and delivered packets of one run."""
-    text = re.sub(r'duration = ".*"', f'duration = "{seconds} s"', case.scenario)
+    text = re.sub(r'duration = ".*"', f'duration = "{seconds:g} s"', case.scenario)
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     done = simulate([valgrind, *options], text)
     instructions = re.search(r"I +refs: +([\d,]+)", done.stderr)

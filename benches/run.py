@@ -21,7 +21,12 @@ HERE = Path(__file__).resolve().parent
 STEERED = ("xcp", "rcp", "vcp", "mlcp", "bmcc", "bmcc-unpaced", "b-paced")
 #: Flows that heed delay, and the same that do not.
 DELAY = ("delay-newreno", "delay-aimd")
-SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in (*"abcde", *STEERED, *DELAY))
+#: The flows of b over the Linux stack, and with BBR over either stack.
+LIKE_B = ("b-linux", "b-bbr", "b-bbr-linux")
+NAMES = (*"abcde", *LIKE_B, *STEERED, *DELAY)
+SCENARIOS = tuple(HERE / "scenarios" / f"{name}.toml" for name in NAMES)
+#: Bars: CPU time per packet of these scenarios over that of b.
+BARS = {"b-linux": 1.5, "b-bbr": 3.0}
 REPEATS = 3
 #: `ru_maxrss` counts in KiB on Linux and in bytes on macOS.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
@@ -96,6 +101,7 @@ def main() -> int:
         print(json.dumps([asdict(each) for each in rows], indent=2))
     else:
         show(rows)
+        show_ratios(rows)
         if not options.alone:
             beside_peers(options.repeats)
     if not all(each.deterministic for each in rows):
@@ -154,16 +160,26 @@ def row(path: Path, runs: list[Measurement]) -> Row:
 def show(rows: list[Row]) -> None:
     """Prints a table."""
     print(
-        f"{'scenario':<10} {'packets':>12} {'CPU s':>8} {'Mpkt/CPU s':>11} {'min–max':>13}"
+        f"{'scenario':<14} {'packets':>12} {'CPU s':>8} {'Mpkt/CPU s':>11} {'min–max':>13}"
         f" {'events/pkt':>11} {'peak MiB':>9}"
     )
     for each in rows:
         low, high = each.packets_per_cpu_s_range
         print(
-            f"{each.scenario:<10} {each.delivered_packets:>12,} {each.cpu_s:>8.2f}"
+            f"{each.scenario:<14} {each.delivered_packets:>12,} {each.cpu_s:>8.2f}"
             f" {each.packets_per_cpu_s / 1e6:>11.3f} {f'{low / 1e6:.3f}–{high / 1e6:.3f}':>13}"
             f" {each.events_per_packet:>11.2f} {each.peak_mib:>9.1f}"
         )
+
+
+def show_ratios(rows: list[Row]) -> None:
+    """Prints the CPU time per packet of scenarios over that of b, where both were measured."""
+    costs = {each.scenario: 1 / each.packets_per_cpu_s for each in rows}
+    for name, bar in BARS.items():
+        if name in costs and "b" in costs:
+            ratio = costs[name] / costs["b"]
+            verdict = "met" if ratio <= bar else "missed"
+            print(f"{name} / b: {ratio:.2f} in CPU time per packet; bar {bar:g}: {verdict}")
 
 
 def beside_peers(repeats: int) -> None:
