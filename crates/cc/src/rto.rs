@@ -64,7 +64,8 @@ impl RtoPolicy {
         Duration(rounded_up).max(self.min).min(self.max)
     }
 
-    /// A bound below which no timeout lies with this estimate, backed off or not; nothing need be divided for it.
+    /// A bound below which no timeout lies with this estimate, backed off or not; nothing need be
+    /// divided for it.
     #[inline]
     #[must_use]
     pub fn least(&self, estimate: Option<(Duration, Duration)>) -> Duration {

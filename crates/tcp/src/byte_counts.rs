@@ -2,11 +2,11 @@
 
 use crate::sorted_map::SortedMap;
 
-/// How often each byte of a connection was added, as disjoint pieces with one count each.
+/// Counts per byte of a connection, as disjoint pieces with one count each.
 ///
 /// Cost: each method takes O(log n) in the number of pieces, and [`ByteCounts::add`] and
-/// [`ByteCounts::forget_below`] one step more for each piece that they count up or drop. An added range makes
-/// three pieces at most, so both are amortised O(log n) for ranges of bounded length.
+/// [`ByteCounts::forget_below`] one step more for each piece that they count up or drop. An added
+/// range makes three pieces at most, so both are amortised O(log n) for ranges of bounded length.
 #[derive(Clone, Debug, Default)]
 pub struct ByteCounts(SortedMap<u64, Piece>);
 
@@ -81,7 +81,7 @@ impl ByteCounts {
         self.0.below(end).is_some_and(|(_, piece)| piece.end > start)
     }
 
-    /// How often `byte` was added.
+    /// The count of `byte`.
     #[must_use]
     #[inline]
     pub fn of(&self, byte: u64) -> u64 {

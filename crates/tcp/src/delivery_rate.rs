@@ -1,4 +1,5 @@
-//! How fast data arrives: draft-cheng-iccrg-delivery-rate-estimation-00 (sections and names in capitals are its), Linux `tcp_rate.c`.
+//! How fast data arrives: draft-cheng-iccrg-delivery-rate-estimation-00 (sections and names in
+//! capitals are its), Linux `tcp_rate.c`.
 
 use cwnd_cc::RateSample;
 use cwnd_units::{Duration, Time};
@@ -7,8 +8,8 @@ use crate::sent_log::SentLog;
 
 /// A connection's notes.
 ///
-/// Cost: a segment that goes or is acknowledged takes O(1), one that goes again or is SACKed amortised O(log n) in
-/// outstanding segments ([`SentLog`]).
+/// Cost: a segment that goes or is acknowledged takes O(1), one that goes again or is SACKed
+/// amortised O(log n) in outstanding segments ([`SentLog`]).
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
     notes: SentLog<Note>,
@@ -16,7 +17,8 @@ pub struct Rates {
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// C.app_limited: until so much is delivered, what goes is limited by the application; zero is not at all.
+    /// C.app_limited: until so much is delivered, what goes is limited by the application; zero is
+    /// not at all.
     app_limited: u64,
     /// The newest of the segments that were reported since the last sample, with its end.
     newest: Option<(Note, u64)>,
@@ -36,7 +38,8 @@ struct Note {
 }
 
 impl Rates {
-    /// A segment goes (§ 3.2), when so much was delivered; `first` if nothing was outstanding, which says that the application had nothing to send.
+    /// A segment goes (§ 3.2), when so much was delivered; `first` if nothing was outstanding,
+    /// which says that the application had nothing to send.
     pub fn on_sent(&mut self, now: Time, seq: u64, end: u64, delivered: u64, first: bool) {
         if first {
             self.first_sent = now;
@@ -61,13 +64,15 @@ impl Rates {
         }
     }
 
-    /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so many are new. How many are left.
+    /// A SACK block reports these bytes, some of them perhaps again; of all blocks of the ACK so
+    /// many are new. How many are left.
     pub fn on_sacked(&mut self, seq: u64, end: u64, new: u64) -> u64 {
         let newest = &mut self.newest;
         self.notes.report(seq, end, new, |end, sent| arrived(newest, sent, end))
     }
 
-    /// What an ACK tells (§ 3.3) that acknowledges all below `ack`, once `delivered` bytes are; `idle` if there is nothing more to send.
+    /// What an ACK tells (§ 3.3) that acknowledges all below `ack`, once `delivered` bytes are;
+    /// `idle` if there is nothing more to send.
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -92,7 +97,8 @@ impl Rates {
             self.first_sent = sent.at;
             sample.rtt = (!sent.again).then(|| now.since(sent.at));
             self.least = sample.rtt.into_iter().chain(self.least).min();
-            // The lower of the rates of sending and of ACKs: neither bursts nor ACKs that come together look fast.
+            // The lower of the rates of sending and of ACKs: neither bursts nor ACKs that come
+            // together look fast.
             let took = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
             let plausible = took > Duration::ZERO && self.least.is_none_or(|least| took >= least);
             sample.prior = Some(sent.delivered);

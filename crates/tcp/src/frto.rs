@@ -3,9 +3,11 @@
 use crate::ranges::{Range, Ranges};
 use crate::scoreboard::Scoreboard;
 
-/// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout until it is known what it was.
+/// F-RTO with SACK (RFC 5682 § 3.1; Linux `tcp_process_loss`) or without (§ 2.1), from a timeout
+/// until it is known what it was.
 ///
-/// Cost, with n ranges outstanding: a timeout O(n log n), a retransmission and an ACK amortised O(log n).
+/// Cost, with n ranges outstanding: a timeout O(n log n), a retransmission and an ACK amortised
+/// O(log n).
 #[derive(Clone, Debug)]
 pub struct Frto {
     /// Bytes that were outstanding at the timeout, went once until now and have not arrived.
@@ -66,7 +68,8 @@ impl Frto {
         self.answers
     }
 
-    /// What went once at the timeout goes again: if it arrives now, that tells nothing. All below `una` is acknowledged.
+    /// Drops originals that go again: their arrival tells nothing from now on. All below `una` is
+    /// acknowledged.
     pub fn on_retransmission(&mut self, range: Range, una: u64) {
         self.originals.remove(range.start, range.end);
         self.originals.remove_below(una);

@@ -8,10 +8,11 @@ use crate::ranges::Range;
 
 /// Send times of outstanding data, and what its arrival tells (RACK).
 ///
-/// Cost, with n bursts outstanding: a segment is noted and acknowledged in O(1), and found in O(log n) by its number or by
-/// its time, as both rise together. An ACK looks for losses by two searches ([`Late::due`]), not segment by segment: all
-/// that went before something that arrived is lost at one time or waits for one time. [`Late::left_out`] is linear in the
-/// segments that the receiver reports in part, and no receiver that takes whole segments does.
+/// Cost, with n bursts outstanding: a segment is noted and acknowledged in O(1), and found in O(log
+/// n) by its number or by its time, as both rise together. An ACK looks for losses by two searches
+/// ([`Late::due`]), not segment by segment: all that went before something that arrived is lost at
+/// one time or waits for one time. [`Late::left_out`] is linear in the segments that the receiver
+/// reports in part, and no receiver that takes whole segments does.
 #[derive(Clone, Debug, Default)]
 pub struct Late {
     /// Of what is below this there are no notes.
@@ -45,8 +46,8 @@ pub struct Late {
     pub waits_for: Wait,
     /// The probe of the tail.
     pub tail: Tail,
-    /// The instant at which a segment that went set the timer of the tail, and no ACK came since: others of that instant change
-    /// nothing.
+    /// The instant at which a segment that went set the timer of the tail, and no ACK came since:
+    /// others of that instant change nothing.
     pub tail_set: Option<Time>,
     /// Bytes that the ACK tells to have arrived twice.
     pub told: u64,
@@ -103,7 +104,8 @@ impl Late {
         }
     }
 
-    /// Where the segment began that this byte went with, by the size of full ones; the byte itself, if that is not known.
+    /// Beginning of the segment that this byte went with, by the size of full ones; the byte
+    /// itself, if that is not known.
     pub fn begin_of(&self, byte: u64, segments: Divisor) -> u64 {
         if self.sent.back().is_none_or(|&(end, _)| byte >= end) {
             return byte;
@@ -311,7 +313,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// What went last of all that arrived: when, and where it ends.
+    /// Send time and end of the segment that went last of all that arrived.
     pub const fn newest(&self) -> (Time, u64) {
         self.newest
     }

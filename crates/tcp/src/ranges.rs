@@ -2,9 +2,10 @@ use crate::sorted_map::SortedMap;
 
 /// A set of byte numbers as sorted, disjoint, non-touching half-open ranges.
 ///
-/// Cost: O(1) for the lowest and the highest range, which is most of what SACK reports; otherwise amortised
-/// O(log n) in the number of ranges. [`Ranges::insert`], [`Ranges::remove`], [`Ranges::remove_below`] and
-/// [`Ranges::covered`] take one step more for each range that they merge, remove or count.
+/// Cost: O(1) for the lowest and the highest range, which is most of what SACK reports; otherwise
+/// amortised O(log n) in the number of ranges. [`Ranges::insert`], [`Ranges::remove`],
+/// [`Ranges::remove_below`] and [`Ranges::covered`] take one step more for each range that they
+/// merge, remove or count.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     /// Start and end of each.

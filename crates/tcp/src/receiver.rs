@@ -17,17 +17,18 @@ use crate::signed::Signer;
 
 /// The receiving end: reassembles, acknowledges, echoes congestion marks and timestamps.
 ///
-/// Call [`Receiver::on_segment`] for every arriving segment and [`Receiver::on_timer`] at (or after)
-/// [`Receiver::next_timer`]; each may give one ACK to send. The application reads at once, so the advertised window
-/// stays as configured.
+/// Call [`Receiver::on_segment`] for every arriving segment and [`Receiver::on_timer`] at (or
+/// after) [`Receiver::next_timer`]; each may give one ACK to send. The application reads at once,
+/// so the advertised window stays as configured.
 ///
-/// Cost: a segment in order takes O(1), one behind a hole amortised O(log n) in the ranges that wait ([`Ranges`]). SACK
-/// blocks are kept as they were last seen, so an ACK searches for none.
+/// Cost: a segment in order takes O(1), one behind a hole amortised O(log n) in the ranges that
+/// wait ([`Ranges`]). SACK blocks are kept as they were last seen, so an ACK searches for none.
 // What each segment reads lies together, from how many ranges are out of order to the first of the counters.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Receiver {
-    /// The most recently changed blocks, newest first (RFC 2018 § 4). Once two have become one it stands here twice.
+    /// The most recently changed blocks, newest first (RFC 2018 § 4). Once two have become one it
+    /// stands here twice.
     recent: [Range; MAX_SACK_BLOCKS],
     out_of_order: Ranges,
     config: Arc<Config>,

@@ -9,11 +9,12 @@ use crate::sorted_map::SortedMap;
 
 /// Retransmissions that are in flight, and those that were lost.
 ///
-/// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each retransmission that
-/// arrives or is found lost by it. A retransmission is sent, arrives and is lost once each, so an ACK costs
-/// amortised O(log n). What is linear in n happens once a timeout ([`Retransmissions::has_young`],
-/// [`Retransmissions::forget_old`]) or once an undo ([`Retransmissions::find_again`], and the first losses after
-/// it, in [`Retransmissions::lose_originals`]).
+/// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each
+/// retransmission that arrives or is found lost by it. A retransmission is sent, arrives and is
+/// lost once each, so an ACK costs amortised O(log n). What is linear in n happens once a timeout
+/// ([`Retransmissions::has_young`], [`Retransmissions::forget_old`]) or once an undo
+/// ([`Retransmissions::find_again`], and the first losses after it, in
+/// [`Retransmissions::lose_originals`]).
 #[derive(Clone, Debug)]
 pub struct Retransmissions {
     /// `true` if time tells which are lost (RACK).
@@ -49,8 +50,8 @@ struct Retransmission {
     rank: u64,
 }
 
-/// With RACK the rank is when it went, in ns, so that those come first that RACK.xmit_ts and RACK.end_seq pass
-/// first (RFC 8985 § 6.2); without, it is the number of the retransmission.
+/// With RACK the rank is when it went, in ns, so that those come first that RACK.xmit_ts and
+/// RACK.end_seq pass first (RFC 8985 § 6.2); without, it is the number of the retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     rank: u64,
@@ -122,8 +123,9 @@ impl Retransmissions {
         *self = Self::new(self.apart as u32, self.by_time);
     }
 
-    /// What was lost again is only late, as it seems. What is in flight then is so twice, original and retransmission, for as long as the
-    /// latter is (Linux, `tcp_undo_cwnd_reduction`: nothing is lost any more, and `retrans_out` stays). All below `una` is acknowledged.
+    /// Takes losses of retransmissions back. Retransmissions in flight are there twice now, with
+    /// their originals, for as long as the latter is (Linux, `tcp_undo_cwnd_reduction`: nothing is
+    /// lost any more, and `retrans_out` stays). All below `una` is acknowledged.
     pub fn find_again(&mut self, una: u64) {
         self.clear_lost();
         if self.by_time {
@@ -143,8 +145,8 @@ impl Retransmissions {
         }
     }
 
-    /// Bytes from `una` on of retransmissions whose originals are in flight, too, below the edge of what is lost; `None` if there never were
-    /// any.
+    /// Bytes from `una` on of retransmissions whose originals are in flight, too, below the edge of
+    /// what is lost; `None` if there never were any.
     #[inline]
     pub fn doubled_bytes(&self, una: u64) -> Option<u64> {
         self.doubles.as_ref().map(|doubles| doubles.bytes_from(una))
@@ -167,7 +169,8 @@ impl Retransmissions {
         }
     }
 
-    /// SACK reports `[start, end)`; the next review looks at it. New data lies above all that went again.
+    /// SACK reports `[start, end)`; the next review looks at it. New data lies above all that went
+    /// again.
     #[inline]
     pub fn sacked(&mut self, start: u64, end: u64) {
         if start < self.top {
@@ -241,8 +244,9 @@ impl Retransmissions {
         }
     }
 
-    /// An ACK told something; returns `true` if a retransmission is now seen to be lost. One is if data that first went
-    /// after it was SACKed, or one that went more than so many after it arrived. With RACK time tells: [`Self::lose_by_time`].
+    /// An ACK told something; returns `true` if a retransmission is now seen to be lost. One is if
+    /// data that first went after it was SACKed, or one that went more than so many after it
+    /// arrived. With RACK time tells: [`Self::lose_by_time`].
     pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
         self.advance(una);
         while let Some((start, sent)) = self.in_flight.first()
@@ -279,7 +283,8 @@ impl Retransmissions {
         self.arrived = self.arrived.max(sent.map(|sent| sent.rank));
     }
 
-    /// Of what SACK reported since the last review, `range` is a part: what of it had gone again has arrived.
+    /// Of what SACK reported since the last review, `range` is a part: what of it had gone again
+    /// has arrived.
     fn take_arrived(&mut self, range: Range, sacked: &Ranges) {
         let mut at = range.start;
         while let Some((start, sent)) = self.first_in(at, range.end) {
@@ -298,8 +303,8 @@ impl Retransmissions {
         }
     }
 
-    /// RACK: finds retransmissions that are lost by now; returns `true` if there are any, and when the last of the others would be that something
-    /// overtook; `Time::ZERO` if none.
+    /// RACK: finds retransmissions that are lost by now; returns `true` if there are any, and when
+    /// the last of the others would be that something overtook; `Time::ZERO` if none.
     pub fn lose_by_time(&mut self, una: u64, now: Time, by: Deadline) -> (bool, Time) {
         let mut found = false;
         let over = |place: Place| by.of((Time(place.rank), place.end));
@@ -332,7 +337,7 @@ impl Retransmissions {
         self.clear_lost();
     }
 
-    /// What of a hole is not in flight is lost, segment by segment.
+    /// Declares lost, segment by segment, the bytes of a hole that are not in flight.
     pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
         let mut at = hole.start;
         while let Some((start, sent)) = self.first_in(at, hole.end) {
@@ -350,7 +355,7 @@ impl Retransmissions {
         }
     }
 
-    /// When this byte went, if it is in flight; with RACK only.
+    /// Send time of the retransmission in flight that has this byte; with RACK only.
     #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
         if self.in_flight.is_empty() {
@@ -364,8 +369,8 @@ impl Retransmissions {
         self.in_flight.len() as u64
     }
 
-    /// Of those that lie within `range` and that `counts` accepts by when they went, the one that went last: when, and where it ends; with
-    /// RACK only.
+    /// Of those that lie within `range` and that `counts` accepts by when they went, the one that
+    /// went last: when, and where it ends; with RACK only.
     #[inline]
     pub fn last_within(&self, range: Range, counts: impl Fn(Time) -> bool) -> Option<(Time, u64)> {
         if range.start >= self.top {
@@ -420,7 +425,8 @@ mod tests {
         sacked.insert(start, end);
     }
 
-    /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its threshold and one are 4.
+    /// scoreboard1.cc, UpdateScoreBoard: lost when `rtx + dupack_threshold + 1 < acked_rtx_id`; its
+    /// threshold and one are 4.
     #[test]
     fn a_retransmission_is_lost_when_one_that_went_five_later_arrived() {
         let mut retransmissions = Retransmissions::new(4, false);

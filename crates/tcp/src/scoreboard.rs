@@ -9,20 +9,24 @@ use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 /// Those of an ACK, and one that a new one has pushed out of it. They fill a cache line.
 const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 
-/// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of recomputed.
+/// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of
+/// recomputed.
 ///
-/// Two edges replace per-segment marks. `IsLost` is monotone: whatever lies below a lost byte and is not SACKed is
-/// lost too, so one number, `lost_edge`, tells all losses; retransmissions go upwards, so `high_rxt` tells them all.
+/// Two edges replace per-segment marks. `IsLost` is monotone: whatever lies below a lost byte and
+/// is not SACKed is lost too, so one number, `lost_edge`, tells all losses; retransmissions go
+/// upwards, so `high_rxt` tells them all.
 ///
-/// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so that each range is counted once
-/// below each; a block that was told before is recognised without a search. The edges fall once a timeout, once a
-/// recovery without RACK ([`Scoreboard::restart_retransmissions`]) and once an undo ([`Scoreboard::find_again`]): then
+/// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so that each range
+/// is counted once below each; a block that was told before is recognised without a search. The
+/// edges fall once a timeout, once a recovery without RACK
+/// ([`Scoreboard::restart_retransmissions`]) and once an undo ([`Scoreboard::find_again`]): then
 /// the ranges below are counted once more.
 // From how many ranges are SACKed on each ACK reads it.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Scoreboard {
-    /// The last blocks that told anything, the newest first: most of an ACK's are repeated (RFC 2018 § 4), and need not be looked up.
+    /// The last blocks that told anything, the newest first: most of an ACK's are repeated (RFC
+    /// 2018 § 4), and need not be looked up.
     last_blocks: [Range; LAST_BLOCKS],
     sacked_bytes: u64,
     sacked_below_lost: u64,
@@ -215,7 +219,8 @@ impl Scoreboard {
         }
     }
 
-    /// Of the retransmissions on their way within `range` that `counts` accepts, the one that went last: when, and where it ends.
+    /// Of the retransmissions on their way within `range` that `counts` accepts, the one that went
+    /// last: when, and where it ends.
     pub fn last_retransmission(
         &self,
         range: Range,
@@ -415,7 +420,7 @@ impl Scoreboard {
         self.sacked.highest().map_or(una, |range| range.end)
     }
 
-    /// What SACK reported above the cumulative ACK.
+    /// The ranges that SACK reported above the cumulative ACK.
     pub const fn sacked(&self) -> &Ranges {
         &self.sacked
     }

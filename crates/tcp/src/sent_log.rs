@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 /// A note `T` for each outstanding segment, and which of them SACK reported.
 ///
-/// Cost: a segment is appended and removed in O(1), and found in O(1) where all are of one size, in O(log n)
-/// otherwise. [`SentLog::report`] is amortised O(log n): it passes over a run of reported segments in one step, by links that each pass shortens (path
-/// compression of a disjoint-set forest), and reports each segment once.
+/// Cost: a segment is appended and removed in O(1), and found in O(1) where all are of one size, in
+/// O(log n) otherwise. [`SentLog::report`] is amortised O(log n): it passes over a run of reported
+/// segments in one step, by links that each pass shortens (path compression of a disjoint-set
+/// forest), and reports each segment once.
 #[derive(Clone, Debug)]
 pub struct SentLog<T> {
     entries: VecDeque<Entry<T>>,
@@ -19,7 +20,8 @@ pub struct SentLog<T> {
 struct Entry<T> {
     end: u64,
     note: T,
-    /// The entry that is so many below comes next in the run of reported ones; 0 if this is not reported.
+    /// The entry that is so many below comes next in the run of reported ones; 0 if this is not
+    /// reported.
     run: u32,
 }
 
@@ -37,8 +39,8 @@ impl<T: Copy> SentLog<T> {
         self.entries.push_back(Entry { end, note, run: 0 });
     }
 
-    /// Passes the note of each segment with bytes of `[seq, end)` to `change`, and `true` if it was reported.
-    /// Returns `true` if the log reaches to `end`.
+    /// Passes the note of each segment with bytes of `[seq, end)` to `change`, and `true` if it was
+    /// reported. Returns `true` if the log reaches to `end`.
     pub fn change(&mut self, seq: u64, end: u64, mut change: impl FnMut(&mut T, bool)) -> bool {
         if self.last_end <= seq {
             return false;
@@ -53,8 +55,9 @@ impl<T: Copy> SentLog<T> {
         false
     }
 
-    /// Reports by SACK the segments that end in `(seq, end]`, from the highest down, until so many new bytes are
-    /// accounted for; `reported` gets each with its end. Returns how many bytes are left.
+    /// Reports by SACK the segments that end in `(seq, end]`, from the highest down, until so many
+    /// new bytes are accounted for; `reported` gets each with its end. Returns how many bytes are
+    /// left.
     pub fn report(
         &mut self,
         seq: u64,
@@ -87,7 +90,8 @@ impl<T: Copy> SentLog<T> {
         if self.last_end <= byte {
             return segments;
         }
-        // Most segments are full: the place follows from the last one, and no memory but that of the place is touched.
+        // Most segments are full: the place follows from the last one, and no memory but that of
+        // the place is touched.
         let above = (self.last_end - byte).div_ceil(self.size);
         let guess = usize::try_from(above).ok().and_then(|above| segments.checked_sub(above));
         let ends = |i: usize| self.entries.get(i).is_some_and(|entry| entry.end <= byte);
@@ -105,7 +109,8 @@ impl<T: Copy> SentLog<T> {
         while let Some(at) = found.filter(|&at| self.entries[at].run > 0) {
             found = step(self.entries[at].run, at);
         }
-        // All that were passed now lead there at once. Below the first entry nothing is left to find.
+        // All that were passed now lead there at once. Below the first entry nothing is left to
+        // find.
         let mut at = i;
         while found.is_none_or(|found| at > found) {
             let entry = &mut self.entries[at];
@@ -120,7 +125,8 @@ impl<T: Copy> SentLog<T> {
         found
     }
 
-    /// Removes the first segment if it ends at or below `ack`: its end, its note, and `true` if it was reported.
+    /// Removes the first segment if it ends at or below `ack`: its end, its note, and `true` if it
+    /// was reported.
     pub fn pop_acknowledged(&mut self, ack: u64) -> Option<(u64, T, bool)> {
         let first = self.entries.front().filter(|first| first.end <= ack)?;
         let popped = (first.end, first.note, first.run > 0);

@@ -17,6 +17,9 @@ enum Form<K, V> {
     Tree(BTreeMap<K, V>),
 }
 
+/// An entry, if there is one.
+type Entry<K, V> = Option<(K, V)>;
+
 /// A larger map is a B-tree, and a B-tree of a quarter of that becomes a deque again.
 const MOST_IN_DEQUE: usize = 4096;
 
@@ -103,7 +106,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 
     /// Both of [`SortedMap::below`] and [`SortedMap::from`], by one search.
     #[inline(never)]
-    pub fn around(&self, key: K) -> (Option<(K, V)>, Option<(K, V)>) {
+    pub fn around(&self, key: K) -> (Entry<K, V>, Entry<K, V>) {
         match &self.0 {
             Form::Deque(entries) => {
                 let i = place(entries, key);
@@ -231,7 +234,8 @@ fn copy<K: Copy, V: Copy>((&key, &value): (&K, &V)) -> (K, V) {
     (key, value)
 }
 
-/// The number of entries with keys below `key`. Mostly that is none or all of them, or one more or less.
+/// The number of entries with keys below `key`. Mostly that is none or all of them, or one more or
+/// less.
 #[inline]
 fn place<K: Copy + Ord, V>(entries: &VecDeque<(K, V)>, key: K) -> usize {
     let is_below = |i: usize| entries.get(i).is_some_and(|entry| entry.0 < key);

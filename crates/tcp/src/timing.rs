@@ -21,7 +21,8 @@ pub struct Timing {
     by_window: bool,
     /// With one sample a window: what must be acknowledged before the next.
     next_from: u64,
-    /// In the order of their numbers, and so of when they went first; `None` if samples are the timer's own.
+    /// In the order of their numbers, and so of when they went first; `None` if samples are the
+    /// timer's own.
     sent: Option<SentLog<Sent>>,
     /// When the newest segment went that SACK reported since the last ACK was looked at.
     sacked: Option<Time>,

@@ -61,7 +61,7 @@ impl Sender {
             return LEAST_SEGMENTS;
         }
         let bytes = match LARGEST.saturating_sub(near) {
-            room if is_below(room) => (window / srtt.0.max(1) >> 10) + near,
+            room if is_below(room) => ((window / srtt.0.max(1)) >> 10) + near,
             _ => LARGEST,
         };
         self.config.segments.divide(bytes).0.max(LEAST_SEGMENTS)

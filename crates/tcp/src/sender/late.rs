@@ -174,7 +174,8 @@ impl Sender {
         let Some(late) = &mut self.late else { return };
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
-        // Of several the one counts that went last. Sooner than any round trip comes the original (RFC 8985 § 6.2, step 2).
+        // Of several the one counts that went last. Sooner than any round trip comes the original
+        // (RFC 8985 § 6.2, step 2).
         let counts = |sent| is_it(sent) && now.since(sent) >= least;
         if let Some(again) = self.scoreboard.last_retransmission(new, counts) {
             late.on_arrival(now, again, None);

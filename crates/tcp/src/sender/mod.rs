@@ -147,7 +147,7 @@ pub struct Sender {
     rtt: RttEstimator,
     round: u64,
     round_end: u64,
-    /// How often each outstanding byte was retransmitted. What a run reports of timeouts asks for it, and what decides
+    /// Retransmissions of each outstanding byte: for the causes of timeouts in results, and to tell
     /// whether an arrival is of data that went once.
     retransmit_counts: ByteCounts,
 }

@@ -72,7 +72,8 @@ impl Sender {
         }
     }
 
-    /// An ACK came that acknowledges so much, or reports something new (`sacks`), in blocks of an ACK of all below `ack`.
+    /// An ACK came that acknowledges so much, or reports something new (`sacks`), in blocks of an
+    /// ACK of all below `ack`.
     #[cold]
     pub(super) fn on_ack_in_frto(
         &mut self,

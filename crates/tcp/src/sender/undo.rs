@@ -7,9 +7,9 @@ use super::{Sender, State};
 
 /// State that a reduction for a loss may be taken back to.
 ///
-/// Cost: O(1) an ACK, as retransmissions are counted, not listed. An undo itself costs O(n) in the retransmissions in
-/// flight, and lets the scoreboard count its ranges once more ([`crate::scoreboard::Scoreboard::find_again`]); it happens
-/// once a recovery at most.
+/// Cost: O(1) an ACK, as retransmissions are counted, not listed. An undo itself costs O(n) in the
+/// retransmissions in flight, and lets the scoreboard count its ranges once more
+/// ([`crate::scoreboard::Scoreboard::find_again`]); it happens once a recovery at most.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
     /// When the first segment that was taken for lost went again (RFC 3522 § 3.2, RetransmitTS); at zero no echo is older.
