@@ -75,7 +75,7 @@ def bench(name: str, seconds: tuple[int, int]) -> Case:
 def recovering(
     name: str, case: recovery.Case, stack: str, seconds: tuple[float, float] = (1, 3)
 ) -> Case:
-    """A case of the grid in recovery.py, on a path of a thousand packets."""
+    """A case as in the grid of recovery.py, on a path of a thousand packets."""
     text = recovery.scenario(case, 1_000, stack, seconds[1])
     return Case(name, text, seconds)
 

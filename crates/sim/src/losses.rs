@@ -117,8 +117,9 @@ impl Losses {
             Body::Ack { .. } => lost.ack = lost.ack.max(segment.seq),
             Body::Data { .. } if syn => lost.syns += 1,
             _ => {
+                let before = lost.data.pieces() / CROWD;
                 lost.data.add(segment.seq, segment.end(), 0);
-                if lost.data.pieces().is_multiple_of(CROWD) {
+                if lost.data.pieces() / CROWD > before {
                     self.crowded.push(id);
                 }
             }

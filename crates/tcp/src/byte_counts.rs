@@ -6,7 +6,8 @@ use crate::sorted_map::SortedMap;
 ///
 /// Cost: each method takes O(log n) in the number of pieces, and [`ByteCounts::add`] and
 /// [`ByteCounts::forget_below`] one step more for each piece that they count up or drop. An added
-/// range makes three pieces at most, so both are amortised O(log n) for ranges of bounded length.
+/// range is a segment at most and adds one piece to those within it, or a few: both are amortised
+/// O(log n).
 #[derive(Clone, Debug, Default)]
 pub struct ByteCounts(SortedMap<u64, Piece>);
 
@@ -22,6 +23,9 @@ impl ByteCounts {
     #[cold]
     pub fn add(&mut self, start: u64, end: u64, una: u64) {
         self.forget_below(una);
+        if start >= end {
+            return;
+        }
         // Retransmissions and losses mostly go upwards.
         if self.end().is_none_or(|last| last <= start) {
             self.0.insert(start, Piece { end, times: 1 });

@@ -23,7 +23,7 @@ pub struct Config {
     own_echo: Option<Box<dyn OwnEcho>>,
     /// Payload of a full segment.
     pub(crate) mss: u64,
-    /// Divides by it.
+    /// Divides bytes by `mss`.
     pub(crate) segments: Divisor,
     /// Headers of a data segment on the wire.
     pub(crate) header: u16,

@@ -150,14 +150,14 @@ impl Late {
     }
 
     /// The same of two bytes, the first of which is no higher.
-    pub fn sent_at_both(&self, first: u64, last: u64) -> Option<(Time, Time)> {
+    pub fn sent_at_both(&self, first: u64, last: u64) -> Option<(Option<Time>, Time)> {
         if last < self.from {
             return None;
         }
         let i = self.sent.partition_point(|&(end, _)| end <= last);
         let &(_, at) = self.sent.get(i)?;
         let first = if first >= self.end_of_first(i) { Some(at) } else { self.sent_at(first) };
-        Some((first?, at))
+        Some((first, at))
     }
 
     /// All below `una` has arrived, in its order; when the first of it went.
@@ -296,7 +296,7 @@ impl Late {
             _ => self.end_of_first(i),
         };
         if at + lost.after <= now {
-            // Without a reordering window all of it is.
+            // The time of the newest is over, and so is that of all before it.
             return (before, before);
         }
         let over =

@@ -11,8 +11,10 @@ use crate::sorted_map::SortedMap;
 ///
 /// Cost of each method, with n retransmissions outstanding: O(log n), plus one step for each
 /// retransmission that arrives or is found lost by it. A retransmission is sent, arrives and is
-/// lost once each, so an ACK costs amortised O(log n). What is linear in n happens once a timeout
-/// ([`Retransmissions::has_young`], [`Retransmissions::forget_old`]) or once an undo
+/// lost once each, so an ACK costs amortised O(log n). A search steps over those that begin within a
+/// segment below its place; these are one, unless segments are short. What is linear in n happens
+/// once a timeout ([`Retransmissions::has_young`], [`Retransmissions::forget_old`],
+/// [`Retransmissions::lose_but_young`]) or once an undo
 /// ([`Retransmissions::find_again`], and the first losses after it, in
 /// [`Retransmissions::lose_originals`]).
 #[derive(Clone, Debug)]
@@ -62,40 +64,46 @@ struct Place {
 /// Retransmissions in flight whose originals are in flight, too, as it seems: neither is lost.
 #[derive(Clone, Debug, Default)]
 struct Doubles {
-    /// Their starts, by their ends.
-    by_end: SortedMap<u64, u64>,
+    /// Their ends and starts.
+    by_end: SortedMap<(u64, u64), ()>,
     /// Of those that end up to here `bytes` is the sum.
     counted_to: u64,
     bytes: u64,
 }
 
 impl Doubles {
-    fn remove(&mut self, end: u64) {
-        if let Some(start) = self.by_end.remove(end)
-            && end <= self.counted_to
-        {
+    fn remove(&mut self, start: u64, end: u64) {
+        if self.by_end.remove((end, start)).is_some() && end <= self.counted_to {
             self.bytes -= end - start;
         }
     }
 
     fn count_to(&mut self, edge: u64) {
         if edge > self.counted_to {
-            let more = self.by_end.range(self.counted_to + 1, edge + 1);
-            self.bytes += more.map(|(end, start)| end - start).sum::<u64>();
+            let more = self.by_end.range((self.counted_to + 1, 0), (edge + 1, 0));
+            self.bytes += more.map(|((end, start), ())| end - start).sum::<u64>();
             self.counted_to = edge;
         }
     }
 
     fn forget_below(&mut self, una: u64) {
-        while let Some((end, _)) = self.by_end.first().filter(|&(end, _)| end <= una) {
-            self.remove(end);
+        while let Some(((end, start), ())) =
+            self.by_end.first().filter(|((end, _), ())| *end <= una)
+        {
+            self.remove(start, end);
         }
     }
 
-    /// Bytes from `una` on. Only the first may have begun below it.
-    fn bytes_from(&self, una: u64) -> u64 {
-        let first = self.by_end.first().filter(|&(end, _)| end <= self.counted_to);
-        self.bytes - first.map_or(0, |(end, start)| una.min(end).saturating_sub(start))
+    /// Bytes from `una` on, none of them longer than `longest`. Those that begin below it count in part.
+    fn bytes_from(&self, una: u64, longest: u64) -> u64 {
+        let mut bytes = self.bytes;
+        let mut next = self.by_end.first();
+        let last = self.counted_to.min(una.saturating_add(longest));
+        while let Some(((end, start), ())) = next.filter(|((end, _), ())| *end <= last) {
+            bytes -= una.min(end).saturating_sub(start);
+            next = self.by_end.from((end, start + 1));
+        }
+        bytes
     }
 }
 
@@ -131,7 +139,7 @@ impl Retransmissions {
         if self.by_time {
             let mut doubles = Doubles { counted_to: una, ..Doubles::default() };
             for (start, sent) in self.in_flight.iter().filter(|(_, sent)| sent.end > una) {
-                doubles.by_end.insert(sent.end, start);
+                doubles.by_end.insert((sent.end, start), ());
             }
             self.doubles = (!self.in_flight.is_empty()).then(|| Box::new(doubles));
         }
@@ -149,7 +157,7 @@ impl Retransmissions {
     /// what is lost; `None` if there never were any.
     #[inline]
     pub fn doubled_bytes(&self, una: u64) -> Option<u64> {
-        self.doubles.as_ref().map(|doubles| doubles.bytes_from(una))
+        self.doubles.as_ref().map(|doubles| doubles.bytes_from(una, self.longest))
     }
 
     /// `range` goes again, now that everything up to `sent_up_to` has been sent; of the range `sacked` has nothing, or the next review finds it.
@@ -183,7 +191,7 @@ impl Retransmissions {
         let sent = self.in_flight.remove(start)?;
         self.order.remove(Place { rank: sent.rank, end: sent.end, start });
         if let Some(doubles) = &mut self.doubles {
-            doubles.remove(sent.end);
+            doubles.remove(start, sent.end);
         }
         Some(sent)
     }
@@ -204,30 +212,18 @@ impl Retransmissions {
         self.lost_bytes = 0;
     }
 
-    /// The first in flight that has bytes of `[at, end)`.
-    fn first_in(&self, at: u64, end: u64) -> Option<(u64, Retransmission)> {
-        // One that begins before `at` may reach beyond it.
-        let mut from = at.saturating_sub(self.longest);
-        while let Some((start, sent)) = self.in_flight.from(from).filter(|&(start, _)| start < end)
-        {
-            if sent.end > at {
+    /// The first in flight from `from` on that has bytes of `range`. They may overlap: a retransmission
+    /// of a whole segment holds the shorter ones that went before it.
+    fn next_in(&self, mut from: u64, range: Range) -> Option<(u64, Retransmission)> {
+        // One that begins before `range` may reach into it.
+        from = from.max(range.start.saturating_sub(self.longest));
+        loop {
+            let (start, sent) = self.in_flight.from(from).filter(|&(s, _)| s < range.end)?;
+            if sent.end > range.start {
                 return Some((start, sent));
             }
             from = start + 1;
         }
-        None
-    }
-
-    /// The first lost again that has bytes of `[at, end)`.
-    fn first_lost_in(&self, at: u64, end: u64) -> Option<(u64, u64)> {
-        let mut from = at.saturating_sub(self.longest);
-        while let Some((start, lost_end)) = self.lost.from(from).filter(|&(start, _)| start < end) {
-            if lost_end > at {
-                return Some((start, lost_end));
-            }
-            from = start + 1;
-        }
-        None
     }
 
     /// All below `una` is acknowledged. Of what was lost again only what lies above still is.
@@ -249,10 +245,13 @@ impl Retransmissions {
     /// arrived. With RACK time tells: [`Self::lose_by_time`].
     pub fn review(&mut self, una: u64, sacked: &Ranges) -> bool {
         self.advance(una);
-        while let Some((start, sent)) = self.in_flight.first()
-            && sent.end <= una
+        let mut from = 0;
+        while let Some((start, sent)) = self.in_flight.from(from).filter(|&(start, _)| start < una)
         {
-            self.arrive(start);
+            if sent.end <= una {
+                self.arrive(start);
+            }
+            from = start + 1;
         }
         let mut reported = core::mem::take(&mut self.sacked);
         for range in reported.drain(..) {
@@ -286,20 +285,20 @@ impl Retransmissions {
     /// Of what SACK reported since the last review, `range` is a part: what of it had gone again
     /// has arrived.
     fn take_arrived(&mut self, range: Range, sacked: &Ranges) {
-        let mut at = range.start;
-        while let Some((start, sent)) = self.first_in(at, range.end) {
-            at = sent.end;
+        let mut from = 0;
+        while let Some((start, sent)) = self.next_in(from, range) {
             if sacked.overlaps(start, sent.end) {
                 self.arrive(start);
             }
+            from = start + 1;
         }
-        at = range.start;
-        while let Some((start, end)) = self.first_lost_in(at, range.end) {
-            at = end;
+        from = range.start.saturating_sub(self.longest);
+        while let Some((start, end)) = self.lost.from(from).filter(|&(s, _)| s < range.end) {
             if sacked.overlaps(start, end) {
                 self.lost.remove(start);
                 self.lost_bytes -= end - start;
             }
+            from = start + 1;
         }
     }
 
@@ -339,10 +338,11 @@ impl Retransmissions {
 
     /// Declares lost, segment by segment, the bytes of a hole that are not in flight.
     pub fn lose_but_young(&mut self, hole: Range, mss: u64) {
-        let mut at = hole.start;
-        while let Some((start, sent)) = self.first_in(at, hole.end) {
+        let (mut at, mut from) = (hole.start, 0);
+        while let Some((start, sent)) = self.next_in(from, hole) {
             self.lose_all(at, start, mss);
             at = at.max(sent.end);
+            from = start + 1;
         }
         self.lose_all(at, hole.end, mss);
     }
@@ -355,13 +355,18 @@ impl Retransmissions {
         }
     }
 
-    /// Send time of the retransmission in flight that has this byte; with RACK only.
+    /// Send time of the first retransmission in flight that has this byte; with RACK only.
     #[inline]
     pub fn sent_at(&self, byte: u64) -> Option<Time> {
         if self.in_flight.is_empty() {
             return None;
         }
-        self.first_in(byte, byte + 1).map(|(_, sent)| Time(sent.rank))
+        let (mut sent_at, mut from) = (None, 0);
+        while let Some((start, sent)) = self.next_in(from, Range { start: byte, end: byte + 1 }) {
+            sent_at = Some(sent_at.map_or(sent.rank, |rank: u64| rank.min(sent.rank)));
+            from = start + 1;
+        }
+        sent_at.map(Time)
     }
 
     /// The number of retransmissions in flight.
@@ -524,5 +529,106 @@ mod tests {
         assert_eq!(retransmissions.lost_bytes(), 1000);
         retransmissions.review(1000, &sacked);
         assert_eq!(retransmissions.first_lost(), None);
+    }
+
+    /// The same by lists that each review goes through from end to end, as the rules are stated.
+    #[derive(Default)]
+    struct Listed {
+        in_flight: Vec<(Range, u64, u64, u64)>,
+        lost: Vec<Range>,
+        arrived: Option<u64>,
+    }
+
+    impl Listed {
+        fn review(&mut self, una: u64, sacked: &Ranges, apart: Option<u64>) {
+            let missing = |r: &Range| r.end > una && sacked.covered(r.start, r.end) == 0;
+            self.lost.retain(missing);
+            self.lost.iter_mut().for_each(|range| range.start = range.start.max(una));
+            let arrived = self.in_flight.iter().filter(|(range, ..)| !missing(range));
+            self.arrived = self.arrived.max(arrived.map(|&(_, number, ..)| number).max());
+            self.in_flight.retain(|(range, ..)| missing(range));
+            if let Some(apart) = apart {
+                let top = sacked.highest().map_or(una, |range| range.end);
+                let arrived = self.arrived;
+                self.lose(una, |&(_, number, sent_up_to, _)| {
+                    top > sent_up_to || arrived.is_some_and(|last| last > number + apart)
+                });
+            }
+        }
+
+        fn lose(&mut self, una: u64, is_lost: impl Fn(&(Range, u64, u64, u64)) -> bool) {
+            for sent in self.in_flight.extract_if(.., |sent| is_lost(sent)) {
+                self.lost.push(Range { start: sent.0.start.max(una), ..sent.0 });
+            }
+            self.lost.sort_unstable_by_key(|range| range.start);
+        }
+    }
+
+    proptest::proptest! {
+        /// Retransmissions of any length that overlap, too, but for those that begin at one byte.
+        #[test]
+        fn lists_that_are_searched_from_end_to_end_say_the_same(
+            by_time in proptest::bool::ANY,
+            ops in proptest::collection::vec((0u8..6, 0u64..60, 1u64..9), 1..80),
+        ) {
+            let (mut map, mut lists) = (Retransmissions::new(2, by_time), Listed::default());
+            let (mut sacked, mut una, mut now, mut number) = (Ranges::default(), 0, 0, 0);
+            for (op, at, len) in ops {
+                let (start, end) = (at.max(una), at.max(una) + len);
+                now += 1;
+                match op {
+                    0..=2 => {
+                        let taken = lists.in_flight.iter().any(|sent| sent.0.start == start);
+                        if taken || sacked.overlaps(start, end) {
+                            continue;
+                        }
+                        let range = Range { start, end };
+                        map.sent(range, 30 + now, Time(now), &sacked);
+                        lists.lost.retain(|lost| lost.start != start);
+                        lists.in_flight.push((range, number, 30 + now, now));
+                        number += 1;
+                        continue;
+                    }
+                    3 => {
+                        map.sacked(start, end);
+                        sacked.insert(start, end);
+                    }
+                    4 => {
+                        una = una.max(at / 3);
+                        sacked.remove_below(una);
+                    }
+                    _ if by_time => {
+                        let mut late = crate::late::Late::default();
+                        late.on_arrival(Time(now), (Time(at.min(now)), end), None);
+                        let by = late.patience(Duration(len));
+                        map.lose_by_time(una, Time(now), by);
+                        lists.lose(una, |&(range, _, _, at)| by.of((Time(at), range.end)) <= Time(now));
+                    }
+                    _ => {}
+                }
+                map.review(una, &sacked);
+                lists.review(una, &sacked, (!by_time).then_some(2));
+                let mut starts: Vec<u64> = lists.lost.iter().map(|lost| lost.start).collect();
+                starts.dedup();
+                if starts.len() < lists.lost.len() {
+                    // Two that begin at one byte are one here.
+                    return Ok(());
+                }
+                let lost: Vec<Range> = map.lost.iter().map(Range::from).collect();
+                proptest::prop_assert_eq!(lost, lists.lost.clone());
+                let bytes: u64 = lists.lost.iter().map(|lost| lost.end - lost.start).sum();
+                proptest::prop_assert_eq!(map.lost_bytes(), bytes);
+                let mut in_flight: Vec<Range> = lists.in_flight.iter().map(|sent| sent.0).collect();
+                in_flight.sort_unstable_by_key(|range| range.start);
+                let found: Vec<Range> =
+                    map.in_flight.iter().map(|(start, sent)| Range { start, end: sent.end }).collect();
+                proptest::prop_assert_eq!(found, in_flight);
+                if by_time {
+                    let sent = lists.in_flight.iter().filter(|s| s.0.start <= at && at < s.0.end);
+                    let first = sent.map(|&(.., sent_at)| Time(sent_at)).min();
+                    proptest::prop_assert_eq!(map.sent_at(at), first);
+                }
+            }
+        }
     }
 }

@@ -98,16 +98,6 @@ impl Duration {
     pub const fn saturating_mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
-
-    /// Rounds up to a multiple of `granularity`; a granularity of zero leaves the span as it is.
-    #[inline]
-    #[must_use]
-    pub const fn round_up_to(self, granularity: Self) -> Self {
-        if granularity.0 <= 1 {
-            return self;
-        }
-        Self(self.0.div_ceil(granularity.0).saturating_mul(granularity.0))
-    }
 }
 
 impl Add<Duration> for Time {

@@ -26,6 +26,9 @@ impl Sender {
         } else {
             self.scoreboard.update_above(blocks, ack, self.una, self.high)
         };
+        if let Some(late) = &mut self.late {
+            late.tail_set = None;
+        }
         if new == 0 {
             return;
         }

@@ -201,7 +201,8 @@ impl Sender {
             && let Some((first, last)) = late.sent_at_both(start, end - 1)
         {
             late.on_arrival(now, (last, end), None);
-            late.sacked = Some((late.sacked.map_or(first, |(first, _)| first), last));
+            let first = late.sacked.map(|(first, _)| first).or(first);
+            late.sacked = first.map(|first| (first, last));
         }
     }
 
@@ -341,7 +342,7 @@ impl Sender {
         } else {
             late.on_duplicate(now);
         }
-        let went_again = again.end <= una || self.retransmit_counts.of(again.start) > 0;
+        let went_again = again.end <= una || self.retransmit_counts.of(again.start.max(una)) > 0;
         if let Some(before) = self.before.as_mut().filter(|_| went_again) {
             before.arrived_twice(again.end, segments);
         }
