@@ -6,7 +6,7 @@ use crate::ranges::{Range, Ranges};
 use crate::retransmissions::Retransmissions;
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 
-/// Those of an ACK, and one that a new one has pushed out of it. They fill a cache line.
+/// Those of an ACK and one more: a cache line.
 const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 
 /// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of
@@ -16,11 +16,8 @@ const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 /// is not SACKed is lost too, so one number, `lost_edge`, tells all losses; retransmissions go
 /// upwards, so `high_rxt` tells them all.
 ///
-/// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so that each range
-/// is counted once below each; a block that was told before is recognised without a search. The
-/// edges fall once a timeout, once a recovery without RACK
-/// ([`Scoreboard::restart_retransmissions`]) and once an undo ([`Scoreboard::find_again`]): then
-/// the ranges below are counted once more.
+/// Cost: an ACK takes amortised O(log n) in SACKed ranges. Both edges only rise, so each range is
+/// counted once below each. They fall once a timeout, once an undo and once a recovery without RACK.
 // From how many ranges are SACKed on each ACK reads it.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
@@ -374,7 +371,7 @@ impl Scoreboard {
         !doubles || self.lost_bytes(una) > self.retransmitted_bytes(una)
     }
 
-    /// Whether anything from `una` on is lost, though it may be on its way again; `una` is not SACKed.
+    /// `true` if anything from `una` on, which is not SACKed, is lost.
     pub fn is_short(&self, una: u64) -> bool {
         self.is_lost(una) && (self.doubled(una) == 0 || self.lost_bytes(una) > 0)
     }
