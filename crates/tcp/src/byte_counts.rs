@@ -106,7 +106,9 @@ mod tests {
     proptest! {
         /// Against a count for each byte.
         #[test]
-        fn each_byte_is_counted(adds in prop::collection::vec((0u64..40, 1u64..12, 0u64..50), 1..40)) {
+        fn each_byte_is_counted(
+            adds in prop::collection::vec((0u64..40, 1u64..12, 0u64..50), 1..40),
+        ) {
             let mut counts = ByteCounts::default();
             let (mut each, mut una) = ([0; 64], 0);
             for (start, len, next) in adds {
@@ -116,10 +118,12 @@ mod tests {
                 una = una.max(next.saturating_sub(20));
                 for at in una..64 {
                     prop_assert_eq!(counts.of(at), each[at as usize]);
-                    let any = each[at as usize..64.min(at as usize + 5)].iter().any(|&times| times > 0);
+                    let next = &each[at as usize..64.min(at as usize + 5)];
+                    let any = next.iter().any(|&times| times > 0);
                     prop_assert_eq!(counts.any_in(at, at + 5), any);
                 }
-                let above: Vec<u64> = counts.above(una).flat_map(|(start, end)| start..end).collect();
+                let above = counts.above(una).flat_map(|(start, end)| start..end);
+                let above: Vec<u64> = above.collect();
                 let expected: Vec<u64> = (una..64).filter(|&at| each[at as usize] > 0).collect();
                 prop_assert_eq!(&above, &expected);
                 let end = counts.end().filter(|&end| end > una);

@@ -1,5 +1,5 @@
-//! How fast data arrives: draft-cheng-iccrg-delivery-rate-estimation-00 (sections and names in
-//! capitals are its), Linux `tcp_rate.c`.
+//! Delivery rate: draft-cheng-iccrg-delivery-rate-estimation-00 (sections and names in capitals are
+//! its), Linux `tcp_rate.c`.
 
 use cwnd_cc::RateSample;
 use cwnd_units::{Duration, Time};
@@ -71,7 +71,7 @@ impl Rates {
         self.notes.report(seq, end, new, |end, sent| arrived(newest, sent, end))
     }
 
-    /// What an ACK tells (§ 3.3) that acknowledges all below `ack`, once `delivered` bytes are;
+    /// The rate sample (§ 3.3) of an ACK that acknowledges all below `ack`, once `delivered` bytes are;
     /// `idle` if there is nothing more to send.
     pub fn on_ack(
         &mut self,

@@ -91,7 +91,8 @@ impl Frto {
         verdict
     }
 
-    /// `true` if any of the originals has arrived. A block may hold bytes that the scoreboard left out, such as parts of segments.
+    /// `true` if any of the originals has arrived. A block may hold bytes that the scoreboard left
+    /// out, such as parts of segments.
     fn has_arrived(
         &self,
         una: u64,

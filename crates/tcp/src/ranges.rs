@@ -197,7 +197,9 @@ mod tests {
     proptest! {
         /// Against the obvious set of bytes.
         #[test]
-        fn ranges_are_a_set_of_bytes(ops in prop::collection::vec((0u64..60, 1u64..12, 0u8..6), 1..60)) {
+        fn ranges_are_a_set_of_bytes(
+            ops in prop::collection::vec((0u64..60, 1u64..12, 0u8..6), 1..60),
+        ) {
             let mut ranges = Ranges::default();
             let mut bytes = BTreeSet::new();
             for (at, len, op) in ops {

@@ -120,7 +120,8 @@ impl Retransmissions {
         self.doubles.as_ref().map(|doubles| doubles.bytes_from(una, self.longest))
     }
 
-    /// `range` goes again, now that everything up to `sent_up_to` has been sent; of the range `sacked` has nothing, or the next review finds it.
+    /// Notes that `range` goes again, now that everything up to `sent_up_to` has been sent. If SACK
+    /// reported some of it before, the next review takes it for arrived.
     pub fn sent(&mut self, range: Range, sent_up_to: u64, at: Time, sacked: &Ranges) {
         if let Some(end) = self.lost.remove(range.start) {
             self.lost_bytes -= end - range.start;

@@ -9,8 +9,7 @@ use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 /// Those of an ACK and one more: a cache line.
 const LAST_BLOCKS: usize = MAX_SACK_BLOCKS + 1;
 
-/// What the sender knows from SACK (RFC 6675 § 3–4), with the counts kept up to date instead of
-/// recomputed.
+/// The sender's view of SACK (RFC 6675 § 3–4), with its counts kept up to date, not recomputed.
 ///
 /// Two edges replace per-segment marks. `IsLost` is monotone: whatever lies below a lost byte and
 /// is not SACKed is lost too, so one number, `lost_edge`, tells all losses; retransmissions go

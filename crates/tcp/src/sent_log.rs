@@ -158,7 +158,8 @@ mod tests {
             for (from, len, advance) in blocks {
                 let (seq, end) = ((from * 10).max(acked), (from + len) * 10);
                 let mut expected = Vec::new();
-                for (end, flag) in flags.iter_mut().rev().filter(|(e, f)| !f && seq < *e && *e <= end) {
+                let within = |(e, f): &&mut (u64, bool)| !*f && seq < *e && *e <= end;
+                for (end, flag) in flags.iter_mut().rev().filter(within) {
                     *flag = true;
                     expected.push(*end);
                 }
