@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use cwnd_units::Duration;
 
 use crate::cell;
-use crate::diagnostics::{Diagnostics, Sink, Span};
+use crate::diagnostics::{Diagnostics, Sink};
 use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
 use crate::sweep::Sweep;
 use crate::tables::{Recorded, Tables};
-use crate::tree::Table;
+use crate::tree::{Table, locate};
 
 /// Everything that a document asks to be run.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Outline {
             self.blueprint.sweep.apply(combination, &mut root, &mut sink);
             for Refusal { key, message, help } in refusals {
                 // A remedy may name values that an axis sets: the first says enough.
-                let span = place(&root, &key);
+                let span = locate(&root, &key);
                 if !known.insert((span, key.clone(), message.clone())) {
                     continue;
                 }
@@ -118,17 +118,6 @@ impl Outline {
         }
         cells
     }
-}
-
-/// Where a key is written, or the nearest section or value around it.
-fn place(root: &Table, key: &[String]) -> Span {
-    let (mut table, mut at) = (Some(root), Span::default());
-    for part in key {
-        let Some(entry) = table.and_then(|t| t.get(part)) else { break };
-        table = entry.node.table();
-        at = if table.is_some() { entry.key_span } else { entry.node.span };
-    }
-    at
 }
 
 impl Blueprint {

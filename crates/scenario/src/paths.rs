@@ -123,7 +123,7 @@ fn set_one(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bo
         }
         if table.get(part).is_none() {
             let node = Node { item: Item::Table(Table::default()), span: *span };
-            table.entries.push(Entry { key: part.clone(), key_span: *span, node });
+            table.entries.push(Entry { key: part.clone(), key_span: *span, node, set: false });
         }
         let Some(entry) = table.get_mut(part) else { return false };
         expand_shorthand(entry);
@@ -138,11 +138,10 @@ fn set_one(root: &mut Table, path: &KeyPath, value: Node, sink: &mut Sink) -> bo
     if !names_what_is_there(table, &path.parts, path, sink) {
         return false;
     }
+    let (key, key_span) = (last.clone(), *last_span);
     match table.get_mut(last) {
-        Some(entry) => entry.node = value,
-        None => {
-            table.entries.push(Entry { key: last.clone(), key_span: *last_span, node: value });
-        }
+        Some(entry) => (entry.node, entry.set) = (value, true),
+        None => table.entries.push(Entry { key, key_span, node: value, set: true }),
     }
     true
 }
@@ -191,7 +190,7 @@ fn expand_shorthand(entry: &mut Entry) {
     if matches!(entry.node.item, Item::Value(_)) {
         let span = entry.node.span;
         let node = entry.node.clone();
-        let plain = Entry { key: (*inner).to_owned(), key_span: span, node };
+        let plain = Entry { key: (*inner).to_owned(), key_span: span, node, set: entry.set };
         entry.node = Node { item: Item::Table(Table { entries: vec![plain] }), span };
     }
 }

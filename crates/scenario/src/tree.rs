@@ -35,6 +35,15 @@ pub(crate) struct Entry {
     pub key: String,
     pub key_span: Span,
     pub node: Node,
+    /// An axis of the sweep or `--set` gave the value.
+    pub set: bool,
+}
+
+impl Entry {
+    /// Where a reader finds the value: a section of the file by its key.
+    fn span(&self) -> Span {
+        if self.node.table().is_some() && !self.set { self.key_span } else { self.node.span }
+    }
 }
 
 impl Table {
@@ -152,6 +161,7 @@ fn convert_table(table: &DeTable<'_>, place: Place, sink: &mut Sink) -> Table {
             key: key.get_ref().to_string(),
             key_span: place.span(key),
             node: convert(value, place, sink),
+            set: false,
         })
         .collect();
     // The parser sorts by name; a scenario's flows and links are in the order in which they were written.
@@ -187,13 +197,13 @@ fn convert(value: &Spanned<DeValue<'_>>, place: Place, sink: &mut Sink) -> Node 
 }
 
 /// Where a key stands, or the innermost section that it would stand in.
-pub(crate) fn locate(root: &Table, path: &[&str]) -> Span {
+pub(crate) fn locate(root: &Table, path: &[impl AsRef<str>]) -> Span {
     let mut span = Span::default();
     let mut table = Some(root);
     for key in path {
-        let Some(entry) = table.and_then(|t| t.get(key)) else { break };
+        let Some(entry) = table.and_then(|t| t.get(key.as_ref())) else { break };
         table = entry.node.table();
-        span = if table.is_some() { entry.key_span } else { entry.node.span };
+        span = entry.span();
     }
     span
 }
