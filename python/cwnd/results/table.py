@@ -289,7 +289,10 @@ def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
     rows = run.summary(_GROUP_COLUMNS, by="group")
     flows = flow_counts(run)
     keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
-    keys["group (flows)"] = [f"{group} ({number(flows.get(group, 0))})" for group in rows["group"]]
+    keys["group (flows)"] = [
+        f"{group} ({number(flows.get((*point, group), 0))})"
+        for *point, group in rows.select(*run.axis_columns, "group").iter_rows()
+    ]
     about = [
         "goodput of all flows of a group together",
         f"ratio of the mean goodput of a flow to that of a flow of {run.groups[0]}",
