@@ -45,16 +45,25 @@ MAYBE = st.one_of(st.none(), NUMBERS)
 def lines(draw: st.DrawFn, index: int) -> Line:
     count = draw(st.sampled_from([0, 1, 2, 7]))
     some = lambda each: st.lists(each, min_size=count, max_size=count)  # noqa: E731
+    y = draw(some(MAYBE))
+    interval = None
+    if draw(st.booleans()):
+        around = draw(some(st.none() | st.tuples(st.floats(0, 1e3), st.floats(0, 1e3))))
+        both = list(zip(y, around, strict=True))
+        interval = tuple(
+            [None if at is None or each is None else at + sign * each[end] for at, each in both]
+            for end, sign in ((0, -1), (1, 1))
+        )
     return Line(
         sorted(draw(some(st.floats(0, 1e4)))) if draw(st.booleans()) else draw(some(NUMBERS)),
-        draw(some(MAYBE)),
+        y,
         colour=look.colour(index),
         dashes=look.dashes(index),
         joined=draw(st.booleans()),
         steps=draw(st.booleans()),
         marker=draw(st.sampled_from([None, *look.MARKERS])),
         label=draw(st.none() | LABELS),
-        half_widths=draw(st.none() | some(st.none() | st.floats(0, 1e3))),
+        interval=interval,
         band=draw(st.none() | st.tuples(some(MAYBE), some(MAYBE))),
     )
 
@@ -82,7 +91,7 @@ def panels(draw: st.DrawFn) -> Panel:
 def pictures(draw: st.DrawFn) -> Picture:
     different = draw(st.lists(panels(), max_size=4))
     count = draw(st.sampled_from([1, 1, 2, 3, 5, 12, 60])) if different else 0
-    shared = st.sampled_from(["all", "row", "col"])
+    shared = st.sampled_from(["all", "row", "col", "none"])
     return Picture(
         [different[index % len(different)] for index in range(count)],
         height=draw(st.floats(0.5, 8.0)),

@@ -167,7 +167,12 @@ def test_more_panels_than_a_page_is_long_are_counted(tmp_path: Path):
     for kind in plots.default_kinds(run):
         picture = plots.describe(run, kind)
         names = {picture.x_label, *(panel.x_label for panel in picture.panels)}
-        assert any("; the first 24 of" in name for name in names), names
+        said = {"sweep": "the first 24 of 64 columns"}
+        said["windows"] = said["qdelay"] = (
+            "; the first 36 of 576 panels, without rate = 10 Mbit/s, start = 14 us, rtt = 10 ms"
+            " to rate = 17 Mbit/s, start = 17 us, rtt = 18 ms"
+        )
+        assert any(said[kind] in name for name in names), names
         document = _core.draw_svg(picture)
         assert boxes.complaints(*boxes.of_svg(document)) == []
 
@@ -175,7 +180,9 @@ def test_more_panels_than_a_page_is_long_are_counted(tmp_path: Path):
 def test_the_distribution_of_the_delay_rises_from_zero_to_one(sweep: cwnd.Run):
     figure = sweep.plot("qdelay")
     assert len(figure.axes) == 3
-    assert figure.get_supxlabel() == "Queueing delay of bottleneck (ms)"
+    assert figure.get_supxlabel() == (
+        "Queueing delay of bottleneck (ms; below 0.1 ms at the left edge)"
+    )
     for axes in figure.axes:
         assert len(axes.lines) == 2
         for line in axes.lines:

@@ -175,12 +175,13 @@ fn read_line(from: &Bound<'_, PyAny>) -> PyResult<Line> {
         steps: from.getattr("steps")?.extract()?,
         marker: marker.map(|m| Marker::named(m).ok_or_else(|| unknown("marker"))).transpose()?,
         label: from.getattr("label")?.extract()?,
-        half_widths: from.getattr("half_widths")?.extract()?,
+        interval: from.getattr("interval")?.extract()?,
         band: from.getattr("band")?.extract()?,
     })
 }
 
 fn shared(name: &Bound<'_, PyAny>) -> PyResult<Shared> {
     let name: String = name.extract()?;
-    Shared::named(&name).ok_or_else(|| PyValueError::new_err("axes are shared by all, row or col"))
+    Shared::named(&name)
+        .ok_or_else(|| PyValueError::new_err("axes are shared by all, row, col or none"))
 }

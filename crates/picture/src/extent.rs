@@ -43,6 +43,7 @@ pub fn axes(picture: &Picture) -> Vec<Axes> {
         Shared::All => true,
         Shared::Row => a / picture.columns == b / picture.columns,
         Shared::Column => a % picture.columns == b % picture.columns,
+        Shared::None => a == b,
     };
     let of = |shared: Shared, place: usize| {
         let same = picture
@@ -115,8 +116,8 @@ fn y_extent<'a>(panels: impl Iterator<Item = &'a Panel>) -> Extent {
         for line in &panel.lines {
             for (i, y) in line.y.iter().enumerate() {
                 if let Some(y) = *y {
-                    let half = line.half_width(i);
-                    for end in [y - half, y + half] {
+                    let (low, high) = line.interval(i).unwrap_or((y, y));
+                    for end in [low, y, high] {
                         found = widened(found, up(panel, end));
                     }
                 }

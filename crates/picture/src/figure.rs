@@ -34,6 +34,8 @@ pub enum Shared {
     Row,
     /// Those below each other.
     Column,
+    /// None: each panel has its own.
+    None,
 }
 
 impl Shared {
@@ -43,6 +45,7 @@ impl Shared {
             "all" => Some(Self::All),
             "row" => Some(Self::Row),
             "col" => Some(Self::Column),
+            "none" => Some(Self::None),
             _ => None,
         }
     }
@@ -105,8 +108,8 @@ pub struct Line {
     pub marker: Option<Marker>,
     /// In the legend.
     pub label: Option<String>,
-    /// Half the width of an interval around each point that has one.
-    pub half_widths: Option<Values>,
+    /// An interval around each point that has one: its lower and its upper end.
+    pub interval: Option<(Values, Values)>,
     /// A band: its lower and its upper edge; it is broken where there is none.
     pub band: Option<(Values, Values)>,
 }
@@ -133,10 +136,11 @@ pub enum Marker {
 }
 
 impl Line {
-    /// Half the width of the interval around a point; zero if it has none.
-    pub(crate) fn half_width(&self, point: usize) -> f64 {
-        let known = self.half_widths.as_ref().and_then(|all| all.get(point).copied().flatten());
-        known.filter(|half| half.is_finite()).unwrap_or(0.0)
+    /// The ends of the interval around a point that has one.
+    pub(crate) fn interval(&self, point: usize) -> Option<(f64, f64)> {
+        let (low, high) = self.interval.as_ref()?;
+        let end = |of: &Values| of.get(point).copied().flatten().filter(|end| end.is_finite());
+        Some((end(low)?, end(high)?))
     }
 }
 

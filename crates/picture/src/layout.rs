@@ -109,7 +109,7 @@ fn with_y_label(picture: &Picture, room: f64) -> Layout {
     let y_label = Text::fitted(&picture.y_label, room, TEXT_PT, LABEL_LINES);
     let left = MARGIN_PT + y_label.height() * LINE_PT;
     let mut places: Vec<Place> = (0..count)
-        .map(|place| empty_place(picture, place, axes[place], heights[place / columns]))
+        .map(|place| empty_place(picture, place, &axes, heights[place / columns]))
         .collect();
     let edges = Columns::of(picture, &mut places, left);
     let mut y = top;
@@ -189,7 +189,8 @@ fn heights(picture: &Picture, rows: usize, with_legend: bool) -> Vec<f64> {
         f64::from(panels.iter().any(has))
     };
     let taken = |row: usize| {
-        let marked = row + 1 == rows || picture.shared_x == Shared::Row;
+        let apart = matches!(picture.shared_x, Shared::Row | Shared::None);
+        let marked = row + 1 == rows || apart;
         LINE_PT * (any(row, |p| !p.title.is_empty()) + any(row, |p| !p.x_label.is_empty()))
             + if marked { MARK_PT + LINE_PT } else { 0.0 }
     };
@@ -204,17 +205,25 @@ fn heights(picture: &Picture, rows: usize, with_legend: bool) -> Vec<f64> {
 }
 
 /// What is known of a place before its width is.
-fn empty_place(picture: &Picture, place: usize, axes: Axes, height: f64) -> Place {
-    let panel = &picture.panels[place];
+fn empty_place(picture: &Picture, place: usize, all: &[Axes], height: f64) -> Place {
+    let (panel, axes) = (&picture.panels[place], all[place]);
     let columns = picture.columns;
     let below = picture.panels.get(place + columns);
     let x_written = match picture.shared_x {
         Shared::All | Shared::Column => {
             below.is_none_or(|panel| !panel.shown) || !panel.x_label.is_empty()
         }
-        Shared::Row => true,
+        Shared::Row | Shared::None => true,
     };
-    let y_written = picture.shared_y == Shared::Column || place.is_multiple_of(columns);
+    // Marks are written once where neighbours have the same.
+    let y_written = match picture.shared_y {
+        _ if place.is_multiple_of(columns) => true,
+        Shared::All | Shared::Row => false,
+        Shared::Column => true,
+        Shared::None => {
+            axes.y != all[place - 1].y || panel.y_log != picture.panels[place - 1].y_log
+        }
+    };
     let x_written = x_written && panel.shown && !panel.bare;
     let y_written = y_written && panel.shown && !panel.bare;
     let about = height / Y_MARK_PT;

@@ -225,12 +225,10 @@ fn paint_line(canvas: &Canvas, panel: &Panel, line: &Line, frame: &Frame) -> Res
             }
         }
     }
-    for (i, (&x, (&value, y))) in x.iter().zip(line.y.iter().zip(y)).enumerate() {
-        let (Some(value), Some(y)) = (value, y.filter(|&y| frame.holds((x, y)))) else { continue };
-        let half = line.half_width(i);
-        if half > 0.0 {
-            let ends = [value - half, value + half]
-                .map(|y| end(y).clamp(frame.axes.y.low, frame.axes.y.high));
+    for (i, (&x, y)) in x.iter().zip(y).enumerate() {
+        let Some(y) = y.filter(|&y| frame.holds((x, y))) else { continue };
+        if let Some((low, high)) = line.interval(i).filter(|(low, high)| low < high) {
+            let ends = [low, high].map(|y| end(y).clamp(frame.axes.y.low, frame.axes.y.high));
             let cap = CAP_PT / 2.0;
             let [(x, low), (_, high)] = ends.map(|y| frame.point((x, y)));
             let strokes = [

@@ -17,7 +17,7 @@ fn line(x: &[f64], y: &[f64]) -> Line {
         steps: false,
         marker: None,
         label: None,
-        half_widths: None,
+        interval: None,
         band: None,
     }
 }
@@ -151,7 +151,7 @@ fn an_interval_reaches_as_far_as_it_says() {
     let mut points = line(&[0.0, 1.0, 2.0], &[1.0, 2.0, 3.0]);
     points.joined = false;
     points.marker = Some(Marker::Square);
-    points.half_widths = Some(vec![None, Some(0.5), Some(0.0)]);
+    points.interval = Some((vec![None, Some(1.5), Some(3.0)], vec![None, Some(3.25), Some(3.0)]));
     let mut level = line(&[0.0, 2.0], &[1.5, 1.5]);
     level.colour = colour("#E69F00").expect("a colour");
     let text = drawn(&picture(1, vec![panel(vec![points, level])]));
@@ -159,7 +159,9 @@ fn an_interval_reaches_as_far_as_it_says() {
     let interval = paths(&document, "#0072B2");
     assert_eq!(interval.len(), 3, "a bar and two ends; points without an interval have none");
     let below = paths(&document, "#E69F00")[0][0].1;
-    assert!((interval[0][0].1 - below).abs() < 0.11, "2 − 0.5 is where 1.5 is");
+    assert!((interval[0][0].1 - below).abs() < 0.11, "it begins where 1.5 is");
+    let above = (interval[0][0].1 - interval[0][1].1) / (below - interval[0][1].1);
+    assert!((above - 1.0).abs() < 0.01, "its ends need not be as far from the point");
     let squares = document.descendants().filter(|n| n.has_tag_name("polygon")).count();
     assert_eq!(squares, 3);
 }
@@ -229,4 +231,18 @@ fn pictures_of_nothing_are_pictures() {
         let text = drawn(&picture(1, panels));
         assert!(Document::parse(&text).is_ok());
     }
+}
+
+#[test]
+fn marks_are_written_once_where_neighbours_have_the_same_axis() {
+    let panels = [10.0, 10.0, 1000.0].map(|top| panel(vec![line(&[0.0, 1.0], &[0.0, top])]));
+    let mut apart = picture(3, panels.to_vec());
+    apart.shared_y = Shared::None;
+    let text = drawn(&apart);
+    let document = Document::parse(&text).expect("XML");
+    let written = |mark| texts(&document).iter().filter(|&&text| text == mark).count();
+    assert_eq!((written("10"), written("1000")), (1, 1));
+    let rises: Vec<f64> =
+        paths(&document, "#0072B2").iter().map(|path| path[0].1 - path[1].1).collect();
+    assert!(rises.iter().all(|rise| (rise - rises[0]).abs() < 0.11), "each fills its panel");
 }

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 #: More lines than this in a panel are not told apart.
 MAX_LINES = 7
+#: More panels have no room in a figure, nor more side by side.
+MAX_PANELS = 36
+MAX_COLUMNS = 6
+#: Fewer columns are a waste of the width of a page.
+_LEAST_COLUMNS = 3
 #: How SI base units are shown: unit, factor, and from which value on.
 _HUMAN: dict[str, tuple[tuple[float, str, float], ...]] = {
     "s": ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6)),
@@ -56,10 +61,12 @@ class Layout:
         """
         every = [*axes, *([parts] if parts is not None else [])]
         varied = [axis for axis in axes if len(axis.labels) > 1]
-        along = _named(every, x) if x is not None else _along(varied)
+        asked = _named(every, lines) if lines is not None else None
+        free = [axis for axis in varied if axis is not asked]
+        along = _named(every, x) if x is not None else _along(free or varied)
         rest = [axis for axis in varied if axis is not along]
-        if lines is not None:
-            drawn: Axis | None = _named(every, lines)
+        if asked is not None:
+            drawn: Axis | None = asked
         else:
             fitting = [axis for axis in rest if len(axis.labels) <= MAX_LINES]
             drawn = max(fitting, key=lambda axis: len(axis.labels), default=None)
@@ -91,9 +98,10 @@ class Layout:
 
     def line_name(self, label: str | None) -> str | None:
         """What the legend calls a line; a number has the name of its axis before it."""
-        if self.lines is None or self.lines.value_column is None:
+        if self.lines is None or label is None:
             return label
-        return f"{self.lines.name} = {label}"
+        shown = self.lines.shown(label)
+        return shown if self.lines.value_column is None else f"{self.lines.name} = {shown}"
 
     def panel_points(self) -> list[dict[str, str]]:
         """The points of the panels' axes, as column → label."""
@@ -102,6 +110,44 @@ class Layout:
     def line_labels(self) -> list[str | None]:
         """The labels of the lines; one without a name if there is no such axis."""
         return list(self.lines.labels) if self.lines is not None else [None]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points of a sweep that have a panel each."""
+
+    #: The axes that have the points' labels.
+    axes: Sequence[Axis]
+    every: list[dict[str, str]]
+
+    @classmethod
+    def of(cls, layout: Layout, axes: Sequence[Axis]) -> Grid:
+        """A panel for each point that neither the lines nor x tell apart in a panel."""
+        x = [layout.x] if layout.x is not None else []
+        return cls(axes, points_of((*layout.panels, *x)))
+
+    @property
+    def points(self) -> list[dict[str, str]]:
+        """Those that are drawn."""
+        return self.every[:MAX_PANELS]
+
+    @property
+    def columns(self) -> int:
+        """Panels side by side; the labels of the last axis fill whole rows where they can."""
+        count = len({tuple(point.values())[-1:] for point in self.every})
+        if count <= MAX_COLUMNS:
+            return count
+        fitting = (n for n in range(MAX_COLUMNS, _LEAST_COLUMNS - 1, -1) if count % n == 0)
+        return next(fitting, -(-count // -(-count // MAX_COLUMNS)))
+
+    @property
+    def left_out(self) -> str:
+        """What is not drawn, in words that follow others; empty if everything is."""
+        shown, every = len(self.points), len(self.every)
+        if shown == every:
+            return ""
+        first, last = (title(self.every[index], self.axes) for index in (shown, -1))
+        return f"; the first {shown} of {every} panels, without {first} to {last}"
 
 
 def points_of(axes: Sequence[Axis]) -> list[dict[str, str]]:
@@ -124,7 +170,9 @@ def title(point: dict[str, str], axes: Sequence[Axis]) -> str:
     """Names a point of the sweep; numbers have the name of their axis before them."""
     by_column = {axis.column: axis for axis in axes}
     return ", ".join(
-        f"{by_column[column].name} = {label}" if by_column[column].value_column else label
+        f"{by_column[column].name} = {by_column[column].shown(label)}"
+        if by_column[column].value_column
+        else by_column[column].shown(label)
         for column, label in point.items()
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
 
 from matplotlib.lines import Line2D
@@ -105,17 +105,21 @@ def _paint_line(axes: Axes, line: Line, place: _core.LaidPanel) -> Any:
     if line.band is not None:
         low, high = map(_with_gaps, line.band)
         axes.fill_between(x, low, high, color=line.colour, alpha=0.25, lw=0)
-    if line.half_widths is not None:
-        half = [0.0 if width is None else width for width in line.half_widths]
+    if line.interval is not None:
+        low, high = (_ends(line, ends) for ends in line.interval)
         # A point on the edge is drawn whole.
         bottom, top = place["y_limits"]
-        inside = all(
-            value is None or bottom <= value - width <= value + width <= top
-            for value, width in zip(line.y, half, strict=True)
-        )
-        return axes.errorbar(x, y, yerr=half, clip_on=not inside, **look)
+        inside = all(bottom <= end <= top for end in (*low, *high) if not isnan(end))
+        below = [value - end for value, end in zip(y, low, strict=True)]
+        above = [end - value for value, end in zip(y, high, strict=True)]
+        return axes.errorbar(x, y, yerr=(below, above), clip_on=not inside, **look)
     (drawn,) = axes.plot(x, y, drawstyle="steps-post" if line.steps else "default", **look)
     return drawn
+
+
+def _ends(line: Line, ends: Sequence[float | None]) -> list[float]:
+    """The ends of intervals; a point without one is its own."""
+    return _with_gaps([y if end is None else end for y, end in zip(line.y, ends, strict=True)])
 
 
 def _legend(

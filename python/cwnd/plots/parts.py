@@ -82,7 +82,8 @@ class Parts:
 
     def layout(self, run: Run, x: str | None = None, lines: str | None = None) -> Layout:
         """The parts that the axes play, groups or flows among them."""
-        return Layout.of(run.axes, _part(run, x), _part(run, lines), self.axis, self.looks)
+        axes = run.axes
+        return Layout.of(axes, _part(run, x), _part(run, lines), self.axis, self.looks)
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Only the rows of these parts, with their labels in the column of the axis."""

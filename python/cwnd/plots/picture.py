@@ -41,8 +41,8 @@ class Line:
     #: Shape of the points, as a letter of `look.MARKERS`.
     marker: str | None = None
     label: str | None = None
-    #: Half the width of an interval around each point that has one.
-    half_widths: Sequence[float | None] | None = None
+    #: The lower and the upper ends of an interval around each point that has one.
+    interval: tuple[Sequence[float | None], Sequence[float | None]] | None = None
     #: The edges of a band around the line; it is broken where there is none.
     band: tuple[Sequence[float | None], Sequence[float | None]] | None = None
 
@@ -88,8 +88,8 @@ class Picture:
     x_label: str = ""
     y_label: str = ""
     #: Panels that have the same axis.
-    shared_x: Literal["all", "row", "col"] = "all"
-    shared_y: Literal["all", "row", "col"] = "all"
+    shared_x: Literal["all", "row", "col", "none"] = "all"
+    shared_y: Literal["all", "row", "col", "none"] = "all"
     #: One legend above all panels; else each has its own beside its title.
     legend_above: bool = True
 

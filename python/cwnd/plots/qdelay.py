@@ -9,48 +9,45 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.plots import look
-from cwnd.plots.layout import Layout, at, points_of, title
+from cwnd.plots.layout import Grid, Layout, at, title
 from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.results import main_link
 
 if TYPE_CHECKING:
     from cwnd.results import Run
 
-#: Shorter delays are drawn at the left edge: no wait at all has no place on a logarithmic axis.
-SHORTEST_MS = 0.1
-_COLUMNS = 3
-_MAX_PANELS = 24
+#: Delays are drawn from here on, or from a shorter one if many packets wait less.
+_FROM_MS = 0.1
+#: The part of the packets that may lie at the left edge, of those that wait at all.
+_AT_EDGE = 0.01
 
 
 def qdelay_cdf(run: Run, *, link: str | None = None) -> Picture:
     """Cumulative distribution over all packets of all seeds, a panel for each point."""
     link, histogram = packets_of(run, link)
-    layout, points, columns = panels_of(run)
-    rows = math.ceil(len(points) / columns)
-    single = len(points) == 1
+    layout, grid = panels_of(run)
+    shortest = shortest_ms(histogram, layout)
+    rows = math.ceil(len(grid.points) / grid.columns)
+    single = len(grid.points) == 1
     return Picture(
         [
             Panel(
-                _lines(at(histogram, point), layout),
-                title=title(point, run.axes),
+                _lines(at(histogram, point), layout, shortest),
+                title=title(point, grid.axes),
                 x_log=True,
-                x_limits=(SHORTEST_MS, None),
+                x_limits=(shortest, None),
                 y_limits=(0, 1),
             )
-            for point in points
+            for point in grid.points
         ],
         height=2.6 if single else 0.7 + 1.6 * rows,
         width=4.5 if single else look.WIDTH,
-        columns=columns,
-        x_label=f"Queueing delay of {link} (ms){_left_out(run, len(points))}",
+        columns=grid.columns,
+        x_label=(
+            f"Queueing delay of {link} (ms; below {shortest:g} ms at the left edge){grid.left_out}"
+        ),
         y_label="Fraction of packets",
     )
-
-
-def _left_out(run: Run, drawn: int) -> str:
-    layout = Layout.of(run.axes).without_x()
-    every = math.prod(len(axis.labels) for axis in (*layout.panels, layout.x) if axis is not None)
-    return f"; the first {drawn} of {every} panels" if every > drawn else ""
 
 
 def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:
@@ -68,23 +65,36 @@ def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:
     return link, histogram
 
 
-def panels_of(run: Run) -> tuple[Layout, list[dict[str, str]], int]:
-    """The layout, the points that get a panel, and the number of panels side by side."""
+def panels_of(run: Run) -> tuple[Layout, Grid]:
+    """The layout, and the points that get a panel."""
     layout = Layout.of(run.axes).without_x()
-    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
-    columns = len(layout.x.labels) if layout.x is not None else 1
-    return layout, points_of(axes)[:_MAX_PANELS], columns if columns <= _COLUMNS + 1 else _COLUMNS
+    return layout, Grid.of(layout, run.axes)
 
 
-def distribution(histogram: pl.DataFrame) -> tuple[list[float], list[float]]:
+def shortest_ms(histogram: pl.DataFrame, layout: Layout) -> float:
+    """The left edge: no wait at all has no place on a logarithmic axis.
+
+    A power of ten below all but a few of the packets of each curve that wait at all.
+    """
+    curves = [axis.column for axis in (*layout.panels, layout.lines, layout.x) if axis is not None]
+    waiting = histogram.filter(pl.col("qdelay_us") > 0).sort("qdelay_us")
+    part = pl.col("packets").cum_sum() / pl.col("packets").sum()
+    part = part.over(curves) if curves else part
+    usual = waiting.filter(part > _AT_EDGE)["qdelay_us"].min()
+    if not isinstance(usual, (int, float)):
+        return _FROM_MS
+    return min(_FROM_MS, float(10.0 ** math.floor(math.log10(usual / 1e3))))
+
+
+def distribution(histogram: pl.DataFrame, shortest: float) -> tuple[list[float], list[float]]:
     """The steps of the cumulative distribution: delays in ms, and the part that waits no longer."""
     counts = histogram.group_by("qdelay_us").agg(pl.col("packets").sum()).sort("qdelay_us")
     part = (counts["packets"].cum_sum() / counts["packets"].sum()).to_list()
-    delay = (counts["qdelay_us"] / 1e3).clip(lower_bound=SHORTEST_MS).to_list()
+    delay = (counts["qdelay_us"] / 1e3).clip(lower_bound=shortest).to_list()
     return [delay[0], *delay], [0.0, *part]
 
 
-def _lines(histogram: pl.DataFrame, layout: Layout) -> list[Line]:
+def _lines(histogram: pl.DataFrame, layout: Layout, shortest: float) -> list[Line]:
     lines = []
     for index, label in enumerate(layout.line_labels()):
         mine = histogram
@@ -92,7 +102,7 @@ def _lines(histogram: pl.DataFrame, layout: Layout) -> list[Line]:
             mine = histogram.filter(pl.col(layout.lines.column) == label)
         if mine.is_empty():
             continue
-        delay, part = distribution(mine)
+        delay, part = distribution(mine, shortest)
         lines.append(
             Line(
                 delay,

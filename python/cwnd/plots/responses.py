@@ -10,7 +10,7 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.plots import look
-from cwnd.plots.layout import at, points_of, title
+from cwnd.plots.layout import Grid, at, title
 from cwnd.plots.parts import Parts, by_flow_or_group
 from cwnd.plots.picture import Line, Panel, Picture
 from cwnd.results import Distribution, counts_of, distribution, known_group, survival
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
     from cwnd.plots.layout import Layout
     from cwnd.plots.look import Look
-    from cwnd.results import Axis, Run
+    from cwnd.results import Run
 
 #: A curve has so many points in each decade, from a microsecond to eleven days.
 _PER_DECADE = 40
 TIMES_S = tuple(10 ** (step / _PER_DECADE) for step in range(-6 * _PER_DECADE, 6 * _PER_DECADE + 1))
 #: Smaller parts are not drawn, however many requests there are.
 _LEAST = 1e-6
-_COLUMNS = 3
-_MAX_PANELS = 24
 #: What the figure is called at its axes.
 X_LABEL, Y_LABEL = "Response time (s)", "Part of requests that takes longer"
 
@@ -47,12 +45,9 @@ class Curve:
 class Curves:
     """What the figure shows."""
 
-    axes: list[Axis]
-    #: The points that get a panel with their curves, and how many points there are.
+    grid: Grid
+    #: The points that get a panel with their curves.
     panels: list[tuple[dict[str, str], list[Curve]]]
-    every: int
-    #: Panels side by side.
-    columns: int
 
     @property
     def least(self) -> float:
@@ -93,13 +88,12 @@ def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = Non
     """
     found = curves_of(run, lines, group)
     single = len(found.panels) == 1
-    rows = math.ceil(len(found.panels) / found.columns)
-    left_out = f"; the first {len(found.panels)} of {found.every} panels"
+    rows = math.ceil(len(found.panels) / found.grid.columns)
     return Picture(
         [
             Panel(
                 [_line(curve) for curve in curves],
-                title=title(point, found.axes),
+                title=title(point, found.grid.axes),
                 x_log=True,
                 y_log=True,
                 y_limits=(found.least / 1.5, 1),
@@ -108,8 +102,8 @@ def response_ccdf(run: Run, *, lines: str | None = None, group: str | None = Non
         ],
         height=2.8 if single else 0.7 + 1.7 * rows,
         width=4.5 if single else look.WIDTH,
-        columns=found.columns,
-        x_label=X_LABEL + left_out * (found.every > len(found.panels)),
+        columns=found.grid.columns,
+        x_label=X_LABEL + found.grid.left_out,
         y_label=Y_LABEL,
     )
 
@@ -144,20 +138,12 @@ def curves_of(run: Run, lines: str | None = None, group: str | None = None) -> C
     layout = parts.layout(run, None, lines).without_x()
     if layout.x is layout.lines:
         layout = replace(layout, x=None)
-    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
-    points = points_of(axes)
-    columns = len(layout.x.labels) if layout.x is not None else 1
-    shown = points[:_MAX_PANELS]
-    ordered = _ordered(run, parts, axes, shown)
-    panels = [(point, list(_curves(at(ordered, point), layout))) for point in shown]
+    grid = Grid.of(layout, [*run.axes, *([parts.axis] if parts.axis is not None else [])])
+    ordered = _ordered(run, parts, grid.points)
+    panels = [(point, list(_curves(at(ordered, point), layout))) for point in grid.points]
     if not any(curves for _, curves in panels):
         raise InputError(f"group `{group}` has no requests to draw")
-    return Curves(
-        [*run.axes, *([parts.axis] if parts.axis is not None else [])],
-        panels,
-        len(points),
-        columns if columns <= _COLUMNS + 1 else _COLUMNS,
-    )
+    return Curves(grid, panels)
 
 
 def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
@@ -173,12 +159,10 @@ def _asking(run: Run, *, flows: bool) -> pl.DataFrame:
     return asking if flows else asking.with_row_index("flow_id")
 
 
-def _ordered(
-    run: Run, parts: Parts, axes: tuple[Axis, ...], points: list[dict[str, str]]
-) -> pl.DataFrame:
+def _ordered(run: Run, parts: Parts, points: list[dict[str, str]]) -> pl.DataFrame:
     """The requests of the points that are drawn: of each run and part in order of their times."""
     runs = run.runs.select("run_id", *run.axis_columns)
-    swept = [axis.column for axis in axes if axis.column in run.axis_columns]
+    swept = [column for column in points[0] if column in run.axis_columns]
     if swept:
         shown = pl.DataFrame(points).select(swept).unique()
         runs = runs.with_columns(pl.col(swept).cast(pl.String)).join(shown, on=swept, how="semi")

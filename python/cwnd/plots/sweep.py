@@ -1,4 +1,4 @@
-"""Metrics against a parameter of the sweep, with their confidence intervals."""
+"""Metrics against a parameter of the sweep, with their spread over the seeds."""
 
 from __future__ import annotations
 
@@ -7,35 +7,25 @@ from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
 from cwnd.plots import look
-from cwnd.plots.layout import Layout, at, human, points_of, title
+from cwnd.plots.along import Along
+from cwnd.plots.layout import MAX_COLUMNS, Layout, at, points_of, title
+from cwnd.plots.limits import OWN_AXES, share
 from cwnd.plots.look import Look
 from cwnd.plots.parts import TOGETHER, TOGETHER_LOOK, Parts
 from cwnd.plots.picture import Line, Panel, Picture
-from cwnd.results import known_group, metric, summarise
+from cwnd.results import IN_FIGURES, about_spreads, known_group, metric, spreads, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from cwnd.plots.picture import Limits
     from cwnd.results import Axis, By, Metric, Run
 
 #: What is drawn when nothing is asked for.
 DEFAULT_METRICS = ("goodput_bit_s", "qdelay_p50_us", "qdelay_p90_us")
-#: Columns and rows of panels that fit a page.
-_MAX_COLUMNS = 6
+#: Rows of panels that fit a page.
 _MAX_ROWS = 12
-#: Above and below what is drawn, as a part of it.
-_ROOM = 0.05
-#: From this ratio of the largest to the smallest value on, x is logarithmic.
-_LOG_FROM = 20.0
-#: Part of the distance of two categories that the points of the lines are spread over.
-SPREAD = 0.5
-#: Lines are moved apart by this part of the x range, so that intervals do not hide each other.
-NUDGE = 0.012
-#: As many values along x as have room for a tick each.
-MAX_TICKS = 8
 
 
 @dataclass(frozen=True)
@@ -44,7 +34,7 @@ class Row:
 
     metric: Metric
     layout: Layout
-    #: One row per point: the mean of each metric and the half-width of its interval.
+    #: One row per point, as `summarise` makes it.
     summary: pl.DataFrame
     #: Which group; `None` if its rows are told apart otherwise, or not.
     group: str | None = None
@@ -53,6 +43,12 @@ class Row:
     def name(self) -> str:
         """What is drawn, with its unit."""
         return replace(self.metric, label=f"{self.metric.label}{self.of}").axis_label
+
+    @property
+    def along(self) -> Along:
+        """Its axis along x."""
+        assert self.layout.x is not None
+        return Along.of(self.layout.x, self.summary)
 
     @property
     def of(self) -> str:
@@ -67,7 +63,7 @@ class Content:
     layout: Layout
     parts: Parts
     metrics: list[Metric]
-    #: One row per point, and group or flow: the mean of each metric and its half-width.
+    #: One row per point, and group or flow, as `summarise` makes it.
     summary: pl.DataFrame
     #: The same of all flows together, for what belongs to a link.
     together: pl.DataFrame
@@ -125,32 +121,33 @@ def sweep(
     grid: list[tuple[Row, list[Panel]]] = []
     stacks = _stacks(panels, min(every, _MAX_ROWS))
     shown_points = [point for stack in stacks for point in stack]
+    alike = True
     for block in blocks:
         drawn = [
             [_panel(at(row.summary, point), row, content.parts) for point in shown_points]
             for row in block
         ]
-        limits = _limits(drawn, stacked=len(stacks) > 1)
-        for row, line in zip(block, drawn, strict=True):
-            for panel in line:
-                panel.y_limits = limits
-            grid.append((row, line))
-    left_out = _left_out("rows", every, _MAX_ROWS)
-    left_out += _left_out("columns", len(panels), len(shown_points))
+        alike &= share(drawn)
+        grid += zip(block, drawn, strict=True)
+    about = [*about_spreads(content.together, content.metrics, IN_FIGURES)]
+    about += [] if alike else [OWN_AXES]
+    about += _left_out("rows", every, _MAX_ROWS)
+    about += _left_out("columns", len(panels), len(shown_points))
     return Picture(
-        _stacked(grid[:_MAX_ROWS], stacks, run.axes, left_out),
+        _stacked(grid[:_MAX_ROWS], stacks, run.axes),
         height=0.75 + 1.6 * min(every, _MAX_ROWS) * len(stacks),
         width=4.5 if len(panels) == 1 else look.WIDTH,
         columns=len(stacks[0]),
-        shared_y="row",
+        x_label="; ".join(about),
+        shared_y="none",
     )
 
 
 def _stacks(points: list[dict[str, str]], rows: int) -> list[list[dict[str, str]]]:
     """The points whose panels stand side by side; more than a page has room for are stacked."""
     most = max(1, _MAX_ROWS // rows)
-    stacks = min(most, -(-len(points) // _MAX_COLUMNS))
-    columns = min(_MAX_COLUMNS, -(-len(points) // stacks))
+    stacks = min(most, -(-len(points) // MAX_COLUMNS))
+    columns = min(MAX_COLUMNS, -(-len(points) // stacks))
     return [points[n * columns : (n + 1) * columns] for n in range(stacks)]
 
 
@@ -158,7 +155,6 @@ def _stacked(
     grid: list[tuple[Row, list[Panel]]],
     stacks: list[list[dict[str, str]]],
     axes: Sequence[Axis],
-    left_out: str,
 ) -> list[Panel]:
     """The panels row by row, with what is written around them."""
     found, columns = [], len(stacks[0])
@@ -170,8 +166,7 @@ def _stacked(
                 if row is grid[0][0]:
                     panel.title = title(point, axes)
                 if row is grid[-1][0]:
-                    panel.x_label = x_label(row.layout, row.summary)
-                    panel.x_label += left_out if points is stacks[-1] else ""
+                    panel.x_label = row.along.label
             line[0].y_label = row.name.replace(", ", ",\n", 1)
             if row.group is not None and "\n" not in line[0].y_label:
                 line[0].y_label = row.name.replace(" (", "\n(", 1)
@@ -180,8 +175,8 @@ def _stacked(
     return found
 
 
-def _left_out(what: str, every: int, most: int) -> str:
-    return f"; the first {most} of {every} {what}" if every > most else ""
+def _left_out(what: str, every: int, most: int) -> list[str]:
+    return [f"the first {most} of {every} {what}"] if every > most else []
 
 
 def prepare(
@@ -267,8 +262,7 @@ def line_names(row: Row, parts: Parts) -> list[tuple[str | None, str | None, Loo
 
 
 def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
-    layout, shown = row.layout, row.metric
-    assert layout.x is not None
+    layout, shown, along = row.layout, row.metric, row.along
     names = line_names(row, parts)
     lines = []
     for index, (label, name, own) in enumerate(names):
@@ -276,84 +270,27 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
         if layout.lines is not None:
             mine = at(summary, {layout.lines.column: label or ""})
         mine = mine.drop_nulls(shown.column)
-        if layout.x.value_column is None:
-            shift = SPREAD * ((index + 0.5) / len(names) - 0.5)
-            xs = [layout.x.labels.index(each) + shift for each in mine[layout.x.column]]
-        else:
-            unit_values = mine[layout.x.value_column].to_list()
-            _, factor = human(layout.x.unit, summary[layout.x.value_column].to_list())
-            shift = NUDGE * (index - (len(names) - 1) / 2)
-            span = max(unit_values, default=0.0) - min(unit_values, default=0.0)
-            xs = [(value + shift * span) * factor for value in unit_values]
+        values = spreads(mine, shown)
+        ends = [(None, None) if each.ends is None else each.ends for each in values]
         lines.append(
             Line(
-                xs,
-                [value * shown.scale for value in mine[shown.column]],
+                along.places(mine, index, len(names)),
+                [None if each.value is None else each.value * shown.scale for each in values],
                 colour=look.colour(own.colour),
                 dashes=look.dashes(own.dash),
                 marker=look.marker(own.marker),
-                joined=layout.x.value_column is not None,
+                joined=along.numeric,
                 label=name,
-                # No interval below two seeds.
-                half_widths=(mine[f"{shown.column}_ci95"] * shown.scale).to_list(),
+                interval=(
+                    [None if low is None else low * shown.scale for low, _ in ends],
+                    [None if high is None else high * shown.scale for _, high in ends],
+                ),
             )
         )
-    panel = Panel(lines)
-    if layout.x.value_column is None:
-        panel.ticks = list(enumerate(layout.x.labels))
-        panel.x_limits = (-0.5, len(layout.x.labels) - 0.5)
-        panel.x_grid = False
-        return panel
-    values = summary[layout.x.value_column].unique().sort().to_list()
-    _, factor = human(layout.x.unit, values)
-    panel.x_log = is_logarithmic(values)
-    if len(values) <= MAX_TICKS:
-        panel.ticks = [(v * factor, f"{v * factor:g}") for v in values]
+    panel = Panel(lines, x_log=along.logarithmic, ticks=along.ticks, x_grid=along.numeric)
+    if not along.numeric:
+        panel.x_limits = (-0.5, len(along.axis.labels) - 0.5)
     return panel
-
-
-def _limits(grid: list[list[Panel]], *, stacked: bool) -> Limits:
-    """Where y begins and ends; rows of groups have the same ends, so that they can be compared.
-
-    So have rows that are continued below.
-    """
-    groups = len(grid) > 1 or stacked
-    ends = [
-        y + sign * (half or 0.0)
-        for panel in ([panel for row in grid for panel in row] if groups else grid[0][:1])
-        for line in panel.lines
-        for y, half in zip(line.y, line.half_widths or (), strict=True)
-        if y is not None
-        for sign in (-1, 1)
-    ]
-    if not ends:
-        return None, None
-    low, high = min(ends), max(ends)
-    bottom = 0.0 if shows_zero(low, high) else None
-    if not groups:
-        return bottom, None
-    room = _ROOM * (high - low or abs(high) or 1.0)
-    return low - room if bottom is None else bottom, high + room
-
-
-def is_logarithmic(values: Sequence[float]) -> bool:
-    """Whether these values along x, in order, are told apart on a logarithmic axis only."""
-    return values[0] > 0 and values[-1] / values[0] >= _LOG_FROM
-
-
-def shows_zero(low: float, high: float) -> bool:
-    """Zero is shown unless it would press values that are close to each other into a line."""
-    return low < high / 2
-
-
-def x_label(layout: Layout, summary: pl.DataFrame) -> str:
-    """The name of the axis along x, with its unit."""
-    assert layout.x is not None
-    if layout.x.value_column is None:
-        return layout.x.name
-    unit, _ = human(layout.x.unit, summary[layout.x.value_column].to_list())
-    name = layout.x.name.upper() if layout.x.name.lower() == "rtt" else layout.x.name
-    return f"{name} ({unit})" if unit else name
 
 
 def available(run: Run) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,8 @@ import polars as pl
 
 from cwnd.errors import InputError
 from cwnd.plots import look
-from cwnd.plots.layout import Layout, at, points_of, title
+from cwnd.plots.layout import Grid, Layout, at, title
+from cwnd.plots.limits import OWN_AXES, share
 from cwnd.plots.look import Look
 from cwnd.plots.parts import TOGETHER_LOOK, Parts, by_flow_or_group
 from cwnd.plots.picture import Line, Panel, Picture
@@ -19,7 +19,7 @@ from cwnd.results import known_group, main_link
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cwnd.results import Axis, By, Run
+    from cwnd.results import By, Run
 
 #: Up to so many flows are drawn one by one; more as their median and the band of the middle 80 %.
 _MAX_FLOWS = 6
@@ -27,11 +27,6 @@ _MAX_FLOWS = 6
 _SSTHRESH_IN_SIGHT = 1.5
 #: More labels than this have no room beside the title.
 _BESIDE_TITLE = 2
-#: The axis of the overview ends at this quantile of the windows, with this much room above it.
-_USUAL, _ROOM = 0.98, 1.25
-#: Panels of the overview in one row.
-_COLUMNS = 3
-_MAX_PANELS = 24
 
 
 def timeseries(
@@ -76,7 +71,7 @@ def timeseries(
     windows = _lines(flows, pl.col("snd_cwnd_pkts"), parts)
     if single:
         windows[0].label = "cwnd" if chosen is None else f"cwnd of {chosen}"
-        windows.append(_dashed(thresholds_in_sight(flows), "ssthresh"))
+        windows.append(_dashed(*thresholds_in_sight(flows)))
     times = _lines(flows, pl.col("srtt_us") / 1e3, parts)
     for line in times:
         line.label = None
@@ -182,7 +177,7 @@ class Curve:
 def overview(
     run: Run, *, seed: int | None = None, lines: str | None = None, group: str | None = None
 ) -> Picture:
-    """The windows at all points of a sweep, in small panels with the same axes.
+    """The windows at all points of a sweep, in small panels.
 
     Args:
         run: The result.
@@ -197,7 +192,7 @@ def overview(
     shown = window_panels(run, lines, group)
     series = windows_at(run, shown, seed)
     panels = []
-    for point in shown.points:
+    for point in shown.grid.points:
         drawn = [
             Line(
                 curve.frame["time_s"].to_list(),
@@ -209,21 +204,17 @@ def overview(
             )
             for curve in mean_windows(at(series, point), shown.layout)
         ]
-        panels.append(Panel(drawn, title=title(point, shown.axes), x_tight=True))
-    columns = shown.columns
-    for column in range(columns):
-        below = panels[column::columns]
-        heights = [y for panel in below for line in panel.lines for y in line.y if y is not None]
-        for panel in below:
-            panel.y_limits = (0, window_top(heights))
-    left_out = f"; the first {len(panels)} of {shown.every} panels" * (shown.every > len(panels))
+        panels.append(Panel(drawn, title=title(point, shown.grid.axes), x_tight=True))
+    columns = shown.grid.columns
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
+    apart = "" if share(rows, from_zero=True) else f"; {OWN_AXES}"
     return Picture(
         panels,
-        height=0.6 + 1.55 * math.ceil(len(panels) / columns),
+        height=0.6 + 1.55 * len(rows),
         columns=columns,
-        x_label=f"Time (s){left_out}",
+        x_label=f"Time (s){shown.grid.left_out}{apart}",
         y_label=window_label(shown.parts),
-        shared_y="col",
+        shared_y="none",
     )
 
 
@@ -233,13 +224,7 @@ class Windows:
 
     parts: Parts
     layout: Layout
-    #: The axes of the sweep, and that of groups or flows.
-    axes: list[Axis]
-    #: The points that get a panel, and how many there are.
-    points: list[dict[str, str]]
-    every: int
-    #: Panels side by side.
-    columns: int
+    grid: Grid
 
 
 def window_panels(run: Run, lines: str | None = None, group: str | None = None) -> Windows:
@@ -249,17 +234,8 @@ def window_panels(run: Run, lines: str | None = None, group: str | None = None) 
     parts = Parts.of(run, lines, group=group, only=windowed)
     drawn = parts.axis.column if lines is None and parts.axis is not None else lines
     layout = parts.layout(run, None, drawn)
-    axes = (*layout.panels, *([layout.x] if layout.x is not None else []))
-    points = points_of(axes)
-    columns = len(layout.x.labels) if layout.x is not None else 1
-    return Windows(
-        parts,
-        layout,
-        [*run.axes, *([parts.axis] if parts.axis is not None else [])],
-        points[:_MAX_PANELS],
-        len(points),
-        columns if columns <= _COLUMNS + 1 else _COLUMNS,
-    )
+    axes = [*run.axes, *([parts.axis] if parts.axis is not None else [])]
+    return Windows(parts, layout, Grid.of(layout, axes))
 
 
 def mean_windows(series: pl.DataFrame, layout: Layout) -> Iterator[Curve]:
@@ -279,21 +255,13 @@ def window_label(parts: Parts) -> str:
     return "Mean congestion window (packets)" if parts.several else "Congestion window (packets)"
 
 
-def window_top(windows: list[float]) -> float:
-    """Where the axis of windows ends."""
-    # The overshoot of slow start, a few samples far above all others, may leave the panel.
-    if not windows:
-        return 1.0
-    ordered = sorted(windows)
-    return 1.05 * min(ordered[-1], _ROOM * ordered[int(_USUAL * (len(ordered) - 1))])
-
-
 def windows_at(run: Run, shown: Windows, seed: int | None = None) -> pl.DataFrame:
     """The windows over time at these points; the first seed if none is given."""
     runs = run.runs.filter(pl.col("seed") == _seed(run, seed))
-    swept = [column for column in shown.points[0] if column in run.axis_columns]
+    drawn = shown.grid.points
+    swept = [column for column in drawn[0] if column in run.axis_columns]
     if swept:
-        points = pl.DataFrame(shown.points).select(swept).unique()
+        points = pl.DataFrame(drawn).select(swept).unique()
         runs = runs.join(points, on=swept, how="semi")
     seen = run.samples_of("series", runs["run_id"].to_list())
     own = [] if shown.parts.axis is None else ["group"]
@@ -381,12 +349,17 @@ def _lines(flows: pl.DataFrame, value: pl.Expr, parts: Parts) -> list[Line]:
     return lines
 
 
-def thresholds_in_sight(flows: pl.DataFrame) -> pl.DataFrame:
-    """The slow-start threshold over time, as `value`, where it does not flatten the windows."""
+def thresholds_in_sight(flows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The slow-start threshold over time, as `value`, where it does not flatten the windows.
+
+    With it what the legend calls it.
+    """
     highest = float(flows["snd_cwnd_pkts"].max() or 0)  # type: ignore[arg-type]
     threshold = pl.col("snd_ssthresh_pkts")
     in_sight = pl.when(threshold <= _SSTHRESH_IN_SIGHT * highest).then(threshold).otherwise(None)
-    return flows.select("time_s", in_sight.alias("value"))
+    shown = flows.select("time_s", in_sight.alias("value"))
+    left_out = shown["value"].null_count() > flows["snd_ssthresh_pkts"].null_count()
+    return shown, "ssthresh (larger ones are left out)" if left_out else "ssthresh"
 
 
 def has_quenches(flows: pl.DataFrame) -> bool:

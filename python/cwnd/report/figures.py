@@ -5,39 +5,30 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import InputError
 from cwnd.plots import look
-from cwnd.plots.layout import at, human, points_of, title
+from cwnd.plots.layout import at, points_of, title
+from cwnd.plots.limits import OWN_AXES, shared_ends
 from cwnd.plots.look import Look
 from cwnd.plots.parts import views
-from cwnd.plots.qdelay import SHORTEST_MS, distribution, packets_of, panels_of
-from cwnd.plots.sweep import (
-    DEFAULT_METRICS,
-    MAX_TICKS,
-    NUDGE,
-    SPREAD,
-    is_logarithmic,
-    line_names,
-    prepare,
-    shows_zero,
-    x_label,
-)
+from cwnd.plots.qdelay import distribution, packets_of, panels_of, shortest_ms
+from cwnd.plots.sweep import DEFAULT_METRICS, line_names, prepare
 from cwnd.report.names import broken, marks
 from cwnd.report.thin import steps
-from cwnd.results import METRICS, Shown
+from cwnd.results import IN_FIGURES, METRICS, Shown, about_spreads, spreads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from cwnd.plots.layout import Layout
+    from cwnd.plots.along import Along
     from cwnd.plots.parts import Parts
     from cwnd.plots.sweep import Content, Row
-    from cwnd.results import Metric, Run
+    from cwnd.results import Metric, Run, Spread
 
 #: The dashes of `cwnd.plots.look.DASHES`, in pixels, in its order.
 DASHES = ("solid", "8px,3px", "2px,2px", "8px,3px,2px,3px")
@@ -51,7 +42,7 @@ _MAX_PANELS = 24
 _MAX_POINTS = 500
 #: As many panels stand side by side on a wide screen.
 _MAX_COLUMNS = 4
-#: Room above and below the drawn values, as a part of their range.
+#: Room beside the drawn values, as a part of their range.
 _MARGIN = 0.06
 
 
@@ -174,7 +165,7 @@ def axis(label: str, **more: Any) -> dict[str, Any]:
 
 
 def sweep_figure(run: Run) -> Figure | None:
-    """Metrics against a parameter of the sweep with their 95 % intervals."""
+    """Metrics against a parameter of the sweep with their spread over the seeds."""
     choices: list[Choice] = []
     about = ""
     shown = views(run)
@@ -188,7 +179,7 @@ def sweep_figure(run: Run) -> Figure | None:
             continue
         view = VIEWS[by] if len(shown) > 1 else ""
         choices += _choices(run, content, view)
-        about = about or _about_seeds(content.together)
+        about = about or _about(content)
     if not choices:
         return None
     return Figure(
@@ -197,9 +188,7 @@ def sweep_figure(run: Run) -> Figure | None:
 
 
 def _choices(run: Run, content: Content, view: str) -> list[Choice]:
-    panels = points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
-    if len(panels) > _MAX_PANELS:
-        return []
+    panels = _points(content)[:_MAX_PANELS]
     by_name = {metric.column: metric for metric in content.metrics}
     usual = [by_name[name] for name in DEFAULT_METRICS if name in by_name]
     columns = min(len(panels), _MAX_COLUMNS)
@@ -215,82 +204,88 @@ def _choices(run: Run, content: Content, view: str) -> list[Choice]:
     return choices
 
 
-def _about_seeds(summary: pl.DataFrame) -> str:
-    seeds = max(summary["n"].to_list(), default=0)
-    if seeds < 2:  # noqa: PLR2004
-        return "One seed for each point, so there are no intervals."
-    return f"Mean of {seeds} seeds; bars are 95 % confidence intervals."
+def _points(content: Content) -> list[dict[str, str]]:
+    """The points that have a panel of a metric."""
+    return points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
+
+
+def _about(content: Content) -> str:
+    about = about_spreads(content.together, content.metrics, IN_FIGURES)
+    about = about or ["one seed for each point, so there are no intervals"]
+    every = len(_points(content))
+    about += [f"the first {_MAX_PANELS} of {every} panels"] if every > _MAX_PANELS else []
+    about += [OWN_AXES]
+    text = "; ".join(about)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _metric_panels(
     run: Run, content: Content, metric: Metric, points: Sequence[dict[str, str]]
 ) -> list[Panel]:
     rows = content.rows(metric)
-    means = [mean for row in rows for mean in row.summary[metric.column]]
+    means = [each.value for row in rows for each in spreads(row.summary, metric)]
     shown = Shown.of(metric, means)
-    bounds = [
-        (mean + sign * (width or 0.0)) * shown.scale
-        for row in rows
-        for mean, width in row.summary.select(metric.column, f"{metric.column}_ci95").iter_rows()
-        if mean is not None
-        for sign in (-1, 1)
-    ]
-    low, high = min(bounds), max(bounds)
-    if shows_zero(low, high):
-        low = 0.0
-    room = _MARGIN * (high - low or abs(high) or 1.0)
     label = f"{metric.label} ({shown.unit})" if shown.unit else metric.label
-    # A little below zero, so that a point at zero is seen whole.
-    yaxis = axis(label, range=[low - room, high + room])
+    limits = shared_ends(
+        [[_values(at(row.summary, point), shown) for point in points] for row in rows]
+    )
     panels = []
-    for row, point in product(rows, points):
+    for (row, point), (low, high) in zip(product(rows, points), chain(*limits), strict=True):
         traces = _metric_lines(row, at(row.summary, point), shown, content.parts)
         name = ", ".join(filter(None, (row.group, title(point, run.axes))))
         where = f", {name}" if name else ""
-        along = x_label(row.layout, row.summary)
-        alt = f"{label} against {along}{where}; the values are in the table of results."
-        xaxis, more = _metric_xaxis(row.layout, row.summary)
+        alt = f"{label} against {row.along.label}{where}; the values are in the table of results."
+        xaxis, more = _metric_xaxis(row.along)
+        # A little below zero, so that a point at zero is seen whole.
+        yaxis = axis(label, range=[low - _MARGIN * (high - low) * (low == 0), high])
         panels.append(Panel(name, alt, traces, xaxis, yaxis, Panel.height + more))
     return panels
 
 
+def _values(here: pl.DataFrame, shown: Shown) -> list[float]:
+    """All values of a panel with the ends of their intervals."""
+    return [
+        value * shown.scale
+        for each in spreads(here, shown.metric)
+        for value in (each.value, *(each.ends or ()))
+        if value is not None
+    ]
+
+
 def _metric_lines(row: Row, here: pl.DataFrame, shown: Shown, parts: Parts) -> list[dict[str, Any]]:
-    layout = row.layout
-    assert layout.x is not None
-    column, names = shown.metric.column, line_names(row, parts)
+    layout, along, names = row.layout, row.along, line_names(row, parts)
     traces = []
     for index, (label, called, own) in enumerate(names):
         mine = here
         if layout.lines is not None:
             mine = at(here, {layout.lines.column: label or ""})
-        mine = mine.drop_nulls(column)
-        means = mine[column].to_list()
-        widths = mine[f"{column}_ci95"].to_list()
+        mine = mine.drop_nulls(shown.metric.column)
+        values = spreads(mine, shown.metric)
         name = called or ""
-        if layout.x.value_column is None:
-            shift = SPREAD * ((index + 0.5) / len(names) - 0.5)
-            xs = [layout.x.labels.index(each) + shift for each in mine[layout.x.column]]
-        else:
-            xs = _shifted(layout, here, mine, index, len(names))
         head = f"<b>{escape(name)}</b><br>" if name else ""
         texts = [
-            f"{head}{escape(f'{layout.x.name} {x}')}<br>{_value(shown, mean, width, n)}"
-            for x, mean, width, n in zip(
-                mine[layout.x.column], means, widths, mine["n"], strict=True
-            )
+            f"{head}{escape(f'{along.axis.name} {x}')}<br>{_value(shown, each, n)}"
+            for x, each, n in zip(mine[along.axis.column], values, mine["n"], strict=True)
         ]
+        means = [(each.value or 0.0) * shown.scale for each in values]
+        low, high = (
+            [each.ends[side] * shown.scale if each.ends else mean for each, mean in both]
+            for side, both in ((side, list(zip(values, means, strict=True))) for side in (0, 1))
+        )
         traces.append(
             line(
                 name,
                 own,
-                xs,
-                [mean * shown.scale for mean in means],
-                mode="markers" if layout.x.value_column is None else "lines+markers",
+                along.places(mine, index, len(names)),
+                means,
+                mode="lines+markers" if along.numeric else "markers",
                 marker={"color": colour(own), "symbol": _MARKERS[own.marker % len(_MARKERS)]},
                 error_y={
                     "type": "data",
-                    "array": [(width or 0.0) * shown.scale for width in widths],
-                    "visible": any(width is not None for width in widths),
+                    "symmetric": False,
+                    "array": [end - mean for end, mean in zip(high, means, strict=True)],
+                    "arrayminus": [mean - end for end, mean in zip(low, means, strict=True)],
+                    "visible": any(each.ends for each in values),
                     "color": colour(own),
                     "thickness": 1.4,
                     "width": 4,
@@ -302,45 +297,23 @@ def _metric_lines(row: Row, here: pl.DataFrame, shown: Shown, parts: Parts) -> l
     return traces
 
 
-def _shifted(
-    layout: Layout, here: pl.DataFrame, mine: pl.DataFrame, index: int, lines: int
-) -> list[float]:
-    assert layout.x is not None
-    assert layout.x.value_column is not None
-    values = sorted(here[layout.x.value_column].unique().to_list())
-    _, factor = human(layout.x.unit, values)
-    steps_aside = index - (lines - 1) / 2
-    if is_logarithmic(values):
-        # By a part of the span of the logarithms: an equal distance everywhere.
-        ratio = (values[-1] / values[0]) ** (NUDGE * steps_aside)
-        return [value * ratio * factor for value in mine[layout.x.value_column]]
-    shift = NUDGE * steps_aside * (values[-1] - values[0])
-    return [(value + shift) * factor for value in mine[layout.x.value_column]]
-
-
-def _value(shown: Shown, mean: float, width: float | None, n: int) -> str:
+def _value(shown: Shown, each: Spread, n: int) -> str:
     unit = f" {shown.unit}" if shown.unit else ""
     seeds = f" ({n} seeds)" if n > 1 else ""
-    return f"{escape(shown.metric.label)}: {shown.text(mean, width)}{unit}{seeds}"
+    return f"{escape(shown.metric.label)}: {shown.spread(each)}{unit}{seeds}"
 
 
-def _metric_xaxis(layout: Layout, summary: pl.DataFrame) -> tuple[dict[str, Any], int]:
+def _metric_xaxis(along: Along) -> tuple[dict[str, Any], int]:
     """The axis, and how much higher a panel is for what is written at it."""
-    assert layout.x is not None
-    label = x_label(layout, summary)
-    if layout.x.value_column is None:
-        count = len(layout.x.labels)
-        ticks, more = marks(layout.x.labels)
-        return axis(label, range=[-0.5, count - 0.5], showgrid=False, **ticks), more
-    values = sorted(summary[layout.x.value_column].unique().to_list())
-    _, factor = human(layout.x.unit, values)
-    own: dict[str, Any] = {}
-    if is_logarithmic(values):
-        own["type"] = "log"
-    if len(values) <= MAX_TICKS:
-        own["tickvals"] = [value * factor for value in values]
-        own["ticktext"] = [f"{value * factor:g}" for value in values]
-    return axis(label, **own), 0
+    if not along.numeric:
+        count = len(along.axis.labels)
+        ticks, more = marks([text for _, text in along.ticks or ()])
+        return axis(along.label, range=[-0.5, count - 0.5], showgrid=False, **ticks), more
+    own: dict[str, Any] = {"type": "log"} if along.logarithmic else {}
+    if along.ticks is not None:
+        own["tickvals"] = [value for value, _ in along.ticks]
+        own["ticktext"] = [text for _, text in along.ticks]
+    return axis(along.label, **own), 0
 
 
 def qdelay_figure(run: Run) -> Figure | None:
@@ -349,21 +322,22 @@ def qdelay_figure(run: Run) -> Figure | None:
         link, histogram = packets_of(run, None)
     except InputError:
         return None
-    layout, points, columns = panels_of(run)
-    longest_ms = max(float(histogram["qdelay_us"].max() or 0) / 1e3, 10 * SHORTEST_MS)  # type: ignore[arg-type]
-    sight = [math.log10(SHORTEST_MS), math.log10(longest_ms) + _MARGIN]
+    layout, grid = panels_of(run)
+    shortest = shortest_ms(histogram, layout)
+    longest_ms = max(float(histogram["qdelay_us"].max() or 0) / 1e3, 10 * shortest)  # type: ignore[arg-type]
+    sight = [math.log10(shortest), math.log10(longest_ms) + _MARGIN]
     xaxis = axis("Queueing delay (ms)", type="log", tickformat="~g", range=sight)
     yaxis = axis("Fraction of packets", range=[0, 1.02])
     panels = []
-    for point in points:
+    for point in grid.points:
         here, traces = at(histogram, point), []
         for index, label in enumerate(layout.line_labels()):
             mine = here if layout.lines is None else at(here, {layout.lines.column: label or ""})
             if mine.is_empty():
                 continue
-            delay, part = steps(*distribution(mine), _STEPS)
+            delay, part = steps(*distribution(mine, shortest), _STEPS)
             traces.append(_distribution(layout.line_name(label) or "", Look.of(index), delay, part))
-        name = title(point, run.axes)
+        name = title(point, grid.axes)
         where = f" at {name}" if name else ""
         alt = f"Distribution of the queueing delay of {link}{where}; the table of links has its"
         panels.append(Panel(name, f"{alt} quantiles.", traces, xaxis, yaxis, hover="closest"))
@@ -372,10 +346,10 @@ def qdelay_figure(run: Run) -> Figure | None:
         kind="qdelay",
         title="Queueing delay",
         caption=(
-            f"How large a part of the packets waited no longer than this at {link}{seeds}."
-            f" Waits below {SHORTEST_MS:g} ms are drawn at the left edge."
+            f"How large a part of the packets waited no longer than this at {link}{seeds}"
+            f"{grid.left_out}. Waits below {shortest:g} ms are drawn at the left edge."
         ),
-        choices=[Choice("", panels, columns)],
+        choices=[Choice("", panels, grid.columns)],
         linked=True,
     )
 

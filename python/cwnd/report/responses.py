@@ -31,7 +31,7 @@ def responses_figure(run: Run) -> Figure | None:
     yaxis = axis(Y_LABEL, type="log", tickformat="~g", range=[bottom, 0.02])
     panels = []
     for point, curves in found.panels:
-        name = title(point, found.axes)
+        name = title(point, found.grid.axes)
         where = f" at {name}" if name else ""
         alt = f"Distribution of response times{where}; the table of results has its quantiles."
         traces = [trace for curve in curves for trace in _traces(curve, found.least / 1.5)]
@@ -42,14 +42,14 @@ def responses_figure(run: Run) -> Figure | None:
         title="Response times",
         caption=" ".join(
             (
-                "How large a part of the requests takes longer than this.",
+                f"How large a part of the requests takes longer than this{found.grid.left_out}.",
                 "The band is the 95 % interval of the mean over the seeds, at each time by itself."
                 * several,
                 "A curve that ends above the axis ends where all others were given up, or were"
                 " open when the run ended.",
             )
         ).replace("  ", " "),
-        choices=[Choice("", panels, found.columns)],
+        choices=[Choice("", panels, found.grid.columns)],
         linked=True,
     )
 

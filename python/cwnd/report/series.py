@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from cwnd.plots.layout import at, points_of, title
+from cwnd.plots.limits import OWN_AXES, shared_ends
 from cwnd.plots.look import Look
 from cwnd.plots.parts import MAX_FLOWS, views
 from cwnd.plots.timeseries import (
@@ -22,7 +24,6 @@ from cwnd.plots.timeseries import (
     thresholds_in_sight,
     window_label,
     window_panels,
-    window_top,
     windows_at,
 )
 from cwnd.report.figures import DASHES, VIEWS, Choice, Figure, Panel, axis, colour, dash, line
@@ -108,10 +109,8 @@ def windows_figure(run: Run) -> Figure | None:
     first = drawn[0][1]
     about = [
         f"Seed {run.manifest.seeds[0]}." if len(run.manifest.seeds) > 1 else "",
-        f"The first {len(first.points)} of {first.every} panels."
-        if first.every > len(first.points)
-        else "",
-        "A slow start's overshoot may leave the panel.",
+        f"{first.grid.left_out[2:].capitalize()}." if first.grid.left_out else "",
+        f"{OWN_AXES.capitalize()}.",
         _thinned(max(lengths), most),
     ]
     return Figure(
@@ -122,7 +121,7 @@ def windows_figure(run: Run) -> Figure | None:
             Choice(
                 "",
                 _window_panels(shown, means, most),
-                shown.columns,
+                shown.grid.columns,
                 VIEWS[by] if len(drawn) > 1 else "",
             )
             for by, shown, means in drawn
@@ -136,32 +135,26 @@ def _windows(run: Run, by: By) -> tuple[By, Windows, list[list[Curve]]] | None:
     series = windows_at(run, shown)
     if series.is_empty():
         return None
-    return by, shown, [list(mean_windows(at(series, p), shown.layout)) for p in shown.points]
+    return by, shown, [list(mean_windows(at(series, p), shown.layout)) for p in shown.grid.points]
 
 
 def _window_panels(shown: Windows, means: list[list[Curve]], most: int) -> list[Panel]:
-    columns = shown.columns
-    tops = [
-        window_top(
-            [
-                value
-                for each in means[column::columns]
-                for curve in each
-                for value in curve.frame["value"]
-            ]
-        )
-        for column in range(columns)
+    columns = shown.grid.columns
+    values = [
+        [value for curve in each for value in curve.frame["value"].drop_nulls()] for each in means
     ]
+    rows = [values[start : start + columns] for start in range(0, len(values), columns)]
+    limits = chain.from_iterable(shared_ends(rows, from_zero=True))
     label = window_label(shown.parts)
     panels = []
-    for place, (point, curves_here) in enumerate(zip(shown.points, means, strict=True)):
+    for point, curves_here, ends in zip(shown.grid.points, means, limits, strict=True):
         dashed = shown.parts.dashed
         traces = [
             trace
             for curve in curves_here
             for trace in _curve(curve, most, dash(curve.look) if dashed else DASHES[0])
         ]
-        name = title(point, shown.axes)
+        name = title(point, shown.grid.axes)
         alt = f"{label} over time{f' at {name}' if name else ''}."
         panels.append(
             Panel(
@@ -169,7 +162,7 @@ def _window_panels(shown: Windows, means: list[list[Curve]], most: int) -> list[
                 alt,
                 traces,
                 axis("Time (s)", rangemode="tozero"),
-                axis(label, range=[0, tops[place % columns]]),
+                axis(label, range=list(ends)),
                 hover="x unified",
             )
         )
@@ -205,10 +198,10 @@ def _rows(run: Run, one: OneRun, parts: Parts, link: str | None) -> list[_Row]:
     from_zero = {"rangemode": "tozero"}
     of_windows = of_rtts = dashes
     if one.flows["flow_id"].n_unique() == 1:
-        threshold = thresholds_in_sight(one.flows)
+        threshold, called = thresholds_in_sight(one.flows)
         windows = [
             *(Curve(each.look, "cwnd", each.frame) for each in windows),
-            Curve(_THRESHOLD, "ssthresh", threshold),
+            Curve(_THRESHOLD, called, threshold),
         ]
         of_windows = [DASHES[0], DASHES[1]]
         least = least_estimates(one.flows)

@@ -59,11 +59,11 @@ def links_sheet(run: Run) -> Sheet:
     by = [*run.axis_columns, "link"]
     links = run.links.with_columns(pl.col("link").cast(pl.String))
     metrics = (*_LINK_METRICS, *_some(links, _RARE_LINK_METRICS))
-    summary = summarise(links, by, [metric.column for metric in metrics])
+    summary = summarise(links, by, metrics)
     keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     keys["link"] = summary["link"].to_list()
     about = ["data and ACKs of all flows, after the warm-up"]
-    return sheet_of("Links", about + _about_seeds(summary), keys, summary, metrics)
+    return sheet_of("Links", about, keys, summary, metrics)
 
 
 def flows_sheet(run: Run) -> Sheet:
@@ -73,12 +73,12 @@ def flows_sheet(run: Run) -> Sheet:
     if flows.select(by).n_unique() > _MAX_ROWS:
         return _spread_sheet(run, flows)
     metrics = (*_FLOW_METRICS, *_some(flows, _RARE_FLOW_METRICS))
-    summary = summarise(flows, by, [metric.column for metric in metrics])
+    summary = summarise(flows, by, metrics)
     keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     keys["flow"] = [str(flow) for flow in summary["flow_id"]]
     keys["group"] = summary["group"].to_list()
     keys["controller"] = summary["controller"].to_list()
-    return sheet_of("Flows", _about_seeds(summary), keys, summary, metrics)
+    return sheet_of("Flows", [], keys, summary, metrics)
 
 
 def _some(frame: pl.DataFrame, rare: tuple[Metric, ...]) -> list[Metric]:
@@ -130,8 +130,3 @@ def activity_sheet(run: Run) -> Sheet:
         headings=["what happened", "times", "in runs"],
         rows=rows,
     )
-
-
-def _about_seeds(summary: pl.DataFrame) -> list[str]:
-    seeds = max(summary["n"].to_list(), default=0)
-    return [f"mean ± 95 % confidence of {seeds} seeds"] if seeds > 1 else []

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         survival,
     )
     from cwnd.results.run import Run
+    from cwnd.results.spread import IN_FIGURES, Spread, about_spreads, spreads
     from cwnd.results.stats import Estimate, welch, welch_difference
     from cwnd.results.store import Spool
     from cwnd.results.table import (
@@ -51,6 +52,7 @@ __all__ = [
     "ALL",
     "COLUMNS",
     "DATASET",
+    "IN_FIGURES",
     "MANIFEST",
     "METRICS",
     "OF_REQUESTS",
@@ -75,6 +77,8 @@ __all__ = [
     "Sheet",
     "Shown",
     "Spool",
+    "Spread",
+    "about_spreads",
     "all_and_groups",
     "compare",
     "counts_of",
@@ -91,6 +95,7 @@ __all__ = [
     "rows_metadata",
     "sha256",
     "sheet_of",
+    "spreads",
     "summarise",
     "survival",
     "values_of",
@@ -111,6 +116,7 @@ __getattr__, __dir__ = offers(
         ),
         "responses": "Distribution counts_of counts_of_times distribution survival",
         "run": "Run",
+        "spread": "IN_FIGURES Spread about_spreads spreads",
         "stats": "Estimate welch welch_difference",
         "store": "Spool",
         "table": "COLUMNS OF_REQUESTS Sheet Shown group_sheet number result_sheet sheet_of",

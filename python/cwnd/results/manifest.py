@@ -34,6 +34,10 @@ class Axis:
     #: Labels whose gain is counted over others, and which others.
     over: dict[str, list[str]] = field(default_factory=dict)
 
+    def shown(self, label: str) -> str:
+        """A label as figures show it."""
+        return label
+
 
 @dataclass(frozen=True)
 class Manifest:

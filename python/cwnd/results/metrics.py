@@ -37,10 +37,22 @@ class Metric:
     of: Literal["flows", "link", "part"] = "flows"
 
     @property
+    def counts(self) -> bool:
+        """`True` of numbers of events.
+
+        Few seeds with many and many with few make a mean and its t-interval meaningless, so tables
+        and figures show the median and the quartiles of the seeds.
+        """
+        return not self.unit and self.column not in _INDICES
+
+    @property
     def axis_label(self) -> str:
         """Its name with its unit, for the axis of a plot."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
+
+#: Metrics without a unit that count nothing.
+_INDICES = frozenset({"jain", "goodput_ratio"})
 
 #: All metrics of a run, by column.
 METRICS: dict[str, Metric] = {
@@ -91,9 +103,15 @@ METRICS: dict[str, Metric] = {
 }
 
 
+#: Ends of the columns with the quartiles of a count, and which quantiles they are.
+QUARTILES = {"_p25": 0.25, "_p50": 0.5, "_p75": 0.75}
 #: Columns that no axis of a sweep has, so that its tables of metrics can hold both.
 RESERVED = frozenset(
-    {"point", "n", "group", "flow_id", *METRICS, *(f"{column}_ci95" for column in METRICS)}
+    {
+        *("point", "n", "deterministic", "group", "flow_id", *METRICS),
+        *(f"{column}_ci95" for column in METRICS),
+        *(f"{name}{end}" for name, metric in METRICS.items() if metric.counts for end in QUARTILES),
+    }
 )
 #: Columns of the links that are metrics.
 _OF_LINK = {
@@ -358,24 +376,42 @@ def values_of(rows: pl.DataFrame, column: str) -> list[float]:
 
 
 def summarise(
-    rows: pl.DataFrame, by: Sequence[str], metrics: Sequence[str] | None = None
+    rows: pl.DataFrame, by: Sequence[str], metrics: Sequence[str | Metric] | None = None
 ) -> pl.DataFrame:
-    """Aggregates runs over seeds: n, and of each metric the mean and the half-width of its CI."""
-    columns = list(METRICS) if metrics is None else list(metrics)
+    """Aggregates runs over seeds.
+
+    The columns are `n`, `deterministic`, and of each metric the mean and the half-width of its 95 %
+    interval; of counts their quartiles, too. A point is deterministic if at least two seeds gave
+    the same in all metrics.
+    """
+    every = METRICS if metrics is None else metrics
+    chosen = [METRICS[each] if isinstance(each, str) else each for each in every]
     # One pass over all points: a sweep may have tens of thousands.
-    values = [pl.col(column).cast(pl.Float64).drop_nulls() for column in columns]
+    values = [pl.col(m.column).cast(pl.Float64).drop_nulls() for m in chosen]
+    quartiles = [
+        pl.col(m.column).cast(pl.Float64).quantile(q, "linear").alias(f"{m.column}{end}")
+        for m in chosen
+        if m.counts
+        for end, q in QUARTILES.items()
+    ]
+    known = {*METRICS, *(m.column for m in chosen)} & set(rows.columns)
+    same = pl.all_horizontal(pl.col(sorted(known)).n_unique() == 1)
     count = pl.len().cast(pl.Int64).alias("n")
+    aggregates = (count, (same & (pl.len() > 1)).alias("deterministic"), *quartiles)
     if by:
-        points = rows.group_by(list(by), maintain_order=True).agg(count, *values)
+        points = rows.group_by(list(by), maintain_order=True).agg(*aggregates, *values)
     else:
-        points = rows.select(count, *(each.implode() for each in values)).filter(pl.col("n") > 0)
-    summary = points.select(*by, "n").to_dict()
-    for column in columns:
-        estimates = [Estimate.of(each) for each in points[column].to_list()]
+        lists = (each.implode() for each in values)
+        points = rows.select(*aggregates, *lists).filter(pl.col("n") > 0)
+    summary = points.select(*by, "n", "deterministic").to_dict()
+    for m in chosen:
+        estimates = [Estimate.of(each) for each in points[m.column].to_list()]
         means = [None if each is None else each.mean for each in estimates]
         widths = [None if each is None else each.half_width for each in estimates]
-        summary[column] = pl.Series(means, dtype=pl.Float64)
-        summary[f"{column}_ci95"] = pl.Series(widths, dtype=pl.Float64)
+        summary[m.column] = pl.Series(means, dtype=pl.Float64)
+        summary[f"{m.column}_ci95"] = pl.Series(widths, dtype=pl.Float64)
+        for end in QUARTILES if m.counts else ():
+            summary[f"{m.column}{end}"] = points[f"{m.column}{end}"]
     return pl.DataFrame(summary)
 
 
@@ -390,8 +426,9 @@ def summary(
 ) -> pl.DataFrame:
     """A row per point of the sweep of all flows, and one of each group where there are several.
 
-    The columns are the axes, `group`, of flows `flow_id`, `n`, and of each metric the mean over the
-    seeds and the half-width of its 95 % interval. Rows of all flows have `*` as their group.
+    The columns are the axes, `group`, of flows `flow_id`, `n`, `deterministic`, of each metric the
+    mean over the seeds and the half-width of its 95 % interval, and of counts the quartiles. Rows
+    of all flows have `*` as their group.
 
     Args:
         run: The result.

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cwnd.results.metrics import METRICS, Metric, main_link
+from cwnd.results.spread import CENTRES, IN_TABLES, Spread, about_spreads, spreads
 from cwnd.results.unrecorded import flow_counts
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ _RATE_UNITS = (("kbit/s", 1e-3), ("Mbit/s", 1e-6), ("Gbit/s", 1e-9))
 _DIGITS = 3
 #: And of one with an interval, at most.
 _DIGITS_WITH_INTERVAL = 4
+#: From here on quantiles of counts are written as whole numbers.
+_WHOLE_FROM = 100
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,24 @@ class Shown:
             # Two digits of the interval say how many of the mean are worth reading.
             places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
         return f"{mean:.{places}f} ±{half_width:.{places}f}"
+
+    def spread(self, of: Spread, *, intervals: bool = True, told: bool = False) -> str:
+        """A mean with its interval, a median with its quartiles.
+
+        A deterministic value says so unless that is `told` elsewhere.
+        """
+        if of.value is None or of.ends is None or not intervals:
+            text = self.text(of.value, None)
+            return text if not of.deterministic or told or of.value is None else f"{text} det."
+        if not of.counts:
+            return self.text(of.value, of.ends[1] - of.value)
+        median, low, high = (_count(value * self.scale) for value in (of.value, *of.ends))
+        return f"{median} [{low}–{high}]"
+
+
+def _count(value: float) -> str:
+    """A quantile of counts, which lies between whole numbers where seeds are few."""
+    return f"{value:.0f}" if value == int(value) or value >= _WHOLE_FROM else f"{value:.1f}"
 
 
 def number(value: float) -> str:
@@ -271,14 +292,10 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
     """
     link = link if link is not None else main_link(run)
     summary = run.summary(link=link, by="all")
-    seeds = max(summary["n"].to_list(), default=0)
-    about = [f"link {link}, after the warm-up"] if link is not None else []
-    if seeds > 1:
-        about.append(f"mean {'± 95 % confidence ' if intervals else ''}of {seeds} seeds")
-        about += [] if intervals else ["intervals in summary.csv"]
     columns = [*COLUMNS, *(c for c in OPTIONAL if _telling(summary, c))]
-    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     metrics = [METRICS[column] for column in columns]
+    about = [f"link {link}, after the warm-up"] if link is not None else []
+    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
     return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
 
 
@@ -316,9 +333,9 @@ def sheet_of(
         title: Its title.
         about: What its caption says.
         keys: Heading → texts of the columns that say which row it is.
-        rows: Of each metric the mean in its column, and its half-width in `…_ci95`.
+        rows: As `summarise` makes them.
         metrics: What is shown.
-        intervals: Whether half-widths are shown.
+        intervals: Intervals and quartiles are shown.
     """
     silent = [metric for metric in metrics if _silent(rows, metric)]
     shown = [
@@ -326,20 +343,22 @@ def sheet_of(
         for metric in metrics
         if metric not in silent and not _empty(rows, metric.column)
     ]
-    about = list(about)
+    seen = [each.metric for each in shown]
+    about = [*about, *about_spreads(rows, seen, IN_TABLES if intervals else CENTRES)]
+    if not intervals and rows.height and max(rows["n"]) > 1 and not rows["deterministic"].all():
+        about.append("intervals and quartiles in summary.csv")
     if silent:
         labels = [metric.label for metric in silent]
         about.append(f"no {', '.join(label[0].lower() + label[1:] for label in labels)}")
-    cells = (
-        tuple(
-            each.text(
-                row[each.metric.column],
-                row[f"{each.metric.column}_ci95"] if intervals else None,
-            )
-            for each in shown
-        )
-        for row in rows.iter_rows(named=True)
-    )
+    all_the_same = bool(rows["deterministic"].all())
+    columns = [
+        [
+            each.spread(of, intervals=intervals, told=all_the_same)
+            for of in spreads(rows, each.metric)
+        ]
+        for each in shown
+    ]
+    cells = zip(*columns, strict=True) if columns else [()] * rows.height
     return Sheet(
         title=title,
         about=about,
@@ -358,8 +377,7 @@ def _transposed(keys: dict[str, list[str]], height: int) -> list[tuple[str, ...]
 
 def _silent(rows: pl.DataFrame, metric: Metric) -> bool:
     """Whether a count is zero everywhere; the caption says so, and the table is narrower."""
-    counts = metric.unit == "" and metric.column not in ("jain", "goodput_ratio")
-    return counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
+    return metric.counts and rows.height > 0 and all(mean == 0 for mean in rows[metric.column])
 
 
 def _telling(summary: pl.DataFrame, column: str) -> bool:

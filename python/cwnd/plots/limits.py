@@ -1,0 +1,73 @@
+"""Ends of the axes along y: shared by panels that compare, never inside the data."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cwnd.plots.picture import Line, Panel
+
+#: Panels whose largest values differ by this factor have axes of their own: on a shared one the
+#: smaller would be a flat line.
+_APART = 10.0
+#: Above and below what is drawn, as a part of it.
+_ROOM = 0.05
+#: What a figure says if its panels have different axes.
+OWN_AXES = "panels whose values differ tenfold have y axes of their own"
+
+
+def share(rows: Sequence[Sequence[Panel]], *, from_zero: bool = False) -> bool:
+    """Sets the ends of the axes along y of panels that show the same quantity.
+
+    `True` if they all have the same ends; see `shared_ends`.
+    """
+    values = [
+        [list(chain.from_iterable(map(values_of, panel.lines))) for panel in row] for row in rows
+    ]
+    ends = shared_ends(values, from_zero=from_zero)
+    for row, theirs in zip(rows, ends, strict=True):
+        for panel, own in zip(row, theirs, strict=True):
+            panel.y_limits = own
+    return len({own for theirs in ends for own in theirs}) <= 1
+
+
+def values_of(line: Line) -> Iterable[float]:
+    """All values that an axis must hold of a line."""
+    parts = [line.y, *(line.interval or ()), *(line.band or ())]
+    return (value for part in parts for value in part if value is not None)
+
+
+def shared_ends(
+    rows: Sequence[Sequence[Sequence[float]]], *, from_zero: bool = False
+) -> list[list[tuple[float, float]]]:
+    """The lower and the upper ends of axes that hold the values of panels.
+
+    All panels have the same axis; if their largest values differ tenfold, those of a row; if these
+    differ as much, none.
+
+    Args:
+        rows: The values of each panel, those side by side in a row.
+        from_zero: Axes begin at zero; else they do where zero does not flatten the values.
+    """
+    every = [values for row in rows for values in row]
+    if _alike(every):
+        return [[_ends(every, from_zero)] * len(row) for row in rows]
+    return [[_ends(row if _alike(row) else [values], from_zero) for values in row] for row in rows]
+
+
+def _alike(panels: Iterable[Sequence[float]]) -> bool:
+    """`True` if one axis shows them all; zeros can be read on any."""
+    largest = [top for values in panels if (top := max(map(abs, values), default=0.0)) > 0]
+    return not largest or max(largest) < _APART * min(largest)
+
+
+def _ends(panels: Sequence[Sequence[float]], from_zero: bool) -> tuple[float, float]:
+    values = [value for panel in panels for value in panel] or [0.0]
+    low, high = min(values), max(values)
+    room = _ROOM * (high - low or abs(high) or 1.0)
+    # Zero is shown unless it would press values that are close to each other into a line.
+    near_zero = low >= 0 and (low < high / 2 or high == 0)
+    return 0.0 if from_zero or near_zero else low - room, high + room

@@ -1,0 +1,83 @@
+"""Values of a metric at the points of a sweep with their spread over the seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from cwnd.results.metrics import Metric
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean with its 95 % interval; of a count the median with its quartiles."""
+
+    value: float | None
+    #: The ends of the interval, or the quartiles; `None` below two seeds and where none differ.
+    ends: tuple[float, float] | None
+    counts: bool
+    #: All seeds gave the same result.
+    deterministic: bool
+
+
+def spreads(summary: pl.DataFrame, metric: Metric) -> list[Spread]:
+    """The values of a metric in the rows of a summary."""
+    name = metric.column
+    columns = [name, f"{name}_ci95"]
+    if metric.counts:
+        columns = [f"{name}_p50", f"{name}_p25", f"{name}_p75"]
+    rows = summary.select("n", "deterministic", *columns).iter_rows()
+    return [_spread(metric, *row) for row in rows]
+
+
+def _spread(metric: Metric, n: int, same: bool, value: float | None, *more: float | None) -> Spread:
+    ends = None
+    if value is not None and n > 1 and not same:
+        if metric.counts:
+            low, high = more
+            ends = None if low is None or high is None or low == high else (low, high)
+        elif more[0]:
+            ends = value - more[0], value + more[0]
+    return Spread(value, ends, metric.counts, same)
+
+
+class Words(NamedTuple):
+    """How tables or figures call what they show of several seeds."""
+
+    mean: str
+    median: str
+    #: Of points at which all seeds gave the same result, where others vary.
+    same: str
+
+
+IN_TABLES = Words(
+    "mean ± 95 % confidence",
+    "median [quartiles]",
+    "det.: deterministic, all seeds gave the same result",
+)
+#: Without intervals.
+CENTRES = IN_TABLES._replace(mean="mean", median="median")
+IN_FIGURES = Words(
+    "mean and 95 % confidence interval",
+    "median and quartiles",
+    "deterministic where all seeds gave the same result",
+)
+
+
+def about_spreads(summary: pl.DataFrame, metrics: Sequence[Metric], words: Words) -> list[str]:
+    """Phrases that say what is shown of so many seeds; none if it is one."""
+    seeds = max(summary["n"].to_list(), default=0)
+    if seeds < 2:  # noqa: PLR2004 - there is nothing to average
+        return []
+    if summary["deterministic"].all():
+        return [f"deterministic: {seeds} seeds gave the same result"]
+    told = [words.mean] if any(not metric.counts for metric in metrics) else []
+    if any(metric.counts for metric in metrics):
+        told.append(f"{'counts: ' if told else ''}{words.median}")
+    told[0] += f" of {seeds} seeds"
+    return told + ([words.same] if summary["deterministic"].any() else [])

@@ -1,0 +1,270 @@
+"""All that figures show, read back from the files and compared with the results."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, NamedTuple
+
+import drawn
+import polars as pl
+import pytest
+from conftest import SHORT
+from test_responses import WEB
+
+import cwnd
+from cwnd import plots
+from cwnd.plots import kinds, look
+from cwnd.report.figures import sweep_figure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Quantile of Student's t at 97.5 % for two degrees of freedom, from any table.
+T_975_2 = 4.302653
+#: The middle of a triangle's box is this far from the triangle's; a unit of the document is less.
+FAR_PT = drawn.OFF_CENTRE + 0.1
+
+#: Two groups, three lines, and what stands along x.
+SWEPT = """\
+schema = 1
+name = "swept"
+
+[run]
+duration = "2 s"
+warmup = "500 ms"
+
+[dumbbell]
+rate = "5 Mbit/s"
+
+[flow.main]
+rtt = "20 ms"
+start = "uniform(0 ms, 100 ms)"
+endpoint = { ecn = true }
+
+[flow.call]
+rtt = "20 ms"
+workload = { kind = "udp", rate = "20 kbit/s", size = "100 B" }
+
+[sweep]
+repeat = 3
+
+[sweep.axis.queue]
+path = "dumbbell.queue"
+values = ["fifo", "codel", "pie"]
+"""
+#: Two flows that meet on the second of two links.
+GRAPH = """\
+schema = 1
+name = "graph"
+
+[run]
+duration = "2 s"
+
+[link.a]
+from = "west"
+to = "middle"
+rate = "10 Mbit/s"
+delay = "5 ms"
+duplex = true
+
+[link.b]
+from = "middle"
+to = "east"
+rate = "5 Mbit/s"
+delay = "5 ms"
+duplex = true
+
+[flow.main]
+from = "west"
+to = "east"
+count = 2
+"""
+#: What is along x, its kind, and the true places of the points.
+AXES = {
+    "linear": ('"dumbbell.rate"', '["4 Mbit/s", "5 Mbit/s", "10 Mbit/s"]', "", [4, 5, 10]),
+    "close": ('"dumbbell.rate"', '["1 Mbit/s", "10 Mbit/s", "10.1 Mbit/s"]', "", [1, 10, 10.1]),
+    "logarithmic": ('"flow.main.count"', "[1, 4, 16, 64]", "", [1, 4, 16, 64]),
+    "wide": ('"flow.main.rtt"', '["1 ms", "10 ms", "1 s"]', "", [0.001, 0.01, 1]),
+    "labels": (
+        '"flow.main.controller"',
+        '["newreno", { kind = "newreno", preset = "abe" }]',
+        'labels = ["x", "y"]',
+        [0, 1],
+    ),
+    "doubled": (
+        '"flow.main.rtt"',
+        '["10 ms", "20 ms", "20000 us"]',
+        'labels = ["a", "b", "c"]',
+        [10, 20, 20],
+    ),
+}
+#: Metrics, and from their columns to what is shown.
+METRICS = {"goodput_bit_s": 1e-6, "drops": 1.0, "qdelay_p50_us": 1e-3}
+
+
+class Point(NamedTuple):
+    """A marker with the ends of its interval; those of none are its own."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+def swept(tmp_path: Path, kind: str, *, lines: bool = True) -> cwnd.Run:
+    path, values, labels, _ = AXES[kind]
+    text = SWEPT if lines else SWEPT.partition("\n[sweep.axis")[0]
+    text += f"\n[sweep.axis.along]\npath = {path}\nvalues = {values}\n{labels}\n"
+    (tmp_path / "swept.toml").write_text(text)
+    return cwnd.run(tmp_path / "swept.toml")
+
+
+def expected(run: cwnd.Run, metric: str, line: dict[str, str], true: list[float]) -> list[Point]:
+    """The points of a line, from the runs themselves."""
+    rows = run.per_run(by="group" if metric == "goodput_bit_s" else "all")
+    for column, label in line.items():
+        rows = rows.filter(pl.col(column) == label)
+    found = []
+    for x, label in zip(true, next(a.labels for a in run.axes if a.name == "along"), strict=True):
+        values = sorted(rows.filter(pl.col("along") == label)[metric] * METRICS[metric])
+        assert len(values) == 3
+        if metric == "drops":
+            low, middle, high = fmean(values[:2]), values[1], fmean(values[1:])
+        else:
+            middle, half = fmean(values), T_975_2 * stdev(values) / math.sqrt(3)
+            low, high = middle - half, middle + half
+        found.append(Point(x, middle, low, high))
+    return found
+
+
+def nearest(x: float, true: list[float], *, log: bool) -> float:
+    """The value that a reader takes a place for."""
+    return min(true, key=lambda value: abs(math.log(x / value)) if log else abs(x - value))
+
+
+def of_svg(read: drawn.Read, colour: str) -> list[Point]:
+    """Markers of a colour with the bars through them, in points but for x."""
+    found, bars = [], list(read.bars.get(colour, []))
+    for x, y in read.markers.get(colour, []):
+        own = [bar for bar in bars if abs(bar[0] - x) < FAR_PT and bar[2] <= y + FAR_PT]
+        own = [bar for bar in own if y - FAR_PT <= bar[1]][:1]
+        for bar in own:
+            bars.remove(bar)
+        _, low, high = own[0] if own else (x, y, y)
+        found.append(Point(read.x.number(x), y, low, high))
+    assert not bars, "a bar without a marker"
+    return found
+
+
+def check(found: list[Point], wanted: list[Point], *, log: bool, near: float) -> None:
+    """Each point is there once, nearest to its own value, with its interval."""
+    true, left = [point.x for point in wanted], list(wanted)
+    for point in found:
+        x = nearest(point.x, true, log=log)
+        same = (p for p in left if p.x == x and p[1:] == pytest.approx(point[1:], abs=near))
+        own = next(same, None)
+        assert own is not None, f"{point} is none of {left}"
+        left.remove(own)
+    assert not left
+
+
+@pytest.mark.parametrize("kind", AXES)
+@pytest.mark.parametrize("lines", [True, False], ids=["lines", "groups"])
+def test_every_marker_and_bar_of_a_sweep_is_at_its_value(tmp_path: Path, kind: str, lines: bool):
+    run = swept(tmp_path, kind, lines=lines)
+    true = AXES[kind][3]
+    for metric in METRICS:
+        by_group = metric == "goodput_bit_s"
+        for group in ("main", "call") if by_group and lines else (None,):
+            picture = plots.describe(run, "sweep", metrics=[metric], x="along", group=group)
+            (panel,), (read,) = picture.panels, drawn.read(picture)
+            colours = [line.colour for line in panel.lines]
+            assert len(set(colours)) == len(colours) == (3 if lines else 2 if by_group else 1)
+            # All that is drawn is of a line.
+            assert set(read.markers) == set(colours)
+            for line in panel.lines:
+                point = {"queue": line.label} if lines else {}
+                point |= {"group": group or line.label} if by_group else {}
+                wanted = [
+                    each._replace(
+                        y=read.y.of(each.y), low=read.y.of(each.low), high=read.y.of(each.high)
+                    )
+                    for each in expected(run, metric, point, true)
+                ]
+                check(of_svg(read, line.colour), wanted, log=panel.x_log, near=FAR_PT)
+
+
+@pytest.mark.parametrize("kind", AXES)
+def test_every_point_of_a_report_is_at_its_value(tmp_path: Path, kind: str):
+    lines = kind != "labels"
+    run = swept(tmp_path, kind, lines=lines)
+    figure = sweep_figure(run)
+    assert figure is not None
+    true, log = AXES[kind][3], kind in ("logarithmic", "wide")
+    for label, metric in (("Goodput (Mbit/s)", "goodput_bit_s"), ("Drops", "drops")):
+        (choice,) = (c for c in figure.choices if (c.label, c.view) == (label, "By group"))
+        by_group = metric == "goodput_bit_s"
+        assert len(choice.panels) == (2 if by_group and lines else 1)
+        for panel in choice.panels:
+            assert (panel.xaxis.get("type") == "log") == log
+            low, high = panel.yaxis["range"]
+            for trace in panel.traces:
+                point = {"queue": trace["meta"]} if lines else {}
+                point |= {"group": panel.title or trace["meta"]} if by_group else {}
+                error = trace["error_y"]
+                found = [
+                    Point(x, y, y - below, y + above)
+                    for x, y, below, above in zip(
+                        trace["x"], trace["y"], error["arrayminus"], error["array"], strict=True
+                    )
+                ]
+                check(found, expected(run, metric, point, true), log=log, near=1e-6)
+                assert all(low <= each.low <= each.high <= high for each in found)
+
+
+FIGURES = {
+    "sweep": SWEPT,
+    "windows": SWEPT,
+    "qdelay": SWEPT,
+    "timeseries": SHORT,
+    "responses": WEB,
+    "graph": GRAPH,
+}
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_every_line_is_drawn_through_its_points_and_none_is_cut(tmp_path: Path, kind: str):
+    (tmp_path / "figure.toml").write_text(FIGURES[kind])
+    picture = plots.describe(cwnd.run(tmp_path / "figure.toml"), kind)
+    assert set(FIGURES) == set(kinds.KINDS)
+    count = 0
+    for panel, read in zip(picture.panels, drawn.read(picture), strict=True):
+        for line in panel.lines:
+            gap = max(line.dashes[1::2], default=0.0) * line.width
+            for x, y in zip(line.x, line.y, strict=True):
+                if y is None:
+                    continue
+                place = read.x.of(x), read.y.of(y)
+                assert read.holds(place), f"{place} is outside of the panel"
+                if line.joined:
+                    assert read.distance(line.colour, place) <= gap + FAR_PT
+                if line.marker is not None:
+                    assert any(
+                        math.dist(place, marker) <= FAR_PT for marker in read.markers[line.colour]
+                    )
+                count += 1
+    assert count > 10
+
+
+def test_windows_are_those_of_the_samples_to_the_last(tmp_path: Path):
+    (tmp_path / "figure.toml").write_text(SWEPT)
+    run = cwnd.run(tmp_path / "figure.toml")
+    picture = plots.describe(run, "windows")
+    first = run.series.filter(pl.col("seed") == 1)
+    for panel, read in zip(picture.panels, drawn.read(picture), strict=True):
+        samples = first.filter(pl.col("queue") == panel.title)
+        for time, window in samples.select("time_s", "snd_cwnd_pkts").iter_rows():
+            place = read.x.of(time), read.y.of(window)
+            assert read.holds(place)
+            assert read.distance(look.COLOURS[0], place) <= FAR_PT
