@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd import _core
+from cwnd.results.mechanisms import (
+    NAMED,
+    OF_CONTROLLERS,
+    OF_ECN,
+    OF_QUENCHES,
+    STEERED,
+    asked_for,
+    is_told,
+    mechanisms_of,
+    read_lines,
+    runs_by_point,
+    totals,
+    where,
+)
 from cwnd.results.unrecorded import part, unrecorded
 
 if TYPE_CHECKING:
@@ -17,20 +28,6 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
-#: that holds otherwise, the column that counts what it does (each empty if none does); or else the
-#: counters that do, and what it means that they are zero.
-_ALL = _core.mechanisms()
-_OF_CONTROLLERS = [words for words, counters, _ in _ALL if not counters]
-#: By kind: what it goes by, the counters, and what it means that they are zero.
-_STEERED = {
-    words[0]: (words[1], counters, silence) for words, counters, silence in _ALL if counters
-}
-_OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
-_OF_KINDS = {key for mechanism in _OF_CONTROLLERS for key in mechanism[2:4] if key}
-_KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *_OF_KINDS}))
-#: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
-_MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
 #: The lines of a resolved scenario that say what connections offer that arrive for a load.
 _LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
 _ARRIVALS = re.compile(
@@ -38,12 +35,6 @@ _ARRIVALS = re.compile(
 )
 #: Units in which a resolved scenario writes sizes of packets.
 _SIZES = {"B": 1, "kB": 1e3, "MB": 1e6}
-#: Counts what answers to ECN did.
-_OF_ECN = "cwnd_reductions_ecn"
-#: Counts what answers to source quenches did.
-_OF_QUENCHES = "cwnd_reductions_quench"
-#: How many points of a sweep are named before the rest is counted.
-_NAMED = 3
 
 
 def missing_runs(run: Data) -> list[str]:
@@ -73,27 +64,25 @@ def of_linux(run: Data) -> list[str]:
 
 def silent_mechanisms(run: Data) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
-    points: dict[tuple[str, ...], list[int]] = {}
-    for index, row in enumerate(run.runs.iter_rows(named=True)):
-        points.setdefault(tuple(row[column] for column in run.axis_columns), []).append(index)
+    points = runs_by_point(run)
     silent: dict[str, list[tuple[str, ...]]] = {}
     run_ids = run.runs["run_id"].to_list()
     # Linux does not tell why a window was reduced, but which segments came with a mark.
-    acted = _OF_ECN if _is_told(run.flows, _OF_ECN) else "ce_received"
-    reductions = _sums(run.flows, ["group"], acted)
+    acted = OF_ECN if is_told(run.flows, OF_ECN) else "ce_received"
+    reductions = totals(run.flows, ["group"], acted)
     # What its senders believed Linux does not tell.
-    heard = _is_told(run.flows, "quenches")
-    quenches = _sums(run.flows, ["group"], "quenches") if heard else None
-    answers = _sums(run.flows, ["group"], _OF_QUENCHES)
-    told_of = _sums(run.links, ["link"], "quenches_total_pkts")
+    heard = is_told(run.flows, "quenches")
+    quenches = totals(run.flows, ["group"], "quenches") if heard else None
+    answers = totals(run.flows, ["group"], OF_QUENCHES)
+    told_of = totals(run.links, ["link"], "quenches_total_pkts")
     # Without ECN its mechanisms are not expected to act; whether quenches do is the endpoint's.
-    of_others = {mechanism[4] for mechanism in _OF_CONTROLLERS} - {_OF_ECN, _OF_QUENCHES}
-    acts = {c: _sums(run.flows, ["group"], c) for c in of_others if _is_told(run.flows, c)}
+    of_others = {mechanism[4] for mechanism in OF_CONTROLLERS} - {OF_ECN, OF_QUENCHES}
+    acts = {c: totals(run.flows, ["group"], c) for c in of_others if is_told(run.flows, c)}
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
-    verdicts = _sums(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
+    verdicts = totals(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
     for point, indices in points.items():
-        scenario = _asked_for(run.resolved[indices[0]])
+        scenario = asked_for(run.resolved[indices[0]])
         ids = [run_ids[i] for i in indices]
         found = (
             *_silent_ecn(scenario, ids, reductions),
@@ -105,7 +94,7 @@ def silent_mechanisms(run: Data) -> list[str]:
         )
         for sentence in _told(found):
             silent.setdefault(sentence, []).append(point)
-    return [f"{sentence} {_where(run, found, len(points))}" for sentence, found in silent.items()]
+    return [f"{sentence} {where(run, found, len(points))}" for sentence, found in silent.items()]
 
 
 def given_up(run: Data) -> list[str]:
@@ -170,26 +159,24 @@ def _told(found: Iterable[tuple[str, str]]) -> list[str]:
         alike.setdefault((before, after), []).append(name)
     sentences = []
     for (before, after), names in alike.items():
-        if len(names) <= _NAMED:
+        if len(names) <= NAMED:
             sentences += [f"{before}`{name}`{after}" for name in names]
             continue
-        named = ", ".join(f"`{name}`" for name in names[:_NAMED])
-        sentences.append(f"{before}{named} and {len(names) - _NAMED} more{after}")
+        named = ", ".join(f"`{name}`" for name in names[:NAMED])
+        sentences.append(f"{before}{named} and {len(names) - NAMED} more{after}")
     return sentences
 
 
 def loads(run: Data) -> list[str]:
     """For each group that arrives for a load: what it offered, and what the link carried."""
-    points: dict[tuple[str, ...], list[int]] = {}
-    for index, row in enumerate(run.runs.iter_rows(named=True)):
-        points.setdefault(tuple(row[column] for column in run.axis_columns), []).append(index)
+    points = runs_by_point(run)
     found: dict[str, list[tuple[str, ...]]] = {}
     ids = run.runs["run_id"].to_list()
     for point, indices in points.items():
         resolved = run.resolved[indices[0]]
         if not _LOADS.search(resolved):
             continue
-        flows = _read("\n".join(_ARRIVALS.findall(resolved))).get("flow", {})
+        flows = read_lines("\n".join(_ARRIVALS.findall(resolved))).get("flow", {})
         for group, flow in flows.items():
             arrivals = flow.get("arrivals", {})
             if not isinstance(arrivals.get("load"), float):
@@ -198,7 +185,7 @@ def loads(run: Data) -> list[str]:
             if offered is not None:
                 asked = f"`{group}` is to load `{arrivals['link']}` with {arrivals['load']:.1%}"
                 found.setdefault(f"{asked}: {offered}", []).append(point)
-    return [f"{sentence} {_where(run, at, len(points))}" for sentence, at in found.items()]
+    return [f"{sentence} {where(run, at, len(points))}" for sentence, at in found.items()]
 
 
 def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: str) -> str | None:
@@ -239,30 +226,6 @@ def _bytes(text: str) -> float:
     return float(number) * _SIZES[unit]
 
 
-def _asked_for(resolved: str) -> dict[str, Any]:
-    """The mechanisms of a resolved scenario."""
-    return _read("\n".join(_MECHANISMS.findall(resolved)))
-
-
-@lru_cache(maxsize=1024)
-def _read(text: str) -> dict[str, Any]:
-    return _core.read_toml(text, name="resolved")
-
-
-def _is_told(flows: pl.DataFrame, column: str) -> bool:
-    """Whether a result has this count of each flow; Linux does not tell all."""
-    return column in flows.columns and flows[column].null_count() == 0
-
-
-def _sums(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
-    """The sums by run and name; none of columns that a result does not have."""
-    if not set(columns) <= set(frame.columns):
-        return {}
-    total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
-    sums = frame.group_by("run_id", *by).agg(total.alias("total"))
-    return {(run_id, name): int(count) for run_id, name, count in sums.iter_rows()}
-
-
 def _silent_ecn(
     scenario: dict[str, Any], ids: list[str], reductions: dict[tuple[str, str], int]
 ) -> Iterable[tuple[str, str]]:
@@ -275,7 +238,7 @@ def _silent_ecn(
         if not isinstance(controller, dict):
             continue
         # Whom routers steer reads the two bits otherwise.
-        if controller.get("kind") in _STEERED:
+        if controller.get("kind") in STEERED:
             continue
         asked = _asked_of(controller)
         if asked is not None:
@@ -319,16 +282,7 @@ def _unheard_quenches(
 
 def _asked_of(controller: dict[str, Any]) -> str | None:
     """The mechanism that a controller is asked for, of those that answer ECN."""
-    return next((name for name, column in _asked(controller) if column == _OF_ECN), None)
-
-
-def _asked(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """The mechanisms that a controller is asked for, and the columns that count what they do."""
-    for kind, name, key, base, column in _OF_CONTROLLERS:
-        if kind != controller.get("kind"):
-            continue
-        if controller.get(key) not in (None, "none", controller.get(base)):
-            yield name, column
+    return next((name for name, column in mechanisms_of(controller) if column == OF_ECN), None)
 
 
 def _silent_controllers(
@@ -337,7 +291,7 @@ def _silent_controllers(
     """Mechanisms of controllers, those that answer ECN apart, that did nothing."""
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
-        for mechanism, column in _asked(controller if isinstance(controller, dict) else {}):
+        for mechanism, column in mechanisms_of(controller if isinstance(controller, dict) else {}):
             of_column = acts.get(column, {})
             counts = [of_column[id_, name] for id_ in ids if (id_, name) in of_column]
             if counts and not any(counts):
@@ -351,9 +305,9 @@ def _silent_routers(
     for name, flow in scenario.get("flow", {}).items():
         controller = flow.get("controller", {})
         kind = controller.get("kind") if isinstance(controller, dict) else None
-        if kind not in _STEERED:
+        if kind not in STEERED:
             continue
-        mechanism, counters, silence = _STEERED[kind]
+        mechanism, counters, silence = STEERED[kind]
         if not any(activity.get(counter, 0) for counter in counters):
             yield f"{mechanism} never acted for {{}}: {silence}", name
 
@@ -373,23 +327,3 @@ def _silent_queues(
         counts = [verdicts[run_id, name] for run_id in ids if (run_id, name) in verdicts]
         if counts and not any(counts):
             yield f"{kind} never acted: it dropped and marked nothing on {{}}", name
-
-
-def _where(run: Data, found: list[tuple[str, ...]], points: int) -> str:
-    if len(found) == points:
-        return "(in all runs)" if run.manifest.runs > 1 else "(in this run)"
-    labels = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
-    if len(list(product(*labels))) == len(found):
-        # They fill a block of the sweep: only the axes that bound it are named.
-        bounds = [
-            f"{axis.name} {' or '.join(some)}"
-            for axis, some in zip(run.axes, labels, strict=True)
-            if len(some) < len(axis.labels)
-        ]
-        return f"(at {', '.join(bounds)})"
-    named = [
-        ", ".join(f"{axis.name} {label}" for axis, label in zip(run.axes, point, strict=True))
-        for point in found[:_NAMED]
-    ]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"(at {'; '.join(named)}{more})"

@@ -1,0 +1,99 @@
+"""Mechanisms that scenarios ask for, and how often they acted."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from cwnd import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.results.data import Data
+
+#: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
+#: that holds otherwise, the column that counts what it does (each empty if none does); or else the
+#: counters that do, and what it means that they are zero.
+_ALL = _core.mechanisms()
+OF_CONTROLLERS = [words for words, counters, _ in _ALL if not counters]
+#: By kind: what it goes by, the counters, and what it means that they are zero.
+STEERED = {words[0]: (words[1], counters, silence) for words, counters, silence in _ALL if counters}
+_OF_ENDPOINTS = {"ecn", "obey_ece", "obey_quench", "quench_answer"}
+_OF_KINDS = {key for mechanism in OF_CONTROLLERS for key in mechanism[2:4] if key}
+_KEYS = "|".join(sorted({"kind", *_OF_ENDPOINTS, *_OF_KINDS}))
+#: The lines of a resolved scenario that say what is to act: a sweep has few variants of them.
+_MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
+#: Counts what answers to ECN did.
+OF_ECN = "cwnd_reductions_ecn"
+#: Counts what answers to source quenches did.
+OF_QUENCHES = "cwnd_reductions_quench"
+#: How many points of a sweep are named before the rest is counted.
+NAMED = 3
+
+
+def asked_for(resolved: str) -> dict[str, Any]:
+    """The mechanisms of a resolved scenario."""
+    return read_lines("\n".join(_MECHANISMS.findall(resolved)))
+
+
+@lru_cache(maxsize=1024)
+def read_lines(text: str) -> dict[str, Any]:
+    """Some lines of a resolved scenario; many runs have the same."""
+    return _core.read_toml(text, name="resolved")
+
+
+def runs_by_point(run: Data) -> dict[tuple[str, ...], list[int]]:
+    """The rows of `runs` at each point of the sweep, by its labels."""
+    points: dict[tuple[str, ...], list[int]] = {}
+    for index, point in enumerate(run.runs.select(pl.lit(0), *run.axis_columns).iter_rows()):
+        points.setdefault(point[1:], []).append(index)
+    return points
+
+
+def is_told(flows: pl.DataFrame, column: str) -> bool:
+    """`True` if a result has this count of each flow; Linux does not report all."""
+    return column in flows.columns and flows[column].null_count() == 0
+
+
+def totals(frame: pl.DataFrame, by: list[str], *columns: str) -> dict[tuple[str, str], int]:
+    """The sums by run and name; none of columns that a result does not have."""
+    if not set(columns) <= set(frame.columns):
+        return {}
+    total = pl.sum_horizontal(pl.col(column).sum() for column in columns)
+    found = frame.group_by("run_id", *by).agg(total.alias("total"))
+    return {(run_id, name): int(count) for run_id, name, count in found.iter_rows()}
+
+
+def mechanisms_of(controller: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """The mechanisms that a controller is asked for, and the columns that count what they do."""
+    for kind, name, key, base, column in OF_CONTROLLERS:
+        if kind != controller.get("kind"):
+            continue
+        if controller.get(key) not in (None, "none", controller.get(base)):
+            yield name, column
+
+
+def where(run: Data, found: list[tuple[str, ...]], points: int) -> str:
+    """Names some of so many points of the sweep."""
+    if len(found) == points:
+        return "(in all runs)" if run.manifest.runs > 1 else "(in this run)"
+    labels = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
+    if len(list(product(*labels))) == len(found):
+        # They fill a block of the sweep: only the axes that bound it are named.
+        bounds = [
+            f"{axis.name} {' or '.join(some)}"
+            for axis, some in zip(run.axes, labels, strict=True)
+            if len(some) < len(axis.labels)
+        ]
+        return f"(at {', '.join(bounds)})"
+    named = [
+        ", ".join(f"{axis.name} {label}" for axis, label in zip(run.axes, point, strict=True))
+        for point in found[:NAMED]
+    ]
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return f"(at {'; '.join(named)}{more})"
