@@ -82,7 +82,7 @@ class Parts:
 
     def layout(self, run: Run, x: str | None = None, lines: str | None = None) -> Layout:
         """The parts that the axes play, groups or flows among them."""
-        axes = run.axes
+        axes = run.remarks.axes
         return Layout.of(axes, _part(run, x), _part(run, lines), self.axis, self.looks)
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -130,7 +130,7 @@ def _groups(run: Run, numbers: list[tuple[str, int]], chosen: str | None, *, eve
     there = [name for name in run.groups if every or name in counts]
     labels = [name for name in there if chosen in (None, name)]
     several = any(counts[label] != 1 for label in labels)
-    axis = Axis(_GROUP, _GROUP, None, None, labels)
+    axis = run.remarks.groups(Axis(_GROUP, _GROUP, None, None, labels))
     return Parts("group", chosen, axis, looks, several=several)
 
 

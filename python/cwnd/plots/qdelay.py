@@ -67,8 +67,8 @@ def packets_of(run: Run, link: str | None) -> tuple[str, pl.DataFrame]:
 
 def panels_of(run: Run) -> tuple[Layout, Grid]:
     """The layout, and the points that get a panel."""
-    layout = Layout.of(run.axes).without_x()
-    return layout, Grid.of(layout, run.axes)
+    layout = Layout.of(run.remarks.axes).without_x()
+    return layout, Grid.of(layout, run.remarks.axes)
 
 
 def shortest_ms(histogram: pl.DataFrame, layout: Layout) -> float:

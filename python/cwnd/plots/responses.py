@@ -138,7 +138,7 @@ def curves_of(run: Run, lines: str | None = None, group: str | None = None) -> C
     layout = parts.layout(run, None, lines).without_x()
     if layout.x is layout.lines:
         layout = replace(layout, x=None)
-    grid = Grid.of(layout, [*run.axes, *([parts.axis] if parts.axis is not None else [])])
+    grid = Grid.of(layout, [*run.remarks.axes, *([parts.axis] if parts.axis is not None else [])])
     ordered = _ordered(run, parts, grid.points)
     panels = [(point, list(_curves(at(ordered, point), layout))) for point in grid.points]
     if not any(curves for _, curves in panels):

@@ -130,11 +130,12 @@ def sweep(
         alike &= share(drawn)
         grid += zip(block, drawn, strict=True)
     about = [*about_spreads(content.together, content.metrics, IN_FIGURES)]
+    about += run.remarks.rest
     about += [] if alike else [OWN_AXES]
     about += _left_out("rows", every, _MAX_ROWS)
     about += _left_out("columns", len(panels), len(shown_points))
     return Picture(
-        _stacked(grid[:_MAX_ROWS], stacks, run.axes),
+        _stacked(grid[:_MAX_ROWS], stacks, run.remarks.axes),
         height=0.75 + 1.6 * min(every, _MAX_ROWS) * len(stacks),
         width=4.5 if len(panels) == 1 else look.WIDTH,
         columns=len(stacks[0]),

@@ -234,7 +234,7 @@ def window_panels(run: Run, lines: str | None = None, group: str | None = None) 
     parts = Parts.of(run, lines, group=group, only=windowed)
     drawn = parts.axis.column if lines is None and parts.axis is not None else lines
     layout = parts.layout(run, None, drawn)
-    axes = [*run.axes, *([parts.axis] if parts.axis is not None else [])]
+    axes = [*run.remarks.axes, *([parts.axis] if parts.axis is not None else [])]
     return Windows(parts, layout, Grid.of(layout, axes))
 
 
@@ -303,7 +303,7 @@ def sampled_runs(run: Run, points: list[dict[str, str]], seed: int | None = None
 
 def _name(run: Run, row: dict[str, Any]) -> str:
     point = {column: row[column] for column in run.axis_columns}
-    name = ": ".join(part for part in (run.name, title(point, run.axes)) if part)
+    name = ": ".join(part for part in (run.name, title(point, run.remarks.axes)) if part)
     return f"{name} (seed {row['seed']})" if len(run.manifest.seeds) > 1 else name
 
 

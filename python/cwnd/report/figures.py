@@ -179,7 +179,7 @@ def sweep_figure(run: Run) -> Figure | None:
             continue
         view = VIEWS[by] if len(shown) > 1 else ""
         choices += _choices(run, content, view)
-        about = about or _about(content)
+        about = about or _about(run, content)
     if not choices:
         return None
     return Figure(
@@ -209,12 +209,12 @@ def _points(content: Content) -> list[dict[str, str]]:
     return points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
 
 
-def _about(content: Content) -> str:
+def _about(run: Run, content: Content) -> str:
     about = about_spreads(content.together, content.metrics, IN_FIGURES)
     about = about or ["one seed for each point, so there are no intervals"]
     every = len(_points(content))
     about += [f"the first {_MAX_PANELS} of {every} panels"] if every > _MAX_PANELS else []
-    about += [OWN_AXES]
+    about += [*run.remarks.rest, OWN_AXES]
     text = "; ".join(about)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -232,7 +232,7 @@ def _metric_panels(
     panels = []
     for (row, point), (low, high) in zip(product(rows, points), chain(*limits), strict=True):
         traces = _metric_lines(row, at(row.summary, point), shown, content.parts)
-        name = ", ".join(filter(None, (row.group, title(point, run.axes))))
+        name = ", ".join(filter(None, (row.group, title(point, run.remarks.axes))))
         where = f", {name}" if name else ""
         alt = f"{label} against {row.along.label}{where}; the values are in the table of results."
         xaxis, more = _metric_xaxis(row.along)

@@ -48,7 +48,7 @@ def runs_figure(run: Run) -> Figure | None:
     points = points_of(run.axes)
     link = main_link(run)
     runs = [
-        (title(point, run.axes), one)
+        (title(point, run.remarks.axes), one)
         for point, one in zip(points, sampled_runs(run, points[:_MAX_RUNS]), strict=False)
         if not one.flows.is_empty()
     ]

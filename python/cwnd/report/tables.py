@@ -60,7 +60,7 @@ def links_sheet(run: Run) -> Sheet:
     links = run.links.with_columns(pl.col("link").cast(pl.String))
     metrics = (*_LINK_METRICS, *_some(links, _RARE_LINK_METRICS))
     summary = summarise(links, by, metrics)
-    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    keys = run.remarks.keys(summary)
     keys["link"] = summary["link"].to_list()
     about = ["data and ACKs of all flows, after the warm-up"]
     return sheet_of("Links", about, keys, summary, metrics)
@@ -74,7 +74,7 @@ def flows_sheet(run: Run) -> Sheet:
         return _spread_sheet(run, flows)
     metrics = (*_FLOW_METRICS, *_some(flows, _RARE_FLOW_METRICS))
     summary = summarise(flows, by, metrics)
-    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    keys = run.remarks.keys(summary)
     keys["flow"] = [str(flow) for flow in summary["flow_id"]]
     keys["group"] = summary["group"].to_list()
     keys["controller"] = summary["controller"].to_list()

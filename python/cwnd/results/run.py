@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cwnd.lazy import door
 from cwnd.results import metrics, notes, store
 from cwnd.results.data import Data
+from cwnd.results.remarks import Remarks
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +27,11 @@ class Run(Data):
 
     per_run = metrics.per_run
     summary = metrics.summary
+
+    @cached_property
+    def remarks(self) -> Remarks:
+        """Remarks on points whose mechanisms did nothing, for tables and figures."""
+        return Remarks.of(self)
 
     @property
     def notes(self) -> list[str]:

@@ -295,7 +295,7 @@ def result_sheet(run: Run, link: str | None = None, *, intervals: bool = True) -
     columns = [*COLUMNS, *(c for c in OPTIONAL if _telling(summary, c))]
     metrics = [METRICS[column] for column in columns]
     about = [f"link {link}, after the warm-up"] if link is not None else []
-    keys = {axis.name: summary[axis.column].to_list() for axis in run.axes}
+    keys = run.remarks.keys(summary)
     return sheet_of(run.name, about, keys, summary, metrics, intervals=intervals)
 
 
@@ -305,9 +305,9 @@ def group_sheet(run: Run, *, intervals: bool = True) -> Sheet | None:
         return None
     rows = run.summary(_GROUP_COLUMNS, by="group")
     flows = flow_counts(run)
-    keys = {axis.name: rows[axis.column].to_list() for axis in run.axes}
+    keys = run.remarks.keys(rows)
     keys["group (flows)"] = [
-        f"{group} ({number(flows.get((*point, group), 0))})"
+        f"{group} ({number(flows.get((*point, group), 0))}){run.remarks.group(tuple(point), group)}"
         for *point, group in rows.select(*run.axis_columns, "group").iter_rows()
     ]
     about = [

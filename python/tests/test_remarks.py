@@ -1,0 +1,100 @@
+"""Arms whose mechanism cannot act are not shown as results like others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import boxes
+from conftest import SHORT
+
+import cwnd
+from cwnd import _core, plots
+from cwnd.report.figures import sweep_figure
+from cwnd.results import group_sheet, result_sheet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANNOT = "ABE cannot act: no ECN marks"
+NEVER = "ABE never acted: no ECN marks"
+ARMS = """
+[sweep.axis.arm]
+path = "flow.main.controller"
+values = ["newreno", { kind = "newreno", preset = "abe" }]
+labels = ["plain", "abe"]
+"""
+RATES = '\n[sweep.axis.rate]\npath = "dumbbell.rate"\nvalues = ["5 Mbit/s", "10 Mbit/s"]\n'
+QUEUES = '\n[sweep.axis.queue]\npath = "dumbbell.queue"\nvalues = ["fifo", "codel"]\n'
+
+
+def run(tmp_path: Path, *axes: str, **changed: str) -> cwnd.Run:
+    text = SHORT
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(f"{old} = ", f"{old} = {new} #", 1)
+    (tmp_path / "arms.toml").write_text(text + "".join(axes))
+    return cwnd.run(tmp_path / "arms.toml")
+
+
+def first(tmp_path: Path, *axes: str, **changed: str) -> tuple[cwnd.Run, list[str]]:
+    """The result and the labels in the first column of its table."""
+    found = run(tmp_path, *axes, **changed)
+    return found, [row[0] for row in result_sheet(found).rows]
+
+
+def test_an_arm_that_cannot_act_says_so_in_tables_and_figures(tmp_path: Path):
+    over_fifo, labels = first(tmp_path, ARMS, RATES, queue='"fifo"')
+    assert labels == ["plain", "plain", f"abe ({CANNOT})", f"abe ({CANNOT})"]
+    for kind in ("sweep", "windows", "qdelay"):
+        picture = plots.describe(over_fifo, kind)
+        shown = {line.label for panel in picture.panels for line in panel.lines}
+        assert shown == {"plain", f"abe ({CANNOT})"}
+        assert boxes.complaints(*boxes.of_svg(_core.draw_svg(picture))) == []
+    figure = sweep_figure(over_fifo)
+    assert figure is not None
+    assert set(figure.legends[""]) == {"plain", f"abe ({CANNOT})"}
+    along = plots.describe(over_fifo, "sweep", x="arm").panels[0]
+    assert along.ticks == [(0, "plain"), (1, f"abe ({CANNOT})")]
+
+
+def test_an_arm_without_ecn_cannot_act_either(tmp_path: Path):
+    _, labels = first(tmp_path, ARMS, endpoint="{ ecn = false }")
+    assert labels == ["plain", f"abe ({CANNOT})"]
+
+
+def test_an_arm_that_could_have_acted_never_did(tmp_path: Path):
+    # A queue that marks, and a receive window that never fills it.
+    endpoint = '{ ecn = true, receive_window = "3 kB" }'
+    _, labels = first(tmp_path, ARMS, endpoint=endpoint)
+    assert labels == ["plain", f"abe ({NEVER})"]
+
+
+def test_an_arm_that_acts_has_no_remark(tmp_path: Path):
+    acting, labels = first(tmp_path, ARMS)
+    assert labels == ["plain", "abe"]
+    assert acting.remarks.rest == []
+
+
+def test_a_remark_stands_at_the_points_that_it_is_of(tmp_path: Path):
+    found, labels = first(tmp_path, ARMS, QUEUES)
+    assert labels == ["plain", "plain", f"abe ({CANNOT})", "abe"]
+    # The label acts elsewhere: the figure says where not.
+    picture = plots.describe(found, "sweep", lines="arm")
+    assert {line.label for panel in picture.panels for line in panel.lines} == {"plain", "abe"}
+    assert f"abe: {CANNOT} (at arm abe, queue fifo)" in picture.x_label
+
+
+def test_the_axis_that_stops_a_mechanism_has_the_remark_if_none_asks_for_it(tmp_path: Path):
+    _, labels = first(tmp_path, QUEUES)
+    assert labels == [f"fifo ({CANNOT})", "codel"]
+
+
+def test_groups_are_arms_too(tmp_path: Path):
+    other = '\n[flow.plain]\nrtt = "20 ms"\ncontroller = "newreno"\n'
+    found = run(tmp_path, other, RATES, queue='"fifo"')
+    picture = plots.describe(found, "sweep")
+    names = {line.label for panel in picture.panels for line in panel.lines}
+    assert {f"main ({CANNOT})", "plain"} <= names
+    sheet = group_sheet(found)
+    assert sheet is not None
+    assert {row[1] for row in sheet.rows} == {f"main (1), {CANNOT}", "plain (1)"}
