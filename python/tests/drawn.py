@@ -48,7 +48,7 @@ class Scale:
 
 @dataclass
 class Read:
-    """What is drawn in a panel, by colour."""
+    """The contents of a panel, by colour."""
 
     x: Scale
     y: Scale

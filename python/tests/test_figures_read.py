@@ -25,7 +25,7 @@ T_975_2 = 4.302653
 #: The middle of a triangle's box is this far from the triangle's; a unit of the document is less.
 FAR_PT = drawn.OFF_CENTRE + 0.1
 
-#: Two groups, three lines, and what stands along x.
+#: Two groups and three lines.
 SWEPT = """\
 schema = 1
 name = "swept"
@@ -80,7 +80,7 @@ from = "west"
 to = "east"
 count = 2
 """
-#: What is along x, its kind, and the true places of the points.
+#: Axes along x: path, values, labels, and the true places of the points.
 AXES = {
     "linear": ('"dumbbell.rate"', '["4 Mbit/s", "5 Mbit/s", "10 Mbit/s"]', "", [4, 5, 10]),
     "close": ('"dumbbell.rate"', '["1 Mbit/s", "10 Mbit/s", "10.1 Mbit/s"]', "", [1, 10, 10.1]),

@@ -1,4 +1,4 @@
-"""What tables and figures say of several seeds, against what can be counted by hand."""
+"""Spread over seeds in tables and figures, against numbers counted by hand."""
 
 from __future__ import annotations
 

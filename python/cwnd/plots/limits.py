@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _APART = 10.0
 #: Above and below what is drawn, as a part of it.
 _ROOM = 0.05
-#: What a figure says if its panels have different axes.
+#: The note on a figure whose panels have different axes.
 OWN_AXES = "panels whose values differ tenfold have y axes of their own"
 
 

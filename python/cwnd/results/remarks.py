@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: What mechanisms answer to, by the column that counts their answers.
+#: Signals that mechanisms answer to, by the column that counts their answers.
 _HEARD = {OF_ECN: ("ECN", "marks"), OF_QUENCHES: ("quench", "came")}
 #: The labels of a point of the sweep.
 _Point = tuple[str, ...]

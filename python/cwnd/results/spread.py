@@ -47,7 +47,7 @@ def _spread(metric: Metric, n: int, same: bool, value: float | None, *more: floa
 
 
 class Words(NamedTuple):
-    """How tables or figures call what they show of several seeds."""
+    """Words of tables or of figures for the numbers of several seeds."""
 
     mean: str
     median: str
