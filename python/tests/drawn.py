@@ -33,7 +33,7 @@ class Scale:
     log: bool
 
     def of(self, value: float) -> float:
-        """Where a number is."""
+        """The place of a number."""
         low, high, value = (
             (math.log10(each) if self.log else each) for each in (*self.limits, value)
         )

@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Where a reader finds the value: a section of the file by its key.
+    /// The place that a message shows: of a section of the file its key, else the value.
     fn span(&self) -> Span {
         if self.node.table().is_some() && !self.set { self.key_span } else { self.node.span }
     }

@@ -142,7 +142,7 @@ class Grid:
 
     @property
     def left_out(self) -> str:
-        """What is not drawn, in words that follow others; empty if everything is."""
+        """Names the points that are not drawn, after other words; empty if all are."""
         shown, every = len(self.points), len(self.every)
         if shown == every:
             return ""

@@ -324,7 +324,7 @@ def qdelay_figure(run: Run) -> Figure | None:
         return None
     layout, grid = panels_of(run)
     shortest = shortest_ms(histogram, layout)
-    longest_ms = max(float(histogram["qdelay_us"].max() or 0) / 1e3, 10 * shortest)  # type: ignore[arg-type]
+    longest_ms = max(max(histogram["qdelay_us"], default=0) / 1e3, 10 * shortest)
     sight = [math.log10(shortest), math.log10(longest_ms) + _MARGIN]
     xaxis = axis("Queueing delay (ms)", type="log", tickformat="~g", range=sight)
     yaxis = axis("Fraction of packets", range=[0, 1.02])

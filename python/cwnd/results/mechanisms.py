@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cwnd.results.data import Data
 
-#: What controllers say of their mechanisms: kind, name, the parameter that asks for it, the one
+#: Mechanisms as controllers state them: kind, name, the parameter that asks for it, the one
 #: that holds otherwise, the column that counts what it does (each empty if none does); or else the
 #: counters that do, and what it means that they are zero.
 _ALL = _core.mechanisms()
@@ -32,7 +32,7 @@ _MECHANISMS = re.compile(rf"^(?:\[.+\]|(?:{_KEYS}) = .*)$", re.MULTILINE)
 OF_ECN = "cwnd_reductions_ecn"
 #: Counts what answers to source quenches did.
 OF_QUENCHES = "cwnd_reductions_quench"
-#: How many points of a sweep are named before the rest is counted.
+#: Points of a sweep that are named before the rest is counted.
 NAMED = 3
 
 

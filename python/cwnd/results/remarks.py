@@ -102,7 +102,7 @@ class Remarks:
         return {axis.name: [each[i] for each in shown] for i, axis in enumerate(self.axes)}
 
     def group(self, point: _Point, name: str) -> str:
-        """What follows the name of a group at a point; nothing if a label of the point says it."""
+        """The remark after the name of a group; none if a label of the point has it."""
         remark = None if point in self.labels else self.silent.get(point, {}).get(name)
         return "" if remark is None else f", {remark}"
 
