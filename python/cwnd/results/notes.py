@@ -75,6 +75,8 @@ def silent_mechanisms(run: Data) -> list[str]:
     quenches = totals(run.flows, ["group"], "quenches") if heard else None
     answers = totals(run.flows, ["group"], OF_QUENCHES)
     told_of = totals(run.links, ["link"], "quenches_total_pkts")
+    # Most runs have none, and all of them are looked through for each point.
+    told_of = {place: count for place, count in told_of.items() if count}
     # Without ECN its mechanisms are not expected to act; whether quenches do is the endpoint's.
     of_others = {mechanism[4] for mechanism in OF_CONTROLLERS} - {OF_ECN, OF_QUENCHES}
     acts = {c: totals(run.flows, ["group"], c) for c in of_others if is_told(run.flows, c)}
