@@ -141,6 +141,19 @@ def test_seeds_that_agree_in_one_metric_alone_are_not_deterministic():
     assert spreads(summarise(rows, ["arm"], ["jain"]), METRICS["jain"]) == [same]
 
 
+def test_a_group_is_deterministic_if_its_run_is(tmp_path: Path):
+    other = (
+        '\n[flow.call]\nrtt = "20 ms"\n'
+        'workload = { kind = "udp", rate = "20 kbit/s", size = "100 B" }\n'
+    )
+    short = SHORT + other + "\n[sweep]\nrepeat = 3\n"
+    summary = run(tmp_path, short.replace('queue = "codel"', 'queue = "fifo"')).summary()
+    calls = summary.filter(pl.col("group") == "call")
+    # All that is known of the calls is the same: their packets never met a full queue.
+    assert calls["goodput_bit_s_ci95"].to_list() == [0]
+    assert summary["deterministic"].to_list() == [False] * 3
+
+
 def test_each_row_of_groups_has_its_own_number_of_flows(tmp_path: Path):
     text = (
         STILL.partition("\n[sweep.axis")[0]

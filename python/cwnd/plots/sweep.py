@@ -230,7 +230,7 @@ def prepare(
         for m in chosen
     ]
     of_all = layout.without(parts.axis)
-    summary = summarise(rows, _by(layout), columns)
+    summary = summarise(rows, _by(layout), columns, together)
     same = parts.axis is None or of_all.x is None
     return Content(
         layout,

@@ -59,7 +59,7 @@ def links_sheet(run: Run) -> Sheet:
     by = [*run.axis_columns, "link"]
     links = run.links.with_columns(pl.col("link").cast(pl.String))
     metrics = (*_LINK_METRICS, *_some(links, _RARE_LINK_METRICS))
-    summary = summarise(links, by, metrics)
+    summary = summarise(links, by, metrics, run.per_run())
     keys = run.remarks.keys(summary)
     keys["link"] = summary["link"].to_list()
     about = ["data and ACKs of all flows, after the warm-up"]
@@ -73,7 +73,7 @@ def flows_sheet(run: Run) -> Sheet:
     if flows.select(by).n_unique() > _MAX_ROWS:
         return _spread_sheet(run, flows)
     metrics = (*_FLOW_METRICS, *_some(flows, _RARE_FLOW_METRICS))
-    summary = summarise(flows, by, metrics)
+    summary = summarise(flows, by, metrics, run.per_run())
     keys = run.remarks.keys(summary)
     keys["flow"] = [str(flow) for flow in summary["flow_id"]]
     keys["group"] = summary["group"].to_list()

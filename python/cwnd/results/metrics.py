@@ -376,13 +376,22 @@ def values_of(rows: pl.DataFrame, column: str) -> list[float]:
 
 
 def summarise(
-    rows: pl.DataFrame, by: Sequence[str], metrics: Sequence[str | Metric] | None = None
+    rows: pl.DataFrame,
+    by: Sequence[str],
+    metrics: Sequence[str | Metric] | None = None,
+    together: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Aggregates runs over seeds.
 
     The columns are `n`, `deterministic`, and of each metric the mean and the half-width of its 95 %
-    interval; of counts their quartiles, too. A point is deterministic if at least two seeds gave
-    the same in all metrics.
+    interval; of counts their quartiles, too.
+
+    Args:
+        rows: A row per run, or per run and part of it.
+        by: Columns of the points.
+        metrics: Which; all if not given.
+        together: All flows of the runs. A point is deterministic if at least two seeds gave the
+            same in all metrics, here as well: a part may be the same by chance.
     """
     every = METRICS if metrics is None else metrics
     chosen = [METRICS[each] if isinstance(each, str) else each for each in every]
@@ -412,7 +421,19 @@ def summarise(
         summary[f"{m.column}_ci95"] = pl.Series(widths, dtype=pl.Float64)
         for end in QUARTILES if m.counts else ():
             summary[f"{m.column}{end}"] = points[f"{m.column}{end}"]
-    return pl.DataFrame(summary)
+    found = pl.DataFrame(summary)
+    if together is None:
+        return found
+    axes = [name for name in by if name in together.columns]
+    columns = [pl.col(name).n_unique() == 1 for name in METRICS]
+    whole = together.group_by(axes or pl.lit(0)).agg(pl.all_horizontal(columns).alias("whole"))
+    found = (
+        found.join(whole, on=axes, how="left", maintain_order="left")
+        if axes
+        else (found.with_columns(pl.lit(whole["whole"][0]).alias("whole")))
+    )
+    both = pl.col("deterministic") & pl.col("whole")
+    return found.with_columns(both.alias("deterministic")).drop("whole")
 
 
 def summary(
@@ -446,7 +467,7 @@ def summary(
     axes = run.axis_columns
     if by is None and group is None and len(run.groups) > 1:
         rows = all_and_groups(run, link, relative_to=relative_to)
-        found = summarise(rows, [*axes, "group"], columns)
+        found = summarise(rows, [*axes, "group"], columns, per_run(run, link))
         if not axes:
             return found
         points = found.select(axes).unique(maintain_order=True).with_row_index("point")
@@ -458,7 +479,7 @@ def summary(
     rows = per_run(run, link, group, by=by, relative_to=relative_to)
     if "group" in rows.columns:
         flow = ["flow_id"] if "flow_id" in rows.columns else []
-        return summarise(rows, [*axes, "group", *flow], columns)
+        return summarise(rows, [*axes, "group", *flow], columns, per_run(run, link))
     found = summarise(rows, axes, columns)
     return found.insert_column(len(axes), pl.repeat(ALL, found.height, eager=True).alias("group"))
 

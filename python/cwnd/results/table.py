@@ -144,7 +144,8 @@ class Shown:
         """
         if of.value is None or of.ends is None or not intervals:
             text = self.text(of.value, None)
-            return text if not of.deterministic or told or of.value is None else f"{text} det."
+            named = of.deterministic and not of.counts and not told and of.value is not None
+            return f"{text} det." if named else text
         if not of.counts:
             return self.text(of.value, of.ends[1] - of.value)
         median, low, high = (_count(value * self.scale) for value in (of.value, *of.ends))
