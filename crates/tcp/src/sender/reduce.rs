@@ -49,12 +49,26 @@ impl Sender {
             return;
         }
         let rule = self.config.params.prr_rule;
-        let recover_fs = match rule {
-            PrrRule::FreeBsd => self.high - self.una,
-            PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
-        };
+        let recover_fs = self.recover_fs(before);
         let room = before.saturating_sub(self.in_flight());
         self.cwr = Some(Box::new(Prr::without_loss(rule, recover_fs, self.config.mss, room)));
+    }
+
+    /// RecoverFS of the reduction that just happened, bytes: FlightSize (RFC 6937 § 3), or the
+    /// window `before` the reduction (Linux, `prior_cwnd`). More than that window may be outstanding,
+    /// and a controller that takes its share of FlightSize then leaves a threshold above the window;
+    /// in proportion to the window each delivered segment would send several.
+    pub(super) fn recover_fs(&self, before: u64) -> u64 {
+        let outstanding = self.high - self.una;
+        match self.config.params.prr_rule {
+            PrrRule::FreeBsd => outstanding,
+            PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving
+                if self.cc.window().ssthresh > before =>
+            {
+                before.max(outstanding)
+            }
+            PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
+        }
     }
 
     /// An echo of what a quench told of already. Linux, whose state is still "open", begins its round trip of a reduction all
