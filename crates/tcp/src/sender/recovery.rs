@@ -29,6 +29,11 @@ impl Sender {
         if repairs {
             path.flight_size = self.in_flight();
         }
+        // Departs from RFC 5681 § 2, whose FlightSize also counts what was SACKed: a recovery that begins
+        // as the last one ends finds the new data which that one sent, all SACKed, and would leave a
+        // threshold above the window.
+        let most = self.cc.window().cwnd.max(self.in_flight());
+        path.flight_size = path.flight_size.min(most);
         let cwr = self.cwr.take();
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
