@@ -443,6 +443,8 @@ impl Controller for DelayAimd {
                 if reduces {
                     self.reduce(path, Cause::Loss);
                 }
+                // Each expiry is a congestion event.
+                self.since.reduced(path.now);
                 // A window below one segment is not raised to it, and grows on from there.
                 self.avoids = self.cwnd < self.law.mss;
                 self.cwnd = self.cwnd.min(self.law.mss);
