@@ -445,6 +445,17 @@ impl Controller for Bbr {
         }
     }
 
+    /// The pipe may be less full than its losses said (Linux, `bbr_undo_cwnd`); the window comes back
+    /// as the recovery ends.
+    fn undo(&mut self, _: Self, now: Time, _: bool) {
+        self.filled = Filled { bandwidth: 0.0, rounds: 0, ..self.filled };
+        self.surplus.restart(now);
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
+    }
+
     fn window(&self) -> Window {
         // It has no threshold.
         Window { cwnd: self.cwnd as u64, ssthresh: u64::MAX }

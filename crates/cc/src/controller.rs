@@ -321,6 +321,22 @@ pub trait Controller {
     }
     /// What the ACK told of the delivery rate of which it hears next.
     fn on_rate(&mut self, _sample: &RateSample) {}
+    /// Takes the last reduction back, as the loss it answered was none: `before` is the controller
+    /// at that reduction. Nothing by default (Linux, `undo_cwnd`; RFC 4015 § 3.2).
+    fn undo(&mut self, _before: Self, _now: Time, _after_timeout: bool)
+    where
+        Self: Sized,
+    {
+    }
+    /// Raises the slow-start threshold to `least` bytes. Nothing by default (Linux,
+    /// `tcp_current_ssthresh`).
+    fn raise_threshold(&mut self, _least: u64) {}
+    /// An ACK that acknowledges nothing new reported a round trip by SACK; comes before all else
+    /// that follows from the ACK. Nothing by default (Linux, `pkts_acked`).
+    fn on_sack_rtt(&mut self, _path: &Path, _rtt: Duration) {}
+    /// A timeout left so many bytes in flight that are not lost: the window takes them in beside
+    /// the segment that goes again. Nothing by default (Linux, `tcp_enter_loss`).
+    fn add_in_flight(&mut self, _bytes: u64) {}
     /// What it takes for the round trip without queues, if it acts by that.
     fn min_rtt(&self) -> Option<Duration> {
         None

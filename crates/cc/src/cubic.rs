@@ -164,47 +164,6 @@ impl Cubic {
         self.slow_start.on_congestion();
     }
 
-    /// A reduction is taken back to what there was `before` (RFC 9438 § 4.9), after a timeout or in a recovery, by what comes now. Linux
-    /// restores the larger window and threshold (`tcp_undo_cwnd_reduction`): the stage of the curve, its maximum and HyStart stay as they
-    /// are, which after a timeout is as at the start.
-    pub(crate) fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
-        let least = match &self.avoidance {
-            Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),
-            _ => {
-                if self.bytes() <= before.bytes() {
-                    *self = before;
-                }
-                return;
-            }
-        };
-        self.cwnd = self.cwnd.max(before.cwnd);
-        self.ssthresh = self.ssthresh.max(before.ssthresh);
-        self.resting = before.resting;
-        self.slow_start.undo(before.slow_start, now, after_timeout, least);
-    }
-
-    /// Slow start goes on up to here at least.
-    pub(crate) fn raise_threshold(&mut self, least: u64) {
-        self.ssthresh = self.ssthresh.max(least);
-    }
-
-    /// SACK alone told of a round trip; of controllers only Linux's looks at it (`cubictcp_acked`).
-    pub(crate) fn sees(&mut self, path: &Path, rtt: Duration) {
-        let Avoidance::Counted(counted) = &mut self.avoidance else { return };
-        let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
-        let hears = counted.stays() && counted.look(path, &sample);
-        if hears && self.in_slow_start() && self.slow_start.sees(path, rtt, self.bytes()) {
-            self.ssthresh = self.bytes();
-            self.slow_start.on_exit();
-        }
-    }
-
-    /// A timeout left so many bytes in flight, which are not lost (Linux, `tcp_enter_loss`).
-    pub(crate) fn leave(&mut self, bytes: u64) {
-        self.cwnd += bytes as f64;
-        self.bound();
-    }
-
     #[inline]
     fn bound(&mut self) {
         self.cwnd = self.cwnd.min(self.max_window as f64);
@@ -280,6 +239,45 @@ impl Controller for Cubic {
                 }
             }
         }
+    }
+
+    /// RFC 9438 § 4.9. Linux restores the larger window and threshold
+    /// (`tcp_undo_cwnd_reduction`): the stage of the curve, its maximum and HyStart stay as they are,
+    /// which after a timeout is as at the start.
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        let least = match &self.avoidance {
+            Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),
+            _ => {
+                if self.bytes() <= before.bytes() {
+                    *self = before;
+                }
+                return;
+            }
+        };
+        self.cwnd = self.cwnd.max(before.cwnd);
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+        self.resting = before.resting;
+        self.slow_start.undo(before.slow_start, now, after_timeout, least);
+    }
+
+    fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
+    /// Linux alone looks at it (`cubictcp_acked`).
+    fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
+        let Avoidance::Counted(counted) = &mut self.avoidance else { return };
+        let sample = AckSample { rtt: Some(rtt), ..AckSample::default() };
+        let hears = counted.stays() && counted.look(path, &sample);
+        if hears && self.in_slow_start() && self.slow_start.sees(path, rtt, self.bytes()) {
+            self.ssthresh = self.bytes();
+            self.slow_start.on_exit();
+        }
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.cwnd += bytes as f64;
+        self.bound();
     }
 
     #[inline]

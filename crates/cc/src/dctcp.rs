@@ -3,7 +3,7 @@
 //! RFC 8257; Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, *Data center TCP (DCTCP)*, SIGCOMM 2010. The
 //! receiver's part (RFC 8257 § 3.2) is the echo `changes`, the switch's (§ 3.1) the meter `step`.
 
-use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, params};
+use cwnd_units::{Ability, Contract, Declares, Echo, Ecn, Time, params};
 
 use crate::controller::{AckSample, Cause, Controller, Grow, Path, Request, Signal, Start, Window};
 use crate::decrease::Rule;
@@ -155,6 +155,19 @@ impl Controller for Dctcp {
         } else {
             self.reno.on_signal(path, signal);
         }
+    }
+
+    /// The larger of both windows and of both thresholds (Linux, `dctcp_cwnd_undo`).
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        self.reno.undo(before.reno, now, after_timeout);
+    }
+
+    fn raise_threshold(&mut self, least: u64) {
+        self.reno.raise_threshold(least);
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.reno.add_in_flight(bytes);
     }
 
     fn window(&self) -> Window {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, param_enum, params};
 
 use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
@@ -460,6 +460,20 @@ impl Controller for DelayAimd {
             }
             Signal::Resume { .. } => {}
         }
+    }
+
+    /// The larger of both windows and of both thresholds (Linux, `tcp_undo_cwnd_reduction`).
+    fn undo(&mut self, before: Self, _: Time, _: bool) {
+        self.cwnd = self.cwnd.max(before.cwnd);
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+    }
+
+    fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
     }
 
     fn window(&self) -> Window {

@@ -313,6 +313,24 @@ impl Controller for HTcp {
         }
     }
 
+    /// The larger of both windows and of both thresholds; the time since the last reduction, the
+    /// longest RTT and the throughput of the reduction before (Linux, `htcp_cwnd_undo`).
+    fn undo(&mut self, before: Self, _: Time, _: bool) {
+        self.cwnd = self.cwnd.max(before.cwnd);
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+        self.since = before.since;
+        self.max_rtt = before.max_rtt;
+        self.throughput.before = before.throughput.before;
+    }
+
+    fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
+    }
+
     fn window(&self) -> Window {
         Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
     }

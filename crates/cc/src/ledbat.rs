@@ -385,6 +385,20 @@ impl Controller for Ledbat {
         }
     }
 
+    /// The larger of both windows and of both thresholds (Linux, `tcp_undo_cwnd_reduction`).
+    fn undo(&mut self, before: Self, _: Time, _: bool) {
+        self.cwnd = self.cwnd.max(before.cwnd);
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+    }
+
+    fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
+    }
+
     fn window(&self) -> Window {
         Window { cwnd: self.bytes(), ssthresh: self.ssthresh }
     }

@@ -1,6 +1,6 @@
 //! The least round-trip time: what a controller takes for the round trip without queues.
 
-use cwnd_units::{Duration, Guidance, Header, Rate};
+use cwnd_units::{Duration, Guidance, Header, Rate, Time};
 
 use crate::controller::{AckSample, Controller, Departing, Path, Request, Signal, Window};
 
@@ -92,6 +92,18 @@ impl<C: Controller> Controller for Estimating<C> {
     }
     fn stamp(&mut self, data: &Departing) -> Header {
         self.inner.stamp(data)
+    }
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        self.inner.undo(before.inner, now, after_timeout);
+    }
+    fn raise_threshold(&mut self, least: u64) {
+        self.inner.raise_threshold(least);
+    }
+    fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
+        self.inner.on_sack_rtt(&self.told(path), rtt);
+    }
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.inner.add_in_flight(bytes);
     }
     fn window(&self) -> Window {
         self.inner.window()

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Contract, Declares, param_enum, params};
+use cwnd_units::{Contract, Declares, Time, param_enum, params};
 
 use crate::controller::{
     AckSample, Cause, Controller, Path, Request, Signal, Start, Window, min_ssthresh,
@@ -283,26 +283,6 @@ impl NewReno {
         self.carry = 0;
         self.slow_start.on_congestion();
     }
-
-    /// A reduction is taken back: the larger of both windows and of both thresholds; what was counted since counts (Linux,
-    /// `tcp_undo_cwnd_reduction`).
-    pub(crate) fn undo(&mut self, before: Self) {
-        if self.cwnd <= before.cwnd {
-            *self = Self { carry: self.carry, ..before };
-        } else {
-            self.ssthresh = self.ssthresh.max(before.ssthresh);
-        }
-    }
-
-    /// Slow start goes on up to here at least.
-    pub(crate) fn raise_threshold(&mut self, least: u64) {
-        self.ssthresh = self.ssthresh.max(least);
-    }
-
-    /// A timeout left so many bytes in flight, which are not lost (Linux, `tcp_enter_loss`).
-    pub(crate) fn leave(&mut self, bytes: u64) {
-        self.cwnd = (self.cwnd + bytes).min(self.law.max_window);
-    }
 }
 
 impl Controller for NewReno {
@@ -345,6 +325,24 @@ impl Controller for NewReno {
             }
             Signal::Resume { .. } => {}
         }
+    }
+
+    /// The larger of both windows and of both thresholds; what was counted since counts (Linux,
+    /// `tcp_undo_cwnd_reduction`).
+    fn undo(&mut self, before: Self, _: Time, _: bool) {
+        if self.cwnd <= before.cwnd {
+            *self = Self { carry: self.carry, ..before };
+        } else {
+            self.ssthresh = self.ssthresh.max(before.ssthresh);
+        }
+    }
+
+    fn raise_threshold(&mut self, least: u64) {
+        self.ssthresh = self.ssthresh.max(least);
+    }
+
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.cwnd = (self.cwnd + bytes).min(self.law.max_window);
     }
 
     #[inline]

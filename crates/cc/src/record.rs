@@ -62,6 +62,18 @@ impl<C: Controller> Controller for Recorded<C> {
     fn stamp(&mut self, data: &Departing) -> Header {
         self.inner.stamp(data)
     }
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        self.inner.undo(before.inner, now, after_timeout);
+    }
+    fn raise_threshold(&mut self, least: u64) {
+        self.inner.raise_threshold(least);
+    }
+    fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
+        self.inner.on_sack_rtt(path, rtt);
+    }
+    fn add_in_flight(&mut self, bytes: u64) {
+        self.inner.add_in_flight(bytes);
+    }
     fn window(&self) -> Window {
         self.inner.window()
     }

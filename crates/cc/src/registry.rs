@@ -1,3 +1,4 @@
+use core::any::Any;
 use core::fmt;
 
 use cwnd_units::{
@@ -82,14 +83,22 @@ pub enum AnyController {
 }
 
 /// A controller of somebody's own, behind a pointer.
-pub trait OwnController: Controller + fmt::Debug + Send + Sync {
+pub trait OwnController: Controller + fmt::Debug + Send + Sync + Any {
     /// Another in the same state.
     fn boxed_clone(&self) -> Box<dyn OwnController>;
+    /// [`Controller::undo`], to a clone of this controller.
+    fn boxed_undo(&mut self, before: Box<dyn Any>, now: Time, after_timeout: bool);
 }
 
 impl<T: Controller + Clone + fmt::Debug + Send + Sync + 'static> OwnController for T {
     fn boxed_clone(&self) -> Box<dyn OwnController> {
         Box::new(self.clone())
+    }
+
+    fn boxed_undo(&mut self, before: Box<dyn Any>, now: Time, after_timeout: bool) {
+        if let Ok(before) = before.downcast::<T>() {
+            self.undo(*before, now, after_timeout);
+        }
     }
 }
 
@@ -211,51 +220,6 @@ fn hear(controller: &mut (impl Controller + ?Sized), path: Path, ack: AckSample)
     controller.on_ack(&path, &ack)
 }
 
-// What only endpoints that take reductions back ask, of NewReno and CUBIC.
-impl AnyController {
-    /// A reduction is taken back to what there was `before`, after a timeout or in a recovery, by what comes now.
-    pub fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
-        match (self, before) {
-            (Self::NewReno(c), Self::NewReno(before)) => c.undo(before),
-            (Self::Cubic(c), Self::Cubic(before)) => c.undo(*before, now, after_timeout),
-            (c, before) => {
-                if c.window().cwnd <= before.window().cwnd {
-                    *c = before;
-                }
-            }
-        }
-    }
-
-    /// Slow start goes on up to here at least.
-    pub fn raise_threshold(&mut self, least: u64) {
-        match self {
-            Self::NewReno(c) => c.raise_threshold(least),
-            Self::Cubic(c) => c.raise_threshold(least),
-            Self::Own(_) => {}
-            #[cfg(feature = "record")]
-            Self::Recorded(_) => {}
-        }
-    }
-
-    /// SACK alone told of a round trip, before anything follows from it.
-    pub fn sees(&mut self, path: impl FnOnce() -> Path, rtt: Duration) {
-        if let Self::Cubic(c) = self {
-            c.sees(&path(), rtt);
-        }
-    }
-
-    /// A timeout left so many bytes in flight, which are not lost.
-    pub fn leave(&mut self, bytes: u64) {
-        match self {
-            Self::NewReno(c) => c.leave(bytes),
-            Self::Cubic(c) => c.leave(bytes),
-            Self::Own(_) => {}
-            #[cfg(feature = "record")]
-            Self::Recorded(_) => {}
-        }
-    }
-}
-
 #[cfg(feature = "record")]
 impl AnyController {
     /// The same controller, which writes down what it is told from now on.
@@ -348,6 +312,44 @@ impl Controller for AnyController {
             Self::Own(c) => c.on_rate(sample),
             #[cfg(feature = "record")]
             Self::Recorded(c) => c.on_rate(sample),
+        }
+    }
+    fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
+        match (self, before) {
+            (Self::NewReno(c), Self::NewReno(before)) => c.undo(before, now, after_timeout),
+            (Self::Cubic(c), Self::Cubic(before)) => c.undo(*before, now, after_timeout),
+            (Self::Own(c), Self::Own(before)) => c.boxed_undo(before, now, after_timeout),
+            #[cfg(feature = "record")]
+            (Self::Recorded(c), Self::Recorded(before)) => c.undo(*before, now, after_timeout),
+            // A connection keeps its controller.
+            _ => {}
+        }
+    }
+    fn raise_threshold(&mut self, least: u64) {
+        match self {
+            Self::NewReno(c) => c.raise_threshold(least),
+            Self::Cubic(c) => c.raise_threshold(least),
+            Self::Own(c) => c.raise_threshold(least),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.raise_threshold(least),
+        }
+    }
+    fn on_sack_rtt(&mut self, path: &Path, rtt: Duration) {
+        match self {
+            Self::NewReno(c) => c.on_sack_rtt(path, rtt),
+            Self::Cubic(c) => c.on_sack_rtt(path, rtt),
+            Self::Own(c) => c.on_sack_rtt(path, rtt),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.on_sack_rtt(path, rtt),
+        }
+    }
+    fn add_in_flight(&mut self, bytes: u64) {
+        match self {
+            Self::NewReno(c) => c.add_in_flight(bytes),
+            Self::Cubic(c) => c.add_in_flight(bytes),
+            Self::Own(c) => c.add_in_flight(bytes),
+            #[cfg(feature = "record")]
+            Self::Recorded(c) => c.add_in_flight(bytes),
         }
     }
     #[inline]

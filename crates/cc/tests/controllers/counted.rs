@@ -1,6 +1,6 @@
 //! CUBIC as kernels count it, against their sources' arithmetic by hand.
 
-use cwnd_cc::{Cause, Phase, Signal};
+use cwnd_cc::{Cause, Controller as _, Phase, Signal};
 use cwnd_units::{Duration, Value};
 
 use crate::script::{MSS, Script, avoiding, params, text};
@@ -138,10 +138,10 @@ fn what_grew_since_is_not_taken_back() {
     for kind in ["cubic", "newreno"] {
         let p = params(kind, &[("preset", text("linux"))]);
         let mut s = Script::with_rtt(&p, &avoiding(20), Duration::from_millis(20));
-        s.controller.leave(5 * MSS);
+        s.controller.add_in_flight(5 * MSS);
         let before = s.controller.clone();
         s.signal(Signal::Reduce(Cause::Loss));
-        s.controller.leave(20 * MSS);
+        s.controller.add_in_flight(20 * MSS);
         let larger = s.window().cwnd;
         s.controller.undo(before, s.path.now, false);
         assert_eq!(s.window().cwnd, larger, "{kind}");

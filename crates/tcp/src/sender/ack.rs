@@ -138,7 +138,7 @@ impl Sender {
         let (mut lost, mut looks, mut went) = (false, false, None);
         let mut judged = Judged::Nothing;
         let mut exact_rtt = None;
-        let mut sacked_rtt = None;
+        let (mut sacked_rtt, mut grows_by) = (None, 0);
         let ece = segment.flags.has(Flags::ECE);
         if ece {
             self.on_echo(now, ack);
@@ -267,7 +267,7 @@ impl Sender {
             if !PLAIN && acked == 0 {
                 (exact_rtt, sacked_rtt) = self.see_sacked(now).unzip();
                 if delivered_counts {
-                    self.grow_by_sacked(now, newly_sacked, ece);
+                    grows_by = self.grow_by_sacked(now, newly_sacked, ece);
                 }
             }
             // RFC 6675 § 5 (2), also where the last recovery retransmitted it: it was sent after that one's reduction.
@@ -289,7 +289,20 @@ impl Sender {
         if acked == 0 && self.cc.beyond_window().is_some() {
             let path = Path { flight_size, ..self.path(now) };
             let rtt = sacked_rtt;
-            let sample = AckSample { newly_sacked, rtt, ece, echo, ..AckSample::default() };
+            let grow = if grows_by > 0 {
+                Grow::of(&path, ece && self.config.params.obey_ece)
+            } else {
+                Grow::No
+            };
+            let sample = AckSample {
+                acked_bytes: grows_by,
+                newly_sacked,
+                rtt,
+                ece,
+                echo,
+                grow,
+                ..AckSample::default()
+            };
             self.tell_duplicate(&path, sample);
         }
         exact_rtt

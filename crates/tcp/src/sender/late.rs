@@ -1,7 +1,7 @@
 //! RACK at the sender (RFC 8985 § 6): what arrived, what is lost by now; and data that came late and was taken for lost: how that is seen
 //! (RFC 3522) and taken back (RFC 4015).
 
-use cwnd_cc::{AckSample, Grow, Request};
+use cwnd_cc::{AckSample, Controller as _, Grow, Request};
 use cwnd_units::{Duration, Time};
 
 use super::undo::Before;
@@ -212,7 +212,7 @@ impl Sender {
     fn measure_sacked(&mut self, now: Time, first: Time, last: Time) {
         if self.timing.is_none() {
             let (path, rtt) = (self.path(now), self.config.measured(last.0, now.0));
-            self.cc.sees(|| path, rtt);
+            self.cc.on_sack_rtt(&path, rtt);
         }
         let seen = self.rtt.seen();
         self.take_rtt(now, first);
@@ -350,14 +350,18 @@ impl Sender {
 
     /// SACK alone reported so many new bytes: where segments come later than `dup_thresh` the window grows by them all the same (Linux,
     /// `tcp_may_raise_cwnd`); they count no more when they are acknowledged.
+    ///
+    /// Returns the bytes that are left for a controller that also hears of duplicates.
     #[cold]
-    pub(super) fn grow_by_sacked(&mut self, now: Time, bytes: u64, ece: bool) {
+    pub(super) fn grow_by_sacked(&mut self, now: Time, bytes: u64, ece: bool) -> u64 {
         let degree = self.late.as_ref().map_or(0, |late| late.most_late());
         let open = matches!(self.recovery, State::Open) && self.cwr.is_none();
-        // Who hears of duplicates counts for itself.
-        let open = open && !self.is_still_short() && self.cc.beyond_window().is_none();
+        let open = open && !self.is_still_short();
         if !open || degree <= u64::from(self.config.params.dup_thresh) {
-            return;
+            return 0;
+        }
+        if self.cc.beyond_window().is_some() {
+            return bytes;
         }
         let path = self.path(now);
         let grow = Grow::of(&path, ece && self.config.params.obey_ece);
@@ -365,6 +369,7 @@ impl Sender {
         if let Request::Reduce(cause) = self.cc.hear(path, sample) {
             self.on_request(&self.path(now), cause);
         }
+        0
     }
 
     /// A recovery is over.
@@ -401,11 +406,11 @@ impl Sender {
     /// A recovery begins, and its first segment goes again, or is on its way again: what to come back to if that arrives all the same.
     pub(super) fn remember(&mut self, now: Time, is_on_its_way: bool) -> Option<Box<Before>> {
         let marks = self.config.params.recovery == Recovery::Sack || self.marks_without_sack();
-        let plain = self.rack && marks && self.cc.beyond_window().is_none();
+        let looks = self.rack && marks;
         // What went again before tells nothing of this recovery: at zero no echo is older.
         let tells = self.echoes_tell() && !is_on_its_way;
         let at = if tells { now } else { Time::ZERO };
-        plain.then(|| self.as_it_is(at))
+        looks.then(|| self.as_it_is(at))
     }
 
     /// The first ACK of a recovery that acknowledges new data, with the timestamp that it echoes: if what let it go is older than the

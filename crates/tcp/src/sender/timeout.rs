@@ -134,9 +134,8 @@ impl Sender {
             if reneged {
                 self.scoreboard.restart(self.una);
             }
-            // Controllers with more than a window have no place for what stays in flight.
             match &self.late {
-                Some(late) if !reneged && self.cc.beyond_window().is_none() => {
+                Some(late) if !reneged => {
                     let first = self.una + self.config.mss.min(self.high - self.una);
                     self.scoreboard.mark_lost_below(late.old(now).max(first));
                     self.scoreboard.lose_retransmissions(
@@ -146,7 +145,7 @@ impl Sender {
                         self.config.mss,
                     );
                     // The window lets the first segment go beside it (`tcp_enter_loss`).
-                    self.cc.leave(self.in_flight());
+                    self.cc.add_in_flight(self.in_flight());
                 }
                 _ => {
                     self.scoreboard.mark_lost_below(self.high);

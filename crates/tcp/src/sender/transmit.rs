@@ -297,10 +297,17 @@ impl Sender {
         };
         let allowed = match &self.recovery {
             State::Recovery(super::FastRecovery { prr: Some(prr), .. }) => prr.allows(choice.len),
-            _ => pipe + choice.len <= self.cc.window().cwnd,
+            _ => pipe + choice.len <= self.cc.window().cwnd || self.goes_whatever(choice),
         };
         self.cwnd_limited = !allowed;
         allowed.then_some(choice)
+    }
+
+    /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4): the earliest one,
+    /// where the controller's window has no place for data that the timeout left in flight.
+    fn goes_whatever(&self, choice: Choice) -> bool {
+        let repairs = matches!(self.recovery, State::Loss { .. });
+        repairs && self.expired > 0 && choice.seq == self.una
     }
 
     /// F-RTO's answer to the first new ACK is new data (RFC 5682 § 3.1, step 2b); if none goes, it is over.

@@ -52,23 +52,17 @@ impl Before {
 }
 
 impl Sender {
-    /// What there is now, before a reduction, where the first retransmission goes at `at`.
-    ///
-    /// Controllers with more than a window have counts of their own, and take nothing back.
+    /// State before a reduction, where the first retransmission goes at `at`.
     pub(super) fn as_it_is(&mut self, at: Time) -> Box<Before> {
-        let plain = self.cc.beyond_window().is_none();
-        let cc = plain.then(|| {
-            let mut cc = self.cc.clone();
-            if self.rack {
-                // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at least.
-                let segments = cc.window().cwnd / self.config.mss;
-                cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
-            }
-            cc
-        });
+        let mut cc = self.cc.clone();
+        if self.rack {
+            // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at least.
+            let segments = cc.window().cwnd / self.config.mss;
+            cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
+        }
         let under_way = self.scoreboard.resent();
         let again = (under_way > 0).then_some(under_way);
-        Box::new(Before { at, cc, from: self.una, again })
+        Box::new(Before { at, cc: Some(cc), from: self.una, again })
     }
 
     /// Whether an ACK of new data may take this back.
