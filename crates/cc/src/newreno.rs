@@ -33,10 +33,14 @@ params! {
         /// How much a reduction leaves.
         #[flatten()]
         pub rule: Rule = Rule::default(),
-        /// Least window that a reduction leaves, in segments; the threshold is never below two (RFC 5681 eq. 4).
+        /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is never below two (RFC 5681 eq. 4).
         #[source("RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
         #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window: u32 = 2,
+        /// Least window that an ECN-echo leaves, in segments.
+        #[source("RFC 3168 § 6.1.2: 1, and the next echo waits for the timer (`ecn_at_one`); Linux, FreeBSD and ns-3 have 2")]
+        #[bounds(from 1; "a window of no segment never sends again")]
+        pub least_window_ecn: u32 = 1,
         /// What growth counts: bytes or ACKs.
         #[source("RFC 5681 § 3.1 recommends RFC 3465")]
         pub increase: Increase = Increase::Abc,
@@ -52,7 +56,7 @@ params! {
         /// RFC 5681 and RFC 3168: ECN as loss; the default.
         "rfc" => Self::default(),
         /// ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.
-        "abe" => Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() }),
+        "abe" => Self { least_window_ecn: 1, ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() }) },
         /// ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow start.
         "paper" => Self::reading(Rule {
             beta_ecn: Some(0.8),
@@ -70,6 +74,8 @@ params! {
                 rounding: Rounding::Segments,
                 ..Rule::default()
             },
+            // newreno_cong_signal: at least two segments.
+            least_window_ecn: 2,
             // newreno_ack_received: only `!IN_RECOVERY`, which TF_CONGRECOVERY is, too.
             growing: Growing { grow_in_cwr: false, ..Growing::default() },
             ..Self::default()
@@ -98,6 +104,7 @@ params! {
                 ..Growing::default()
             },
             keep_count: true,
+            least_window_ecn: 2,
             ..Self::default()
         },
         /// neqo's NewReno (new_reno.rs): half of the window; its ABE is for CUBIC only.
@@ -151,9 +158,9 @@ impl Params {
         }
     }
 
-    /// The RFCs' NewReno with another rule of decrease.
+    /// The RFCs' NewReno with another rule of decrease, whose program keeps two segments.
     fn reading(rule: Rule) -> Self {
-        Self { rule, ..Self::default() }
+        Self { rule, least_window_ecn: 2, ..Self::default() }
     }
 }
 
@@ -178,6 +185,7 @@ struct Law {
     credit: Credit,
     grow_in_cwr: bool,
     least_window: u64,
+    least_window_ecn: u64,
     /// Whether each step of growth is cut off to bytes.
     whole_bytes: bool,
     keep_count: bool,
@@ -205,6 +213,7 @@ impl NewReno {
                 whole_bytes: params.increase == Increase::PerAckWholeBytes,
                 keep_count: params.keep_count && params.increase == Increase::Abc,
                 least_window: u64::from(params.least_window) * u64::from(start.mss),
+                least_window_ecn: u64::from(params.least_window_ecn) * u64::from(start.mss),
             }),
         }
     }
@@ -271,15 +280,23 @@ impl NewReno {
     fn reduce(&mut self, path: &Path, cause: Cause) {
         let stage = self.slow_start.stage(self.cwnd < self.ssthresh);
         let reduced = self.law.decrease.reduced(path, self.cwnd, stage, cause);
-        self.reduce_to(path, reduced);
+        let least = match cause {
+            Cause::Ecn => self.law.least_window_ecn,
+            _ => self.law.least_window,
+        };
+        self.leave(path, reduced, least);
         self.resting.begin(self.law.decrease.rest(path, cause), self.law.grow_in_cwr);
     }
 
     /// A congestion signal that leaves so many bytes.
     pub(crate) fn reduce_to(&mut self, path: &Path, reduced: u64) {
+        self.leave(path, reduced, self.law.least_window);
+    }
+
+    fn leave(&mut self, path: &Path, reduced: u64, least: u64) {
         self.ssthresh = reduced.max(min_ssthresh(path.mss));
         // A window below the least one must not be raised to it.
-        self.cwnd = self.cwnd.min(reduced.max(self.law.least_window));
+        self.cwnd = self.cwnd.min(reduced.max(least));
         self.carry = 0;
         self.slow_start.on_congestion();
     }

@@ -5,8 +5,10 @@ param_enum! {
     pub enum PrrRule {
         /// RFC 6937: once no more than ssthresh is in flight, a segment more than was delivered (PRR-SSRB).
         Rfc6937 = "rfc6937",
-        /// RFC 9937 as Linux has it: a segment more only while recovery makes good progress (SafeACK), in whole
-        /// segments, in proportion to the window instead of what is in flight.
+        /// RFC 9937: a segment more than was delivered only while recovery makes good progress (SafeACK); what was SACKed
+        /// before the recovery is no part of RecoverFS.
+        Rfc9937 = "rfc9937",
+        /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what is in flight.
         Linux = "linux",
         /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast retransmit is one of them.
         FreeBsd = "freebsd",
@@ -28,6 +30,8 @@ pub struct Prr {
     quota: u64,
     /// Whether a fast retransmit begins it.
     fast_retransmit: bool,
+    /// `true` before the first ACK.
+    first: bool,
 }
 
 /// What an ACK says to proportional rate reduction.
@@ -51,6 +55,7 @@ impl Prr {
             out: 0,
             quota: mss,
             fast_retransmit: true,
+            first: true,
         }
     }
 
@@ -80,6 +85,12 @@ impl Prr {
             return;
         }
         let linux = self.rule == PrrRule::Linux;
+        let rfc9937 = self.rule == PrrRule::Rfc9937;
+        if rfc9937 && self.first {
+            // RFC 9937 § 6: data that the first ACK delivers is part of RecoverFS.
+            self.recover_fs += delivered;
+        }
+        self.first = false;
         self.quota = if pipe > ssthresh {
             // Proportional rate reduction: CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out
             // Linux counts segments (tcp_input.c, tcp_cwnd_reduction): the ceiling is one of segments.
@@ -88,11 +99,11 @@ impl Prr {
             allowed.saturating_mul(unit).saturating_sub(self.out)
         } else {
             // PRR-SSRB; without the segment more it is PRR-CRB.
-            let more = if safe || !linux { mss } else { 0 };
+            let more = if safe || !(linux || rfc9937) { mss } else { 0 };
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + more;
             limit.min(ssthresh - pipe)
         };
-        if linux && self.out == 0 {
+        if linux && self.out == 0 || rfc9937 && self.out == 0 && self.quota == 0 {
             // RFC 9937 § 6: the fast retransmit, whatever the sums say.
             self.quota = self.quota.max(mss);
         }
@@ -205,6 +216,29 @@ mod tests {
             }
         }
         assert_eq!(pipe, ssthresh);
+    }
+
+    /// RFC 9937 § 6 by hand: 20 segments outstanding, 3 of them SACKed, the last by the ACK that
+    /// begins the recovery: RecoverFS is 18. A segment more goes only after a SafeACK, and one at
+    /// first whatever the sums say.
+    #[test]
+    fn rfc_9937_leaves_out_what_was_sacked_before() {
+        let mss = 1000;
+        let mut prr = Prr::new(PrrRule::Rfc9937, 17 * mss, mss);
+        let ack = |pipe, safe| PrrAck { delivered: mss, pipe: pipe * mss, safe };
+        prr.on_ack(ack(16, false), 9 * mss, mss);
+        assert_eq!(prr.quota(), mss / 2, "CEIL(1000 · 9000 / 18000)");
+        prr.on_ack(ack(15, false), 9 * mss, mss);
+        assert_eq!(prr.quota(), mss);
+        prr.on_sent(mss);
+        for (safe, quota) in [(false, 2 * mss), (true, 3 * mss)] {
+            let mut prr = prr;
+            prr.on_ack(ack(4, safe), 9 * mss, mss);
+            assert_eq!(prr.quota(), quota, "{safe}");
+        }
+        let mut late = Prr::new(PrrRule::Rfc9937, 3 * mss, mss);
+        late.on_ack(PrrAck { delivered: 0, pipe: 3 * mss, safe: false }, 2 * mss, mss);
+        assert_eq!(late.quota(), mss, "nothing went and nothing may: the fast retransmit");
     }
 
     /// tcp_cwnd_reduction by hand: ssthresh 7 of a window of 10. CEIL(7 n / 10) − out is 1 for the ACKs of segments

@@ -67,6 +67,7 @@ impl Sender {
         // RFC 6937 § 3: RecoverFS counts what limited transmit sent, too.
         let recover_fs = match params.prr_rule {
             PrrRule::Rfc6937 | PrrRule::Halving | PrrRule::FreeBsd => self.high - self.una,
+            PrrRule::Rfc9937 => self.high - self.una - self.scoreboard.sacked_bytes(),
             PrrRule::Linux => self.recover_fs(before),
         };
         // A reduction that is under way goes on, unless there is another.

@@ -62,12 +62,12 @@ impl Sender {
         let outstanding = self.high - self.una;
         match self.config.params.prr_rule {
             PrrRule::FreeBsd => outstanding,
-            PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving
+            PrrRule::Rfc6937 | PrrRule::Rfc9937 | PrrRule::Linux | PrrRule::Halving
                 if self.cc.window().ssthresh > before =>
             {
                 before.max(outstanding)
             }
-            PrrRule::Rfc6937 | PrrRule::Linux | PrrRule::Halving => before,
+            PrrRule::Rfc6937 | PrrRule::Rfc9937 | PrrRule::Linux | PrrRule::Halving => before,
         }
     }
 
