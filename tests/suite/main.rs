@@ -39,6 +39,7 @@ mod rtt;
 mod sparse;
 mod spurious;
 mod steered;
+mod storms;
 mod timeouts;
 mod vegas;
 mod workloads;

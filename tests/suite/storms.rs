@@ -1,0 +1,179 @@
+//! Recovery on ordinary paths: no sender floods a queue with what it loses, and none stands still.
+//!
+//! The grids run in part in every test run, and whole with `LONG` in the environment.
+
+use cwnd_cc::ControllerParams;
+use cwnd_tcp::Params as Endpoint;
+use cwnd_units::{Params as _, ParamsChoice as _};
+
+use crate::common::{BOTTLENECK, activity, at, run};
+
+/// Controllers that follow routers, which write nothing here.
+const GUIDED: [&str; 5] = ["bmcc", "mlcp", "rcp", "vcp", "xcp"];
+
+#[expect(clippy::disallowed_methods, reason = "the long mode is asked for from outside")]
+fn long() -> bool {
+    std::env::var("LONG").is_ok()
+}
+
+/// Every window controller with each of its presets, as a value of `controller`, and the keys that
+/// it needs of an endpoint with ECN.
+fn arms() -> Vec<(String, &'static str)> {
+    let kinds = ControllerParams::KINDS.iter().map(|kind| kind.name);
+    let mut arms = Vec::new();
+    for kind in kinds.filter(|kind| !GUIDED.contains(kind)) {
+        let params = ControllerParams::of_kind(kind).expect("it is registered");
+        let keys = if kind == "dctcp" { ", echo = \"changes\"" } else { "" };
+        for preset in params.params().presets() {
+            arms.push((format!("{{ kind = \"{kind}\", preset = \"{}\" }}", preset.name), keys));
+        }
+    }
+    arms
+}
+
+/// Packets that arrive at the bottleneck for each that it delivers.
+fn arrivals_per_delivery(text: &str) -> f64 {
+    let records = run(text);
+    let total = |name| at(&records.links, BOTTLENECK, name);
+    total("arrived_total_pkts") / total("delivered_total_pkts").max(1.0)
+}
+
+/// A threshold of FlightSize above a window that less was in made PRR send several segments for each
+/// that arrived, and H-TCP's increase grew with the backoff of the timer.
+#[test]
+fn no_controller_floods_a_marking_queue() {
+    let stacks: Vec<&str> = if long() {
+        Endpoint::default().presets().iter().map(|preset| preset.name).collect()
+    } else {
+        vec!["linux", "rfc", "freebsd"]
+    };
+    let queues: &[&str] =
+        if long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "red"] };
+    let loads: &[(u32, u32)] =
+        if long() { &[(1, 1), (1, 10), (1, 50), (10, 1), (10, 10), (10, 50)] } else { &[(1, 10)] };
+    for (controller, keys) in arms() {
+        for stack in &stacks {
+            for queue in queues {
+                for (mbit, flows) in loads {
+                    let ratio = arrivals_per_delivery(&format!(
+                        "[run]\nduration = \"30 s\"\nsample = \"none\"\n\
+                         [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
+                         [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
+                         start = \"uniform(0 s, 100 ms)\"\ncontroller = {controller}\n\
+                         endpoint = {{ preset = \"{stack}\", ecn = true{keys} }}\n"
+                    ));
+                    let cell =
+                        format!("{controller} over {stack}, {queue}, {mbit} Mbit/s, {flows}");
+                    assert!(ratio < 1.5, "{cell}: {ratio:.2} arrivals a delivery");
+                }
+            }
+        }
+    }
+}
+
+/// What recovery may be made of, by key.
+const RECOVERY: [(&str, &[&str]); 24] = [
+    ("recovery", &["\"sack\"", "\"newreno\""]),
+    ("prr", &["true", "false"]),
+    ("prr_rule", &["\"rfc6937\"", "\"rfc9937\"", "\"linux\"", "\"freebsd\"", "\"halving\""]),
+    ("flight_size", &["\"outstanding\"", "\"pipe\""]),
+    ("loss_rule", &["\"rfc6675\"", "\"fack\"", "\"rack\""]),
+    ("pipe_rule", &["\"rfc6675\"", "\"sack1\"", "\"ns-3\""]),
+    ("lost_retransmissions", &["true", "false"]),
+    ("tail_loss_probe", &["true", "false"]),
+    ("whole_segments", &["true", "false"]),
+    ("doubtful_holes", &["true", "false"]),
+    ("sack_in_old_acks", &["true", "false"]),
+    ("reneging_hurries", &["true", "false"]),
+    ("lost_retransmissions_reduce", &["true", "false"]),
+    ("recovers_in_loss", &["true", "false"]),
+    ("limited_transmit", &["true", "false"]),
+    ("grow_by", &["\"acknowledged\"", "\"delivered\""]),
+    ("grow_on_exit", &["true", "false"]),
+    ("reduced_window_ends_recovery", &["true", "false"]),
+    ("loss_reduces_again", &["true", "false"]),
+    ("timeout_keeps_threshold", &["true", "false"]),
+    ("timeout_frto", &["true", "false"]),
+    ("timeout_eifel", &["true", "false"]),
+    ("dup_thresh", &["2", "3", "6"]),
+    ("dsack", &["true", "false"]),
+];
+
+/// A recovery that began as the last one ended reduced nothing, as its FlightSize counted all that
+/// was SACKed meanwhile; retransmissions that were lost went again without end.
+#[test]
+fn lost_retransmissions_do_not_go_again_without_end() {
+    let values = || RECOVERY.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
+    let mut settings = Vec::new();
+    for (key, value) in values() {
+        if !long() {
+            settings.push(format!(", {key} = {value}"));
+            continue;
+        }
+        let later = values().filter(|(other, _)| *other > key);
+        settings.extend(later.map(|(other, v)| format!(", {key} = {value}, {other} = {v}")));
+    }
+    let betas: &[&str] = if long() { &["0.5", "0.7", "0.8"] } else { &["0.7"] };
+    for stack in ["rfc", "linux", "freebsd"] {
+        for (keys, beta) in settings.iter().flat_map(|k| betas.iter().map(move |beta| (k, beta))) {
+            let ratio = arrivals_per_delivery(&format!(
+                "[run]\nduration = \"60 s\"\nsample = \"none\"\n\
+                 [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"1 BDP\" }}\n\
+                 [flow.main]\nrtt = \"50 ms\"\ncontroller = {{ kind = \"cubic\", beta = {beta} }}\n\
+                 endpoint = {{ preset = \"{stack}\"{keys} }}\n"
+            ));
+            let cell = format!("{stack}{keys}, beta {beta}");
+            assert!(ratio < 1.1, "{cell}: {ratio:.2} arrivals a delivery");
+        }
+    }
+}
+
+/// One flow over a queue that overflows as slow start ends: 10 Mbit/s, six round trips, seven buffers.
+fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for rtt in [1, 5, 10, 20, 50, 100] {
+        for limit in [
+            "5 packets",
+            "10 packets",
+            "15 packets",
+            "20 packets",
+            "30 packets",
+            "50 packets",
+            "1 BDP",
+        ] {
+            let records = run(&format!(
+                "[run]\nduration = \"20 s\"\nsample = \"none\"\n\
+                 [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"{limit}\" }}\n\
+                 [flow.main]\nrtt = \"{rtt} ms\"\ncontroller = \"{controller}\"\n\
+                 endpoint = {{ {endpoint} }}\n"
+            ));
+            found.push((format!("{rtt} ms, {limit}"), activity(&records, "timeouts")));
+        }
+    }
+    found
+}
+
+/// Slow start overshoots by the whole pipe, and 0.7 of that is more than the pipe: some of what goes
+/// again is lost again. A sender of RFC 6675 cannot see it, as NextSeg never returns what lies below
+/// HighRxt (section 4, rule 1a), and waits for the timer (RFC 6298). With the loss of retransmissions
+/// found by SACK, and nothing else changed, no cell has a timeout.
+#[test]
+fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
+    for controller in ["cubic", "newreno"] {
+        for (cell, timeouts) in
+            timeouts(controller, "preset = \"rfc\", lost_retransmissions = true")
+        {
+            assert_eq!(timeouts, 0, "{controller}, {cell}");
+        }
+    }
+    let stalled = timeouts("cubic", "preset = \"rfc\"");
+    assert!(stalled.iter().filter(|(_, timeouts)| *timeouts > 0).count() > 20, "{stalled:?}");
+}
+
+/// RACK and the tail loss probe find them (RFC 8985 § 3.4).
+#[test]
+fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
+    for (cell, timeouts) in timeouts("cubic", "preset = \"linux\"") {
+        assert_eq!(timeouts, 0, "linux, {cell}");
+    }
+}
