@@ -31,9 +31,12 @@ impl Sender {
         }
         // Departs from RFC 5681 § 2, whose FlightSize also counts what was SACKed: a recovery that begins
         // as the last one ends finds the new data which that one sent, all SACKed, and would leave a
-        // threshold above the window.
-        let not_sacked = self.high - self.una - self.scoreboard.sacked_bytes();
-        path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
+        // threshold above the window. A sender of RFC 6675 waits for the timer then, others would
+        // send what is lost again and again.
+        if params.lost_retransmissions {
+            let not_sacked = self.high - self.una - self.scoreboard.sacked_bytes();
+            path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
+        }
         let cwr = self.cwr.take();
         // One reaction a window, whatever made it smaller before (RFC 3168 § 6.1.2).
         let was_reduced = self.una < self.reduced_until || cwr.is_some();
