@@ -284,6 +284,8 @@ params! {
     presets {
         /// What the current RFCs say; the default.
         "rfc" => Self::default(),
+        /// RFC 6675 recovery with the RFC 6298 timer: the values of `rfc`, under a name that keeps them.
+        "rfc6675" => Self::default(),
         /// ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 ms clock, no SACK.
         "ns2" => Self::ns2(),
         /// Linux: timeout 200 ms above the RTT or more, RACK, PRR for losses and ECN, tail loss probes, ACKs delayed up to 40 ms or quick, RTT in microseconds. (Its pacing is not here.)
