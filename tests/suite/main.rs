@@ -31,6 +31,7 @@ mod links;
 mod load;
 mod messages;
 mod meters;
+mod noise;
 mod random;
 mod rcp;
 mod reordering;

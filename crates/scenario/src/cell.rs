@@ -9,6 +9,7 @@ use crate::links::{self, Topology};
 use crate::load;
 use crate::model::{FlowGroup, Link, LinkRate, Place, Record, Run, Scenario, Way};
 use crate::needs::{self, Parts};
+use crate::noise::Noise;
 use crate::reader::{At, Context, Section};
 use crate::sections::{MOST_FLOWS, NODE, RECORD, RUN, SCHEMA, TOP};
 use crate::tree::{Entry, Table, locate};
@@ -132,8 +133,15 @@ fn run(table: &Table, at: Span, cx: &mut Context<'_>) -> Option<Run> {
         problem.help("write `sample = \"none\"` for no time series");
     }
     let until_fair = section.plain::<Option<f64>>("until_fair", cx);
-    let until_fair = until_fair?;
-    Some(Run { duration: duration?, warmup: warmup?, seed: seed?, sample: sample?, until_fair })
+    let noise = section.plain::<Noise>("noise", cx);
+    Some(Run {
+        duration: duration?,
+        warmup: warmup?,
+        seed: seed?,
+        sample: sample?,
+        until_fair: until_fair?,
+        noise: noise?,
+    })
 }
 
 fn record(top: &Section<'_>, cx: &mut Context<'_>) -> Option<Record> {

@@ -15,6 +15,7 @@ mod load;
 mod model;
 pub mod needs;
 mod nodes;
+mod noise;
 mod outline;
 mod pairs;
 mod paths;
@@ -44,6 +45,7 @@ pub use model::{
     Ends, FlowGroup, Impairments, Link, LinkRate, Place, Record, Run, Scenario, Shares, Tampering,
     Way,
 };
+pub use noise::Noise;
 pub use outline::Outline;
 pub use plain::{Toml, read_toml};
 pub use plan::{Axis, AxisValue, Cell, Plan, Refusal};

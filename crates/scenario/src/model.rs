@@ -3,8 +3,9 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, WorkloadParams};
 use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
-use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Time};
+use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
 
+use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
@@ -43,6 +44,38 @@ impl Scenario {
     pub fn routes(&self) -> Routes {
         Routes::new(self.links.iter().map(Edge::of).collect(), self.nodes.len())
     }
+
+    /// The propagation delay of all links of a round.
+    #[must_use]
+    pub fn propagation(&self, way: &Way) -> Duration {
+        way.links().fold(Duration::ZERO, |sum, i| sum + self.links[i].delay)
+    }
+
+    /// `true` if each flow of the group has hosts of its own: another delay or a rate.
+    #[must_use]
+    pub fn has_own_hosts(&self, group: &FlowGroup) -> bool {
+        self.has_own_delays(group) || group.edge_rate.is_some()
+    }
+
+    /// `true` if the delay at the hosts is drawn for each flow of the group.
+    #[must_use]
+    pub fn has_own_delays(&self, group: &FlowGroup) -> bool {
+        group.edge_rtt.varies() || self.run.noise != Noise::None
+    }
+
+    /// Draws the round-trip propagation between a flow's hosts and the graph: the group's own from
+    /// `rng`, the noise from a stream named after the flow. `links` is that of the flow's path.
+    #[must_use]
+    pub fn draw_edge_rtt(
+        &self,
+        group: &FlowGroup,
+        links: Duration,
+        name: &str,
+        (rng, random): (&mut Rng, &Streams),
+    ) -> Duration {
+        let edge = group.edge_rtt.sample(rng);
+        self.run.noise.draw(edge, links, || random.named(&format!("{name}.noise")))
+    }
 }
 
 impl Edge {
@@ -64,6 +97,8 @@ pub struct Run {
     pub sample: Option<Duration>,
     /// Jain's index of the long-lived flows at which the run ends early.
     pub until_fair: Option<f64>,
+    /// Variation from seed to seed besides what the groups draw.
+    pub noise: Noise,
 }
 
 /// Which part of what there may be millions of has a row each in the results.

@@ -7,6 +7,7 @@ use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
 use crate::model::{Ends, FlowGroup, Link, LinkRate, Scenario, Shares};
+use crate::noise::Noise;
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMA;
 
@@ -22,6 +23,10 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.key("seed", &scenario.run.seed.write());
     out.key("sample", &scenario.run.sample.write());
     out.key("until_fair", &scenario.run.until_fair.write());
+    // Files from before there was noise have no such key, and give themselves again.
+    if scenario.run.noise != Noise::None {
+        out.key("noise", &scenario.run.noise.write());
+    }
     out.section(&["record"]);
     out.key("requests", &scenario.record.requests.write());
     out.key("flows", &scenario.record.flows.write());

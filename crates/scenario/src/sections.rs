@@ -105,6 +105,7 @@ use Fallback::{Derived, Required, Toml};
 use Form::Plain;
 
 const ENDS: Kind = Kind::Choice(crate::model::Ends::NAMES);
+const NOISE: Kind = Kind::Choice(crate::noise::Noise::NAMES);
 const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 
 keys! {
@@ -161,6 +162,11 @@ keys! {
         #[source("cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
         #[bounds(above Number(0.0), up_to Number(1.0); "Jain's index is: write 0.95, or \"none\" for a run of its full length")]
         until_fair: Plain(Kind::OptionalNumber) => Toml("\"none\""),
+        /// Variation from seed to seed besides what groups draw themselves: with `"path"` each flow's base RTT is
+        /// uniform within ±0.5 % of the scenario's, drawn by seed and flow. Hosts without delay of their own add up to 1 %
+        /// of their path's delay.
+        #[source("cwnd: nothing varies unless asked")]
+        noise: Plain(NOISE) => Toml("\"none\""),
     }
 
     /// `[record]`.

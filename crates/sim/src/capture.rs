@@ -68,7 +68,7 @@ impl Capture {
             of_line: Vec::new(),
             readers: BTreeMap::new(),
             of_pipe: Vec::new(),
-            stacks: scenario.flows.iter().map(Stack::new).collect(),
+            stacks: scenario.flows.iter().map(|group| Stack::new(scenario, group)).collect(),
             flows: BTreeMap::new(),
         };
         for (index, parts) in links.iter().enumerate() {

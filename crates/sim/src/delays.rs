@@ -7,7 +7,6 @@ use cwnd_tcp::Delays;
 use cwnd_units::{Duration, Rate};
 
 use crate::flow::Flow;
-use crate::network::base_rtt;
 
 /// The ways of such flows without anybody on them, by group and way.
 #[derive(Debug, Default)]
@@ -65,7 +64,7 @@ impl Empty {
         };
         Self {
             there: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
-            both: base_rtt(scenario, way),
+            both: scenario.propagation(way),
             ns_per_byte: edge + links().map(|link| line(&link.rate)).sum::<f64>(),
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_link::{Line, Middlebox, Pace, Settings};
-use cwnd_scenario::{FlowGroup, Link, Scenario, Way};
+use cwnd_scenario::{FlowGroup, Link, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
@@ -155,14 +155,13 @@ impl Network {
         self.pipes.len() as u32 - 1
     }
 
-    /// A route for flows of `group` that go this way of it and whose hosts are `edge` of round-trip time away from the graph: half of it before the
-    /// receiver, half after it.
-    pub fn add_route(&mut self, id: WayId, group: &FlowGroup, edge: Duration) -> Route {
+    /// A route for flows of `group` that go this way of it. Their hosts are `edge` of round-trip
+    /// time away from the graph, half before the receiver and half after it; with `None` they are
+    /// in it.
+    pub fn add_route(&mut self, id: WayId, group: &FlowGroup, edge: Option<Duration>) -> Route {
         let way = &group.ways[id.1 as usize];
-        let to_receiver = edge / 2;
-        let from_receiver = edge - to_receiver;
-        let edge_pipes = (edge > Duration::ZERO || group.edge_rtt.varies())
-            .then(|| [to_receiver, from_receiver].map(|delay| self.add_pipe(Pipe::new(delay))));
+        let edge_pipes = edge
+            .map(|edge| [edge / 2, edge - edge / 2].map(|delay| self.add_pipe(Pipe::new(delay))));
         let [into_receiver, out_of_receiver] = match edge_pipes {
             Some(pipes) => pipes.map(|i| Some(Hop::Pipe(i))),
             None => [None; 2],
@@ -503,9 +502,4 @@ impl Network {
     pub fn pipe(&self, i: u32) -> &Pipe {
         &self.pipes[i as usize]
     }
-}
-
-/// Propagation round-trip time of a route without the hosts' own share.
-pub fn base_rtt(scenario: &Scenario, way: &Way) -> Duration {
-    way.links().fold(Duration::ZERO, |sum, i| sum + scenario.links[i].delay)
 }

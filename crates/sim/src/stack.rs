@@ -1,6 +1,6 @@
 //! What a host's headers say beyond what the simulation needs: addresses, numbers, windows, clocks.
 
-use cwnd_scenario::FlowGroup;
+use cwnd_scenario::{FlowGroup, Scenario};
 use cwnd_tcp::{Body, Flags, Quoted, Recovery, SackBlocks, Segment};
 use cwnd_units::{Header, Time};
 use cwnd_wire::{Endpoints, Experiment, Headers, Options, SourceQuench, Tcp, Udp, window_scale};
@@ -111,7 +111,7 @@ impl End {
 
 impl Stack {
     /// The hosts of a group.
-    pub fn new(group: &FlowGroup) -> Self {
+    pub fn new(scenario: &Scenario, group: &FlowGroup) -> Self {
         let endpoint = &group.endpoint;
         let transport = match group.workload.facts().transport {
             cwnd_apps::Transport::Datagrams { .. } => Transport::Udp,
@@ -130,7 +130,7 @@ impl Stack {
         Self {
             transport,
             nodes: group.ways.iter().map(|way| [way.from, way.to]).collect(),
-            own_hosts: group.edge_rtt.varies() || group.edge_rate.is_some(),
+            own_hosts: scenario.has_own_hosts(group),
         }
     }
 

@@ -2,7 +2,7 @@
 //! sizes and round-trip times.
 
 use cwnd_apps::Session;
-use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_scenario::Scenario;
 use cwnd_units::{Duration, Rng, Streams, Time};
 
 /// A flow that will start.
@@ -28,11 +28,12 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
     let mut arrivals = Vec::new();
     for (g, group) in scenario.flows.iter().enumerate() {
         for i in 0..group.count {
-            let mut rng = random.named(&format!("flow.{}.{i}", group.name));
+            let name = format!("flow.{}.{i}", group.name);
+            let mut rng = random.named(&name);
             let start = Time(group.start.sample(&mut rng).0) + group.spacing * u64::from(i);
             let Some(arriving) = group.arriving() else {
                 if start < end {
-                    flows.push(flow(g, group, start, rng));
+                    flows.push(flow(scenario, g, start, &name, (rng, &random)));
                 }
                 continue;
             };
@@ -44,8 +45,8 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
                 if at >= end {
                     break;
                 }
-                let name = format!("flow.{}.{i}.{arrived}", group.name);
-                arrivals.push(flow(g, group, at, random.named(&name)));
+                let name = format!("{name}.{arrived}");
+                arrivals.push(flow(scenario, g, at, &name, (random.named(&name), &random)));
             }
         }
     }
@@ -55,8 +56,17 @@ pub fn flows(scenario: &Scenario) -> Vec<FlowPlan> {
     flows
 }
 
-fn flow(group: usize, of: &FlowGroup, start: Time, mut rng: Rng) -> FlowPlan {
-    let edge_rtt = of.edge_rtt.sample(&mut rng);
+fn flow(
+    scenario: &Scenario,
+    group: usize,
+    start: Time,
+    name: &str,
+    (mut rng, random): (Rng, &Streams),
+) -> FlowPlan {
+    let of = &scenario.flows[group];
+    // Runs on Linux have one path.
+    let links = scenario.propagation(&of.ways[0]);
+    let edge_rtt = scenario.draw_edge_rtt(of, links, name, (&mut rng, random));
     // What it will do first is seen in one that does the same with the same draws.
     let mut session = Session::new(of.workload.maker()(), rng.clone());
     let _ = session.start(start);
@@ -113,6 +123,13 @@ mod tests {
             rtt = "40 ms"
             workload = { kind = "bytes", size = "exponential(50 kB)" }
         "#;
+        for noise in ["none", "path"] {
+            let noisy = text.replace("seed = 7", &format!("seed = 7\nnoise = \"{noise}\""));
+            agree(&noisy);
+        }
+    }
+
+    fn agree(text: &str) {
         let document = Document::parse("t", text, &|_: &str| Err(String::new())).unwrap();
         let scenario = document.plan().unwrap().cells[0].scenario.clone();
         let planned = flows(&scenario);

@@ -159,10 +159,7 @@ fn count(
 fn row(world: &World, flow: usize, sent: &Sent, received: &Received, seconds: f64) -> FlowRow {
     let plan = &world.flows[flow];
     let group = &world.scenario.flows[plan.group];
-    let links = |route: &[usize]| -> Duration {
-        route.iter().fold(Duration::ZERO, |sum, &link| sum + world.scenario.links[link].delay)
-    };
-    let base_rtt = links(&group.ways[0].route) + links(&group.ways[0].reverse) + plan.edge_rtt;
+    let base_rtt = world.scenario.propagation(&group.ways[0]) + plan.edge_rtt;
     let whole = world.delivered(flow);
     let delivered = whole - received.delivered_before;
     // The kernel's minimum is that of the whole connection (of its last five minutes).

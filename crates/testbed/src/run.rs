@@ -314,7 +314,7 @@ fn config(world: &World) -> Config {
     for (i, flow) in world.flows.iter().enumerate() {
         // Half before the receiver, half after it, as in the simulator.
         let half = flow.edge_rtt / 2;
-        let varies = scenario.flows[flow.group].edge_rtt.varies();
+        let varies = scenario.has_own_delays(&scenario.flows[flow.group]);
         let sender = world.sender(i);
         let end = Endpoint {
             address: (*sender.ip()).into(),

@@ -15,7 +15,7 @@ use super::World;
 use crate::datagrams::Stream;
 use crate::event::{Event, FlowId};
 use crate::flow::{Flow, Identity};
-use crate::network::{Route, base_rtt};
+use crate::network::Route;
 use crate::stack::Connection;
 
 pub(super) struct Group {
@@ -84,14 +84,16 @@ impl World {
     pub(super) fn add_group(&mut self, g: usize) {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
-        let own_routes = group.edge_rtt.varies() || group.edge_rate.is_some();
+        let own_routes = scenario.has_own_hosts(group);
         let facts = group.workload.facts();
         let arriving = group.arriving();
         let habits = group.workload.habits().map(Arc::new);
         let ways = (0..).zip(&group.ways).map(|(w, way)| GroupWay {
-            base_rtt: base_rtt(&scenario, way),
-            shared_route: (!own_routes)
-                .then(|| self.network.add_route((g as u32, w), group, group.edge_rtt.mean())),
+            base_rtt: scenario.propagation(way),
+            shared_route: (!own_routes).then(|| {
+                let edge = Some(group.edge_rtt.mean()).filter(|&edge| edge > Duration::ZERO);
+                self.network.add_route((g as u32, w), group, edge)
+            }),
             free_slots: Vec::new(),
         });
         let ways = ways.collect();
@@ -155,22 +157,29 @@ impl World {
         self.scenario.flows[g].choose_way(turn, || random.named(&format!("{name}.ends")))
     }
 
+    /// A route for one flow alone, which the next one in its place takes over.
+    fn add_own_route(&mut self, (g, way): (usize, usize), edge: Duration) -> Route {
+        let group = &self.scenario.flows[g];
+        let has_delay = edge > Duration::ZERO || self.scenario.has_own_delays(group);
+        self.network.add_route((g as u32, way as u32), group, has_delay.then_some(edge))
+    }
+
     fn add_stream(&mut self, g: usize, name: &str, header: Bytes, mut rng: Rng) -> u32 {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
         let index = self.streams.len() as u32;
         let way = self.choose_way(g, name);
-        let edge = group.edge_rtt.sample(&mut rng);
+        let links = self.groups[g].ways[way].base_rtt;
+        let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
         let shared = self.groups[g].ways[way].shared_route;
-        let route =
-            shared.unwrap_or_else(|| self.network.add_route((g as u32, way as u32), group, edge));
+        let route = shared.unwrap_or_else(|| self.add_own_route((g, way), edge));
         let identity = Identity {
             id: FlowId::datagrams(index),
             number: self.flows_created,
             group: g as u32,
             way: way as u32,
             route,
-            base_rtt: self.groups[g].ways[way].base_rtt + edge,
+            base_rtt: links + edge,
             client_opens: false,
             stop: group.stop.unwrap_or(Time::NEVER),
         };
@@ -187,7 +196,8 @@ impl World {
         let row = listed.and_then(|next| next.row);
         let known = row.and_then(|row| self.groups[g].listed_ways.get(row).copied().flatten());
         let way = known.unwrap_or_else(|| self.choose_way(g, name));
-        let edge = group.edge_rtt.sample(&mut rng);
+        let links = self.groups[g].ways[way].base_rtt;
+        let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
         let number = self.flows_created;
         self.flows_created += 1;
         let reused = self.take_free_slot(g, way).map(|slot| {
@@ -201,7 +211,7 @@ impl World {
                 self.network.set_edge(own, edge);
                 own
             }
-            (None, None) => self.network.add_route((g as u32, way as u32), group, edge),
+            (None, None) => self.add_own_route((g, way), edge),
         };
         let id = FlowId::new(slot, generation);
         let identity = Identity {
@@ -210,7 +220,7 @@ impl World {
             group: g as u32,
             way: way as u32,
             route,
-            base_rtt: self.groups[g].ways[way].base_rtt + edge,
+            base_rtt: links + edge,
             client_opens: self.groups[g].client_opens,
             // Of those that arrive, arrivals stop: what has come is transferred.
             stop: group.stop.filter(|_| !self.groups[g].gives_slots_away).unwrap_or(Time::NEVER),
