@@ -170,6 +170,7 @@ docs: build ## Write the generated files and figures again, and the API document
 	$(BIN)/python scripts/becn_choices.py --page
 	$(BIN)/python scripts/heeding_delay.py --page
 	$(BIN)/python scripts/delay_noise.py
+	$(BIN)/python scripts/noise.py
 	$(BIN)/python scripts/marking_error.py --page
 	$(BIN)/python scripts/delay_below_one.py
 	$(BIN)/python scripts/dctcp_threshold.py --page
