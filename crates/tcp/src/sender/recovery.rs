@@ -125,12 +125,16 @@ impl Sender {
         }
     }
 
-    /// Retransmissions are lost in turn: two indications of congestion (RFC 5681 § 4.3), where that is asked for, and once a round trip: for
-    /// what was SACKed above the last recovery point (FreeBSD, `tcp_sack_lost_retransmission`).
+    /// Retransmissions are lost in turn: a second indication of congestion (RFC 5681 § 4.3), once a
+    /// round trip: for what was SACKed above the last recovery point (FreeBSD,
+    /// `tcp_sack_lost_retransmission`). Linux leaves it to proportional rate reduction.
     #[cold]
     pub(super) fn lose_again(&mut self, now: Time) {
         let params = &self.config.params;
-        if !params.lost_retransmissions_reduce {
+        // Proportional rate reduction sends no more than arrives. Elsewhere all that is lost again
+        // goes at once, and would be lost once more for as long as the recovery takes.
+        let is_clocked = params.prr && params.prr_rule != PrrRule::Halving || self.cc.by_rate();
+        if !params.lost_retransmissions_reduce && is_clocked {
             return;
         }
         let (top, outstanding) = (self.scoreboard.top(self.una), self.high - self.una);
