@@ -8,8 +8,8 @@ use cwnd_units::{Params as _, ParamsChoice as _};
 
 use crate::common::{BOTTLENECK, activity, at, run};
 
-/// Controllers that follow routers, which write nothing here.
-const GUIDED: [&str; 5] = ["bmcc", "mlcp", "rcp", "vcp", "xcp"];
+/// Controllers that follow routers, which write nothing here, and one without a window to reduce.
+const OTHERS: [&str; 6] = ["bbr", "bmcc", "mlcp", "rcp", "vcp", "xcp"];
 
 #[expect(clippy::disallowed_methods, reason = "the long mode is asked for from outside")]
 fn long() -> bool {
@@ -21,7 +21,7 @@ fn long() -> bool {
 fn arms() -> Vec<(String, &'static str)> {
     let kinds = ControllerParams::KINDS.iter().map(|kind| kind.name);
     let mut arms = Vec::new();
-    for kind in kinds.filter(|kind| !GUIDED.contains(kind)) {
+    for kind in kinds.filter(|kind| !OTHERS.contains(kind)) {
         let params = ControllerParams::of_kind(kind).expect("it is registered");
         let keys = if kind == "dctcp" { ", echo = \"changes\"" } else { "" };
         for preset in params.params().presets() {
@@ -163,7 +163,8 @@ fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
         for (cell, timeouts) in
             timeouts(controller, "preset = \"rfc\", lost_retransmissions = true")
         {
-            assert_eq!(timeouts, 0, "{controller}, {cell}");
+            // Path and queue hold two packets there: too few for three duplicate ACKs.
+            assert!(timeouts == 0 || cell == "1 ms, 1 BDP", "{controller}, {cell}: {timeouts}");
         }
     }
     let stalled = timeouts("cubic", "preset = \"rfc\"");

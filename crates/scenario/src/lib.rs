@@ -45,7 +45,7 @@ pub use model::{
     Ends, FlowGroup, Impairments, Link, LinkRate, Place, Record, Run, Scenario, Shares, Tampering,
     Way,
 };
-pub use noise::Noise;
+pub use noise::{Lateness, Noise};
 pub use outline::Outline;
 pub use plain::{Toml, read_toml};
 pub use plan::{Axis, AxisValue, Cell, Plan, Refusal};

@@ -5,7 +5,7 @@ use std::io;
 
 use cwnd_aqm::{QueueParams, fifo};
 use cwnd_link::{Line, Middlebox, Pace, Settings};
-use cwnd_scenario::{FlowGroup, Link, Scenario};
+use cwnd_scenario::{FlowGroup, Lateness, Link, Scenario};
 use cwnd_tcp::Segment;
 use cwnd_units::{Duration, LinkFacts, QueueSize, Rate, Rng, Serialiser, Streams, Time};
 
@@ -209,6 +209,14 @@ impl Network {
         if let Some([into, out_of]) = route.edge_pipes() {
             self.pipes[into as usize].set_delay(edge / 2);
             self.pipes[out_of as usize].set_delay(edge - edge / 2);
+        }
+    }
+
+    /// Sets how late the receiver's host takes data, and the sender's host acknowledgements.
+    pub fn set_lateness(&mut self, route: Route, lateness: [Lateness; 2]) {
+        let pipes = route.edge_pipes().into_iter().flatten();
+        for (pipe, lateness) in pipes.zip(lateness) {
+            self.pipes[pipe as usize].set_lateness(Some(lateness));
         }
     }
 

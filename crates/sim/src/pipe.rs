@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
 use cwnd_link::{Fate, Faults, Losses, Packet as _};
+use cwnd_scenario::Lateness;
 use cwnd_units::{Duration, Time};
 
 use crate::packet::Packet;
@@ -16,7 +17,7 @@ use crate::packet::Packet;
 pub struct Pipe {
     delay: Duration,
     ring: VecDeque<(Time, Packet)>,
-    faulty: Option<Box<Faulty>>,
+    variation: Option<Box<Variation>>,
     /// Packets that came in.
     entered: u64,
     /// Those of them with payload.
@@ -25,12 +26,13 @@ pub struct Pipe {
 
 const _: () = assert!(size_of::<Pipe>() == 64, "a pipe must fit one cache line");
 
-/// What goes wrong in a pipe, and where packets go that are held back.
+/// Variation of a pipe beside its delay.
 #[derive(Debug)]
-struct Faulty {
-    faults: Faults,
-    /// The pipe for packets that are held back.
-    late: u32,
+enum Variation {
+    /// The faults of a link, and the pipe for packets that are held back.
+    Faults { faults: Faults, late: u32 },
+    /// A host that takes packets late.
+    Lateness(Lateness),
 }
 
 /// What a pipe counted, over the whole run.
@@ -60,12 +62,17 @@ pub enum Entry {
 impl Pipe {
     /// A pipe that loses nothing.
     pub fn new(delay: Duration) -> Self {
-        Self { delay, ring: VecDeque::new(), faulty: None, entered: 0, entered_data: 0 }
+        Self { delay, ring: VecDeque::new(), variation: None, entered: 0, entered_data: 0 }
     }
 
     /// Adds a link's faults; `late` is the pipe for packets that are held back.
     pub fn with_faults(self, faults: Faults, late: u32) -> Self {
-        Self { faulty: Some(Box::new(Faulty { faults, late })), ..self }
+        Self { variation: Some(Box::new(Variation::Faults { faults, late })), ..self }
+    }
+
+    /// Makes packets late, or on time.
+    pub fn set_lateness(&mut self, lateness: Option<Lateness>) {
+        self.variation = lateness.map(|lateness| Box::new(Variation::Lateness(lateness)));
     }
 
     /// A packet enters.
@@ -75,11 +82,14 @@ impl Pipe {
         self.entered += 1;
         self.entered_data += u64::from(data);
         let mut exit = now + self.delay;
-        if let Some(Faulty { faults, late }) = self.faulty.as_deref_mut() {
-            match faults.strike(now, data) {
-                Fate::Lost => return Entry::Lost,
-                Fate::Late(_) => return Entry::Late(*late, packet),
-                Fate::Delayed(jitter) => exit += jitter,
+        if let Some(variation) = self.variation.as_deref_mut() {
+            match variation {
+                Variation::Lateness(lateness) => exit += lateness.draw(),
+                Variation::Faults { faults, late } => match faults.strike(now, data) {
+                    Fate::Lost => return Entry::Lost,
+                    Fate::Late(_) => return Entry::Late(*late, packet),
+                    Fate::Delayed(jitter) => exit += jitter,
+                },
             }
             if let Some(&(last, _)) = self.ring.back() {
                 exit = exit.max(last);
@@ -94,9 +104,9 @@ impl Pipe {
     #[cold]
     #[inline(never)]
     pub fn start(&mut self, now: Time, message: Packet) -> Option<Time> {
-        debug_assert!(self.faulty.is_none(), "nothing goes wrong before a message is on its way");
         self.entered += 1;
-        let exit = now + self.delay;
+        let after = self.ring.back().map_or(Time::ZERO, |&(last, _)| last);
+        let exit = (now + self.delay).max(after);
         self.ring.push_back((exit, message));
         (self.ring.len() == 1).then_some(exit)
     }
@@ -139,7 +149,10 @@ impl Pipe {
 
     /// What it counted.
     pub fn counters(&self) -> PipeCounters {
-        let lost = self.faulty.as_ref().map(|f| f.faults.lost()).unwrap_or_default();
+        let lost = match self.variation.as_deref() {
+            Some(Variation::Faults { faults, .. }) => faults.lost(),
+            Some(Variation::Lateness(_)) | None => Losses::default(),
+        };
         PipeCounters { entered: self.entered, entered_data: self.entered_data, lost }
     }
 

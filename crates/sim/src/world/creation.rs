@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cwnd_apps::arrivals::{Next, Process};
 use cwnd_apps::users::{Habits, User};
 use cwnd_apps::{AnyApplication, Facts, Listed, Maker, Transport};
-use cwnd_scenario::{FlowGroup, Scenario};
+use cwnd_scenario::{FlowGroup, Lateness, Noise, Scenario};
 use cwnd_tcp::Config;
 use cwnd_units::{Bytes, Duration, Rng, Time};
 
@@ -164,6 +164,15 @@ impl World {
         self.network.add_route((g as u32, way as u32), group, has_delay.then_some(edge))
     }
 
+    /// Gives the hosts of a flow its lateness, from streams named after the flow.
+    fn set_lateness(&mut self, route: Route, name: &str) {
+        if self.scenario.run.noise == Noise::None {
+            return;
+        }
+        let ends = ["data", "acks"].map(|end| self.random.named(&format!("{name}.late.{end}")));
+        self.network.set_lateness(route, ends.map(Lateness::new));
+    }
+
     fn add_stream(&mut self, g: usize, name: &str, header: Bytes, mut rng: Rng) -> u32 {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[g];
@@ -173,6 +182,7 @@ impl World {
         let edge = scenario.draw_edge_rtt(group, links, name, (&mut rng, &self.random));
         let shared = self.groups[g].ways[way].shared_route;
         let route = shared.unwrap_or_else(|| self.add_own_route((g, way), edge));
+        self.set_lateness(route, name);
         let identity = Identity {
             id: FlowId::datagrams(index),
             number: self.flows_created,
@@ -213,6 +223,7 @@ impl World {
             }
             (None, None) => self.add_own_route((g, way), edge),
         };
+        self.set_lateness(route, name);
         let id = FlowId::new(slot, generation);
         let identity = Identity {
             id,
