@@ -15,15 +15,18 @@ pub enum Severity {
     Error,
     /// It can, and probably says something else than was meant.
     Warning,
+    /// It can, and a reader of the results should know of this.
+    Note,
 }
 
 impl Severity {
-    /// `"error"` or `"warning"`.
+    /// `"error"`, `"warning"` or `"note"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Note => "note",
         }
     }
 }
@@ -122,6 +125,7 @@ impl Diagnostics {
         let level = match d.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
         };
         let title = level.primary_title(d.message.as_str());
         let origin = Origin::path(d.file.as_str());
@@ -255,6 +259,26 @@ impl Sink {
         message: impl Into<String>,
     ) -> &mut Problem {
         self.push(span, Severity::Warning, key.into(), message.into())
+    }
+
+    /// Something that readers of the results should know.
+    pub fn note(
+        &mut self,
+        span: Span,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> &mut Problem {
+        self.push(span, Severity::Note, key.into(), message.into())
+    }
+
+    /// Takes the notes out, each message once.
+    pub fn take_notes(&mut self) -> Self {
+        let mut told = BTreeSet::new();
+        let (notes, rest): (Vec<_>, Vec<_>) =
+            self.problems.drain(..).partition(|p| p.severity == Severity::Note);
+        self.problems = rest;
+        let once = notes.into_iter().filter(|note| told.insert(note.message.clone()));
+        Self { problems: once.collect() }
     }
 
     fn push(

@@ -44,6 +44,7 @@ impl<'f> Document<'f> {
         }
         // What can be read is looked at all the same, apart from the lines that can't.
         let (mut rest, _) = document.look();
+        rest.take_notes();
         rest.forgive_missing();
         rest.forgive_lines_of(&malformed, text);
         malformed.merge(rest);
@@ -141,7 +142,8 @@ impl<'f> Document<'f> {
     /// # Errors
     /// As [`Document::plan`].
     pub fn outline(&self) -> Result<Outline, Diagnostics> {
-        let (told, looked) = self.look();
+        let (mut told, looked) = self.look();
+        let notes = told.take_notes().finish(&self.sources);
         let diagnostics = told.finish(&self.sources);
         match looked {
             Some((name, description, blueprint)) if !diagnostics.has_errors() => Ok(Outline {
@@ -149,6 +151,7 @@ impl<'f> Document<'f> {
                 description,
                 axes: blueprint.sweep.outline(),
                 warnings: diagnostics,
+                notes,
                 blueprint,
             }),
             _ => Err(diagnostics),

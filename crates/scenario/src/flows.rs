@@ -3,14 +3,15 @@
 use cwnd_apps::{ArrivalParams, AttackerParams, Facts, Transport, WorkloadParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::dist::Shape;
-use cwnd_units::{Duration, DurationDist, ParamsChoice as _, Time};
+use cwnd_units::{Duration, DurationDist, Params, ParamsChoice as _, Time};
 
 use crate::links::Topology;
 use crate::model::FlowGroup;
-use crate::reader::{At, Context, Section, choice, preset_or_table};
+use crate::reader::{At, Context, Section, choice, choice_from, preset_or_table};
 use crate::sections::{
     DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key,
 };
+use crate::stack::{self, Stack};
 use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
 
@@ -66,11 +67,7 @@ fn group(
     });
     let unsaid = section.entry("count").is_none();
     let count = way.as_ref().and_then(|way| way.flows).filter(|_| unsaid).or(count);
-    let controller = section.read("controller", cx, |at, cx| {
-        choice::<ControllerParams>(at, "controller", DEFAULT_CONTROLLER, cx)
-    });
-    let endpoint = section
-        .read("endpoint", cx, |at, cx| preset_or_table::<cwnd_tcp::Params>(at, "endpoint", cx));
+    let tcp = tcp(&section, cx);
     let start = section.plain::<DurationDist>("start", cx);
     let spacing = section.plain::<Duration>("spacing", cx);
     let stop = section.plain::<Option<Duration>>("stop", cx);
@@ -83,6 +80,7 @@ fn group(
         choice::<AttackerParams>(at, "attacker", DEFAULT_BESIDE, cx)
     });
     let facts = workload.as_ref().map(WorkloadParams::facts);
+    let connects = facts.as_ref().is_some_and(|f| f.transport == Transport::Connection);
     if let (Some(Some(stop)), Some(start)) = (stop, &start)
         && stop <= earliest(start)
     {
@@ -98,7 +96,7 @@ fn group(
     if let (Some(Transport::Datagrams { .. }), Some(workload)) =
         (facts.map(|facts| facts.transport), &workload)
     {
-        for key in ["controller", "endpoint", "attacker"] {
+        for key in ["stack", "controller", "endpoint", "attacker"] {
             let Some(entry) = section.entry(key) else { continue };
             let message = format!("datagrams have no {key}: nothing answers them");
             let problem = cx.sink.error(entry.key_span, section.path_of(key), message);
@@ -106,7 +104,7 @@ fn group(
             problem.help(format!("remove `{key}`, or take another workload than `{kind}`"));
         }
     }
-    let way = way?;
+    let (way, tcp) = (way?, tcp?);
     Some(FlowGroup {
         name: entry.key.clone(),
         count: count?,
@@ -123,9 +121,45 @@ fn group(
         workload: workload?,
         arrivals: arrivals?,
         attacker: attacker?,
-        controller: controller?,
-        endpoint: endpoint?,
+        stack: tcp.stack.filter(|_| connects),
+        controller: tcp.controller,
+        endpoint: tcp.endpoint,
     })
+}
+
+/// What a group says of its TCP.
+struct Tcp {
+    stack: Option<Stack>,
+    controller: ControllerParams,
+    endpoint: cwnd_tcp::Params,
+}
+
+fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
+    let name = stack::read(section, cx);
+    let of_stack = |params: &dyn Params| stack::controller_preset(name?, params);
+    let controller = section.read("controller", cx, |at, cx| {
+        choice_from::<ControllerParams>(at, "controller", DEFAULT_CONTROLLER, &of_stack, cx)
+    });
+    // Of a stack that is none, everything beside it is looked at all the same.
+    let of_stack = name.unwrap_or(stack::stacks()[0].name);
+    let written =
+        section.optional("endpoint", cx, |at, cx| preset_or_table(at, "endpoint", of_stack, cx));
+    let (endpoint, of_endpoint) = written?.unwrap_or_else(|| {
+        let mut params = cwnd_tcp::Params::default();
+        params.apply_preset(of_stack);
+        (params, of_stack)
+    });
+    let (name, (controller, of_controller)) = (name?, controller?);
+    let stack = section.entry("stack").map(|_| Stack {
+        name,
+        endpoint: of_endpoint,
+        controller: of_controller,
+    });
+    if stack.is_some() && of_controller == stack::controller_preset(name, controller.params()) {
+        let at = (section.span_of("controller"), section.path_of("controller"));
+        stack::note(name, controller.kind(), at, &mut cx.sink);
+    }
+    Some(Tcp { stack, controller, endpoint })
 }
 
 /// The least that a draw can be.

@@ -7,6 +7,7 @@ use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
 
 use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
+use crate::stack::Stack;
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -264,6 +265,8 @@ pub struct FlowGroup {
     pub arrivals: ArrivalParams,
     /// Who attacks each of their connections.
     pub attacker: AttackerParams,
+    /// The stack of controller and endpoint and their presets, if the scenario names it.
+    pub stack: Option<Stack>,
     /// Their congestion controller; of no effect on datagrams.
     pub controller: ControllerParams,
     /// The rest of their TCP; of no effect on datagrams.

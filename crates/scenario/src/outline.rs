@@ -25,6 +25,8 @@ pub struct Outline {
     pub axes: Vec<Axis>,
     /// What is probably not meant.
     pub warnings: Diagnostics,
+    /// Defaults and departures that readers of the results should know.
+    pub notes: Diagnostics,
     pub(crate) blueprint: Blueprint,
 }
 

@@ -78,6 +78,7 @@ pub(crate) fn example(key: &Key) -> (String, String) {
         | Form::Messenger
         | Form::Controller
         | Form::Endpoint
+        | Form::Stack
         | Form::Workload
         | Form::Arrivals
         | Form::Attacker => "\"...\"",

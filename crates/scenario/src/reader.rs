@@ -7,6 +7,7 @@ use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 use crate::diagnostics::{Sink, Span};
 use crate::phrases::{example, example_value, phrase};
 use crate::sections::{Fallback, Key};
+use crate::stack::preset;
 use crate::suggest::{closest, list};
 use crate::tables::{Recorded, Tables, inlined};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
@@ -260,15 +261,28 @@ pub(crate) fn choice<T: ParamsChoice>(
     default_kind: &str,
     cx: &mut Context<'_>,
 ) -> Option<T> {
+    choice_from(at, what, default_kind, &|_| None, cx).map(|(chosen, _)| chosen)
+}
+
+/// As [`choice`], from the preset that `base` has for the kind unless another one is written; with
+/// the preset in force.
+pub(crate) fn choice_from<T: ParamsChoice>(
+    at: At<'_>,
+    what: &str,
+    default_kind: &str,
+    base: &dyn Fn(&dyn Params) -> Option<&'static str>,
+    cx: &mut Context<'_>,
+) -> Option<(T, Option<&'static str>)> {
     let kinds: Vec<&str> = T::KINDS.iter().map(|k| k.name).collect();
     let Some(table) = at.node.table() else {
-        let chosen = at.node.text().and_then(T::of_kind);
-        let Some(chosen) = chosen else {
+        let Some(mut chosen) = at.node.text().and_then(T::of_kind) else {
             unknown_name(at, what, &kinds, cx);
             return None;
         };
+        let preset = begin(chosen.params_mut(), base);
         let title = format!("the {what} `{}`", chosen.kind());
-        return tell_missing(chosen.params(), None, &title, at, cx).then_some(chosen);
+        let complete = tell_missing(chosen.params(), None, &title, at, cx);
+        return complete.then_some((chosen, preset));
     };
     let kind_path = format!("{}.kind", at.path);
     let chosen = match table.get("kind") {
@@ -282,6 +296,7 @@ pub(crate) fn choice<T: ParamsChoice>(
         }
     };
     let mut chosen = chosen?;
+    let preset = begin(chosen.params_mut(), base);
     let title = format!("{what} `{}`", chosen.kind());
     let elsewhere = |key: &str| {
         let having: Vec<&str> = kinds
@@ -292,31 +307,46 @@ pub(crate) fn choice<T: ParamsChoice>(
         (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
     };
     let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere };
-    parameters(chosen.params_mut(), table, &shape, at, cx).then_some(chosen)
+    let good = parameters(chosen.params_mut(), table, &shape, at, cx);
+    let preset = written_preset(table, chosen.params()).or(preset);
+    good.then_some((chosen, preset))
 }
 
-/// An endpoint's kind of choice: the name of a preset, or `{ preset = "linux", ecn = true }`.
+/// Applies the preset that parameters begin from, and names it.
+fn begin(
+    params: &mut dyn Params,
+    base: &dyn Fn(&dyn Params) -> Option<&'static str>,
+) -> Option<&'static str> {
+    base(params).filter(|name| params.apply_preset(name))
+}
+
+/// The preset that a table names.
+fn written_preset(table: &Table, params: &dyn Params) -> Option<&'static str> {
+    preset(params, table.get("preset")?.node.text()?)
+}
+
+/// An endpoint's kind of choice: the name of a preset, or `{ preset = "linux", ecn = true }` over
+/// the preset `base`; with the preset in force.
 pub(crate) fn preset_or_table<P: Params + Default>(
     at: At<'_>,
     title: &str,
+    base: &'static str,
     cx: &mut Context<'_>,
-) -> Option<P> {
+) -> Option<(P, &'static str)> {
     let mut params = P::default();
-    let good = match at.node.table() {
-        Some(table) => {
-            let shape = Shape { title, besides: &[], elsewhere: &|_| None };
-            parameters(&mut params, table, &shape, at, cx)
+    params.apply_preset(base);
+    let Some(table) = at.node.table() else {
+        let named = at.node.text().and_then(|name| preset(&params, name));
+        if named.is_none() {
+            let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
+            unknown_name_of(at, ("preset", title), &names, cx);
         }
-        None => {
-            let found = at.node.text().is_some_and(|name| params.apply_preset(name));
-            if !found {
-                let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
-                unknown_name_of(at, ("preset", title), &names, cx);
-            }
-            found
-        }
+        return named.filter(|name| params.apply_preset(name)).map(|name| (params, name));
     };
-    good.then_some(params)
+    let shape = Shape { title, besides: &[], elsewhere: &|_| None };
+    let good = parameters(&mut params, table, &shape, at, cx);
+    let named = written_preset(table, &params).unwrap_or(base);
+    good.then_some((params, named))
 }
 
 /// What a table of parameters is called and what it takes besides them.

@@ -12,6 +12,7 @@ use crate::sections::{
     AXIS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK,
     NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
 };
+use crate::stack;
 
 /// The reference documentation of the scenario file, as Markdown.
 #[must_use]
@@ -40,6 +41,9 @@ pub fn reference_markdown() -> String {
     page.heading(2, "Attackers");
     page.text(ATTACKER_TEXT);
     page.choice::<AttackerParams>();
+    page.heading(2, "Stacks");
+    page.text(STACK_TEXT);
+    page.stacks();
     page.heading(2, "Controllers");
     page.text(CONTROLLER_TEXT);
     page.choice::<ControllerParams>();
@@ -120,6 +124,20 @@ impl Page {
                 key.doc.trim().to_owned(),
                 source(key.source),
             ]);
+        }
+    }
+
+    /// Rows are stacks; the controllers that have a preset for each, and how it is called.
+    fn stacks(&mut self) {
+        self.table(&["Stack", "Controllers that have a preset for it"]);
+        for stack in stack::stacks() {
+            let presets = ControllerParams::KINDS.iter().filter_map(|kind| {
+                let chosen = ControllerParams::of_kind(kind.name)?;
+                let preset = stack::controller_preset(stack.name, chosen.params())?;
+                Some(format!("`{}` (`{preset}`)", kind.name))
+            });
+            let presets: Vec<String> = presets.collect();
+            self.row(&[format!("`{}`", stack.name), presets.join(", ")]);
         }
     }
 
@@ -281,6 +299,7 @@ fn takes(key: &Key) -> String {
         Form::Messenger => "a [messenger](#messengers)",
         Form::Controller => "a [controller](#controllers)",
         Form::Endpoint => "an [endpoint](#endpoints)",
+        Form::Stack => "a [stack](#stacks)",
         Form::Workload => "a [workload](#workloads)",
         Form::Arrivals => "[arrivals](#arrivals)",
         Form::Attacker => "an [attacker](#attackers)",
@@ -396,6 +415,14 @@ const WORKLOAD_TEXT: &str = "\
 const ARRIVALS_TEXT: &str = "\
 How connections arrive while the run goes on, whatever each of them sends: `arrivals = { kind = \"poisson\", load = 0.8 }` beside
 `workload = { kind = \"bytes\", size = \"30 kB\" }`. The workload `poisson` is short for that with an `interval`. [More of it](arrivals.md).";
+
+const STACK_TEXT: &str = "\
+The endpoint and the controller of one implementation under one name: `stack = \"linux\"` is
+`endpoint = \"linux\"` and the controller's preset for Linux. Each [endpoint preset](#endpoints) is a
+stack. A `preset` of `endpoint` or `controller` replaces the stack's, and single parameters go over
+it. A controller without a preset for the stack keeps its own defaults, and a note says so. The
+presets `linux` of `bmcc` and `delay-aimd` are the controllers of `cwnd-kernel`, as Linux has none
+of that kind.";
 
 const CONTROLLER_TEXT: &str = "\
 `controller = \"cubic\"`, or a table with `kind`, perhaps a `preset`, and parameters over what the preset says:

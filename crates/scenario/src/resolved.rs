@@ -3,6 +3,7 @@
 use core::fmt::Write as _;
 
 use cwnd_apps::Transport;
+use cwnd_cc::ControllerParams;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
@@ -10,6 +11,7 @@ use crate::model::{Ends, FlowGroup, Link, LinkRate, Scenario, Shares};
 use crate::noise::Noise;
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMA;
+use crate::stack::{self, Stack};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
@@ -153,6 +155,9 @@ impl Writer {
         let name = group.name.as_str();
         self.section(&["flow", name]);
         self.key("count", &group.count.write());
+        if let Some(stack) = &group.stack {
+            self.key("stack", &stack.name.to_owned().write());
+        }
         if dumbbell {
             let forward = group.from == [0];
             let rtt = longer(&group.edge_rtt, scenario.links[0].delay * 2);
@@ -184,10 +189,54 @@ impl Writer {
             Transport::Datagrams { .. } => {}
             Transport::Connection => {
                 self.choice(&["flow", name, "attacker"], &group.attacker);
-                self.choice(&["flow", name, "controller"], &group.controller);
-                self.section(&["flow", name, "endpoint"]);
-                self.params(&group.endpoint);
+                self.tcp(group);
             }
+        }
+    }
+
+    /// Controller and endpoint. Of a named stack the presets are written, and comments say which
+    /// values are none of theirs.
+    fn tcp(&mut self, group: &FlowGroup) {
+        let FlowGroup { name, controller, endpoint, .. } = group;
+        self.section(&["flow", name, "controller"]);
+        self.key("kind", &controller.kind().to_owned().write());
+        if let Some(Stack { name, controller: preset, .. }) = group.stack
+            && let Some(mut plain) = ControllerParams::of_kind(controller.kind())
+        {
+            let of_stack = stack::controller_preset(name, plain.params());
+            self.preset(preset, of_stack, plain.params_mut());
+            self.params_over(controller.params(), plain.params());
+        } else {
+            self.params(controller.params());
+        }
+        self.section(&["flow", name, "endpoint"]);
+        if let Some(Stack { name, endpoint: preset, .. }) = group.stack {
+            let mut plain = cwnd_tcp::Params::default();
+            self.preset(Some(preset), Some(name), &mut plain);
+            self.params_over(endpoint, &plain);
+        } else {
+            self.params(endpoint);
+        }
+    }
+
+    /// The preset in force, and where it came from; `plain` becomes what it says.
+    fn preset(&mut self, preset: Option<&str>, of_stack: Option<&str>, plain: &mut dyn Params) {
+        let Some(preset) = preset else { return };
+        plain.apply_preset(preset);
+        let origin = if Some(preset) == of_stack { "of the stack" } else { NOT_OF_STACK };
+        self.line(format_args!("preset = {}  # {origin}", toml(&preset.to_owned().write())));
+    }
+
+    /// Parameters; a comment marks those that `plain`, the preset or the defaults, has otherwise.
+    fn params_over(&mut self, params: &dyn Params, plain: &dyn Params) {
+        for field in params.fields() {
+            let Some(value) = params.get(field.name) else { continue };
+            let origin = if plain.get(field.name).as_ref() == Some(&value) {
+                String::new()
+            } else {
+                format!("  # {NOT_OF_PRESET}")
+            };
+            self.line(format_args!("{} = {}{origin}", field.name, toml(&value)));
         }
     }
 
@@ -243,6 +292,11 @@ impl Writer {
         }
     }
 }
+
+/// The comment at a preset that is not the stack's.
+const NOT_OF_STACK: &str = "in place of the stack's";
+/// The comment at a value that is not the preset's.
+const NOT_OF_PRESET: &str = "in place of the preset's";
 
 /// An RTT with the links' part in it again.
 fn longer(edge: &DurationDist, by: Duration) -> DurationDist {

@@ -43,6 +43,8 @@ pub(crate) enum Form {
     Controller,
     /// An endpoint: a preset's name, or a table.
     Endpoint,
+    /// A stack: the name of an endpoint's preset.
+    Stack,
     /// A workload: its kind, or a table.
     Workload,
     /// How flows arrive: its kind, or a table.
@@ -162,9 +164,9 @@ keys! {
         #[source("cwnd: a run lasts as long as it says; 0.95 in ABE § IV-C")]
         #[bounds(above Number(0.0), up_to Number(1.0); "Jain's index is: write 0.95, or \"none\" for a run of its full length")]
         until_fair: Plain(Kind::OptionalNumber) => Toml("\"none\""),
-        /// Variation from seed to seed besides what groups draw themselves: with `"path"` each flow's base RTT is
-        /// uniform within ±0.5 % of the scenario's, drawn by seed and flow. Hosts without delay of their own add up to 1 %
-        /// of their path's delay.
+        /// Variation from seed to seed besides what groups draw themselves: with `"path"` each
+        /// flow's base RTT is uniform within ±0.5 % of the scenario's, drawn by seed and flow.
+        /// Hosts without delay of their own add up to 1 % of their path's delay.
         #[source("cwnd: nothing varies unless asked")]
         noise: Plain(NOISE) => Toml("\"none\""),
     }
@@ -351,12 +353,16 @@ keys! {
         #[source("cwnd: one flow shows the mechanism")]
         #[bounds(from Count(1), up_to Count(MOST_FLOWS); "a group of no flows does nothing, more can't be simulated")]
         count: Plain(Kind::Integer) => Toml("1"),
+        /// Implementation of TCP: picks the presets of endpoint and controller, unless they name
+        /// others.
+        #[source("cwnd: what the RFCs say")]
+        stack: Form::Stack => Toml("\"rfc6675\""),
         /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
         #[source("RFC 5681: the standard's own controller")]
         controller: Form::Controller => Toml("\"newreno\""),
         /// The rest of TCP: the name of a preset, or a table with `preset` and parameters.
-        #[source("cwnd: what the RFCs say")]
-        endpoint: Form::Endpoint => Toml("\"rfc\""),
+        #[source("cwnd: one name for both parts of a stack")]
+        endpoint: Form::Endpoint => Derived("the preset of the `stack`"),
         /// When the first flow starts, drawn for each flow.
         #[source("cwnd: at once")]
         start: Plain(Kind::DurationDist) => Toml("\"0 s\""),

@@ -89,12 +89,17 @@ fn switches(params: &dyn Params, flips: u128) -> String {
 }
 
 fn endpoint() -> impl Strategy<Value = String> {
-    (prop::sample::select(vec!["rfc", "ns2", "linux"]), any::<u128>()).prop_map(
-        |(preset, flips)| {
-            let switches = switches(&cwnd_tcp::Params::default(), flips);
-            format!("{{ preset = \"{preset}\"{switches} }}")
-        },
-    )
+    (preset(), any::<u128>()).prop_map(|(preset, flips)| {
+        let preset = preset.map_or_else(String::new, |name| format!("preset = \"{name}\", "));
+        let switches = switches(&cwnd_tcp::Params::default(), flips);
+        let given = format!("{preset}{}", switches.trim_start_matches(", "));
+        format!("{{ {} }}", given.trim_end_matches(", "))
+    })
+}
+
+/// One of the presets of endpoints, each of which is a stack, or none.
+fn preset() -> impl Strategy<Value = Option<&'static str>> {
+    prop::option::of(prop::sample::select(vec!["rfc6675", "ns2", "linux", "freebsd"]))
 }
 
 fn workload() -> impl Strategy<Value = String> {
@@ -150,19 +155,23 @@ fn group() -> impl Strategy<Value = String> {
     let keys = (
         1u32..50,
         (choice::<ControllerParams>(), choice::<AttackerParams>()),
-        endpoint(),
+        (preset(), endpoint()),
         workload(),
         duration_dist(),
         arrivals(),
     );
-    keys.prop_map(|(count, (controller, attacker), endpoint, workload, start, arrivals)| {
-        let tcp =
-            format!("controller = {controller}\nendpoint = {endpoint}\nattacker = {attacker}\n");
-        let tcp = if workload.contains("udp") { "" } else { &tcp };
-        let arrive = workload.contains("\"bytes\"");
-        let arrivals = if arrive { format!("arrivals = {arrivals}\n") } else { String::new() };
-        format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n{arrivals}")
-    })
+    keys.prop_map(
+        |(count, (controller, attacker), (stack, endpoint), workload, start, arrivals)| {
+            let stack = stack.map_or_else(String::new, |name| format!("stack = \"{name}\"\n"));
+            let tcp = format!(
+                "{stack}controller = {controller}\nendpoint = {endpoint}\nattacker = {attacker}\n"
+            );
+            let tcp = if workload.contains("udp") { "" } else { &tcp };
+            let arrive = workload.contains("\"bytes\"");
+            let arrivals = if arrive { format!("arrivals = {arrivals}\n") } else { String::new() };
+            format!("count = {count}\n{tcp}workload = {workload}\nstart = \"{start}\"\n{arrivals}")
+        },
+    )
 }
 
 /// The keys that a link and a dumbbell have.
@@ -245,8 +254,13 @@ fn graph() -> impl Strategy<Value = String> {
 }
 
 fn scenario() -> impl Strategy<Value = String> {
-    (prop_oneof![dumbbell(), graph()], 10u64..1000, any::<u32>()).prop_map(|(rest, s, seed)| {
-        format!("description = 'a \"quoted\" \\ text'\n[run]\nduration = \"{s} s\"\nseed = {seed}\n{rest}")
+    let keys = (prop_oneof![dumbbell(), graph()], 10u64..1000, any::<u32>(), any::<bool>());
+    keys.prop_map(|(rest, s, seed, noisy)| {
+        let noise = if noisy { "path" } else { "none" };
+        format!(
+            "description = 'a \"quoted\" \\ text'\n\
+             [run]\nduration = \"{s} s\"\nseed = {seed}\nnoise = \"{noise}\"\n{rest}"
+        )
     })
 }
 

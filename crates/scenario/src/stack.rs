@@ -1,0 +1,81 @@
+//! Stacks: the endpoint and the controller of one implementation, under one name.
+
+use cwnd_cc::ControllerParams;
+use cwnd_units::{Params, ParamsChoice as _, Preset};
+
+use crate::diagnostics::{Sink, Span};
+use crate::reader::{Context, Section, unknown_name};
+
+/// The stack of a group, and the presets that are in force beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// Its name, that of an endpoint preset.
+    pub name: &'static str,
+    /// Preset of the endpoint: the stack's own, unless another one is written.
+    pub endpoint: &'static str,
+    /// Preset of the controller, in the same way; `None` for the defaults of its kind.
+    pub controller: Option<&'static str>,
+}
+
+/// All stacks: each endpoint preset is one.
+pub(crate) fn stacks() -> &'static [Preset] {
+    cwnd_tcp::Params::default().presets()
+}
+
+/// The stack that a group names, or that it has by default.
+pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<&'static str> {
+    section.read("stack", cx, |at, cx| {
+        let named = at.node.text();
+        let found = stacks().iter().find(|stack| Some(stack.name) == named);
+        if found.is_none() {
+            let names: Vec<&str> = stacks().iter().map(|stack| stack.name).collect();
+            unknown_name(at, "stack", &names, cx);
+        }
+        found.map(|stack| stack.name)
+    })
+}
+
+/// The preset of this name among those that there are.
+pub(crate) fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
+    params.presets().iter().map(|preset| preset.name).find(|&known| known == name)
+}
+
+/// The preset that a controller has for a stack.
+pub(crate) fn controller_preset(stack: &str, params: &dyn Params) -> Option<&'static str> {
+    let shared = SHARED.iter().find(|(name, _)| *name == stack);
+    preset(params, shared.map_or(stack, |(_, other)| other))
+}
+
+/// Stacks whose controllers are those of another one.
+const SHARED: &[(&str, &str)] = &[
+    ("rfc6675", "rfc"),
+    // sys/netinet/cc: both stacks load the same modules.
+    ("freebsd-rack", "freebsd"),
+    // RFC 1016 replaces the window's reduction, which is the endpoint's part.
+    ("squid", "becn"),
+];
+
+/// Notes that a stack is not all that its name says: the controller has no preset for it, or its
+/// preset is none of the kernel's own controllers.
+pub(crate) fn note(stack: &str, kind: &str, (span, path): (Span, String), sink: &mut Sink) {
+    let Some(mut plain) = ControllerParams::of_kind(kind) else { return };
+    match controller_preset(stack, plain.params()) {
+        None => {
+            let message = format!(
+                "`{kind}` has no preset for the stack `{stack}`: it keeps its own defaults"
+            );
+            let problem = sink.note(span, path, message);
+            problem.help("name a `preset` of the controller for other values");
+        }
+        Some(preset) => {
+            plain.params_mut().apply_preset(preset);
+            let loaded = plain.stated().on_linux().and_then(|on_linux| on_linux.loaded);
+            if stack == "linux" && loaded.is_some() {
+                let message = format!(
+                    "Linux has no `{kind}`: its preset `{preset}` is the controller of `cwnd-kernel`"
+                );
+                sink.note(span, path, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Stacks: one name for the presets of endpoint and controller.
+
+use cwnd_cc::ControllerParams;
+use cwnd_scenario::{Cell, Document, Outline};
+use cwnd_units::{Params, ParamsChoice as _, Value};
+
+const NO_FILES: &dyn Fn(&str) -> Result<String, String> = &|name| Err(format!("no file `{name}`"));
+
+fn outline(flow: &str) -> Outline {
+    outline_of("", flow)
+}
+
+fn outline_of(links: &str, flow: &str) -> Outline {
+    let text = format!(
+        "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n{links}\n\
+         [flow.main]\nrtt = \"100 ms\"\n{flow}\n"
+    );
+    let document = Document::parse("test.toml", &text, NO_FILES);
+    match document.and_then(|document| document.outline()) {
+        Ok(outline) => outline,
+        Err(diagnostics) => panic!("{diagnostics}"),
+    }
+}
+
+fn cell(flow: &str) -> Cell {
+    outline(flow).cells().remove(0)
+}
+
+fn endpoint(preset: &str) -> cwnd_tcp::Params {
+    let mut params = cwnd_tcp::Params::default();
+    assert!(params.apply_preset(preset), "{preset}");
+    params
+}
+
+fn controller(kind: &str, preset: &str) -> ControllerParams {
+    let mut chosen = ControllerParams::of_kind(kind).expect("a kind");
+    assert!(chosen.params_mut().apply_preset(preset), "{kind} {preset}");
+    chosen
+}
+
+#[test]
+fn a_stack_is_the_presets_of_endpoint_and_controller() {
+    for (stack, of_newreno, of_cubic) in [
+        ("linux", "linux", "linux"),
+        ("rfc", "rfc", "rfc"),
+        ("rfc6675", "rfc", "rfc"),
+        ("freebsd", "freebsd", "freebsd"),
+        ("freebsd-rack", "freebsd", "freebsd"),
+        ("becn", "becn", "becn"),
+        ("squid", "becn", "becn"),
+    ] {
+        for (kind, preset) in [("newreno", of_newreno), ("cubic", of_cubic)] {
+            let found = cell(&format!("stack = \"{stack}\"\ncontroller = \"{kind}\"")).scenario;
+            assert_eq!(found.flows[0].endpoint, endpoint(stack), "{stack}");
+            assert_eq!(found.flows[0].controller, controller(kind, preset), "{stack}");
+        }
+    }
+    let found = cell("stack = \"linux\"").scenario;
+    assert_eq!(found.flows[0].controller, controller("newreno", "linux"), "of the default kind");
+}
+
+#[test]
+fn presets_and_parameters_beside_a_stack_win() {
+    let found = cell(
+        "stack = \"linux\"\nendpoint = { preset = \"freebsd\", ecn = true }\n\
+         controller = { kind = \"cubic\", preset = \"abe\", c = 0.5 }",
+    );
+    let flow = &found.scenario.flows[0];
+    assert_eq!(flow.endpoint, cwnd_tcp::Params { ecn: true, ..endpoint("freebsd") });
+    let mut abe = controller("cubic", "abe");
+    abe.params_mut().set("c", &Value::Float(0.5)).expect("a parameter of CUBIC");
+    assert_eq!(flow.controller, abe);
+    let over = cell("stack = \"linux\"\nendpoint = { ecn = true }\ncontroller = { beta = 0.6 }");
+    let flow = &over.scenario.flows[0];
+    assert_eq!(flow.endpoint, cwnd_tcp::Params { ecn: true, ..endpoint("linux") });
+    let mut slower = controller("newreno", "linux");
+    slower.params_mut().set("beta", &Value::Float(0.6)).expect("a parameter of NewReno");
+    assert_eq!(flow.controller, slower);
+}
+
+#[test]
+fn the_resolved_file_says_where_values_came_from() {
+    let found = cell(
+        "stack = \"linux\"\nendpoint = { ecn = true }\n\
+         controller = { kind = \"newreno\", preset = \"abe\" }",
+    );
+    let lines: Vec<&str> = found.resolved_toml.lines().collect();
+    for line in [
+        "stack = \"linux\"",
+        "preset = \"abe\"  # in place of the stack's",
+        "beta_ecn = 0.8",
+        "preset = \"linux\"  # of the stack",
+        "ecn = true  # in place of the preset's",
+        "clock = \"1 us\"",
+    ] {
+        assert!(lines.contains(&line), "{line} is not in\n{}", found.resolved_toml);
+    }
+    let again = Document::parse("again.toml", &found.resolved_toml, NO_FILES)
+        .and_then(|document| document.cells())
+        .map(|mut cells| cells.remove(0));
+    let again = again.expect("a resolved file can be read");
+    assert_eq!(again.scenario, found.scenario);
+    assert_eq!(again.resolved_toml, found.resolved_toml);
+}
+
+fn notes(flow: &str) -> Vec<String> {
+    notes_of(&outline(flow))
+}
+
+fn notes_of(outline: &Outline) -> Vec<String> {
+    assert!(outline.warnings.is_empty(), "{}", outline.warnings);
+    outline.notes.iter().filter(|note| note.key != "schema").map(|n| n.message.clone()).collect()
+}
+
+#[test]
+fn a_controller_without_a_preset_for_the_stack_keeps_its_defaults_and_says_so_once() {
+    let found = cell("stack = \"linux\"\ncontroller = \"copa\"").scenario;
+    let copa = ControllerParams::of_kind("copa").expect("a kind");
+    assert_eq!(found.flows[0].controller, copa);
+    let both = "stack = \"linux\"\ncontroller = \"copa\"\n[flow.other]\nrtt = \"50 ms\"\nstack = \"linux\"\ncontroller = \"copa\"";
+    let expected = "`copa` has no preset for the stack `linux`: it keeps its own defaults";
+    assert_eq!(notes(both), [expected]);
+    assert!(notes("controller = \"copa\"").is_empty(), "nobody asked for a stack");
+    assert!(
+        notes("stack = \"linux\"\ncontroller = { kind = \"copa\", preset = \"mvfst\" }").is_empty()
+    );
+    assert!(notes("stack = \"linux\"\ncontroller = \"cubic\"").is_empty());
+}
+
+#[test]
+fn presets_for_linux_that_linux_has_not_are_named_as_the_kernel_variants_they_are() {
+    let meters = "meter = \"adpm\"\nreverse_meter = \"adpm\"";
+    for (kind, links, endpoint) in
+        [("delay-aimd", "", ""), ("bmcc", meters, "endpoint = { ecn = true, echo = \"load\" }")]
+    {
+        let flow = format!("stack = \"linux\"\ncontroller = \"{kind}\"\n{endpoint}");
+        let told = notes_of(&outline_of(links, &flow));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(kind) && told[0].contains("`cwnd-kernel`"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_stack_can_be_set_and_swept() {
+    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"100 ms\"\n";
+    let document = Document::parse("test.toml", text, NO_FILES).expect("TOML");
+    let set = document.with_overrides(&["flow.*.stack=linux"]).expect("a key");
+    assert_eq!(set.cells().expect("a scenario")[0].scenario.flows[0].endpoint, endpoint("linux"));
+    let swept = format!(
+        "{text}[sweep.axis.stack]\npath = \"flow.main.stack\"\nvalues = [\"linux\", \"rfc\"]\n"
+    );
+    let cells = Document::parse("test.toml", &swept, NO_FILES).and_then(|d| d.cells());
+    let cells = cells.expect("a scenario");
+    assert_eq!(cells[0].axes[0].label, "linux");
+    assert_eq!(cells[0].scenario.flows[0].endpoint, endpoint("linux"));
+    assert_eq!(cells[1].scenario.flows[0].endpoint, endpoint("rfc"));
+}
