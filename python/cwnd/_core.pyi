@@ -46,7 +46,7 @@ __all__ = [
 
 @type_check_only
 class Diagnostic(TypedDict):
-    """One thing that is wrong in a scenario file, or worth a warning."""
+    """One thing that is wrong in a scenario file, or worth a warning or a note."""
 
     file: str
     line: int
@@ -205,6 +205,9 @@ class Scenario:
     @property
     def warnings_total(self) -> int:
         """How many there are, those included that `warnings` leaves out."""
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """Defaults and departures that readers of the results should know."""
     @property
     def axes(self) -> list[tuple[str, list[str], list[float] | None, str | None]]: ...
     @property

@@ -70,6 +70,12 @@ impl Scenario {
         self.outline.warnings.total()
     }
 
+    /// Defaults and departures that readers of the results should know.
+    #[getter]
+    fn notes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        as_dicts(py, &self.outline.notes)
+    }
+
     /// How many runs it asks for.
     #[getter]
     fn runs(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::model::{FlowGroup, Link, LinkRate, Place, Record, Run, Scenario, Way}
 use crate::needs::{self, Parts};
 use crate::noise::Noise;
 use crate::reader::{At, Context, Section};
-use crate::sections::{MOST_FLOWS, NODE, RECORD, RUN, SCHEMA, TOP};
+use crate::sections::{MOST_FLOWS, NODE, RECORD, RUN, SCHEMAS, TOP};
 use crate::tree::{Entry, Table, locate};
 
 /// A scenario and the form in which it was written.
@@ -24,7 +24,7 @@ pub(crate) struct Read {
 /// Reads a whole file without its sweep; `stem` is the name of a scenario that gives none.
 pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Read> {
     let top = Section::new(root, &[TOP], "", Span::default(), cx);
-    schema(&top, cx);
+    cx.schema = schema(&top, cx);
     let name = name(&top, stem, cx);
     let description = top.plain::<String>("description", cx);
     let run = table(&top, "run", cx).and_then(|(t, at)| run(t, at, cx));
@@ -51,6 +51,7 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     let links = links_with_bdp(topology.links, &groups, cx);
     let groups: Option<Vec<FlowGroup>> = groups.into_iter().collect();
     let mut scenario = Scenario {
+        schema: cx.schema,
         name: name?,
         description: description?,
         run: run?,
@@ -68,13 +69,29 @@ pub(crate) fn read(root: &Table, stem: &str, cx: &mut Context<'_>) -> Option<Rea
     Some(Read { scenario, dumbbell })
 }
 
-fn schema(top: &Section<'_>, cx: &mut Context<'_>) {
-    if let Some(version) = top.plain::<u64>("schema", cx)
-        && version != SCHEMA
-    {
-        let message = format!("this version of cwnd reads schema {SCHEMA}, not {version}");
-        cx.sink.error(top.span_of("schema"), "schema", message);
+/// The file's schema; a file of schema 1 gets a note about the defaults that it does not have.
+fn schema(top: &Section<'_>, cx: &mut Context<'_>) -> u64 {
+    let [first, newest] = SCHEMAS;
+    let Some(schema) = top.plain::<u64>("schema", cx) else { return newest };
+    let span = top.span_of("schema");
+    if !SCHEMAS.contains(&schema) {
+        let message =
+            format!("this version of cwnd reads schema {first} and {newest}, not {schema}");
+        let problem = cx.sink.error(span, "schema", message);
+        problem.help(format!("write `schema = {newest}`"));
+        return newest;
     }
+    if schema == first {
+        let message = "a file of schema 1 has no noise and the stack `rfc6675` unless it says \
+                       otherwise: schema 2 has `noise = \"path\"` under [run] and \
+                       `stack = \"linux\"` under [flow.NAME]";
+        let problem = cx.sink.note(span, "schema", message);
+        problem.help(
+            "write `schema = 2` for these defaults; \
+             `noise = \"none\"` and `stack = \"rfc6675\"` beside it keep those of schema 1",
+        );
+    }
+    schema
 }
 
 fn name(top: &Section<'_>, stem: &str, cx: &mut Context<'_>) -> Option<String> {

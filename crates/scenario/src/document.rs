@@ -8,6 +8,7 @@ use crate::outline::{Blueprint, Outline, Point};
 use crate::paths::{self, KeyPath};
 use crate::plan::{Cell, Plan};
 use crate::reader::{Context, Files};
+use crate::sections::SCHEMAS;
 use crate::sweep::Sweep;
 use crate::tree::{self, Item, Node, Table};
 
@@ -166,6 +167,7 @@ impl<'f> Document<'f> {
             traces: BTreeMap::new(),
             delays: BTreeMap::new(),
             tables: BTreeMap::new(),
+            schema: SCHEMAS[0],
         };
         let mut root = self.root.clone();
         let swept = root.entries.iter().position(|e| e.key == "sweep");

@@ -10,6 +10,7 @@ use crate::model::FlowGroup;
 use crate::reader::{At, Context, Section, choice, choice_from, preset_or_table};
 use crate::sections::{
     DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key,
+    SCHEMAS,
 };
 use crate::stack::{self, Stack};
 use crate::tree::{Entry, Table};
@@ -150,11 +151,9 @@ fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
         (params, of_stack)
     });
     let (name, (controller, of_controller)) = (name?, controller?);
-    let stack = section.entry("stack").map(|_| Stack {
-        name,
-        endpoint: of_endpoint,
-        controller: of_controller,
-    });
+    // Without a stack a file of schema 1 resolves as it did when there was no such key.
+    let named = cx.schema > SCHEMAS[0] || section.entry("stack").is_some();
+    let stack = named.then_some(Stack { name, endpoint: of_endpoint, controller: of_controller });
     if stack.is_some() && of_controller == stack::controller_preset(name, controller.params()) {
         let at = (section.span_of("controller"), section.path_of("controller"));
         stack::note(name, controller.kind(), at, &mut cx.sink);

@@ -12,6 +12,8 @@ use crate::stack::Stack;
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
+    /// Version of the file format that its defaults came from.
+    pub schema: u64,
     /// Short name, used for the output directory.
     pub name: String,
     /// What question it answers.

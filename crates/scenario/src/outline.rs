@@ -10,6 +10,7 @@ use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
 use crate::resolved::{content_hash, resolved};
+use crate::sections::SCHEMAS;
 use crate::sweep::Sweep;
 use crate::tables::{Recorded, Tables};
 use crate::tree::{Table, locate};
@@ -135,6 +136,7 @@ impl Blueprint {
             traces: self.traces.clone(),
             delays: self.delays.clone(),
             tables: self.tables.clone(),
+            schema: SCHEMAS[0],
         };
         let mut root = self.root.clone();
         self.sweep.apply(combination, &mut root, &mut cx.sink);

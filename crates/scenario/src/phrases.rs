@@ -2,7 +2,7 @@
 
 use cwnd_units::Kind;
 
-use crate::sections::{Form, Key};
+use crate::sections::{Form, Key, SCHEMAS};
 
 /// What a kind of value is, for "expected …".
 pub(crate) const fn phrase(kind: Kind) -> &'static str {
@@ -52,6 +52,13 @@ pub(crate) const fn example_value(kind: Kind) -> &'static str {
         Kind::Arrivals => "\"arrivals.csv\"",
         Kind::Choice(_) | Kind::Text => "\"...\"",
     }
+}
+
+/// The defaults of a key whose default depends on the schema.
+pub(crate) fn by_schema(defaults: [&str; SCHEMAS.len()]) -> String {
+    let pairs = SCHEMAS.iter().zip(defaults);
+    let parts = pairs.map(|(schema, default)| format!("`{default}` in schema {schema}"));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// What a key is, and how it may be written.

@@ -6,7 +6,7 @@ use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{Sink, Span};
 use crate::phrases::{example, example_value, phrase};
-use crate::sections::{Fallback, Key};
+use crate::sections::{Fallback, Key, SCHEMAS};
 use crate::stack::preset;
 use crate::suggest::{closest, list};
 use crate::tables::{Recorded, Tables, inlined};
@@ -27,6 +27,17 @@ pub(crate) struct Context<'f> {
     pub delays: BTreeMap<String, Recorded>,
     /// Tables of measured values.
     pub tables: Tables,
+    /// The file's schema, one of [`SCHEMAS`].
+    pub schema: u64,
+}
+
+impl Context<'_> {
+    /// The default among those of all schemas.
+    fn of_schema(&self, defaults: [&'static str; SCHEMAS.len()]) -> &'static str {
+        let pairs = SCHEMAS.into_iter().zip(defaults);
+        let mut own = pairs.filter(|(schema, _)| *schema == self.schema);
+        own.next().map_or(defaults[0], |(_, default)| default)
+    }
 }
 
 /// A node with the path of its key.
@@ -152,13 +163,18 @@ impl<'t> Section<'t> {
             return read(At { node: &entry.node, path: &path }, cx);
         }
         let key = self.key(name)?;
-        match key.fallback {
-            Fallback::Toml(text) => {
+        let default = match key.fallback {
+            Fallback::Toml(text) => Some(text),
+            Fallback::BySchema(texts) => Some(cx.of_schema(texts)),
+            Fallback::Required | Fallback::Derived(_) => None,
+        };
+        match default {
+            Some(text) => {
                 let mut node = parse_value(self.at.source, 0, text, &mut cx.sink)?;
                 node.move_to(self.at);
                 read(At { node: &node, path: &path }, cx)
             }
-            Fallback::Required | Fallback::Derived(_) => {
+            None => {
                 if !self.misspelt(name) {
                     let (what, example) = example(key);
                     let message = format!("{} lacks {what}", self.title());

@@ -7,7 +7,7 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
-use crate::phrases::phrase;
+use crate::phrases::{by_schema, phrase};
 use crate::sections::{
     AXIS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK,
     NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
@@ -18,7 +18,7 @@ use crate::stack;
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut page = Page(INTRODUCTION.to_owned());
-    page.section("The file", "", &[TOP]);
+    page.section("The file", SCHEMA_TEXT, &[TOP]);
     page.section("`[run]`", "When things happen.", &[RUN]);
     page.section("`[record]`", RECORD_TEXT, &[RECORD]);
     page.section("`[dumbbell]`", DUMBBELL_TEXT, &[DUMBBELL, FAULTS]);
@@ -115,6 +115,7 @@ impl Page {
             let default = match key.fallback {
                 Fallback::Required => "**required**".to_owned(),
                 Fallback::Toml(text) => format!("`{text}`"),
+                Fallback::BySchema(texts) => by_schema(texts),
                 Fallback::Derived(text) => text.to_owned(),
             };
             self.row(&[
@@ -348,6 +349,18 @@ Where a distribution is taken, a constant is one: `\"100 ms\"`. Others, here of 
 Any key can be set from the command line by its path, `--set flow.main.rtt=\"200 ms\"`, and varied in a sweep. A path may lead
 into a short form: after `queue = \"codel\"`, `dumbbell.queue.target` is a path. A name with a dot in it is quoted:
 `link.\"a-b.reverse\".delay`. In the place of a name, `*` stands for every flow group or link that there is: `flow.*.rtt`, `link.*.delay`.
+";
+
+const SCHEMA_TEXT: &str = "\
+Versions of the file format differ in defaults only:
+
+| | `schema = 1` | `schema = 2` |
+|---|---|---|
+| `noise` under `[run]` | `\"none\"` | `\"path\"`: [seeds differ in the RTT](noise.md) |
+| `stack` under `[flow.NAME]` | `\"rfc6675\"` | `\"linux\"` |
+
+A file of schema 1, or without a schema, runs as it always did, and a note says which defaults it
+does not have. The resolved file states its schema.
 ";
 
 const RECORD_TEXT: &str = "\

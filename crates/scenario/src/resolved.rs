@@ -10,13 +10,13 @@ use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 use crate::model::{Ends, FlowGroup, Link, LinkRate, Scenario, Shares};
 use crate::noise::Noise;
 use crate::reader::OptionalRate;
-use crate::sections::SCHEMA;
+use crate::sections::SCHEMAS;
 use crate::stack::{self, Stack};
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     let mut out = Writer::default();
-    out.key("schema", &SCHEMA.write());
+    out.key("schema", &scenario.schema.write());
     out.key("name", &scenario.name.write());
     out.key("description", &scenario.description.write());
     out.section(&["run"]);
@@ -25,8 +25,8 @@ pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {
     out.key("seed", &scenario.run.seed.write());
     out.key("sample", &scenario.run.sample.write());
     out.key("until_fair", &scenario.run.until_fair.write());
-    // Files from before there was noise have no such key, and give themselves again.
-    if scenario.run.noise != Noise::None {
+    // Without noise a file of schema 1 resolves as it did when there was no such key.
+    if scenario.schema > SCHEMAS[0] || scenario.run.noise != Noise::None {
         out.key("noise", &scenario.run.noise.write());
     }
     out.section(&["record"]);

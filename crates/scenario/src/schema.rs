@@ -7,7 +7,7 @@ use cwnd_units::dist::{FORMS, NAMED_SIZES};
 use cwnd_units::{Bounds, Edge, Field, Kind, Params, ParamsChoice, Preset, Quantity, Value};
 use serde_json::{Map, Value as Json, json};
 
-use crate::phrases::phrase;
+use crate::phrases::{by_schema, phrase};
 use crate::sections::{
     AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DELAY_STEP,
     DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE,
@@ -98,10 +98,17 @@ fn object(sections: &[&[Key]]) -> Json {
     for key in sections.iter().flat_map(|keys| keys.iter()) {
         let mut schema = form(key);
         schema["description"] = json!(described(key.doc, key.fallback == Fallback::Required));
-        if let Fallback::Toml(text) = key.fallback
-            && let Some(default) = default(text)
-        {
-            schema["default"] = default;
+        match key.fallback {
+            Fallback::Toml(text) => {
+                if let Some(default) = default(text) {
+                    schema["default"] = default;
+                }
+            }
+            Fallback::BySchema(texts) => {
+                let doc = format!("{} Default: {}.", key.doc.trim(), by_schema(texts));
+                schema["description"] = json!(doc);
+            }
+            Fallback::Required | Fallback::Derived(_) => {}
         }
         properties.insert(key.name.to_owned(), schema);
     }
@@ -120,7 +127,7 @@ fn default(text: &str) -> Option<Json> {
 
 fn form(key: &Key) -> Json {
     match key.form {
-        Form::Plain(_) if key.name == "schema" => json!({ "const": crate::sections::SCHEMA }),
+        Form::Plain(_) if key.name == "schema" => json!({ "enum": crate::sections::SCHEMAS }),
         Form::Plain(kind) => bounded(kind, &key.bounds),
         Form::OptionalRate => any_of(&[reference("rate"), none()]),
         Form::LinkRate => reference("link-rate"),

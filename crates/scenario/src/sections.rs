@@ -78,6 +78,8 @@ pub(crate) enum Fallback {
     Required,
     /// This, as it would be written.
     Toml(&'static str),
+    /// One of these by the file's schema, as it would be written; see [`SCHEMAS`].
+    BySchema([&'static str; SCHEMAS.len()]),
     /// What this sentence says.
     Derived(&'static str),
 }
@@ -103,7 +105,7 @@ macro_rules! keys {
     )+};
 }
 
-use Fallback::{Derived, Required, Toml};
+use Fallback::{BySchema, Derived, Required, Toml};
 use Form::Plain;
 
 const ENDS: Kind = Kind::Choice(crate::model::Ends::NAMES);
@@ -113,8 +115,9 @@ const DIRECTIONS: Kind = Kind::Choice(&["forward", "reverse"]);
 keys! {
     /// The top of a file.
     TOP {
-        /// Version of the file format.
-        #[source("cwnd: this version reads 1")]
+        /// Version of the file format: 1 or 2, which differ in defaults only. A file without it has
+        /// schema 1.
+        #[source("cwnd: files from before there were two")]
         schema: Plain(Kind::Integer) => Toml("1"),
         /// Short name, used for the output directory.
         #[source("cwnd: what the file is called says what it is")]
@@ -167,8 +170,8 @@ keys! {
         /// Variation from seed to seed besides what groups draw themselves: with `"path"` each
         /// flow's base RTT is uniform within ±0.5 % of the scenario's, drawn by seed and flow.
         /// Hosts without delay of their own add up to 1 % of their path's delay.
-        #[source("cwnd: nothing varies unless asked")]
-        noise: Plain(NOISE) => Toml("\"none\""),
+        #[source("Floyd & Jacobson 1991: phase effects; ns-2's `overhead_`")]
+        noise: Plain(NOISE) => BySchema(["\"none\"", "\"path\""]),
     }
 
     /// `[record]`.
@@ -355,8 +358,8 @@ keys! {
         count: Plain(Kind::Integer) => Toml("1"),
         /// Implementation of TCP: picks the presets of endpoint and controller, unless they name
         /// others.
-        #[source("cwnd: what the RFCs say")]
-        stack: Form::Stack => Toml("\"rfc6675\""),
+        #[source("cwnd: what most senders run; schema 1 has RFC 6675 and RFC 6298")]
+        stack: Form::Stack => BySchema(["\"rfc6675\"", "\"linux\""]),
         /// Congestion controller: a kind, or a table with `kind`, `preset` and its parameters.
         #[source("RFC 5681: the standard's own controller")]
         controller: Form::Controller => Toml("\"newreno\""),
@@ -510,5 +513,5 @@ pub(crate) const DEFAULT_QUEUE: &str = "fifo";
 pub(crate) const DEFAULT_BESIDE: &str = "none";
 /// The workload of a table without `kind`.
 pub(crate) const DEFAULT_WORKLOAD: &str = "bulk";
-/// The version of the file format.
-pub(crate) const SCHEMA: u64 = 1;
+/// The versions of the file format; the last is the newest.
+pub(crate) const SCHEMAS: [u64; 2] = [1, 2];

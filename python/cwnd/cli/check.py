@@ -37,7 +37,7 @@ def check(
     documents: list[dict[str, Any]] = []
     for file in files:
         found: dict[str, Any] = {"file": str(file), "ok": True, "runs": 0}
-        found |= {"diagnostics": [], "total": 0}
+        found |= {"diagnostics": [], "total": 0, "notes": []}
         documents.append(found)
         try:
             plan = plans.plan(file, seed=seed, overrides=set_)
@@ -52,9 +52,10 @@ def check(
                 output.fail(str(error))
             continue
         warnings, total = plan.scenario.warnings, plan.scenario.warnings_total
-        found.update(runs=plan.runs, diagnostics=warnings, total=total)
+        found.update(runs=plan.runs, diagnostics=warnings, total=total, notes=plan.scenario.notes)
         if not json:
             output.warnings(plan.scenario)
+            output.notes(plan.scenario)
             runs = f"{plan.runs} run{'s' * (plan.runs != 1)}"
             output.line(f"{file}: ok, {runs}")
     if json:

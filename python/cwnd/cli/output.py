@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from cwnd._core import Scenario, ScenarioError
+    from cwnd._core import Diagnostic, Scenario, ScenarioError
     from cwnd.results import Sheet
 
 #: `--json`: whether stdout carries one JSON document and nothing else.
@@ -126,12 +126,24 @@ def warn(text: str) -> None:
 def warnings(scenario: Scenario) -> None:
     """Prints the warnings of a scenario."""
     for each in scenario.warnings:
-        place = f"{each['file']}:{each['line']}:{each['column']}: "
-        help_text = f" ({each['help']})" if each.get("help") else ""
-        warn(f"{place}{each['message']}{help_text}")
+        warn(_placed(each))
     more = scenario.warnings_total - len(scenario.warnings)
     if more:
         warn(f"{more} more warning{'s are' if more > 1 else ' is'} not shown")
+
+
+def notes(scenario: Scenario) -> None:
+    """Prints the notes of a scenario, beside its warnings."""
+    for each in scenario.notes:
+        stderr().print(
+            f"[yellow]note[/]: {_escape(_placed(each))}", highlight=False, soft_wrap=True
+        )
+
+
+def _placed(each: Diagnostic) -> str:
+    """A line for a warning or a note: its place, what it says, and what to do."""
+    help_text = f" ({each['help']})" if each["help"] else ""
+    return f"{each['file']}:{each['line']}:{each['column']}: {each['message']}{help_text}"
 
 
 def note(text: str) -> None:

@@ -123,6 +123,8 @@ def run(
                 documents.append(_document(result, target))
             else:
                 _show(result, target, quiet=quiet)
+                if not quiet:
+                    output.notes(plan.scenario)
         if result.manifest.missing:
             output.left = f"what was finished is in {target}"
             raise KeyboardInterrupt

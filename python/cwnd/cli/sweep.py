@@ -89,6 +89,8 @@ def fill(
         output.document(_document(filled, result, target))
     else:
         _show(filled, result, target, quiet=quiet)
+        if not quiet:
+            output.notes(plan.scenario)
     if filled.failed:
         if not json:
             output.fail(filling.failures(filled))

@@ -145,7 +145,8 @@ def idle_seeds(run: Data) -> list[str]:
         return []
     return [
         "all seeds gave the same records: nothing in this scenario is random;"
-        ' give flows a random start, as in start = "uniform(0 s, 1 s)", or leave out repeat'
+        ' write noise = "path" under [run], give flows a random start, as in'
+        ' start = "uniform(0 s, 1 s)", or leave out repeat'
     ]
 
 

@@ -21,11 +21,11 @@ ScenarioLike: TypeAlias = "str | os.PathLike[str] | Scenario"
 #: What replaces values: `{"flow.main.rtt": "200 ms"}` or `["flow.main.rtt=200 ms"]`.
 Overrides: TypeAlias = "Mapping[str, object] | Sequence[str]"
 
-_SCHEMA = 1
-
 
 class Scenario:
     """A scenario built in Python; sections and keys are those of the scenario file.
+
+    `schema=2` has the defaults of that version of the file.
 
     Values are what TOML holds, quantities are text with a unit (`"10 Mbit/s"`); `None` stands for
     `"none"`.
@@ -42,6 +42,7 @@ class Scenario:
     def __init__(
         self,
         *,
+        schema: int = 1,
         name: str = "scenario",
         description: str | None = None,
         run: Mapping[str, object] | None = None,
@@ -52,7 +53,7 @@ class Scenario:
         sweep: Mapping[str, object] | None = None,
     ) -> None:
         sections = {
-            "schema": _SCHEMA,
+            "schema": schema,
             "name": name,
             "description": description,
             "run": run,
