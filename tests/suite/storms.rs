@@ -45,7 +45,7 @@ fn no_controller_floods_a_marking_queue() {
     let stacks: Vec<&str> = if long() {
         Endpoint::default().presets().iter().map(|preset| preset.name).collect()
     } else {
-        vec!["linux", "rfc", "freebsd"]
+        vec!["linux", "rfc", "rfc6675", "freebsd"]
     };
     let queues: &[&str] =
         if long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "red"] };
@@ -56,7 +56,7 @@ fn no_controller_floods_a_marking_queue() {
             for queue in queues {
                 for (mbit, flows) in loads {
                     let ratio = arrivals_per_delivery(&format!(
-                        "[run]\nduration = \"30 s\"\nsample = \"none\"\n\
+                        "schema = 2\n[run]\nduration = \"30 s\"\nsample = \"none\"\nnoise = \"none\"\n\
                          [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
                          [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
                          start = \"uniform(0 s, 100 ms)\"\ncontroller = {controller}\n\
@@ -114,7 +114,7 @@ fn lost_retransmissions_do_not_go_again_without_end() {
         settings.extend(later.map(|(other, v)| format!(", {key} = {value}, {other} = {v}")));
     }
     let betas: &[&str] = if long() { &["0.5", "0.7", "0.8"] } else { &["0.7"] };
-    for stack in ["rfc", "linux", "freebsd"] {
+    for stack in ["rfc6675", "linux", "freebsd"] {
         for (keys, beta) in settings.iter().flat_map(|k| betas.iter().map(move |beta| (k, beta))) {
             let ratio = arrivals_per_delivery(&format!(
                 "[run]\nduration = \"60 s\"\nsample = \"none\"\n\
@@ -142,9 +142,10 @@ fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
             "1 BDP",
         ] {
             let records = run(&format!(
-                "[run]\nduration = \"20 s\"\nsample = \"none\"\n\
+                "schema = 2\n[run]\nduration = \"20 s\"\nsample = \"none\"\nnoise = \"none\"\n\
                  [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"{limit}\" }}\n\
-                 [flow.main]\nrtt = \"{rtt} ms\"\ncontroller = \"{controller}\"\n\
+                 [flow.main]\nrtt = \"{rtt} ms\"\n\
+                 controller = {{ kind = \"{controller}\", preset = \"rfc\" }}\n\
                  endpoint = {{ {endpoint} }}\n"
             ));
             found.push((format!("{rtt} ms, {limit}"), activity(&records, "timeouts")));
@@ -161,20 +162,22 @@ fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
 fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
     for controller in ["cubic", "newreno"] {
         for (cell, timeouts) in
-            timeouts(controller, "preset = \"rfc\", lost_retransmissions = true")
+            timeouts(controller, "preset = \"rfc6675\", lost_retransmissions = true")
         {
             // Path and queue hold two packets there: too few for three duplicate ACKs.
             assert!(timeouts == 0 || cell == "1 ms, 1 BDP", "{controller}, {cell}: {timeouts}");
         }
     }
-    let stalled = timeouts("cubic", "preset = \"rfc\"");
+    let stalled = timeouts("cubic", "preset = \"rfc6675\"");
     assert!(stalled.iter().filter(|(_, timeouts)| *timeouts > 0).count() > 20, "{stalled:?}");
 }
 
 /// RACK and the tail loss probe find them (RFC 8985 § 3.4).
 #[test]
 fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
-    for (cell, timeouts) in timeouts("cubic", "preset = \"linux\"") {
-        assert_eq!(timeouts, 0, "linux, {cell}");
+    for (stack, controller) in [("linux", "cubic"), ("rfc", "cubic"), ("rfc", "newreno")] {
+        for (cell, timeouts) in timeouts(controller, &format!("preset = \"{stack}\"")) {
+            assert_eq!(timeouts, 0, "{controller} over {stack}, {cell}");
+        }
     }
 }

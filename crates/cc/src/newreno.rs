@@ -13,7 +13,7 @@ use crate::decrease::{
     Rounding, Rule,
 };
 use crate::kind::{Kind, Mechanism, OnLinux};
-use crate::slow_start::{Credit, Growing, SlowStartState};
+use crate::slow_start::{Credit, Growing, SlowStart, SlowStartState};
 
 param_enum! {
     /// What growth counts.
@@ -55,6 +55,11 @@ params! {
     presets {
         /// RFC 5681 and RFC 3168: ECN as loss; the default.
         "rfc" => Self::default(),
+        /// The same with HyStart++ (RFC 9406).
+        "rfc9406" => Self {
+            growing: Growing { slow_start: SlowStart::HyStart, ..Growing::default() },
+            ..Self::default()
+        },
         /// ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.
         "abe" => Self { least_window_ecn: 1, ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() }) },
         /// ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow start.

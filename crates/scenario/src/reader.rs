@@ -32,6 +32,12 @@ pub(crate) struct Context<'f> {
 }
 
 impl Context<'_> {
+    /// The endpoint preset of today that a file means: `rfc` of schema 1 is `rfc6675` by now.
+    pub(crate) fn preset_name<'n>(&self, name: &'n str) -> &'n str {
+        let renamed = self.schema == SCHEMAS[0] && name == "rfc";
+        if renamed { "rfc6675" } else { name }
+    }
+
     /// The default among those of all schemas.
     fn of_schema(&self, defaults: [&'static str; SCHEMAS.len()]) -> &'static str {
         let pairs = SCHEMAS.into_iter().zip(defaults);
@@ -322,7 +328,7 @@ pub(crate) fn choice_from<T: ParamsChoice>(
             .collect();
         (!having.is_empty()).then(|| format!("it is a key of {}", list(having)))
     };
-    let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere };
+    let shape = Shape { title: &title, besides: &["kind"], elsewhere: &elsewhere, renames: false };
     let good = parameters(chosen.params_mut(), table, &shape, at, cx);
     let preset = written_preset(table, chosen.params()).or(preset);
     good.then_some((chosen, preset))
@@ -352,16 +358,17 @@ pub(crate) fn preset_or_table<P: Params + Default>(
     let mut params = P::default();
     params.apply_preset(base);
     let Some(table) = at.node.table() else {
-        let named = at.node.text().and_then(|name| preset(&params, name));
+        let named = at.node.text().and_then(|name| preset(&params, cx.preset_name(name)));
         if named.is_none() {
             let names: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
             unknown_name_of(at, ("preset", title), &names, cx);
         }
         return named.filter(|name| params.apply_preset(name)).map(|name| (params, name));
     };
-    let shape = Shape { title, besides: &[], elsewhere: &|_| None };
+    let shape = Shape { title, besides: &[], elsewhere: &|_| None, renames: true };
     let good = parameters(&mut params, table, &shape, at, cx);
-    let named = written_preset(table, &params).unwrap_or(base);
+    let written = table.get("preset").and_then(|entry| entry.node.text());
+    let named = written.and_then(|name| preset(&params, cx.preset_name(name))).unwrap_or(base);
     good.then_some((params, named))
 }
 
@@ -371,6 +378,8 @@ struct Shape<'a> {
     besides: &'a [&'static str],
     /// Where a key belongs that is unknown here.
     elsewhere: &'a dyn Fn(&str) -> Option<String>,
+    /// `true` if its presets are those of [`Context::preset_name`].
+    renames: bool,
 }
 
 /// Sets parameters from a table: the preset first, then the keys one by one, then a look at the whole.
@@ -385,8 +394,9 @@ fn parameters(
     let path_of = |key: &str| format!("{}.{key}", at.path);
     let presets: Vec<&str> = params.presets().iter().map(|p| p.name).collect();
     let mut good = true;
+    let today = |name| if shape.renames { cx.preset_name(name) } else { name };
     if let Some(entry) = table.get("preset")
-        && !entry.node.text().is_some_and(|name| params.apply_preset(name))
+        && !entry.node.text().is_some_and(|name| params.apply_preset(today(name)))
     {
         let path = path_of("preset");
         unknown_name_of(At { node: &entry.node, path: &path }, ("preset", title), &presets, cx);

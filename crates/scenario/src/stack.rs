@@ -25,7 +25,7 @@ pub(crate) fn stacks() -> &'static [Preset] {
 /// The stack that a group names, or that it has by default.
 pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<&'static str> {
     section.read("stack", cx, |at, cx| {
-        let named = at.node.text();
+        let named = at.node.text().map(|name| cx.preset_name(name));
         let found = stacks().iter().find(|stack| Some(stack.name) == named);
         if found.is_none() {
             let names: Vec<&str> = stacks().iter().map(|stack| stack.name).collect();
@@ -43,11 +43,13 @@ pub(crate) fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
 /// The preset that a controller has for a stack.
 pub(crate) fn controller_preset(stack: &str, params: &dyn Params) -> Option<&'static str> {
     let shared = SHARED.iter().find(|(name, _)| *name == stack);
-    preset(params, shared.map_or(stack, |(_, other)| other))
+    let other = shared.and_then(|(_, other)| preset(params, other));
+    other.or_else(|| preset(params, stack))
 }
 
-/// Stacks whose controllers are those of another one.
+/// Stacks whose controllers have a preset of another name, if they have it.
 const SHARED: &[(&str, &str)] = &[
+    ("rfc", "rfc9406"),
     ("rfc6675", "rfc"),
     // sys/netinet/cc: both stacks load the same modules.
     ("freebsd-rack", "freebsd"),

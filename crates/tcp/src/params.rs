@@ -282,9 +282,9 @@ params! {
         pub validation: validation::Params = validation::Params::default(),
     }
     presets {
-        /// What the current RFCs say; the default.
-        "rfc" => Self::default(),
-        /// RFC 6675 recovery with the RFC 6298 timer: the values of `rfc`, under a name that keeps them.
+        /// The standards track of today: RFC 9293 and 5681 with RACK and tail loss probes (RFC 8985) and PRR (RFC 9937). In a file of schema 1 this name means `rfc6675`.
+        "rfc" => Self::standards_track(),
+        /// RFC 6675 recovery with the RFC 6298 timer, the standards before RACK.
         "rfc6675" => Self::default(),
         /// ns-2's one-way TCP agents: 1000 B packets, 40 B ACKs, no handshake, an ACK each, 100 ms clock, no SACK.
         "ns2" => Self::ns2(),

@@ -87,6 +87,11 @@ params! {
     presets {
         /// RFC 9438: ECN as loss; the default.
         "rfc" => Self::default(),
+        /// The same with HyStart++ (RFC 9406).
+        "rfc9406" => Self {
+            growing: Growing { slow_start: SlowStart::HyStart, ..Growing::default() },
+            ..Self::default()
+        },
         /// ABE as RFC 8511 says: 0.85 of what is in flight, in congestion avoidance only.
         "abe" => Self::reading(Rule { beta_ecn: Some(0.85), ..rfc() }),
         /// ABE as its paper evaluates it: 0.85 of the window, also where an ECN-echo ends slow start; no fast

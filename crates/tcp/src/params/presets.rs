@@ -14,6 +14,25 @@ use crate::tso::Params as TsoParams;
 use crate::validation::{self, GrowBy, LimitedBy, RestartWindow};
 
 impl Params {
+    /// The standards track of 2026: loss detection by RFC 8985 and reduction by RFC 9937, on RFC 9293,
+    /// 5681, 6298, 7323 and 2018.
+    pub(super) fn standards_track() -> Self {
+        Self {
+            loss_rule: LossRule::Rack,
+            lost_retransmissions: true,
+            // RFC 5681 § 4.3: the loss of a retransmission is a second indication of congestion.
+            lost_retransmissions_reduce: true,
+            tail_loss_probe: true,
+            // RFC 8985 § 5.1: recommended, to see how late segments come.
+            dsack: true,
+            // RFC 8985 § 7 has its own answer to a lost tail.
+            doubtful_holes: false,
+            prr: true,
+            prr_rule: PrrRule::Rfc9937,
+            ..Self::default()
+        }
+    }
+
     /// ns-2's one-way agents (tcp.cc, tcp-sack1.cc).
     pub(super) fn ns2() -> Self {
         Self {
