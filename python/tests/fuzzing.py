@@ -58,7 +58,7 @@ def graph(data: bytes) -> None:
     text = data.decode(errors="replace")
     name = "a.graphml" if text.lstrip().startswith("<") else "a.gml"
     try:
-        found = graph_of(text, Path(name), Defaults(scale=0.001))
+        found = graph_of(text, Path(name), Defaults(scale=0.001, largest_part=True))
         matrix = gravity(found)
     except InputError:
         return

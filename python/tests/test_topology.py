@@ -214,7 +214,7 @@ def test_red_has_the_thresholds_of_ns2():
 def test_a_file_of_the_topology_zoo_is_read_with_all_that_is_odd_in_it(tmp_path: Path):
     file = tmp_path / "odd.graphml"
     file.write_text(GRAPHML)
-    graph = read_graph(file, Defaults(rate_bit_s=155e6, delay_s=0.002))
+    graph = read_graph(file, Defaults(rate_bit_s=155e6, delay_s=0.002, largest_part=True))
     assert [node.name for node in graph.nodes] == ["Bern", "Basel", "Basel (2)", "Hub"]
     links = {(link.source, link.target): link for link in graph.links}
     assert links["Bern", "Basel"].rate_bit_s == 20e9
@@ -246,19 +246,6 @@ def test_gml_with_links_that_are_there_twice_is_read(tmp_path: Path):
     assert [node.weight for node in graph.nodes] == [3.0, 1.0, 0.0]
     # A degree of the equator: 111.195 km.
     assert graph.links[0].delay_s == pytest.approx(111.195e3 / FIBRE_M_S, abs=1e-6)
-
-
-def test_links_of_directed_graphs_are_one_way(tmp_path: Path):
-    text = GML.replace("directed 0", "directed 1")
-    with pytest.raises(InputError, match="no link between two nodes"):
-        graph_of(text, tmp_path / "a.gml", Defaults())
-    back = text.replace("]\n]", "]\n  edge [ source 1 target 0 ]\n]")
-    graph = graph_of(back, tmp_path / "a.gml", Defaults())
-    assert [(link.source, link.target, link.one_way) for link in graph.links] == [
-        ("A", "B", True),
-        ("B", "A", True),
-    ]
-    assert graph.warnings[-1].startswith("nodes that don't reach the largest part and back")
 
 
 @pytest.mark.parametrize(
@@ -298,7 +285,7 @@ def test_damaged_files_are_read_or_refused(seed: int, text: str):
         text = text[:at] + draw.choice(pieces) + text[at + draw.choice([0, 1, 7, 40]) :]
     name = "a.graphml" if "<" in text[:20] else "a.gml"
     try:
-        graph = graph_of(text, Path(name), Defaults())
+        graph = graph_of(text, Path(name), Defaults(largest_part=True))
         matrix = gravity(graph)
     except InputError:
         return
@@ -374,7 +361,7 @@ def test_import_writes_a_scenario_that_says_how_it_was_made(cli: Cli):
     cli.write("odd.graphml", GRAPHML)
     cli.write("m.csv", "from,to,rate\nBern,Hub,2 Gbit/s\nHub,Basel,1 Gbit/s\n")
     asked = ("topology", "import", "odd.graphml", "--matrix", "m.csv", "--scale", "0.001")
-    answer = cli(*asked, "--target-delay", "5 ms", "-o", "odd.toml")
+    answer = cli(*asked, "--target-delay", "5 ms", "--largest-part", "-o", "odd.toml")
     assert answer.code == 0, answer.err
     assert answer.err.count("warning: ") == 8
     text = (cli.directory / "odd.toml").read_text()
@@ -386,7 +373,8 @@ def test_import_writes_a_scenario_that_says_how_it_was_made(cli: Cli):
     assert f'interval = "{time_text(8 * 7000 / 3e6)}"' in text
     answer = cli("run", "odd.toml", "-o", "out", "--set", "run.duration=2 s", "--json")
     assert answer.code == 0, answer.err
-    flows = cli("topology", "import", "odd.graphml", "--flows", 7, "-o", "f.toml", "--json")
+    asked = ("topology", "import", "odd.graphml", "--largest-part")
+    flows = cli(*asked, "--flows", 7, "-o", "f.toml", "--json")
     assert (flows.json["nodes"], flows.json["links"], len(flows.json["warnings"])) == (4, 6, 8)
     assert cli("check", "f.toml").code == 0
 

@@ -14,7 +14,7 @@ from cwnd.cli import output
 from cwnd.errors import InputError
 
 if TYPE_CHECKING:
-    from cwnd.topology import Graph, Matrix, Traffic
+    from cwnd.topology import Attribute, Graph, Matrix, Traffic
 
 topology = App(
     name="topology", default_parameter=Parameter(show_default=False), help_format="plaintext"
@@ -113,7 +113,14 @@ def import_(
     flows: int | None = None,
     size: str = _SIZE,
     rate: str = "1 Gbit/s",
+    rate_attribute: str | None = None,
+    rate_unit: str | None = None,
     delay: str = "5 ms",
+    delay_attribute: str | None = None,
+    delay_unit: str | None = None,
+    both_ways: Annotated[bool, Parameter(negative=())] = False,
+    one_way: Annotated[bool, Parameter(negative=())] = False,
+    largest_part: Annotated[bool, Parameter(negative=())] = False,
     scale: float = 1.0,
     target_delay: str | None = None,
     duration: str = "60 s",
@@ -135,7 +142,18 @@ def import_(
         flows: This many lasting flows instead of transfers that arrive at random.
         size: Sizes of transfers, "pareto(1.2, 7 kB)" if not given.
         rate: Of links whose capacity is not known, "1 Gbit/s" if not given.
+        rate_attribute: Attribute of edges that is their capacity, as in "bandwidth"; without,
+            those of the Topology Zoo.
+        rate_unit: Unit of its numbers, as in "Mbit/s".
         delay: Of links whose length is not known, "5 ms" if not given.
+        delay_attribute: Attribute of edges that is their delay; without, it follows from
+            coordinates.
+        delay_unit: Unit of its numbers, as in "ms".
+        both_ways: Edges of a directed graph that have no reverse count both ways.
+        one_way: Edges of a directed graph count one way; if neither is given, one way if each has
+            its reverse, both ways if none has.
+        largest_part: Keep the largest connected part, even if more than a tenth of the nodes are
+            lost.
         scale: Multiplies all capacities: 0.001 makes a backbone small enough to simulate.
         target_delay: Queues are RED with thresholds for this delay, as in "5 ms"; FIFO of one
             BDP if not given.
@@ -144,6 +162,9 @@ def import_(
         json: Machine-readable output.
     """
     from cwnd.topology import Defaults, Traffic, quantity, read_graph, red, total_for
+
+    if both_ways and one_way:
+        raise InputError("--both-ways and --one-way exclude each other: keep one")
 
     if not 0 < scale < float("inf"):
         raise InputError(f"--scale {scale:g}: a factor above 0")
@@ -160,6 +181,10 @@ def import_(
         delay_s=quantity("time", delay, "--delay"),
         scale=scale,
         weight=None if gravity == "capacity" or matrix is not None else gravity,
+        rate_from=_attribute("rate", rate_attribute, rate_unit),
+        delay_from=_attribute("delay", delay_attribute, delay_unit),
+        both_ways=both_ways if both_ways or one_way else None,
+        largest_part=largest_part,
         **more,
     )
     graph = read_graph(file, defaults)
@@ -184,6 +209,21 @@ def import_(
         offered = total_for(graph, sent, load)
     groups = [Traffic("matrix", pairs=pairs, sizes=size, offered_bit_s=offered)]
     return _write(graph, groups, duration, output_file, json=json)
+
+
+def _attribute(option: str, name: str | None, unit: str | None) -> Attribute | None:
+    from cwnd.topology import Attribute, quantity
+
+    if name is None:
+        if unit is not None:
+            raise InputError(
+                f"--{option}-unit {unit}: of which attribute? name it with --{option}-attribute"
+            )
+        return None
+    kind = "rate" if option == "rate" else "time"
+    if unit is not None:
+        quantity(kind, f"1 {unit}", f"--{option}-unit")
+    return Attribute(name, kind, unit)
 
 
 def _matrix(graph: Graph, file: Path | None, gravity: str) -> Matrix:

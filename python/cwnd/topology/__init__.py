@@ -9,13 +9,14 @@ from cwnd.lazy import offers
 if TYPE_CHECKING:
     from cwnd.topology.graph import Graph, Link, Node
     from cwnd.topology.hotlike import Hot, hot
-    from cwnd.topology.importing import Defaults, read_graph
+    from cwnd.topology.importing import Attribute, Defaults, read_graph
     from cwnd.topology.layout import places
     from cwnd.topology.matrix import Matrix, gravity, read_matrix, total_for
     from cwnd.topology.queues import red
     from cwnd.topology.writing import Traffic, quantity, scenario
 
 __all__ = [
+    "Attribute",
     "Defaults",
     "Graph",
     "Hot",
@@ -39,7 +40,7 @@ __getattr__, __dir__ = offers(
     {
         "graph": "Graph Link Node",
         "hotlike": "Hot hot",
-        "importing": "Defaults read_graph",
+        "importing": "Attribute Defaults read_graph",
         "layout": "places",
         "matrix": "Matrix gravity read_matrix total_for",
         "queues": "red",

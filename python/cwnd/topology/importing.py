@@ -6,13 +6,13 @@ import math
 import re
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.errors import InputError, explain
 from cwnd.topology.graph import Graph, Link, Node, parts, unique
-from cwnd.topology.writing import rate_text, time_text
+from cwnd.topology.writing import quantity, rate_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,12 +30,29 @@ _LABEL = re.compile(
 )
 #: So many names are told before the rest is counted.
 _NAMED = 3
+#: So many attributes of edges are listed.
+_LISTED = 12
 #: In bit/s; what a file has beyond that is a mistake.
 _FASTEST = 1e15
 #: The delay of the shortest cable, 200 m.
 _SHORTEST_S = 1e-6
 #: Latitudes and longitudes end there.
 _POLE, _TURN = 90.0, 180.0
+
+
+#: A larger share of nodes outside the largest part is an error.
+_MOST_LOST = 0.1
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of edges with a rate or a time."""
+
+    name: str
+    #: Kind of quantity: `rate` or `time`.
+    kind: str
+    #: Unit of plain numbers, as `Mbit/s`; values with a unit need none.
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,14 @@ class Defaults:
     scale: float = 1.0
     #: Attribute of nodes that is their weight in a gravity model.
     weight: str | None = None
+    #: Attributes of edges; without, those of the Topology Zoo.
+    rate_from: Attribute | None = None
+    delay_from: Attribute | None = None
+    #: Edges of a directed graph count both ways (`True`) or one way (`False`); if it is not given,
+    #: one way if each edge has its reverse, both ways if none has.
+    both_ways: bool | None = None
+    #: Keep the largest connected part, however many nodes are lost.
+    largest_part: bool = False
     #: The queue of a link, from its rate in bit/s and its delay in seconds, as TOML.
     queue: Callable[[float, float], str] = lambda _rate, _delay: '"fifo"'
 
@@ -55,16 +80,18 @@ class Defaults:
 def read_graph(file: Path, defaults: Defaults) -> Graph:
     """Reads a graph; what is missing or odd in it is in its warnings, each kind with its count.
 
-    - Capacities: `LinkSpeedRaw` (bit/s), else `LinkSpeed` with `LinkSpeedUnits`, else a `LinkLabel`
-      that is one speed.
-    - Delays: the great circle between `Latitude` and `Longitude` of both ends, at two thirds of
-      the speed of light.
+    - Capacities: `rate_from`, else `LinkSpeedRaw` (bit/s), else `LinkSpeed` with
+      `LinkSpeedUnits`, else a `LinkLabel` that is one speed.
+    - Delays: `delay_from`, else the great circle between `Latitude` and `Longitude` of both ends,
+      at two thirds of the speed of light.
     - Of several links between the same nodes one is made, with the sum of their rates: a route
       takes one of them, and the others would be idle.
+    - Edges of a directed graph count both ways if none has its reverse.
     - Only the largest connected part is kept.
 
     Raises:
-        InputError: It cannot be read, is no such file, or has no link.
+        InputError: It cannot be read, is no such file, has no link, has the reverse of some edges
+            and not of others, or more than a tenth of its nodes are outside the largest part.
     """
     if file.suffix.lower() not in _READERS:
         raise InputError(f"{file}: GraphML (.graphml) and GML (.gml) can be imported")
@@ -90,15 +117,19 @@ def graph_of(text: str, file: Path, defaults: Defaults) -> Graph:
     nodes = [
         _node(names[key], data, defaults.weight, tell) for key, data in network.nodes(data=True)
     ]
-    links = _links(network, names, {node.name: node for node in nodes}, defaults, tell)
-    kept = _connected(nodes, links, network.is_directed(), tell)
+    remarks = [] if defaults.scale == 1 else [f"All capacities times {defaults.scale:g}."]
+    try:
+        found = _links(network, names, {node.name: node for node in nodes}, defaults, tell)
+        links, said = _directions(found, defaults, directed=network.is_directed())
+        kept = _connected(nodes, links, defaults, tell)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
     links = [link for link in links if link.source in kept and link.target in kept]
     if not links:
         raise InputError(f"{file}: no link between two nodes: there is nothing to send over")
     if defaults.weight is not None and not any(node.weight for node in nodes):
         raise InputError(f"{file}: no node has a number above zero as `{defaults.weight}`")
-    warnings = [_warning(what, count, shown[what]) for what, count in told.items()]
-    remarks = [] if defaults.scale == 1 else [f"All capacities times {defaults.scale:g}."]
+    warnings = said + [_warning(what, count, shown[what]) for what, count in told.items()]
     in_order = [node for node in nodes if node.name in kept]
     return Graph(_stem(file), in_order, links, warnings, remarks)
 
@@ -144,12 +175,18 @@ def _graphml(text: str) -> Any:
     return nx.parse_graphml(text, force_multigraph=True)
 
 
+#: Strings and comments of GML, which are skipped; where a graph begins; that it is a multigraph.
+_GML = re.compile(r'"[^"]*"|#[^\n]*|(?P<graph>\bgraph\s*+\[)|(?P<multi>\bmultigraph\s++1\b)')
+
+
 def _gml(text: str) -> Any:
     import networkx as nx
 
+    tokens = {token.lastgroup: token for token in reversed([*_GML.finditer(text)])}
     # Files with links that are there twice seldom say that they are multigraphs.
-    if not re.search(r"^\s*multigraph\s+1\s*$", text, re.MULTILINE):
-        text = re.sub(r"\bgraph\s*\[", "graph [\n  multigraph 1\n", text, count=1)
+    if "graph" in tokens and "multi" not in tokens:
+        begin = tokens["graph"].end()
+        text = f"{text[:begin]}\n  multigraph 1\n{text[begin:]}"
     return nx.parse_gml(text, label="id")
 
 
@@ -161,8 +198,8 @@ def _names(network: Any, tell: Callable[[str, str], None]) -> dict[Any, str]:
     keys = list(network.nodes)
     labels: list[str] = []
     for key in keys:
-        label = network.nodes[key].get("label")
-        text = str(label if label not in (None, "") else key)
+        data = network.nodes[key]
+        text = str(data.get("label") or data.get("name") or key)
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         labels.append(text or f"node {len(labels)}")
     own = unique(labels)
@@ -201,24 +238,31 @@ def _links(
     defaults: Defaults,
     tell: Callable[[str, str], None],
 ) -> list[Link]:
-    one_way = network.is_directed()
+    """A link for each pair of nodes, in the direction of the file; parallel edges are added."""
+    directed = network.is_directed()
     found: dict[tuple[str, str], tuple[float, float]] = {}
-    for source_key, target_key, data in network.edges(data=True):
+    edges = list(network.edges(data=True))
+    for attribute in (defaults.rate_from, defaults.delay_from):
+        _has(attribute, [data for *_, data in edges])
+    for source_key, target_key, data in edges:
         source, target = names[source_key], names[target_key]
         name = f"{source}-{target}"
         if source == target:
             tell("links from a node to itself, left out", name)
             continue
-        rate = speed(data)
+        rate = speed(data) if defaults.rate_from is None else _value(data, defaults.rate_from, name)
         if rate is None:
             tell(f"links without a capacity, taken as {rate_text(defaults.rate_bit_s)}", name)
             rate = defaults.rate_bit_s
-        delay = _delay(nodes[source], nodes[target])
+        if defaults.delay_from is None:
+            delay = _delay(nodes[source], nodes[target])
+        else:
+            delay = _value(data, defaults.delay_from, name)
         if delay is None:
             tell(f"links without a length, taken as {time_text(defaults.delay_s)}", name)
             delay = defaults.delay_s
         ends = (source, target)
-        if not one_way and (target, source) in found:
+        if not directed and (target, source) in found:
             ends = (target, source)
         if ends in found:
             tell("links beside another between the same nodes, added to it", name)
@@ -230,8 +274,68 @@ def _links(
         if scaled > _FASTEST:
             raise InputError(f"--scale {defaults.scale:g} makes a link of {scaled:.3g} bit/s")
         queue = defaults.queue(scaled, delay)
-        made.append(Link(source, target, scaled, delay, one_way, queue))
+        made.append(Link(source, target, scaled, delay, directed, queue))
     return made
+
+
+def _has(attribute: Attribute | None, edges: list[dict[str, Any]]) -> None:
+    """Raises an error if no edge has the attribute."""
+    known = {name: None for data in edges for name in data}
+    if attribute is not None and attribute.name not in known:
+        there = ", ".join(list(known)[:_LISTED]) or "none"
+        option = "rate" if attribute.kind == "rate" else "delay"
+        raise InputError(
+            f"--{option}-attribute {attribute.name}: no edge has it; attributes of edges: {there}"
+        )
+
+
+def _value(data: dict[str, Any], attribute: Attribute, link: str) -> float | None:
+    """The attribute of an edge in bit/s or s; `None` if the edge has none above zero."""
+    value = data.get(attribute.name)
+    if value is None:
+        return None
+    option, text = "rate" if attribute.kind == "rate" else "delay", str(value).strip()
+    if _number(value) is not None:
+        if attribute.unit is None:
+            unit = "Mbit/s" if attribute.kind == "rate" else "ms"
+            raise InputError(
+                f"link {link}: {attribute.name} {text} has no unit: say which it is, for instance"
+                f" --{option}-unit {unit}"
+            )
+        text = f"{text} {attribute.unit}"
+    given = quantity(attribute.kind, text, f"link {link}: {attribute.name}")
+    if attribute.kind == "time":
+        return max(_SHORTEST_S, given)
+    return given if 0 < given <= _FASTEST else None
+
+
+def _directions(
+    links: list[Link], defaults: Defaults, *, directed: bool
+) -> tuple[list[Link], list[str]]:
+    """The links with their direction, which undirected graphs have not, and a warning."""
+    if not directed:
+        if defaults.both_ways is False:
+            raise InputError("--one-way: the graph is undirected, and its edges have no direction")
+        return links, []
+    ends = {(link.source, link.target) for link in links}
+    alone = [link for link in links if (link.target, link.source) not in ends]
+    both_ways, said = defaults.both_ways, []
+    if both_ways is None:
+        if alone and len(alone) < len(links):
+            raise InputError(
+                f"the graph is directed, and {len(alone)} of {len(links)} edges have no reverse"
+                f" (such as {alone[0].source}-{alone[0].target}): --both-ways takes these both"
+                " ways, --one-way as they are"
+            )
+        both_ways = bool(alone)
+        if both_ways:
+            said = [
+                f"directed graph in which no edge has its reverse: {len(alone)} edges count both"
+                " ways (--one-way takes them as they are)"
+            ]
+    if not both_ways:
+        return links, said
+    return [replace(link, one_way=(link.target, link.source) in ends) for link in links], said
 
 
 def speed(data: dict[str, Any]) -> float | None:
@@ -269,16 +373,16 @@ def great_circle_m(x1: float, y1: float, x2: float, y2: float) -> float:
 
 
 def _connected(
-    nodes: list[Node], links: list[Link], one_way: bool, tell: Callable[[str, str], None]
+    nodes: list[Node], links: list[Link], defaults: Defaults, tell: Callable[[str, str], None]
 ) -> set[str]:
-    ends = [(link.source, link.target) for link in links]
     names = [node.name for node in nodes]
-    if one_way:
+    if any(link.one_way for link in links):
         import networkx as nx
 
         network = nx.DiGraph()
         network.add_nodes_from(names)
-        network.add_edges_from(ends)
+        network.add_edges_from((link.source, link.target) for link in links)
+        network.add_edges_from((link.target, link.source) for link in links if not link.one_way)
         # Acknowledgements must come back. In the order of the file, whatever order sets have.
         order = {name: place for place, name in enumerate(names)}
         strong = [
@@ -287,10 +391,17 @@ def _connected(
         ]
         found = sorted(strong, key=lambda part: (-len(part), order[part[0]]))
         what = "nodes that don't reach the largest part and back, left out"
+        fix = "--both-ways takes edges without a reverse both ways, --largest-part leaves them out"
     else:
-        found = parts(names, ends)
+        found = parts(names, [(link.source, link.target) for link in links])
         what = "nodes that are not connected to the largest part, left out"
-    for part in found[1:]:
-        for name in part:
-            tell(what, name)
+        fix = "--largest-part leaves them out"
+    lost = [name for part in found[1:] for name in part]
+    if links and len(lost) > _MOST_LOST * len(names) and not defaults.largest_part:
+        raise InputError(
+            f"{len(lost)} of {len(names)} nodes are outside the largest connected part"
+            f" (such as {lost[0]}): {fix}"
+        )
+    for name in lost:
+        tell(what, name)
     return set(found[0])
