@@ -117,8 +117,10 @@ def test_a_metric_is_found_by_the_beginning_of_its_name():
     assert metric("goodput") is METRICS["goodput_bit_s"]
     with pytest.raises(InputError, match="begins several"):
         metric("qdelay")
-    with pytest.raises(InputError, match="is not a metric"):
+    with pytest.raises(InputError, match="is not a metric; there are"):
         metric("speed")
+    with pytest.raises(InputError, match="did you mean `goodput_bit_s`"):
+        metric("gooput")
 
 
 def test_runs_without_a_value_do_not_count():

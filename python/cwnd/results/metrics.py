@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -194,9 +196,20 @@ def metric(name: str) -> Metric:
     matches = [metric for column, metric in METRICS.items() if column.startswith(name)]
     if len(matches) == 1:
         return matches[0]
-    choice = ", ".join(m.column for m in matches) if matches else ", ".join(METRICS)
-    problem = "is not a metric" if not matches else "begins several metrics"
-    raise InputError(f"`{name}` {problem}; there are {choice}")
+    if matches:
+        choice = ", ".join(m.column for m in matches)
+        raise InputError(f"`{name}` begins several metrics; there are {choice}")
+    near = _nearest(name)
+    hint = f"did you mean `{near}`? " if near else ""
+    raise InputError(f"`{name}` is not a metric; {hint}there are {', '.join(METRICS)}")
+
+
+def _nearest(name: str) -> str | None:
+    """The metric that a misspelt name is closest to, units left away; `None` if none is close."""
+    unit = re.compile(f"({'|'.join(_UNIT_ENDS)})$")
+    bare = {unit.sub("", column): column for column in METRICS}
+    near = difflib.get_close_matches(name, bare, 1)
+    return bare[near[0]] if near else None
 
 
 def main_link(run: Data) -> str | None:
