@@ -357,5 +357,7 @@ def test_a_file_is_hashed_once_in_a_process(
 def test_only_a_sweep_can_be_mended(small: dict[str, Path]):
     with pytest.raises(InputError, match="only a sweep can be mended"):
         verify(small["run"], mend=True)
+    with pytest.raises(InputError, match=r"scenario\.toml: not a directory; give the directory"):
+        verify(small["run"] / "scenario.toml")
     with pytest.raises(InputError, match="there is no such directory"):
         verify("nowhere")

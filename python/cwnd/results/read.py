@@ -51,12 +51,17 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     )
 
 
-def opened(path: Path) -> tuple[Manifest, Sums]:
-    """The manifest of a result, and its files with their hashes."""
+def directory(path: Path) -> None:
+    """Raises `InputError` for a path that is no directory."""
     if not path.exists():
         raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
     if not path.is_dir():
         raise InputError(f"{path}: not a directory; give the directory that `cwnd run` wrote")
+
+
+def opened(path: Path) -> tuple[Manifest, Sums]:
+    """The manifest of a result, and its files with their hashes."""
+    directory(path)
     file = path / MANIFEST
     files = Sums.at(path)
     if files.of is None and not file.exists():

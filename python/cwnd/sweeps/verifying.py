@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cwnd import _core
 from cwnd.errors import CwndError, DamageError, InputError, explain
 from cwnd.files import SUMS, Sums, checksums
-from cwnd.results import MANIFEST
+from cwnd.results import MANIFEST, read
 from cwnd.running import LINUX, Workers, runner
 from cwnd.sweeps.cells import CELL_ID, FILES, MARK, RECORDS, Mark, attempt, same_values
 from cwnd.sweeps.layout import Dataset
@@ -75,8 +75,7 @@ def verify(
     path = Path(directory)
     if Dataset.is_at(path):
         return _sweep(path, sample=sample, seed=seed, threads=threads, mend=mend)
-    if not path.is_dir():
-        raise InputError(f"{path}: there is no such directory")
+    read.directory(path)
     if not (path / SUMS).exists() and not (path / MANIFEST).exists():
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
     if mend:
