@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT, SWEEP
 
 import cwnd
+from cwnd.errors import CwndWarning
 from cwnd.results import METRICS
 from cwnd.running.frames import KEYS, RUN_COLUMNS, name_axes
 
@@ -70,3 +71,18 @@ def test_a_sweep_and_its_tables_keep_their_names_beside_each_other(
         assert set(table[axis.column].cast(str)) == {"NewReno", "NewReno+ABE"}
     assert columns_of(short) <= columns_of(run)
     assert axis.column == (name if name == "unrecorded" else f"axis_{name}")
+
+
+def test_a_statement_that_means_a_renamed_axis_is_answered_with_a_warning(tmp_path: Path):
+    (tmp_path / "named.toml").write_text(SWEEP.replace("axis.rtt", "axis.flows"))
+    cwnd.run(tmp_path / "named.toml").save(tmp_path / "run")
+    warned = r"the axis `flows` is the column `axis_flows`"
+    with pytest.warns(CwndWarning, match=warned):
+        # To DuckDB it is the whole row of the table.
+        cwnd.query(tmp_path / "run", "select flows, sum(delivered_bytes) from flows group by all")
+    for sql in (
+        "select count(*) from flows",
+        "select flows.delivered_bytes from flows",
+        "select axis_flows, flows.flow_id from flows",
+    ):
+        cwnd.query(tmp_path / "run", sql)

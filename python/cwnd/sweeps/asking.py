@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import glob
+import re
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cwnd.errors import InputError
+from cwnd.errors import CwndWarning, InputError
 from cwnd.results import TABLES, read
 from cwnd.sweeps.cells import CELL_ID, MARK
 from cwnd.sweeps.layout import CELL, CELL_SHA, PLAN, Dataset, cells_in
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from duckdb import DuckDBPyConnection
+
+    from cwnd.results.manifest import Axis
 
 
 def query(directory: str | os.PathLike[str], sql: str) -> pl.DataFrame:
@@ -68,7 +72,11 @@ def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
     try:
         asked = _asked(connection, sql)
         sweep = Dataset.open(path) if Dataset.is_at(path) else None
-        views = _of_run(path, asked) if sweep is None else _of_sweep(connection, sweep, asked)
+        if sweep is None:
+            axes, views = _of_run(path, asked)
+        else:
+            axes, views = _of_sweep(connection, sweep, asked)
+        _warn_of_renamed(axes, sql)
         with _explained():
             for name, select in views.items():
                 connection.execute(f"create view {name} as {select}")
@@ -98,13 +106,30 @@ def _asked(connection: DuckDBPyConnection, sql: str) -> set[str]:
     return names & set(TABLES) or set(TABLES)
 
 
-def _of_run(path: Path, asked: set[str]) -> dict[str, str]:
-    _, files = read.opened(path)
+def _warn_of_renamed(axes: list[Axis], sql: str) -> None:
+    """Warns of columns in a statement that have the name of an axis whose column is another."""
+    without_tables = re.sub(r"\b(from|join)\s+\w+|\b\w+\.", " ", sql, flags=re.IGNORECASE)
+    words = set(re.findall(r"\w+", without_tables))
+    for axis in axes:
+        if axis.name in words and axis.column != axis.name and axis.column not in words:
+            warnings.warn(
+                f"the axis `{axis.name}` is the column `{axis.column}`: its own name is that of"
+                " a column or table",
+                CwndWarning,
+                stacklevel=2,
+            )
+
+
+def _of_run(path: Path, asked: set[str]) -> tuple[list[Axis], dict[str, str]]:
+    manifest, files = read.opened(path)
     tables = {name: _read([files.file(f"{name}.parquet")]) for name in asked}
-    return {name: f"select * from {table}" for name, table in tables.items()}  # noqa: S608
+    views = {name: f"select * from {table}" for name, table in tables.items()}  # noqa: S608
+    return manifest.axes, views
 
 
-def _of_sweep(connection: DuckDBPyConnection, dataset: Dataset, asked: set[str]) -> dict[str, str]:
+def _of_sweep(
+    connection: DuckDBPyConnection, dataset: Dataset, asked: set[str]
+) -> tuple[list[Axis], dict[str, str]]:
     plan = dataset.plan()
     here = plan.filter(pl.col(CELL_ID).is_in(dataset.done()))
     tables = Tables(dataset, here)
@@ -129,7 +154,7 @@ def _of_sweep(connection: DuckDBPyConnection, dataset: Dataset, asked: set[str])
             # What a writer that was killed left of a cell is none.
             f" where t.{CELL_ID} in (select {CELL_ID} from {marks})"
         )
-    return views
+    return tables.axes, views
 
 
 #: The records of a cell that are least to read.
