@@ -20,6 +20,7 @@ import pytest
 import reachable
 from conftest import CWND
 
+import cwnd
 from cwnd.infer import infer
 from cwnd.link import Direction, Settings
 
@@ -509,6 +510,45 @@ def test_options_become_the_scenario_of_both_directions():
     assert link["downlink"]["messenger"] == {"kind": "none"}
     assert (link["downlink"]["from"], link["downlink"]["to"]) == ("caller", "command")
     assert (link["downlink"]["loss"], link["uplink"]["loss"]) == (0.01, 0.0)
+
+
+def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_went():
+    settings = Settings(Direction(rate="10 Mbit/s"), Direction(rate="1 Mbit/s"), rtt="100 ms")
+    for up, down, ends in (
+        (40e3, 9e6, ("caller", "command")),
+        (9e5, 3e4, ("command", "caller")),
+    ):
+        directions = {"uplink": {"sent_bit_s": up}, "downlink": {"sent_bit_s": down}}
+        sections = _sections(settings.scenario_of({"elapsed_s": 3.2, "directions": directions}))
+        assert sections["run"]["duration"] == "3.200 s"
+        flow = sections["flow"]["command"]
+        assert (flow["from"], flow["to"], flow["edge_rtt"]) == (*ends, "100 ms")
+    idle = {name: {"sent_bit_s": 0.0} for name in directions}
+    shortest = settings.scenario_of({"elapsed_s": 0.0, "directions": idle})
+    assert cwnd.check(shortest) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--rate", "10"), ["--rate 10: a rate needs a unit"]),
+        (
+            ("--rate", "1Mbit/s", "--uplink-rate", "2Mps", "--buffer", "5 pockets"),
+            ["--uplink-rate 2Mps: ", "--buffer 5 pockets: "],
+        ),
+        (("--rate", "1Mbit/s", "--queue", '{ kind = "pie", tarket = "1 ms" }'), ["--queue {"]),
+        (("--rtt", "fast"), ["--rtt fast: "]),
+        (("--reorder", "0.1"), ["--reorder 0.1: "]),
+    ],
+)
+def test_what_is_wrong_with_an_option_names_it_and_no_file(
+    cli: Cli, options: tuple[str, ...], told: list[str]
+):
+    answer = cli("link", *options, "--", "true")
+    assert answer.code == 2
+    assert "the link" not in answer.err
+    for each in told:
+        assert answer.err.count(each) == 1
 
 
 def _sections(scenario: Scenario) -> dict[str, Any]:

@@ -69,8 +69,11 @@ def run(
     else:
         keeper = None
     place = Records(records) if records is not None else None
-    scenario = settings.scenario()
-    cell = _core.parse(scenario.to_toml(), name="the link", base_dir=str(Path.cwd())).cell(0)
+    try:
+        text = settings.scenario().to_toml()
+        cell = _core.parse(text, name="the link", base_dir=str(Path.cwd())).cell(0)
+    except _core.ScenarioError as error:
+        raise InputError(settings.explain(error)) from error
     with _machine():
         keeper = keeper or rights.keeper()
         link = _core.Link(cell, keeper, who.pw_uid, settings.ecn, pcap, pcap_at, dns)
@@ -83,7 +86,9 @@ def run(
     except BaseException:
         link.finish()
         raise
-    finished = Finished(code, link.finish(), scenario, list(command), own_proc)
+    report = link.finish()
+    scenario = settings.scenario_of(report.summary())
+    finished = Finished(code, report, scenario, list(command), own_proc)
     if place is not None:
         place.save(finished)
     return finished

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd import _core
 from cwnd.running import Scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+#: Options by the beginning of the key of a link that they set; the first that fits.
+_OPTIONS = {
+    "queue.limit": "buffer",
+    **{key: key for key in ("rate", "trace", "queue", "loss", "jitter")},
+    **{key: key for key in ("reorder_delay", "reorder", "meter", "messenger")},
+}
+#: The shortest run that a scenario is written for.
+_LEAST_DURATION_S = 0.001
 #: What sizes in BDP refer to where no round-trip time was given.
 _BDP_RTT = "100 ms"
 #: Where no round-trip time was given: a scenario wants some time between cause and effect, and this
@@ -84,19 +93,57 @@ class Settings:
     #: Interval of the time series; `None` records none.
     sample: str | None = None
 
-    def scenario(self) -> Scenario:
-        """The link as a scenario: what reads scenarios reads it, and says what is wrong."""
+    def scenario(self, duration: str = "1 s", *, upload: bool = False) -> Scenario:
+        """The link as a scenario with one flow: what reads scenarios finds what is wrong.
+
+        Args:
+            duration: Length of the run.
+            upload: Whether the flow's data goes from the command to the caller.
+        """
         bdp_rtt = _BDP_RTT if self.rtt is None else self.rtt
         ends = {"uplink": ("command", "caller"), "downlink": ("caller", "command")}
+        source, target = ends["uplink" if upload else "downlink"]
         links = {
             name: {"from": ends[name][0], "to": ends[name][1], **way.to_section(bdp_rtt, self.ecn)}
             for name, way in (("uplink", self.uplink), ("downlink", self.downlink))
         }
         return Scenario(
             name="link",
-            run={"duration": "1 s", "seed": self.seed, "sample": self.sample},
+            run={"duration": duration, "seed": self.seed, "sample": self.sample},
             link=links,
             flow={
-                "command": {"from": "command", "to": "caller", "edge_rtt": self.rtt or _LEAST_RTT}
+                "command": {
+                    "from": source,
+                    "to": target,
+                    "edge_rtt": self.rtt or _LEAST_RTT,
+                }
             },
         )
+
+    def scenario_of(self, summary: Mapping[str, Any]) -> Scenario:
+        """The same, as long as the command ran, with data in the direction that carried more."""
+        carried = {name: way["sent_bit_s"] for name, way in summary["directions"].items()}
+        duration = max(summary["elapsed_s"], _LEAST_DURATION_S)
+        return self.scenario(f"{duration:.3f} s", upload=carried["uplink"] > carried["downlink"])
+
+    def explain(self, error: _core.ScenarioError) -> str:
+        """Names the options that made a wrong scenario, each with the first thing wrong with it."""
+        wrong: dict[str, str] = {}
+        for problem in error.diagnostics:
+            why = problem["message"] + (f"; {problem['help']}" if problem["help"] else "")
+            wrong.setdefault(self._option(problem["key"]), why)
+        return "\n".join(f"{option}: {why}" for option, why in wrong.items())
+
+    def _option(self, key: str) -> str:
+        """The option that a key of the scenario is from, with its value."""
+        section, _, rest = key.partition(".")
+        if section != "link":
+            option = "seed" if section == "run" else "rtt"
+            return f"--{option} {getattr(self, option)}"
+        way, _, rest = rest.partition(".")
+        if rest == "bdp_rtt":
+            return f"--rtt {self.rtt}"
+        option = next((name for begin, name in _OPTIONS.items() if rest.startswith(begin)), rest)
+        down, up = (getattr(each, option, None) for each in (self.downlink, self.uplink))
+        name = option.replace("_", "-")
+        return f"--uplink-{name} {up}" if way == "uplink" and up != down else f"--{name} {down}"
