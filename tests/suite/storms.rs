@@ -181,3 +181,33 @@ fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
         }
     }
 }
+
+/// Every packet is marked. RFC 3168 § 6.1.2 halves down to one segment and waits for the timer then
+/// (`ecn_at_one`); RFC 8511 § 3 and RFC 9438 § 4.6 agree. Linux keeps two segments, and never waits.
+#[test]
+fn windows_come_down_to_one_segment_where_the_rfcs_let_them() {
+    let sent = |controller: &str, at_one: &str| {
+        let records = run(&format!(
+            "[run]\nduration = \"60 s\"\nwarmup = \"20 s\"\nsample = \"none\"\n\
+             [dumbbell]\nrate = \"1 Mbit/s\"\nqueue = {{ kind = \"red\", min_th = \"1 packets\",\
+             max_th = \"2 packets\", w_q = 1.0, max_p = 1.0, gentle = false, forced = \"mark\",\
+             limit = \"1000 packets\" }}\n\
+             [flow.main]\nrtt = \"10 ms\"\ncount = 10\ncontroller = {controller}\n\
+             endpoint = {{ ecn = true, ack_every = 1, handshake = false, ecn_at_one = \"{at_one}\" }}\n"
+        ));
+        at(&records.links, BOTTLENECK, "delivered_pkts")
+    };
+    for kind in ["newreno", "cubic"] {
+        for preset in ["rfc", "abe"] {
+            let controller = format!("{{ kind = \"{kind}\", preset = \"{preset}\" }}");
+            let [sends, waits, backs_off] =
+                ["sends", "waits", "backs-off"].map(|at_one| sent(&controller, at_one));
+            // Flows that back off leave the line to the others.
+            let acts = waits < 0.95 * sends && backs_off > waits;
+            assert!(acts, "{controller}: {sends} {waits} {backs_off}");
+        }
+        let controller = format!("{{ kind = \"{kind}\", preset = \"linux\" }}");
+        let [sends, waits] = ["sends", "waits"].map(|at_one| sent(&controller, at_one));
+        assert!((waits - sends).abs() < 1.0, "{controller}: {sends} {waits}");
+    }
+}
