@@ -1,10 +1,12 @@
 //! Bytes of a capture, unpacked if they are packed: what they are says their beginning, not the name of a file.
 
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// RFC 1952 § 2.3.1: ID1 and ID2.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -12,8 +14,6 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// As much as is read at once.
 const BUFFER: usize = 1 << 18;
-/// Zstandard windows beyond 2²⁷ bytes are refused, so that a file cannot ask for all memory.
-const MOST_WINDOW: u32 = 27;
 
 /// Counts what is read of a file, before it is unpacked.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl<R: Read> Read for Metered<R> {
 /// The unpacked bytes of a file.
 ///
 /// # Errors
-/// When the beginning cannot be read, or Zstandard has no memory.
+/// When the beginning cannot be read, or a Zstandard frame asks for a window of more than 100 MiB.
 pub fn unpacked<'a>(
     file: impl Read + Send + 'a,
     meter: Meter,
@@ -54,9 +54,44 @@ pub fn unpacked<'a>(
         return Ok(Box::new(MultiGzDecoder::new(bytes)));
     }
     if head.starts_with(&ZSTD) {
-        let mut decoder = zstd::Decoder::with_buffer(bytes)?;
-        decoder.window_log_max(MOST_WINDOW)?;
-        return Ok(Box::new(decoder));
+        let frame = StreamingDecoder::new(bytes).map_err(io::Error::other)?;
+        return Ok(Box::new(Frames { frame }));
     }
     Ok(Box::new(bytes))
+}
+
+/// Zstandard frames one after the other, as `zstd` writes them when it appends (RFC 8878 § 3).
+struct Frames<R: BufRead> {
+    frame: StreamingDecoder<R, FrameDecoder>,
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.frame.read(to)?;
+            if n > 0 || to.is_empty() || self.frame.get_mut().fill_buf()?.is_empty() {
+                return Ok(n);
+            }
+            self.begin_frame()?;
+        }
+    }
+}
+
+impl<R: BufRead> Frames<R> {
+    /// Begins the next frame; bytes of a skippable frame (RFC 8878 § 3.1.2) are read and dropped.
+    fn begin_frame(&mut self) -> io::Result<()> {
+        let mut decoder = FrameDecoder::new();
+        let source = self.frame.get_mut();
+        match decoder.init(&mut *source) {
+            Ok(()) => self.frame.decoder = decoder,
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length,
+                ..
+            })) => {
+                io::copy(&mut source.take(u64::from(length)), &mut io::sink())?;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        Ok(())
+    }
 }
