@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cwnd_cc::Signal;
 use cwnd_cc::record::Told;
-use cwnd_infer::{Found, Inference, Limits};
+use cwnd_infer::{Found, Inference, Input, Limits};
 use cwnd_sim::World;
 use cwnd_trace::{ColumnData, Table};
 
@@ -130,7 +130,7 @@ fn truth_and_found(case: &Case, seed: u64) -> (Timeouts, Timeouts, Found) {
 
     let capture = kept.bytes();
     let mut inference = Inference::new(Limits::default());
-    inference.read("capture", &capture[..], || true).expect("it is a capture");
+    inference.read(&[Input::of("capture", &capture)], || true).expect("it is a capture");
     let found = inference.finish();
     let last = column(&found.connections, "server_last_s");
     let last: BTreeMap<u64, f64> = flows(&found).into_iter().zip(last).collect();

@@ -1,10 +1,11 @@
 //! Timeouts of servers, from captures made at their clients.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use cwnd_infer::{CaptureError, Error, Found, Inference, Limits, Meter, unpacked};
+use cwnd_infer::{Bytes, CaptureError, Error, Found, Inference, Input, Limits, Meter, unpacked};
 use cwnd_units::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,7 +49,7 @@ enum Failure {
     Input(String),
 }
 
-/// Reads captures one after the other, other Python threads go on meanwhile; `-` is standard input.
+/// Reads captures, merged in the order of time; `-` is standard input. Other Python threads go on.
 #[pyfunction]
 #[pyo3(signature = (files, control=None, *, connections=None, idle_s=None))]
 pub fn infer_timeouts(
@@ -74,32 +75,37 @@ pub fn infer_timeouts(
 }
 
 fn read_all(files: &[PathBuf], limits: Limits, control: &Control) -> Result<Found, Failure> {
-    let mut inference = Inference::new(limits);
-    let mut opened = Vec::new();
     let mut all = 0;
     for path in files {
-        let failed = |error| Failure::System(error, path.clone());
-        let (file, bytes) = open(path).map_err(failed)?;
-        all += bytes;
-        opened.push((path, file, bytes));
+        all += open(path).map_err(|error| Failure::System(error, path.clone()))?.1;
     }
-    let mut before = 0;
-    for (path, file, bytes) in opened {
-        let meter = Meter::default();
-        let system = |error| Failure::System(error, path.clone());
-        let unpacked = unpacked(file, meter.clone()).map_err(system)?;
-        let far = || control.tell((before + meter.read()) as f64, (all as f64).max(1.0));
-        match inference.read(&path.to_string_lossy(), unpacked, far) {
-            Ok(()) => before += bytes,
-            Err(Error::Cancelled) => return Err(Failure::Cancelled),
-            Err(Error::Capture(CaptureError::Read(error))) if error.raw_os_error().is_some() => {
-                return Err(system(error));
+    let meter = Meter::default();
+    let input = |path: &PathBuf| {
+        let (path, meter, begun) = (path.clone(), meter.clone(), Cell::new(false));
+        Input::new(path.to_string_lossy().into_owned(), move || {
+            if begun.replace(true) && path == Path::new("-") {
+                return Err(io::Error::other(ONCE));
             }
-            Err(error) => return Err(Failure::Input(format!("{}: {error}", path.display()))),
+            unpacked(open(&path)?.0, meter.clone()).map(|bytes| bytes as Bytes<'_>)
+        })
+    };
+    let inputs: Vec<_> = files.iter().map(input).collect();
+    let mut inference = Inference::new(limits);
+    match inference.read(&inputs, || control.tell(meter.read() as f64, (all as f64).max(1.0))) {
+        Ok(()) => Ok(inference.finish()),
+        Err(Error::Cancelled) => Err(Failure::Cancelled),
+        Err(Error::Capture { name, error: CaptureError::Read(error) })
+            if error.raw_os_error().is_some() =>
+        {
+            Err(Failure::System(error, name.into()))
         }
+        Err(error) => Err(Failure::Input(error.to_string())),
     }
-    Ok(inference.finish())
 }
+
+/// The error of a capture on standard input that is not in order, or one of many files.
+const ONCE: &str = "it must be read again, since it is not in the order of time or one of many, \
+                    and standard input cannot be: save it to a file";
 
 /// A file, and how many bytes it has.
 fn open(path: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {

@@ -3,22 +3,22 @@
 use std::fs::File;
 use std::process::ExitCode;
 
-use cwnd_infer::{Inference, Limits, Meter, unpacked};
+use cwnd_infer::{Bytes, Inference, Input, Limits, Meter, unpacked};
 use cwnd_trace::{ColumnData, Table};
 
 fn main() -> ExitCode {
     let mut inference = Inference::new(Limits::default());
     #[expect(clippy::disallowed_methods, reason = "it measures time")]
     let began = std::time::Instant::now();
-    for name in std::env::args().skip(1) {
-        let read = File::open(&name)
-            .and_then(|file| unpacked(file, Meter::default()))
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| inference.read(&name, bytes, || true).map_err(|e| e.to_string()));
-        if let Err(error) = read {
-            eprintln!("{name}: {error}");
-            return ExitCode::FAILURE;
-        }
+    let open = |name: String| {
+        Input::new(name.clone(), move || {
+            unpacked(File::open(&name)?, Meter::default()).map(|bytes| bytes as Bytes<'_>)
+        })
+    };
+    let inputs: Vec<Input<'_>> = std::env::args().skip(1).map(open).collect();
+    if let Err(error) = inference.read(&inputs, || true) {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
     }
     let found = inference.finish();
     let seconds = began.elapsed().as_secs_f64();

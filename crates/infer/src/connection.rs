@@ -3,6 +3,7 @@
 use cwnd_units::{Duration, Time};
 
 use crate::clock::Source;
+use crate::duplicates;
 use crate::event::{Event, Evidence, Kind, Probe, Timer, What, is_long};
 use crate::half::{Half, Kept};
 use crate::headers::{Host, Segment, flag};
@@ -47,6 +48,7 @@ struct Handshake {
     /// The second of each says nothing about round trips (Karn).
     again: bool,
     done: bool,
+    ecn: bool,
     events: Vec<Event>,
 }
 
@@ -61,8 +63,12 @@ pub struct Connection {
     pub began: Time,
     /// The last.
     pub last: Time,
-    /// All of them.
-    pub packets: u64,
+    /// The last of each end.
+    lasts: [Time; 2],
+    /// The time after which copies of the handshake came.
+    copied_after: Duration,
+    /// The file of the first packet.
+    file: u32,
     handshake: Handshake,
     fins: [bool; 2],
     reset: bool,
@@ -85,8 +91,10 @@ pub struct Summary {
     pub shaken: Time,
     /// See `began`.
     pub last: Time,
-    /// Packets of both.
-    pub packets: u64,
+    /// The file of the first packet.
+    pub file: u32,
+    /// `true` if the SYN-ACK agreed to ECN (RFC 3168 § 6.1.1).
+    pub ecn: bool,
     /// Round trips from here to the server, as a part of those to both ends: one if captured at the client.
     pub position: Option<f64>,
     /// SYN or SYN-ACK sent again.
@@ -108,7 +116,9 @@ impl Connection {
             halves: Default::default(),
             began: segment.at,
             last: segment.at,
-            packets: 0,
+            lasts: [Time::ZERO; 2],
+            copied_after: Duration::ZERO,
+            file: segment.file,
             handshake: Handshake::default(),
             fins: [false; 2],
             reset: false,
@@ -121,14 +131,34 @@ impl Connection {
         opens && self.handshake.syn.is_none_or(|(_, seq, ..)| seq != segment.seq)
     }
 
+    /// `true` for a copy of a packet that was seen `since` ago, not for data that were sent again.
+    ///
+    /// Identifications tell copies from retransmissions. Without, a copy comes within the time that
+    /// a copy of the handshake took, about, and no acknowledgement is repeated unless something came.
+    pub fn is_duplicate(&mut self, segment: &Segment, since: Duration) -> bool {
+        if segment.id.is_some_and(|id| id != 0) {
+            return since <= duplicates::IDENTIFIED;
+        }
+        if segment.has(flag::SYN) {
+            let copied = since <= duplicates::HANDSHAKE;
+            self.copied_after = self.copied_after.max(if copied { since } else { Duration::ZERO });
+            return copied;
+        }
+        let most = duplicates::AT_ONCE.max(self.copied_after * duplicates::TIMES);
+        let other = usize::from(segment.from == self.ends[0]);
+        let answer = segment.space() == 0 && segment.at.since(self.lasts[other]) < since;
+        since <= most && !answer
+    }
+
     /// Takes a segment of either end.
     #[inline]
     pub fn take(&mut self, segment: &Segment) {
         let from = usize::from(segment.from != self.ends[0]);
-        self.packets += 1;
         // Clocks of captures go back now and then: time stands still meanwhile.
         self.last = self.last.max(segment.at);
         let segment = &Segment { at: self.last, ..*segment };
+        self.lasts[from] = self.last;
+        self.halves[from].count(segment);
         if segment.has(flag::SYN) || !self.handshake.done {
             self.shake(segment, from);
         }
@@ -156,6 +186,7 @@ impl Connection {
             (true, true) => match &mut shake.syn_ack {
                 None => {
                     shake.syn_ack = Some((now, now));
+                    shake.ecn = segment.has(flag::ECE) && !segment.has(flag::CWR);
                     if let Some((by, _, first, _)) = shake.syn
                         && by != from
                         && !shake.again
@@ -254,7 +285,8 @@ impl Connection {
             began: self.began,
             shaken: self.handshake.syn_ack.map_or(self.began, |(_, last)| last),
             last: self.last,
-            packets: self.packets,
+            file: self.file,
+            ecn: self.handshake.ecn,
             position,
             handshakes: self.handshake.events,
             end: match end {

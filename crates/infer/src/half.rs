@@ -4,7 +4,7 @@ use cwnd_units::{Duration, Time};
 
 use crate::clock::{Echoes, Heard, Rtt, Source};
 use crate::event::{Event, GAP, is_long};
-use crate::headers::{Segment, flag};
+use crate::headers::{Segment, ecn, flag};
 use crate::identification::Identifications;
 use crate::ranges::{Fresh, Ranges};
 
@@ -38,6 +38,14 @@ const ORIGIN: u64 = 1 << 33;
 /// Counts of what came.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
+    /// Packets of any kind.
+    pub packets: u64,
+    /// Packets that may be marked, and that were (RFC 3168 § 5).
+    pub ect: u64,
+    /// See `ect`.
+    pub ce: u64,
+    /// Packets that say that a mark came (RFC 3168 § 6.1.3), without SYNs.
+    pub ece: u64,
     /// Segments with data, SYN or FIN.
     pub segments: u64,
     /// Their data.
@@ -162,6 +170,15 @@ impl Default for Half {
 }
 
 impl Half {
+    /// Counts a packet of this end.
+    #[inline]
+    pub fn count(&mut self, segment: &Segment) {
+        self.counts.packets += 1;
+        self.counts.ect += u64::from(segment.ecn != ecn::NOT_ECT);
+        self.counts.ce += u64::from(segment.ecn == ecn::CE);
+        self.counts.ece += u64::from(segment.has(flag::ECE) && !segment.has(flag::SYN));
+    }
+
     /// This end sent a segment.
     pub fn sent(&mut self, segment: &Segment) {
         self.count_missing(segment);

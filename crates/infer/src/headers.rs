@@ -6,6 +6,7 @@ use cwnd_units::Time;
 use etherparse::{IpNumber, LaxIpSlice, TcpOptionElement, TcpOptionsIterator};
 
 use crate::capture::Frame;
+use crate::duplicates::digest;
 
 /// One end of a connection. IPv4 addresses are mapped into IPv6 (RFC 4291 § 2.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,20 @@ pub struct Segment {
     pub blocks: [Option<(u32, u32)>; 2],
     /// The identification of an IPv4 header.
     pub id: Option<u16>,
+    /// The ECN field of the IP header (RFC 3168 § 5).
+    pub ecn: u8,
+    /// A digest of the headers, the same for each copy of a packet.
+    pub digest: u64,
+    /// The number of the file that it is from.
+    pub file: u32,
+}
+
+/// ECN fields of IP headers (RFC 3168 § 5).
+pub mod ecn {
+    /// The transport does not use ECN.
+    pub const NOT_ECT: u8 = 0;
+    /// A router marked the packet.
+    pub const CE: u8 = 3;
 }
 
 /// Flags of a TCP header.
@@ -76,6 +91,10 @@ pub mod flag {
     pub const PSH: u8 = 0x08;
     /// The acknowledgement number counts.
     pub const ACK: u8 = 0x10;
+    /// The receiver saw a mark (RFC 3168 § 6.1).
+    pub const ECE: u8 = 0x40;
+    /// The sender has reduced its window for one.
+    pub const CWR: u8 = 0x80;
 }
 
 impl Segment {
@@ -89,6 +108,39 @@ impl Segment {
     #[must_use]
     pub const fn space(&self) -> u32 {
         self.length + self.has(flag::SYN) as u32 + self.has(flag::FIN) as u32
+    }
+
+    /// `true` if it acknowledges what `other` brought, by SACK maybe.
+    #[must_use]
+    pub fn answers(&self, other: &Self) -> bool {
+        let below = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
+        let end = other.seq.wrapping_add(other.space());
+        let in_block = |&(start, past): &(u32, u32)| !below(other.seq, start) && !below(past, end);
+        other.space() > 0
+            && self.has(flag::ACK)
+            && self.from == other.to
+            && self.to == other.from
+            && (!below(self.ack, end) || self.blocks.iter().flatten().any(in_block))
+    }
+
+    /// `true` if it goes before `other`: it is earlier, or as early and `other` answers it.
+    ///
+    /// If the order in the file says nothing (`shuffled`), an acknowledgement goes before data of
+    /// the same time that it does not acknowledge, and numbers of one end go up.
+    #[must_use]
+    pub fn precedes(&self, other: &Self, shuffled: bool) -> bool {
+        if self.at != other.at {
+            return self.at < other.at;
+        }
+        let (before, after) = (other.answers(self), self.answers(other));
+        if before != after || !shuffled {
+            return before && !after;
+        }
+        if self.from == other.from && self.to == other.to {
+            let ahead = other.ack.wrapping_sub(self.ack).cast_signed();
+            return ahead > 0 || (ahead == 0 && other.seq.wrapping_sub(self.seq).cast_signed() > 0);
+        }
+        self.from == other.to && self.to == other.from && self.space() == 0 && other.space() > 0
     }
 }
 
@@ -132,13 +184,14 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
     let tcp = payload.payload;
     // Where TCP begins: what came before it is not counted in its length.
     let before = (tcp.as_ptr() as usize).saturating_sub(packet.as_ptr() as usize);
-    let (from, to, id, whole) = match &ip {
+    let (from, to, id, ecn, whole) = match &ip {
         LaxIpSlice::Ipv4(v4) => {
             let header = v4.header();
             (
                 IpAddr::V4(header.source_addr()),
                 IpAddr::V4(header.destination_addr()),
                 Some(header.identification()),
+                packet[1] & 3,
                 usize::from(header.total_len()),
             )
         }
@@ -146,7 +199,8 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
             let header = v6.header();
             let length = usize::from(header.payload_length());
             let whole = if length == 0 { 0 } else { length + IPV6_HEADER };
-            (IpAddr::V6(header.source_addr()), IpAddr::V6(header.destination_addr()), None, whole)
+            let (from, to) = (header.source_addr(), header.destination_addr());
+            (IpAddr::V6(from), IpAddr::V6(to), None, packet[1] >> 4 & 3, whole)
         }
     };
     // A packet that the network card is yet to cut has no length (Linux, BIG TCP).
@@ -156,7 +210,9 @@ pub fn segment(frame: &Frame<'_>) -> Result<Segment, Skip> {
     segment.at = frame.at;
     segment.from = Host::new(from, segment.from.port);
     segment.to = Host::new(to, segment.to.port);
-    segment.id = id;
+    (segment.id, segment.ecn) = (id, ecn);
+    let end = before + header_length(tcp);
+    segment.digest = digest(packet.get(..end).unwrap_or(packet));
     Ok(segment)
 }
 
@@ -201,13 +257,18 @@ fn network(frame: &Frame<'_>) -> Result<(Option<u16>, usize), Skip> {
     Ok((Some(protocol), at))
 }
 
+/// The length of a TCP header with its options, from its data offset.
+fn header_length(tcp: &[u8]) -> usize {
+    tcp.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4)
+}
+
 fn transport(tcp: &[u8], length: usize, wrong: Skip) -> Result<Segment, Skip> {
     let header: &[u8; TCP_HEADER] = tcp.first_chunk().ok_or(wrong)?;
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
     let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let offset = usize::from(header[12] >> 4) * 4;
+    let offset = header_length(header);
     if offset < TCP_HEADER {
         return Err(Skip::Malformed);
     }
@@ -228,6 +289,9 @@ fn transport(tcp: &[u8], length: usize, wrong: Skip) -> Result<Segment, Skip> {
         scale: None,
         blocks: [None; 2],
         id: None,
+        ecn: ecn::NOT_ECT,
+        digest: 0,
+        file: 0,
     };
     let options = tcp.get(TCP_HEADER..offset.min(tcp.len())).unwrap_or_default();
     read_options(options, &mut segment);

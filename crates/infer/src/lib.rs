@@ -1,18 +1,22 @@
 //! Timeouts of servers and whether they back off, from captures made at their clients (TCP*(n), § 2.4).
 //!
 //! ```text
-//! bytes ──unpacked──▶ Capture ──Frame──▶ segment ──Segment──▶ Watch ──▶ Connection ──▶ Half ──Event──▶ rto::fit ──▶ tables
+//! bytes ──unpacked──▶ Capture ──Frame──▶ segment ──Segment──▶ merged ──▶ Watch ──▶
+//!                                   Connection ──▶ Half ──Event──▶ rto::fit ──▶ tables
 //! ```
+//! Files are merged in the order of time, and copies of packets removed ([`Input`], `Duplicates`).
 //! A [`half`] is what one end sends as the other sees it: a silence of it becomes an [`event::Event`], whose kind and evidence say
 //! what it was. What bounds memory is in [`Limits`]; what was left out is counted.
 
 pub mod capture;
 pub mod clock;
 pub mod connection;
+mod duplicates;
 pub mod event;
 pub mod half;
 pub mod headers;
 mod identification;
+mod merge;
 mod ranges;
 mod remembered;
 mod rows;
@@ -21,20 +25,25 @@ mod source;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::IpAddr;
+use std::ops::AddAssign;
+use std::path::Path;
 
 use cwnd_trace::{Activity, Table};
+use cwnd_units::{Duration, Time};
 
 pub use capture::CaptureError;
-use capture::{Capture, More};
+use capture::More;
 use connection::{End, Summary};
-use headers::{Skip, segment};
+use duplicates::Duplicates;
+use headers::{Segment, Skip};
+pub use merge::{Bytes, Input};
+use merge::{MOST_OPEN, MOST_PARTS, Part, Stop, WINDOW, merged};
 use rows::{Connections, Labels, Silences};
 use rto::Scores;
 pub use source::{Meter, unpacked};
 pub use watch::Limits;
-use watch::Watch;
+use watch::{Taken, Watch};
 
 /// What was found in captures.
 #[derive(Debug)]
@@ -47,42 +56,119 @@ pub struct Found {
     pub counts: Activity,
 }
 
-/// What was read of captures, file after file.
+/// What was read of captures.
 #[derive(Debug, Default)]
 pub struct Inference {
     limits: Limits,
     files: Vec<String>,
-    summaries: Vec<(u32, Summary)>,
+    summaries: Vec<Summary>,
     counts: Counts,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    frames: u64,
-    segments: u64,
-    link: u64,
-    other: u64,
-    fragments: u64,
-    short: u64,
-    malformed: u64,
-    untimed: u64,
-    dropped: u64,
-    cut_off: u64,
+/// Blocks and packets that are counted.
+#[derive(Clone, Copy, Debug)]
+enum Count {
+    Frames,
+    Segments,
+    Link,
+    Other,
+    Fragments,
+    Short,
+    Malformed,
+    Untimed,
+    Dropped,
+    CutOff,
+    Duplicates,
+    Reordered,
+    StepsBack,
 }
 
-/// Whether to go on, asked every so many blocks.
-const ASKED_EVERY: u64 = 1 << 14;
+impl Count {
+    /// The counts of the result, in the order of the variants.
+    const NAMES: [&'static str; 13] = [
+        "frames",
+        "tcp_segments",
+        "unknown_link_type",
+        "not_tcp",
+        "ip_fragments",
+        "headers_cut_off",
+        "malformed",
+        "without_time",
+        "dropped_on_link",
+        "files_cut_off",
+        "duplicates",
+        "reordered",
+        "steps_back",
+    ];
+}
 
-/// Why a file was not read to its end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts([u64; Count::NAMES.len()]);
+
+impl Counts {
+    const fn add(&mut self, count: Count, more: u64) {
+        self.0[count as usize] += more;
+    }
+
+    /// Counts a block, and its frame if it holds one.
+    fn block(&mut self, block: More, frame: Option<&Result<Segment, Skip>>) {
+        if let Some(frame) = frame {
+            self.add(Count::Frames, 1);
+            let read = match frame {
+                Ok(_) => Count::Segments,
+                Err(Skip::Link) => Count::Link,
+                Err(Skip::Other) => Count::Other,
+                Err(Skip::Fragment) => Count::Fragments,
+                Err(Skip::Short) => Count::Short,
+                Err(Skip::Malformed) => Count::Malformed,
+            };
+            self.add(read, 1);
+        }
+        match block {
+            More::Untimed => self.add(Count::Untimed, 1),
+            More::Dropped => self.add(Count::Dropped, 1),
+            More::CutOff => self.add(Count::CutOff, 1),
+            More::Frame | More::Other | More::End => {}
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.0.iter_mut().zip(more.0).for_each(|(count, more)| *count += more);
+    }
+}
+
+/// A reason why captures were not read to their end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is none, or damaged.
-    #[error(transparent)]
-    Capture(#[from] CaptureError),
-    /// It was told to stop.
+    /// A file is no capture, damaged, or cannot be read.
+    #[error("{name}: {error}")]
+    Capture {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        error: CaptureError,
+    },
+    /// A file holds more parts that are out of order than can be merged.
+    #[error(
+        "{name}: time goes back {MOST_PARTS} times past {WINDOW} packets, last by {:.3} s: \
+         sort it first, as `reordercap {name} sorted.pcapng` does",
+        .back.as_secs_f64()
+    )]
+    Disordered {
+        /// The file.
+        name: String,
+        /// The last step of its clock back.
+        back: Duration,
+    },
+    /// The caller asked to stop.
     #[error("stopped")]
     Cancelled,
 }
+
+/// A clock that shows less than this, in 1979, begins at zero, as in simulations and experiments.
+const CLOCK_SET: Time = Time(10 * 365 * 86_400 * 1_000_000_000);
 
 impl Inference {
     /// Nothing was read yet.
@@ -91,60 +177,80 @@ impl Inference {
         Self { limits, ..Self::default() }
     }
 
-    /// Reads a file; connections end with it. `go_on` is asked now and then whether to go on.
+    /// Reads files as one capture, in the order of time; connections end with it.
+    ///
+    /// Files whose clocks begin at zero belong together only if they are in the same directory, as
+    /// those of a run are. Reading stops when `go_on` returns `false`.
     ///
     /// # Errors
-    /// When the file is no capture, is damaged or cannot be read, or `go_on` said no.
+    /// When a file is no capture, is damaged, cannot be read or sorted, or `go_on` said no.
     pub fn read(
         &mut self,
-        name: &str,
-        bytes: impl Read,
+        inputs: &[Input<'_>],
         mut go_on: impl FnMut() -> bool,
     ) -> Result<(), Error> {
-        let file = self.files.len() as u32;
-        self.files.push(name.to_owned());
-        let mut capture = Capture::new(bytes)?;
-        let (summaries, counts) = (&mut self.summaries, &mut self.counts);
-        let mut watch = Watch::new(self.limits, |summary| summaries.push((file, summary)));
-        for blocks in 1_u64.. {
-            let more = capture.next(|frame| {
-                counts.frames += 1;
-                match segment(&frame) {
-                    Ok(segment) => {
-                        counts.segments += 1;
-                        watch.take(&segment);
+        let before = self.files.len();
+        self.files.extend(inputs.iter().map(|input| input.name.clone()));
+        let mut splits = vec![Vec::new(); inputs.len()];
+        loop {
+            let mut summaries = Vec::new();
+            match self.attempt(inputs, before, &splits, &mut go_on, &mut summaries) {
+                Ok(counts) => {
+                    self.counts += counts;
+                    self.summaries.extend(summaries);
+                    return Ok(());
+                }
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Part { file, block, back }) => {
+                    let place = file as usize - before;
+                    if splits[place].len() + 1 == MOST_PARTS {
+                        return Err(Error::Disordered { name: inputs[place].name.clone(), back });
                     }
-                    Err(Skip::Link) => counts.link += 1,
-                    Err(Skip::Other) => counts.other += 1,
-                    Err(Skip::Fragment) => counts.fragments += 1,
-                    Err(Skip::Short) => counts.short += 1,
-                    Err(Skip::Malformed) => counts.malformed += 1,
+                    splits[place].push(block);
                 }
-            })?;
-            match more {
-                More::Frame | More::Other => {}
-                More::Untimed => counts.untimed += 1,
-                More::Dropped => counts.dropped += 1,
-                More::CutOff => {
-                    counts.cut_off += 1;
-                    break;
-                }
-                More::End => break,
-            }
-            if blocks.is_multiple_of(ASKED_EVERY) && !go_on() {
-                return Err(Error::Cancelled);
             }
         }
-        watch.finish();
-        Ok(())
+    }
+
+    /// Reads all parts of all files, until one turns out not to be in order.
+    fn attempt(
+        &self,
+        inputs: &[Input<'_>],
+        before: usize,
+        splits: &[Vec<u64>],
+        go_on: &mut dyn FnMut() -> bool,
+        summaries: &mut Vec<Summary>,
+    ) -> Result<Counts, Stop> {
+        let mut captures: BTreeMap<Option<&Path>, Vec<Part<'_, '_>>> = BTreeMap::new();
+        for ((input, file), splits) in inputs.iter().zip(before as u32..).zip(splits) {
+            let parts = Part::of(input, file, splits, inputs.len() <= MOST_OPEN, go_on)?;
+            let unset = parts.iter().any(|part| part.first.is_some_and(|first| first < CLOCK_SET));
+            let run = Path::new(&input.name).parent().filter(|_| unset);
+            captures.entry(run).or_default().extend(parts);
+        }
+        let mut counts = Counts::default();
+        for parts in captures.into_values() {
+            let mut duplicates = Duplicates::default();
+            let mut copies = 0;
+            let mut watch = Watch::new(self.limits, |summary| summaries.push(summary));
+            counts += merged(parts, go_on, |segment| {
+                let since = duplicates.since(segment);
+                copies += u64::from(watch.take(segment, since) == Taken::Duplicate);
+            })?;
+            watch.finish();
+            counts.add(Count::Duplicates, copies);
+            counts.0[Count::Segments as usize] -= copies;
+        }
+        counts.add(Count::StepsBack, splits.iter().map(|splits| splits.len() as u64).sum());
+        Ok(counts)
     }
 
     /// What was found.
     #[must_use]
     pub fn finish(mut self) -> Found {
-        remembered::recall(self.summaries.iter_mut().map(|(_, summary)| summary));
+        remembered::recall(self.summaries.iter_mut());
         let mut servers: BTreeMap<IpAddr, Scores> = BTreeMap::new();
-        for (_, summary) in &self.summaries {
+        for summary in &self.summaries {
             let server = &summary.halves[1];
             if !server.events.is_empty() || server.tails > 0 {
                 let scores = servers.entry(summary.server.address()).or_default();
@@ -154,7 +260,7 @@ impl Inference {
         let (mut connections, mut silences) = (Connections::default(), Silences::default());
         let mut hosts = Labels::default();
         let (mut given_up, mut forgotten) = (0, 0);
-        for (number, (file, mut summary)) in (0..).zip(self.summaries) {
+        for (number, mut summary) in (0..).zip(self.summaries) {
             let events = &mut summary.halves[1].events;
             let backoff = match servers.get(&summary.server.address()) {
                 Some(scores) => rto::fit(events, scores),
@@ -163,26 +269,17 @@ impl Inference {
             for event in summary.handshakes.iter().chain(&*events) {
                 silences.push(number, event);
             }
-            connections.push(number, &summary, backoff, file, &mut hosts);
+            connections.push(number, &summary, backoff, &mut hosts);
             given_up += u64::from(summary.end == End::GivenUp);
             forgotten += summary.halves[1].counts.forgotten;
         }
         let mut counts = Activity::default();
-        let c = self.counts;
-        for (name, count) in [
-            ("frames", c.frames),
-            ("tcp_segments", c.segments),
-            ("unknown_link_type", c.link),
-            ("not_tcp", c.other),
-            ("ip_fragments", c.fragments),
-            ("headers_cut_off", c.short),
-            ("malformed", c.malformed),
-            ("without_time", c.untimed),
-            ("dropped_on_link", c.dropped),
-            ("files_cut_off", c.cut_off),
+        let more = [
             ("connections_given_up", given_up),
             ("silences_given_up", forgotten),
-        ] {
+            ("files", self.files.len() as u64),
+        ];
+        for (name, count) in Count::NAMES.into_iter().zip(self.counts.0).chain(more) {
             counts.add(name, count);
         }
         Found {

@@ -69,6 +69,8 @@ rows! {
         duration_s: f64 => F64,
         server_last_s: f64 => F64,
         packets: u64 => U64,
+        server_packets: u64 => U64,
+        server_segments: u64 => U64,
         server_bytes: u64 => U64,
         client_bytes: u64 => U64,
         end: Name => Name,
@@ -94,6 +96,10 @@ rows! {
         repeated: u64 => U64,
         dsacks: u64 => U64,
         keep_alives: u64 => U64,
+        ecn: u32 => U32,
+        ect: u64 => U64,
+        ce: u64 => U64,
+        ece: u64 => U64,
         forgotten: u64 => U64,
     }
 }
@@ -184,7 +190,6 @@ impl Connections {
         connection: u64,
         summary: &Summary,
         backoff: Backoff,
-        file: u32,
         hosts: &mut Labels,
     ) {
         let [client, server] = &summary.halves;
@@ -196,7 +201,7 @@ impl Connections {
         };
         let rtt = |span: Duration| server.rtt.is_known().then(|| ms(span));
         self.connection.push(connection);
-        self.file.push(Name(file));
+        self.file.push(Name(summary.file));
         self.client.push(hosts.number(summary.client.address().to_string()));
         self.client_port.push(u32::from(summary.client.port));
         self.server.push(hosts.number(summary.server.address().to_string()));
@@ -204,7 +209,9 @@ impl Connections {
         self.began_s.push(s(summary.began));
         self.duration_s.push(summary.last.since(summary.began).as_secs_f64());
         self.server_last_s.push(s(server.counts.last));
-        self.packets.push(summary.packets);
+        self.packets.push(client.counts.packets + server.counts.packets);
+        self.server_packets.push(server.counts.packets);
+        self.server_segments.push(server.counts.segments);
         self.server_bytes.push(server.counts.bytes);
         self.client_bytes.push(client.counts.bytes);
         self.end.push(name(summary.end as usize));
@@ -231,6 +238,10 @@ impl Connections {
         self.repeated.push(server.counts.repeated);
         self.dsacks.push(server.counts.dsacks);
         self.keep_alives.push(server.counts.probes);
+        self.ecn.push(u32::from(summary.ecn));
+        self.ect.push(server.counts.ect);
+        self.ce.push(server.counts.ce);
+        self.ece.push(client.counts.ece);
         self.forgotten.push(server.counts.forgotten);
     }
 

@@ -29,6 +29,14 @@ const LINGER: Duration = Duration::from_secs(10);
 /// How often the quiet ones are looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// The fate of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    Yes,
+    /// The capture holds the packet more than once.
+    Duplicate,
+}
+
 type Ends = [Host; 2];
 
 /// The connections of a capture.
@@ -58,9 +66,9 @@ impl<F: FnMut(Summary)> Watch<F> {
         }
     }
 
-    /// Takes a segment in.
+    /// Takes a segment in, unless it is a duplicate: the same packet was seen `since` ago.
     #[inline]
-    pub fn take(&mut self, segment: &Segment) {
+    pub fn take(&mut self, segment: &Segment, since: Option<Duration>) -> Taken {
         let ends = if segment.from < segment.to {
             [segment.from, segment.to]
         } else {
@@ -75,7 +83,11 @@ impl<F: FnMut(Summary)> Watch<F> {
         };
         let place = match place {
             Some(place) => {
-                let of = &self.connections[place as usize];
+                let of = &mut self.connections[place as usize];
+                let copied = |since| of.as_mut().is_some_and(|c| c.is_duplicate(segment, since));
+                if since.is_some_and(copied) {
+                    return Taken::Duplicate;
+                }
                 if of.as_ref().is_some_and(|c| c.is_replaced_by(segment)) {
                     self.close(place, End::Replaced);
                     self.open(ends, segment)
@@ -84,13 +96,14 @@ impl<F: FnMut(Summary)> Watch<F> {
                 }
             }
             // What follows the end of a connection does not begin one.
-            None if segment.has(flag::RST) => return,
+            None if segment.has(flag::RST) => return Taken::Yes,
             None => self.open(ends, segment),
         };
         self.recent = Some((ends, place));
         if let Some(connection) = &mut self.connections[place as usize] {
             connection.take(segment);
         }
+        Taken::Yes
     }
 
     /// No more segments come.

@@ -1,19 +1,24 @@
 //! Any bytes are a capture, or an error; what is found in one adds up.
 
-use cwnd_infer::{Inference, Limits, Meter, unpacked};
+use cwnd_infer::{Inference, Input, Limits};
 use cwnd_trace::{ColumnData, Table};
 
 pub fn run(data: &[u8]) {
     // The first byte says how little is remembered.
     let Some((&first, file)) = data.split_first() else { return };
     let limits = Limits { connections: usize::from(first % 8) + 1, ..Limits::default() };
-    let Ok(bytes) = unpacked(file, Meter::default()) else { return };
     let mut inference = Inference::new(limits);
-    // What came before the damage is looked at, too.
-    let _ = inference.read("fuzz", bytes, || true);
+    let _ = inference.read(&[Input::of("fuzz", file)], || true);
     let found = inference.finish();
     let count = |name: &str| found.counts.get(name).expect("it is counted");
-    let left_out = ["unknown_link_type", "not_tcp", "ip_fragments", "headers_cut_off", "malformed"];
+    let left_out = [
+        "unknown_link_type",
+        "not_tcp",
+        "ip_fragments",
+        "headers_cut_off",
+        "malformed",
+        "duplicates",
+    ];
     let segments = count("tcp_segments");
     assert_eq!(segments + left_out.iter().map(|name| count(name)).sum::<u64>(), count("frames"));
     let packets = sum(&found.connections, "packets");

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::talk::{MSS, Talk, frame, header, read, silences};
-use cwnd_infer::{CaptureError, Error, Inference, Limits};
+use cwnd_infer::{CaptureError, Error, Inference, Input, Limits};
 use proptest::prelude::*;
 
 fn talk(v6: bool) -> Talk {
@@ -161,7 +161,7 @@ fn headers_are_enough() {
 #[test]
 fn what_is_no_capture_says_so() {
     let refused = |file: &[u8]| match read(file) {
-        Err(Error::Capture(error)) => error.to_string(),
+        Err(Error::Capture { error, .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(b""), CaptureError::Empty.to_string());
@@ -174,7 +174,7 @@ fn what_is_no_capture_says_so() {
     assert!(told.contains(&format!("byte {second}")), "{told}");
     let mut unpacked = zstd(&talk(false).pcap());
     unpacked.truncate(60);
-    assert!(matches!(read(&unpacked), Err(Error::Capture(CaptureError::Read(_)))));
+    assert!(matches!(read(&unpacked), Err(Error::Capture { error: CaptureError::Read(_), .. })));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn of_too_many_connections_the_quiet_ones_are_given_up() {
         }
     }
     let mut inference = Inference::new(Limits { connections: 16, ..Limits::default() });
-    inference.read("many", &file[..], || true).expect("it is a capture");
+    inference.read(&[Input::of("many", &file)], || true).expect("it is a capture");
     let found = inference.finish();
     assert_eq!(found.connections.len(), 100);
     let given_up = found.counts.get("connections_given_up").expect("it is counted");
@@ -241,7 +241,8 @@ fn a_reader_that_is_told_to_stop_stops() {
         let packet = &talk.packets[3].1;
         file.extend(frame(f64::from(i), 1, packet, packet.len()));
     }
-    let stopped = Inference::new(Limits::default()).read("long", &file[..], || false);
+    let inputs = [Input::of("long", &file)];
+    let stopped = Inference::new(Limits::default()).read(&inputs, || false);
     assert!(matches!(stopped, Err(Error::Cancelled)));
 }
 

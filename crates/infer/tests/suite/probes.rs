@@ -185,7 +185,9 @@ fn a_server_remembers_how_far_its_client_is() {
     let timer = |talks: [&Talk; 2]| {
         let mut inference = cwnd_infer::Inference::new(cwnd_infer::Limits::default());
         for talk in talks {
-            inference.read("talk", talk.pcap().as_slice(), || true).expect("it is a capture");
+            let file = talk.pcap();
+            let input = cwnd_infer::Input::of("talk", &file);
+            inference.read(&[input], || true).expect("it is a capture");
         }
         let timers = numbers(&inference.finish().silences, "rto_ms");
         timers[timers.len() - 1]

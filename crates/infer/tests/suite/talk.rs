@@ -1,6 +1,6 @@
 //! Connections as they would be captured at a client, packet by packet.
 
-use cwnd_infer::{Error, Found, Inference, Limits};
+use cwnd_infer::{Error, Found, Inference, Input, Limits};
 use cwnd_trace::{ColumnData, Table};
 use etherparse::{PacketBuilder, TcpOptionElement};
 
@@ -258,10 +258,12 @@ pub fn frame(at_ms: f64, tick_ns: u64, bytes: &[u8], length: usize) -> Vec<u8> {
 }
 
 pub fn read(file: &[u8]) -> Result<Found, Error> {
+    read_all(&[Input::of("talk", file)])
+}
+
+pub fn read_all(inputs: &[Input<'_>]) -> Result<Found, Error> {
     let mut inference = Inference::new(Limits::default());
-    let bytes =
-        cwnd_infer::unpacked(file, cwnd_infer::Meter::default()).expect("memory can be read");
-    inference.read("talk", bytes, || true)?;
+    inference.read(inputs, || true)?;
     Ok(inference.finish())
 }
 

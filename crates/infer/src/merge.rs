@@ -1,0 +1,255 @@
+//! Captures as one sequence of segments in the order of time.
+//!
+//! Packets of several queues of a network card, or of two captures one behind the other, are not in
+//! that order. Each part of a file is sorted within a window, and parts are merged.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use cwnd_units::{Duration, Time};
+
+use crate::capture::{Capture, CaptureError, More};
+use crate::headers::{Segment, segment};
+use crate::source::{Meter, unpacked};
+use crate::{Count, Counts, Error};
+
+/// A segment may stand behind so many that are later.
+pub const WINDOW: usize = 1024;
+/// Parts of a file, each in order within the window.
+pub const MOST_PARTS: usize = 16;
+/// Of more files each is closed until its first packet is due.
+pub const MOST_OPEN: usize = 16;
+/// Blocks between two questions whether to go on.
+const ASKED_EVERY: u64 = 1 << 14;
+
+/// A reader of a capture, from its first byte.
+pub type Bytes<'a> = Box<dyn Read + 'a>;
+
+/// A capture and how it is opened.
+pub struct Input<'a> {
+    /// The name of the file.
+    pub name: String,
+    open: Box<dyn Fn() -> io::Result<Bytes<'a>> + 'a>,
+}
+
+impl std::fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Input<'a> {
+    /// A capture that each call of `open` reads from its first byte: a file out of order is read
+    /// several times.
+    pub fn new(name: impl Into<String>, open: impl Fn() -> io::Result<Bytes<'a>> + 'a) -> Self {
+        Self { name: name.into(), open: Box::new(open) }
+    }
+
+    /// A capture in memory, packed perhaps.
+    #[must_use]
+    pub fn of(name: impl Into<String>, bytes: &'a [u8]) -> Self {
+        Self::new(name, move || unpacked(bytes, Meter::default()).map(|bytes| bytes as Bytes<'a>))
+    }
+
+    fn capture(&self) -> Result<Capture<'a>, CaptureError> {
+        Capture::new((self.open)()?)
+    }
+}
+
+/// A part of a file in the order of time.
+pub struct Part<'a, 'i> {
+    input: &'i Input<'a>,
+    file: u32,
+    /// The blocks that belong to it.
+    from: u64,
+    until: u64,
+    capture: Option<Capture<'a>>,
+    block: u64,
+    ended: bool,
+    /// Sorted segments; the first goes next.
+    window: VecDeque<Segment>,
+    /// `true` once a segment stood behind a later one.
+    shuffled: bool,
+    /// The time of the last segment that was taken.
+    taken: Time,
+    /// The time of the first segment.
+    pub first: Option<Time>,
+    counts: Counts,
+}
+
+/// A reason to stop reading.
+pub enum Stop {
+    Failed(Error),
+    /// A part of the file begins at a segment that stands behind more later ones than the window
+    /// holds.
+    Part {
+        file: u32,
+        block: u64,
+        back: Duration,
+    },
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl<'a, 'i> Part<'a, 'i> {
+    /// The parts of an input that begin at its first block and at `splits`.
+    pub fn of(
+        input: &'i Input<'a>,
+        file: u32,
+        splits: &[u64],
+        keep_open: bool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Self>, Stop> {
+        let begins = std::iter::once(0).chain(splits.iter().copied());
+        let ends = splits.iter().copied().chain(std::iter::once(u64::MAX));
+        let mut parts: Vec<Self> = Vec::with_capacity(splits.len() + 1);
+        for (from, until) in begins.zip(ends) {
+            let mut part = Self {
+                input,
+                file,
+                from,
+                until,
+                capture: None,
+                block: 0,
+                ended: false,
+                window: VecDeque::new(),
+                shuffled: false,
+                taken: Time::ZERO,
+                first: None,
+                counts: Counts::default(),
+            };
+            part.fill(go_on)?;
+            part.first = part.next();
+            if !keep_open {
+                part.close();
+            }
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
+    /// Closes the file; it is read again from its beginning.
+    fn close(&mut self) {
+        (self.capture, self.block, self.counts) = (None, 0, Counts::default());
+        (self.window, self.ended) = (VecDeque::new(), false);
+    }
+
+    /// Reads until the window is full.
+    fn fill(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), Stop> {
+        let name = &self.input.name;
+        let failed = |error| Stop::Failed(Error::Capture { name: name.clone(), error });
+        while !self.ended && self.window.len() <= WINDOW {
+            if self.block == self.until {
+                self.ended = true;
+                break;
+            }
+            let capture = match &mut self.capture {
+                Some(capture) => capture,
+                None => self.capture.insert(self.input.capture().map_err(failed)?),
+            };
+            let here = self.block >= self.from;
+            let mut found = None;
+            let more = capture.next(|frame| found = here.then(|| segment(&frame)));
+            let more = more.map_err(failed)?;
+            self.ended = matches!(more, More::CutOff | More::End);
+            if here {
+                self.counts.block(more, found.as_ref());
+            }
+            if let Some(Ok(segment)) = found
+                && !self.insert(Segment { file: self.file, ..segment })
+            {
+                let (file, block) = (self.file, self.block);
+                return Err(Stop::Part { file, block, back: self.taken.since(segment.at) });
+            }
+            self.block += 1;
+            if self.block.is_multiple_of(ASKED_EVERY) && !go_on() {
+                return Err(Error::Cancelled.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts a segment where its time is; `false` if later ones were taken already.
+    #[inline]
+    fn insert(&mut self, segment: Segment) -> bool {
+        if segment.at < self.taken {
+            return false;
+        }
+        let mut place = self.window.len();
+        for (before, other) in self.window.iter().enumerate().rev() {
+            if segment.at > other.at {
+                break;
+            }
+            if segment.precedes(other, self.shuffled) {
+                place = before;
+            }
+        }
+        if place == self.window.len() {
+            self.window.push_back(segment);
+        } else {
+            self.counts.add(Count::Reordered, 1);
+            self.shuffled = true;
+            self.window.insert(place, segment);
+        }
+        true
+    }
+
+    /// The time of the segment that goes next.
+    fn next(&self) -> Option<Time> {
+        self.window.front().map(|segment| segment.at)
+    }
+
+    /// Takes the first segment, and reads on.
+    #[inline]
+    fn take(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Segment>, Stop> {
+        let Some(segment) = self.window.pop_front() else { return Ok(None) };
+        self.taken = segment.at;
+        self.fill(go_on)?;
+        Ok(Some(segment))
+    }
+}
+
+/// Hands the segments of all parts to `each`, in the order of time; what was counted.
+pub fn merged(
+    mut parts: Vec<Part<'_, '_>>,
+    go_on: &mut dyn FnMut() -> bool,
+    mut each: impl FnMut(&Segment),
+) -> Result<Counts, Stop> {
+    // The one that begins first is the last.
+    parts.sort_by_key(|part| std::cmp::Reverse(part.first));
+    let mut counts = Counts::default();
+    let mut open: Vec<Part<'_, '_>> = Vec::new();
+    loop {
+        loop {
+            let now = open.iter().filter_map(Part::next).min();
+            let due = |part: &mut Part<'_, '_>| now.is_none_or(|now| part.first <= Some(now));
+            let Some(mut part) = parts.pop_if(due) else { break };
+            part.fill(go_on)?;
+            open.push(part);
+        }
+        for part in open.extract_if(.., |part| part.window.is_empty()) {
+            counts += part.counts;
+        }
+        let precedes = |a: usize, b: usize| {
+            let head = |place: usize| open[place].window.front();
+            head(a).zip(head(b)).is_some_and(|(a, b)| a.precedes(b, true))
+        };
+        let least = (0..open.len()).reduce(|a, b| if precedes(b, a) { b } else { a });
+        let Some(place) = least else { break };
+        let others = open.iter().enumerate().filter(|&(other, _)| other != place);
+        let waiting = parts.last().and_then(|part| part.first);
+        let until = others.filter_map(|(_, part)| part.next()).chain(waiting).min();
+        let part = &mut open[place];
+        while let Some(segment) = part.take(go_on)? {
+            each(&segment);
+            if until.is_some_and(|until| part.next().is_none_or(|next| next >= until)) {
+                break;
+            }
+        }
+    }
+    Ok(counts)
+}
