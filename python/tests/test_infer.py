@@ -72,14 +72,47 @@ def test_tshark_counts_the_same_segments_that_came_again_or_late(losses: tuple[c
     assert len(done.stdout.splitlines()) == counted + syns
 
 
-def test_the_command_prints_shares_beside_the_papers(cli: Cli, losses: tuple[cwnd.Run, Path]):
-    answer = cli("infer", losses[1])
+def test_the_captures_own_summary_comes_first(cli: Cli, losses: tuple[cwnd.Run, Path]):
+    result, capture = losses
+    answer = cli("infer", capture)
 
     assert answer.code == 0, answer.err
-    assert "with evidence" in answer.out
-    assert "in the paper, § 2.4" in answer.out
-    assert "8.0 %" in answer.out
-    assert "52.0 %" in answer.out
+    rows = [line.split("  ")[0].strip() for line in answer.out.splitlines() if line.strip()]
+    order = ["TCP packets", "throughput", "RTT to servers", "retransmissions", "ECN"]
+    places = [rows.index(name) for name in (*order, "by gaps alone", "with evidence")]
+    assert places == sorted(places)
+    assert "in the paper" not in answer.out
+
+    summary = infer(capture).capture
+    assert summary.connections == 10
+    assert summary.one_direction == 0
+    assert summary.span_s == pytest.approx(40, abs=0.5)
+    # Goodput counts bytes once, and the SYN's round trip is in its time.
+    assert summary.throughput_bit_s is not None
+    goodput = result.flows["goodput_bit_s"].sum()
+    assert summary.throughput_bit_s == pytest.approx(goodput, rel=0.02)
+    # The bottleneck's 50 ms and what its transmission takes.
+    assert summary.rtt_ms is not None
+    assert 50.5 < summary.rtt_ms[0] < 52
+    connections = infer(capture).connections
+    again = connections.select("filled", "repeated").sum_horizontal().sum()
+    assert summary.retransmissions == again
+    assert summary.ecn_connections == summary.ce_packets == 0
+
+
+def test_ecn_of_a_capture_is_counted(tmp_path: Path):
+    settings = {
+        "link.bottleneck.queue": "codel",
+        "link.bottleneck.loss": 0,
+        "flow.main.endpoint.ecn": True,
+    }
+    result = cwnd.run(LOSSES, set=settings, pcap=AT_RECEIVER, pcap_dir=tmp_path)
+    (capture,) = tmp_path.glob("*/*.pcapng")
+    summary = infer(capture).capture
+
+    assert summary.ecn_connections == 10
+    assert summary.ce_packets == result.flows["ce_received"].sum() > 0
+    assert summary.ece_packets > 0
 
 
 def test_tables_summary_and_figure_are_written(cli: Cli, losses: tuple[cwnd.Run, Path]):
@@ -117,8 +150,39 @@ def test_several_files_patterns_and_standard_input_are_read(
     one = cli("infer", "a.pcapng", "--json").json
     assert json.loads(piped.stdout) == one
     # Merged by time, each packet is there twice.
-    assert both["counts"]["duplicates"] == one["counts"]["tcp_segments"]
+    assert both["counts"]["duplicates"] == one["capture"]["packets"]
+    assert both["capture"] == one["capture"]
     assert both["timeouts"] == one["timeouts"]
+    assert both["notes"][0] == "2 files were merged by time"
+
+
+def test_repairs_are_said_with_their_counts(cli: Cli, losses: tuple[cwnd.Run, Path]):
+    content = losses[1].read_bytes()
+    clean = infer(losses[1])
+    # Sections of pcapng may follow one another in a file: here the second begins anew.
+    (cli.directory / "twice.pcapng").write_bytes(content + content)
+    twice = infer(cli.directory / "twice.pcapng")
+
+    assert twice.connections.drop("file").equals(clean.connections.drop("file"))
+    assert twice.silences.equals(clean.silences)
+    said = " ".join(cli("infer", "twice.pcapng").out.split())
+    packets = clean.counts["tcp_segments"]
+    assert f"{packets} packets were there more than once: the copies were removed" in said
+    assert "1 times a file goes back in time: its parts were merged by time" in said
+
+
+def test_what_cannot_be_repaired_is_refused(cli: Cli, losses: tuple[cwnd.Run, Path]):
+    content = losses[1].read_bytes()
+    piped = subprocess.run(
+        [CWND, "infer", "-"], input=content + content, capture_output=True, timeout=60, check=False
+    )
+    assert piped.returncode == 2
+    assert "save it to a file" in " ".join(piped.stderr.decode().split())
+
+    cwnd.run(LOSSES, set={"run.duration": "5 s"}, pcap="near", pcap_dir=cli.directory)
+    answer = cli("infer", *cli.directory.glob("*/near.pcapng"))
+    assert answer.code == 2
+    assert "capture both directions" in " ".join(answer.err.split())
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,9 @@ def infer(
     nothing to send. What it sends next tells: data that fill a hole or came before, window, round-
     trip times, timestamps, IP identifications. What cannot be told is counted as ambiguous.
 
+    Files are merged by time, copies of packets are removed, packets out of order are sorted; what
+    was repaired is said with its count.
+
     Args:
         files: pcap or pcapng, as they are or packed by gzip or zstd; patterns as in "*.pcap"; "-"
             is standard input.
@@ -91,6 +94,7 @@ def _percent(share: float | None) -> str:
 
 
 def _show(found: Inferred) -> None:
+    output.show(_capture(found))
     output.show(_shares(found))
     kinds = found.kinds()
     if kinds:
@@ -107,11 +111,35 @@ def _show(found: Inferred) -> None:
         output.note(note)
 
 
-def _shares(found: Inferred) -> Table:
+def _capture(found: Inferred) -> Table:
     from rich import box
     from rich.table import Table
 
-    from cwnd.infer import PAPER
+    capture = found.capture
+    rate = capture.throughput_bit_s
+    rows = {
+        "TCP packets": f"{capture.packets}",
+        "connections": f"{capture.connections}",
+        "time span": f"{capture.span_s:.1f} s",
+        "throughput": "–" if rate is None else f"{rate / 1e6:,.3g} Mbit/s",
+        "RTT to servers": "–",
+        "retransmissions": f"{capture.retransmissions} of {capture.segments} segments of servers"
+        f" ({_percent(capture.retransmission_share)})",
+        "ECN": f"{capture.ecn_connections} connections, {capture.ce_packets} of"
+        f" {capture.ect_packets} packets marked, {capture.ece_packets} echoes",
+    }
+    if capture.rtt_ms is not None:
+        median, low, high = capture.rtt_ms
+        rows["RTT to servers"] = f"{median:.1f} ms (10 to 90 %: {low:.1f} to {high:.1f} ms)"
+    table = Table("capture", "", box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows.items():
+        table.add_row(*row)
+    return table
+
+
+def _shares(found: Inferred) -> Table:
+    from rich import box
+    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
@@ -126,13 +154,4 @@ def _shares(found: Inferred) -> Table:
             f"{share.with_consecutive}",
             _percent(share.consecutive_share),
         )
-    connections, timeout, consecutive = PAPER
-    table.add_row(
-        "in the paper, § 2.4",
-        f"{connections}",
-        "",
-        f"{_percent(timeout)}",
-        "",
-        f"{_percent(consecutive)}",
-    )
     return table

@@ -9,15 +9,15 @@ from cwnd.lazy import offers
 if TYPE_CHECKING:
     from cwnd.infer.figure import picture
     from cwnd.infer.files import CONNECTIONS, FIGURE, SILENCES, SUMMARY, write
-    from cwnd.infer.found import PAPER, Inferred, Share
+    from cwnd.infer.found import Capture, Inferred, Share
     from cwnd.infer.reading import infer
 
 __all__ = [
     "CONNECTIONS",
     "FIGURE",
-    "PAPER",
     "SILENCES",
     "SUMMARY",
+    "Capture",
     "Inferred",
     "Share",
     "infer",
@@ -30,7 +30,7 @@ __getattr__, __dir__ = offers(
     {
         "figure": "picture",
         "files": "CONNECTIONS FIGURE SILENCES SUMMARY write",
-        "found": "PAPER Inferred Share",
+        "found": "Capture Inferred Share",
         "reading": "infer",
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -42,8 +42,80 @@ class Share:
 
 #: From here on a capture is nearer to the client than to the server.
 _HALF_WAY = 0.5
-#: Mondal & Kuzmanovic, TCP*(n), § 2.4: the index pages of 75,000 web servers.
-PAPER = (75_000, 0.08, 0.52)
+#: Of the round-trip times of connections, beside the median.
+_LOW, _HIGH = 0.1, 0.9
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Summary of a capture: traffic, round-trip times, retransmissions, ECN."""
+
+    #: TCP segments, each once, and connections.
+    packets: int
+    connections: int
+    #: Connections with data of which the capture holds only one direction.
+    one_direction: int
+    #: Time from the first packet to the last.
+    span_s: float
+    #: Data of both directions over that time, in bit/s; `None` if it is zero.
+    throughput_bit_s: float | None
+    #: Smoothed round-trip time to the servers at the end of connections: median, 10 and 90 %.
+    rtt_ms: tuple[float, float, float] | None
+    #: Segments of servers, and of these the ones that filled a hole or came again.
+    segments: int
+    retransmissions: int
+    #: Connections that agreed to ECN.
+    ecn_connections: int
+    #: Packets of servers that could be marked, and that were; packets of clients with ECE.
+    ect_packets: int
+    ce_packets: int
+    ece_packets: int
+
+    @classmethod
+    def of(cls, connections: pl.DataFrame, packets: int) -> Capture:
+        """Sums over the table of connections."""
+
+        def total(column: str) -> int:
+            return int(connections[column].sum())
+
+        begins, ends = pl.col("began_s").min(), (pl.col("began_s") + pl.col("duration_s")).max()
+        span = connections.select(ends - begins).item() or 0.0
+        rtts = connections["rtt_ms"].drop_nulls()
+        size = total("server_bytes") + total("client_bytes")
+        quantiles = [rtts.quantile(q, "linear") for q in (0.5, _LOW, _HIGH)]
+        known = [q for q in quantiles if q is not None]
+        return cls(
+            packets=packets,
+            connections=connections.height,
+            one_direction=connections.filter(ONE_DIRECTION).height,
+            span_s=span,
+            throughput_bit_s=8 * size / span if span else None,
+            rtt_ms=(known[0], known[1], known[2]) if known else None,
+            segments=total("server_segments"),
+            retransmissions=total("filled") + total("repeated"),
+            ecn_connections=total("ecn"),
+            ect_packets=total("ect"),
+            ce_packets=total("ce"),
+            ece_packets=total("ece"),
+        )
+
+    @property
+    def retransmission_share(self) -> float | None:
+        """Share of the servers' segments; `None` if there are none."""
+        return self.retransmissions / self.segments if self.segments else None
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for programs."""
+        rtts = (
+            dict(zip(("median", "p10", "p90"), self.rtt_ms, strict=True)) if self.rtt_ms else None
+        )
+        return asdict(self) | {"rtt_ms": rtts, "retransmission_share": self.retransmission_share}
+
+
+#: Data, and packets of one end only.
+ONE_DIRECTION = ((pl.col("server_bytes") + pl.col("client_bytes")) > 0) & (
+    (pl.col("server_packets") == 0) | (pl.col("server_packets") == pl.col("packets"))
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +130,18 @@ class Inferred:
     counts: dict[str, int]
 
     @cached_property
+    def capture(self) -> Capture:
+        """The capture's own summary."""
+        return Capture.of(self.connections, self.counts["tcp_segments"])
+
+    @cached_property
     def heard(self) -> pl.DataFrame:
         """The connections whose server sent data."""
         return self.connections.filter(pl.col("server_bytes") > 0)
 
     @cached_property
     def shares(self) -> tuple[Share, Share]:
-        """By the paper's rule alone, and with what tells timeouts from pauses."""
+        """By the length of gaps alone (the paper's rule), and with evidence of timeouts."""
 
         def share(name: str, timeouts: str, row: str) -> Share:
             return Share(
@@ -75,7 +152,7 @@ class Inferred:
             )
 
         return (
-            share("the paper's rule", "rule_timeouts", "rule_consecutive"),
+            share("by gaps alone", "rule_timeouts", "rule_consecutive"),
             share("with evidence", "timeouts", "consecutive"),
         )
 
@@ -97,7 +174,21 @@ class Inferred:
 
     def notes(self) -> list[str]:
         """What a reader of the numbers should know."""
+        counts = self.counts
         notes = []
+        if counts["files"] > 1:
+            notes.append(f"{counts['files']} files were merged by time")
+        repairs = {
+            "duplicates": "packets were there more than once: the copies were removed",
+            "reordered": "packets stood behind later ones: they were sorted by time",
+            "steps_back": "times a file goes back in time: its parts were merged by time",
+        }
+        notes += [f"{counts[name]} {done}" for name, done in repairs.items() if counts[name]]
+        if self.capture.one_direction:
+            notes.append(
+                f"{self.capture.one_direction} connections have packets of one direction only:"
+                " timeouts cannot be found there"
+            )
         placed = self.heard["position"].drop_nulls()
         near = int((placed < _HALF_WAY).sum())
         if near:
@@ -120,21 +211,14 @@ class Inferred:
             "connections_given_up": "connections given up before their end: there were too many",
             "silences_given_up": "silences given up: connections had too many",
         }
-        notes += [
-            f"{self.counts[name]} {what}" for name, what in words.items() if self.counts[name]
-        ]
+        notes += [f"{counts[name]} {what}" for name, what in words.items() if counts[name]]
         return notes
 
     def to_json(self) -> dict[str, Any]:
         """All but the tables, for programs."""
-        connections, timeout, consecutive = PAPER
         return {
+            "capture": self.capture.to_json(),
             "shares": [share.to_json() for share in self.shares],
-            "paper": {
-                "connections": connections,
-                "timeout_share": timeout,
-                "consecutive_share": consecutive,
-            },
             "timeouts": int(self.heard["timeouts"].sum()),
             "silences": self.kinds(),
             "backoff": self.backoff(),

@@ -10,7 +10,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.infer.found import Inferred
+from cwnd.infer.found import ONE_DIRECTION, Inferred
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,9 @@ def infer(
 ) -> Inferred:
     """Finds the timeouts of servers in captures made at their clients (TCP*(n), § 2.4).
 
+    Files are merged by time, except captures of runs whose clocks begin at zero: those belong
+    together only if they are in the same directory.
+
     Args:
         files: pcap or pcapng, as they are or packed by gzip or zstd; "-" is standard input.
         connections: Connections that are followed at once, 200,000 if not given; of more, those
@@ -36,7 +39,8 @@ def infer(
         on_progress: Told now and then which part of the files was read, 0 to 1.
 
     Raises:
-        InputError: if a file is no capture, is damaged, or a limit is none.
+        InputError: if a file is no capture, is damaged, cannot be sorted, if a limit is none, or
+            if all connections have packets of one direction only.
         OSError: if a file cannot be read.
     """
     several = [files] if isinstance(files, (str, Path)) else list(files)
@@ -73,5 +77,17 @@ def infer(
         if isinstance(failed[0], ValueError):
             raise InputError(str(failed[0])) from failed[0]
         raise failed[0]
-    found = done[0]
-    return Inferred(pl.DataFrame(found.connections), pl.DataFrame(found.silences), found.counts)
+    read_tables = done[0]
+    found = Inferred(
+        pl.DataFrame(read_tables.connections),
+        pl.DataFrame(read_tables.silences),
+        read_tables.counts,
+    )
+    data = pl.col("server_bytes") + pl.col("client_bytes") > 0
+    if found.capture.one_direction and found.connections.filter(data & ~ONE_DIRECTION).is_empty():
+        raise InputError(
+            f"{', '.join(map(str, several))}: packets of one direction only, and timeouts are told"
+            " by data and acknowledgements: capture both directions, or give the file of the other"
+            " direction as well"
+        )
+    return found
