@@ -199,6 +199,13 @@ def red() -> list[dict[str, Any]]:
             ("overload", 6.5),
             shortened_by=37,
         ),
+        case(
+            "equal thresholds are a step",
+            f"{paper}; Alizadeh et al. 2010 § 3.1",
+            Red,
+            {**quick, "w_q": 0.3, "min_th": 12, "max_th": 12},
+            ("overload", 5),
+        ),
     ]
 
 

@@ -120,12 +120,17 @@ class Red(Queue):
         self.q_time = None
 
     def p_b(self) -> Decimal | None:
-        """The probability before spacing; none is beyond all probabilities."""
+        """The probability before spacing; none is beyond all probabilities.
+
+        The limit of equal thresholds is a step: DCTCP's switch (Alizadeh et al. 2010 § 3.1).
+        """
         min_th, max_th, max_p = (
             real(self.p["min_th"]),
             real(self.p["max_th"]),
             real(self.p["max_p"]),
         )
+        if min_th == max_th:
+            return Decimal(1)
         if less(self.avg, max_th):
             return max_p * (self.avg - min_th) / (max_th - min_th)
         if self.p["gentle"] and less(self.avg, 2 * max_th):
@@ -138,6 +143,9 @@ class Red(Queue):
             self.count = -1
             return False
         p_b = self.p_b()
+        if self.p["min_th"] == self.p["max_th"]:
+            self.count = self.count_bytes = 0
+            return True
         if p_b is None:
             if self.p["forced"] != "spaced":
                 self.count = self.count_bytes = 0

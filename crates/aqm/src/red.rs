@@ -65,7 +65,9 @@ params! {
         /// No packet is marked while the average queue is below this.
         #[source("Floyd & Jacobson 1993 § 8: 5 packets")]
         pub min_th: QueueSize = QueueSize::Packets(5),
-        /// At this average the probability reaches `max_p`.
+        /// At this average the probability reaches `max_p`. Equal to `min_th` it is a step: all
+        /// packets that come at it or above are marked or dropped, and `max_p`, `gentle` and
+        /// `forced` have no effect.
         #[source("Floyd & Jacobson 1993 § 8: 15 packets; max_th = 3 min_th in Floyd 1997")]
         pub max_th: QueueSize = QueueSize::Packets(15),
         /// Probability at the upper threshold.
@@ -150,14 +152,14 @@ params! {
     }
     check |p| {
         let ordered = match (p.min_th, p.max_th) {
-            (QueueSize::Packets(a), QueueSize::Packets(b)) | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a < b,
-            (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a < b,
-            (QueueSize::Time(a), QueueSize::Time(b)) => a < b,
+            (QueueSize::Packets(a), QueueSize::Packets(b)) | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a <= b,
+            (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a <= b,
+            (QueueSize::Time(a), QueueSize::Time(b)) => a <= b,
             // Different units meet only on a link.
             _ => true,
         };
         if !ordered {
-            let message = format!("the upper threshold ({}) must be above min_th ({})", p.max_th, p.min_th);
+            let message = format!("the upper threshold ({}) must not be below min_th ({})", p.max_th, p.min_th);
             return Err(Invalid { key: "max_th", message });
         }
     }
@@ -189,6 +191,8 @@ pub struct Red<P> {
 struct Law {
     min_th: f64,
     max_th: f64,
+    /// `true` if the thresholds are equal: a step.
+    is_step: bool,
     max_p: f64,
     w_q: f64,
     mode: Mode,
@@ -216,6 +220,8 @@ enum Zone {
     Quiet,
     /// By chance, with p_b.
     Early(f64),
+    /// At or above two equal thresholds: always, marks included.
+    Step,
     /// Always.
     Forced,
 }
@@ -231,6 +237,7 @@ impl Law {
         Self {
             min_th: in_mode(p.min_th),
             max_th: in_mode(p.max_th),
+            is_step: p.min_th == p.max_th,
             max_p: p.max_p,
             w_q: p.w_q,
             mode: p.mode,
@@ -263,6 +270,8 @@ impl Law {
             Zone::Quiet
         } else if average < self.max_th {
             Zone::Early(self.max_p * (average - self.min_th) / (self.max_th - self.min_th))
+        } else if self.is_step {
+            Zone::Step
         } else if self.gentle && average < 2.0 * self.max_th {
             Zone::Early(self.max_p + (1.0 - self.max_p) * (average - self.max_th) / self.max_th)
         } else {
@@ -391,6 +400,11 @@ impl<P: Packet> Red<P> {
                 let ecn = self.law.ecn && p_b < self.law.mark_p;
                 congested(now, packet, ecn, EARLY, context)
             }
+            Zone::Step => {
+                self.count = Some(0);
+                let ecn = self.law.ecn && self.law.mark_p > 1.0;
+                congested(now, packet, ecn, EARLY, context)
+            }
             Zone::Forced => {
                 if self.law.forced == Forced::Spaced && !self.hit_early(1.0, packet.wire_bytes()) {
                     return true;
@@ -452,7 +466,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
         Some(match self.law.zone(self.average) {
             Zone::Quiet => 0.0,
             Zone::Early(p_b) => p_b,
-            Zone::Forced => 1.0,
+            Zone::Step | Zone::Forced => 1.0,
         })
     }
 }

@@ -263,6 +263,26 @@ fn the_probability_follows_the_three_lines_of_gentle_red() {
 }
 
 #[test]
+fn equal_thresholds_are_a_step_whatever_the_line_above_it_would_be() {
+    let step = QueueSize::Packets(10);
+    let params = Params { min_th: step, max_th: step, ..Params::default() };
+    for (gentle, forced) in [(true, Forced::Drop), (false, Forced::Mark)] {
+        let params = Params { gentle, forced, ..params.clone() };
+        for (depth, expected) in [(9, 0.0), (10, 1.0), (25, 1.0)] {
+            assert_eq!(probability_at(&params, depth).0, expected, "at {depth}");
+        }
+    }
+    // Each packet is hit: marked if it can be, and below ns-2's bound on the probability.
+    for (ecn, mark_p, marks) in [(true, None, 50), (false, None, 0), (true, Some(1.0), 0)] {
+        let (_, mut queue) = probability_at(&Params { ecn, mark_p, ..params.clone() }, 10);
+        let mut log = Log::default();
+        (0..50).for_each(|id| queue.enqueue(ms(0), Pkt::ect(id), &mut log));
+        assert_eq!((log.marks.len(), log.drops.len()), (marks, 50 - marks));
+        assert!(log.marks.iter().chain(&log.drops).all(|e| e.2 == cwnd_aqm::red::EARLY));
+    }
+}
+
+#[test]
 fn above_the_upper_threshold_ecn_capable_packets_are_dropped_or_marked_as_asked() {
     for (forced, mark_p, marks) in
         [(Forced::Drop, None, 0), (Forced::Mark, None, 1), (Forced::Mark, Some(0.5), 0)]
@@ -403,7 +423,7 @@ fn contradictory_parameters_are_refused() {
         change(&mut params);
         params.check().unwrap_err().key
     };
-    assert_eq!(refused(&|p| p.max_th = p.min_th), "max_th");
+    assert_eq!(refused(&|p| p.max_th = QueueSize::Packets(4)), "max_th");
     assert_eq!(refused(&|p| p.max_p = 0.0), "max_p");
     assert_eq!(refused(&|p| p.w_q = 1.5), "w_q");
     assert_eq!(refused(&|p| p.mean_packet = Bytes(0)), "mean_packet");

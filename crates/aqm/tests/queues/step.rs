@@ -1,7 +1,7 @@
 //! The step beside queues: who is marked is decided by what waits when it comes, and by nothing else.
 
 use cwnd_aqm::meters::step;
-use cwnd_aqm::{AnyQdisc, MeterParams, Qdisc as _, QueueParams};
+use cwnd_aqm::{AnyQdisc, MeterParams, Qdisc as _, QueueParams, red};
 use cwnd_units::{Bytes, Duration, ParamsChoice as _, QueueSize, Streams, Time};
 use proptest::prelude::*;
 
@@ -49,6 +49,31 @@ proptest! {
         let marked: Vec<u64> = log.marks.iter().map(|(_, packet, _)| packet.id).collect();
         prop_assert_eq!(marked, expected);
         prop_assert!(log.marks.iter().all(|(.., reason)| *reason == step::STEP));
+    }
+}
+
+proptest! {
+    /// The switch of DCTCP's paper § 3.1, which is RED with both thresholds at K and no average,
+    /// marks as the step does.
+    #[test]
+    fn red_with_equal_thresholds_and_no_average_marks_as_the_step(
+        arrives in prop::collection::vec(any::<bool>(), 1..400),
+        packets in 1u64..20,
+    ) {
+        let threshold = QueueSize::Packets(packets);
+        let params = red::Params { min_th: threshold, max_th: threshold, w_q: 1.0, ..Default::default() };
+        let red = QueueParams::Red(params).build(&link(), Streams::new(1).named("red"));
+        let marked = |mut queue: AnyQdisc<Pkt>| {
+            let mut log = Log::default();
+            for (id, arrives) in (0..).zip(&arrives) {
+                match arrives {
+                    true => queue.enqueue(Time(id * 1000), Pkt::ect(id), &mut log),
+                    false => drop(queue.dequeue(Time(id * 1000), &mut log)),
+                }
+            }
+            (log.marks.iter().map(|(_, packet, _)| packet.id).collect::<Vec<_>>(), log.drops.len())
+        };
+        prop_assert_eq!(marked(red), marked(beside("fifo", threshold)));
     }
 }
 
