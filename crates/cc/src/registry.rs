@@ -48,8 +48,9 @@ params_choice! {
         Rcp(rcp::Params) = "rcp",
         /// XCP: its window changes by what routers write (Katabi, Handley, Rohrs 2002).
         Xcp(xcp::Params) = "xcp",
-        /// LEDBAT++: background traffic that keeps the delay it adds near a target (draft-irtf-iccrg-ledbat-plus-plus).
-        Ledbat(ledbat::Params) = "ledbat",
+        /// LEDBAT++ (also `ledbat++`): background traffic that keeps the delay it adds near a
+        /// target (draft-irtf-iccrg-ledbat-plus-plus).
+        Ledbat(ledbat::Params) = "ledbat" | "ledbat++",
         /// Copa: steers towards a rate of 1 / (δ · queueing delay) (Arun & Balakrishnan 2018).
         Copa(copa::Params) = "copa",
         /// BBR, version 1: sends at the bandwidth that it found (draft-cardwell-iccrg-bbr-congestion-control-00).

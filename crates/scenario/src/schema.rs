@@ -281,11 +281,17 @@ fn choice<T: ParamsChoice>(default_kind: &str) -> Json {
     let complete = |name| {
         T::of_kind(name).is_some_and(|c| c.params().fields().iter().all(|field| !field.required))
     };
-    let names: Vec<&str> = T::KINDS.iter().map(|k| k.name).filter(|name| complete(name)).collect();
+    let kinds = T::KINDS.iter().map(|k| k.name);
+    let names = kinds.chain(T::ALIASES.iter().map(|(alias, _)| *alias));
+    let names: Vec<&str> = names.filter(|name| complete(name)).collect();
     let mut forms = vec![json!({ "enum": names })];
     for kind in T::KINDS {
         if let Some(chosen) = T::of_kind(kind.name) {
-            forms.push(table(kind, chosen.params(), kind.name == default_kind));
+            let mut form = table(kind, chosen.params(), kind.name == default_kind);
+            for (alias, _) in T::ALIASES.iter().filter(|(_, of)| *of == kind.name) {
+                form["properties"]["kind"] = json!({ "enum": [kind.name, alias] });
+            }
+            forms.push(form);
         }
     }
     any_of(&forms)

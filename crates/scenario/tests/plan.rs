@@ -341,13 +341,14 @@ to = "a"
     );
     let scenario = &plan.cells[0].scenario;
     assert_eq!(scenario.nodes, ["a", "b", "c"]);
-    let names: Vec<&str> = scenario.links.iter().map(|l| l.name.as_str()).collect();
-    assert_eq!(names, ["ab", "ab.reverse", "bc", "bc.reverse"]);
-    assert_eq!(scenario.links[3].rate, LinkRate::Unlimited);
-    assert_eq!(scenario.flows[0].ways[0].route, [0, 2]);
-    assert_eq!(scenario.flows[0].ways[0].reverse, [3, 1]);
-    assert_eq!(scenario.flows[1].ways[0].route, [1]);
-    assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(64));
+#[test]
+fn a_kind_has_its_other_name_in_files_and_its_own_in_what_is_resolved() {
+    let named = |controller: &str| {
+        let plan = overridden(&[&format!("flow.main.controller={controller}")]).unwrap();
+        plan.cells[0].resolved_toml.clone()
+    };
+    assert_eq!(named("ledbat++"), named("ledbat"));
+    assert_eq!(named("{ kind = \"ledbat++\" }"), named("ledbat"));
 }
 
 #[test]

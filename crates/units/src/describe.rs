@@ -311,7 +311,7 @@ pub fn within(fields: &[Field], name: &str, value: Option<Quantity>) -> Result<(
 macro_rules! params_choice {
     (
         $(#[doc = $edoc:literal])*
-        pub enum $name:ident { $( $(#[doc = $doc:literal])+ $variant:ident($ty:ty) = $text:literal, )+ }
+        pub enum $name:ident { $( $(#[doc = $doc:literal])+ $variant:ident($ty:ty) = $text:literal $(| $alias:literal)*, )+ }
     ) => {
         $(#[doc = $edoc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -320,9 +320,10 @@ macro_rules! params_choice {
         impl $crate::ParamsChoice for $name {
             const KINDS: &'static [$crate::Preset] =
                 &[$( $crate::Preset { name: $text, doc: concat!($($doc),+) }, )+];
+            const ALIASES: &'static [(&'static str, &'static str)] = &[$( $( ($alias, $text), )* )+];
             fn of_kind(kind: &str) -> Option<Self> {
                 match kind {
-                    $( $text => Some(Self::$variant(<$ty>::default())), )+
+                    $( $text $(| $alias)* => Some(Self::$variant(<$ty>::default())), )+
                     _ => None,
                 }
             }

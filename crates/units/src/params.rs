@@ -179,7 +179,9 @@ pub fn not_a_choice(value: &Value, names: &[&str]) -> ParseError {
 pub trait ParamsChoice: Sized {
     /// The kinds there are, with what each is.
     const KINDS: &'static [Preset];
-    /// The defaults of a kind; `None` if there is no such kind.
+    /// Other names of kinds, each with the kind's own.
+    const ALIASES: &'static [(&'static str, &'static str)];
+    /// The defaults of a kind, by its name or another one; `None` if there is no such kind.
     fn of_kind(kind: &str) -> Option<Self>;
     /// Which kind this is.
     fn kind(&self) -> &'static str;
