@@ -186,6 +186,7 @@ impl<'f> Document<'f> {
             told.merge(cx.sink);
             return (told, None);
         };
+        sweep.report_replaced(&root, &mut told);
         let mut points = Vec::new();
         let mut title = None;
         for combination in 0..sweep.combinations() {

@@ -17,6 +17,7 @@ pub mod needs;
 mod nodes;
 mod noise;
 mod outline;
+mod no_effect;
 mod pairs;
 mod paths;
 mod peers;

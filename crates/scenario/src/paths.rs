@@ -59,6 +59,20 @@ impl KeyPath {
         }
     }
 
+    /// The keys that are written at this path, each with its own.
+    pub fn find<'t>(&self, root: &'t Table) -> Vec<(String, &'t Entry)> {
+        if !self.stands_for_many() {
+            let Some((last, above)) = self.parts.split_last() else { return Vec::new() };
+            let inner = |table: &'t Table, part: &(String, Span)| table.get(&part.0)?.node.table();
+            let table = above.iter().try_fold(root, inner);
+            let found = table.and_then(|table| table.get(&last.0));
+            return found.map(|entry| (self.text.clone(), entry)).into_iter().collect();
+        }
+        let named = root.get(&self.parts[0].0).and_then(|entry| entry.node.table());
+        let names = named.into_iter().flat_map(Table::keys);
+        names.flat_map(|name| self.of(name).find(root)).collect()
+    }
+
     /// The path of the group or link `name`.
     fn of(&self, name: &str) -> Self {
         let mut parts = self.parts.clone();

@@ -463,7 +463,10 @@ The rest of TCP, for both ends of a connection: `endpoint = \"linux\"`, or a tab
 
 const SWEEP_TEXT: &str = "\
 Every combination of the axes' values is run, `repeat` times with seeds that count up: the cells of the sweep. The axis that
-comes last in the file varies fastest. Each cell is checked as a scenario of its own.";
+comes last in the file varies fastest. Each cell is checked as a scenario of its own.
+
+The axis replaces what the file has under its key. A plain value there is the point where the sweep starts; keys of a table that no value of the
+axis has are an error, as they have no effect, and so is anything that `--set` sets there.";
 
 const AXIS_TEXT: &str = "\
 <!-- test: onto scenario.toml -->

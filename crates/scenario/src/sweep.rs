@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use cwnd_units::{Param, QueueSize, Value, parse_bytes, parse_duration, parse_rate};
 
 use crate::diagnostics::{Sink, Span};
+use crate::no_effect;
 use crate::paths::{KeyPath, Varied, set};
 use crate::plan::{self, AxisValue};
 use crate::reader::{At, Context, Section};
@@ -117,6 +118,16 @@ impl Sweep {
             over: axis.over.clone(),
         };
         self.axes.iter().map(describe).collect()
+    }
+
+    /// Reports values that the axes replace in every run.
+    pub fn report_replaced(&self, root: &Table, sink: &mut Sink) {
+        for axis in &self.axes {
+            for (i, path) in axis.paths.iter().enumerate() {
+                let values: Vec<&Node> = axis.points.iter().map(|p| &p.values[i]).collect();
+                no_effect::report(root, &axis.name, path, &values, sink);
+            }
+        }
     }
 
     /// Sets the values of combination `index`. A path that leads into another one's value is set after it.

@@ -98,34 +98,9 @@ class Source:
         if seed is not None and not 0 <= seed <= _MAX_SEED:
             raise InputError(f"a seed is a whole number from 0 to {_MAX_SEED}, not {seed}")
         listed = override_list(overrides)
-        parsed = _core.parse(
+        return _core.parse(
             self.text, name=self.name, base_dir=self.base_dir, overrides=listed, seed=seed
         )
-        self._heed(listed)
-        return parsed
-
-    def _heed(self, overrides: Sequence[str]) -> None:
-        """`InputError` for an override of what an axis sets at every point: it would be lost."""
-        if not overrides or any(each.lstrip().startswith("sweep") for each in overrides):
-            return
-        axes = _core.read_toml(self.text, name=self.name).get("sweep", {}).get("axis", {})
-        for override in overrides:
-            path = override.partition("=")[0].strip()
-            for name, axis in axes.items():
-                paths = [axis["path"]] if isinstance(axis["path"], str) else axis["path"]
-                if any(_within(path, each) for each in paths):
-                    raise InputError(
-                        f"--set {override}: the axis `{name}` sets {path} at every point, so this"
-                        f" would change nothing; --set 'sweep.axis.{name}.values=[…]' does"
-                    )
-
-
-def _within(path: str, of_axis: str) -> bool:
-    """Whether an axis sets this key, or a table around it; `*` stands for any group or link."""
-    parts, axis_parts = path.split("."), of_axis.split(".")
-    return len(parts) >= len(axis_parts) and all(
-        each in (part, "*") for part, each in zip(parts, axis_parts, strict=False)
-    )
 
 
 def read_text(path: Path, wanted: str) -> str:

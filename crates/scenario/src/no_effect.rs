@@ -1,0 +1,70 @@
+//! Values without effect: an axis of the sweep replaces them in every run.
+
+use crate::diagnostics::{Sink, Span};
+use crate::paths::KeyPath;
+use crate::tree::{Entry, Item, Node, Table};
+
+/// Reports what the axis `axis` replaces at `path`: all that the command line sets there, and keys
+/// of a table that is in none of the axis's values. A plain value, or one that the axis has, is
+/// taken for the point where the sweep starts.
+pub(crate) fn report(root: &Table, axis: &str, path: &KeyPath, values: &[&Node], sink: &mut Sink) {
+    for (key, entry) in path.find(root) {
+        let (lost, help) = if let Some(lost) = from_command_line(&key, entry) {
+            (lost, format!("set `sweep.axis.{axis}.values`"))
+        } else if let Some(lost) = in_no_value(&key, entry, values) {
+            (lost, "write it into the values of the axis, or remove it".to_owned())
+        } else {
+            continue;
+        };
+        let (lost, span) = lost;
+        let message =
+            format!("`{lost}` has no effect: the axis `{axis}` sets `{key}` at every point");
+        sink.error(span, lost, message).help(help);
+    }
+}
+
+type Lost = (String, Span);
+
+/// The first value at or below a key that is not from the scenario file.
+fn from_command_line(key: &str, entry: &Entry) -> Option<Lost> {
+    if entry.node.span.source != 0 {
+        return Some((key.to_owned(), entry.node.span));
+    }
+    let below = &entry.node.table()?.entries;
+    below.iter().find_map(|inner| from_command_line(&format!("{key}.{}", inner.key), inner))
+}
+
+/// The first key of a table that is part of no value.
+fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
+    let table = entry.node.table()?;
+    if values.iter().any(|value| has(value, &entry.node)) {
+        return None;
+    }
+    let in_none = |inner: &&Entry| {
+        let same = |value: &&Node| {
+            value.table().and_then(|t| t.get(&inner.key)).is_some_and(|e| has(&e.node, &inner.node))
+        };
+        inner.key != "kind" && !values.iter().any(same)
+    };
+    let entries = &table.entries;
+    let lost = entries.iter().find(in_none).or_else(|| entries.first())?;
+    Some((format!("{key}.{}", lost.key), lost.key_span))
+}
+
+/// `true` if all of `part` is in `whole`; `"codel"` is `{ kind = "codel" }`.
+fn has(whole: &Node, part: &Node) -> bool {
+    match (&whole.item, &part.item) {
+        (Item::Value(a), Item::Value(b)) => a == b,
+        (Item::Array(a), Item::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| has(a, b))
+        }
+        (Item::Table(a), Item::Table(b)) => {
+            b.entries.iter().all(|e| a.get(&e.key).is_some_and(|found| has(&found.node, &e.node)))
+        }
+        (Item::Value(_), Item::Table(table)) => match &table.entries[..] {
+            [short] => has(whole, &short.node),
+            _ => false,
+        },
+        _ => false,
+    }
+}
