@@ -1,6 +1,7 @@
 """Our results beside those of ns-2, ns-3 and Linux."""
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -41,6 +42,25 @@ def test_the_page_says_what_the_runs_give(judged: list[Comparison]) -> None:
     for each in judged:
         verdict = "holds" if each.holds else "differs: " + ", ".join(each.differs)
         assert told[each.row.key] == verdict, each.row.key
+
+
+@pytest.mark.parametrize(("shape", "mean", "most"), [(1.2, 12, 10_000), (1.4, 30, 1_000_000)])
+def test_sizes_are_whole_packets_with_the_mean_of_what_is_rounded_up(
+    shape: float, mean: int, most: int
+) -> None:
+    points = transfers.whole_packets(shape, mean, most)
+    assert all(later[1] >= before[1] for before, later in itertools.pairwise(points))
+    found = sum(
+        (before[0] + later[0]) / 2 * (later[1] - before[1])
+        for before, later in itertools.pairwise(points)
+    )
+    # The mean of a number that is rounded up is the sum of the probabilities of more than 0, 1, …
+    least = mean * (shape - 1) / shape
+    rounded = sum(min(1.0, (least / n) ** shape) for n in range(1, most)) + 1
+    assert found == pytest.approx(rounded, rel=2e-3)
+    small = {n: p for n, p in points if n <= transfers.EACH}
+    assert all(n == round(n) for n in small)
+    assert small[50] == pytest.approx(1 - (least / 50) ** shape)
 
 
 def test_linux_rows_are_what_their_scenario_asks_for_and_say_how_good_the_router_was() -> None:

@@ -171,6 +171,8 @@ def scenario(row: Row) -> Table:
         "rto_granularity": f"{row.float('tick_s') * 1000:g} ms",
         "rto_min": f"{row.float('min_rto_s') * 1000:g} ms",
         "timestamps": row.flag("timestamps"),
+        # ts_resetRTO_ is off.
+        "rto_backoff_until": "sent-once",
         "ack_every": 2 if row.flag("delack") else 1,
     }
     rtts = row.cells["rtt_list_ms"].split(";")

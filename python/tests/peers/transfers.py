@@ -236,10 +236,36 @@ def _share_after_loss(row: Row) -> float:
 
 
 def _size(row: Row, wire: int) -> str:
-    size = f"{row.int('mean_size_pkts') * wire} B"
+    mean, most = row.int("mean_size_pkts"), row.int("max_size_pkts")
     if row.cells["size_law"] == "const":
-        return size
-    return f"min(pareto({row.cells['shape']}, {size}), {row.int('max_size_pkts') * wire} B)"
+        return f"{mean * wire} B"
+    points = whole_packets(row.float("shape"), mean, most)
+    return f"cdf({', '.join(f'{round(n * wire)} B: {p:.9g}' for n, p in points)})"
+
+
+def whole_packets(shape: float, mean: float, most: int) -> list[tuple[float, float]]:
+    """The distribution of a Pareto size up to `most`, rounded up to whole packets as ns-2 does.
+
+    Each size up to `EACH` is a step; beyond, sizes are half a packet larger than drawn.
+    """
+    least = mean * (shape - 1) / shape
+
+    def below(packets: float) -> float:
+        more: float = (least / packets) ** shape
+        return max(0.0, 1 - more)
+
+    points = []
+    for n in range(math.ceil(least), EACH + 1):
+        points += [(float(n), below(n - 1) if n > 1 else 0.0), (float(n), below(n))]
+    packets = float(EACH)
+    while (packets := packets * TAIL_STEP) < most:
+        points.append((packets + 0.5, below(packets)))
+    last = points[-1][1]
+    return [*points, (float(most), last), (float(most), 1.0)]
+
+
+#: Packets up to which each size has a step of its own, and the ratio of those beyond.
+EACH, TAIL_STEP = 100, 1.1
 
 
 def _queue(row: Row, wire: int) -> Table:
