@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod columns;
 mod diagnostics;
 mod document;
 mod flows;

@@ -340,7 +340,7 @@ Where a distribution is taken, a constant is one: `\"100 ms\"`. Others, here of 
 | `\"pareto(1.4, 30 kB)\"`, `\"lomax(1.4, 30 kB)\"`, `\"weibull(0.5, 30 kB)\"` | shape and mean; or shape and `scale 10 kB`, as SciPy has it |
 | `\"lognormal(30 kB, 1.5)\"` | median, deviation of the logarithm |
 | `\"cdf(40 B: 0, 1 kB: 0.5, 1 MB: 1)\"` | what was measured: the probabilities of no more, with straight lines between them |
-| `\"sizes.csv\"`, `\"cdf(sizes.csv)\"` | the same from a file, with columns such as `bytes,probability` |
+| `\"sizes.csv\"`, `\"cdf(sizes.csv)\"` | the same from a [file](arrivals.md#sizes), with columns such as `bytes,probability` |
 | `\"min(pareto(1.4, 30 kB), 1 GB)\"` | what is larger becomes 1 GB |
 | `\"mix(0.9 exponential(5 kB), 0.1 1 MB)\"` | one of several, with these shares |
 | `\"replace(exponential(5 kB) below 1 kB, 0.1 1 MB)\"` | of the draws below 1 kB, one in ten is 1 MB instead |

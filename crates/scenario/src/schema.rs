@@ -13,6 +13,7 @@ use crate::sections::{
     DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE,
     RECORD, RUN, STEP, SWEEP, TOP,
 };
+use crate::tables::EXTENSIONS;
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
 ///
@@ -271,7 +272,8 @@ fn drawn(example: &str) -> Json {
     json!({
         "type": "string",
         "description": written.join(", "),
-        "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*\.csv))\s*$", words.join("|")),
+        "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*({})))\s*$", words.join("|"), files),
+    let files = EXTENSIONS.map(|extension| extension.replace('.', r"\.")).join("|");
         "examples": [example],
     })
 }

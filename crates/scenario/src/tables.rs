@@ -1,4 +1,5 @@
-//! Files of measured values that a scenario names: CSV, read into what the scenario could have said itself.
+//! Files of measured values that a scenario names, read into what the scenario could have said
+//! itself.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use cwnd_units::{
     parse_duration,
 };
 
+use crate::columns::Columns;
+
 /// Tables read so far, as what they become in the scenario; one that can't be read is remembered as its error.
 pub(crate) type Tables = BTreeMap<(String, &'static str), Result<String, String>>;
 
@@ -17,7 +20,9 @@ pub(crate) type Tables = BTreeMap<(String, &'static str), Result<String, String>
 pub(crate) type Recorded = Result<Vec<(Time, Duration)>, String>;
 
 /// What a file name of a table ends with.
-const EXTENSION: &str = ".csv";
+pub(crate) const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".txt", ".dat"];
+/// Names of the column of a cumulative distribution that has the probabilities.
+const PROBABILITY: [&str; 3] = ["probability", "percent", "cdf"];
 /// Stands in the place of a unit where a table has arrivals.
 const ROWS: &str = "rows";
 /// Where a distribution names a file.
@@ -38,7 +43,8 @@ pub(crate) fn inlined<'v>(
         _ => return Ok(Cow::Borrowed(value)),
     };
     let Value::Text(text) = value else { return Ok(Cow::Borrowed(value)) };
-    if !text.contains(EXTENSION) {
+    let is_file = |name: &str| EXTENSIONS.iter().any(|extension| name.ends_with(extension));
+    if !text.contains('(') && !is_file(text.trim()) {
         return Ok(Cow::Borrowed(value));
     }
     let mut read = |name: &str| -> Result<String, String> {
@@ -56,7 +62,7 @@ pub(crate) fn inlined<'v>(
     while let Some((before, after)) = rest.split_once(CDF) {
         out.push_str(before);
         match after.split_once(')') {
-            Some((name, behind)) if name.trim().ends_with(EXTENSION) => {
+            Some((name, behind)) if is_file(name.trim()) => {
                 out.push_str(&read(name.trim())?);
                 rest = behind;
             }
@@ -70,119 +76,129 @@ pub(crate) fn inlined<'v>(
     Ok(Cow::Owned(Value::Text(out)))
 }
 
-/// A cumulative distribution: its first column has values in the unit that names it, the second the probability of no more.
+/// Reads a quantity as a whole number of bytes or nanoseconds.
+type Read = fn(&str) -> Result<u64, ParseError>;
+
+/// A cumulative distribution: values in the first column, the probability of no more in the last.
+///
+/// A third column between the two is skipped, as in the files of ns-2. The header's first name is
+/// the unit of the values; sizes without a header are in bytes. Probabilities are in per cent if
+/// the last one is 100.
 fn distribution(text: &str, unit: &str) -> Result<String, String> {
-    let (mut points, mut lines) = (Vec::new(), Vec::new());
-    let column = rows(text, |header, line, cells| {
-        let (Some(value), Some(p)) = (cells.first(), cells.get(1)) else { return Ok(()) };
-        if cells.len() != 2 || header.get(1).is_none_or(|name| name != "probability") {
-            return Err("two columns are expected, such as `bytes,probability`".to_owned());
+    let table = Columns::read(text)?;
+    let (read, plain): (Read, _) = match unit {
+        "B" => (|text| parse_bytes(text).map(|bytes| bytes.0), Some("B")),
+        _ => (|text| parse_duration(text).map(|span| span.0), None),
+    };
+    let example = if plain.is_some() { "bytes,probability" } else { "ms,probability" };
+    let expected = |found: String| {
+        format!(
+            "{found}; expected are values and their cumulative probability under a header such as \
+             `{example}`, with a count between them or without"
+        )
+    };
+    let (last, names) = (table.width() - 1, table.names());
+    if !(1..=2).contains(&last) {
+        let of = table.width();
+        return Err(expected(format!("it has {of} column{}", if of == 1 { "" } else { "s" })));
+    }
+    if names.last().is_some_and(|name| !PROBABILITY.contains(&&*name.to_lowercase())) {
+        return Err(expected(format!("its columns are `{}`", names.join(","))));
+    }
+    let unit = match (&table.header, plain) {
+        // A name may carry its unit at the end, as in `size_bytes`.
+        (Some(header), _) => {
+            let unit = names[0].rsplit('_').next().unwrap_or_default();
+            read(&format!("1 {unit}")).map_err(|e| expected(header.wrong(0, e)))?;
+            unit
         }
-        let quantity = format!("{value} {}", header[0]);
-        let read = match unit {
-            "B" => parse_bytes(&quantity).map(|bytes| bytes.0),
-            _ => parse_duration(&quantity).map(|span| span.0),
-        };
-        let value = read.map_err(|e| format!("its line {line}: {e}"))?;
-        let p = p.parse().map_err(|_| format!("its line {line}: `{p}` is no probability"))?;
-        points.push((value, p));
-        lines.push(line);
-        Ok(())
-    });
-    column?;
-    let table = Table::new(points).map_err(|(i, why)| match lines.get(i) {
-        Some(line) => format!("its line {line}: {why}"),
-        None => "it has a header and no rows".to_owned(),
+        (None, Some(unit)) => unit,
+        (None, None) => {
+            return Err(expected(format!("its line {} names no unit", table.rows[0].line)));
+        }
+    };
+    let mut points = Vec::with_capacity(table.rows.len());
+    for row in &table.rows {
+        let quantity = format!("{} {unit}", row.cells[0]);
+        let value = read(&quantity).map_err(|e| row.wrong(0, e))?;
+        points.push((value, row.number(last, "probability")?));
+    }
+    let whole = points.last().map_or(1.0, |(_, p)| *p);
+    let (divisor, divided) =
+        if whole > 1.0 { (100.0, " (per cent divided by 100)") } else { (1.0, "") };
+    points.iter_mut().for_each(|(_, p)| *p /= divisor);
+    let found = Table::new(points.clone()).map_err(|(i, why)| {
+        let value_falls = i > 0 && points[i].0 < points[i - 1].0;
+        table.rows[i].wrong(if value_falls { 0 } else { last }, format!("{why}{divided}"))
     })?;
-    let shape = Shape::Table(table.into());
-    Ok(match unit {
-        "B" => SizeDist(shape).to_string(),
-        _ => DurationDist(shape).to_string(),
+    let shape = Shape::Table(found.into());
+    Ok(match plain {
+        Some(_) => SizeDist(shape).to_string(),
+        None => DurationDist(shape).to_string(),
     })
 }
 
 /// Recorded delays: the column `time_s`, and `added_ms`, or another unit.
 pub(crate) fn delays(text: &str) -> Recorded {
-    let mut steps: Vec<(Time, Duration)> = Vec::new();
-    rows(text, |header, line, cells| {
-        let [time, added] = cells else {
-            return Err(format!("its columns are `{}`", header.join(",")));
+    let table = Columns::read(text)?;
+    let names = table.names();
+    let unit = match names {
+        ["time_s", added] => added.strip_prefix("added_"),
+        _ => None,
+    };
+    let unit = unit.ok_or_else(|| format!("its columns are `{}`", names.join(",")))?;
+    let mut steps: Vec<(Time, Duration)> = Vec::with_capacity(table.rows.len());
+    for row in &table.rows {
+        let read = |column: usize, unit: &str| {
+            let quantity = format!("{} {unit}", row.cells[column]);
+            parse_duration(&quantity).map_err(|e| row.wrong(column, e))
         };
-        let unit = header[1].strip_prefix("added_").filter(|_| header[0] == "time_s");
-        let unit = unit.ok_or_else(|| format!("its columns are `{}`", header.join(",")))?;
-        let read = |value: &str, unit: &str| {
-            let wrong = |e| format!("its line {line}: {e}");
-            parse_duration(&format!("{value} {unit}")).map_err(wrong)
-        };
-        let (at, added) = (Time(read(time, "s")?.0), read(added, unit)?);
+        let (at, added) = (Time(read(0, "s")?.0), read(1, unit)?);
         if steps.last().is_some_and(|(before, _)| *before >= at) {
-            return Err(format!("its line {line} is no later than the one before it"));
+            return Err(format!("its line {} is no later than the one before it", row.line));
         }
         steps.push((at, added));
-        Ok(())
-    })?;
-    if steps.is_empty() { Err("it has no rows".to_owned()) } else { Ok(steps) }
+    }
+    Ok(steps)
 }
 
 /// Recorded arrivals: the column `time_s`, and perhaps `server`, `client` and `size_bytes`.
 fn recorded(text: &str) -> Result<String, String> {
     const COLUMNS: [&str; 4] = ["time_s", "server", "client", "size_bytes"];
-    let mut listed = Vec::new();
-    rows(text, |header, line, cells| {
-        let unknown = header.iter().find(|name| !COLUMNS.contains(&name.as_str()));
-        if unknown.is_some() || !header.iter().any(|name| name == COLUMNS[0]) {
-            return Err(format!(
-                "its columns are `time_s` and, where they are known, `server`, `client` and `size_bytes`, not `{}`",
-                header.join(",")
-            ));
-        }
-        let cell = |column: &str| {
-            let i = header.iter().position(|name| name == column)?;
-            cells.get(i).copied().filter(|text| !text.is_empty())
+    let table = Columns::read(text)?;
+    let names = table.names();
+    let unknown = names.iter().any(|name| !COLUMNS.contains(name));
+    if unknown || !names.contains(&COLUMNS[0]) {
+        return Err(format!(
+            "its columns are `time_s` and, where they are known, `server`, `client` and \
+             `size_bytes`, not `{}`",
+            names.join(",")
+        ));
+    }
+    let column_of = |name: &str| names.iter().position(|other| *other == name);
+    let columns = COLUMNS.map(column_of);
+    let mut listed = Vec::with_capacity(table.rows.len());
+    for row in &table.rows {
+        let cell = |i: usize| {
+            let column = columns[i]?;
+            Some((column, row.cells[column])).filter(|(_, text)| !text.is_empty())
         };
-        let wrong = |e: ParseError| format!("its line {line}: {e}");
-        let name = |column: &str| match cell(column) {
-            Some(name) if name.contains([',', ';']) => {
-                Err(format!("its line {line}: the name `{name}` has a comma or a semicolon"))
+        let name = |i: usize| match cell(i) {
+            Some((column, name)) if name.contains(';') => {
+                Err(row.wrong(column, format!("the name `{name}` has a semicolon")))
             }
-            name => Ok(name.map(str::to_owned)),
+            name => Ok(name.map(|(_, name)| name.to_owned())),
         };
-        let at = parse_duration(&format!("{} s", cell(COLUMNS[0]).unwrap_or_default()));
-        let size = cell(COLUMNS[3]).map(|bytes| parse_bytes(&format!("{bytes} B"))).transpose();
-        let size = size.map_err(wrong)?;
-        if size == Some(Bytes(0)) {
-            return Err(format!("its line {line}: a transfer of 0 bytes sends nothing"));
-        }
-        let (server, client) = (name(COLUMNS[1])?, name(COLUMNS[2])?);
-        listed.push(Listed { at: at.map_err(wrong)?, server, client, size });
-        Ok(())
-    })?;
-    if listed.is_empty() {
-        return Err("it has no rows".to_owned());
+        let (column, time) = cell(0).unwrap_or_default();
+        let at = parse_duration(&format!("{time} s")).map_err(|e| row.wrong(column, e))?;
+        let size = cell(3).map(|(column, bytes)| match parse_bytes(&format!("{bytes} B")) {
+            Ok(Bytes(0)) => Err(row.wrong(column, "a transfer of 0 bytes sends nothing")),
+            read => read.map_err(|e| row.wrong(column, e)),
+        });
+        let (server, client) = (name(1)?, name(2)?);
+        listed.push(Listed { at, server, client, size: size.transpose()? });
     }
     Ok(Rows::new(listed).to_string())
-}
-
-/// Hands on each row with the names of the columns and its line; a line that begins with `#` is a remark.
-fn rows(
-    text: &str,
-    mut each: impl FnMut(&[String], u64, &[&str]) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes());
-    let wrong = |e: csv::Error| match e.position() {
-        Some(at) => format!("its line {} has another number of columns than its first", at.line()),
-        None => e.to_string(),
-    };
-    let header: Vec<String> = reader.headers().map_err(wrong)?.iter().map(str::to_owned).collect();
-    for record in reader.records() {
-        let record = record.map_err(wrong)?;
-        let line = record.position().map_or(0, csv::Position::line);
-        each(&header, line, &record.iter().collect::<Vec<_>>())?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -204,18 +220,47 @@ mod tests {
     }
 
     #[test]
+    fn cells_stand_between_commas_tabs_or_blanks_with_a_header_or_without() {
+        let expected = "cdf(40 B: 0, 1 kB: 0.5, 10 kB: 1)";
+        let same = [
+            "40 0\n1000  0.5\n10000 1\n",
+            "40\t0\r\n1000\t0.5\r\n\r\n10000\t1",
+            "\u{feff}40, 0\n1000, 0.5\n10000, 1\n",
+            "\"size_kB\" \"cdf\"\n0.04 0\n1 0.5\n10 1\n",
+            // ns-2: value, number of values up to it, cumulative probability.
+            "40 1 0\n1000 7 0.5\n10000 9 1.0\n",
+            "bytes count probability\n40 1 0\n1000 7 0.5\n10000 9 1.0\n",
+        ];
+        same.iter().for_each(|text| assert_eq!(sizes(text).unwrap(), expected, "{text}"));
+    }
+
+    #[test]
+    fn probabilities_are_in_per_cent_if_the_last_is_100() {
+        let found = sizes("bytes,probability\n0,0\n5000,20\n20000000,100\n").unwrap();
+        assert_eq!(found, "cdf(0 B: 0, 5 kB: 0.2, 20 MB: 1)");
+        assert!(sizes("0 0\n5 20\n9 10\n20 100\n").unwrap_err().contains("0.1 follows 0.2"));
+    }
+
+    #[test]
     fn what_is_wrong_with_a_file_names_its_line() {
         let why = |text: &str| sizes(text).unwrap_err();
-        assert!(why("bytes,probability\n1,0.5\nx,1\n").contains("line 3"));
-        assert!(why("bytes,probability\n1,0.5\n2,half\n").contains("line 3: `half`"));
-        assert!(why("bytes,probability\n1,0.5\n2,0.4\n3,1\n").contains("line 3: a cumulative"));
+        let (first, second) = ("line 3, column 1: ", "line 3, column 2: ");
+        assert!(why("bytes,probability\n1,0.5\nx,1\n").contains(first));
+        assert!(why("bytes,probability\n1,0.5\n2,half\n").contains(&format!("{second}`half`")));
+        let falls = why("bytes,probability\n1,0.5\n2,0.4\n3,1\n");
+        assert!(falls.contains(&format!("{second}a cumulative")), "{falls}");
         assert!(why("bytes,probability\n1,0.5\n2\n").contains("line 3 has another number"));
-        assert!(why("bytes,probability\n1,0.5\n").contains("line 2: the last probability"));
+        assert!(why("1 0.5\n2 0.9\n").contains("line 2, column 2: the last probability must be 1"));
+        assert!(why("1 0\n2 99\n").contains("must be 1, and is 0.99 (per cent divided by 100)"));
+        assert!(why("2 0.5\n1 1\n").contains("line 2, column 1: the values must not fall"));
         assert!(why("bytes,probability\n").contains("no rows"));
-        assert!(why("").contains("no rows"));
-        assert!(why("ms,probability\n1,1\n").contains("unknown unit `ms`"));
-        assert!(why("bytes\n1\n").contains("no rows") || why("bytes\n1\n").contains("columns"));
-        assert!(why("bytes,share\n1,1\n").contains("`bytes,probability`"));
+        assert!(why("# nothing\n\n").contains("it is empty"));
+        assert!(why("ms,probability\n1,1\n").contains("line 1, column 1: unknown unit `ms`"));
+        assert!(why("bytes\n1\n").contains("it has 1 column;"));
+        assert!(why("1 2 3 1\n").contains("it has 4 columns;"));
+        assert!(why("bytes,share\n1,1\n").contains("`bytes,share`; expected are"));
+        let unnamed = distribution("1 0.5\n2 1\n", "ns").unwrap_err();
+        assert!(unnamed.contains("line 1 names no unit"), "{unnamed}");
     }
 
     #[test]
@@ -239,9 +284,11 @@ mod tests {
         assert_eq!(found, "250 ms, a; 1.5 s, a, b, 2 kB");
         let why = |text: &str| recorded(text).unwrap_err();
         assert!(why("time_s\n1\nx\n").contains("line 3"));
-        assert!(why("time_s\n-1\n").contains("line 2: a time can't be negative"));
-        assert!(why("time_s,size_bytes\n1,0\n").contains("line 2: a transfer of 0 bytes"));
-        assert!(why("time_s,server\n1,a;b\n").contains("line 2: the name `a;b`"));
+        assert!(why("time_s\n-1\n").contains("line 2, column 1: a time can't be negative"));
+        assert!(
+            why("time_s,size_bytes\n1,0\n").contains("line 2, column 2: a transfer of 0 bytes")
+        );
+        assert!(why("time_s,server\n1,a;b\n").contains("line 2, column 2: the name `a;b`"));
         assert!(why("time_s,from\n1,a\n").contains("not `time_s,from`"));
         assert!(why("server\na\n").contains("not `server`"));
         assert!(why("time_s\n").contains("no rows"));

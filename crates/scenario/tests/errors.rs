@@ -8,6 +8,8 @@ use cwnd_scenario::{Diagnostics, Document};
 /// The files that the broken scenarios name.
 const FILES: &dyn Fn(&str) -> Result<String, String> = &|name| match name {
     "good.trace" => Ok("1\n2\n3\n".to_owned()),
+    "three.txt" => Ok("1 2 3\n".to_owned()),
+    "sizes.txt" => Ok("0 0\n5000 20\n20000000 99\n".to_owned()),
     "good.csv" => Ok("bytes,probability\n40,0\n1000,1\n".to_owned()),
     "bad-arrivals.csv" => Ok("time_s,size_bytes\n1,30000\n2,many\n".to_owned()),
     "bad.csv" => Ok("bytes,probability\n40,0.5\n1000,0.4\n".to_owned()),
