@@ -2,7 +2,9 @@ use cwnd_aqm::Reason;
 use cwnd_scenario::Impairments;
 use cwnd_units::{Duration, DurationDist, Rng, Shape, Time};
 
+use crate::burst_loss::GilbertElliott;
 use crate::noise::Noise;
+use crate::timeline::Timeline;
 
 /// Random loss on the link, not congestion.
 pub const LOSS: Reason = Reason::named("link_loss");
@@ -14,6 +16,7 @@ pub struct Faults {
     /// How many packets pass from one loss to the next, that one included.
     loss_every: Option<u32>,
     since_loss: u32,
+    burst_loss: Option<Box<GilbertElliott>>,
     /// Up to so much for each packet by itself.
     jitter: Duration,
     /// What other jitter there is.
@@ -36,17 +39,11 @@ pub enum Fate {
     Delayed(Duration),
 }
 
-/// By how much a link is longer now, and later.
+/// Extra propagation delay over time.
 #[derive(Debug)]
 struct Route {
     added: Duration,
-    steps: Vec<(Time, Duration)>,
-    /// How many of them were taken.
-    taken: usize,
-    /// After so long they begin anew.
-    period: Option<Duration>,
-    /// When they began.
-    began: Time,
+    steps: Timeline<Duration>,
 }
 
 /// How many packets were lost.
@@ -59,8 +56,9 @@ pub struct Losses {
 }
 
 impl Faults {
-    /// These faults, drawn from `rng`; jitter that is not uniform, or hangs together, from `jitter`.
-    pub fn new(impairments: &Impairments, rng: Rng, jitter: Rng) -> Self {
+    /// These faults, with random streams of their own: `faults`, `jitter` unless it is uniform and
+    /// independent, and `burst_loss`.
+    pub fn new(impairments: &Impairments, random: impl Fn(&str) -> Rng) -> Self {
         let correlation = impairments.jitter_correlation;
         let (upper, noise) = match &impairments.jitter.0 {
             Shape::Constant(upper) if *upper == 0 || correlation == Duration::ZERO => {
@@ -69,24 +67,28 @@ impl Faults {
             Shape::Constant(upper) => (Duration::ZERO, Some(Shape::Uniform(0, *upper))),
             other => (Duration::ZERO, Some(other.clone())),
         };
-        let noise =
-            noise.map(|shape| Box::new(Noise::new(DurationDist(shape), correlation, jitter)));
+        let noise = noise
+            .map(|shape| Box::new(Noise::new(DurationDist(shape), correlation, random("jitter"))));
+        let burst_loss = impairments
+            .burst_loss
+            .map(|of| Box::new(GilbertElliott::new(of, random("burst_loss"))));
         Self {
             loss: impairments.loss,
             loss_every: impairments.loss_every,
             since_loss: 0,
+            burst_loss,
             jitter: upper,
             noise,
             reorder: impairments.reorder,
             reorder_delay: impairments.reorder_delay,
             route: Route {
                 added: Duration::ZERO,
-                steps: impairments.delay_steps.clone(),
-                taken: 0,
-                period: impairments.delay_steps_period,
-                began: Time::ZERO,
+                steps: Timeline::new(
+                    impairments.delay_steps.clone(),
+                    impairments.delay_steps_period,
+                ),
             },
-            rng,
+            rng: random("faults"),
             lost: Losses { packets: 0, data: 0 },
         }
     }
@@ -101,6 +103,7 @@ impl Faults {
         if let Some(noise) = &mut self.noise {
             jitter += noise.at(now);
         }
+        let lost = lost | self.burst_loss.as_mut().is_some_and(|link| link.loses());
         if lost || self.turn_to_be_lost() {
             self.lost.packets += 1;
             self.lost.data += u64::from(has_payload);
@@ -133,37 +136,23 @@ impl Faults {
 impl Route {
     #[inline]
     fn go_on(&mut self, now: Time) {
-        if let Some(period) = self.period
-            && now.since(self.began) >= period
+        // The last step of a period holds until the first of the next.
+        if self.steps.next().is_some_and(|at| at <= now)
+            && let Some(added) = self.steps.catch_up(now)
         {
-            self.begin_anew(now, period);
-        }
-        while let Some((at, added)) = self.steps.get(self.taken)
-            && self.began + at.since(Time::ZERO) <= now
-        {
-            self.added = *added;
-            self.taken += 1;
-        }
-    }
-
-    #[cold]
-    fn begin_anew(&mut self, now: Time, period: Duration) {
-        let passed = now.since(self.began).0;
-        self.began += Duration(passed - passed % period.0);
-        self.taken = 0;
-        // What was last stays until the first step.
-        if let Some((_, added)) = self.steps.last() {
-            self.added = *added;
+            self.added = added;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cwnd_scenario::BurstLoss;
+
     use super::*;
 
     fn faults(impairments: &Impairments) -> Faults {
-        Faults::new(impairments, Rng::named(3, "test"), Rng::named(3, "jitter"))
+        Faults::new(impairments, |name| Rng::named(3, name))
     }
 
     #[test]
@@ -217,6 +206,19 @@ mod tests {
             assert_eq!(without, lost(Shape::Constant(5_000_000), 0.5, correlation));
             assert_eq!(without, lost(Shape::LogNormal(5_000_000, 0.8), 0.5, correlation));
         }
+    }
+
+    #[test]
+    fn bursts_come_on_top_of_independent_losses() {
+        let bursts = Some(BurstLoss { p: 0.02, r: 0.25, h: 0.0, k: 1.0 });
+        let lost = |loss: f64, burst_loss| -> Vec<bool> {
+            let mut faults = faults(&Impairments { loss, burst_loss, ..Impairments::default() });
+            (0..10_000).map(|_| faults.strike(Time::ZERO, true) == Fate::Lost).collect()
+        };
+        let (alone, burst, both) = (lost(0.1, None), lost(0.0, bursts), lost(0.1, bursts));
+        let either: Vec<bool> = alone.iter().zip(&burst).map(|(a, b)| a | b).collect();
+        assert_eq!(both, either);
+        assert_ne!(alone, either);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a link does to packets, whatever they are: the simulator's links and the router's are these.
 #![forbid(unsafe_code)]
 
+mod burst_loss;
 mod counters;
 mod faults;
 mod line;
@@ -11,6 +12,7 @@ mod packet;
 mod results;
 mod settings;
 mod slots;
+mod timeline;
 mod verdicts;
 
 pub use counters::{Counters, Tally};
@@ -21,4 +23,5 @@ pub use packet::Packet;
 pub use results::{Summary, sample};
 pub use settings::Settings;
 pub use slots::{SLOT_BYTES, Slots};
+pub use timeline::Timeline;
 pub use verdicts::Reader;

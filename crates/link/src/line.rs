@@ -10,6 +10,7 @@ use cwnd_units::{Duration, Ecn, Guidance, Header, Rate, Serialiser, Time};
 use crate::counters::Counters;
 use crate::packet::Packet;
 use crate::slots::Slots;
+use crate::timeline::Timeline;
 use crate::verdicts::{Reader, Verdicts};
 
 /// A queue discipline and the line it feeds: one packet is on the line, the others wait.
@@ -17,8 +18,8 @@ use crate::verdicts::{Reader, Verdicts};
 pub struct Line<P> {
     queue: AnyQdisc<P>,
     pace: Pace,
-    /// Rates to come, the next one last.
-    changes: Vec<(Time, Rate)>,
+    /// Rates to come.
+    changes: Timeline<Rate>,
     on_line: Option<P>,
     /// What the device below the queue has taken in advance, at most `device_room` packets.
     device: VecDeque<P>,
@@ -102,7 +103,7 @@ impl<P: Packet> Line<P> {
         Self {
             queue,
             pace,
-            changes: Vec::new(),
+            changes: Timeline::new(Vec::new(), None),
             on_line: None,
             device: VecDeque::new(),
             device_room: 0,
@@ -120,9 +121,9 @@ impl<P: Packet> Line<P> {
         Self { device_room: packets as usize, ..self }
     }
 
-    /// The same line that changes its rate at these instants, which are in order of time.
-    pub fn with_changes(self, changes: &[(Time, Rate)]) -> Self {
-        Self { changes: changes.iter().rev().copied().collect(), ..self }
+    /// The same line that changes its rate at these instants.
+    pub fn with_changes(self, changes: Timeline<Rate>) -> Self {
+        Self { changes, ..self }
     }
 
     /// The same line with a meter beside its queue, and beside the meters that it has; it arrives and leaves first.
@@ -293,13 +294,13 @@ impl<P: Packet> Line<P> {
     /// When the rate changes next.
     #[inline]
     pub fn next_change(&self) -> Option<Time> {
-        self.changes.last().map(|&(at, _)| at)
+        self.changes.next()
     }
 
     /// The rate changes, as was to come next; what remains of the packet on the line goes at the new rate. Returns when
     /// [`Line::on_free`] is wanted if that changed.
     pub fn on_change(&mut self, now: Time) -> Option<Time> {
-        let (_, rate) = self.changes.pop()?;
+        let rate = self.changes.take()?;
         let Pace::Rate(serialiser) = &mut self.pace else { return None };
         let old = serialiser.rate();
         *serialiser = Serialiser::new(rate);

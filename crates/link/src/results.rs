@@ -151,19 +151,7 @@ fn mean_rate(rate: &LinkRate, from: Time, to: Time) -> Option<f64> {
     match rate {
         LinkRate::Unlimited => None,
         LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_bit_s_between(from, to),
-        LinkRate::Steps { initial, changes } => {
-            let mut bits = 0.0;
-            let (mut since, mut current) = (from, *initial);
-            for &(at, next) in changes {
-                let at = at.min(to);
-                bits += current.0 as f64 * at.since(since).as_secs_f64();
-                since = since.max(at);
-                current = next;
-            }
-            bits += current.0 as f64 * to.since(since).as_secs_f64();
-            let seconds = to.since(from).as_secs_f64();
-            (seconds > 0.0).then(|| bits / seconds)
-        }
+        LinkRate::Steps { .. } => rate.mean_bit_s_between(from, to),
     }
 }
 
@@ -190,8 +178,7 @@ mod tests {
     #[test]
     fn a_row_counts_what_came_after_the_warm_up() {
         // 8 kbit/s for the first of three seconds that count, 4 kbit/s for the other two: 16 kbit could have passed.
-        let rate =
-            LinkRate::Steps { initial: Rate(8000), changes: vec![(Time(2 * S), Rate(4000))] };
+        let rate = LinkRate::steps(Rate(8000), vec![(Time(2 * S), Rate(4000))]);
         let before =
             Counters { arrived: 10, delivered: 9, delivered_bytes: 9000, ..Counters::default() };
         let mut total = Counters {

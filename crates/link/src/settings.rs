@@ -2,12 +2,13 @@ use core::fmt;
 
 use cwnd_aqm::{MeterParams, QueueParams};
 use cwnd_scenario::{Impairments, Link, LinkRate};
-use cwnd_units::{Duration, LinkFacts, Rng, Serialiser, Streams};
+use cwnd_units::{Duration, LinkFacts, Rate, Rng, Serialiser, Streams, Time};
 
 use crate::faults::Faults;
 use crate::line::{Line, Pace};
 use crate::packet::Packet;
 use crate::slots::Slots;
+use crate::timeline::Timeline;
 
 /// What decides what a link does, its propagation apart.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,11 @@ impl Settings<'_> {
         let rng = random.named(&format!("link.{}.queue", self.name));
         let rate = match self.rate {
             LinkRate::Unlimited => return None,
-            LinkRate::Steps { initial, .. } => *initial,
+            LinkRate::Steps { initial, period: None, .. } => *initial,
+            LinkRate::Steps { initial, period: Some(period), .. } => {
+                let mean = self.rate.mean_bit_s_between(Time::ZERO, Time(period.0));
+                mean.map_or(*initial, |mean| Rate(mean as u64))
+            }
             LinkRate::Trace(at_ms) => Slots::new(at_ms.clone()).mean_rate(),
         };
         Some((LinkFacts { rate, bdp_rtt: self.bdp_rtt }, rng))
@@ -64,11 +69,15 @@ impl Settings<'_> {
         let (facts, rng) = self.facts(random)?;
         let (pace, changes) = match self.rate {
             LinkRate::Unlimited => return None,
-            LinkRate::Steps { initial, changes } => {
-                (Pace::Rate(Serialiser::new(*initial)), &changes[..])
+            LinkRate::Steps { initial, changes, period } => {
+                // A period begins at the initial rate.
+                let first = period.map(|_| (Time::ZERO, *initial));
+                let steps = first.into_iter().chain(changes.iter().copied()).collect();
+                (Pace::Rate(Serialiser::new(*initial)), Timeline::new(steps, *period))
             }
             LinkRate::Trace(at_ms) => {
-                (Pace::Slots { slots: Slots::new(at_ms.clone()), left: 0 }, &[][..])
+                let pace = Pace::Slots { slots: Slots::new(at_ms.clone()), left: 0 };
+                (pace, Timeline::new(Vec::new(), None))
             }
         };
         let line = Line::new(self.queue.build(&facts, rng), pace);
@@ -84,8 +93,9 @@ impl Settings<'_> {
     #[must_use]
     pub fn faults(&self, random: &Streams) -> Option<Faults> {
         (*self.impairments != Impairments::default()).then(|| {
-            let of = |what: &str| random.named(&format!("link.{}.{what}", self.name));
-            Faults::new(self.impairments, of("faults"), of("jitter"))
+            Faults::new(self.impairments, |what| {
+                random.named(&format!("link.{}.{what}", self.name))
+            })
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cwnd_aqm::{AnyQdisc, Backlog, Context, Meter, Outcome, QueueParams, Reason, fifo};
-use cwnd_link::{Line, Pace, Packet, Reader, Slots};
+use cwnd_link::{Line, Pace, Packet, Reader, Slots, Timeline};
 use cwnd_units::{Duration, Ecn, LinkFacts, QueueSize, Rate, Rng, Serialiser, Time};
 
 /// A data packet of this number and size.
@@ -58,6 +58,10 @@ fn slots(at_ms: &[u64]) -> Line<Numbered> {
     Line::new(fifo(u64::MAX), Pace::Slots { slots: Slots::new(at_ms.to_vec()), left: 0 })
 }
 
+fn once(at: Time, rate: Rate) -> Timeline<Rate> {
+    Timeline::new(vec![(at, rate)], None)
+}
+
 fn arrive(line: &mut Line<Numbered>, now: Time, packet: Numbered) -> Option<Time> {
     line.arrive(now, packet, &mut Told::default())
 }
@@ -78,7 +82,7 @@ fn a_packet_on_the_line_goes_on_at_the_new_rate() {
     // 1000 B at 8 kbit/s take 1 s. After a quarter of it: the rest at twice the rate, or at a quarter of it.
     const S: u64 = 1_000_000_000;
     for (rate, expected) in [(16_000, S / 4 + 3 * S / 8), (2_000, S / 4 + 3 * S)] {
-        let mut line = line(Rate(8_000)).with_changes(&[(Time(S / 4), Rate(rate))]);
+        let mut line = line(Rate(8_000)).with_changes(once(Time(S / 4), Rate(rate)));
         let old = arrive(&mut line, Time::ZERO, Numbered(0, 1000)).unwrap();
         assert_eq!(old, Time(S));
         arrive(&mut line, Time::ZERO, Numbered(1, 1000));
@@ -97,11 +101,25 @@ fn a_packet_on_the_line_goes_on_at_the_new_rate() {
 
 #[test]
 fn a_rate_that_changes_while_nothing_is_sent_holds_for_the_next_packet() {
-    let mut line = line(Rate(8_000)).with_changes(&[(Time(5), Rate(8_000_000))]);
+    let mut line = line(Rate(8_000)).with_changes(once(Time(5), Rate(8_000_000)));
     assert_eq!(line.next_change(), Some(Time(5)));
     assert_eq!(line.on_change(Time(5)), None);
     assert_eq!(line.next_change(), None);
     assert_eq!(arrive(&mut line, Time(10), Numbered(0, 1000)), Some(Time(1_000_010)));
+}
+
+#[test]
+fn rates_that_repeat_come_again_after_their_period() {
+    let steps = vec![(Time(0), Rate(1)), (Time(5), Rate(2)), (Time(7), Rate(3))];
+    let mut line = line(Rate(1)).with_changes(Timeline::new(steps, Some(Duration(10))));
+    let changes: Vec<u64> = (0..7)
+        .map(|_| {
+            let at = line.next_change().unwrap();
+            line.on_change(at);
+            at.0
+        })
+        .collect();
+    assert_eq!(changes, [0, 5, 7, 10, 15, 17, 20]);
 }
 
 #[test]
@@ -213,7 +231,7 @@ fn a_meter_is_told_of_arrivals_departures_rates_and_its_timer() {
     let meter = |at| Box::new(Notes(Arc::clone(&heard), at));
     // 1000 B at 8 Mbit/s take 1 ms; the queue has room for two packets.
     let mut line = Line::new(fifo(2), Pace::Rate(Serialiser::new(Rate::from_mbit(8))))
-        .with_changes(&[(Time(1_500_000), Rate::from_mbit(4))])
+        .with_changes(once(Time(1_500_000), Rate::from_mbit(4)))
         .with_meter(meter(Some(Time(300_000))));
     for n in 0..4 {
         arrive(&mut line, Time(100_000), Numbered(n, 1000));

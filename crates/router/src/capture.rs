@@ -121,7 +121,9 @@ impl Capture {
                 name: &of.name,
                 description,
                 bit_s: match &of.rate {
-                    LinkRate::Steps { initial, changes } if changes.is_empty() => Some(initial.0),
+                    LinkRate::Steps { initial, changes, .. } if changes.is_empty() => {
+                        Some(initial.0)
+                    }
                     _ => None,
                 },
             })?);

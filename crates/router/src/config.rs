@@ -139,7 +139,7 @@ impl Direction {
     #[must_use]
     pub fn limited(name: &str, rate: Rate, queue: QueueParams, delay: Duration) -> Self {
         Self {
-            rate: LinkRate::Steps { initial: rate, changes: Vec::new() },
+            rate: LinkRate::constant(rate),
             queue,
             delay,
             bdp_rtt: delay * 2,

@@ -5,9 +5,10 @@ use cwnd_units::{Duration, Kind, ParamsChoice, Share, Value};
 
 use crate::diagnostics::Span;
 use crate::flows;
+use crate::link_rate::LinkRate;
 use crate::links::{self, Topology};
 use crate::load;
-use crate::model::{FlowGroup, Link, LinkRate, Place, Record, Run, Scenario, Way};
+use crate::model::{FlowGroup, Link, Place, Record, Run, Scenario, Way};
 use crate::needs::{self, Parts};
 use crate::noise::Noise;
 use crate::reader::{At, Context, Section};

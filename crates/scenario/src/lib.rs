@@ -11,14 +11,15 @@ mod diagnostics;
 mod document;
 mod flows;
 mod lines;
+mod link_rate;
 mod links;
 mod load;
 mod model;
 pub mod needs;
+mod no_effect;
 mod nodes;
 mod noise;
 mod outline;
-mod no_effect;
 mod pairs;
 mod paths;
 mod peers;
@@ -44,8 +45,9 @@ pub use cwnd_apps::WorkloadParams;
 pub use cwnd_units::{DurationDist, SizeDist};
 pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
+pub use link_rate::LinkRate;
 pub use model::{
-    Ends, FlowGroup, Impairments, Link, LinkRate, Place, Record, Run, Scenario, Shares, Tampering,
+    BurstLoss, Ends, FlowGroup, Impairments, Link, Place, Record, Run, Scenario, Shares, Tampering,
     Way,
 };
 pub use noise::{Lateness, Noise};

@@ -6,11 +6,12 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_units::{Duration, DurationDist, Rate, Time};
 
 use crate::diagnostics::Span;
-use crate::model::{Impairments, Link, LinkRate, Tampering};
+use crate::link_rate::LinkRate;
+use crate::model::{BurstLoss, Impairments, Link, Tampering};
 use crate::rates::{link_rate, trace_file};
 use crate::reader::{At, Context, OptionalRate, Section, choice};
 use crate::routes::{Edge, Routes};
-use crate::sections::{DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
+use crate::sections::{BURST_LOSS, DEFAULT_BESIDE, DEFAULT_QUEUE, DUMBBELL, FAULTS, LINK};
 use crate::steps::delay_steps;
 use crate::suggest::{closest, list};
 use crate::tree::{Entry, Table};
@@ -306,7 +307,7 @@ fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate
             cx.sink.error(trace.key_span, section.path_of("trace"), message);
             None
         }
-        (None, Some(_)) => section.read("trace", cx, trace_file).map(LinkRate::Trace),
+        (None, Some(_)) => section.read("trace", cx, trace_file),
         (_, None) => section.read("rate", cx, link_rate),
     }
 }
@@ -314,6 +315,7 @@ fn rate_or_trace(section: &Section<'_>, cx: &mut Context<'_>) -> Option<LinkRate
 fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairments> {
     let loss = section.plain::<f64>("loss", cx);
     let loss_every = section.plain::<Option<u32>>("loss_every", cx);
+    let burst_loss = section.read("burst_loss", cx, burst_loss);
     let jitter = section.plain::<DurationDist>("jitter", cx);
     let jitter_correlation = section.plain::<Duration>("jitter_correlation", cx);
     let reorder = section.plain::<f64>("reorder", cx);
@@ -350,6 +352,7 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
     Some(Impairments {
         loss: loss?,
         loss_every: loss_every?,
+        burst_loss: burst_loss?,
         jitter: jitter?,
         jitter_correlation: jitter_correlation?,
         reorder: reorder?,
@@ -357,6 +360,20 @@ fn impairments(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Impairment
         delay_steps: delay_steps?,
         delay_steps_period: delay_steps_period?,
     })
+}
+
+/// Probabilities of burst loss, or `"none"`.
+fn burst_loss(at: At<'_>, cx: &mut Context<'_>) -> Option<Option<BurstLoss>> {
+    if at.node.text() == Some("none") {
+        return Some(None);
+    }
+    let Some(table) = at.node.table() else {
+        at.wrong_kind("a table such as { p = 0.01, r = 0.25 }, or \"none\"", cx);
+        return None;
+    };
+    let section = Section::new(table, &[BURST_LOSS], at.path, at.node.span, cx);
+    let [p, r, h, k] = ["p", "r", "h", "k"].map(|key| section.plain::<f64>(key, cx));
+    Some(Some(BurstLoss { p: p?, r: r?, h: h?, k: k? }))
 }
 
 fn tampering(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tampering> {

@@ -5,6 +5,7 @@ use cwnd_aqm::{MessengerParams, MeterParams, QueueParams};
 use cwnd_cc::ControllerParams;
 use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
 
+use crate::link_rate::LinkRate;
 use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
 use crate::stack::Stack;
@@ -148,61 +149,6 @@ pub struct Link {
     pub tampering: Tampering,
 }
 
-/// How fast a link sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LinkRate {
-    /// No serialisation and no queue: a pure delay.
-    Unlimited,
-    /// A rate, and the rates that replace it later, in order of time.
-    Steps {
-        /// The rate at the start.
-        initial: Rate,
-        /// Later rates, sorted by time.
-        changes: Vec<(Time, Rate)>,
-    },
-    /// A mahimahi trace: at each of these milliseconds 1500 bytes may pass; it repeats after the last. Not empty, sorted.
-    Trace(Vec<u64>),
-}
-
-impl LinkRate {
-    /// The mean of its rate over a run of this length; `None` if there is no limit. That of a trace is its mean over a period.
-    #[must_use]
-    pub fn mean_bit_s(&self, duration: Duration) -> Option<f64> {
-        let Self::Steps { initial, changes } = self else { return self.highest_bit_s() };
-        let end = Time(duration.0);
-        let (mut sum, mut rate, mut since) = (0.0, initial, Time::ZERO);
-        for (at, next) in changes.iter().filter(|(at, _)| *at < end) {
-            sum += rate.0 as f64 * at.since(since).as_secs_f64();
-            (rate, since) = (next, *at);
-        }
-        sum += rate.0 as f64 * end.since(since).as_secs_f64();
-        Some(if duration > Duration::ZERO {
-            sum / duration.as_secs_f64()
-        } else {
-            initial.0 as f64
-        })
-    }
-
-    /// The highest rate it has; `None` if there is no limit. That of a trace is its mean over a period.
-    #[must_use]
-    pub fn highest_bit_s(&self) -> Option<f64> {
-        match self {
-            Self::Unlimited => None,
-            Self::Steps { initial, changes } => {
-                let rates = changes.iter().map(|(_, rate)| rate.0).chain([initial.0]);
-                rates.max().map(|rate| rate as f64)
-            }
-            Self::Trace(at_ms) => {
-                let period_s = at_ms.last().copied().unwrap_or(1).max(1) as f64 / 1000.0;
-                Some(at_ms.len() as f64 * TRACE_BITS / period_s)
-            }
-        }
-    }
-}
-
-/// What a line of a trace lets pass, in bits.
-const TRACE_BITS: f64 = 1500.0 * 8.0;
-
 /// Faults of a link, after its queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
@@ -210,6 +156,8 @@ pub struct Impairments {
     pub loss: f64,
     /// One packet in so many is lost, at equal distances.
     pub loss_every: Option<u32>,
+    /// Loss in bursts, besides.
+    pub burst_loss: Option<BurstLoss>,
     /// Extra delay of each packet; a constant is uniform between zero and it. Order is kept.
     pub jitter: DurationDist,
     /// For how long it hangs together; zero where each packet draws for itself.
@@ -222,6 +170,19 @@ pub struct Impairments {
     pub delay_steps: Vec<(Time, Duration)>,
     /// After how long they begin anew, later than the last of them.
     pub delay_steps_period: Option<Duration>,
+}
+
+/// Gilbert–Elliott loss: probabilities for each packet, by the state of the link that it finds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BurstLoss {
+    /// A good link turns bad.
+    pub p: f64,
+    /// A bad link turns good.
+    pub r: f64,
+    /// A packet passes a bad link.
+    pub h: f64,
+    /// A packet passes a good link.
+    pub k: f64,
 }
 
 /// What a middlebox at the far end of a link does to options of explicit feedback.

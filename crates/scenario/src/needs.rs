@@ -3,7 +3,8 @@
 use cwnd_apps::Transport;
 use cwnd_units::{Ability, Ask, Contract, Declares as _, ParamsChoice as _, Place};
 
-use crate::model::{FlowGroup, Link, LinkRate, Scenario};
+use crate::link_rate::LinkRate;
+use crate::model::{FlowGroup, Link, Scenario};
 
 /// A part of a path that says what it needs and what it provides.
 #[derive(Clone, Debug, PartialEq, Eq)]

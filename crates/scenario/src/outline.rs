@@ -6,6 +6,7 @@ use cwnd_units::Duration;
 
 use crate::cell;
 use crate::diagnostics::{Diagnostics, Sink};
+use crate::link_rate::LinkRate;
 use crate::model::Scenario;
 use crate::plan::{Axis, Cell, Refusal};
 use crate::reader::Context;
@@ -40,7 +41,7 @@ pub(crate) struct Blueprint {
     pub stem: String,
     pub sweep: Sweep,
     /// Files that it names, as they were when they were checked.
-    pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+    pub traces: BTreeMap<String, Result<LinkRate, String>>,
     pub delays: BTreeMap<String, Recorded>,
     pub tables: Tables,
     pub points: Vec<Point>,

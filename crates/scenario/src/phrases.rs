@@ -80,6 +80,7 @@ pub(crate) fn example(key: &Key) -> (String, String) {
         | Form::TraceTimes
         | Form::Steps
         | Form::DelaySteps
+        | Form::BurstLoss
         | Form::Queue
         | Form::Meter
         | Form::Messenger

@@ -1,8 +1,9 @@
-//! How fast a link sends: `"10 Mbit/s"`, steps, or a mahimahi trace.
+//! Rates of links: `"10 Mbit/s"`, steps, or a trace.
 
-use cwnd_units::Rate;
+use cwnd_units::{Duration, Rate, Time};
 
-use crate::model::LinkRate;
+use crate::columns::Columns;
+use crate::link_rate::LinkRate;
 use crate::reader::{At, Context, Section};
 use crate::sections::RATE;
 use crate::steps::rate_steps;
@@ -15,7 +16,7 @@ pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
             return Some(LinkRate::Unlimited);
         }
         let initial = at.plain::<Rate>(cx)?;
-        return Some(LinkRate::Steps { initial, changes: Vec::new() });
+        return Some(LinkRate::constant(initial));
     };
     let section = Section::new(table, &[RATE], at.path, at.node.span, cx);
     let sources = ["initial", "trace", "trace_ms"].map(|k| section.entry(k).is_some());
@@ -23,19 +24,25 @@ pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
         [true, false, false] => {
             let initial = section.plain::<Rate>("initial", cx);
             let changes = section.read("steps", cx, rate_steps);
-            Some(LinkRate::Steps { initial: initial?, changes: changes? })
+            let period = section.plain::<Option<Duration>>("period", cx);
+            let (changes, period) = (changes?, period?);
+            if let Some(period) = period {
+                repeats(&section, &changes, period, cx)?;
+            }
+            Some(LinkRate::Steps { initial: initial?, changes, period })
         }
         [false, true, false] | [false, false, true] => {
-            if let Some(entry) = section.entry("steps") {
-                let path = section.path_of("steps");
-                cx.sink.error(entry.key_span, path, "a trace says it all: it takes no `steps`");
+            for key in ["steps", "period"] {
+                if let Some(entry) = section.entry(key) {
+                    let message = format!("a trace says it all: it takes no `{key}`");
+                    cx.sink.error(entry.key_span, section.path_of(key), message);
+                }
             }
-            let times = if sources[1] {
+            if sources[1] {
                 section.read("trace", cx, trace_file)
             } else {
-                section.read("trace_ms", cx, trace_times)
-            };
-            times.map(LinkRate::Trace)
+                section.read("trace_ms", cx, trace_times).map(LinkRate::Trace)
+            }
         }
         [false, false, false] => {
             let message = format!("[{}] gives no rate", at.path);
@@ -52,15 +59,36 @@ pub(crate) fn link_rate(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
     }
 }
 
+/// Reports a period without steps, or with steps that it never reaches.
+fn repeats(
+    section: &Section<'_>,
+    changes: &[(Time, Rate)],
+    period: Duration,
+    cx: &mut Context<'_>,
+) -> Option<()> {
+    let (message, help) = match changes.last() {
+        None => ("nothing changes, so nothing begins anew".to_owned(), "give `steps`"),
+        Some((last, _)) if last.0 >= period.0 => {
+            let last = last.since(Time::ZERO);
+            let message = format!("the last step is at {last}, which never comes");
+            (message, "make `period` longer than that")
+        }
+        Some(_) => return Some(()),
+    };
+    let (span, path) = (section.span_of("period"), section.path_of("period"));
+    cx.sink.error(span, path, message).help(help);
+    None
+}
+
 /// A trace from a file.
-pub(crate) fn trace_file(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<u64>> {
+pub(crate) fn trace_file(at: At<'_>, cx: &mut Context<'_>) -> Option<LinkRate> {
     let name = at.plain::<String>(cx)?;
     if !cx.traces.contains_key(&name) {
         let trace = (cx.files)(&name).and_then(|text| parse_trace(&text));
         cx.traces.insert(name.clone(), trace);
     }
     match cx.traces.get(&name)? {
-        Ok(times) => Some(times.clone()),
+        Ok(rate) => Some(rate.clone()),
         Err(why) => {
             let message = format!("the trace `{name}` can't be used: {why}");
             cx.sink.error(at.node.span, at.path, message);
@@ -86,19 +114,75 @@ fn trace_times(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<u64>> {
     Some(times)
 }
 
-/// One whole number of milliseconds a line, as mm-link reads it.
-fn parse_trace(text: &str) -> Result<Vec<u64>, String> {
-    let mut times = Vec::new();
-    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let time = line.trim().parse::<u64>();
-        times.push(time.map_err(|_| {
-            let start: String = line.chars().take(20).collect();
-            format!("its line {} is not a whole number of milliseconds: `{start}`", i + 1)
-        })?);
+/// A trace: one whole number of milliseconds a line, as mm-link reads it, or seconds and Mbit/s.
+fn parse_trace(text: &str) -> Result<LinkRate, String> {
+    let table = Columns::read(text)?;
+    match (table.width(), table.names()) {
+        (1, []) => milliseconds(&table).map(LinkRate::Trace),
+        (2, []) => recorded(&table),
+        (2, [time, rate]) if is_seconds(time) && is_mbit_s(rate) => recorded(&table),
+        (columns, names) => {
+            let found = match names {
+                [] => format!("it has {columns} columns"),
+                names => format!("its columns are `{}`", names.join(",")),
+            };
+            Err(format!(
+                "{found}; expected is one column of whole milliseconds, as mahimahi has it, or \
+                 two of seconds and Mbit/s, with the header `time_s,mbit_s` or without"
+            ))
+        }
+    }
+}
+
+fn is_seconds(name: &str) -> bool {
+    name.ends_with("_s") || ["s", "seconds"].contains(&name)
+}
+
+fn is_mbit_s(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ["mbit_s", "mbit/s", "mbps"].iter().any(|unit| name.ends_with(unit))
+}
+
+fn milliseconds(table: &Columns<'_>) -> Result<Vec<u64>, String> {
+    let mut times = Vec::with_capacity(table.rows.len());
+    for row in &table.rows {
+        let time = row.cells[0].parse();
+        times.push(time.map_err(|_| row.wrong(0, row.is_no(0, "whole number of milliseconds")))?);
     }
     check_trace(&times)?;
     Ok(times)
 }
+
+/// Recorded rates. Times count from the first row; a rate holds until the next row, the last one as
+/// long as the one before it; then they begin anew, as mahimahi's traces do. An outage is
+/// [`OUTAGE`].
+fn recorded(table: &Columns<'_>) -> Result<LinkRate, String> {
+    let mut steps: Vec<(Time, Rate)> = Vec::with_capacity(table.rows.len());
+    let began = table.rows[0].number(0, "number of seconds")?;
+    for row in &table.rows {
+        let at = Time(Duration::from_secs_f64(row.number(0, "number of seconds")? - began).0);
+        let mbit_s = row.number(1, "rate in Mbit/s")?;
+        let bit_s = mbit_s * 1e6;
+        if !(0.0..FASTEST).contains(&bit_s) {
+            return Err(row.wrong(1, row.is_no(1, "rate in Mbit/s")));
+        }
+        if steps.last().is_some_and(|(before, _)| *before >= at) {
+            return Err(row.wrong(0, "a time must be later than the one before it"));
+        }
+        steps.push((at, Rate(bit_s as u64).max(OUTAGE)));
+    }
+    let (_, initial) = steps.remove(0);
+    let period = steps.last().map(|(last, _)| {
+        let before = steps.len().checked_sub(2).map_or(Time::ZERO, |i| steps[i].0);
+        last.since(Time::ZERO) + last.since(before)
+    });
+    Ok(LinkRate::Steps { initial, changes: steps, period })
+}
+
+/// Stands for a rate of zero: what is on the link waits for the next rate.
+const OUTAGE: Rate = Rate(1);
+/// Bit/s that no link has.
+const FASTEST: f64 = 1e18;
 
 fn check_trace(times: &[u64]) -> Result<(), String> {
     // The longest time that nanoseconds can hold.
@@ -124,10 +208,52 @@ mod tests {
 
     #[test]
     fn a_trace_has_one_millisecond_a_line_in_order() {
-        assert_eq!(parse_trace("0\n4\n4\n\n9\n"), Ok(vec![0, 4, 4, 9]));
+        assert_eq!(parse_trace("0\n4\n4\n\n9\n"), Ok(LinkRate::Trace(vec![0, 4, 4, 9])));
         assert!(parse_trace("1\nx\n").unwrap_err().contains("line 2"));
         assert!(parse_trace("5\n4\n").unwrap_err().contains("4 follows 5"));
         assert!(parse_trace("\n").unwrap_err().contains("empty"));
         assert!(parse_trace("0\n0\n").unwrap_err().contains("without end"));
+    }
+
+    #[test]
+    fn a_trace_of_seconds_and_rates_repeats_after_its_last_interval() {
+        let ms = |n: u64| Time(n * 1_000_000);
+        let expected = LinkRate::Steps {
+            initial: Rate(4_200_000),
+            changes: vec![
+                (ms(500), Rate(3_900_000)),
+                (ms(1000), Rate(800_000)),
+                (ms(1500), Rate(6_000_000)),
+            ],
+            period: Some(Duration::from_secs(2)),
+        };
+        for text in [
+            "0.5 4.2\n1.0 3.9\n1.5 0.8\n2.0 6.0\n",
+            "time_s,throughput_mbps\n0,4.2\n0.5,3.9\n1,0.8\n1.5,6\n",
+            "# epoch\n1700000000.5\t4.2\n1700000001\t3.9\n1700000001.5\t0.8\n1700000002\t6",
+        ] {
+            assert_eq!(parse_trace(text), Ok(expected.clone()), "{text}");
+        }
+        assert_eq!(parse_trace("7 5\n"), Ok(LinkRate::constant(Rate(5_000_000))));
+        let outage = LinkRate::Steps {
+            initial: Rate(5_000_000),
+            changes: vec![(ms(1000), Rate(1))],
+            period: Some(Duration::from_secs(2)),
+        };
+        assert_eq!(parse_trace("0 5\n1 0\n"), Ok(outage));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_trace_names_line_column_and_value() {
+        let why = |text: &str| parse_trace(text).unwrap_err();
+        assert!(why("0 5\n1 fast\n").contains("line 2, column 2: `fast` is no rate in Mbit/s"));
+        assert!(why("0 5\n1 -2\n").contains("line 2, column 2: `-2` is no rate in Mbit/s"));
+        assert!(why("0 5\nsoon 2\n").contains("line 2, column 1: `soon` is no number of seconds"));
+        assert!(why("0 5\n0 2\n").contains("line 2, column 1: a time must be later"));
+        assert!(why("0.5\n1\n").contains("line 1, column 1: `0.5` is no whole number"));
+        assert!(why("1 2 3\n").contains("it has 3 columns; expected"));
+        assert!(
+            why("time_ms,mbit_s\n1,2\n").contains("its columns are `time_ms,mbit_s`; expected")
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cwnd_units::{Kind, Param, Params, ParamsChoice, Rate, Value};
 
 use crate::diagnostics::{Sink, Span};
+use crate::link_rate::LinkRate;
 use crate::phrases::{example, example_value, phrase};
 use crate::sections::{Fallback, Key, SCHEMAS};
 use crate::stack::preset;
@@ -22,7 +23,7 @@ pub(crate) struct Context<'f> {
     pub sink: Sink,
     pub files: Files<'f>,
     /// Traces read so far; one that can't be read is remembered as its error.
-    pub traces: BTreeMap<String, Result<Vec<u64>, String>>,
+    pub traces: BTreeMap<String, Result<LinkRate, String>>,
     /// The same of recorded delays.
     pub delays: BTreeMap<String, Recorded>,
     /// Tables of measured values.

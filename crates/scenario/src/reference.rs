@@ -9,8 +9,8 @@ use cwnd_units::{Bounds, Kind, Param as _, Params, ParamsChoice, Value};
 
 use crate::phrases::{by_schema, phrase};
 use crate::sections::{
-    AXIS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK,
-    NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
+    AXIS, BURST_LOSS, DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback,
+    Form, Key, LINK, NODE, PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
 };
 use crate::stack;
 
@@ -27,6 +27,7 @@ pub fn reference_markdown() -> String {
     page.section("Rates", RATE_TEXT, &[RATE]);
     page.section("Steps of a rate", "", &[STEP]);
     page.section("Steps of a delay", "", &[DELAY_STEP]);
+    page.section("Burst loss", BURST_LOSS_TEXT, &[BURST_LOSS]);
     page.section("`[flow.NAME]`", FLOW_TEXT, &[FLOW]);
     page.section("`[flow.NAME]` in a dumbbell", "", &[FLOW_DUMBBELL]);
     page.section("`[flow.NAME]` in a graph", "", &[FLOW_GRAPH]);
@@ -294,6 +295,7 @@ fn takes(key: &Key) -> String {
         Form::DelaySteps => {
             "a list of [steps](#steps-of-a-delay), or the name of a file, seen from the scenario's folder"
         }
+        Form::BurstLoss => "probabilities of [burst loss](#burst-loss), or \"none\"",
         Form::Pairs => "a list of [pairs](#pairs-of-nodes)",
         Form::Queue => "a [queue](#queues)",
         Form::Meter => "a [meter](#meters)",
@@ -369,10 +371,15 @@ no row is counted all the same, in the tables `sketches` and `unrecorded`, and m
 
 const DUMBBELL_TEXT: &str = "\
 The short form of a graph: nodes `left` and `right`, the link `bottleneck` from left to right, and the link `reverse` back.
-Faults (`loss`, `jitter`, `reorder`) are the bottleneck's; the way back has none.";
+Faults (`loss`, `burst_loss`, `jitter`, `reorder`) are the bottleneck's; the way back has none.";
 
 const LINK_TEXT: &str = "\
 A directed link: its queue, then its line rate, then its propagation delay. Nodes come into being with the links that name them.";
+
+const BURST_LOSS_TEXT: &str = "\
+A link is good or bad, at first good (Gilbert 1960, Elliott 1963; netem's `loss gemodel p r 1-h 1-k`). A packet is lost by the state that it
+finds, then the state may change. The share p / (p + r) of the packets finds it bad; with `h` and `k` as they are, all of these are
+lost and no others, in bursts of 1/r in the mean.";
 
 const NODE_TEXT: &str = "\
 Where drawings of the graph put a node; of no effect on what is simulated. Nodes come into being with links, and this only places
@@ -380,8 +387,12 @@ them.";
 
 const RATE_TEXT: &str = "\
 A rate is a constant (`\"10 Mbit/s\"`), `\"none\"` (a pure delay without a queue), or a table: `{ initial = \"10 Mbit/s\", steps = [...] }`,
-`{ trace = \"file\" }`, `{ trace_ms = [...] }`. In a mahimahi trace, 1500 bytes may pass at each of its milliseconds; it repeats
-after the last.";
+`{ trace = \"file\" }`, `{ trace_ms = [...] }`. A trace is one of two:
+
+- mahimahi's: one whole number of milliseconds a line, at each of which 1500 bytes may pass; it repeats after the last.
+- Recorded rates: seconds and Mbit/s on each line, between blanks, tabs or commas, with the header `time_s,mbit_s` or without. Times count
+  from the first line. A rate holds until the next line, the last one as long as the one before it; then all begins anew. While a rate is zero the
+  link stands still (it has 1 bit/s). In resolved files these are `steps` with their `period`.";
 
 const FLOW_TEXT: &str = "\
 A group of flows that are alike. The order of the groups in the file is the order of the flows in the results.";

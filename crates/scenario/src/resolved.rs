@@ -7,7 +7,8 @@ use cwnd_cc::ControllerParams;
 use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
-use crate::model::{Ends, FlowGroup, Link, LinkRate, Scenario, Shares};
+use crate::link_rate::LinkRate;
+use crate::model::{BurstLoss, Ends, FlowGroup, Link, Scenario, Shares};
 use crate::noise::Noise;
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMAS;
@@ -115,6 +116,13 @@ impl Writer {
         let Link { impairments, tampering, .. } = link;
         self.key("loss", &impairments.loss.write());
         self.key("loss_every", &impairments.loss_every.write());
+        match impairments.burst_loss {
+            None => self.key("burst_loss", &Value::Text("none".to_owned())),
+            Some(BurstLoss { p, r, h, k }) => {
+                let [p, r, h, k] = [p, r, h, k].map(|x| toml(&x.write()));
+                self.line(format_args!("burst_loss = {{ p = {p}, r = {r}, h = {h}, k = {k} }}"));
+            }
+        }
         self.key("jitter", &impairments.jitter.write());
         self.key("jitter_correlation", &impairments.jitter_correlation.write());
         self.key("reorder", &impairments.reorder.write());
@@ -133,7 +141,7 @@ impl Writer {
     fn rate(&mut self, name: &str, rate: &LinkRate) {
         match rate {
             LinkRate::Unlimited => self.key(name, &OptionalRate(None).write()),
-            LinkRate::Steps { initial, changes } => {
+            LinkRate::Steps { initial, changes, period } => {
                 let steps: Vec<String> = changes
                     .iter()
                     .map(|(at, rate)| {
@@ -142,7 +150,11 @@ impl Writer {
                     })
                     .collect();
                 let (initial, steps) = (toml(&initial.write()), steps.join(", "));
-                self.line(format_args!("{name} = {{ initial = {initial}, steps = [{steps}] }}"));
+                let again = period.map(|period| format!(", period = {}", toml(&period.write())));
+                let again = again.unwrap_or_default();
+                self.line(format_args!(
+                    "{name} = {{ initial = {initial}, steps = [{steps}]{again} }}"
+                ));
             }
             LinkRate::Trace(times) => {
                 let times: Vec<String> = times.iter().map(u64::to_string).collect();

@@ -9,9 +9,9 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::phrases::{by_schema, phrase};
 use crate::sections::{
-    AXIS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD, DELAY_STEP,
-    DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE, PAIR, RATE,
-    RECORD, RUN, STEP, SWEEP, TOP,
+    AXIS, BURST_LOSS, DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_QUEUE, DEFAULT_WORKLOAD,
+    DELAY_STEP, DUMBBELL, FAULTS, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Fallback, Form, Key, LINK, NODE,
+    PAIR, RATE, RECORD, RUN, STEP, SWEEP, TOP,
 };
 use crate::tables::EXTENSIONS;
 
@@ -41,6 +41,8 @@ pub fn json_schema() -> Json {
     axis["required"] = json!(["path", "values"]);
     let mut step = object(&[STEP]);
     step["required"] = json!(["at", "rate"]);
+    let mut burst_loss = object(&[BURST_LOSS]);
+    burst_loss["required"] = json!(["p", "r"]);
     let mut delay_step = object(&[DELAY_STEP]);
     delay_step["required"] = json!(["at", "added"]);
     let mut node = object(&[NODE]);
@@ -57,6 +59,7 @@ pub fn json_schema() -> Json {
         "sweep": object(&[SWEEP]),
         "axis": axis,
         "step": step,
+        "burst-loss": burst_loss,
         "delay-step": delay_step,
         "node": node,
         "pair": pair,
@@ -137,6 +140,7 @@ fn form(key: &Key) -> Json {
             json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 })
         }
         Form::Steps => json!({ "type": "array", "items": reference("step") }),
+        Form::BurstLoss => any_of(&[reference("burst-loss"), none()]),
         Form::DelaySteps => any_of(&[
             json!({ "type": "array", "items": reference("delay-step") }),
             json!({ "type": "string" }),
@@ -269,11 +273,11 @@ fn distribution(constant: &str, example: &str, named: &[(&str, &str)]) -> Json {
 fn drawn(example: &str) -> Json {
     let words: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
     let written: Vec<&str> = FORMS.iter().map(|(_, form)| *form).collect();
+    let files = EXTENSIONS.map(|extension| extension.replace('.', r"\.")).join("|");
     json!({
         "type": "string",
         "description": written.join(", "),
         "pattern": format!(r"^\s*((({})\s*\(.*\))|([^()]*({})))\s*$", words.join("|"), files),
-    let files = EXTENSIONS.map(|extension| extension.replace('.', r"\.")).join("|");
         "examples": [example],
     })
 }

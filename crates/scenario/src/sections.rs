@@ -33,6 +33,8 @@ pub(crate) enum Form {
     Steps,
     /// Delays that come later.
     DelaySteps,
+    /// Probabilities of burst loss, or none.
+    BurstLoss,
     /// A queue discipline: its kind, or a table.
     Queue,
     /// What writes into packets: its kind, or a table.
@@ -191,7 +193,7 @@ keys! {
         /// Rate of the bottleneck, from left to right.
         #[source("none: the bottleneck is what a scenario is about")]
         rate: Form::LinkRate => Required,
-        /// A mahimahi trace in place of `rate`: a file with one millisecond a line, at each of which 1500 bytes pass.
+        /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
         #[source("mahimahi, mm-link")]
         trace: Form::TraceFile => Derived("none; short for `rate = { trace = … }`"),
         /// One-way propagation delay of the bottleneck itself, the same in each direction.
@@ -242,7 +244,7 @@ keys! {
         /// Its rate; `"none"` is a pure delay without a queue.
         #[source("none")]
         rate: Form::LinkRate => Required,
-        /// A mahimahi trace in place of `rate`: a file with one millisecond a line, at each of which 1500 bytes pass.
+        /// The file of a [trace](#rates) in place of `rate`, mahimahi's or of seconds and Mbit/s.
         #[source("mahimahi, mm-link")]
         trace: Form::TraceFile => Derived("none; short for `rate = { trace = … }`"),
         /// One-way propagation delay.
@@ -280,6 +282,10 @@ keys! {
         #[source("cwnd: a line without faults")]
         #[bounds(from Count(1), up_to Bounds::WORD; "write \"none\" for a line that loses nothing")]
         loss_every: Plain(Kind::OptionalInteger) => Toml("\"none\""),
+        /// Loss in bursts, besides, as of Gilbert and Elliott: `{ p = 0.01, r = 0.25 }`, or netem's
+        /// `loss gemodel 1% 25%`.
+        #[source("cwnd: a line without faults")]
+        burst_loss: Form::BurstLoss => Toml("\"none\""),
         /// Extra delay of each packet, drawn from this distribution; a time by itself is uniform between zero and it. Order is kept: a packet
         /// that would pass others arrives with them.
         #[source("cwnd: a line without faults")]
@@ -322,7 +328,13 @@ keys! {
         /// Later rates, in order of time: `[{ at = "10 s", rate = "5 Mbit/s" }]`.
         #[source("cwnd: a line that does not change")]
         steps: Form::Steps => Toml("[]"),
-        /// A mahimahi trace file.
+        /// After how long `initial` and `steps` begin anew; all steps are earlier. Sizes in BDP
+        /// then refer to the mean over this time.
+        #[source("cwnd: rates that change once")]
+        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that are taken once")]
+        period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
+        /// The file of a trace: mahimahi's, one millisecond a line, at each of which 1500 bytes
+        /// pass; or seconds and Mbit/s on each line.
         #[source("mahimahi, mm-link")]
         trace: Form::TraceFile => Derived("none"),
         /// The milliseconds of a mahimahi trace, here in the file; it repeats after the last.
@@ -348,6 +360,27 @@ keys! {
         /// How much longer than `delay` the link is from then on.
         #[source("none")]
         added: Plain(Kind::Duration) => Required,
+    }
+
+    /// A link's `burst_loss`.
+    BURST_LOSS {
+        /// Probability for each packet that a good link turns bad behind it.
+        #[source("none")]
+        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, write \"none\" in place of `burst_loss` for a link that never turns bad")]
+        p: Plain(Kind::Number) => Required,
+        /// Probability for each packet that a bad link turns good behind it; it is bad for 1/`r`
+        /// packets in the mean.
+        #[source("none")]
+        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, and a link that stays bad loses all that comes")]
+        r: Plain(Kind::Number) => Required,
+        /// Probability that a packet passes a bad link; netem has the loss, `1-h`.
+        #[source("netem: all packets are lost there (Gilbert 1960)")]
+        #[bounds(from Number(0.0), below Number(1.0); "it is a probability, and a bad link loses packets")]
+        h: Plain(Kind::Number) => Toml("0.0"),
+        /// Probability that a packet passes a good link; netem has the loss, `1-k`.
+        #[source("netem: no packet is lost there (Gilbert 1960)")]
+        #[bounds(from Number(0.0), up_to Number(1.0); "it is a probability")]
+        k: Plain(Kind::Number) => Toml("1.0"),
     }
 
     /// `[flow.NAME]`, in a dumbbell and in a graph.

@@ -30,10 +30,7 @@ fn three_keys_make_a_scenario() {
     assert_eq!(scenario.run.duration, Duration::from_secs(10));
     assert_eq!(scenario.nodes, ["left", "right"]);
     assert_eq!(scenario.links[0].name, "bottleneck");
-    assert_eq!(
-        scenario.links[0].rate,
-        LinkRate::Steps { initial: Rate::from_mbit(10), changes: vec![] }
-    );
+    assert_eq!(scenario.links[0].rate, LinkRate::constant(Rate::from_mbit(10)));
     assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(100));
     assert_eq!(scenario.flows[0].ways[0].route, [0]);
     assert_eq!(scenario.flows[0].ways[0].reverse, [1]);
@@ -104,10 +101,7 @@ fn an_override_is_toml_or_else_a_bare_string() {
     assert_eq!(scenario.links[0].queue.kind(), "codel");
     let target = scenario.links[0].queue.params().get("target");
     assert_eq!(target, Some(Value::Text("10 ms".to_owned())));
-    assert_eq!(
-        scenario.links[1].rate,
-        LinkRate::Steps { initial: Rate::from_mbit(20), changes: vec![] }
-    );
+    assert_eq!(scenario.links[1].rate, LinkRate::constant(Rate::from_mbit(20)));
 }
 
 #[test]
@@ -201,10 +195,7 @@ fn a_sweep_is_every_combination_with_every_seed() {
     let last = &plan.cells[23];
     assert_eq!(last.axes[1].label, "cubic beta_ecn=0.85");
     assert_eq!(last.scenario.flows[0].count, 10);
-    assert_eq!(
-        last.scenario.links[0].rate,
-        LinkRate::Steps { initial: Rate::from_mbit(100), changes: vec![] }
-    );
+    assert_eq!(last.scenario.links[0].rate, LinkRate::constant(Rate::from_mbit(100)));
     assert_eq!(last.scenario.flows[0].edge_rtt.to_string(), "200 ms");
 }
 
@@ -341,6 +332,15 @@ to = "a"
     );
     let scenario = &plan.cells[0].scenario;
     assert_eq!(scenario.nodes, ["a", "b", "c"]);
+    let names: Vec<&str> = scenario.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["ab", "ab.reverse", "bc", "bc.reverse"]);
+    assert_eq!(scenario.links[3].rate, LinkRate::Unlimited);
+    assert_eq!(scenario.flows[0].ways[0].route, [0, 2]);
+    assert_eq!(scenario.flows[0].ways[0].reverse, [3, 1]);
+    assert_eq!(scenario.flows[1].ways[0].route, [1]);
+    assert_eq!(scenario.links[0].bdp_rtt, Duration::from_millis(64));
+}
+
 #[test]
 fn a_kind_has_its_other_name_in_files_and_its_own_in_what_is_resolved() {
     let named = |controller: &str| {
@@ -349,6 +349,25 @@ fn a_kind_has_its_other_name_in_files_and_its_own_in_what_is_resolved() {
     };
     assert_eq!(named("ledbat++"), named("ledbat"));
     assert_eq!(named("{ kind = \"ledbat++\" }"), named("ledbat"));
+}
+
+#[test]
+fn burst_loss_is_written_out_with_what_netem_has_by_default() {
+    let text = SMALL.replace("[dumbbell]\n", "[dumbbell]\nburst_loss = { p = 0.01, r = 0.25 }\n");
+    let cell = plan(&text).cells.remove(0);
+    assert!(cell.resolved_toml.contains("burst_loss = { p = 0.01, r = 0.25, h = 0.0, k = 1.0 }"));
+    assert_eq!(plan(&cell.resolved_toml).cells[0].scenario, cell.scenario);
+}
+
+#[test]
+fn a_trace_of_rates_is_written_out_as_steps_with_a_period() {
+    let files: &dyn Fn(&str) -> Result<String, String> = &|_| Ok("0.5 4.2\n1 0.8\n".to_owned());
+    let text = SMALL.replace("rate = \"10 Mbit/s\"", "rate = { trace = \"recorded.txt\" }");
+    let cell = Document::parse("t.toml", &text, files).and_then(|d| d.cells()).unwrap().remove(0);
+    assert!(cell.resolved_toml.contains(
+        "rate = { initial = \"4.2 Mbit/s\", steps = [{ at = \"500 ms\", rate = \"800 kbit/s\" }], period = \"1 s\" }"
+    ));
+    assert_eq!(plan(&cell.resolved_toml).cells[0].scenario, cell.scenario);
 }
 
 #[test]

@@ -91,7 +91,9 @@ impl Capture {
                 name: &settings.name,
                 description: &format!("simulated link from {from} to {to}"),
                 bit_s: match &settings.rate {
-                    LinkRate::Steps { initial, changes } if changes.is_empty() => Some(initial.0),
+                    LinkRate::Steps { initial, changes, .. } if changes.is_empty() => {
+                        Some(initial.0)
+                    }
                     LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => None,
                 },
             })?;

@@ -59,7 +59,7 @@ impl Empty {
     fn new(scenario: &Scenario, way: &Way, edge: f64) -> Self {
         let links = || way.route.iter().map(|&link| &scenario.links[link]);
         let line = |rate: &LinkRate| match rate {
-            LinkRate::Steps { initial, changes } if changes.is_empty() => ns_per_byte(*initial),
+            LinkRate::Steps { initial, changes, .. } if changes.is_empty() => ns_per_byte(*initial),
             LinkRate::Steps { .. } | LinkRate::Trace(_) | LinkRate::Unlimited => 0.0,
         };
         Self {

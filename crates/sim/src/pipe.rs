@@ -173,10 +173,7 @@ mod tests {
     const LATE: u32 = 7;
 
     fn faulty(impairments: Impairments) -> Pipe {
-        Pipe::new(DELAY).with_faults(
-            Faults::new(&impairments, Rng::named(3, "test"), Rng::named(3, "jitter")),
-            LATE,
-        )
+        Pipe::new(DELAY).with_faults(Faults::new(&impairments, |name| Rng::named(3, name)), LATE)
     }
 
     #[test]

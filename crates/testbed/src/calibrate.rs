@@ -132,7 +132,7 @@ pub fn calibrate(
             // The flows' delays are tested with the first of them.
             other.delay += other.flow_delays.values().next().copied().unwrap_or_default();
             other.flow_delays.clear();
-            if let LinkRate::Steps { initial, changes } = &mut other.rate {
+            if let LinkRate::Steps { initial, changes, .. } = &mut other.rate {
                 changes.clear();
                 if i == j {
                     buffer = Some(*initial);

@@ -67,8 +67,8 @@ def link(
         command: The program, after "--", with its arguments.
         rate: Of both directions, as in "10Mbit/s"; without one there is no queue, only delay.
         uplink_rate: Of what COMMAND sends; as --rate if not given.
-        trace: A mahimahi trace in place of --rate: a line for each millisecond in which 1500 bytes
-            pass.
+        trace: File in place of --rate: a mahimahi trace, a line for each millisecond in which 1500
+            bytes pass, or seconds and Mbit/s on each line.
         uplink_trace: The same for what COMMAND sends; as --trace if not given.
         rtt: Round-trip time without queues, as in "100ms"; half of it each way.
         queue: Queue before each direction: fifo, red, codel, pie or fq-codel, or a table as in a

@@ -45,13 +45,15 @@ fn direction(bytes: &mut Bytes<'_>, name: &str) -> Direction {
         2 => LinkRate::Steps {
             initial: Rate(bytes.pick(&rates)),
             changes: vec![(Time(bytes.wide()), Rate(bytes.pick(&rates)))],
+            period: None,
         },
-        _ => LinkRate::Steps { initial: Rate(bytes.pick(&rates)), changes: Vec::new() },
+        _ => LinkRate::constant(Rate(bytes.pick(&rates))),
     };
     let impairments = match bytes.below(3) {
         0 => Impairments {
             loss: f64::from(bytes.byte()) / 255.0,
             loss_every: bytes.flag().then(|| u32::from(bytes.byte())),
+            burst_loss: None,
             jitter: jitter(bytes),
             jitter_correlation: Duration(bytes.pick(&[0, 1, 1_000_000, u64::MAX])),
             reorder: f64::from(bytes.byte()) / 255.0,

@@ -1,0 +1,113 @@
+use cwnd_scenario::BurstLoss;
+use cwnd_units::Rng;
+
+/// Gilbert–Elliott loss: a link is good or bad, and each state loses packets with a probability of
+/// its own.
+///
+/// The state machine is that of netem (`loss_gilb_ell` in net/sched/sch_netem.c): a packet is lost
+/// by the state that it finds, and moves the state before the next one comes.
+#[derive(Debug)]
+pub(crate) struct GilbertElliott {
+    good: State,
+    bad: State,
+    is_bad: bool,
+    rng: Rng,
+}
+
+/// Probabilities for each packet that finds a state.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    leaves: f64,
+    loses: f64,
+}
+
+impl GilbertElliott {
+    /// A link that is good at first.
+    pub fn new(of: BurstLoss, rng: Rng) -> Self {
+        let good = State { leaves: of.p, loses: 1.0 - of.k };
+        let bad = State { leaves: of.r, loses: 1.0 - of.h };
+        Self { good, bad, is_bad: false, rng }
+    }
+
+    /// `true` if the next packet is lost.
+    pub fn loses(&mut self) -> bool {
+        let State { leaves, loses } = if self.is_bad { self.bad } else { self.good };
+        self.is_bad ^= self.rng.chance(leaves);
+        // Certain fates need no draw.
+        loses > 0.0 && (loses >= 1.0 || self.rng.chance(loses))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKETS: usize = 1_000_000;
+
+    fn verdicts(of: BurstLoss) -> impl Iterator<Item = bool> {
+        let mut link = GilbertElliott::new(of, Rng::named(3, "test"));
+        (0..PACKETS).map(move |_| link.loses())
+    }
+
+    fn assert_close(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 0.02, "{found}, expected {expected}");
+    }
+
+    /// Gilbert 1960; Elliott 1963: the bad state has the share p / (p + r) of the packets.
+    #[test]
+    fn the_share_of_lost_packets_is_the_stationary_one() {
+        for (p, r, h, k) in [
+            (0.01, 0.25, 0.0, 1.0),
+            (0.05, 0.1, 0.3, 0.99),
+            (0.2, 0.9, 0.5, 1.0),
+            (1.0, 1.0, 0.2, 0.9),
+        ] {
+            let lost = verdicts(BurstLoss { p, r, h, k }).filter(|lost| *lost).count();
+            let (found, bad) = (lost as f64 / PACKETS as f64, p / (p + r));
+            let expected = bad * (1.0 - h) + (1.0 - bad) * (1.0 - k);
+            // Packets see states that are correlated by 1 - p - r, and draw by themselves.
+            let states = (k - h).powi(2) * bad * (1.0 - bad) * (2.0 - p - r) / (p + r);
+            let error = ((states + expected * (1.0 - expected)) / PACKETS as f64).sqrt();
+            assert!((found - expected).abs() < 4.0 * error, "{found}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn bursts_last_1_over_r_packets_in_the_mean_and_what_lies_between_them_1_over_p() {
+        let (p, r) = (0.02, 0.2);
+        let lost: Vec<bool> = verdicts(BurstLoss { p, r, h: 0.0, k: 1.0 }).collect();
+        let runs = |of: bool| -> Vec<usize> {
+            lost.chunk_by(|a, b| a == b).filter(|run| run[0] == of).map(<[bool]>::len).collect()
+        };
+        let mean = |runs: &[usize]| runs.iter().sum::<usize>() as f64 / runs.len() as f64;
+        let bursts = runs(true);
+        assert_close(mean(&bursts), 1.0 / r);
+        assert_close(mean(&runs(false)), 1.0 / p);
+        // Their lengths are geometric.
+        let longer = bursts.iter().filter(|length| **length > 5).count();
+        assert_close(longer as f64 / bursts.len() as f64, (1.0 - r).powi(5));
+    }
+
+    /// `loss_gilb_ell`, with `a1` to `a4` as `tc` computes them: p, r, h and 1 - k; it loses in the
+    /// bad state by draws above `a3`, which has the same probability as draws below 1 - h.
+    #[test]
+    fn states_and_losses_are_those_of_netem() {
+        let (p, r, h, k) = (0.05, 0.3, 0.4, 0.9);
+        let mut random = Rng::named(3, "test");
+        let mut good = true;
+        let netem = (0..PACKETS).map(|_| {
+            if good {
+                if random.unit() < p {
+                    good = false;
+                }
+                random.unit() < 1.0 - k
+            } else {
+                if random.unit() < r {
+                    good = true;
+                }
+                random.unit() < 1.0 - h
+            }
+        });
+        assert!(netem.eq(verdicts(BurstLoss { p, r, h, k })));
+    }
+}

@@ -1,0 +1,61 @@
+use cwnd_units::{Duration, Time};
+
+/// Values that replace each other at given times, once or periodically.
+#[derive(Debug)]
+pub struct Timeline<T> {
+    /// In order of time, all of them within the period.
+    steps: Vec<(Time, T)>,
+    period: Option<Duration>,
+    /// Steps taken in this period.
+    taken: usize,
+    /// Start of this period.
+    began: Time,
+}
+
+impl<T: Copy> Timeline<T> {
+    /// No step taken yet.
+    #[must_use]
+    pub fn new(steps: Vec<(Time, T)>, period: Option<Duration>) -> Self {
+        Self { steps, period, taken: 0, began: Time::ZERO }
+    }
+
+    /// Time of the next step.
+    #[inline]
+    #[must_use]
+    pub fn next(&self) -> Option<Time> {
+        if let Some((at, _)) = self.steps.get(self.taken) {
+            return Some(self.began + at.since(Time::ZERO));
+        }
+        let (first, _) = self.steps.first()?;
+        Some(self.began + self.period? + first.since(Time::ZERO))
+    }
+
+    /// Takes the next step.
+    pub fn take(&mut self) -> Option<T> {
+        if self.taken == self.steps.len() {
+            self.began += self.period?;
+            self.taken = 0;
+        }
+        let (_, value) = *self.steps.get(self.taken)?;
+        self.taken += 1;
+        Some(value)
+    }
+
+    /// Takes all steps up to `now`; the value of the last of them, if there is one.
+    #[cold]
+    pub(crate) fn catch_up(&mut self, now: Time) -> Option<T> {
+        let mut value = None;
+        if let Some(period) = self.period
+            && now.since(self.began) >= period
+        {
+            let passed = now.since(self.began).0;
+            self.began += Duration(passed - passed % period.0);
+            self.taken = 0;
+            value = self.steps.last().map(|(_, last)| *last);
+        }
+        while self.next().is_some_and(|at| at <= now) {
+            value = self.take();
+        }
+        value
+    }
+}
