@@ -176,7 +176,7 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
             way = {"from": "a", "to": "b", "rate": "none", "delay": "1 ms", "duplex": True}
             document |= {"flow": {}, "link": {"way": way}}
             del document["dumbbell"]
-        if section[-1] == "arrivals" or "arrivals" in setting:
+        if section[-1:] == ("arrivals",) or "arrivals" in setting:
             document["flow"]["main"]["workload"] = {"kind": "bytes", "size": "30 kB"}
         controller = setting.get("controller", "")
         kind = controller if isinstance(controller, str) else controller.get("kind", "")
@@ -202,7 +202,7 @@ def _taken(setting: dict[str, Any], file: Path) -> bool:
 def _places() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """The sections of a scenario, and what stands in each besides."""
     yield from (
-        (section, {}) for section in (("run",), ("dumbbell",), ("sweep",), ("flow", "main"))
+        (section, {}) for section in ((), ("run",), ("dumbbell",), ("sweep",), ("flow", "main"))
     )
     # Of a graph: between several nodes.
     yield ("flow", "hosts"), {"from": ["a", "b"], "to": ["a", "b"]}

@@ -6,13 +6,13 @@ use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Params, ParamsChoice as _, Time};
 
 use crate::links::Topology;
-use crate::model::FlowGroup;
+use crate::model::{FlowGroup, Stack};
 use crate::reader::{At, Context, Section, choice, choice_from, preset_or_table};
 use crate::sections::{
     DEFAULT_BESIDE, DEFAULT_CONTROLLER, DEFAULT_WORKLOAD, FLOW, FLOW_DUMBBELL, FLOW_GRAPH, Key,
     SCHEMAS,
 };
-use crate::stack::{self, Stack};
+use crate::stack;
 use crate::tree::{Entry, Table};
 use crate::ways::{across, through};
 
@@ -154,7 +154,8 @@ fn tcp(section: &Section<'_>, cx: &mut Context<'_>) -> Option<Tcp> {
     // Without a stack a file of schema 1 resolves as it did when there was no such key.
     let named = cx.schema > SCHEMAS[0] || section.entry("stack").is_some();
     let stack = named.then_some(Stack { name, endpoint: of_endpoint, controller: of_controller });
-    if stack.is_some() && of_controller == stack::controller_preset(name, controller.params()) {
+    let chosen = section.entry("controller").and_then(|entry| entry.node.table());
+    if stack.is_some() && chosen.is_none_or(|table| table.get("preset").is_none()) {
         let at = (section.span_of("controller"), section.path_of("controller"));
         stack::note(name, controller.kind(), at, &mut cx.sink);
     }

@@ -47,8 +47,8 @@ pub use diagnostics::{Diagnostic, Diagnostics, MOST_SHOWN, Severity};
 pub use document::{Document, MOST_SCENARIO_BYTES, MOST_TRACE_BYTES};
 pub use link_rate::LinkRate;
 pub use model::{
-    BurstLoss, Ends, FlowGroup, Impairments, Link, Place, Record, Run, Scenario, Shares, Tampering,
-    Way,
+    BurstLoss, Ends, FlowGroup, Impairments, Link, Place, Record, Run, Scenario, Shares, Stack,
+    Tampering, Way,
 };
 pub use noise::{Lateness, Noise};
 pub use outline::Outline;
@@ -58,4 +58,3 @@ pub use reader::Files;
 pub use reference::reference_markdown;
 pub use routes::Routes;
 pub use schema::json_schema;
-pub use stack::Stack;

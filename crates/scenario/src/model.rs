@@ -8,7 +8,6 @@ use cwnd_units::{Duration, DurationDist, Rate, Rng, Share, Streams, Time};
 use crate::link_rate::LinkRate;
 use crate::noise::Noise;
 use crate::routes::{Edge, Routes};
-use crate::stack::Stack;
 
 /// One cell of a scenario: all defaults filled in, no sweep, one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,6 +233,17 @@ pub struct FlowGroup {
     pub controller: ControllerParams,
     /// The rest of their TCP; of no effect on datagrams.
     pub endpoint: cwnd_tcp::Params,
+}
+
+/// The stack of a group, and the presets that are in force beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// Its name, that of an endpoint preset.
+    pub name: &'static str,
+    /// Preset of the endpoint: the stack's own, unless another one is written.
+    pub endpoint: &'static str,
+    /// Preset of the controller, in the same way; `None` for the defaults of its kind.
+    pub controller: Option<&'static str>,
 }
 
 /// Where a flow's packets go.

@@ -8,7 +8,6 @@ use crate::diagnostics::{Sink, Span};
 use crate::link_rate::LinkRate;
 use crate::phrases::{example, example_value, phrase};
 use crate::sections::{Fallback, Key, SCHEMAS};
-use crate::stack::preset;
 use crate::suggest::{closest, list};
 use crate::tables::{Recorded, Tables, inlined};
 use crate::tree::{Entry, Item, Node, Table, parse_value};
@@ -371,6 +370,11 @@ pub(crate) fn preset_or_table<P: Params + Default>(
     let written = table.get("preset").and_then(|entry| entry.node.text());
     let named = written.and_then(|name| preset(&params, cx.preset_name(name))).unwrap_or(base);
     good.then_some((params, named))
+}
+
+/// The preset of this name among those that there are.
+pub(crate) fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
+    params.presets().iter().map(|preset| preset.name).find(|&known| known == name)
 }
 
 /// What a table of parameters is called and what it takes besides them.

@@ -444,8 +444,8 @@ const STACK_TEXT: &str = "\
 The endpoint and the controller of one implementation under one name: `stack = \"linux\"` is
 `endpoint = \"linux\"` and the controller's preset for Linux. Each [endpoint preset](#endpoints) is a
 stack. A `preset` of `endpoint` or `controller` replaces the stack's, and single parameters go over
-it. A controller without a preset for the stack keeps its own defaults, and a note says so. The
-presets `linux` of `bmcc` and `delay-aimd` are the controllers of `cwnd-kernel`, as Linux has none
+it. A controller without a preset for the stack keeps its own defaults; where the stack is an
+implementation, a note says so. The presets `linux` of `bmcc` and `delay-aimd` are the controllers of `cwnd-kernel`, as Linux has none
 of that kind.";
 
 const CONTROLLER_TEXT: &str = "\

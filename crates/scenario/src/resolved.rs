@@ -8,11 +8,11 @@ use cwnd_units::dist::Shape;
 use cwnd_units::{Duration, DurationDist, Param, Params, ParamsChoice, Value};
 
 use crate::link_rate::LinkRate;
-use crate::model::{BurstLoss, Ends, FlowGroup, Link, Scenario, Shares};
+use crate::model::{BurstLoss, Ends, FlowGroup, Link, Scenario, Shares, Stack};
 use crate::noise::Noise;
 use crate::reader::OptionalRate;
 use crate::sections::SCHEMAS;
-use crate::stack::{self, Stack};
+use crate::stack;
 
 /// The file. It reads back to an equal scenario, and gives itself again.
 pub(crate) fn resolved(scenario: &Scenario, dumbbell: bool) -> String {

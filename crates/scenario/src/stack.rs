@@ -4,18 +4,7 @@ use cwnd_cc::ControllerParams;
 use cwnd_units::{Params, ParamsChoice as _, Preset};
 
 use crate::diagnostics::{Sink, Span};
-use crate::reader::{Context, Section, unknown_name};
-
-/// The stack of a group, and the presets that are in force beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stack {
-    /// Its name, that of an endpoint preset.
-    pub name: &'static str,
-    /// Preset of the endpoint: the stack's own, unless another one is written.
-    pub endpoint: &'static str,
-    /// Preset of the controller, in the same way; `None` for the defaults of its kind.
-    pub controller: Option<&'static str>,
-}
+use crate::reader::{Context, Section, preset, unknown_name};
 
 /// All stacks: each endpoint preset is one.
 pub(crate) fn stacks() -> &'static [Preset] {
@@ -35,11 +24,6 @@ pub(crate) fn read(section: &Section<'_>, cx: &mut Context<'_>) -> Option<&'stat
     })
 }
 
-/// The preset of this name among those that there are.
-pub(crate) fn preset(params: &dyn Params, name: &str) -> Option<&'static str> {
-    params.presets().iter().map(|preset| preset.name).find(|&known| known == name)
-}
-
 /// The preset that a controller has for a stack.
 pub(crate) fn controller_preset(stack: &str, params: &dyn Params) -> Option<&'static str> {
     let shared = SHARED.iter().find(|(name, _)| *name == stack);
@@ -57,11 +41,15 @@ const SHARED: &[(&str, &str)] = &[
     ("squid", "becn"),
 ];
 
-/// Notes that a stack is not all that its name says: the controller has no preset for it, or its
-/// preset is none of the kernel's own controllers.
+/// Stacks of specifications, for which a controller's own defaults stand.
+const STANDARDS: &[&str] = &["rfc", "rfc6675"];
+
+/// Notes that a stack is not all that its name says: the controller has no preset for this
+/// implementation, or its preset is none of the kernel's own controllers.
 pub(crate) fn note(stack: &str, kind: &str, (span, path): (Span, String), sink: &mut Sink) {
     let Some(mut plain) = ControllerParams::of_kind(kind) else { return };
     match controller_preset(stack, plain.params()) {
+        None if STANDARDS.contains(&stack) => {}
         None => {
             let message = format!(
                 "`{kind}` has no preset for the stack `{stack}`: it keeps its own defaults"

@@ -122,6 +122,10 @@ fn a_controller_without_a_preset_for_the_stack_keeps_its_defaults_and_says_so_on
     assert_eq!(notes(both), [expected]);
     assert!(notes("controller = \"copa\"").is_empty(), "nobody asked for a stack");
     assert!(
+        notes("stack = \"rfc\"\ncontroller = \"copa\"").is_empty(),
+        "its paper is the standard"
+    );
+    assert!(
         notes("stack = \"linux\"\ncontroller = { kind = \"copa\", preset = \"mvfst\" }").is_empty()
     );
     assert!(notes("stack = \"linux\"\ncontroller = \"cubic\"").is_empty());
