@@ -39,7 +39,7 @@ queue = "codel"
 [flow.web]
 rtt = "{rtt}"
 workload = {{ kind = "web", interval = "100 us", size = "pareto(1.5, 7 kB)" }}
-endpoint = "rfc"
+endpoint = "rfc6675"
 """
 #: One round-trip time for all connections, and one for each.
 RTTS = {"one": "50 ms", "own": "uniform(20 ms, 80 ms)"}

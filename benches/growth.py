@@ -75,7 +75,7 @@ def flows(rtt: str) -> Callable[[int, float], str]:
         return run_table(duration_s) + (
             f'[dumbbell]\nrate = "{count} Mbit/s"\nqueue = "codel"\n'
             f'[flow.main]\ncount = {count}\nrtt = "{rtt}"\n'
-            'endpoint = { preset = "rfc", recovery = "sack" }\nstart = "uniform(0 s, 1 s)"\n'
+            'endpoint = { preset = "rfc6675", recovery = "sack" }\nstart = "uniform(0 s, 1 s)"\n'
         )
 
     return scenario
@@ -89,7 +89,7 @@ def quenched(count: int, duration_s: float) -> str:
         f'[dumbbell]\nrate = "{count} Mbit/s"\nmessenger = "quench"\n'
         f'queue = {{ {queue}, limit = "{20 * count} packets" }}\n'
         f'[flow.main]\ncount = {count}\nrtt = "100 ms"\nstart = "uniform(0 s, 1 s)"\n'
-        'endpoint = { preset = "rfc", ecn = true, obey_ece = false, echo = "none",'
+        'endpoint = { preset = "rfc6675", ecn = true, obey_ece = false, echo = "none",'
         " obey_quench = true }\n"
     )
 
@@ -105,7 +105,7 @@ def heeding(
             f'queue = {{ kind = "fifo", limit = "{queue(count)} packets" }}\n'
             f'[flow.main]\ncount = {count}\nrtt = "100 ms"\nstart = "uniform(0 s, 1 s)"\n'
             f"controller = {controller}\n"
-            'endpoint = { preset = "rfc", ack_every = 1, clock = "1 us", initial_window = 2 }\n'
+            'endpoint = { preset = "rfc6675", ack_every = 1, clock = "1 us", initial_window = 2 }\n'
         )
 
     return scenario
@@ -120,7 +120,7 @@ def steered(kind: str, meter: str, echo: str) -> Callable[[int, float], str]:
             'queue = { kind = "fifo", limit = "1 BDP" }\nbdp_rtt = "100 ms"\n'
             f'[flow.main]\ncount = {count}\nrtt = "100 ms"\nstart = "uniform(0 s, 1 s)"\n'
             f'controller = "{kind}"\n'
-            'endpoint = { preset = "rfc", ecn = true, obey_ece = false,'
+            'endpoint = { preset = "rfc6675", ecn = true, obey_ece = false,'
             f' echo = "{echo}" }}\n'
         )
 
@@ -140,7 +140,7 @@ def side_by_side(count: int, duration_s: float) -> str:
     text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"a{i}", f"b{i}"), "10 Mbit/s")
-        text += f'[flow.f{i}]\nfrom = "a{i}"\nto = "b{i}"\nedge_rtt = "40 ms"\nendpoint = "rfc"\n'
+        text += f'[flow.f{i}]\nfrom = "a{i}"\nto = "b{i}"\nedge_rtt = "40 ms"\nendpoint = "rfc6675"\n'
     return text
 
 
@@ -149,7 +149,7 @@ def in_a_row(count: int, duration_s: float) -> str:
     text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"n{i}", f"n{i + 1}"), "100 Mbit/s")
-    return text + f'[flow.main]\ncount = 10\nfrom = "n0"\nto = "n{count}"\nendpoint = "rfc"\n'
+    return text + f'[flow.main]\ncount = 10\nfrom = "n0"\nto = "n{count}"\nendpoint = "rfc6675"\n'
 
 
 def full_queue(limit: int, duration_s: float) -> str:
@@ -166,7 +166,7 @@ def idle(count: int) -> str:
     return run_table(3) + (
         f'[dumbbell]\nrate = "10 Gbit/s"\n[flow.main]\ncount = {count}\nrtt = "100 ms"\n'
         'start = "uniform(0 s, 1 s)"\nworkload = { kind = "bytes", size = "1448 B" }\n'
-        'endpoint = "rfc"\n'
+        'endpoint = "rfc6675"\n'
     )
 
 
@@ -174,7 +174,7 @@ def idle(count: int) -> str:
 MILLION = run_table(100) + (
     '[dumbbell]\nrate = "2 Gbit/s"\nqueue = "codel"\n[flow.main]\nrtt = "50 ms"\n'
     'workload = { kind = "poisson", size = "14480 B", interval = "100 us" }\n'
-    'endpoint = "rfc"\n'
+    'endpoint = "rfc6675"\n'
 )
 
 #: Controllers that routers steer: the meter and the echo of each.

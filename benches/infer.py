@@ -44,7 +44,7 @@ from = "servers"
 to = "clients"
 count = 1000
 start = "uniform(0 s, 5 s)"
-endpoint = "rfc"
+endpoint = "rfc6675"
 """
 REPEATS = 5
 #: Durations of the small capture and of the large one.

@@ -59,7 +59,7 @@ def small(
     queue: str = '"codel"',
     controller: str = "newreno",
     link: str = "",
-    endpoint: str = "rfc",
+    endpoint: str = "rfc6675",
 ) -> Case:
     """A short scenario with one thing different."""
     text = SMALL.format(name=name, queue=queue, controller=controller, link=link, endpoint=endpoint)

@@ -113,7 +113,7 @@ def _ns3(row: Row) -> Table:
                 "spacing": f"{row.cells['start_spacing_s']} s",
                 "controller": controller,
                 "endpoint": {
-                    "preset": "rfc",
+                    "preset": "rfc6675",
                     "mss": f"{segment} B",
                     "header": f"{header} B",
                     "ack_size": f"{header} B",
