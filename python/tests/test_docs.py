@@ -158,6 +158,7 @@ def test_settings_in_passing_are_ones_that_a_scenario_takes(page: str, tmp_path:
     for trace in ("up.trace", "down.trace"):
         (tmp_path / trace).write_text("1\n2\n", encoding="utf-8")
     (tmp_path / "wifi.csv").write_text("time_s,added_ms\n0,5\n", encoding="utf-8")
+    (tmp_path / "recorded.txt").write_text("0 4.2\n1 3.9\n", encoding="utf-8")
     for span in _spans(page):
         if re.match(r"[a-z_]+ = ", span) and "…" not in span and span not in FORMULAS:
             assert _taken(tomllib.loads(span), tmp_path / "setting.toml"), (page, span)
