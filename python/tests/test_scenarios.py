@@ -23,7 +23,7 @@ SHORTER = {
     "abe-shared": ("sweep.repeat=1", "run.duration=40 s"),
     "delay-below-one": ("sweep.repeat=1", "run.duration=35 s", "run.warmup=5 s"),
     "delay-noise": ("sweep.repeat=1", "run.duration=35 s"),
-    "abe-why": ("sweep.repeat=1", "run.warmup=0 s"),
+    "abe-why": ("sweep.repeat=1",),
     **dict.fromkeys(
         ("25mbit", "reordering", "on-off", "transfers", "flows", "shares", "mixtures", "both-ways"),
         ("sweep.repeat=1", "run.duration=10 s"),
