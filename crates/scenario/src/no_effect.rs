@@ -37,7 +37,9 @@ fn from_command_line(key: &str, entry: &Entry) -> Option<Lost> {
 /// The first key of a table that is part of no value.
 fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
     let table = entry.node.table()?;
-    if values.iter().any(|value| has(value, &entry.node)) {
+    // The command line may leave out the values that the file has.
+    let chosen = values.iter().any(|value| value.span.source != 0);
+    if chosen || values.iter().any(|value| has(value, &entry.node)) {
         return None;
     }
     let in_none = |inner: &&Entry| {

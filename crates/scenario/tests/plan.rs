@@ -352,6 +352,18 @@ fn a_kind_has_its_other_name_in_files_and_its_own_in_what_is_resolved() {
 }
 
 #[test]
+fn an_axis_may_be_given_other_values_than_the_table_in_the_file() {
+    let text = format!(
+        "{}\n[sweep.axis.queue]\npath = \"dumbbell.queue\"\nvalues = [{{ kind = \"red\", w_q = 0.1 }}, \"fifo\"]\n",
+        SMALL.replace("[dumbbell]\n", "[dumbbell]\nqueue = { kind = \"red\", w_q = 0.1 }\n")
+    );
+    let narrowed = document(&text).with_overrides(&["sweep.axis.queue.values=[\"codel\"]"]);
+    assert_eq!(narrowed.and_then(|d| d.plan()).unwrap().cells.len(), 1);
+    let lost = document(&text).with_overrides(&["dumbbell.queue.w_q=0.2"]);
+    assert!(lost.and_then(|d| d.plan()).unwrap_err().to_string().contains("has no effect"));
+}
+
+#[test]
 fn burst_loss_is_written_out_with_what_netem_has_by_default() {
     let text = SMALL.replace("[dumbbell]\n", "[dumbbell]\nburst_loss = { p = 0.01, r = 0.25 }\n");
     let cell = plan(&text).cells.remove(0);
