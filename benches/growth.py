@@ -140,7 +140,9 @@ def side_by_side(count: int, duration_s: float) -> str:
     text = run_table(duration_s)
     for i in range(count):
         text += link(f"l{i}", (f"a{i}", f"b{i}"), "10 Mbit/s")
-        text += f'[flow.f{i}]\nfrom = "a{i}"\nto = "b{i}"\nedge_rtt = "40 ms"\nendpoint = "rfc6675"\n'
+        text += (
+            f'[flow.f{i}]\nfrom = "a{i}"\nto = "b{i}"\nedge_rtt = "40 ms"\nendpoint = "rfc6675"\n'
+        )
     return text
 
 
