@@ -29,6 +29,7 @@ def all_probes() -> list[Probe]:
         *late.after_undo(),
         *growth.ecn(),
         *growth.windows(),
+        *growth.shrunk_windows(),
         *growth.limited(),
         *growth.idle(),
         *oddities.odd_acks(),

@@ -127,7 +127,24 @@ def ecn() -> Iterator[Probe]:
 
         return play
 
+    def hole_behind_an_echo(count: int) -> Callable[[Connection], None]:
+        """A hole where the reduction for an echo has sent, or let nothing go, so far."""
+
+        def play(connection: Connection) -> None:
+            connection.write(60, 10)
+            connection.ack(50, 2)
+            for n in range(3, 4 + count):
+                connection.ack(5, n, ece=True)
+            hole = 3 + count
+            for n in range(hole + 2, hole + 7):
+                connection.ack(5, hole, [(hole + 1, n)], ece=True)
+            for n in (14, 15, 16, 18):
+                connection.ack(30, n)
+
+        return play
+
     cases = {
+        **{f"hole-{count}-behind-an-echo": hole_behind_an_echo(count) for count in (1, 2, 3, 4)},
         "one-echo": one_echo,
         "duplicate-with-echo": duplicate_echo,
         "needless-timeout": needless_timeout(ece=False),
@@ -207,6 +224,52 @@ def windows() -> Iterator[Probe]:
             "shrinks": shrinks,
             "closed-long": closed_long,
             "small-in-recovery": in_recovery,
+        },
+    )
+
+
+def shrunk_windows() -> Iterator[Probe]:
+    """Receive windows that hold no longer what is outstanding."""
+
+    def shrinks_on_a_tail(
+        upto: int, window: int, written: int = 10, waits: int = 1
+    ) -> Callable[[Connection], None]:
+        """The last of what is outstanding no longer fits when it is waited for."""
+
+        def play(connection: Connection) -> None:
+            connection.write(written, 10)
+            connection.ack(50, upto - 2)
+            connection.ack(5, upto, window=window)
+            for _ in range(waits):
+                connection.wait()
+            connection.ack(30, upto + 1, window=window)
+            connection.ack(30, upto + 1, window=20 * 1000)
+            connection.ack(30, 10, window=20 * 1000)
+
+        return play
+
+    def shuts_in_recovery(connection: Connection) -> None:
+        connection.write(40, 10)
+        connection.ack(50, 2)
+        connection.ack(5, 2, [(3, 4)])
+        connection.ack(5, 2, [(5, 6), (3, 4)])
+        connection.ack(5, 2, [(7, 8), (5, 6), (3, 4)], window=0)
+        connection.ack(5, 2, [(9, 10), (7, 8), (5, 6)], window=0)
+        connection.ack(30, 4, [(9, 10), (7, 8), (5, 6)], window=0)
+        connection.wait()
+        connection.ack(30, 6, [(9, 10), (7, 8)], window=20 * 1000)
+        connection.ack(30, 8, [(9, 10)], window=20 * 1000)
+        connection.ack(30, 10, window=20 * 1000)
+
+    yield from each(
+        "window",
+        {
+            "shut-on-a-tail": shrinks_on_a_tail(4, 0),
+            "shut-on-a-tail-and-more": shrinks_on_a_tail(4, 0, 20),
+            "shut-on-the-last-two": shrinks_on_a_tail(8, 0),
+            "holds-half-a-tail": shrinks_on_a_tail(4, 3000, waits=2),
+            "holds-none-of-the-new": shrinks_on_a_tail(4, 6000, 20, waits=2),
+            "shut-in-recovery": shuts_in_recovery,
         },
     )
 

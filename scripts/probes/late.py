@@ -84,6 +84,29 @@ def undo() -> Iterator[Probe]:
         },
     )
     yield from each("undo", {"by-dsack-without-timestamps": recovery(by_dsack)}, stamps=False)
+
+    def held_open(*, dsack: bool) -> Callable[[Connection], None]:
+        """2 is late and 4 under way again when more is missing; the next ACK delivers nothing."""
+
+        def play(connection: Connection) -> None:
+            connection.write(60, 10)
+            connection.ack(50, 2)
+            connection.ack(5, 2, [(3, 4)])
+            for n in range(6, 13):
+                connection.ack(5, 2, [(5, n), (3, 4)])
+            blocks: list[tuple[float, float]] = [(15, 16), (5, 12)]
+            connection.ack(20, 4, blocks, echo="2#1")
+            connection.ack(12, 4, [(2, 3), *blocks] if dsack else blocks)
+            connection.ack(12, 4, blocks)
+            connection.ack(30, 12, blocks[:1])
+            connection.ack(30, 16)
+
+        return play
+
+    yield from each(
+        "undo",
+        {"held-open": held_open(dsack=False), "held-open-by-dsack": held_open(dsack=True)},
+    )
     # The window is far above the threshold of the reduction before.
     long_after = over(Path(lost={(8, 1)}, late={(150, 1): 50}, gap=7), 230, 180)
     yield from each("undo", {"in-avoidance": long_after})
@@ -121,7 +144,34 @@ def frto() -> Iterator[Probe]:
     }
     yield from each("f-rto", cases)
     yield from each("f-rto", {"without-timestamps": late(unknown)}, stamps=False)
-    yield from each("f-rto", {"without-sack": late(unknown)}, sack=False)
+    without_sack = {
+        "without-sack": late(unknown),
+        "without-sack-one-ack-for-all": late([(12, "2#1")]),
+        "without-sack-one-late": late([(3, "2#1")]),
+    }
+    yield from each("f-rto", without_sack, sack=False)
+
+    def dsacked_at_once(upto: int, written: int = 40) -> Callable[[Connection], None]:
+        """The ACK of the retransmission tells that it had arrived."""
+
+        def play(connection: Connection) -> None:
+            connection.write(written, 10)
+            connection.ack(50, 1)
+            connection.ack(5, 2)
+            connection.wait()
+            connection.wait()
+            connection.ack(10, upto, [(2, 3)], echo="2#2")
+            for n in (6, 8, 10, 12):
+                connection.ack(20, n)
+
+        return play
+
+    at_once = {
+        "dsack-at-once": dsacked_at_once(3),
+        "dsack-at-once-and-more": dsacked_at_once(5),
+        "dsack-at-once-beside-a-probe": dsacked_at_once(3, 12),
+    }
+    yield from each("f-rto", at_once)
 
     def dsacked(connection: Connection) -> None:
         connection.write(40, 10)

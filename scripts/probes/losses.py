@@ -64,6 +64,7 @@ def tails() -> Iterator[Probe]:
             "one-segment": over(Path(lost={(0, 1)}), 1),
             "two-segments": over(Path(lost={(1, 1)}), 2),
             "delayed-ack": over(Path(every=2, delay=100), 5),
+            "last-two-late": over(Path(late={(6, 1): 400, (7, 1): 400}), 8, 60),
         },
     )
 
@@ -99,9 +100,29 @@ def no_sack() -> Iterator[Probe]:
         },
         sack=False,
     )
-    yield from each(
-        "no-sack", {"nor-timestamps": over(Path(lost={(5, 1)}))}, sack=False, stamps=False
-    )
+
+    def undone(duplicates: int, upto: int) -> Callable[[Connection], None]:
+        """The original of segment 2 comes behind so many duplicates, with all below `upto`."""
+
+        def play(connection: Connection) -> None:
+            connection.write(60, 10)
+            connection.ack(50, 2)
+            for _ in range(duplicates):
+                connection.ack(5, 2)
+            connection.ack(10, upto, echo="2#1")
+            for n in range(upto + 1, upto + 8):
+                connection.ack(30, n)
+
+        return play
+
+    late = {"undone-in-part": undone(3, 4), "undone": undone(5, 9), "undone-whole": undone(3, 12)}
+    yield from each("no-sack", late, sack=False)
+    without_timestamps = {
+        "nor-timestamps": over(Path(lost={(5, 1)})),
+        "nor-timestamps-late-by-three": over(Path(late={(5, 1): 16.6}), 60, 50),
+        "nor-timestamps-late-by-six": over(Path(late={(5, 1): 32.2}), 60, 50),
+    }
+    yield from each("no-sack", without_timestamps, sack=False, stamps=False)
 
 
 def everything_from(first: int, times: int = 1) -> set[tuple[int, int]]:

@@ -49,6 +49,8 @@ pub struct Late {
     /// The instant at which a segment that went set the timer of the tail, and no ACK came since:
     /// others of that instant change nothing.
     pub tail_set: Option<Time>,
+    /// `true` from a D-SACK to the next data that arrives.
+    duplicate: bool,
     /// Bytes that the ACK tells to have arrived twice.
     pub told: u64,
     /// Segments that the SACK blocks of the newest ACK told of but for their beginnings, or passed over for that.
@@ -162,6 +164,7 @@ impl Late {
 
     /// All below `una` has arrived, in its order; when the first of it went.
     pub fn on_in_order(&mut self, now: Time, una: u64) -> Option<Time> {
+        self.on_delivery(now);
         let first = self.sent.front().map(|&(_, at)| at);
         while self.sent.front().is_some_and(|&(end, _)| end < una) {
             self.forget_first();
@@ -245,10 +248,16 @@ impl Late {
         Duration(least.0 / PART_OF_LEAST * (1 + self.wider)).min(srtt)
     }
 
-    /// What went again had arrived (D-SACK): where data comes late, too late for the window, it is a step wider, once a round trip, for the
-    /// next recoveries (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
-    pub fn on_duplicate(&mut self, now: Time) {
-        if self.reordered && self.newest.0 >= self.widened {
+    /// What went again had arrived (D-SACK).
+    pub const fn on_duplicate(&mut self) {
+        self.duplicate = true;
+    }
+
+    /// Data arrived. After a duplicate the window is a step wider where data comes late, too late for it, once a round trip, for the next
+    /// recoveries (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
+    pub fn on_delivery(&mut self, now: Time) {
+        let duplicate = core::mem::take(&mut self.duplicate);
+        if duplicate && self.reordered && self.newest.0 >= self.widened {
             self.wider = (self.wider + 1).min(MOST_STEPS - 1);
             self.widened = now;
             self.recoveries = RECOVERIES;
@@ -433,16 +442,22 @@ mod tests {
         let mut late = twenty();
         let (least, srtt) = (Duration::from_millis(40), Duration::from_millis(45));
         let window = |late: &Late| late.window(true, least, srtt);
-        late.on_duplicate(ms(50));
+        let duplicate = |late: &mut Late, at| {
+            late.on_duplicate();
+            late.on_delivery(ms(at));
+        };
+        duplicate(&mut late, 50);
         assert_eq!(window(&late), Duration::ZERO, "nothing came out of order");
         late.see_reordering(1);
         late.on_arrival(ms(50), (ms(9), 10_000), None);
-        late.on_duplicate(ms(50));
-        late.on_duplicate(ms(51));
+        late.on_duplicate();
+        assert_eq!(window(&late), Duration::from_millis(10), "not before data arrives");
+        late.on_delivery(ms(50));
+        duplicate(&mut late, 51);
         assert_eq!(window(&late), Duration::from_millis(20), "once a round trip");
         for round in 1..4 {
             late.on_arrival(ms(100 * round), (ms(100 * round - 41), 20_000), None);
-            late.on_duplicate(ms(100 * round));
+            duplicate(&mut late, 100 * round);
         }
         assert_eq!(window(&late), srtt, "and no more than the smoothed round trip");
         (0..15).for_each(|_| late.on_recovered(false));

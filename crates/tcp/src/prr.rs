@@ -129,6 +129,11 @@ impl Prr {
         bytes / mss * mss
     }
 
+    /// `true` once anything went out.
+    pub const fn has_sent(&self) -> bool {
+        self.out > 0
+    }
+
     /// Bytes that may go out now.
     pub const fn quota(&self) -> u64 {
         self.quota

@@ -366,10 +366,14 @@ impl Sender {
                 self.limited_sent = 0;
             }
             State::Loss { recover, .. } => {
+                let told = if self.una >= *recover { self.dupacks } else { 0 };
                 self.dupacks = 0;
                 if self.una >= *recover + above {
                     self.last_recover = Some(*recover);
                     self.recovery = State::Open;
+                }
+                if told > 0 {
+                    self.on_end_of_loss(now, acked, told);
                 }
             }
             State::Recovery(r) => {
@@ -384,7 +388,8 @@ impl Sender {
                     r.inflation = 0;
                     r.retransmit_now = false;
                 } else {
-                    restart_timer = !r.partial_seen;
+                    // RFC 6582 § 3.2 (3), the impatient variant; Linux restarts it each time (`tcp_clean_rtx_queue`).
+                    restart_timer = !r.partial_seen || self.rack;
                     r.partial_seen = true;
                     if self.config.params.recovery == Recovery::NewReno {
                         // RFC 6582 § 3.2 (3): retransmit the next hole, deflate by what was acknowledged, add back one.

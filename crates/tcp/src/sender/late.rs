@@ -102,7 +102,7 @@ impl Sender {
     pub(super) fn take_sacks(&mut self, now: Time, blocks: &SackBlocks, ack: u64, top: u64) -> u64 {
         let (una, high) = (self.una, self.high);
         if let Some(again) = told_twice(blocks, ack) {
-            self.on_told_twice(now, again);
+            self.on_told_twice(again);
         }
         let unknown = self.without_known(blocks, ack);
         let blocks = &unknown;
@@ -172,6 +172,7 @@ impl Sender {
     /// retransmission that arrived (Linux, `tcp_skb_spurious_retrans`).
     fn on_arrival(&mut self, now: Time, new: Range, top: u64, echo: Option<Time>) {
         let Some(late) = &mut self.late else { return };
+        late.on_delivery(now);
         let least = self.rtt.min().unwrap_or(Duration::ZERO);
         let is_it = |sent: Time| echo.is_none_or(|echo| echo >= sent);
         // Of several the one counts that went last. Sooner than any round trip comes the original
@@ -274,6 +275,18 @@ impl Sender {
         found
     }
 
+    /// Nothing was delivered, and something may be lost all the same: the window stays, and if less is in flight so much more may go (Linux,
+    /// `tcp_cwnd_reduction`).
+    fn detect_undelivered(&mut self, now: Time) -> bool {
+        let before = self.scoreboard.pipe(self.una, self.nxt);
+        let found = self.detect_late(now);
+        let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
+        if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
+            prr.allow_more(left);
+        }
+        found
+    }
+
     /// The timer of what is missing, or of the tail, expires.
     #[cold]
     pub(super) fn on_late(&mut self, now: Time) {
@@ -284,13 +297,7 @@ impl Sender {
             Wait::Tail => self.probe_the_tail(now),
             Wait::Order => {
                 late.look();
-                let before = self.scoreboard.pipe(self.una, self.nxt);
-                let found = self.detect_late(now);
-                let left = before.saturating_sub(self.scoreboard.pipe(self.una, self.nxt));
-                if let State::Recovery(FastRecovery { prr: Some(prr), .. }) = &mut self.recovery {
-                    // The window stays, and less is in flight.
-                    prr.allow_more(left);
-                }
+                let found = self.detect_undelivered(now);
                 // While a timeout is repaired any loss does (`tcp_rack_reo_timeout`).
                 let repairs = matches!(self.recovery, State::Loss { .. });
                 let recovers = repairs && self.config.params.recovers_in_loss;
@@ -314,7 +321,11 @@ impl Sender {
             }
         }
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
-        let found = needless && self.take_back_needless(now, advanced);
+        let mut found = needless && self.take_back_needless(now);
+        if !advanced && !told && matches!(self.recovery, State::Recovery(_)) {
+            // What an ACK before left open (`Judged::Open`).
+            found |= self.detect_undelivered(now);
+        }
         if (advanced || needless) && self.is_still_short() || self.loses_in_loss() {
             self.enter_recovery(now);
         }
@@ -326,7 +337,7 @@ impl Sender {
 
     /// The other end tells that `[again.start, again.end)` arrived twice (RFC 2883; Linux, `tcp_check_dsack`).
     #[cold]
-    fn on_told_twice(&mut self, now: Time, again: Range) {
+    fn on_told_twice(&mut self, again: Range) {
         let (mss, una) = (self.config.mss, self.una);
         let segments = (again.end - again.start).div_ceil(mss);
         let Some(late) = &mut self.late else { return };
@@ -340,7 +351,7 @@ impl Sender {
         if segments == 1 && late.tail.until == Some(again.end) {
             late.tail.told = true;
         } else {
-            late.on_duplicate(now);
+            late.on_duplicate();
         }
         let went_again = again.end <= una || self.retransmit_counts.of(again.start.max(una)) > 0;
         if let Some(before) = self.before.as_mut().filter(|_| went_again) {
@@ -382,23 +393,16 @@ impl Sender {
 
     /// All that went again had arrived: nothing was lost (RFC 3708 § 2; Linux, `tcp_try_undo_dsack`), whether the recovery is over or not.
     #[cold]
-    fn take_back_needless(&mut self, now: Time, advanced: bool) -> bool {
+    fn take_back_needless(&mut self, now: Time) -> bool {
         if matches!(self.recovery, State::Loss { .. }) {
-            if advanced {
-                // `tcp_try_undo_loss`.
-                self.take_timeout_back(now);
-            }
+            // With the next progress (`tcp_process_loss`).
             return false;
         }
         let before = self.before.take();
-        self.take_back_window(now, before);
-        self.recovery = State::Open;
-        self.dupacks = 0;
-        self.limited_sent = 0;
+        self.take_recovery_back(now, before);
         self.counters.undone += 1;
         if let Some(late) = &mut self.late {
             late.on_recovered(true);
-            late.look();
         }
         self.detect_late(now)
     }
@@ -420,13 +424,13 @@ impl Sender {
     pub(super) fn judge(&mut self, now: Time, echo: Time, prior: u64) -> Judged {
         let needless = self.before.as_ref().is_some_and(|before| before.all_arrived());
         if needless && !matches!(self.recovery, State::Loss { .. }) {
-            let found = self.take_back_needless(now, true);
+            let found = self.take_back_needless(now);
             return if found { Judged::Lost } else { Judged::Nothing };
         }
         match self.recovery {
             State::Recovery(_) => {}
             State::Loss { .. } => {
-                self.judge_timeout(now, echo);
+                self.judge_timeout(now, echo, needless);
                 return Judged::Nothing;
             }
             // Once a recovery is over duplicates of all that went again take it back until the next reduction.
@@ -453,7 +457,11 @@ impl Sender {
             return Judged::Open;
         }
         let before = self.before.take();
-        self.take_back(now, before);
+        if partial {
+            self.take_back(now, before);
+        } else {
+            self.take_recovery_back(now, before);
+        }
         self.counters.undone += 1;
         Judged::Nothing
     }

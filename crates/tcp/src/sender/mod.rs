@@ -101,7 +101,8 @@ pub struct Sender {
     last_sent: Time,
     /// Where it is the controller's rate that holds, and that of now: what the last segment took on the wire.
     paced: u16,
-    /// Whether nothing made the window smaller since a timeout, and the next ECN-echo counts for that.
+    /// `true` until anything makes the window smaller, and from a timeout to the next reduction if `ecn_after_timeout` is set: the next
+    /// ECN-echo counts, whatever is acknowledged.
     echo_is_first: bool,
     /// Without SACK: by how many segments anything was late at most, if by more than duplicates mean a loss.
     most_late: u8,
@@ -261,7 +262,7 @@ impl Sender {
             timing,
             backoff: 0,
             waits_at_one: false,
-            echo_is_first: false,
+            echo_is_first: true,
             most_late: 0,
             echoes_at_one: 0,
             expired: 0,

@@ -62,24 +62,30 @@ impl Sender {
     /// No ACK came: a probe goes next, unless there was one since the last progress (RFC 8985 § 7.3; `tcp_send_loss_probe`).
     pub(super) fn probe_the_tail(&mut self, now: Time) {
         let (rto, tick) = (self.rto(), self.config.params.rto_granularity);
+        let fits = self.tail_probe().is_some();
         let Some(late) = &mut self.late else { return };
-        late.tail.due = late.tail.until.is_none() && self.high > self.una;
+        late.tail.due = late.tail.until.is_none() && self.high > self.una && fits;
         // What a probe finds lost has a whole timeout, and without one the timeout goes on (`tcp_rearm_rto`).
         let from = late.sent_at(self.una).filter(|_| !late.tail.due).unwrap_or(now);
         self.rto_deadline = (from + rto).max(now + tick.max(Duration(1)));
     }
 
-    /// Nothing else may go now: the probe, if it is due. New data if the receiver has room, whatever the congestion window says, or the
-    /// last segment once more.
+    /// New data if the receiver has room, whatever the congestion window says, or the last segment once more if its window, which may have
+    /// shrunk, still holds that.
+    fn tail_probe(&self) -> Option<Choice> {
+        let last = self.late.as_ref()?.last().max(self.una);
+        let again = || self.retransmission(last, self.high);
+        self.unsent().or_else(|| again().map(|last| Choice { rescue: true, ..last }))
+    }
+
+    /// Nothing else may go now: the probe, if it is due.
     #[cold]
     pub(super) fn send_tail_probe(&mut self, now: Time) -> Option<Segment> {
         let late = self.late.as_mut()?;
         if !core::mem::take(&mut late.tail.due) || !matches!(self.recovery, State::Open) {
             return None;
         }
-        let last = late.last().max(self.una);
-        let new = self.unsent();
-        let choice = new.unwrap_or(Choice { seq: last, len: self.high - last, rescue: true });
+        let choice = self.tail_probe()?;
         // It goes by a timer of its own, and what was set for the next holds.
         let deadline = self.rto_deadline;
         let segment = self.send(now, choice);
@@ -90,8 +96,9 @@ impl Sender {
         let late = self.late.as_mut()?;
         late.waits_for = Wait::Nothing;
         late.tail.until = Some(high);
-        late.tail.again = new.is_none();
-        late.tail.under_way = new.is_none().then_some((Range { start: last, end: high }, now));
+        late.tail.again = choice.rescue;
+        let again = Range { start: choice.seq, end: choice.seq + choice.len };
+        late.tail.under_way = choice.rescue.then_some((again, now));
         Some(segment)
     }
 

@@ -75,7 +75,10 @@ impl Sender {
         };
         // A reduction that is under way goes on, unless there is another.
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
-        let prr = cwr.filter(|_| !reduces).or_else(|| (params.prr && !self.cc.by_rate()).then(new));
+        let spread = cwr.filter(|_| !reduces);
+        // Then the fast retransmit has no place of its own, unless nothing went since (`tcp_cwnd_reduction`).
+        let waits = sack && self.rack && spread.as_ref().is_some_and(|prr| prr.has_sent());
+        let prr = spread.or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);
         let duplicates = if self.marks_without_sack() { self.dupacks } else { params.dup_thresh };
         let told = i64::from(duplicates) * self.config.mss as i64;
@@ -84,7 +87,7 @@ impl Sender {
         self.recovery = State::Recovery(FastRecovery {
             recover: if ends_early { self.reduced_until } else { self.high },
             inflation: if params.counts_pipe() { pipe } else { told },
-            retransmit_now: !is_on_its_way,
+            retransmit_now: !is_on_its_way && !waits,
             partial_seen: false,
             // RFC 6675 § 5 (4.3): no rescue before the fast retransmit has arrived.
             rescue_rxt: first,

@@ -107,11 +107,12 @@ impl Sender {
         }
     }
 
-    /// A new ACK after a timeout, with the timestamp that it echoes. By RFC 3522 § 3.2 the first tells; Linux looks at each
-    /// (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
-    pub(super) fn judge_timeout(&mut self, now: Time, echo: Time) {
+    /// A new ACK after a timeout, with the timestamp that it echoes; `needless` if duplicates tell that all arrived that went again. By
+    /// RFC 3522 § 3.2 the first echo tells; Linux looks at each (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
+    pub(super) fn judge_timeout(&mut self, now: Time, echo: Time, needless: bool) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
-        if looks && self.before.as_ref().is_some_and(|before| before.is_younger_than(echo)) {
+        let late = self.before.as_ref().is_some_and(|before| before.is_younger_than(echo));
+        if needless || looks && late {
             self.take_timeout_back(now);
         } else if let Some(before) = self.before.as_mut().filter(|_| !self.rack) {
             before.end_of_echoes();
@@ -124,7 +125,14 @@ impl Sender {
         let first = self.scoreboard.lost_bytes(self.una) > 0 || self.before.is_some();
         self.counters.timeouts_undone += u64::from(first);
         let before = self.before.take();
-        self.take_back(now, before);
+        let held = matches!(self.recovery, State::Loss { recover, .. } if self.una == recover);
+        if held && self.marks_without_sack() {
+            // The state is held ([`Sender::held_above`]).
+            self.take_back_window(now, before);
+            self.scoreboard.find_again(self.una);
+        } else {
+            self.take_back(now, before);
+        }
         self.expired = 0;
     }
 }

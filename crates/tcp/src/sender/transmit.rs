@@ -226,7 +226,7 @@ impl Sender {
                 return None;
             }
             r.retransmit_now = false;
-            return Some(self.retransmission(self.una, self.high));
+            return self.retransmission(self.una, self.high);
         }
         // Until a window turns something away.
         self.cwnd_limited = false;
@@ -245,9 +245,15 @@ impl Sender {
         self.choose_new_data(now)
     }
 
-    /// At most one segment from `seq`, not past `end`.
-    fn retransmission(&self, seq: u64, end: u64) -> Choice {
-        Choice::of(seq, self.config.mss.min(end - seq))
+    /// At most one segment from `seq`, not past `end`, nor past a window that shrank (RFC 9293 § 3.8.6). A window that
+    /// is shut holds the first outstanding segment back no more: it probes the window (Linux, `__tcp_retransmit_skb`).
+    pub(super) fn retransmission(&self, seq: u64, end: u64) -> Option<Choice> {
+        let mss = self.config.mss;
+        let most = match (self.una + self.rwnd).saturating_sub(seq) {
+            0 if seq == self.una => mss,
+            room => room.min(mss),
+        };
+        (most > 0).then(|| Choice::of(seq, most.min(end - seq)))
     }
 
     /// RFC 5681 § 3.2 (4)–(5), and after a timeout slow start over what went back.
@@ -287,7 +293,7 @@ impl Sender {
             lost = lost.or_else(|| self.scoreboard.next_hole());
         }
         let choice = if let Some(hole) = lost {
-            self.retransmission(hole.start, hole.end)
+            self.retransmission(hole.start, hole.end)?
         } else {
             self.unsent().or_else(|| self.beyond_the_losses())?
         };
@@ -341,7 +347,7 @@ impl Sender {
             return None;
         }
         if let Some(hole) = self.scoreboard.next_hole() {
-            return Some(self.retransmission(hole.start, hole.end));
+            return self.retransmission(hole.start, hole.end);
         }
         // Rule 4. Departs from RFC 6675 § 4: the rescue is for a lost tail, so a hole below the highest SACKed byte,
         // which was retransmitted already, is not sent a third time.

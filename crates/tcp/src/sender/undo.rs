@@ -4,6 +4,7 @@ use cwnd_cc::{AnyController, Controller as _};
 use cwnd_units::Time;
 
 use super::{Sender, State};
+use crate::late::Late;
 
 /// State that a reduction for a loss may be taken back to.
 ///
@@ -60,7 +61,10 @@ impl Sender {
             let segments = cc.window().cwnd / self.config.mss;
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
-        let under_way = self.scoreboard.resent();
+        // A probe of the tail may arrive twice, too (`tcp_init_undo`).
+        let probes = |late: &Late| late.tail.until.is_some() && late.tail.again;
+        let probe = self.late.as_deref().is_some_and(probes);
+        let under_way = self.scoreboard.resent() + u64::from(probe);
         let again = (under_way > 0).then_some(under_way);
         Box::new(Before { at, cc: Some(cc), from: self.una, again })
     }
@@ -79,11 +83,17 @@ impl Sender {
 
     /// Nothing was lost: the window is again as it was, and so is what is outstanding.
     pub(super) fn take_back(&mut self, now: Time, before: Option<Box<Before>>) {
+        self.take_recovery_back(now, before);
+        self.scoreboard.find_again(self.una);
+    }
+
+    /// The window is again as it was, and nothing is repaired any more. What is lost stays so, as what went after the recovery began may be
+    /// (Linux `tcp_try_undo_recovery`, `tcp_try_undo_dsack`).
+    pub(super) fn take_recovery_back(&mut self, now: Time, before: Option<Box<Before>>) {
         self.take_back_window(now, before);
         self.recovery = State::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
-        self.scoreboard.find_again(self.una);
         if let Some(late) = &mut self.late {
             // Losses are looked for anew.
             late.look();

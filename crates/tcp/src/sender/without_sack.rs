@@ -1,7 +1,7 @@
 //! What Linux does where the other end has no SACK and `loss_rule` is `rack` (tcp_input.c, `tcp_is_reno`): duplicate ACKs are counted as
 //! segments that arrived, and a timeout marks what it takes for lost, in place of going back, so that new data may go before that.
 
-use super::{Sender, State};
+use super::{FastRecovery, Sender, State};
 use crate::params::Recovery;
 use crate::segment::SackBlocks;
 use cwnd_units::Time;
@@ -30,7 +30,7 @@ impl Sender {
 
     /// Nothing is outstanding, and probes go before anything could end a state that is held.
     pub(super) fn end_held_state(&mut self) {
-        if let State::Recovery(super::FastRecovery { recover, .. }) | State::Loss { recover, .. } =
+        if let State::Recovery(FastRecovery { recover, .. }) | State::Loss { recover, .. } =
             self.recovery
         {
             self.last_recover = Some(recover);
@@ -96,6 +96,20 @@ impl Sender {
         }
     }
 
+    /// An ACK of so many bytes ended what a timeout began, and by duplicates so many segments had arrived above. Where the state is held they
+    /// stay told; else they are a loss, if they are enough (Linux, `tcp_process_loss`, `tcp_newreno_mark_lost`).
+    #[cold]
+    pub(super) fn on_end_of_loss(&mut self, now: Time, acked: u64, told: u32) {
+        // One of those acknowledged was the hole.
+        let others = (acked / self.config.mss).saturating_sub(1);
+        let left = told.saturating_sub(u32::try_from(others).unwrap_or(u32::MAX));
+        if matches!(self.recovery, State::Loss { .. }) {
+            self.dupacks = left;
+        } else if left >= self.duplicates_needed() && self.una < self.high {
+            self.enter_recovery(now);
+        }
+    }
+
     /// A duplicate ACK came: whether it counts. Of more than there is room for the last does not, and segments were late. While a timeout
     /// is repaired it tells that what F-RTO sent has arrived (`tcp_process_loss`).
     #[cold]
@@ -105,7 +119,11 @@ impl Sender {
             self.on_ack_in_frto(now, 0, true, (&SackBlocks::default(), self.una));
         }
         let in_loss = match self.recovery {
-            State::Loss { recover, .. } if self.high <= recover => return false,
+            // A state that is held counts none (`tcp_reset_reno_sack`).
+            State::Loss { recover, .. } if self.high <= recover || self.una >= recover => {
+                return false;
+            }
+            State::Recovery(FastRecovery { recover, .. }) if self.una >= recover => return false,
             State::Loss { .. } => true,
             State::Open | State::Recovery(_) => false,
         };
