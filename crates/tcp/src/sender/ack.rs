@@ -109,6 +109,8 @@ impl Sender {
         }
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = has_any(blocks) && sack;
+        // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for lost is not in flight.
+        let pipe_in_loss = matches!(self.recovery, State::Loss { .. }).then(|| self.in_flight());
         let newly_sacked = match has_blocks {
             true if rack => self.take_sacks(now, blocks, told, top),
             true => self.scoreboard.update(blocks, ack, self.high),
@@ -119,6 +121,7 @@ impl Sender {
         }
         // What was so before this ACK took effect.
         let (flight_size, mut phase) = (self.flight_size(), self.phase());
+        let pipe = pipe_in_loss.unwrap_or(flight_size);
         let acked = ack - self.una;
         if let State::Recovery(r) = &mut self.recovery
             && self.config.params.counts_pipe()
@@ -219,7 +222,7 @@ impl Sender {
                 srtt: self.rtt.srtt(),
                 min_rtt: self.rtt.min(),
                 rtt: self.rtt.last(),
-                flight_size,
+                flight_size: pipe,
                 delivered: ack,
                 sent: self.high,
                 phase,
