@@ -84,15 +84,23 @@ class Guided(Controller):
         self.rests_ns = e.now_ns + self.p["interval_ns"]
         self.adds_ns = self.rests_ns + e.srtt_ns
 
+    def counts(self, e: Event) -> Decimal:
+        """A window at the most: more was sent before what the load is of (a reading)."""
+        return min(Decimal(e.acked), self.cwnd)
+
     def multiply(self, e: Event, xi: Decimal) -> None:
         """Eq. 3; a longer round trip than `mi_rtt_most` counts as that."""
         rtt = min(e.srtt_ns, self.p["mi_rtt_most_ns"] or e.srtt_ns)
         exponent = Decimal(rtt) / self.p["interval_ns"]
-        self.cwnd += e.acked * ((1 + xi) ** exponent - 1)
+        factor = (1 + xi) ** exponent - 1
+        if e.phase == "loss":
+            # No faster than slow start (a reading).
+            factor = min(factor, Decimal(1))
+        self.cwnd += self.counts(e) * factor
 
     def add(self, e: Event, segments: Decimal) -> None:
         """Eq. 4, spread over a round trip."""
-        self.cwnd += segments * self.mss * e.acked / self.cwnd
+        self.cwnd += segments * self.mss * self.counts(e) / self.cwnd
 
     def avoid(self, e: Event, n: int) -> None:
         """Nothing calls it: each kind grows as the load says."""
@@ -181,7 +189,8 @@ class Paced(Guided):
         if super().may_grow(e):
             return True
         used = not less(Decimal(e.flight), Decimal("0.75") * self.cwnd)
-        return bool(self.p["paced"]) and used and e.phase in ("open", "cwr") and not e.ece
+        grows = e.phase == "loss" or (e.phase in ("open", "cwr") and not e.ece)
+        return bool(self.p["paced"]) and used and grows
 
 
 @dataclass
@@ -263,7 +272,7 @@ class Bmcc(Paced):
             self.collected = 0
         f = self.load()
         if self.repairs():
-            self.cwnd += e.acked
+            self.cwnd += self.counts(e)
         elif self.at < PLACES // 4 or (self.new and self.p["multiplies_first"]):
             # Eq. 2; above 1 ξ would be below 0.
             self.multiply(e, real(self.p["mi_step"]) * max(1 - f, Decimal(0)) / f)

@@ -64,3 +64,56 @@ impl Guided {
         )
     }
 }
+
+/// A controller with one of its presets, and what it needs of routers and receivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    kind: &'static str,
+    preset: Option<&'static str>,
+    guide: Option<Guide>,
+}
+
+/// Each controller with each of its presets.
+pub fn pairs() -> Vec<Pair> {
+    let mut all = Vec::new();
+    for kind in ControllerParams::KINDS.iter().map(|kind| kind.name) {
+        let params = ControllerParams::of_kind(kind).expect("it is registered");
+        let guide = GUIDES.into_iter().find(|guide| guide.controller == kind);
+        let presets: Vec<_> = params.params().presets().iter().map(|p| Some(p.name)).collect();
+        let presets = if presets.is_empty() { vec![None] } else { presets };
+        all.extend(presets.into_iter().map(|preset| Pair { kind, preset, guide }));
+    }
+    all
+}
+
+impl Pair {
+    /// Controller and preset: `copa mvfst`.
+    pub fn name(&self) -> String {
+        let words = [Some(self.kind), self.preset];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    /// `true` if routers guide it.
+    pub fn is_guided(&self) -> bool {
+        self.guide.is_some()
+    }
+
+    /// Keys of the dumbbell beside its queues.
+    pub fn beside(&self) -> String {
+        self.guide.map_or_else(String::new, |guide| {
+            format!("meter = \"{0}\"\nreverse_meter = \"{0}\"\n", guide.meter)
+        })
+    }
+
+    /// Controller and endpoint of a group; the endpoint has these keys, too.
+    pub fn sender(&self, endpoint: &str) -> String {
+        let preset = self.preset.map_or_else(String::new, |name| format!(", preset = \"{name}\""));
+        let told = self
+            .guide
+            .map_or_else(String::new, |guide| format!(", ecn = true, echo = \"{}\"", guide.echo));
+        format!(
+            "controller = {{ kind = \"{}\"{preset} }}\nendpoint = {{ {endpoint}{told} }}\n",
+            self.kind
+        )
+    }
+}

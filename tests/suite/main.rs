@@ -28,6 +28,7 @@ mod kernel;
 mod late;
 mod ledbat;
 mod links;
+mod livelock;
 mod load;
 mod messages;
 mod meters;

@@ -168,6 +168,10 @@ impl Kind for Params {
         &[STEERED]
     }
 
+    fn reads_ecn_field(&self) -> bool {
+        true
+    }
+
     fn on_linux(&self) -> Option<OnLinux> {
         let ms = |time: Duration| (time.as_secs_f64() * 1e3).to_string();
         let option = |&key: &&str| {
@@ -220,7 +224,7 @@ impl Declares for Params {
 #[repr(C, align(64))]
 pub struct Bmcc {
     allowed: Window,
-    /// Zero if it does not pace, or not yet.
+    /// Zero if it does not pace, or not now.
     pace: Rate,
     law: Arc<Law>,
     /// The next identification, once the first packet went.
@@ -302,7 +306,7 @@ impl Bmcc {
         } else if multiplies {
             // Eq. 3.
             let exponent = intervals(path, p.interval, p.mi_rtt_most);
-            self.window.multiply(acked, self.xi, exponent);
+            self.window.multiply(path, acked, self.xi, exponent);
             self.counters.load.multiplied += 1;
         } else {
             // Eq. 4.
@@ -347,9 +351,9 @@ impl Bmcc {
     /// The window or the round-trip time may be another.
     fn settle(&mut self, path: &Path) {
         self.allowed = self.window.window(u64::from(path.mss));
-        if self.law.params.paced && self.srtt != Duration::MAX {
-            self.pace = self.window.pace(self.srtt);
-        }
+        let rtt = (self.law.params.paced && self.srtt != Duration::MAX).then_some(self.srtt);
+        let pace = rtt.and_then(|rtt| self.window.pace(u64::from(path.mss), rtt));
+        self.pace = pace.unwrap_or(Rate(0));
     }
 }
 

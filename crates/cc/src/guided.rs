@@ -36,23 +36,30 @@ impl Guided {
         self.cwnd = (self.cwnd + bytes).min(self.most);
     }
 
+    /// Bytes acknowledged, a window at the most: more is not of one round trip, as what a repair completes was sent before.
+    fn counted(&self, acked: u64) -> f64 {
+        (acked as f64).min(self.cwnd)
+    }
+
     /// Multiplicative increase: (1 + ξ)^exponent in what would be a round trip, spread over what it acknowledges.
-    pub(crate) fn multiply(&mut self, acked: u64, xi: f64, exponent: f64) {
+    /// While a timeout is repaired it is no faster than slow start.
+    pub(crate) fn multiply(&mut self, path: &Path, acked: u64, xi: f64, exponent: f64) {
         if self.factor.1.to_bits() != xi.to_bits() || self.factor.2.to_bits() != exponent.to_bits()
         {
             self.factor = (libm::pow(1.0 + xi, exponent) - 1.0, xi, exponent);
         }
-        self.grow(self.factor.0 * acked as f64);
+        let most = if path.phase == Phase::Loss { 1.0 } else { f64::MAX };
+        self.grow(self.factor.0.min(most) * self.counted(acked));
     }
 
     /// Additive increase: so many segments in what would be a round trip.
     pub(crate) fn add(&mut self, path: &Path, acked: u64, segments: f64) {
-        self.grow(segments * f64::from(path.mss) * acked as f64 / self.cwnd);
+        self.grow(segments * f64::from(path.mss) * self.counted(acked) / self.cwnd);
     }
 
     /// As slow start does.
     pub(crate) fn repair(&mut self, acked: u64) {
-        self.grow(acked as f64);
+        self.grow(self.counted(acked));
     }
 
     /// Whether the window is still below what it was before a timeout.
@@ -87,18 +94,24 @@ impl Guided {
         Window { cwnd, ssthresh: goal.max(min_ssthresh(mss as u32)) }
     }
 
-    /// Whether the window may grow for this ACK. Pacing holds a packet back where the window would have let it go, so a paced window
-    /// of which the most is in flight counts as used.
+    /// `true` if the window may grow for this ACK. Pacing holds a packet back where the window would have let it go, so a paced window
+    /// of which the most is in flight counts as used. While a timeout is repaired an ECN-echo is old ([`Grow::of`]).
     pub(crate) fn may_grow(&self, path: &Path, ack: &AckSample, paced: bool) -> bool {
-        let open = matches!(path.phase, Phase::Open | Phase::Cwr) && !ack.ece;
+        let grows = match path.phase {
+            Phase::Open | Phase::Cwr => !ack.ece,
+            Phase::Loss => true,
+            Phase::Recovery => false,
+        };
         let used = path.flight_size as f64 >= USED * self.cwnd;
-        ack.grow != Grow::No || paced && open && used && ack.acked_bytes > 0
+        ack.grow != Grow::No || paced && grows && used && ack.acked_bytes > 0
     }
 
-    /// The rate of a window in a round trip.
-    pub(crate) fn pace(&self, rtt: Duration) -> Rate {
+    /// The rate of a window in a round trip. A window below two segments is not paced: its ACKs are a round trip apart already, and a
+    /// pace of payload, which counts headers, would be slower and let the retransmission timer expire.
+    pub(crate) fn pace(&self, mss: u64, rtt: Duration) -> Option<Rate> {
         let bits = self.cwnd * 8.0;
-        Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1))
+        let rate = Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1));
+        (self.cwnd >= 2.0 * mss as f64).then_some(rate)
     }
 
     pub(crate) const fn bytes(&self) -> f64 {

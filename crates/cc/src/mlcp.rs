@@ -153,7 +153,7 @@ impl Mlcp {
             // BMCC eq. 3.
             let exponent = intervals(path, p.interval, p.mi_rtt_most);
             let xi = self.law.factors[usize::from(self.level)];
-            self.window.multiply(acked, xi, exponent);
+            self.window.multiply(path, acked, xi, exponent);
             self.counters.multiplied += 1;
         } else {
             // BMCC eq. 4.
@@ -211,7 +211,7 @@ impl Controller for Mlcp {
     }
 
     fn pacing(&self) -> Option<Rate> {
-        self.srtt.filter(|_| self.law.params.paced).map(|rtt| self.window.pace(rtt))
+        self.srtt.filter(|_| self.law.params.paced).and_then(|rtt| self.window.pace(self.mss, rtt))
     }
 
     fn guidance(&self) -> Option<Guidance> {

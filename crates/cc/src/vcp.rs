@@ -74,6 +74,10 @@ impl Kind for Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[STEERED]
     }
+
+    fn reads_ecn_field(&self) -> bool {
+        true
+    }
 }
 
 impl Declares for Params {
@@ -177,7 +181,7 @@ impl Controller for Vcp {
             Load::Low if grows => {
                 let p = &self.params;
                 let exponent = intervals(path, p.interval, p.mi_rtt_most);
-                self.window.multiply(ack.acked_bytes, p.xi, exponent);
+                self.window.multiply(path, ack.acked_bytes, p.xi, exponent);
                 self.counters.multiplied += 1;
             }
             Load::High | Load::Low => {}

@@ -88,6 +88,8 @@ struct {
 /* Windows in parts of a segment, so that parts add up: the kernel sees what is whole of them. */
 #define SHIFT 24
 #define SEGMENT (1ULL << SHIFT)
+/* A factor, in 2^28ths, that adds to a window what is acknowledged. */
+#define DOUBLES (1ULL << 28)
 /* More segments at once count for so many, so that products fit; a window has no more than this, either. */
 #define MOST_ACKED 1024
 #define MOST_WINDOW (SEGMENT << 20)
@@ -161,7 +163,9 @@ static __always_inline void show(const struct state *s, struct tcp_sock *tp)
 	tp->snd_ssthresh = as_threshold(goal);
 }
 
-/* A window in a smoothed round trip, bytes a second; the first window goes at once. */
+/* A window in a smoothed round trip, bytes a second; the first window goes at once. A window below two segments
+ * is not paced: its ACKs are a round trip apart already, and a pace of payload, which counts headers, would be
+ * slower and let the retransmission timer expire. */
 static __always_inline void pace(const struct state *s, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -170,7 +174,10 @@ static __always_inline void pace(const struct state *s, struct sock *sk)
 
 	if (!settings.paced || !srtt)
 		return;
-	sk->sk_pacing_rate = bytes * 8000000 / srtt;
+	if (s->window < 2 * SEGMENT)
+		sk->sk_pacing_rate = ~0UL;
+	else
+		sk->sk_pacing_rate = bytes * 8000000 / srtt;
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
@@ -193,9 +200,11 @@ static __always_inline void add(struct state *s, u64 acked, u64 segments)
 	widen(s, (segments * (acked >> 16) << 8) / (s->window >> 8));
 }
 
-/* Eq. 3, 4, and what a timeout left; of `acked` segments in 2^24ths. */
-static __always_inline void grow(struct state *s, const struct tcp_sock *tp, u64 acked)
+/* Eq. 3, 4, and what a timeout left; of `acked` segments in 2^24ths. While a timeout is repaired it is no faster than
+ * slow start. */
+static __always_inline void grow(struct state *s, struct sock *sk, u64 acked)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 eighths = smoothed_rtt(tp);
 	u32 rtt = eighths ? eighths : settings.interval * 8;
 
@@ -212,7 +221,10 @@ static __always_inline void grow(struct state *s, const struct tcp_sock *tp, u64
 			s->factor = growth_of(s->log, rtt, settings.interval * 8);
 			s->factor_rtt = rtt;
 		}
-		widen(s, (acked >> 8) * s->factor >> 20);
+		if (ca_state(sk) == TCP_CA_Loss && s->factor > DOUBLES)
+			widen(s, acked);
+		else
+			widen(s, (acked >> 8) * s->factor >> 20);
 	} else {
 		/* T / t_p in 2^24ths, below 2^30. */
 		u64 ratio = ((u64)rtt << 24) / (settings.interval * 8);
@@ -275,7 +287,7 @@ static __always_inline bool may_grow(const struct state *s, struct sock *sk, u64
 		return 0;
 	if (cwnd_limited(tp))
 		return 1;
-	if (phase == TCP_CA_Loss || !settings.paced)
+	if (!settings.paced)
 		return 0;
 	/* As it was before this ACK. */
 	flight = ((u64)in_flight(tp) << SHIFT) + acked;
@@ -293,17 +305,20 @@ static __always_inline void on_ack(struct sock *sk)
 	bool grows = may_grow(s, sk, acked);
 
 	s->una = tp->snd_una;
+	/* More than a window is not of one round trip: what a repair completes was sent before. */
+	if (acked > s->window)
+		acked = s->window;
 	if (acked > (u64)MOST_ACKED << SHIFT)
 		acked = (u64)MOST_ACKED << SHIFT;
 	hear_note(s, sk);
 	if (!is_over(s->place)) {
 		if (grows)
-			grow(s, tp, acked);
+			grow(s, sk, acked);
 	} else if (tp->tcp_mstamp < s->rests) {
 		COUNT(load_acks_rested);
 	} else if (tp->tcp_mstamp < s->adds) {
 		if (grows)
-			grow(s, tp, acked);
+			grow(s, sk, acked);
 	} else if (ca_state(sk) < TCP_CA_Recovery && before(s->reduced_until, tp->snd_una)) {
 		/* Once a window of data, and not while losses are repaired. */
 		decrease(s, tp);

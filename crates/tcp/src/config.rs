@@ -32,6 +32,8 @@ pub struct Config {
     pub(crate) receive_window: u32,
     /// Resolution of the timestamp clock, at least one nanosecond.
     clock: Divisor,
+    /// `true` if retransmissions are ECN-capable.
+    pub(crate) ecn_retransmissions: bool,
     pub(crate) steering: Steering,
     pub(crate) rto: RtoPolicy,
     pub(crate) syn_rto: RtoPolicy,
@@ -85,6 +87,8 @@ impl Config {
             rto: params.rto_policy(),
             syn_rto: params.syn_rto_policy(),
             clock: Divisor::new(params.clock.0),
+            ecn_retransmissions: params.ecn_retransmissions
+                || controller.stated().reads_ecn_field(),
             steering: Steering::of(&first_controller),
             first_controller,
             own_controller: None,

@@ -370,7 +370,7 @@ impl Sender {
             self.counters.retransmissions += 1;
             // What follows behind, after a Tahoe or a divided ACK, goes for the first time.
             self.retransmit_counts.add(seq, end.min(self.high), self.una);
-            if self.config.params.ecn_retransmissions {
+            if self.config.ecn_retransmissions {
                 ecn = self.mark_capable(&mut flags);
             }
             // Karn: what is timed may no longer be told from its repetition.

@@ -239,6 +239,7 @@ scripts!(
     a_loss_in_a_window_reduced_for_a_mark_reduces_no_further,
     a_mark_in_a_window_reduced_for_a_loss_reduces_no_further,
     a_retransmission_carries_neither_ect_nor_cwr,
+    a_retransmission_of_a_sender_that_reads_loads_is_ecn_capable,
     a_window_probe_carries_neither_ect_nor_cwr,
     abe_halves_for_a_mark_in_slow_start,
     abe_keeps_four_fifths_for_a_mark_and_half_for_a_loss,
