@@ -132,7 +132,8 @@ class Copa(Controller):
         up = delay == 0 or not less(1 / (delta * delay), self.cwnd / self.mss / standing)
         if self.slow:
             if up:
-                self.cwnd += e.acked if grows else 0
+                # It doubles in a window at the most, whatever one ACK covers.
+                self.cwnd += min(Decimal(e.acked), self.cwnd) if grows else 0
                 return
             self.slow = False
             self.start_anew(e)
@@ -179,7 +180,10 @@ class Copa(Controller):
             direction = "up" if less(self.window_then, self.cwnd) else "down"
         if direction is not None and direction == self.direction:
             self.same += self.windows
-            if self.same >= self.p["doubles_after"]:
+            delta = 1 / (self.one_over_delta or 1 / real(self.p["delta"]))
+            moves = 2 * self.v / delta * self.mss
+            bounded = not self.p["turns_at_once"] and less(self.cwnd / 8, moves)
+            if self.same >= self.p["doubles_after"] and not bounded:
                 self.v *= 2
         else:
             self.v, self.same = Decimal(1), 0

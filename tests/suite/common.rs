@@ -87,6 +87,12 @@ pub fn activity(records: &Records, name: &str) -> u64 {
 /// Index of the bottleneck in a dumbbell's table of links.
 pub const BOTTLENECK: usize = 0;
 
+/// `true` in the long mode (`LONG=1`).
+#[expect(clippy::disallowed_methods, reason = "a test is told from outside how long it may take")]
+pub fn is_long() -> bool {
+    std::env::var("LONG").is_ok()
+}
+
 /// Compares a text with the file of that name in `golden/`; `UPDATE=1 cargo test -p cwnd-tests` writes the file.
 #[expect(clippy::disallowed_methods, reason = "a test is told from outside to refresh its golden")]
 pub fn assert_golden(name: &str, found: &str) {

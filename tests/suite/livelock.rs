@@ -2,7 +2,7 @@
 
 use cwnd_trace::Records;
 
-use crate::common::{BOTTLENECK, column, run};
+use crate::common::{BOTTLENECK, column, is_long, run};
 use crate::guides::{Pair, pairs};
 
 /// A flow stays at one segment for no more round trips than these while its link is less loaded than half.
@@ -85,7 +85,7 @@ fn idle_samples(records: &Records, rate: f64) -> Vec<bool> {
 
 #[test]
 fn no_guided_flow_stays_at_one_segment_on_an_idle_link() {
-    let links = if std::env::var("LONG").is_ok() { all() } else { SOME.to_vec() };
+    let links = if is_long() { all() } else { SOME.to_vec() };
     for pair in pairs().iter().filter(|pair| pair.is_guided()) {
         for &link in &links {
             let seconds = (link.rtt_ms / 10).clamp(30, 120);

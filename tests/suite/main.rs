@@ -5,6 +5,7 @@ mod architecture;
 mod arrivals;
 mod bbr;
 mod becn;
+mod bursts;
 mod cheats;
 mod check;
 mod circles;

@@ -176,8 +176,8 @@ impl Velocity {
         Self { value: 1.0, up: None, stayed: 0, unseen: 0, from, window }
     }
 
-    /// A round trip is over.
-    fn turn(&mut self, window: f64, params: &Params) {
+    /// A round trip is over, in which a velocity of 1 moves the window by `unit`.
+    fn turn(&mut self, window: f64, unit: f64, params: &Params) {
         self.unseen += 1;
         if self.unseen < params.velocity_rounds {
             return;
@@ -186,8 +186,15 @@ impl Velocity {
         let up = (window != self.window).then_some(window > self.window);
         if up.is_some() && up == self.up {
             self.stayed = self.stayed.saturating_add(rounds);
-            if self.stayed >= params.doubles_after {
-                self.value = (self.value * 2.0).min(MOST_VELOCITY);
+            let next = self.value * 2.0;
+            // Departs from § 2.1, where v has no bound: it is kept for a whole window after the target was passed.
+            let within = if params.turns_at_once {
+                next <= MOST_VELOCITY
+            } else {
+                next * unit <= KEPT_STEP * window
+            };
+            if self.stayed >= params.doubles_after && within {
+                self.value = next;
             }
         } else {
             self.value = 1.0;
@@ -280,7 +287,8 @@ impl Copa {
         if path.delivered <= self.velocity.from {
             return;
         }
-        self.velocity.turn(self.cwnd, &self.law.params);
+        let unit = self.inverse_delta() * f64::from(path.mss);
+        self.velocity.turn(self.cwnd, unit, &self.law.params);
         self.velocity.from = path.sent;
         if let Some(inverse) = &mut self.competing.inverse {
             self.counters.competing_rounds += 1;
@@ -301,7 +309,9 @@ impl Copa {
         let up = self.cwnd / mss * waits.0 as f64 <= inverse * standing.0 as f64;
         if self.slow_start && up {
             if ack.grow == Grow::Yes {
-                self.cwnd = (self.cwnd + ack.acked_bytes as f64).min(self.law.max_window);
+                // § 2.1: it doubles once a round trip. What an ACK acknowledges beyond the window was sent before a timeout.
+                let acked = (ack.acked_bytes as f64).min(self.cwnd);
+                self.cwnd = (self.cwnd + acked).min(self.law.max_window);
             }
             return;
         }
@@ -420,3 +430,7 @@ impl Controller for Copa {
 
 /// A velocity that moves any window at once.
 const MOST_VELOCITY: f64 = (1_u64 << 40) as f64;
+
+/// A velocity that is kept for a window moves the window by no more than this part in a round trip. With a quarter one flow over 100 Mbit/s
+/// and 40 to 100 ms uses 89 to 100 % of the link, with a half 79 %, with all of it 40 %.
+const KEPT_STEP: f64 = 0.125;

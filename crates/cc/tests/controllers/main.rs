@@ -1,6 +1,8 @@
 //! Controllers driven by hand: what the transport would tell them, as scripts.
 
 #[cfg(test)]
+mod copa;
+#[cfg(test)]
 mod counted;
 #[cfg(test)]
 mod cubic;
