@@ -94,6 +94,35 @@ fn the_queue_of_many_flows_keeps_to_its_bound() {
     }
 }
 
+/// § 3.4.5: a window of one segment, whose ACK the receiver holds back for τ0 and more, would stay there for good.
+#[test]
+fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
+    for (stack, rate, rtt, flows) in [
+        ("rfc", "10 Mbit/s", "100 ms", 1),
+        ("rfc", "1 Mbit/s", "200 ms", 1),
+        ("linux", "1 Mbit/s", "200 ms", 1),
+        ("freebsd", "1 Mbit/s", "200 ms", 4),
+    ] {
+        let records = run(&format!(
+            r#"
+            [run]
+            duration = "60 s"
+            warmup = "20 s"
+            sample = "none"
+            [dumbbell]
+            rate = "{rate}"
+            [flow.main]
+            rtt = "{rtt}"
+            count = {flows}
+            controller = "delay-aimd"
+            endpoint = {{ preset = "{stack}" }}
+            "#
+        ));
+        let used = link(&records, "utilisation");
+        assert!(used > 0.8, "{stack}, {rate}, {rtt}, {flows} flows: {used}");
+    }
+}
+
 /// Fig. 3.5 (a), 3.6 (a) and 3.7: all flows at one segment from B (baseRTT + τ0) flows on; beyond, the delay rises by a packet a flow.
 #[test]
 fn peak_and_mean_delay_by_the_number_of_flows() {

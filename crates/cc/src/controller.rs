@@ -257,6 +257,8 @@ pub struct Start {
     pub initial_ssthresh: u64,
     /// The congestion window never grows past this, bytes; `u64::MAX` is no bound.
     pub max_window: u64,
+    /// `true` if the receiver may hold back the ACK of a lone segment (RFC 5681 § 4.2).
+    pub delayed_acks: bool,
 }
 
 impl Start {

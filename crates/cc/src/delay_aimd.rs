@@ -83,6 +83,10 @@ params! {
         #[source("McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
         #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window: u32 = 1,
+        /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1): it sees the round-trip time of the newest segment of an
+        /// ACK, none of an ACK of one segment alone, and a delay leaves two segments at the least. Nothing with `below_one`.
+        #[source("McCullagh 2008 § 3.4.5 and 5.2: the ACK of a lone segment waits for the receiver's timer, which is as long as τ0")]
+        pub allow_delayed_acks: bool = true,
         /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
         /// every RTT that is less. None is the least RTT measured.
         #[source("McCullagh 2008 § 4.3, Fig. 4.1 to 4.3")]
@@ -98,12 +102,13 @@ params! {
     presets {
         /// The thesis, chapters 2 to 4; the default.
         "thesis" => Self::default(),
-        /// With delayed ACKs (§ 3.4.5): a delay leaves two segments.
-        "delayed-acks" => Self { least_window: 2, ..Self::default() },
+        /// With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what a round-trip time is of.
+        "delayed-acks" => Self { least_window: 2, allow_delayed_acks: false, ..Self::default() },
         /// As `cwnd-kernel` has it: two segments at the least, and Linux's growth, where every segment counts and nothing grows while a
         /// reduction for a loss or a mark is under way.
         "linux" => Self {
             least_window: 2,
+            allow_delayed_acks: false,
             growing: Growing {
                 abc_limit: None,
                 abc_limit_after_timeout: None,
@@ -155,6 +160,10 @@ impl Kind for Params {
         &[BACKOFF]
     }
 
+    fn ignores_held_acks(&self) -> bool {
+        self.allow_delayed_acks && !self.below.allowed()
+    }
+
     fn on_linux(&self) -> Option<OnLinux> {
         let Self { threshold, delta, least_window, .. } = self;
         let words = [
@@ -179,11 +188,12 @@ impl Declares for Params {
             Ability::Timestamps,
             "the delay of one packet in each window is all it hears of",
         );
-        if self.below.allowed() {
-            return contract
-                .needs(Ability::Pacing, "would send a segment a round trip at the least");
-        }
+        let held = "ACKs that receivers hold back look like a queue";
         contract
+            .when(!self.ignores_held_acks(), |c| c.wants(Ability::PromptRtt, held))
+            .when(self.below.allowed(), |c| {
+                c.needs(Ability::Pacing, "would send a segment a round trip at the least")
+            })
     }
 }
 
@@ -223,6 +233,10 @@ struct Law {
     mss: f64,
     initial_window: f64,
     max_window: f64,
+    /// The least window that delay leaves, segments.
+    least: f64,
+    /// `true` if the transport gives no sample for an ACK that the receiver may have held back.
+    ignores_held_acks: bool,
     credit: Credit,
 }
 
@@ -276,6 +290,7 @@ impl DelayAimd {
     /// A controller at the start of its connection.
     #[must_use]
     pub fn new(params: &Params, start: &Start) -> Self {
+        let ignores_held_acks = start.delayed_acks && params.ignores_held_acks();
         Self {
             cwnd: start.initial_cwnd() as f64,
             ssthresh: start.initial_ssthresh(),
@@ -297,6 +312,12 @@ impl DelayAimd {
                 mss: f64::from(start.mss),
                 initial_window: start.initial_cwnd() as f64,
                 max_window: start.max_window() as f64,
+                least: if params.below.allowed() {
+                    params.below.below_one_least
+                } else {
+                    f64::from(params.least_window.max(1 + u32::from(ignores_held_acks)))
+                },
+                ignores_held_acks,
                 credit: Credit::bytes(&params.growing),
             }),
         }
@@ -324,6 +345,8 @@ impl DelayAimd {
     /// Takes this ACK's sample; whether the packet itself waited longer than τ0.
     fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         self.min_rtt.hear(path, ack);
+        // A lone segment after a late one tells nothing: the window may grow to two, whose ACK does.
+        self.late &= !(self.law.ignores_held_acks && ack.rtt.is_none());
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
         self.rtt = rtt;
         let threshold = self.law.params.threshold.0 as f64;
@@ -347,10 +370,7 @@ impl DelayAimd {
 
     /// The least window that delay leaves, bytes.
     fn least(&self, path: &Path) -> f64 {
-        let Params { below, least_window, .. } = &self.law.params;
-        let segments =
-            if below.allowed() { below.below_one_least } else { f64::from(*least_window) };
-        segments * f64::from(path.mss)
+        self.law.least * f64::from(path.mss)
     }
 
     /// What an ACK adds to a window below one segment.

@@ -137,6 +137,11 @@ impl Config {
         self.steering.by_rate
     }
 
+    /// Whether it sees no round-trip time of ACKs that the receiver may have held back.
+    pub(crate) fn ignores_held_acks(&self) -> bool {
+        self.own_controller.is_none() && self.controller.stated().ignores_held_acks()
+    }
+
     /// The controller of a connection whose SYN was lost: the initial window is one segment (RFC 5681 § 3.1).
     pub(crate) fn controller_after_syn_loss(&self) -> AnyController {
         let mut start = start(&self.params, 1);
@@ -174,5 +179,6 @@ fn start(params: &Params, initial_segments: u32) -> Start {
         initial_window: u64::from(initial_segments) * params.mss.0,
         initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX, |s| s.0),
         max_window: params.max_window.map_or(u64::MAX, |w| w.0),
+        delayed_acks: params.ack_every > 1,
     }
 }

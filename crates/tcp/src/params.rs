@@ -338,6 +338,9 @@ impl Declares for Params {
         Contract::new()
             .provides(Ability::Pacing)
             .when(self.timestamps, |c| c.provides(Ability::Timestamps))
+            .when(self.ack_every == 1 || self.timing.is_prompt(), |c| {
+                c.provides(Ability::PromptRtt)
+            })
             .when(self.obey_quench, |c| c.provides(Ability::ObeysQuench))
             .when(self.ecn, |c| c.provides(Ability::Ect))
             .when(self.timing.rtt_from == RttFrom::OneWay, |c| {

@@ -54,3 +54,11 @@ params! {
         pub note_delays: bool = false,
     }
 }
+
+impl Params {
+    /// `true` if no sample has in it for how long the receiver held an ACK back.
+    pub(crate) const fn is_prompt(&self) -> bool {
+        let newest = matches!(self.rtt_from, RttFrom::Newest | RttFrom::Sack);
+        newest && !self.rtt_lone_acks || matches!(self.rtt_from, RttFrom::OneWay)
+    }
+}

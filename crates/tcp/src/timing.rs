@@ -79,9 +79,14 @@ impl Timing {
     pub fn new(config: &Config) -> Option<Box<Self>> {
         let params = &config.params;
         let own = &params.timing;
-        let lone = own.rtt_lone_acks || params.ack_every == 1;
+        let prompt = params.ack_every > 1 && config.ignores_held_acks();
+        let (from, lone) = match own.rtt_from {
+            RttFrom::Timer if prompt => (RttFrom::Newest, false),
+            from @ (RttFrom::Newest | RttFrom::Sack) if prompt => (from, false),
+            from => (from, own.rtt_lone_acks || params.ack_every == 1),
+        };
         let by_window = own.rtt_every == RttEvery::Window;
-        let plain = own.rtt_from == RttFrom::Timer
+        let plain = from == RttFrom::Timer
             && lone
             && !by_window
             && !own.note_delays
@@ -89,12 +94,12 @@ impl Timing {
             && params.signature.timestamp_signature == 0;
         (!plain).then(|| {
             Box::new(Self {
-                from: own.rtt_from,
+                from,
                 clock: Divisor::new(own.rtt_clock.0),
                 lone,
                 by_window,
                 next_from: 0,
-                sent: (own.rtt_from != RttFrom::Timer || !lone).then(SentLog::default),
+                sent: (from != RttFrom::Timer || !lone).then(SentLog::default),
                 sacked: None,
                 one_way: OneWay::default(),
                 rates: config.by_rate().then(Rates::default),

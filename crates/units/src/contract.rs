@@ -15,6 +15,8 @@ pub enum Ability {
     ObeysQuench,
     /// Segments carry timestamps (RFC 7323).
     Timestamps,
+    /// Round-trip times that the controller sees have no time in them for which the receiver held an ACK back.
+    PromptRtt,
     /// Segments leave at a rate that the controller gives.
     Pacing,
     /// Data carries the identification of its IP header in a way that means something.
@@ -72,7 +74,7 @@ pub enum Place {
 
 impl Ability {
     /// All of them: where they are provided, what is said where they are not (of a link what it would do), and how they are had.
-    const TABLE: [(Self, Place, &'static str, &'static str); 24] = {
+    const TABLE: [(Self, Place, &'static str, &'static str); 25] = {
         use Ability as A;
         use Place as P;
         [
@@ -99,6 +101,12 @@ impl Ability {
                 P::Sender,
                 "segments carry no timestamps",
                 "set `timestamps = true` in the group's `endpoint`",
+            ),
+            (
+                A::PromptRtt,
+                P::Sender,
+                "round-trip times have in them for how long ACKs were held back",
+                "set `ack_every = 1`, or `rtt_from = \"newest\"` and `rtt_lone_acks = false`, in the group's `endpoint`",
             ),
             (A::Pacing, P::Sender, "segments are not paced", "run it in the simulator"),
             (

@@ -192,5 +192,8 @@ impl Declares for Params {
     fn contract(&self) -> Contract {
         Contract::new()
             .wants(Ability::Timestamps, "the delay of one packet in each window is all it hears of")
+            .when(self.rtt != RoundRtt::Least, |c| {
+                c.wants(Ability::PromptRtt, "ACKs that receivers hold back look like a queue")
+            })
     }
 }

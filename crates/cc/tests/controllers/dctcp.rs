@@ -9,7 +9,13 @@ use proptest::prelude::*;
 const MSS: u64 = 1000;
 
 fn start() -> Start {
-    Start { mss: 1000, initial_window: 10 * MSS, initial_ssthresh: 20 * MSS, max_window: u64::MAX }
+    Start {
+        mss: 1000,
+        initial_window: 10 * MSS,
+        initial_ssthresh: 20 * MSS,
+        max_window: u64::MAX,
+        delayed_acks: false,
+    }
 }
 
 /// Windows of data, some of whose segments are marked; each segment has its ACK, and the mark is answered once.

@@ -15,6 +15,7 @@ fn start() -> Start {
         // In congestion avoidance from the start.
         initial_ssthresh: 90 * MSS,
         max_window: u64::MAX,
+        delayed_acks: false,
     }
 }
 

@@ -91,6 +91,7 @@ proptest! {
         initial in 1..50_u64,
         bound in 1..500_u64,
         flight_percent in 0..200_u64,
+        delayed_acks in any::<bool>(),
     ) {
         let size = u64::from(mss);
         let start = Start {
@@ -98,6 +99,7 @@ proptest! {
             initial_window: initial * size,
             initial_ssthresh: u64::MAX,
             max_window: bound * size,
+            delayed_acks,
         };
         for params in controllers() {
             let mut c = params.build(&start);

@@ -16,6 +16,7 @@ pub fn start(segments: u64) -> Start {
         initial_window: segments * MSS,
         initial_ssthresh: u64::MAX,
         max_window: u64::MAX,
+        delayed_acks: false,
     }
 }
 

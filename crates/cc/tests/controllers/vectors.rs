@@ -123,6 +123,7 @@ fn start(start: &Json) -> Start {
         initial_window: start["initial_window"].as_u64().unwrap(),
         initial_ssthresh: start["initial_ssthresh"].as_u64().unwrap_or(u64::MAX),
         max_window: u64::MAX,
+        delayed_acks: false,
     }
 }
 

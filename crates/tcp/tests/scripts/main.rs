@@ -478,6 +478,8 @@ scripts!(
     an_ack_of_one_segment_may_be_ignored,
     an_ack_that_covers_anything_sent_again_gives_no_sample,
     an_ack_that_was_overtaken_is_no_sample,
+    delay_aimd_ignores_acks_that_were_held_back,
+    delay_aimd_sees_each_ack_where_none_is_held_back,
     lone_acks_may_be_ignored_with_timestamps_too,
     one_sample_a_window,
     sack_gives_a_sample_while_a_hole_is_open,
