@@ -43,6 +43,7 @@ class Run(Data):
             *notes.silent_mechanisms(self),
             *notes.given_up(self),
             *notes.rows_left_out(self),
+            *notes.idle_lines(self),
             *notes.idle_seeds(self),
             *notes.loads(self),
         ]
