@@ -52,8 +52,10 @@ def _ns3(row: Row) -> Table:
             "kind": "newreno",
             "increase": "per-ack-whole-bytes",
             "grow_in_cwr": False,
+            # max(2 segments) whatever the cause.
+            "least_window_ecn": 2,
         },
-        "TcpLinuxReno": {"kind": "newreno", "base": "cwnd"},
+        "TcpLinuxReno": {"kind": "newreno", "base": "cwnd", "least_window_ecn": 2},
         # Without UseAbe.
         "TcpCubic": {"kind": "cubic", "preset": "ns-3", "beta_ecn": "none"},
         # tcp-vegas.cc is Linux's, but rounds diff up: below α of 2 is what is at most 1.

@@ -27,7 +27,12 @@ MEASURES = {"qdelay_p50_ms": ("median delay", 1.0), "drops": ("drops", 25.0)}
 CLEARLY = 1.2
 
 #: What is put in place of a row's controller, and how it is said.
-NS3_RENO: Table = {"kind": "newreno", "increase": "per-ack-whole-bytes", "grow_in_cwr": False}
+NS3_RENO: Table = {
+    "kind": "newreno",
+    "increase": "per-ack-whole-bytes",
+    "grow_in_cwr": False,
+    "least_window_ecn": 2,
+}
 EXPERIMENTS: dict[int, tuple[tuple[str, Table], ...]] = {
     50: (("`exit = eighth`", {"exit": "eighth"}),),
     85: (

@@ -141,9 +141,12 @@ impl Sender {
             return;
         }
         let (top, outstanding) = (self.scoreboard.top(self.una), self.high - self.una);
+        let first = self.scoreboard.next_lost(self.una).is_some_and(|hole| hole.start == self.una);
         match &mut self.recovery {
             State::Recovery(r) if top > r.recover => {
                 r.recover = self.high;
+                // RFC 6675 § 5 (4.3): the first goes whatever the smaller window.
+                r.retransmit_now |= first && r.prr.is_none();
                 if let Some(prr) = &mut r.prr {
                     **prr = Prr::new(params.prr_rule, outstanding, self.config.mss);
                 }
