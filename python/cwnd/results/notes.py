@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from cwnd import _core
 from cwnd.results.mechanisms import (
     NAMED,
     OF_CONTROLLERS,
@@ -150,7 +151,7 @@ def idle_lines(run: Data) -> list[str]:
     for point, sentence in points.items():
         if sentence:
             found.setdefault(sentence, []).append(point)
-    return [f"{sentence} {_where(run, at, len(points))}" for sentence, at in found.items()]
+    return [f"{sentence} {where(run, at, len(points))}" for sentence, at in found.items()]
 
 
 def idle_points(run: Data) -> dict[tuple[str, ...], str | None]:
@@ -165,7 +166,7 @@ def idle_points(run: Data) -> dict[tuple[str, ...], str | None]:
         reasons[point] = None
         for line in lines.get(row["run_id"], ()):
             if line["utilisation"] is not None and line["utilisation"] < _IDLE:
-                scenario = _read("\n".join(_QUEUES.findall(run.resolved[index])))
+                scenario = read_lines("\n".join(_QUEUES.findall(run.resolved[index])))
                 rtt = longest.get(row["run_id"]) or 0.0
                 reasons[point] = _why_idle(scenario, line["rate_bit_s"], rtt / 1e6)
     return reasons
