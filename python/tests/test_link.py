@@ -20,16 +20,12 @@ import pytest
 import reachable
 from conftest import CWND
 
-import cwnd
 from cwnd.infer import infer
-from cwnd.link import Direction, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conftest import Cli
-
-    from cwnd.running.scenario import Scenario
 
 pytestmark = pytest.mark.real_time
 
@@ -479,82 +475,6 @@ def test_a_capture_file_that_can_not_be_written_is_an_input_error(cli: Cli):
     assert answer.code == 2
     assert "nowhere/packets.pcapng: no such file or directory" in answer.err
     assert not (cli.directory / "ran").exists()
-
-
-def test_a_directory_with_something_else_in_it_is_left_alone(cli: Cli):
-    other = cli.directory / "other"
-    other.mkdir()
-    (other / "thesis.tex").write_text("years of work")
-    answer = cli("link", "-o", other, "--", "true")
-    assert answer.code == 2
-    assert [file.name for file in other.iterdir()] == ["thesis.tex"]
-
-
-def test_options_become_the_scenario_of_both_directions():
-    settings = Settings(
-        downlink=Direction(rate="10 Mbit/s", queue="codel", buffer="1 BDP", loss=0.01),
-        uplink=Direction(
-            rate="1 Mbit/s",
-            queue='{ kind = "pie", target = "10 ms" }',
-            meter="vcp",
-            messenger='{ kind = "quench", ect_only = false }',
-        ),
-        rtt="100 ms",
-        ecn=False,
-    )
-    link = _sections(settings.scenario())["link"]
-    assert link["downlink"]["queue"] == {"kind": "codel", "limit": "1 BDP", "ecn": False}
-    assert link["uplink"]["queue"] == {"kind": "pie", "target": "10 ms", "ecn": False}
-    assert link["uplink"]["meter"] == {"kind": "vcp"}
-    assert link["uplink"]["messenger"] == {"kind": "quench", "ect_only": False}
-    assert link["downlink"]["messenger"] == {"kind": "none"}
-    assert (link["downlink"]["from"], link["downlink"]["to"]) == ("caller", "command")
-    assert (link["downlink"]["loss"], link["uplink"]["loss"]) == (0.01, 0.0)
-
-
-def test_the_recorded_scenario_is_as_long_as_the_run_and_goes_where_most_data_went():
-    settings = Settings(Direction(rate="10 Mbit/s"), Direction(rate="1 Mbit/s"), rtt="100 ms")
-    for up, down, ends in (
-        (40e3, 9e6, ("caller", "command")),
-        (9e5, 3e4, ("command", "caller")),
-    ):
-        directions = {"uplink": {"sent_bit_s": up}, "downlink": {"sent_bit_s": down}}
-        sections = _sections(settings.scenario_of({"elapsed_s": 3.2, "directions": directions}))
-        assert sections["run"]["duration"] == "3.200 s"
-        flow = sections["flow"]["command"]
-        assert (flow["from"], flow["to"], flow["edge_rtt"]) == (*ends, "100 ms")
-    idle = {name: {"sent_bit_s": 0.0} for name in directions}
-    shortest = settings.scenario_of({"elapsed_s": 0.0, "directions": idle})
-    assert cwnd.check(shortest) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--rate", "10"), ["--rate 10: a rate needs a unit"]),
-        (
-            ("--rate", "1Mbit/s", "--uplink-rate", "2Mps", "--buffer", "5 pockets"),
-            ["--uplink-rate 2Mps: ", "--buffer 5 pockets: "],
-        ),
-        (("--rate", "1Mbit/s", "--queue", '{ kind = "pie", tarket = "1 ms" }'), ["--queue {"]),
-        (("--rtt", "fast"), ["--rtt fast: "]),
-        (("--reorder", "0.1"), ["--reorder 0.1: "]),
-    ],
-)
-def test_what_is_wrong_with_an_option_names_it_and_no_file(
-    cli: Cli, options: tuple[str, ...], told: list[str]
-):
-    answer = cli("link", *options, "--", "true")
-    assert answer.code == 2
-    assert "the link" not in answer.err
-    for each in told:
-        assert answer.err.count(each) == 1
-
-
-def _sections(scenario: Scenario) -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(scenario.to_toml())
 
 
 def _until(happened: Any) -> bool:

@@ -156,7 +156,9 @@ def test_another_simulator_makes_other_cells(
 
 def test_runs_that_are_the_same_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twice = tmp_path / "twice.toml"
-    twice.write_text(SWEEP.replace('"newreno", preset = "abe" }]', '"newreno" }]'))
+    text = SWEEP.replace('"newreno", preset = "abe" }]', '"newreno" }]')
+    # No value of the axis has a preset any more, so the start of the sweep may have none.
+    twice.write_text(text.replace('{ kind = "newreno", preset = "abe" }', '"newreno"', 1))
     expected = cwnd.run(twice)
     counted = Counted(monkeypatch)
 

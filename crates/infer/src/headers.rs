@@ -6,7 +6,7 @@ use cwnd_units::Time;
 use etherparse::{IpNumber, LaxIpSlice, TcpOptionElement, TcpOptionsIterator};
 
 use crate::capture::Frame;
-use crate::duplicates::digest;
+use crate::digest::digest;
 
 /// One end of a connection. IPv4 addresses are mapped into IPv6 (RFC 4291 § 2.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,6 +11,8 @@
 pub mod capture;
 pub mod clock;
 pub mod connection;
+mod counts;
+mod digest;
 mod duplicates;
 pub mod event;
 pub mod half;
@@ -26,19 +28,17 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::ops::AddAssign;
 use std::path::Path;
 
 use cwnd_trace::{Activity, Table};
-use cwnd_units::{Duration, Time};
+use cwnd_units::Time;
 
 pub use capture::CaptureError;
-use capture::More;
 use connection::{End, Summary};
+use counts::{Count, Counts};
 use duplicates::Duplicates;
-use headers::{Segment, Skip};
-pub use merge::{Bytes, Input};
-use merge::{MOST_OPEN, MOST_PARTS, Part, Stop, WINDOW, merged};
+pub use merge::{Bytes, Error, Input};
+use merge::{MOST_OPEN, MOST_PARTS, Part, Stop, merged};
 use rows::{Connections, Labels, Silences};
 use rto::Scores;
 pub use source::{Meter, unpacked};
@@ -63,108 +63,6 @@ pub struct Inference {
     files: Vec<String>,
     summaries: Vec<Summary>,
     counts: Counts,
-}
-
-/// Blocks and packets that are counted.
-#[derive(Clone, Copy, Debug)]
-enum Count {
-    Frames,
-    Segments,
-    Link,
-    Other,
-    Fragments,
-    Short,
-    Malformed,
-    Untimed,
-    Dropped,
-    CutOff,
-    Duplicates,
-    Reordered,
-    StepsBack,
-}
-
-impl Count {
-    /// The counts of the result, in the order of the variants.
-    const NAMES: [&'static str; 13] = [
-        "frames",
-        "tcp_segments",
-        "unknown_link_type",
-        "not_tcp",
-        "ip_fragments",
-        "headers_cut_off",
-        "malformed",
-        "without_time",
-        "dropped_on_link",
-        "files_cut_off",
-        "duplicates",
-        "reordered",
-        "steps_back",
-    ];
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts([u64; Count::NAMES.len()]);
-
-impl Counts {
-    const fn add(&mut self, count: Count, more: u64) {
-        self.0[count as usize] += more;
-    }
-
-    /// Counts a block, and its frame if it holds one.
-    fn block(&mut self, block: More, frame: Option<&Result<Segment, Skip>>) {
-        if let Some(frame) = frame {
-            self.add(Count::Frames, 1);
-            let read = match frame {
-                Ok(_) => Count::Segments,
-                Err(Skip::Link) => Count::Link,
-                Err(Skip::Other) => Count::Other,
-                Err(Skip::Fragment) => Count::Fragments,
-                Err(Skip::Short) => Count::Short,
-                Err(Skip::Malformed) => Count::Malformed,
-            };
-            self.add(read, 1);
-        }
-        match block {
-            More::Untimed => self.add(Count::Untimed, 1),
-            More::Dropped => self.add(Count::Dropped, 1),
-            More::CutOff => self.add(Count::CutOff, 1),
-            More::Frame | More::Other | More::End => {}
-        }
-    }
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, more: Self) {
-        self.0.iter_mut().zip(more.0).for_each(|(count, more)| *count += more);
-    }
-}
-
-/// A reason why captures were not read to their end.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file is no capture, damaged, or cannot be read.
-    #[error("{name}: {error}")]
-    Capture {
-        /// The file.
-        name: String,
-        /// What is wrong with it.
-        error: CaptureError,
-    },
-    /// A file holds more parts that are out of order than can be merged.
-    #[error(
-        "{name}: time goes back {MOST_PARTS} times past {WINDOW} packets, last by {:.3} s: \
-         sort it first, as `reordercap {name} sorted.pcapng` does",
-        .back.as_secs_f64()
-    )]
-    Disordered {
-        /// The file.
-        name: String,
-        /// The last step of its clock back.
-        back: Duration,
-    },
-    /// The caller asked to stop.
-    #[error("stopped")]
-    Cancelled,
 }
 
 /// A clock that shows less than this, in 1979, begins at zero, as in simulations and experiments.

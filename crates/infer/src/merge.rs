@@ -9,12 +9,12 @@ use std::io::{self, Read};
 use cwnd_units::{Duration, Time};
 
 use crate::capture::{Capture, CaptureError, More};
+use crate::counts::{Count, Counts};
 use crate::headers::{Segment, segment};
 use crate::source::{Meter, unpacked};
-use crate::{Count, Counts, Error};
 
 /// A segment may stand behind so many that are later.
-pub const WINDOW: usize = 1024;
+const WINDOW: usize = 1024;
 /// Parts of a file, each in order within the window.
 pub const MOST_PARTS: usize = 16;
 /// Of more files each is closed until its first packet is due.
@@ -75,6 +75,34 @@ pub struct Part<'a, 'i> {
     /// The time of the first segment.
     pub first: Option<Time>,
     counts: Counts,
+}
+
+/// A reason why captures were not read to their end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file is no capture, damaged, or cannot be read.
+    #[error("{name}: {error}")]
+    Capture {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        error: CaptureError,
+    },
+    /// A file holds more parts that are out of order than can be merged.
+    #[error(
+        "{name}: time goes back {MOST_PARTS} times past {WINDOW} packets, last by {:.3} s: \
+         sort it first, as `reordercap {name} sorted.pcapng` does",
+        .back.as_secs_f64()
+    )]
+    Disordered {
+        /// The file.
+        name: String,
+        /// The last step of its clock back.
+        back: Duration,
+    },
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Cancelled,
 }
 
 /// A reason to stop reading.

@@ -35,7 +35,9 @@ fn every_shipped_scenario_can_be_run_without_a_warning() {
     assert!(all.len() >= 8, "{all:?}");
     for path in &all {
         let plan = plan(path);
-        assert!(plan.warnings.is_empty(), "{}", plan.warnings);
+        // It studies what the warning says.
+        let studies = path.ends_with("delay-noise.toml");
+        assert!(studies || plan.warnings.is_empty(), "{}", plan.warnings);
         assert!(!plan.description.is_empty(), "{}", path.display());
         let ids: BTreeSet<&str> = plan.cells.iter().map(|c| c.id.as_str()).collect();
         assert_eq!(ids.len(), plan.cells.len(), "no two cells of {} are the same", path.display());

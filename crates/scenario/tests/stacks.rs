@@ -42,7 +42,6 @@ fn controller(kind: &str, preset: &str) -> ControllerParams {
 fn a_stack_is_the_presets_of_endpoint_and_controller() {
     for (stack, of_newreno, of_cubic) in [
         ("linux", "linux", "linux"),
-        ("rfc", "rfc", "rfc"),
         ("rfc6675", "rfc", "rfc"),
         ("freebsd", "freebsd", "freebsd"),
         ("freebsd-rack", "freebsd", "freebsd"),
@@ -57,6 +56,29 @@ fn a_stack_is_the_presets_of_endpoint_and_controller() {
     }
     let found = cell("stack = \"linux\"").scenario;
     assert_eq!(found.flows[0].controller, controller("newreno", "linux"), "of the default kind");
+}
+
+/// The name `rfc` was that of RFC 6675's stack in schema 1.
+#[test]
+fn the_standards_track_of_a_file_is_that_of_its_schema() {
+    let text = |schema, flow: &str| {
+        format!(
+            "schema = {schema}\n[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n\
+             [flow.main]\nrtt = \"100 ms\"\n{flow}\n"
+        )
+    };
+    for flow in ["stack = \"rfc\"", "endpoint = \"rfc\"", "endpoint = { preset = \"rfc\" }"] {
+        for (schema, preset) in [(1, "rfc6675"), (2, "rfc")] {
+            let text = text(schema, flow);
+            let cells = Document::parse("test.toml", &text, NO_FILES).and_then(|d| d.cells());
+            let found = &cells.expect("a scenario")[0].scenario.flows[0];
+            assert_eq!(found.endpoint, endpoint(preset), "{flow} in schema {schema}");
+        }
+    }
+    let text = text(2, "stack = \"rfc\"\ncontroller = \"cubic\"");
+    let cells = Document::parse("test.toml", &text, NO_FILES).and_then(|d| d.cells());
+    let found = &cells.expect("a scenario")[0].scenario.flows[0];
+    assert_eq!(found.controller, controller("cubic", "rfc9406"), "HyStart++");
 }
 
 #[test]
@@ -134,9 +156,10 @@ fn a_controller_without_a_preset_for_the_stack_keeps_its_defaults_and_says_so_on
 #[test]
 fn presets_for_linux_that_linux_has_not_are_named_as_the_kernel_variants_they_are() {
     let meters = "meter = \"adpm\"\nreverse_meter = \"adpm\"";
-    for (kind, links, endpoint) in
-        [("delay-aimd", "", ""), ("bmcc", meters, "endpoint = { ecn = true, echo = \"load\" }")]
-    {
+    for (kind, links, endpoint) in [
+        ("delay-aimd", "", "endpoint = { ack_every = 1 }"),
+        ("bmcc", meters, "endpoint = { ecn = true, echo = \"load\" }"),
+    ] {
         let flow = format!("stack = \"linux\"\ncontroller = \"{kind}\"\n{endpoint}");
         let told = notes_of(&outline_of(links, &flow));
         assert_eq!(told.len(), 1, "{told:?}");
@@ -151,11 +174,11 @@ fn a_stack_can_be_set_and_swept() {
     let set = document.with_overrides(&["flow.*.stack=linux"]).expect("a key");
     assert_eq!(set.cells().expect("a scenario")[0].scenario.flows[0].endpoint, endpoint("linux"));
     let swept = format!(
-        "{text}[sweep.axis.stack]\npath = \"flow.main.stack\"\nvalues = [\"linux\", \"rfc\"]\n"
+        "{text}[sweep.axis.stack]\npath = \"flow.main.stack\"\nvalues = [\"linux\", \"rfc6675\"]\n"
     );
     let cells = Document::parse("test.toml", &swept, NO_FILES).and_then(|d| d.cells());
     let cells = cells.expect("a scenario");
     assert_eq!(cells[0].axes[0].label, "linux");
     assert_eq!(cells[0].scenario.flows[0].endpoint, endpoint("linux"));
-    assert_eq!(cells[1].scenario.flows[0].endpoint, endpoint("rfc"));
+    assert_eq!(cells[1].scenario.flows[0].endpoint, endpoint("rfc6675"));
 }

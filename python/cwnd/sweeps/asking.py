@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from cwnd.results.manifest import Axis
+    from cwnd.results import Axis
 
 
 def query(directory: str | os.PathLike[str], sql: str) -> pl.DataFrame:

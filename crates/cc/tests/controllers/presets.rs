@@ -122,7 +122,7 @@ fn only_a_factor_of_its_own_for_ecn_asks_for_ecn() {
         let needs = asks_for_ecn(&params(kind, &[("preset", text(preset))]));
         let differs = !matches!(
             (*kind, *preset),
-            (_, "rfc" | "adaptive-backoff" | "becn" | "becn-1998")
+            (_, "rfc" | "rfc9406" | "adaptive-backoff" | "becn" | "becn-1998")
                 | ("newreno", "linux" | "neqo" | "quicly")
                 | ("cubic", "freebsd" | "linux" | "linux-3.17" | "linux-2.6.22")
         );
