@@ -39,9 +39,9 @@ def presets() -> dict[str, list[str | None]]:
     for kind in kinds:
         properties = kind["properties"]
         names = properties.get("preset", {}).get("oneOf", [])
-        kind = properties["kind"]
+        named = properties["kind"]
         # Other names of a kind follow its own.
-        found[kind.get("const") or kind["enum"][0]] = [None, *(name["const"] for name in names)]
+        found[named.get("const") or named["enum"][0]] = [None, *(name["const"] for name in names)]
     return found
 
 
