@@ -82,11 +82,6 @@ EXPLANATIONS: tuple[tuple[tuple[str, ...], str, tuple[Overrides, ...]], ...] = (
         (),
     ),
     (
-        ("ns-2 VCP 25",),
-        "**VCP, 30 flows over 10 Mbit/s and 80 ms: not explained.** Jain's index is 0.979 here and 0.968 in the mean of three recorded runs; it is 0.962 where any measurement ends a backoff.",
-        (),
-    ),
-    (
         ("ns-2 SACK 14",),
         "**SACK, 100 flows over 155 Mbit/s: not explained.** Flows share more evenly here: Jain's index is from 0.961 to 0.968 in six runs, and 0.954 with RFC 6675's pipe, which ns-2's Sack1 has not; one run was recorded with 0.931.",
         (),
