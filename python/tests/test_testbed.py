@@ -303,7 +303,7 @@ def test_the_scenario_of_the_readme_runs_on_linux_with_abe(tmp_path: Path) -> No
 
 def test_a_remedy_keeps_abe_and_the_scenario_then_runs_on_linux(tmp_path: Path) -> None:
     file = _readme(tmp_path)
-    ours = '{ kind = "cubic", preset = "linux", beta_ecn = 0.85 }'
+    ours = '{ kind = "cubic", beta_ecn = 0.85 }'
     text = file.read_text(encoding="utf-8")
     assert ours in text
     file.write_text(text.replace(ours, '{ kind = "cubic", preset = "abe" }'), encoding="utf-8")
