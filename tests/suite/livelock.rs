@@ -5,7 +5,8 @@ use cwnd_trace::Records;
 use crate::common::{BOTTLENECK, column, is_long, run};
 use crate::guides::{Pair, pairs};
 
-/// A flow stays at one segment for no more round trips than these while its link is less loaded than half.
+/// A flow stays at one segment for no more round trips than these while its link is less loaded
+/// than half.
 const ROUND_TRIPS: f64 = 20.0;
 
 /// A link of the BMCC paper (Qazi, Andrew, Znati 2009, Fig. 10 to 12).
@@ -33,7 +34,8 @@ fn all() -> Vec<Link> {
     links.flat_map(with).collect()
 }
 
-/// The longest that a flow has a window below two segments while the link is less loaded than half, in round trips, and the flow.
+/// The longest that a flow has a window below two segments while the link is less loaded than half,
+/// in round trips, and the flow.
 fn longest(pair: &Pair, link: Link, seconds: u32) -> (f64, f64) {
     let Link { kbit, rtt_ms, flows, buffer } = link;
     let sample_ms = (rtt_ms / 2).clamp(5, 200);

@@ -82,8 +82,8 @@ fn bmcc_and_vcp_fill_links_of_any_length_without_a_queue() {
                 // § VII a and b: 90 % of any rate at 80 ms, 80 % at any round trip.
                 let least = if rtt == "80 ms" { 0.9 } else { 0.8 };
                 assert!(link("utilisation") > least, "{rate} {rtt}: {}", link("utilisation"));
-                // Flows that lost their first windows grow while that is repaired, or they would stand
-                // at one segment for hundreds of round trips: at 400 ms that costs 0.35 %.
+                // Flows that lost their first windows grow while that is repaired, or they would
+                // stand at one segment for hundreds of round trips: at 400 ms that costs 0.35 %.
                 let most = if rtt == "400 ms" { 0.005 } else { 0.001 };
                 assert!(link("drop_ratio") < most, "{rate} {rtt}: {}", link("drop_ratio"));
             }

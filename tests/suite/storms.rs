@@ -38,8 +38,8 @@ fn arrivals_per_delivery(text: &str) -> f64 {
     total("arrived_total_pkts") / total("delivered_total_pkts").max(1.0)
 }
 
-/// A threshold of FlightSize above a window that less was in made PRR send several segments for each
-/// that arrived, and H-TCP's increase grew with the backoff of the timer.
+/// A threshold of FlightSize above a window that less was in made PRR send several segments for
+/// each that arrived, and H-TCP's increase grew with the backoff of the timer.
 #[test]
 fn no_controller_floods_a_marking_queue() {
     let stacks: Vec<&str> = if long() {
@@ -71,7 +71,7 @@ fn no_controller_floods_a_marking_queue() {
     }
 }
 
-/// What recovery may be made of, by key.
+/// Values of the keys of recovery.
 const RECOVERY: [(&str, &[&str]); 24] = [
     ("recovery", &["\"sack\"", "\"newreno\""]),
     ("prr", &["true", "false"]),
@@ -128,7 +128,8 @@ fn lost_retransmissions_do_not_go_again_without_end() {
     }
 }
 
-/// One flow over a queue that overflows as slow start ends: 10 Mbit/s, six round trips, seven buffers.
+/// One flow over a queue that overflows as slow start ends: 10 Mbit/s, six round trips, seven
+/// buffers.
 fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for rtt in [1, 5, 10, 20, 50, 100] {
@@ -154,10 +155,10 @@ fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
     found
 }
 
-/// Slow start overshoots by the whole pipe, and 0.7 of that is more than the pipe: some of what goes
-/// again is lost again. A sender of RFC 6675 cannot see it, as NextSeg never returns what lies below
-/// HighRxt (section 4, rule 1a), and waits for the timer (RFC 6298). With the loss of retransmissions
-/// found by SACK, and nothing else changed, no cell has a timeout.
+/// Slow start overshoots by the whole pipe, and 0.7 of that is more than the pipe: some of what
+/// goes again is lost again. A sender of RFC 6675 cannot see it, as NextSeg never returns what lies
+/// below HighRxt (section 4, rule 1a), and waits for the timer (RFC 6298). With the loss of
+/// retransmissions found by SACK, and nothing else changed, no cell has a timeout.
 #[test]
 fn only_lost_retransmissions_stop_a_sender_of_rfc_6675() {
     for controller in ["cubic", "newreno"] {
@@ -183,7 +184,8 @@ fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
 }
 
 /// Every packet is marked. RFC 3168 § 6.1.2 halves down to one segment and waits for the timer then
-/// (`ecn_at_one`); RFC 8511 § 3 and RFC 9438 § 4.6 agree. Linux keeps two segments, and never waits.
+/// (`ecn_at_one`); RFC 8511 § 3 and RFC 9438 § 4.6 agree. Linux keeps two segments, and never
+/// waits.
 #[test]
 fn windows_come_down_to_one_segment_where_the_rfcs_let_them() {
     let sent = |controller: &str, at_one: &str| {

@@ -445,8 +445,8 @@ impl Controller for Bbr {
         }
     }
 
-    /// The pipe may be less full than its losses said (Linux, `bbr_undo_cwnd`); the window comes back
-    /// as the recovery ends.
+    /// The pipe may be less full than its losses said (Linux, `bbr_undo_cwnd`); the window comes
+    /// back as the recovery ends.
     fn undo(&mut self, _: Self, now: Time, _: bool) {
         self.filled = Filled { bandwidth: 0.0, rounds: 0, ..self.filled };
         self.surplus.restart(now);

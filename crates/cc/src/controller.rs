@@ -27,8 +27,8 @@ pub struct Path {
     pub min_rtt: Option<Duration>,
     /// The newest RTT sample.
     pub rtt: Option<Duration>,
-    /// Payload bytes sent and not yet cumulatively acknowledged: RFC 5681's FlightSize, before this ACK took effect; while a timeout is
-    /// repaired, payload bytes presumed in the network.
+    /// Payload bytes sent and not yet cumulatively acknowledged: RFC 5681's FlightSize, before this
+    /// ACK took effect; while a timeout is repaired, payload bytes presumed in the network.
     pub flight_size: u64,
     /// Payload bytes cumulatively acknowledged since the start.
     pub delivered: u64,

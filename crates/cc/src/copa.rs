@@ -187,7 +187,8 @@ impl Velocity {
         if up.is_some() && up == self.up {
             self.stayed = self.stayed.saturating_add(rounds);
             let next = self.value * 2.0;
-            // Departs from § 2.1, where v has no bound: it is kept for a whole window after the target was passed.
+            // Departs from § 2.1, where v has no bound: it is kept for a whole window after the
+            // target was passed.
             let within = if params.turns_at_once {
                 next <= MOST_VELOCITY
             } else {
@@ -309,7 +310,8 @@ impl Copa {
         let up = self.cwnd / mss * waits.0 as f64 <= inverse * standing.0 as f64;
         if self.slow_start && up {
             if ack.grow == Grow::Yes {
-                // § 2.1: it doubles once a round trip. What an ACK acknowledges beyond the window was sent before a timeout.
+                // § 2.1: it doubles once a round trip. What an ACK acknowledges beyond the window
+                // was sent before a timeout.
                 let acked = (ack.acked_bytes as f64).min(self.cwnd);
                 self.cwnd = (self.cwnd + acked).min(self.law.max_window);
             }
@@ -431,6 +433,7 @@ impl Controller for Copa {
 /// A velocity that moves any window at once.
 const MOST_VELOCITY: f64 = (1_u64 << 40) as f64;
 
-/// A velocity that is kept for a window moves the window by no more than this part in a round trip. With a quarter one flow over 100 Mbit/s
-/// and 40 to 100 ms uses 89 to 100 % of the link, with a half 79 %, with all of it 40 %.
+/// A velocity that is kept for a window moves the window by no more than this part in a round trip.
+/// With a quarter one flow over 100 Mbit/s and 40 to 100 ms uses 89 to 100 % of the link, with a
+/// half 79 %, with all of it 40 %.
 const KEPT_STEP: f64 = 0.125;

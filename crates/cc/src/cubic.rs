@@ -241,9 +241,9 @@ impl Controller for Cubic {
         }
     }
 
-    /// RFC 9438 § 4.9. Linux restores the larger window and threshold
-    /// (`tcp_undo_cwnd_reduction`): the stage of the curve, its maximum and HyStart stay as they are,
-    /// which after a timeout is as at the start.
+    /// RFC 9438 § 4.9. Linux restores the larger window and threshold (`tcp_undo_cwnd_reduction`):
+    /// the stage of the curve, its maximum and HyStart stay as they are, which after a timeout is
+    /// as at the start.
     fn undo(&mut self, before: Self, now: Time, after_timeout: bool) {
         let least = match &self.avoidance {
             Avoidance::Counted(counted) if counted.stays() => counted.delay_min(),

@@ -36,7 +36,8 @@ impl Guided {
         self.cwnd = (self.cwnd + bytes).min(self.most);
     }
 
-    /// Bytes acknowledged, a window at the most: more is not of one round trip, as what a repair completes was sent before.
+    /// Bytes acknowledged, a window at the most: more is not of one round trip, as what a repair
+    /// completes was sent before.
     fn counted(&self, acked: u64) -> f64 {
         (acked as f64).min(self.cwnd)
     }
@@ -106,8 +107,9 @@ impl Guided {
         ack.grow != Grow::No || paced && grows && used && ack.acked_bytes > 0
     }
 
-    /// The rate of a window in a round trip. A window below two segments is not paced: its ACKs are a round trip apart already, and a
-    /// pace of payload, which counts headers, would be slower and let the retransmission timer expire.
+    /// The rate of a window in a round trip. A window below two segments is not paced: its ACKs are
+    /// a round trip apart already, and a pace of payload, which counts headers, would be slower and
+    /// let the retransmission timer expire.
     pub(crate) fn pace(&self, mss: u64, rtt: Duration) -> Option<Rate> {
         let bits = self.cwnd * 8.0;
         let rate = Rate((bits / rtt.as_secs_f64().max(1e-9)) as u64).max(Rate(1));

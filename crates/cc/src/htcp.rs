@@ -297,8 +297,9 @@ impl Controller for HTcp {
                 if reduces {
                     self.reduce(path);
                 }
-                // Each expiry is a congestion event (Linux, `htcp_state`: TCP_CA_Loss): α would grow
-                // with the backoff, and open the window by hundreds of segments at the first ACK.
+                // Each expiry is a congestion event (Linux, `htcp_state`: TCP_CA_Loss): α would
+                // grow with the backoff, and open the window by hundreds of segments at the first
+                // ACK.
                 self.since.reduced(path.now);
                 self.cwnd = f64::from(path.mss).min(self.law.max_window);
                 self.slow_start.on_timeout(path);

@@ -56,7 +56,7 @@ pub struct Found {
     pub counts: Activity,
 }
 
-/// What was read of captures.
+/// Tables and counts of captures.
 #[derive(Debug, Default)]
 pub struct Inference {
     limits: Limits,
@@ -81,7 +81,7 @@ impl Inference {
     /// those of a run are. Reading stops when `go_on` returns `false`.
     ///
     /// # Errors
-    /// When a file is no capture, is damaged, cannot be read or sorted, or `go_on` said no.
+    /// If a file is no capture, is damaged, cannot be read or sorted, or `go_on` said no.
     pub fn read(
         &mut self,
         inputs: &[Input<'_>],

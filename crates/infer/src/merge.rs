@@ -85,7 +85,7 @@ pub enum Error {
     Capture {
         /// The file.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         error: CaptureError,
     },
     /// A file holds more parts that are out of order than can be merged.

@@ -43,7 +43,7 @@ impl<R: Read> Read for Metered<R> {
 /// The unpacked bytes of a file.
 ///
 /// # Errors
-/// When the beginning cannot be read, or a Zstandard frame asks for a window of more than 100 MiB.
+/// If the beginning cannot be read, or a Zstandard frame asks for a window of more than 100 MiB.
 pub fn unpacked<'a>(
     file: impl Read + Send + 'a,
     meter: Meter,

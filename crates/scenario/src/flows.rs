@@ -128,7 +128,7 @@ fn group(
     })
 }
 
-/// What a group says of its TCP.
+/// The TCP of a group.
 struct Tcp {
     stack: Option<Stack>,
     controller: ControllerParams,

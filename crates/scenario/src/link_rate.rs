@@ -1,6 +1,6 @@
 use cwnd_units::{Duration, Rate, Time};
 
-/// How fast a link sends.
+/// The rate of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkRate {
     /// No serialisation and no queue: a pure delay.
@@ -86,7 +86,7 @@ impl LinkRate {
     }
 }
 
-/// What a line of a trace lets pass, in bits.
+/// Bits that a line of a trace lets pass.
 const TRACE_BITS: f64 = 1500.0 * 8.0;
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl Config {
         self.steering.by_rate
     }
 
-    /// Whether it sees no round-trip time of ACKs that the receiver may have held back.
+    /// `true` if it sees no round-trip time of ACKs that the receiver may have held back.
     pub(crate) fn ignores_held_acks(&self) -> bool {
         self.own_controller.is_none() && self.controller.stated().ignores_held_acks()
     }

@@ -248,13 +248,14 @@ impl Late {
         Duration(least.0 / PART_OF_LEAST * (1 + self.wider)).min(srtt)
     }
 
-    /// What went again had arrived (D-SACK).
+    /// Data that went again had arrived (D-SACK).
     pub const fn on_duplicate(&mut self) {
         self.duplicate = true;
     }
 
-    /// Data arrived. After a duplicate the window is a step wider where data comes late, too late for it, once a round trip, for the next
-    /// recoveries (RFC 8985 § 6.2, step 4; Linux, `tcp_rack_update_reo_wnd`).
+    /// Data arrived. After a duplicate the window is a step wider where data comes late, too late
+    /// for it, once a round trip, for the next recoveries (RFC 8985 § 6.2, step 4; Linux,
+    /// `tcp_rack_update_reo_wnd`).
     pub fn on_delivery(&mut self, now: Time) {
         let duplicate = core::mem::take(&mut self.duplicate);
         if duplicate && self.reordered && self.newest.0 >= self.widened {

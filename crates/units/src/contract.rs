@@ -15,7 +15,8 @@ pub enum Ability {
     ObeysQuench,
     /// Segments carry timestamps (RFC 7323).
     Timestamps,
-    /// Round-trip times that the controller sees have no time in them for which the receiver held an ACK back.
+    /// Round-trip times that the controller sees have no time in them for which the receiver held
+    /// an ACK back.
     PromptRtt,
     /// Segments leave at a rate that the controller gives.
     Pacing,

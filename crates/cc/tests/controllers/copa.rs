@@ -16,8 +16,9 @@ fn an_ack_of_a_thousand_segments_doubles_a_window_of_one() {
     assert_eq!(copa.cwnd(), 2.0);
 }
 
-/// A queue that stays empty doubles the velocity for as long as it does. The paper keeps it for the rest of a window once its target is
-/// passed; then it moves the window by an eighth of it at the most.
+/// A queue that stays empty doubles the velocity for as long as it does. The paper keeps it for the
+/// rest of a window once its target is passed; then it moves the window by an eighth of it at the
+/// most.
 #[test]
 fn a_velocity_that_is_kept_for_a_window_moves_it_by_an_eighth() {
     let bounded = Start { max_window: 2000 * MSS, ..start(100) };

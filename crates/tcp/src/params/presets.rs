@@ -14,8 +14,8 @@ use crate::tso::Params as TsoParams;
 use crate::validation::{self, GrowBy, LimitedBy, RestartWindow};
 
 impl Params {
-    /// The standards track of 2026: loss detection by RFC 8985 and reduction by RFC 9937, on RFC 9293,
-    /// 5681, 6298, 7323 and 2018.
+    /// The standards track of 2026: loss detection by RFC 8985 and reduction by RFC 9937, on RFC
+    /// 9293, 5681, 6298, 7323 and 2018.
     pub(super) fn standards_track() -> Self {
         Self {
             loss_rule: LossRule::Rack,

@@ -70,8 +70,8 @@ impl Sender {
         self.rto_deadline = (from + rto).max(now + tick.max(Duration(1)));
     }
 
-    /// New data if the receiver has room, whatever the congestion window says, or the last segment once more if its window, which may have
-    /// shrunk, still holds that.
+    /// New data if the receiver has room, whatever the congestion window says, or the last segment
+    /// once more if its window, which may have shrunk, still holds that.
     fn tail_probe(&self) -> Option<Choice> {
         let last = self.late.as_ref()?.last().max(self.una);
         let again = || self.retransmission(last, self.high);

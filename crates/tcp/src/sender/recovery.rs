@@ -29,10 +29,10 @@ impl Sender {
         if repairs {
             path.flight_size = self.in_flight();
         }
-        // Departs from RFC 5681 § 2, whose FlightSize also counts what was SACKed: a recovery that begins
-        // as the last one ends finds the new data which that one sent, all SACKed, and would leave a
-        // threshold above the window. A sender of RFC 6675 waits for the timer then, others would
-        // send what is lost again and again.
+        // Departs from RFC 5681 § 2, whose FlightSize also counts what was SACKed: a recovery that
+        // begins as the last one ends finds the new data which that one sent, all SACKed, and would
+        // leave a threshold above the window. A sender of RFC 6675 waits for the timer then, others
+        // would send what is lost again and again.
         if params.lost_retransmissions {
             let not_sacked = self.high - self.una - self.scoreboard.sacked_bytes();
             path.flight_size = path.flight_size.min(not_sacked.max(self.cc.window().cwnd));
@@ -76,7 +76,8 @@ impl Sender {
         // A reduction that is under way goes on, unless there is another.
         let new = || Box::new(Prr::new(params.prr_rule, recover_fs, self.config.mss));
         let spread = cwr.filter(|_| !reduces);
-        // Then the fast retransmit has no place of its own, unless nothing went since (`tcp_cwnd_reduction`).
+        // Then the fast retransmit has no place of its own, unless nothing went since
+        // (`tcp_cwnd_reduction`).
         let waits = sack && self.rack && spread.as_ref().is_some_and(|prr| prr.has_sent());
         let prr = spread.or_else(|| (params.prr && !self.cc.by_rate()).then(new));
         let first = self.una + self.config.mss.min(self.high - self.una);

@@ -55,9 +55,9 @@ impl Sender {
     }
 
     /// RecoverFS of the reduction that just happened, bytes: FlightSize (RFC 6937 § 3), or the
-    /// window `before` the reduction (Linux, `prior_cwnd`). More than that window may be outstanding,
-    /// and a controller that takes its share of FlightSize then leaves a threshold above the window;
-    /// in proportion to the window each delivered segment would send several.
+    /// window `before` the reduction (Linux, `prior_cwnd`). More than that window may be
+    /// outstanding, and a controller that takes its share of FlightSize then leaves a threshold
+    /// above the window; in proportion to the window each delivered segment would send several.
     pub(super) fn recover_fs(&self, before: u64) -> u64 {
         let outstanding = self.high - self.una;
         match self.config.params.prr_rule {

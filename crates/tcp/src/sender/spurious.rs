@@ -107,8 +107,9 @@ impl Sender {
         }
     }
 
-    /// A new ACK after a timeout, with the timestamp that it echoes; `needless` if duplicates tell that all arrived that went again. By
-    /// RFC 3522 § 3.2 the first echo tells; Linux looks at each (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
+    /// A new ACK after a timeout, with the timestamp that it echoes; `needless` if duplicates tell
+    /// that all arrived that went again. By RFC 3522 § 3.2 the first echo tells; Linux looks at
+    /// each (`tcp_process_loss`), though by RFC 7323 § 4.3 echoes don't go back.
     pub(super) fn judge_timeout(&mut self, now: Time, echo: Time, needless: bool) {
         let looks = self.config.params.spurious.timeout_eifel && self.echoes_tell();
         let late = self.before.as_ref().is_some_and(|before| before.is_younger_than(echo));

@@ -245,8 +245,9 @@ impl Sender {
         self.choose_new_data(now)
     }
 
-    /// At most one segment from `seq`, not past `end`, nor past a window that shrank (RFC 9293 § 3.8.6). A window that
-    /// is shut holds the first outstanding segment back no more: it probes the window (Linux, `__tcp_retransmit_skb`).
+    /// At most one segment from `seq`, not past `end`, nor past a window that shrank (RFC 9293 §
+    /// 3.8.6). A window that is shut holds the first outstanding segment back no more: it probes
+    /// the window (Linux, `__tcp_retransmit_skb`).
     pub(super) fn retransmission(&self, seq: u64, end: u64) -> Option<Choice> {
         let mss = self.config.mss;
         let most = match (self.una + self.rwnd).saturating_sub(seq) {

@@ -57,7 +57,8 @@ impl Sender {
     pub(super) fn as_it_is(&mut self, at: Time) -> Box<Before> {
         let mut cc = self.cc.clone();
         if self.rack {
-            // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at least.
+            // Linux `tcp_current_ssthresh`: three quarters of the window, in whole segments, at
+            // least.
             let segments = cc.window().cwnd / self.config.mss;
             cc.raise_threshold((segments / 2 + segments / 4) * self.config.mss);
         }
@@ -87,8 +88,9 @@ impl Sender {
         self.scoreboard.find_again(self.una);
     }
 
-    /// The window is again as it was, and nothing is repaired any more. What is lost stays so, as what went after the recovery began may be
-    /// (Linux `tcp_try_undo_recovery`, `tcp_try_undo_dsack`).
+    /// The window is again as it was, and nothing is repaired any more. What is lost stays so, as
+    /// what went after the recovery began may be (Linux `tcp_try_undo_recovery`,
+    /// `tcp_try_undo_dsack`).
     pub(super) fn take_recovery_back(&mut self, now: Time, before: Option<Box<Before>>) {
         self.take_back_window(now, before);
         self.recovery = State::Open;

@@ -96,8 +96,9 @@ impl Sender {
         }
     }
 
-    /// An ACK of so many bytes ended what a timeout began, and by duplicates so many segments had arrived above. Where the state is held they
-    /// stay told; else they are a loss, if they are enough (Linux, `tcp_process_loss`, `tcp_newreno_mark_lost`).
+    /// An ACK of so many bytes ended what a timeout began, and by duplicates so many segments had
+    /// arrived above. Where the state is held they stay told; else they are a loss, if they are
+    /// enough (Linux, `tcp_process_loss`, `tcp_newreno_mark_lost`).
     #[cold]
     pub(super) fn on_end_of_loss(&mut self, now: Time, acked: u64, told: u32) {
         // One of those acknowledged was the hole.
