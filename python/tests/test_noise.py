@@ -1,4 +1,4 @@
-"""What the page says of intervals over seeds, measured again in part."""
+"""Intervals over seeds on the page of noise, measured again in part."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ const MOST: f64 = 3.0;
 const EXCEPTIONS: [(&str, &str); 2] = [
     (
         "copa mvfst",
-        "δ = 0.05 aims at 20 packets in the queue: a shorter buffer never shows that delay, and losses take nothing off",
+        "δ = 0.05 aims at 20 packets in the queue: a shorter buffer never shows that delay, and \
+        losses take nothing off",
     ),
     ("rcp ns2", "it has no window: the rate that routers offer is all that holds it back"),
 ];

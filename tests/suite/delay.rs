@@ -94,8 +94,8 @@ fn the_queue_of_many_flows_keeps_to_its_bound() {
     }
 }
 
-/// § 3.4.5: a window of one segment, whose ACK the receiver holds back for τ0 and more, would stay
-/// there for good.
+/// § 3.4.5: a window of one segment, whose ACK the receiver holds back for τ0 and more, would
+/// stay there for good.
 #[test]
 fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
     for (stack, rate, rtt, flows) in [

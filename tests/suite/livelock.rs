@@ -95,7 +95,8 @@ fn no_guided_flow_stays_at_one_segment_on_an_idle_link() {
             let Link { kbit, rtt_ms, flows, buffer } = link;
             assert!(
                 rounds <= ROUND_TRIPS,
-                "{}: flow {flow} for {rounds:.0} round trips; {kbit} kbit/s, {rtt_ms} ms, {flows} flows, {buffer}",
+                "{}: flow {flow} for {rounds:.0} round trips; {kbit} kbit/s, {rtt_ms} ms, {flows} \
+                flows, {buffer}",
                 pair.name()
             );
         }

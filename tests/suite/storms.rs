@@ -56,7 +56,8 @@ fn no_controller_floods_a_marking_queue() {
             for queue in queues {
                 for (mbit, flows) in loads {
                     let ratio = arrivals_per_delivery(&format!(
-                        "schema = 2\n[run]\nduration = \"30 s\"\nsample = \"none\"\nnoise = \"none\"\n\
+                        "schema = 2\n[run]\nduration = \"30 s\"\nsample = \"none\"\nnoise = \
+                        \"none\"\n\
                          [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
                          [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
                          start = \"uniform(0 s, 100 ms)\"\ncontroller = {controller}\n\
@@ -118,7 +119,8 @@ fn lost_retransmissions_do_not_go_again_without_end() {
         for (keys, beta) in settings.iter().flat_map(|k| betas.iter().map(move |beta| (k, beta))) {
             let ratio = arrivals_per_delivery(&format!(
                 "[run]\nduration = \"60 s\"\nsample = \"none\"\n\
-                 [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"1 BDP\" }}\n\
+                 [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"1 BDP\" \
+                 }}\n\
                  [flow.main]\nrtt = \"50 ms\"\ncontroller = {{ kind = \"cubic\", beta = {beta} }}\n\
                  endpoint = {{ preset = \"{stack}\"{keys} }}\n"
             ));
@@ -144,7 +146,8 @@ fn timeouts(controller: &str, endpoint: &str) -> Vec<(String, u64)> {
         ] {
             let records = run(&format!(
                 "schema = 2\n[run]\nduration = \"20 s\"\nsample = \"none\"\nnoise = \"none\"\n\
-                 [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"{limit}\" }}\n\
+                 [dumbbell]\nrate = \"10 Mbit/s\"\nqueue = {{ kind = \"fifo\", limit = \"{limit}\" \
+                 }}\n\
                  [flow.main]\nrtt = \"{rtt} ms\"\n\
                  controller = {{ kind = \"{controller}\", preset = \"rfc\" }}\n\
                  endpoint = {{ {endpoint} }}\n"
@@ -183,9 +186,9 @@ fn no_sender_with_rack_stands_still_as_slow_start_overshoots() {
     }
 }
 
-/// Every packet is marked. RFC 3168 § 6.1.2 halves down to one segment and waits for the timer then
-/// (`ecn_at_one`); RFC 8511 § 3 and RFC 9438 § 4.6 agree. Linux keeps two segments, and never
-/// waits.
+/// Every packet is marked. RFC 3168 § 6.1.2 halves down to one segment and waits for the timer
+/// then (`ecn_at_one`); RFC 8511 § 3 and RFC 9438 § 4.6 agree. Linux keeps two segments, and
+/// never waits.
 #[test]
 fn windows_come_down_to_one_segment_where_the_rfcs_let_them() {
     let sent = |controller: &str, at_one: &str| {
@@ -195,7 +198,8 @@ fn windows_come_down_to_one_segment_where_the_rfcs_let_them() {
              max_th = \"2 packets\", w_q = 1.0, max_p = 1.0, gentle = false, forced = \"mark\",\
              limit = \"1000 packets\" }}\n\
              [flow.main]\nrtt = \"10 ms\"\ncount = 10\ncontroller = {controller}\n\
-             endpoint = {{ ecn = true, ack_every = 1, handshake = false, ecn_at_one = \"{at_one}\" }}\n"
+             endpoint = {{ ecn = true, ack_every = 1, handshake = false, ecn_at_one = \"{at_one}\" \
+             }}\n"
         ));
         at(&records.links, BOTTLENECK, "delivered_pkts")
     };

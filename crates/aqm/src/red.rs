@@ -152,14 +152,16 @@ params! {
     }
     check |p| {
         let ordered = match (p.min_th, p.max_th) {
-            (QueueSize::Packets(a), QueueSize::Packets(b)) | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a <= b,
+            (QueueSize::Packets(a), QueueSize::Packets(b))
+            | (QueueSize::MilliBdp(a), QueueSize::MilliBdp(b)) => a <= b,
             (QueueSize::Bytes(a), QueueSize::Bytes(b)) => a <= b,
             (QueueSize::Time(a), QueueSize::Time(b)) => a <= b,
             // Different units meet only on a link.
             _ => true,
         };
         if !ordered {
-            let message = format!("the upper threshold ({}) must not be below min_th ({})", p.max_th, p.min_th);
+            let (least, most) = (p.min_th, p.max_th);
+            let message = format!("the upper threshold ({most}) is below `min_th` ({least})");
             return Err(Invalid { key: "max_th", message });
         }
     }

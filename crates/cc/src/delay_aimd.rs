@@ -83,9 +83,11 @@ params! {
         #[source("McCullagh 2008 § 3.4.3: 1; § 3.4.5: 2 with delayed ACKs")]
         #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window: u32 = 1,
-        /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1): it sees the round-trip time of the newest segment of an
-        /// ACK, none of an ACK of one segment alone, and a delay leaves two segments at the least. Nothing with `below_one`.
-        #[source("McCullagh 2008 § 3.4.5 and 5.2: the ACK of a lone segment waits for the receiver's timer, which is as long as τ0")]
+        /// `true` if it allows for receivers that delay ACKs (`ack_every` above 1): it sees the
+        /// round-trip time of the newest segment of an ACK, none of an ACK of one segment alone,
+        /// and a delay leaves two segments at the least. Nothing with `below_one`.
+        #[source("McCullagh 2008 § 3.4.5 and 5.2: the ACK of a lone segment waits for the \
+            receiver's timer, which is as long as τ0")]
         pub allow_delayed_acks: bool = true,
         /// What minRTT is from the first reduction on, whatever was measured before: a wrong value, to see how it is corrected. It falls with
         /// every RTT that is less. None is the least RTT measured.
@@ -102,7 +104,8 @@ params! {
     presets {
         /// The thesis, chapters 2 to 4; the default.
         "thesis" => Self::default(),
-        /// With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what a round-trip time is of.
+        /// With delayed ACKs (§ 3.4.5): a delay leaves two segments, and the endpoint says what a
+        /// round-trip time is of.
         "delayed-acks" => Self { least_window: 2, allow_delayed_acks: false, ..Self::default() },
         /// As `cwnd-kernel` has it: two segments at the least, and Linux's growth, where every segment counts and nothing grows while a
         /// reduction for a loss or a mark is under way.
@@ -345,7 +348,8 @@ impl DelayAimd {
     /// Takes this ACK's sample; whether the packet itself waited longer than τ0.
     fn look(&mut self, path: &Path, ack: &AckSample) -> bool {
         self.min_rtt.hear(path, ack);
-        // A lone segment after a late one tells nothing: the window may grow to two, whose ACK does.
+        // A lone segment after a late one tells nothing: the window may grow to two, whose ACK
+        // does.
         self.late &= !(self.law.ignores_held_acks && ack.rtt.is_none());
         let (Some(rtt), Some(least)) = (ack.rtt, self.min_rtt.get()) else { return false };
         self.rtt = rtt;

@@ -95,8 +95,9 @@ impl Guided {
         Window { cwnd, ssthresh: goal.max(min_ssthresh(mss as u32)) }
     }
 
-    /// `true` if the window may grow for this ACK. Pacing holds a packet back where the window would have let it go, so a paced window
-    /// of which the most is in flight counts as used. While a timeout is repaired an ECN-echo is old ([`Grow::of`]).
+    /// `true` if the window may grow for this ACK. Pacing holds a packet back where the window
+    /// would have let it go, so a paced window of which the most is in flight counts as used. While
+    /// a timeout is repaired an ECN-echo is old ([`Grow::of`]).
     pub(crate) fn may_grow(&self, path: &Path, ack: &AckSample, paced: bool) -> bool {
         let grows = match path.phase {
             Phase::Open | Phase::Cwr => !ack.ece,

@@ -73,12 +73,14 @@ pub trait Kind: Params {
     fn mechanisms(&self) -> &'static [Mechanism] {
         &[]
     }
-    /// `true` if it sees no round-trip time of a segment whose ACK the receiver may have held back, whatever sets the timer.
+    /// `true` if it sees no round-trip time of a segment whose ACK the receiver may have held back,
+    /// whatever sets the timer.
     fn ignores_held_acks(&self) -> bool {
         false
     }
-    /// `true` if routers tell it of loads by the ECN field of all its data, so that retransmissions are ECN-capable, too (RFC 3168 § 6.1.5
-    /// has them not be; Linux does it for controllers with `TCP_CONG_NEEDS_ECN`: `tcp_ecn_send`).
+    /// `true` if routers tell it of loads by the ECN field of all its data, so that retransmissions
+    /// are ECN-capable, too (RFC 3168 § 6.1.5 has them not be; Linux does it for controllers with
+    /// `TCP_CONG_NEEDS_ECN`: `tcp_ecn_send`).
     fn reads_ecn_field(&self) -> bool {
         false
     }

@@ -33,12 +33,14 @@ params! {
         /// How much a reduction leaves.
         #[flatten()]
         pub rule: Rule = Rule::default(),
-        /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is never below two (RFC 5681 eq. 4).
+        /// Least window that a reduction leaves, in segments, but for an ECN-echo; the threshold is
+        /// never below two (RFC 5681 eq. 4).
         #[source("RFC 5681 § 3.1 eq. 4: 2; ns-2 has 1 (tcp.cc, slowdown)")]
         #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window: u32 = 2,
         /// Least window that an ECN-echo leaves, in segments.
-        #[source("RFC 3168 § 6.1.2: 1, and the next echo waits for the timer (`ecn_at_one`); Linux, FreeBSD and ns-3 have 2")]
+        #[source("RFC 3168 § 6.1.2: 1, and the next echo waits for the timer (`ecn_at_one`); \
+            Linux, FreeBSD and ns-3 have 2")]
         #[bounds(from 1; "a window of no segment never sends again")]
         pub least_window_ecn: u32 = 1,
         /// What growth counts: bytes or ACKs.
@@ -61,7 +63,10 @@ params! {
             ..Self::default()
         },
         /// ABE as RFC 8511 says: 0.8 of what is in flight, in congestion avoidance only.
-        "abe" => Self { least_window_ecn: 1, ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() }) },
+        "abe" => Self {
+            least_window_ecn: 1,
+            ..Self::reading(Rule { beta_ecn: Some(0.8), ..Rule::default() })
+        },
         /// ABE as its paper evaluates it: 0.8 of the window, also where an ECN-echo ends slow start.
         "paper" => Self::reading(Rule {
             beta_ecn: Some(0.8),

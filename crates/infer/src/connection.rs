@@ -134,7 +134,8 @@ impl Connection {
     /// `true` for a copy of a packet that was seen `since` ago, not for data that were sent again.
     ///
     /// Identifications tell copies from retransmissions. Without, a copy comes within the time that
-    /// a copy of the handshake took, about, and no acknowledgement is repeated unless something came.
+    /// a copy of the handshake took, about, and no acknowledgement is repeated unless something
+    /// came.
     pub fn is_duplicate(&mut self, segment: &Segment, since: Duration) -> bool {
         if segment.id.is_some_and(|id| id != 0) {
             return since <= duplicates::IDENTIFIED;

@@ -1,8 +1,9 @@
 //! Timeouts of servers and whether they back off, from captures made at their clients (TCP*(n), § 2.4).
 //!
 //! ```text
-//! bytes ──unpacked──▶ Capture ──Frame──▶ segment ──Segment──▶ merged ──▶ Watch ──▶
-//!                                   Connection ──▶ Half ──Event──▶ rto::fit ──▶ tables
+//! bytes ──unpacked──▶ Capture ──Frame──▶ segment ──Segment──▶ merged
+//! ──▶ Watch ──▶ Connection ──▶ Half ──Event──▶ rto::fit ──▶
+//! tables
 //! ```
 //! Files are merged in the order of time, and copies of packets removed ([`Input`], `Duplicates`).
 //! A [`half`] is what one end sends as the other sees it: a silence of it becomes an [`event::Event`], whose kind and evidence say

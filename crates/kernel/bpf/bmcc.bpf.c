@@ -163,9 +163,9 @@ static __always_inline void show(const struct state *s, struct tcp_sock *tp)
 	tp->snd_ssthresh = as_threshold(goal);
 }
 
-/* A window in a smoothed round trip, bytes a second; the first window goes at once. A window below two segments
- * is not paced: its ACKs are a round trip apart already, and a pace of payload, which counts headers, would be
- * slower and let the retransmission timer expire. */
+/* A window in a smoothed round trip, bytes a second; the first window goes at once. A window below
+ * two segments is not paced: its ACKs are a round trip apart already, and a pace of payload, which
+ * counts headers, would be slower and let the retransmission timer expire. */
 static __always_inline void pace(const struct state *s, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -200,8 +200,8 @@ static __always_inline void add(struct state *s, u64 acked, u64 segments)
 	widen(s, (segments * (acked >> 16) << 8) / (s->window >> 8));
 }
 
-/* Eq. 3, 4, and what a timeout left; of `acked` segments in 2^24ths. While a timeout is repaired it is no faster than
- * slow start. */
+/* Eq. 3, 4, and what a timeout left; of `acked` segments in 2^24ths. While a timeout is repaired it
+ * is no faster than slow start. */
 static __always_inline void grow(struct state *s, struct sock *sk, u64 acked)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);

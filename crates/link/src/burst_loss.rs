@@ -1,8 +1,8 @@
 use cwnd_scenario::BurstLoss;
 use cwnd_units::Rng;
 
-/// Gilbert–Elliott loss: a link is good or bad, and each state loses packets with a probability of
-/// its own.
+/// Gilbert–Elliott loss: a link is good or bad, and each state loses packets with a probability
+/// of its own.
 ///
 /// The state machine is that of netem (`loss_gilb_ell` in net/sched/sch_netem.c): a packet is lost
 /// by the state that it finds, and moves the state before the next one comes.

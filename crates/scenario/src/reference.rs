@@ -342,7 +342,8 @@ Where a distribution is taken, a constant is one: `\"100 ms\"`. Others, here of 
 | `\"pareto(1.4, 30 kB)\"`, `\"lomax(1.4, 30 kB)\"`, `\"weibull(0.5, 30 kB)\"` | shape and mean; or shape and `scale 10 kB`, as SciPy has it |
 | `\"lognormal(30 kB, 1.5)\"` | median, deviation of the logarithm |
 | `\"cdf(40 B: 0, 1 kB: 0.5, 1 MB: 1)\"` | what was measured: the probabilities of no more, with straight lines between them |
-| `\"sizes.csv\"`, `\"cdf(sizes.csv)\"` | the same from a [file](arrivals.md#sizes), with columns such as `bytes,probability` |
+| `\"sizes.csv\"`, `\"cdf(sizes.csv)\"` | the same from a [file](arrivals.md#sizes), with columns \
+such as `bytes,probability` |
 | `\"min(pareto(1.4, 30 kB), 1 GB)\"` | what is larger becomes 1 GB |
 | `\"mix(0.9 exponential(5 kB), 0.1 1 MB)\"` | one of several, with these shares |
 | `\"replace(exponential(5 kB) below 1 kB, 0.1 1 MB)\"` | of the draws below 1 kB, one in ten is 1 MB instead |
@@ -377,8 +378,10 @@ const LINK_TEXT: &str = "\
 A directed link: its queue, then its line rate, then its propagation delay. Nodes come into being with the links that name them.";
 
 const BURST_LOSS_TEXT: &str = "\
-A link is good or bad, at first good (Gilbert 1960, Elliott 1963; netem's `loss gemodel p r 1-h 1-k`). A packet is lost by the state that it
-finds, then the state may change. The share p / (p + r) of the packets finds it bad; with `h` and `k` as they are, all of these are
+A link is good or bad, at first good (Gilbert 1960, Elliott 1963; netem's `loss gemodel p r 1-h
+1-k`). A packet is lost by the state that it
+finds, then the state may change. The share p / (p + r) of the packets finds it bad; with `h` and
+`k` as they are, all of these are
 lost and no others, in bursts of 1/r in the mean.";
 
 const NODE_TEXT: &str = "\
@@ -389,9 +392,12 @@ const RATE_TEXT: &str = "\
 A rate is a constant (`\"10 Mbit/s\"`), `\"none\"` (a pure delay without a queue), or a table: `{ initial = \"10 Mbit/s\", steps = [...] }`,
 `{ trace = \"file\" }`, `{ trace_ms = [...] }`. A trace is one of two:
 
-- mahimahi's: one whole number of milliseconds a line, at each of which 1500 bytes may pass; it repeats after the last.
-- Recorded rates: seconds and Mbit/s on each line, between blanks, tabs or commas, with the header `time_s,mbit_s` or without. Times count
-  from the first line. A rate holds until the next line, the last one as long as the one before it; then all begins anew. While a rate is zero the
+- mahimahi's: one whole number of milliseconds a line, at each of which 1500 bytes may pass; it
+  repeats after the last.
+- Recorded rates: seconds and Mbit/s on each line, between blanks, tabs or commas, with the header
+  `time_s,mbit_s` or without. Times count
+  from the first line. A rate holds until the next line, the last one as long as the one before it;
+  then all begins anew. While a rate is zero the
   link stands still (it has 1 bit/s). In resolved files these are `steps` with their `period`.";
 
 const FLOW_TEXT: &str = "\
@@ -442,10 +448,11 @@ How connections arrive while the run goes on, whatever each of them sends: `arri
 
 const STACK_TEXT: &str = "\
 The endpoint and the controller of one implementation under one name: `stack = \"linux\"` is
-`endpoint = \"linux\"` and the controller's preset for Linux. Each [endpoint preset](#endpoints) is a
-stack. A `preset` of `endpoint` or `controller` replaces the stack's, and single parameters go over
+`endpoint = \"linux\"` and the controller's preset for Linux. Each [endpoint preset](#endpoints) is
+a stack. A `preset` of `endpoint` or `controller` replaces the stack's, and single parameters go over
 it. A controller without a preset for the stack keeps its own defaults; where the stack is an
-implementation, a note says so. The presets `linux` of `bmcc` and `delay-aimd` are the controllers of `cwnd-kernel`, as Linux has none
+implementation, a note says so. The presets `linux` of `bmcc` and `delay-aimd` are the controllers
+of `cwnd-kernel`, as Linux has none
 of that kind.";
 
 const CONTROLLER_TEXT: &str = "\
@@ -476,7 +483,8 @@ const SWEEP_TEXT: &str = "\
 Every combination of the axes' values is run, `repeat` times with seeds that count up: the cells of the sweep. The axis that
 comes last in the file varies fastest. Each cell is checked as a scenario of its own.
 
-The axis replaces what the file has under its key. A plain value there is the point where the sweep starts; keys of a table that no value of the
+The axis replaces what the file has under its key. A plain value there is the point where the sweep
+starts; keys of a table that no value of the
 axis has are an error, as they have no effect, and so is anything that `--set` sets there.";
 
 const AXIS_TEXT: &str = "\

@@ -307,7 +307,8 @@ keys! {
         delay_steps: Form::DelaySteps => Toml("[]"),
         /// After how long `delay_steps` begin anew; none are later than that.
         #[source("cwnd: a route that changes once")]
-        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that are taken once")]
+        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that \
+            are taken once")]
         delay_steps_period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// Probability that a middlebox at the far end takes an option of explicit feedback out of a packet: a header of XCP, RCP or MLCP out of
         /// data, out of an ACK what the receiver tells of it, of load or of code points. Of a dumbbell's both ways.
@@ -331,7 +332,8 @@ keys! {
         /// After how long `initial` and `steps` begin anew; all steps are earlier. Sizes in BDP
         /// then refer to the mean over this time.
         #[source("cwnd: rates that change once")]
-        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that are taken once")]
+        #[bounds(above Span(Duration::ZERO); "time would never pass, write \"none\" for steps that \
+            are taken once")]
         period: Plain(Kind::OptionalDuration) => Toml("\"none\""),
         /// The file of a trace: mahimahi's, one millisecond a line, at each of which 1500 bytes
         /// pass; or seconds and Mbit/s on each line.
@@ -366,16 +368,19 @@ keys! {
     BURST_LOSS {
         /// Probability for each packet that a good link turns bad behind it.
         #[source("none")]
-        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, write \"none\" in place of `burst_loss` for a link that never turns bad")]
+        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, write \"none\" in \
+            place of `burst_loss` for a link that never turns bad")]
         p: Plain(Kind::Number) => Required,
         /// Probability for each packet that a bad link turns good behind it; it is bad for 1/`r`
         /// packets in the mean.
         #[source("none")]
-        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, and a link that stays bad loses all that comes")]
+        #[bounds(above Number(0.0), up_to Number(1.0); "it is a probability, and a link that stays \
+            bad loses all that comes")]
         r: Plain(Kind::Number) => Required,
         /// Probability that a packet passes a bad link; netem has the loss, `1-h`.
         #[source("netem: all packets are lost there (Gilbert 1960)")]
-        #[bounds(from Number(0.0), below Number(1.0); "it is a probability, and a bad link loses packets")]
+        #[bounds(from Number(0.0), below Number(1.0); "it is a probability, and a bad link loses \
+            packets")]
         h: Plain(Kind::Number) => Toml("0.0"),
         /// Probability that a packet passes a good link; netem has the loss, `1-k`.
         #[source("netem: no packet is lost there (Gilbert 1960)")]

@@ -62,7 +62,8 @@ pub(crate) fn note(stack: &str, kind: &str, (span, path): (Span, String), sink: 
             let loaded = plain.stated().on_linux().and_then(|on_linux| on_linux.loaded);
             if stack == "linux" && loaded.is_some() {
                 let message = format!(
-                    "Linux has no `{kind}`: its preset `{preset}` is the controller of `cwnd-kernel`"
+                    "Linux has no `{kind}`: its preset `{preset}` is the controller of \
+                    `cwnd-kernel`"
                 );
                 sink.note(span, path, message);
             }

@@ -354,7 +354,8 @@ fn a_kind_has_its_other_name_in_files_and_its_own_in_what_is_resolved() {
 #[test]
 fn an_axis_may_be_given_other_values_than_the_table_in_the_file() {
     let text = format!(
-        "{}\n[sweep.axis.queue]\npath = \"dumbbell.queue\"\nvalues = [{{ kind = \"red\", w_q = 0.1 }}, \"fifo\"]\n",
+        "{}\n[sweep.axis.queue]\npath = \"dumbbell.queue\"\nvalues = [{{ kind = \"red\", w_q = 0.1 \
+        }}, \"fifo\"]\n",
         SMALL.replace("[dumbbell]\n", "[dumbbell]\nqueue = { kind = \"red\", w_q = 0.1 }\n")
     );
     let narrowed = document(&text).with_overrides(&["sweep.axis.queue.values=[\"codel\"]"]);
@@ -377,7 +378,8 @@ fn a_trace_of_rates_is_written_out_as_steps_with_a_period() {
     let text = SMALL.replace("rate = \"10 Mbit/s\"", "rate = { trace = \"recorded.txt\" }");
     let cell = Document::parse("t.toml", &text, files).and_then(|d| d.cells()).unwrap().remove(0);
     assert!(cell.resolved_toml.contains(
-        "rate = { initial = \"4.2 Mbit/s\", steps = [{ at = \"500 ms\", rate = \"800 kbit/s\" }], period = \"1 s\" }"
+        "rate = { initial = \"4.2 Mbit/s\", steps = [{ at = \"500 ms\", rate = \"800 kbit/s\" }], \
+        period = \"1 s\" }"
     ));
     assert_eq!(plan(&cell.resolved_toml).cells[0].scenario, cell.scenario);
 }

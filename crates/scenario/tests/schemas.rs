@@ -81,7 +81,8 @@ fn a_resolved_file_states_its_schema_and_gives_itself_again() {
 #[test]
 fn a_file_of_schema_1_has_one_note_about_the_defaults_of_schema_2() {
     let swept = format!(
-        "schema = 1{REST}[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\", \"20 ms\"]\n"
+        "schema = 1{REST}[sweep.axis.rtt]\npath = \"flow.main.rtt\"\nvalues = [\"10 ms\", \"20 \
+        ms\"]\n"
     );
     for text in [REST, &format!("schema = 1{REST}"), &swept] {
         let outline = outline(text);

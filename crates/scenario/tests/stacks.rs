@@ -139,7 +139,8 @@ fn a_controller_without_a_preset_for_the_stack_keeps_its_defaults_and_says_so_on
     let found = cell("stack = \"linux\"\ncontroller = \"copa\"").scenario;
     let copa = ControllerParams::of_kind("copa").expect("a kind");
     assert_eq!(found.flows[0].controller, copa);
-    let both = "stack = \"linux\"\ncontroller = \"copa\"\n[flow.other]\nrtt = \"50 ms\"\nstack = \"linux\"\ncontroller = \"copa\"";
+    let both = "stack = \"linux\"\ncontroller = \"copa\"\n[flow.other]\nrtt = \"50 ms\"\nstack = \
+    \"linux\"\ncontroller = \"copa\"";
     let expected = "`copa` has no preset for the stack `linux`: it keeps its own defaults";
     assert_eq!(notes(both), [expected]);
     assert!(notes("controller = \"copa\"").is_empty(), "nobody asked for a stack");
@@ -169,7 +170,8 @@ fn presets_for_linux_that_linux_has_not_are_named_as_the_kernel_variants_they_ar
 
 #[test]
 fn a_stack_can_be_set_and_swept() {
-    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \"100 ms\"\n";
+    let text = "[run]\nduration = \"10 s\"\n[dumbbell]\nrate = \"10 Mbit/s\"\n[flow.main]\nrtt = \
+    \"100 ms\"\n";
     let document = Document::parse("test.toml", text, NO_FILES).expect("TOML");
     let set = document.with_overrides(&["flow.*.stack=linux"]).expect("a key");
     assert_eq!(set.cells().expect("a scenario")[0].scenario.flows[0].endpoint, endpoint("linux"));

@@ -71,7 +71,8 @@ impl Rates {
         self.notes.report(seq, end, new, |end, sent| arrived(newest, sent, end))
     }
 
-    /// The rate sample (§ 3.3) of an ACK that acknowledges all below `ack`, once `delivered` bytes are;
+    /// The rate sample (§ 3.3) of an ACK that acknowledges all below `ack`, once `delivered` bytes
+    /// are;
     /// `idle` if there is nothing more to send.
     pub fn on_ack(
         &mut self,

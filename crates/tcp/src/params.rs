@@ -282,7 +282,8 @@ params! {
         pub validation: validation::Params = validation::Params::default(),
     }
     presets {
-        /// The standards track of today: RFC 9293 and 5681 with RACK and tail loss probes (RFC 8985) and PRR (RFC 9937). In a file of schema 1 this name means `rfc6675`.
+        /// The standards track of today: RFC 9293 and 5681 with RACK and tail loss probes (RFC
+        /// 8985) and PRR (RFC 9937). In a file of schema 1 this name means `rfc6675`.
         "rfc" => Self::standards_track(),
         /// RFC 6675 recovery with the RFC 6298 timer, the standards before RACK.
         "rfc6675" => Self::default(),

@@ -5,10 +5,11 @@ param_enum! {
     pub enum PrrRule {
         /// RFC 6937: once no more than ssthresh is in flight, a segment more than was delivered (PRR-SSRB).
         Rfc6937 = "rfc6937",
-        /// RFC 9937: a segment more than was delivered only while recovery makes good progress (SafeACK); what was SACKed
-        /// before the recovery is no part of RecoverFS.
+        /// RFC 9937: a segment more than was delivered only while recovery makes good progress
+        /// (SafeACK); what was SACKed before the recovery is no part of RecoverFS.
         Rfc9937 = "rfc9937",
-        /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what is in flight.
+        /// RFC 9937 as Linux has it: in whole segments, in proportion to the window instead of what
+        /// is in flight.
         Linux = "linux",
         /// RFC 6937 as FreeBSD has it: the share is rounded up to whole segments, and the fast retransmit is one of them.
         FreeBsd = "freebsd",

@@ -361,8 +361,8 @@ impl Receiver {
         })
     }
 
-    /// `true` if `segment` is the next one, none is missing and the receiver is honest: then nothing
-    /// arrives twice, and no ACK waits behind a hole.
+    /// `true` if `segment` is the next one, none is missing and the receiver is honest: then
+    /// nothing arrives twice, and no ACK waits behind a hole.
     #[inline]
     fn is_next(&self, segment: &Segment) -> bool {
         let honest = self.habits.as_ref().is_none_or(|habits| habits.cheat.is_none());

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 ///
 /// Up to [`MOST_IN_DEQUE`] entries it is a deque, searched by bisection; above, a B-tree.
 /// Cost: O(1) at the ends of a deque; otherwise O(log n), and in a deque up to `MOST_IN_DEQUE / 2`
-/// entries are moved. It changes its form, in O(n), once for at least `MOST_IN_DEQUE / 4` insertions
-/// or removals, so the amortised cost stays O(log n).
+/// entries are moved. It changes its form, in O(n), once for at least `MOST_IN_DEQUE / 4`
+/// insertions or removals, so the amortised cost stays O(log n).
 #[derive(Clone, Debug)]
 pub struct SortedMap<K, V>(Form<K, V>);
 

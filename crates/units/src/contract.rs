@@ -107,7 +107,8 @@ impl Ability {
                 A::PromptRtt,
                 P::Sender,
                 "round-trip times have in them for how long ACKs were held back",
-                "set `ack_every = 1`, or `rtt_from = \"newest\"` and `rtt_lone_acks = false`, in the group's `endpoint`",
+                "set `ack_every = 1`, or `rtt_from = \"newest\"` and `rtt_lone_acks = false`, in \
+                the group's `endpoint`",
             ),
             (A::Pacing, P::Sender, "segments are not paced", "run it in the simulator"),
             (

@@ -311,7 +311,10 @@ pub fn within(fields: &[Field], name: &str, value: Option<Quantity>) -> Result<(
 macro_rules! params_choice {
     (
         $(#[doc = $edoc:literal])*
-        pub enum $name:ident { $( $(#[doc = $doc:literal])+ $variant:ident($ty:ty) = $text:literal $(| $alias:literal)*, )+ }
+        pub enum $name:ident { $(
+            $(#[doc = $doc:literal])+
+            $variant:ident($ty:ty) = $text:literal $(| $alias:literal)*,
+        )+ }
     ) => {
         $(#[doc = $edoc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -320,7 +323,8 @@ macro_rules! params_choice {
         impl $crate::ParamsChoice for $name {
             const KINDS: &'static [$crate::Preset] =
                 &[$( $crate::Preset { name: $text, doc: concat!($($doc),+) }, )+];
-            const ALIASES: &'static [(&'static str, &'static str)] = &[$( $( ($alias, $text), )* )+];
+            const ALIASES: &'static [(&'static str, &'static str)] =
+                &[$( $( ($alias, $text), )* )+];
             fn of_kind(kind: &str) -> Option<Self> {
                 match kind {
                     $( $text $(| $alias)* => Some(Self::$variant(<$ty>::default())), )+

@@ -77,8 +77,12 @@ EXPLANATIONS: tuple[tuple[tuple[str, ...], str, tuple[Overrides, ...]], ...] = (
     ),
     (
         ("ns-2 SACK 4", "ns-2 SACK 13"),
-        "**SACK, traffic both ways, rows of one to three runs: explained in part.** ns-2 itself, run again with other starts of the flows back, has Jain's indices from 0.580 to 0.938 in five runs (row 11), and 48.3, 50.2 and 55.2 Mbit/s of row 12, "
-        "recorded with 52.5. Goodputs of rows 4 and 13 are 2.6 and 6.7 % above the recorded ones; where any measurement ends a backoff (`rto_backoff_until = sample`) they are 6.5 and 8.1 % above.",
+        "**SACK, traffic both ways, rows of one to three runs: explained in part.** ns-2 itself, "
+        "run again with other starts of the flows back, has Jain's indices from 0.580 to 0.938 in "
+        "five runs (row 11), and 48.3, 50.2 and 55.2 Mbit/s of row 12, "
+        "recorded with 52.5. Goodputs of rows 4 and 13 are 2.6 and 6.7 % above the recorded ones; "
+        "where any measurement ends a backoff (`rto_backoff_until = sample`) they are 6.5 and 8.1 "
+        "% above.",
         (),
     ),
     (

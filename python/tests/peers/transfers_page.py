@@ -65,7 +65,8 @@ EXPERIMENTS: tuple[tuple[str, str, tuple[Overrides, ...]], ...] = (
 #: What explains a setting that does not hold, by its key.
 EXPLANATIONS: dict[str, str] = {
     "ns-2 users 70": "explained: without SACK, as ns-2's Sack1 after a timeout, the median is theirs.",
-    "ns-2 users 103": "explained: who has lost a SYN; a goodput 7.7 % above three recorded seeds is not explained.",
+    "ns-2 users 103": "explained: who has lost a SYN; a goodput 7.7 % above three recorded seeds is "
+    "not explained.",
     "ns-2 users 105": "explained: who has lost a SYN.",
     "ns-2 users 106": "explained: who has lost a SYN.",
     "ns-2 open load 4": "not explained: 7 % (3.3 standard errors) above three recorded seeds.",
@@ -86,7 +87,9 @@ def _rules() -> list[str]:
         "## Transfers",
         "",
         'Users who fetch a file, pause and fetch the next (`arrivals = { kind = "closed" }`), and files that arrive for a load of 0.8. A response time is from the SYN, which the '
-        "sender of the data sends, to the last ACK. ns-2 sends whole packets, and sizes are rounded up to them. Ours is from the start to the last byte, and half a propagation round trip for the ACK, whose way is never full. "
+        "sender of the data sends, to the last ACK. ns-2 sends whole packets, and sizes are "
+        "rounded up to them. Ours is from the start to the last byte, and half a propagation round "
+        "trip for the ACK, whose way is never full. "
         f"Ours is the mean of {SEEDS} seeds, of {SEEDS_OF_HEAVY_TAILS} where sizes have a heavy tail:",
         *(f"- {bound};" for bound in bounds),
         f"- where sizes have a heavy tail, also within {STANDARD_ERRORS} standard errors of the difference, from the seeds of both. The mean is compared in the open load only.",

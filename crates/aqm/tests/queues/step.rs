@@ -61,7 +61,8 @@ proptest! {
         packets in 1u64..20,
     ) {
         let threshold = QueueSize::Packets(packets);
-        let params = red::Params { min_th: threshold, max_th: threshold, w_q: 1.0, ..Default::default() };
+        let (min_th, max_th) = (threshold, threshold);
+        let params = red::Params { min_th, max_th, w_q: 1.0, ..Default::default() };
         let red = QueueParams::Red(params).build(&link(), Streams::new(1).named("red"));
         let marked = |mut queue: AnyQdisc<Pkt>| {
             let mut log = Log::default();

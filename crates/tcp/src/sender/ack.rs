@@ -109,8 +109,8 @@ impl Sender {
         }
         let sack = self.config.params.recovery == Recovery::Sack;
         let has_blocks = has_any(blocks) && sack;
-        // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for lost
-        // is not in flight.
+        // Departs from RFC 5681 § 2 as [`Sender::on_timeout`] does: what a timeout gave up for
+        // lost is not in flight.
         let pipe_in_loss = matches!(self.recovery, State::Loss { .. }).then(|| self.in_flight());
         let newly_sacked = match has_blocks {
             true if rack => self.take_sacks(now, blocks, told, top),

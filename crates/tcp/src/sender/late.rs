@@ -275,7 +275,8 @@ impl Sender {
         found
     }
 
-    /// Nothing was delivered, and something may be lost all the same: the window stays, and if less is in flight so much more may go (Linux,
+    /// Nothing was delivered, and something may be lost all the same: the window stays, and if less
+    /// is in flight so much more may go (Linux,
     /// `tcp_cwnd_reduction`).
     fn detect_undelivered(&mut self, now: Time) -> bool {
         let before = self.scoreboard.pipe(self.una, self.nxt);

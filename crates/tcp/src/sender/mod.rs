@@ -101,8 +101,8 @@ pub struct Sender {
     last_sent: Time,
     /// Where it is the controller's rate that holds, and that of now: what the last segment took on the wire.
     paced: u16,
-    /// `true` until anything makes the window smaller, and from a timeout to the next reduction if `ecn_after_timeout` is set: the next
-    /// ECN-echo counts, whatever is acknowledged.
+    /// `true` until anything makes the window smaller, and from a timeout to the next reduction if
+    /// `ecn_after_timeout` is set: the next ECN-echo counts, whatever is acknowledged.
     echo_is_first: bool,
     /// Without SACK: by how many segments anything was late at most, if by more than duplicates mean a loss.
     most_late: u8,

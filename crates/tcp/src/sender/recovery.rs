@@ -129,8 +129,8 @@ impl Sender {
         }
     }
 
-    /// Retransmissions are lost in turn: a second indication of congestion (RFC 5681 § 4.3), once a
-    /// round trip: for what was SACKed above the last recovery point (FreeBSD,
+    /// Retransmissions are lost in turn: a second indication of congestion (RFC 5681 § 4.3), once
+    /// a round trip: for what was SACKed above the last recovery point (FreeBSD,
     /// `tcp_sack_lost_retransmission`). Linux leaves it to proportional rate reduction.
     #[cold]
     pub(super) fn lose_again(&mut self, now: Time) {

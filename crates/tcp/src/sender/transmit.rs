@@ -310,8 +310,8 @@ impl Sender {
         allowed.then_some(choice)
     }
 
-    /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4): the earliest one,
-    /// where the controller's window has no place for data that the timeout left in flight.
+    /// `true` if a timeout sends this segment whatever the window (RFC 6298 § 5.4): the earliest
+    /// one, where the controller's window has no place for data that the timeout left in flight.
     fn goes_whatever(&self, choice: Choice) -> bool {
         let repairs = matches!(self.recovery, State::Loss { .. });
         repairs && self.expired > 0 && choice.seq == self.una
