@@ -246,6 +246,26 @@ pub struct Window {
     pub ssthresh: u64,
 }
 
+/// The window of a controller, to be changed: [`Controller::window_mut`].
+#[derive(Debug)]
+pub struct WindowMut<'c> {
+    /// Congestion window, bytes.
+    pub cwnd: &'c mut f64,
+    /// Slow-start threshold, bytes.
+    pub ssthresh: &'c mut u64,
+    /// The window never grows past this, bytes.
+    pub most: f64,
+}
+
+impl WindowMut<'_> {
+    /// Becomes the larger of both windows and of both thresholds (Linux,
+    /// `tcp_undo_cwnd_reduction`).
+    pub fn restore(&mut self, before: &WindowMut<'_>) {
+        *self.cwnd = self.cwnd.max(*before.cwnd);
+        *self.ssthresh = (*self.ssthresh).max(*before.ssthresh);
+    }
+}
+
 /// What a connection gives its controller at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -324,22 +344,37 @@ pub trait Controller {
     }
     /// What the ACK told of the delivery rate of which it hears next.
     fn on_rate(&mut self, _sample: &RateSample) {}
+    /// Its window and threshold, for what the transport does to any controller's: taking a reduction
+    /// back, raising the threshold, keeping data in flight. `None`, the default, keeps it from all three.
+    fn window_mut(&mut self) -> Option<WindowMut<'_>> {
+        None
+    }
     /// Takes the last reduction back, as the loss it answered was none: `before` is the controller
-    /// at that reduction. Nothing by default (Linux, `undo_cwnd`; RFC 4015 § 3.2).
-    fn undo(&mut self, _before: Self, _now: Time, _after_timeout: bool)
+    /// at that reduction (Linux, `undo_cwnd`; RFC 4015 § 3.2).
+    fn undo(&mut self, mut before: Self, _now: Time, _after_timeout: bool)
     where
         Self: Sized,
     {
+        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
+            window.restore(&before);
+        }
     }
-    /// Raises the slow-start threshold to `least` bytes. Nothing by default (Linux,
-    /// `tcp_current_ssthresh`).
-    fn raise_threshold(&mut self, _least: u64) {}
+    /// Raises the slow-start threshold to `least` bytes (Linux, `tcp_current_ssthresh`).
+    fn raise_threshold(&mut self, least: u64) {
+        if let Some(window) = self.window_mut() {
+            *window.ssthresh = least.max(*window.ssthresh);
+        }
+    }
     /// An ACK that acknowledges nothing new reported a round trip by SACK; comes before all else
     /// that follows from the ACK. Nothing by default (Linux, `pkts_acked`).
     fn on_sack_rtt(&mut self, _path: &Path, _rtt: Duration) {}
     /// A timeout left so many bytes in flight that are not lost: the window takes them in beside
-    /// the segment that goes again. Nothing by default (Linux, `tcp_enter_loss`).
-    fn add_in_flight(&mut self, _bytes: u64) {}
+    /// the segment that goes again (Linux, `tcp_enter_loss`).
+    fn add_in_flight(&mut self, bytes: u64) {
+        if let Some(window) = self.window_mut() {
+            *window.cwnd = (*window.cwnd + bytes as f64).min(window.most);
+        }
+    }
     /// What it takes for the round trip without queues, if it acts by that.
     fn min_rtt(&self) -> Option<Duration> {
         None

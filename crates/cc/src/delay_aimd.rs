@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, param_enum, params};
+use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, param_enum, params};
 
 use crate::below_one::{Below, BelowOne, spacing};
 use crate::controller::{
-    AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Cause, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut,
+    min_ssthresh,
 };
 use crate::kind::{Acts, Kind, Mechanism, OnLinux};
 use crate::min_rtt::MinRtt;
@@ -486,18 +487,9 @@ impl Controller for DelayAimd {
         }
     }
 
-    /// The larger of both windows and of both thresholds (Linux, `tcp_undo_cwnd_reduction`).
-    fn undo(&mut self, before: Self, _: Time, _: bool) {
-        self.cwnd = self.cwnd.max(before.cwnd);
-        self.ssthresh = self.ssthresh.max(before.ssthresh);
-    }
-
-    fn raise_threshold(&mut self, least: u64) {
-        self.ssthresh = self.ssthresh.max(least);
-    }
-
-    fn add_in_flight(&mut self, bytes: u64) {
-        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
+    fn window_mut(&mut self) -> Option<WindowMut<'_>> {
+        let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
+        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
     }
 
     fn window(&self) -> Window {

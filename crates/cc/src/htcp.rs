@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cwnd_units::{Ability, Contract, Declares, Duration, Invalid, Time, params};
 
 use crate::controller::{
-    AckSample, Controller, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Controller, Path, Phase, Request, Signal, Start, Window, WindowMut, min_ssthresh,
 };
 use crate::kind::{Kind, OnLinux};
 use crate::min_rtt::MinRtt;
@@ -314,22 +314,20 @@ impl Controller for HTcp {
         }
     }
 
-    /// The larger of both windows and of both thresholds; the time since the last reduction, the
-    /// longest RTT and the throughput of the reduction before (Linux, `htcp_cwnd_undo`).
-    fn undo(&mut self, before: Self, _: Time, _: bool) {
-        self.cwnd = self.cwnd.max(before.cwnd);
-        self.ssthresh = self.ssthresh.max(before.ssthresh);
+    fn window_mut(&mut self) -> Option<WindowMut<'_>> {
+        let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
+        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
+    }
+
+    /// Also the time since the last reduction, the longest RTT and the throughput of the reduction
+    /// before (Linux, `htcp_cwnd_undo`).
+    fn undo(&mut self, mut before: Self, _: Time, _: bool) {
+        if let (Some(mut window), Some(before)) = (self.window_mut(), before.window_mut()) {
+            window.restore(&before);
+        }
         self.since = before.since;
         self.max_rtt = before.max_rtt;
         self.throughput.before = before.throughput.before;
-    }
-
-    fn raise_threshold(&mut self, least: u64) {
-        self.ssthresh = self.ssthresh.max(least);
-    }
-
-    fn add_in_flight(&mut self, bytes: u64) {
-        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
     }
 
     fn window(&self) -> Window {

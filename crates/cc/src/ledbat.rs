@@ -8,7 +8,8 @@ use std::sync::Arc;
 use cwnd_units::{Ability, Contract, Declares, Duration, Time, param_enum, params};
 
 use crate::controller::{
-    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, min_ssthresh,
+    AckSample, Cause, Controller, Grow, Path, Phase, Request, Signal, Start, Window, WindowMut,
+    min_ssthresh,
 };
 use crate::kind::Kind;
 
@@ -385,18 +386,9 @@ impl Controller for Ledbat {
         }
     }
 
-    /// The larger of both windows and of both thresholds (Linux, `tcp_undo_cwnd_reduction`).
-    fn undo(&mut self, before: Self, _: Time, _: bool) {
-        self.cwnd = self.cwnd.max(before.cwnd);
-        self.ssthresh = self.ssthresh.max(before.ssthresh);
-    }
-
-    fn raise_threshold(&mut self, least: u64) {
-        self.ssthresh = self.ssthresh.max(least);
-    }
-
-    fn add_in_flight(&mut self, bytes: u64) {
-        self.cwnd = (self.cwnd + bytes as f64).min(self.law.max_window);
+    fn window_mut(&mut self) -> Option<WindowMut<'_>> {
+        let (cwnd, ssthresh) = (&mut self.cwnd, &mut self.ssthresh);
+        Some(WindowMut { cwnd, ssthresh, most: self.law.max_window })
     }
 
     fn window(&self) -> Window {

@@ -40,7 +40,7 @@ pub mod xcp;
 pub use below_one::{Below, BelowOne};
 pub use controller::{
     AckSample, Cause, Controller, Departing, Grow, Leave, Path, Phase, RateSample, Request,
-    RoundTrips, Signal, Start, Window,
+    RoundTrips, Signal, Start, Window, WindowMut,
 };
 pub use decrease::{
     Base, ByDelay, Decrease, EcnInSlowStart, QuenchRest, Rest, RestAfterQuench, Rounding, Rule,
