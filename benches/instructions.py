@@ -100,7 +100,7 @@ def cases() -> list[Case]:
         recovering("overshoot-linux", overshoot, "linux", (0.8, 2.5)),
         recovering("overshoot-freebsd", overshoot, "freebsd", (0.8, 2.7)),
         recovering("bbr-loss-linux", bbr, "linux"),
-        recovering("bbr-loss-rfc", bbr, "rfc"),
+        recovering("bbr-loss-rfc6675", bbr, "rfc6675"),
         recovering("reordering-linux", reordering, "linux", (2, 4)),
     ]
 

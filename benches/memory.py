@@ -46,8 +46,8 @@ start = "uniform(0 s, 0.2 s)"
 """
 #: Name, preset of the endpoint, and what is lost.
 CASES = (
-    ("rfc", "rfc6675", 0.0),
-    ("rfc-loss", "rfc6675", 0.01),
+    ("rfc6675", "rfc6675", 0.0),
+    ("rfc6675-loss", "rfc6675", 0.01),
     ("linux", "linux", 0.0),
     ("linux-loss", "linux", 0.01),
 )

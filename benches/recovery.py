@@ -19,8 +19,8 @@ from run import HERE, measure, progress
 
 #: Packets that the line and the queue hold together.
 PATHS = (100, 1_000, 10_000, 100_000)
-#: Presets of the endpoint; `rfc` is the plain stack.
-STACKS = ("rfc", "linux", "freebsd")
+#: Presets of the endpoint; `rfc6675` is the plain stack.
+STACKS = ("rfc6675", "linux", "freebsd")
 #: Packets that a point delivers at least, by runs with several seeds.
 PACKETS = 500_000
 SEEDS = 100_000
@@ -43,7 +43,7 @@ HOLDS = '{ kind = "newreno", beta = 0.9999, base = "cwnd" }'
 #: Changes without which a stack's window does not hold under loss. The plain stack finds a lost
 #: retransmission by its timer only, and the timeout resets the window. PRR in Linux conserves
 #: packets while losses go on, so a flight that a hole in the sequence made small stays small.
-HOLDS_UNDER_LOSS = {"rfc": "lost_retransmissions = true", "linux": "prr = false"}
+HOLDS_UNDER_LOSS = {"rfc6675": "lost_retransmissions = true", "linux": "prr = false"}
 
 #: Runs cells until there are enough packets; writes packets and user CPU seconds of the runs.
 CHILD = """
