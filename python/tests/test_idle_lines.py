@@ -10,12 +10,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 import cwnd
-from cwnd.results import notes
+from cwnd.results.idle import idle_lines, idle_points
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LONG = "LONG" in os.environ
 SCHEMA = Path(__file__).parents[2] / "schema" / "scenario.schema.json"
@@ -91,7 +95,7 @@ values = [1, 4]
 
 
 @pytest.mark.parametrize(("kind", "preset", "stack"), PAIRS)
-def test_a_controller_alone_fills_its_line_or_is_said_why_not(
+def test_a_controller_alone_fills_its_line_or_a_note_names_a_checked_cause(
     kind: str, preset: str | None, stack: str, tmp_path: Path
 ):
     (tmp_path / "pair.toml").write_text(scenario(kind, preset, stack), "utf-8")
@@ -99,15 +103,34 @@ def test_a_controller_alone_fills_its_line_or_is_said_why_not(
     # The default pair of each controller works.
     assert preset is not None or not warned
     run = cwnd.run(tmp_path / "pair.toml")
-    reasons = notes.idle_points(run)
+    reasons = idle_points(run)
+    counts = run.flows.group_by("run_id").agg(pl.col("^cwnd_reductions_.*$").sum())
     used = run.links.filter(pl.col("link") == "bottleneck").join(run.runs, on="run_id")
-    idle = {
-        point: row["utilisation"]
-        for row in used.iter_rows(named=True)
-        for point in [tuple(row[column] for column in run.axis_columns)]
-        if row["utilisation"] < FILLED and not reasons[point] and not warned
-    }
-    assert not idle
+    for row in used.join(counts, on="run_id").iter_rows(named=True):
+        reason = reasons[tuple(row[column] for column in run.axis_columns)]
+        assert (reason is not None) == (row["utilisation"] < FILLED)
+        if reason is not None:
+            assert reason.cause in CHECKED, (row, reason)
+            assert CHECKED[reason.cause](row), (row, reason)
+            # Only a stack of which a warning says so leaves a line idle by itself.
+            assert warned or reason.cause not in ("delay", "unknown")
+
+
+#: By cause, the counts that show it.
+CHECKED: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "overflow": lambda row: row["queue"] == "fifo" and row["drops_overlimit"] > 0,
+    "queue": lambda row: (
+        row["dropped_pkts"] + row["marked_pkts"] > 0
+        and row["cwnd_reductions_loss"] + row["cwnd_reductions_ecn"] > 0
+        and row["qdelay_max_us"] < {"20 ms": 20e3, "200 ms": 200e3}[row["rtt"]]
+    ),
+    "delay": lambda row: (
+        row["cwnd_reductions_delay"]
+        > row["cwnd_reductions_loss"] + row["cwnd_reductions_ecn"] + row["cwnd_reductions_rto"]
+    ),
+    # The queue did nothing: Vegas held its window.
+    "unknown": lambda row: row["dropped_pkts"] + row["marked_pkts"] == 0,
+}
 
 
 def test_a_line_that_a_short_queue_leaves_idle_is_noted(tmp_path: Path):
@@ -116,6 +139,91 @@ def test_a_line_that_a_short_queue_leaves_idle_is_noted(tmp_path: Path):
     for name, limit, noted in (("short", "1 BDP", True), ("long", "20 packets", False)):
         queue = f'queue = {{ kind = "fifo", limit = "{limit}" }}'
         (tmp_path / f"{name}.toml").write_text(short.replace('queue = "fifo"', queue), "utf-8")
-        found = notes.idle_lines(cwnd.run(tmp_path / f"{name}.toml"))
+        found = idle_lines(cwnd.run(tmp_path / f"{name}.toml"))
         assert bool(found) == noted
         assert not noted or "its queue holds 1.7 packets" in found[0]
+
+
+#: One flow on 20 Mbit/s over 200 ms: CoDel's interval is below the round trip.
+CODEL = """
+[run]
+duration = "40 s"
+warmup = "20 s"
+sample = "none"
+[dumbbell]
+rate = "20 Mbit/s"
+queue = { kind = "codel" }
+LINE
+[flow.main]
+rtt = "200 ms"
+controller = { kind = "CONTROLLER" }
+FLOW
+[flow.main.endpoint]
+preset = "rfc"
+END
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause", "words"),
+    [
+        # Drops at a queue far below a round trip.
+        ({"CONTROLLER": "fast"}, "queue", "held a round trip of 200 ms"),
+        ({"LINE": "loss = 0.01"}, "loss", "its line lost packets"),
+        ({"LINE": "burst_loss = { p = 0.005, r = 0.5 }"}, "loss", "its line lost packets"),
+        ({"LINE": "loss_every = 300"}, "loss", "its line lost packets"),
+        ({"LINE": 'edge_rate = "5 Mbit/s"'}, "bounded", "`edge_rate`"),
+        ({"END": 'receive_window = "64 kB"'}, "bounded", "`receive_window`"),
+        ({"FLOW": 'start = "32 s"'}, "absent", "not all of its flows sent"),
+        ({"FLOW": 'stop = "25 s"'}, "absent", "not all of its flows sent"),
+        # Additive growth from a small threshold: nothing was dropped.
+        ({"END": 'initial_ssthresh = "20 kB"'}, "unknown", "dropped and marked nothing"),
+        ({"CONTROLLER": "vegas", "END": 'initial_ssthresh = "20 kB"'}, "unknown", "nothing"),
+    ],
+)
+def test_a_note_names_only_a_cause_that_the_run_shows(
+    changed: dict[str, str], cause: str, words: str, tmp_path: Path
+):
+    text = CODEL
+    for key in ("LINE", "CONTROLLER", "FLOW", "END"):
+        text = text.replace(key, changed.get(key, "newreno" if key == "CONTROLLER" else ""))
+    (tmp_path / "line.toml").write_text(text, "utf-8")
+    run = cwnd.run(tmp_path / "line.toml")
+    (idle,) = idle_points(run).values()
+    assert idle is not None
+    assert (idle.cause, words in idle.sentence) == (cause, True), idle
+    assert f"{idle.sentence} (in this run)" in run.notes
+
+
+def test_flows_with_an_end_or_a_bound_of_their_own_leave_lines_idle_without_a_note(tmp_path: Path):
+    text = CODEL.replace("CONTROLLER", "newreno").replace("LINE", "").replace("END", "")
+    (tmp_path / "line.toml").write_text(text.replace("FLOW", "") + 'max_window = "64 kB"\n')
+    assert idle_lines(cwnd.run(tmp_path / "line.toml")) == []
+    for workload in (
+        '{ kind = "bytes", size = "1 MB" }',
+        '{ kind = "bulk" }\ndirection = "reverse"',
+    ):
+        own = text.replace("FLOW", f"workload = {workload}")
+        (tmp_path / "line.toml").write_text(own, "utf-8")
+        assert idle_lines(cwnd.run(tmp_path / "line.toml")) == []
+
+
+def test_a_link_called_bottleneck_in_a_graph_has_no_note(tmp_path: Path):
+    text = """
+[run]
+duration = "20 s"
+[link.bottleneck]
+from = "a"
+to = "b"
+rate = "20 Mbit/s"
+duplex = true
+[flow.main]
+from = "a"
+to = "b"
+edge_rtt = "200 ms"
+endpoint = { receive_window = "64 kB" }
+"""
+    (tmp_path / "graph.toml").write_text(text, "utf-8")
+    run = cwnd.run(tmp_path / "graph.toml")
+    assert run.links.filter(pl.col("link") == "bottleneck")["utilisation"].item() < FILLED
+    assert run.notes == []

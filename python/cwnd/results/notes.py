@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cwnd import _core
+from cwnd.results.idle import read_bytes
 from cwnd.results.mechanisms import (
     NAMED,
     OF_CONTROLLERS,
@@ -34,16 +34,6 @@ _LOADS = re.compile(r"^load = [0-9]", re.MULTILINE)
 _ARRIVALS = re.compile(
     r"^(?:\[.+\]|(?:load|link|from|to|mss|header|ack_size|handshake) = .*)$", re.MULTILINE
 )
-#: The lines that say what a dumbbell's queue holds, and what its senders want.
-_QUEUES = re.compile(
-    r"^(?:\[.+\]|(?:kind|limit|interval|bdp_rtt|mss|header|max_window) = .*)$", re.MULTILINE
-)
-#: A line of which less is used is idle.
-_IDLE = 0.7
-#: A queue of fewer packets drops from each burst: with delayed ACKs two or three go at once.
-_SHORT = 4
-#: Units in which a resolved scenario writes sizes of packets.
-_SIZES = {"B": 1, "kB": 1e3, "MB": 1e6}
 
 
 def missing_runs(run: Data) -> list[str]:
@@ -144,78 +134,6 @@ def rows_left_out(run: Data) -> list[str]:
     return sentences
 
 
-def idle_lines(run: Data) -> list[str]:
-    """Sentences for a dumbbell's line that senders without end left idle because of its queue."""
-    found: dict[str, list[tuple[str, ...]]] = {}
-    points = idle_points(run)
-    for point, sentence in points.items():
-        if sentence:
-            found.setdefault(sentence, []).append(point)
-    return [f"{sentence} {where(run, at, len(points))}" for sentence, at in found.items()]
-
-
-def idle_points(run: Data) -> dict[tuple[str, ...], str | None]:
-    """Reasons in the queue for an idle line, by point of the sweep; none where there is none."""
-    lines = run.links.filter(pl.col("link") == "bottleneck").rows_by_key("run_id", named=True)
-    longest = dict(run.flows.group_by("run_id").agg(pl.col("rtt_base_us").max()).iter_rows())
-    reasons: dict[tuple[str, ...], str | None] = {}
-    for index, row in enumerate(run.runs.iter_rows(named=True)):
-        point = tuple(row[column] for column in run.axis_columns)
-        if reasons.get(point):
-            continue
-        reasons[point] = None
-        for line in lines.get(row["run_id"], ()):
-            if line["utilisation"] is not None and line["utilisation"] < _IDLE:
-                scenario = read_lines("\n".join(_QUEUES.findall(run.resolved[index])))
-                rtt = longest.get(row["run_id"]) or 0.0
-                reasons[point] = _why_idle(scenario, line["rate_bit_s"], rtt / 1e6)
-    return reasons
-
-
-def _why_idle(scenario: dict[str, Any], rate: float, rtt: float) -> str | None:
-    """Reason in the queue for which senders that always have data left the line idle."""
-    flows, dumbbell = scenario.get("flow", {}).values(), scenario["dumbbell"]
-    if any(
-        flow.get("workload", {}).get("kind") != "bulk"
-        or flow["endpoint"].get("max_window", "none") != "none"
-        for flow in flows
-    ):
-        return None
-    queue = dumbbell.get("queue", {})
-    if "codel" in queue.get("kind", ""):
-        interval = _core.read_quantity("time", queue["interval"])
-        if interval < rtt:
-            return (
-                f"`bottleneck` was idle for more than {1 - _IDLE:.0%} of the time: CoDel's interval"
-                f" of {interval * 1e3:g} ms is below a round trip of {rtt * 1e3:g} ms, so it drops"
-                " again before senders have answered (RFC 8289 § 4.3)"
-            )
-    if queue.get("kind") == "fifo":
-        packet = max(_bytes(flow["endpoint"]["mss"]) for flow in flows)
-        packet += max(_bytes(flow["endpoint"]["header"]) for flow in flows)
-        held = _held(queue["limit"], rate, dumbbell.get("bdp_rtt"), packet)
-        if held < _SHORT:
-            return (
-                f"`bottleneck` was idle for more than {1 - _IDLE:.0%} of the time: its queue holds"
-                f" {held:.1f} packets, and windows of few packets leave in bursts of two or three"
-            )
-    return None
-
-
-def _held(limit: str, rate: float, bdp_rtt: str | None, packet: float) -> float:
-    """Number of packets of so many bytes that a queue holds."""
-    number, unit = limit.split()
-    if unit.startswith("packet"):
-        return float(number)
-    if unit == "BDP":
-        held = float(number) * rate * _core.read_quantity("time", bdp_rtt or "0 s") / 8
-    elif unit.endswith("B"):
-        held = _core.read_quantity("bytes", limit)
-    else:
-        held = rate * _core.read_quantity("time", limit) / 8
-    return held / packet
-
-
 def idle_seeds(run: Data) -> list[str]:
     """A sentence if another seed changes nothing: then confidence intervals say nothing either."""
     if len(run.manifest.seeds) < 2:  # noqa: PLR2004 - nothing to compare
@@ -293,7 +211,7 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
     if any(isinstance(flow.get(end), list) for end in ("from", "to")):
         return f"{connections} connections began, and the link carried {used:.1%} in all"
     end = flow["endpoint"]
-    mss, header, syn = (_bytes(end[key]) for key in ("mss", "header", "ack_size"))
+    mss, header, syn = (read_bytes(end[key]) for key in ("mss", "header", "ack_size"))
     total = float((began["size_bytes"] + (began["size_bytes"] / mss).ceil() * header).sum())
     if not rest.is_empty():
         total += float((rest["offered_bytes"] + rest["offered_segments"] * header).sum())
@@ -302,12 +220,6 @@ def _offered(run: Data, ids: list[str], group: str, flow: dict[str, Any], link: 
         f"{connections} connections began and offered {total * 8 / (rate * seconds):.1%},"
         f" and the link carried {used:.1%} in all"
     )
-
-
-def _bytes(text: str) -> float:
-    """A size as a resolved scenario writes it."""
-    number, unit = text.split()
-    return float(number) * _SIZES[unit]
 
 
 def _silent_ecn(

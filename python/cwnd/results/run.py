@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cwnd.lazy import door
-from cwnd.results import metrics, notes, store
+from cwnd.results import idle, metrics, notes, store
 from cwnd.results.data import Data
 from cwnd.results.remarks import Remarks
 
@@ -43,7 +43,7 @@ class Run(Data):
             *notes.silent_mechanisms(self),
             *notes.given_up(self),
             *notes.rows_left_out(self),
-            *notes.idle_lines(self),
+            *idle.idle_lines(self),
             *notes.idle_seeds(self),
             *notes.loads(self),
         ]

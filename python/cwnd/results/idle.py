@@ -1,0 +1,212 @@
+"""Reasons for which senders that always have data leave a dumbbell's line idle."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import polars as pl
+
+from cwnd import _core
+from cwnd.results.mechanisms import read_lines, where
+from cwnd.results.unrecorded import part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cwnd.results.data import Data
+
+#: The lines that say what a dumbbell's queue holds, what disturbs its line, what its senders want.
+_LINES = re.compile(
+    r"^(?:\[.+\]|(?:kind|direction|limit|target|interval|bdp_rtt|mss|header|max_window"
+    r"|receive_window|edge_rate|rate|loss|loss_every|burst_loss|jitter|reorder|delay_steps"
+    r"|option_loss|option_damage) = .*)$",
+    re.MULTILINE,
+)
+#: A line of which less is used is idle.
+IDLE = 0.7
+#: A queue of fewer packets drops from each burst: with delayed ACKs two or three go at once.
+_SHORT = 4
+#: A flow that sends for a smaller part of the time is absent for some of it.
+_THROUGHOUT = 0.95
+#: Values of keys with which a line loses nothing, or delays and changes nothing.
+_LOSSLESS = {"loss": 0.0, "loss_every": "none", "burst_loss": "none"}
+_UNDISTURBED: dict[str, Any] = {"jitter": "0 ns", "reorder": 0.0, "delay_steps": []}
+_UNDISTURBED |= {"option_loss": 0.0, "option_damage": 0.0}
+#: Counts of reductions of a window that drops and marks cause.
+_REDUCTIONS = ("cwnd_reductions_loss", "cwnd_reductions_ecn", "cwnd_reductions_rto")
+
+#: The reason for an idle line, if the run shows one: flows absent for a time, windows or interfaces
+#: that allow no more, loss on the line, a rate that changes, windows reduced for delays, a FIFO of
+#: few packets that overflowed, a queue that dropped or marked before it held a round trip.
+Cause = Literal["absent", "bounded", "loss", "rate", "delay", "overflow", "queue", "unknown"]
+
+
+class Idle(NamedTuple):
+    """A line that was idle, and why."""
+
+    cause: Cause
+    #: The text for a reader; it names a cause only if the run shows it.
+    sentence: str
+
+
+def idle_lines(run: Data) -> list[str]:
+    """Sentences for a dumbbell's line that senders without end left idle."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    points = idle_points(run)
+    for point, idle in points.items():
+        if idle is not None:
+            found.setdefault(idle.sentence, []).append(point)
+    return [f"{sentence} {where(run, at, len(points))}" for sentence, at in found.items()]
+
+
+def idle_points(run: Data) -> dict[tuple[str, ...], Idle | None]:
+    """The first idle run's reason, by point of the sweep; none where the line was used."""
+    lines = run.links.filter(pl.col("link") == "bottleneck")
+    idle = lines.filter(pl.col("utilisation") < IDLE)
+    by_run = {line["run_id"]: line for line in idle.iter_rows(named=True)}
+    of_runs = run.flows.filter(pl.col("run_id").is_in(list(by_run)))
+    flows = of_runs.partition_by("run_id", as_dict=True) if by_run else {}
+    reasons: dict[tuple[str, ...], Idle | None] = {}
+    for index, row in enumerate(run.runs.iter_rows(named=True)):
+        point = tuple(row[column] for column in run.axis_columns)
+        line = by_run.get(row["run_id"])
+        if reasons.setdefault(point, None) is not None or line is None:
+            continue
+        scenario = read_lines("\n".join(_LINES.findall(run.resolved[index])))
+        sending = _endless(scenario)
+        if not sending:
+            continue
+        rows = flows.get((row["run_id"],), of_runs.clear())
+        rows = rows.filter(pl.col("group").cast(pl.String).is_in(list(sending)))
+        known = not rows.is_empty() and part(run, "flows") is None
+        measured_s = row["duration_s"] - row["warmup_s"]
+        cause, why = (
+            _why(scenario["dumbbell"], sending, line, rows, measured_s)
+            if known
+            else ("unknown", "")
+        )
+        percent = f"{1 - IDLE:.0%}"
+        sentence = f"`bottleneck` was idle for more than {percent} of the time"
+        reasons[point] = Idle(cause, f"{sentence}: {why}" if why else sentence)
+    return reasons
+
+
+def _endless(scenario: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The groups that send over a dumbbell's line; none if one has an end or a bound of its own."""
+    if "dumbbell" not in scenario:
+        return {}
+    forward = {
+        name: flow
+        for name, flow in scenario.get("flow", {}).items()
+        if flow.get("direction", "forward") == "forward"
+    }
+    endless = all(
+        flow.get("workload", {}).get("kind") == "bulk"
+        and flow.get("arrivals", {}).get("kind", "none") == "none"
+        and flow.get("endpoint", {}).get("max_window") == "none"
+        for flow in forward.values()
+    )
+    return forward if endless else {}
+
+
+def _why(
+    dumbbell: Mapping[str, Any],
+    groups: Mapping[str, dict[str, Any]],
+    line: Mapping[str, Any],
+    flows: pl.DataFrame,
+    measured_s: float,
+) -> tuple[Cause, str]:
+    """The cause that a run shows for an idle line, and its words."""
+    if flows["duration_s"].min() < _THROUGHOUT * measured_s:  # type: ignore[operator]
+        return "absent", "not all of its flows sent through all of it"
+    if _most(dumbbell, groups, flows) < IDLE * line["rate_bit_s"]:
+        return "bounded", "`receive_window` or `edge_rate` of its flows allows no more"
+    if not _are(dumbbell, _LOSSLESS):
+        return ("loss", "its line lost packets") if line["drops_link_loss"] else ("unknown", "")
+    rate = dumbbell.get("rate")
+    if not isinstance(rate, dict) or rate.get("steps"):
+        return "rate", "its rate changes"
+    forged = any(flow.get("attacker", {}).get("kind", "none") != "none" for flow in groups.values())
+    if forged or not _are(dumbbell, _UNDISTURBED):
+        return "unknown", ""
+    return _of_queue(dumbbell, groups, line, flows)
+
+
+def _of_queue(
+    dumbbell: Mapping[str, Any],
+    groups: Mapping[str, dict[str, Any]],
+    line: Mapping[str, Any],
+    flows: pl.DataFrame,
+) -> tuple[Cause, str]:
+    """The cause among what the queue and the senders did, on a line that changes nothing."""
+    reductions, delays = _total(flows, _REDUCTIONS), _total(flows, ["cwnd_reductions_delay"])
+    if delays > reductions:
+        why = "its senders reduced their windows for delays more often than for drops and marks"
+        return "delay", why
+    if not line["dropped_pkts"] and not line["marked_pkts"]:
+        return "unknown", "its queue dropped and marked nothing"
+    queue = dumbbell.get("queue", {})
+    if queue.get("kind") == "fifo" and line["drops_overlimit"]:
+        held = _held(queue["limit"], line["rate_bit_s"], dumbbell.get("bdp_rtt"), groups.values())
+        if held < _SHORT:
+            return "overflow", f"its queue holds {held:.1f} packets and overflowed"
+    rtt_us = flows["rtt_base_us"].min()
+    longest_us = line["qdelay_max_us"]
+    if reductions and rtt_us is not None and longest_us is not None and longest_us < rtt_us:
+        kind = queue.get("kind")
+        if "target" in queue and "interval" in queue:
+            kind = f"{kind}, target {queue['target']}, interval {queue['interval']}"
+        return "queue", (
+            f"packets were dropped or marked before its queue ({kind}) held a round trip of"
+            f" {rtt_us / 1e3:g} ms, and senders reduced their windows"  # type: ignore[operator]
+        )
+    return "unknown", ""
+
+
+def _are(section: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """`True` if the keys that are there have these values."""
+    return all(section.get(key, value) == value for key, value in values.items())
+
+
+def _total(flows: pl.DataFrame, columns: Iterable[str]) -> int:
+    """The sum of counts; those that a result does not report are zero."""
+    return sum(int(flows[column].sum() or 0) for column in columns if column in flows.columns)
+
+
+def _most(
+    dumbbell: Mapping[str, Any], groups: Mapping[str, dict[str, Any]], flows: pl.DataFrame
+) -> float:
+    """The bit/s that windows and interfaces of flows allow at most, without a queue."""
+    edge = dumbbell.get("edge_rate", "none")
+    interface = float("inf") if edge == "none" else _core.read_quantity("rate", edge)
+    total = 0.0
+    for group, rtt_us in flows.select(pl.col("group").cast(pl.String), "rtt_base_us").iter_rows():
+        endpoint = groups[group]["endpoint"]
+        window = read_bytes(endpoint["receive_window"])
+        # Windows count payload, the line headers as well.
+        window *= 1 + read_bytes(endpoint["header"]) / read_bytes(endpoint["mss"])
+        total += min(interface, window * 8e6 / rtt_us if rtt_us else float("inf"))
+    return total
+
+
+def _held(
+    limit: str, rate: float, bdp_rtt: str | None, groups: Iterable[Mapping[str, Any]]
+) -> float:
+    """Number of the largest packets of these groups that a queue holds."""
+    number, unit = limit.split()
+    if unit.startswith("packet"):
+        return float(number)
+    if unit == "BDP":
+        held = float(number) * rate * _core.read_quantity("time", bdp_rtt or "0 s") / 8
+    elif unit.endswith("B"):
+        held = read_bytes(limit)
+    else:
+        held = rate * _core.read_quantity("time", limit) / 8
+    ends = [group["endpoint"] for group in groups]
+    return held / max(read_bytes(end["mss"]) + read_bytes(end["header"]) for end in ends)
+
+
+def read_bytes(text: str) -> float:
+    """A size as a resolved scenario writes it."""
+    return _core.read_quantity("bytes", text)
