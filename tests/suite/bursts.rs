@@ -36,14 +36,15 @@ const DEEP: Path = Path { rate: "2 Mbit/s", rtt: "40 ms", buffer: "4 BDP", holds
 /// The largest window of a flow, alone or beside one of CUBIC, in parts of what the path holds.
 fn largest(path: &Path, pair: &Pair, stack: &str, beside: bool, [seed, seconds]: [u32; 2]) -> f64 {
     let Path { rate, rtt, buffer, holds } = path;
-    let flow = format!("rtt = \"{rtt}\"\nstart = \"uniform(0 s, 1 s)\"\n");
+    let flow = format!("rtt = \"{rtt}\"\nstart = \"uniform(0 s, 1 s)\"\nstack = \"rfc6675\"\n");
     let cubic = if beside {
         format!("[flow.cubic]\n{flow}controller = \"cubic\"\n")
     } else {
         String::new()
     };
     let records = run(&format!(
-        "[run]\nduration = \"{seconds} s\"\nsample = \"10 ms\"\nseed = {seed}\n\
+        "schema = 2\n[run]\nduration = \"{seconds} s\"\nsample = \"10 ms\"\nseed = {seed}\n\
+         noise = \"none\"\n\
          [dumbbell]\nrate = \"{rate}\"\nqueue = {{ kind = \"fifo\", limit = \"{buffer}\" }}\n{}\
          [flow.rival]\n{flow}{}{cubic}",
         pair.beside(),
@@ -77,7 +78,7 @@ fn no_controller_outgrows_path_and_buffer() {
             (true, false) => 3,
             (true, true) => 30,
         };
-        for stack in ["rfc", "linux"] {
+        for stack in ["rfc6675", "rfc", "linux"] {
             for beside in [false, true] {
                 for path in &paths {
                     for seed in 1..=seeds {
@@ -88,7 +89,7 @@ fn no_controller_outgrows_path_and_buffer() {
         }
         if is_copa && !long {
             for seed in [1, 3, 6] {
-                look(&pair, largest(&LARGE, &pair, "rfc", true, [seed, 25]));
+                look(&pair, largest(&LARGE, &pair, "rfc6675", true, [seed, 25]));
             }
         }
     }

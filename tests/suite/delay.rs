@@ -99,6 +99,8 @@ fn the_queue_of_many_flows_keeps_to_its_bound() {
 #[test]
 fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
     for (stack, rate, rtt, flows) in [
+        ("rfc6675", "10 Mbit/s", "100 ms", 1),
+        ("rfc6675", "1 Mbit/s", "200 ms", 1),
         ("rfc", "10 Mbit/s", "100 ms", 1),
         ("rfc", "1 Mbit/s", "200 ms", 1),
         ("linux", "1 Mbit/s", "200 ms", 1),
@@ -106,16 +108,18 @@ fn a_flow_whose_acks_are_delayed_fills_an_empty_line() {
     ] {
         let records = run(&format!(
             r#"
+            schema = 2
             [run]
             duration = "60 s"
             warmup = "20 s"
             sample = "none"
+            noise = "none"
             [dumbbell]
             rate = "{rate}"
             [flow.main]
             rtt = "{rtt}"
             count = {flows}
-            controller = "delay-aimd"
+            controller = {{ kind = "delay-aimd", preset = "thesis" }}
             endpoint = {{ preset = "{stack}" }}
             "#
         ));

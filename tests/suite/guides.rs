@@ -93,6 +93,11 @@ impl Pair {
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
+    /// The controller's kind.
+    pub const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// `true` if routers guide it.
     pub fn is_guided(&self) -> bool {
         self.guide.is_some()

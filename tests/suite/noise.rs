@@ -1,4 +1,4 @@
-//! Noise of a run: seeds differ in the base RTT of each flow, and in nothing else.
+//! Noise of a run: seeds differ in the base RTT of each flow and in how late hosts take packets.
 
 use crate::common::{column, run, scenario};
 
@@ -104,7 +104,13 @@ fn hosts_in_a_graph_are_up_to_a_percent_of_their_path_away() {
 }
 
 #[test]
-fn a_run_without_noise_is_the_run_that_does_not_name_it() {
-    let text = phased(1, "90 ms", "none");
-    assert_eq!(scenario(&text), scenario(&text.replace("noise = \"none\"\n", "")));
+fn a_scenario_without_the_key_has_no_noise_in_schema_1_and_that_of_the_path_in_schema_2() {
+    let [quiet, noisy] = ["none", "path"].map(|noise| phased(1, "90 ms", noise));
+    let unnamed = quiet.replace("noise = \"none\"\n", "");
+    for (schema, same, other) in [(1, &quiet, &noisy), (2, &noisy, &quiet)] {
+        let read = |text: &str| scenario(&format!("schema = {schema}\n{text}"));
+        assert_eq!(read(&unnamed), read(same), "schema {schema}");
+        assert_ne!(read(&unnamed), read(other), "schema {schema}");
+    }
+    assert_eq!(scenario(&unnamed), scenario(&quiet));
 }

@@ -2,34 +2,14 @@
 //!
 //! The grids run in part in every test run, and whole with `LONG` in the environment.
 
-use cwnd_cc::ControllerParams;
 use cwnd_tcp::Params as Endpoint;
-use cwnd_units::{Params as _, ParamsChoice as _};
+use cwnd_units::Params as _;
 
-use crate::common::{BOTTLENECK, activity, at, run};
+use crate::common::{BOTTLENECK, activity, at, is_long, run};
+use crate::guides::pairs;
 
 /// Controllers that follow routers, which write nothing here, and one without a window to reduce.
 const OTHERS: [&str; 6] = ["bbr", "bmcc", "mlcp", "rcp", "vcp", "xcp"];
-
-#[expect(clippy::disallowed_methods, reason = "the long mode is asked for from outside")]
-fn long() -> bool {
-    std::env::var("LONG").is_ok()
-}
-
-/// Every window controller with each of its presets, as a value of `controller`, and the keys that
-/// it needs of an endpoint with ECN.
-fn arms() -> Vec<(String, &'static str)> {
-    let kinds = ControllerParams::KINDS.iter().map(|kind| kind.name);
-    let mut arms = Vec::new();
-    for kind in kinds.filter(|kind| !OTHERS.contains(kind)) {
-        let params = ControllerParams::of_kind(kind).expect("it is registered");
-        let keys = if kind == "dctcp" { ", echo = \"changes\"" } else { "" };
-        for preset in params.params().presets() {
-            arms.push((format!("{{ kind = \"{kind}\", preset = \"{}\" }}", preset.name), keys));
-        }
-    }
-    arms
-}
 
 /// Packets that arrive at the bottleneck for each that it delivers.
 fn arrivals_per_delivery(text: &str) -> f64 {
@@ -42,17 +22,22 @@ fn arrivals_per_delivery(text: &str) -> f64 {
 /// each that arrived, and H-TCP's increase grew with the backoff of the timer.
 #[test]
 fn no_controller_floods_a_marking_queue() {
-    let stacks: Vec<&str> = if long() {
+    let stacks: Vec<&str> = if is_long() {
         Endpoint::default().presets().iter().map(|preset| preset.name).collect()
     } else {
         vec!["linux", "rfc", "rfc6675", "freebsd"]
     };
     let queues: &[&str] =
-        if long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "red"] };
-    let loads: &[(u32, u32)] =
-        if long() { &[(1, 1), (1, 10), (1, 50), (10, 1), (10, 10), (10, 50)] } else { &[(1, 10)] };
-    for (controller, keys) in arms() {
+        if is_long() { &["codel", "pie", "red", "fq-codel"] } else { &["codel", "red"] };
+    let loads: &[(u32, u32)] = if is_long() {
+        &[(1, 1), (1, 10), (1, 50), (10, 1), (10, 10), (10, 50)]
+    } else {
+        &[(1, 10)]
+    };
+    for pair in pairs().iter().filter(|pair| !OTHERS.contains(&pair.kind())) {
         for stack in &stacks {
+            let ecn = if pair.is_guided() { "" } else { ", ecn = true" };
+            let sender = pair.sender(&format!("preset = \"{stack}\"{ecn}"));
             for queue in queues {
                 for (mbit, flows) in loads {
                     let ratio = arrivals_per_delivery(&format!(
@@ -60,11 +45,10 @@ fn no_controller_floods_a_marking_queue() {
                         \"none\"\n\
                          [dumbbell]\nrate = \"{mbit} Mbit/s\"\nqueue = \"{queue}\"\n\
                          [flow.main]\nrtt = \"10 ms\"\ncount = {flows}\n\
-                         start = \"uniform(0 s, 100 ms)\"\ncontroller = {controller}\n\
-                         endpoint = {{ preset = \"{stack}\", ecn = true{keys} }}\n"
+                         start = \"uniform(0 s, 100 ms)\"\n{sender}"
                     ));
-                    let cell =
-                        format!("{controller} over {stack}, {queue}, {mbit} Mbit/s, {flows}");
+                    let name = pair.name();
+                    let cell = format!("{name} over {stack}, {queue}, {mbit} Mbit/s, {flows}");
                     assert!(ratio < 1.5, "{cell}: {ratio:.2} arrivals a delivery");
                 }
             }
@@ -107,14 +91,14 @@ fn lost_retransmissions_do_not_go_again_without_end() {
     let values = || RECOVERY.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
     let mut settings = Vec::new();
     for (key, value) in values() {
-        if !long() {
+        if !is_long() {
             settings.push(format!(", {key} = {value}"));
             continue;
         }
         let later = values().filter(|(other, _)| *other > key);
         settings.extend(later.map(|(other, v)| format!(", {key} = {value}, {other} = {v}")));
     }
-    let betas: &[&str] = if long() { &["0.5", "0.7", "0.8"] } else { &["0.7"] };
+    let betas: &[&str] = if is_long() { &["0.5", "0.7", "0.8"] } else { &["0.7"] };
     for stack in ["rfc6675", "linux", "freebsd"] {
         for (keys, beta) in settings.iter().flat_map(|k| betas.iter().map(move |beta| (k, beta))) {
             let ratio = arrivals_per_delivery(&format!(
