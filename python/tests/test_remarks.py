@@ -98,3 +98,13 @@ def test_groups_are_arms_too(tmp_path: Path):
     sheet = group_sheet(found)
     assert sheet is not None
     assert {row[1] for row in sheet.rows} == {f"main (1), {CANNOT}", "plain (1)"}
+
+
+def test_two_silent_mechanisms_of_a_group_are_both_named_each_with_its_own_verb(tmp_path: Path):
+    # No queue marks, and a receive window that never fills one: ABE cannot act, the other did not.
+    controller = '{ kind = "newreno", preset = "abe", adaptive_delta = 0.5 }'
+    endpoint = '{ ecn = true, receive_window = "3 kB" }'
+    both = {"controller": controller, "endpoint": endpoint, "queue": '"fifo"'}
+    found = run(tmp_path, RATES, **both)
+    (remarks,) = {tuple(each.items()) for each in found.remarks.silent.values()}
+    assert remarks == (("main", f"{CANNOT}; adaptive backoff never acted"),)

@@ -135,6 +135,16 @@ class Data:
         """The columns that hold the labels of the axes."""
         return [axis.column for axis in self.axes]
 
+    @cached_property
+    def rows_by_point(self) -> dict[tuple[str, ...], list[int]]:
+        """The rows of `runs` at each point of the sweep, by its labels."""
+        import polars as pl
+
+        points: dict[tuple[str, ...], list[int]] = {}
+        for index, point in enumerate(self.runs.select(pl.lit(0), *self.axis_columns).iter_rows()):
+            points.setdefault(point[1:], []).append(index)
+        return points
+
     @property
     def key_columns(self) -> list[str]:
         """The columns that say which run a row belongs to."""

@@ -47,15 +47,7 @@ def read_lines(text: str) -> dict[str, Any]:
     return _core.read_toml(text, name="resolved")
 
 
-def runs_by_point(run: Data) -> dict[tuple[str, ...], list[int]]:
-    """The rows of `runs` at each point of the sweep, by its labels."""
-    points: dict[tuple[str, ...], list[int]] = {}
-    for index, point in enumerate(run.runs.select(pl.lit(0), *run.axis_columns).iter_rows()):
-        points.setdefault(point[1:], []).append(index)
-    return points
-
-
-def is_told(flows: pl.DataFrame, column: str) -> bool:
+def is_reported(flows: pl.DataFrame, column: str) -> bool:
     """`True` if a result has this count of each flow; Linux does not report all."""
     return column in flows.columns and flows[column].null_count() == 0
 

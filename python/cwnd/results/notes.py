@@ -15,10 +15,9 @@ from cwnd.results.mechanisms import (
     OF_QUENCHES,
     STEERED,
     asked_for,
-    is_told,
+    is_reported,
     mechanisms_of,
     read_lines,
-    runs_by_point,
     totals,
     where,
 )
@@ -63,14 +62,14 @@ def of_linux(run: Data) -> list[str]:
 
 def silent_mechanisms(run: Data) -> list[str]:
     """One sentence for each mechanism that did nothing in all seeds of a point of the sweep."""
-    points = runs_by_point(run)
+    points = run.rows_by_point
     silent: dict[str, list[tuple[str, ...]]] = {}
     run_ids = run.runs["run_id"].to_list()
     # Linux does not tell why a window was reduced, but which segments came with a mark.
-    acted = OF_ECN if is_told(run.flows, OF_ECN) else "ce_received"
+    acted = OF_ECN if is_reported(run.flows, OF_ECN) else "ce_received"
     reductions = totals(run.flows, ["group"], acted)
     # What its senders believed Linux does not tell.
-    heard = is_told(run.flows, "quenches")
+    heard = is_reported(run.flows, "quenches")
     quenches = totals(run.flows, ["group"], "quenches") if heard else None
     answers = totals(run.flows, ["group"], OF_QUENCHES)
     told_of = totals(run.links, ["link"], "quenches_total_pkts")
@@ -78,7 +77,7 @@ def silent_mechanisms(run: Data) -> list[str]:
     told_of = {place: count for place, count in told_of.items() if count}
     # Without ECN its mechanisms are not expected to act; whether quenches do is the endpoint's.
     of_others = {mechanism[4] for mechanism in OF_CONTROLLERS} - {OF_ECN, OF_QUENCHES}
-    acts = {c: totals(run.flows, ["group"], c) for c in of_others if is_told(run.flows, c)}
+    acts = {c: totals(run.flows, ["group"], c) for c in of_others if is_reported(run.flows, c)}
     # A queue that only ACKs go through is not what is studied.
     with_data = run.links.filter(pl.col("delivered_data_pkts") > 0)
     verdicts = totals(with_data, ["link"], "dropped_total_pkts", "marked_total_pkts")
@@ -171,7 +170,7 @@ def _told(found: Iterable[tuple[str, str]]) -> list[str]:
 
 def loads(run: Data) -> list[str]:
     """For each group that arrives for a load: what it offered, and what the link carried."""
-    points = runs_by_point(run)
+    points = run.rows_by_point
     found: dict[str, list[tuple[str, ...]]] = {}
     ids = run.runs["run_id"].to_list()
     for point, indices in points.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from cwnd import _core
@@ -12,9 +12,8 @@ from cwnd.results.mechanisms import (
     OF_ECN,
     OF_QUENCHES,
     asked_for,
-    is_told,
+    is_reported,
     mechanisms_of,
-    runs_by_point,
     totals,
     where,
 )
@@ -58,10 +57,10 @@ class Remarks:
 
     @classmethod
     def of(cls, run: Data) -> Remarks:
-        """Looks for mechanisms of controllers that did nothing."""
+        """Finds mechanisms of controllers that did nothing, and the labels that decide it."""
         asking, silent = _silent(run)
-        # By axis and label, the points that bear a remark there.
-        borne: dict[tuple[int, str, str], list[_Point]] = defaultdict(list)
+        # By axis, label and remark, the points that bear the remark there, as an ordered set.
+        borne: dict[tuple[int, str, str], dict[_Point, None]] = defaultdict(dict)
         # By group and remark, the points at which no axis decides.
         rest: dict[tuple[str, str], list[_Point]] = defaultdict(list)
         # Points that ask for the mechanism of a group, and those at which it does nothing.
@@ -75,11 +74,11 @@ class Remarks:
                 if place is None:
                     rest[group, remark].append(point)
                 else:
-                    borne[place, point[place], remark].append(point)
+                    borne[place, point[place], remark][point] = None
         labels: dict[_Point, list[str]] = {}
         remarks: dict[int, dict[str, str]] = defaultdict(dict)
         for (place, label, remark), points in borne.items():
-            for point in dict.fromkeys(points):
+            for point in points:
                 shown = labels.setdefault(point, list(point))
                 shown[place] += f" ({remark})"
             if all(point in points for point in asking if point[place] == label):
@@ -120,11 +119,11 @@ class Remarks:
 def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, str]]]:
     """The groups at each point that ask for a mechanism, and remarks on those without effect."""
     asking: dict[_Point, set[str]] = {}
-    silent: dict[_Point, dict[str, str]] = {}
+    found: dict[_Point, dict[str, list[str]]] = {}
     ids = run.runs["run_id"].to_list()
     counts: dict[str, dict[tuple[str, str], int]] = {}
-    unable: dict[tuple[str, str], bool] = {}
-    for point, indices in runs_by_point(run).items():
+    unable: dict[tuple[str, str, str], bool] = {}
+    for point, indices in run.rows_by_point.items():
         resolved = run.resolved[indices[0]]
         scenario = asked_for(resolved)
         asking[point] = set()
@@ -132,9 +131,9 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
             controller = flow.get("controller", {})
             for mechanism, column in mechanisms_of(controller):
                 # Linux reports the marks that came, and not what a window was reduced for.
-                linux = column == OF_ECN and not is_told(run.flows, column)
+                linux = column == OF_ECN and not is_reported(run.flows, column)
                 acted = "ce_received" if linux else column
-                if not is_told(run.flows, acted):
+                if not is_reported(run.flows, acted):
                     continue
                 asking[point].add(group)
                 if acted not in counts:
@@ -142,12 +141,17 @@ def _silent(run: Data) -> tuple[dict[_Point, set[str]], dict[_Point, dict[str, s
                 if any(counts[acted].get((ids[index], group), 0) for index in indices):
                     continue
                 heard, what = _HEARD.get(column, ("", ""))
-                variant = (str(scenario), group)
+                variant = (str(scenario), group, heard)
                 if variant not in unable:
-                    unable[variant] = _cannot(resolved, group, heard)
+                    unable[variant] = bool(heard) and _cannot(resolved, group, heard)
                 verb = "cannot act" if unable[variant] else "never acted"
                 why = f": no {heard} {what}" if heard else ""
-                silent.setdefault(point, {})[group] = f"{mechanism} {verb}{why}"
+                remarks = found.setdefault(point, {}).setdefault(group, [])
+                remarks.append(f"{mechanism} {verb}{why}")
+    silent = {
+        point: {group: "; ".join(remarks) for group, remarks in groups.items()}
+        for point, groups in found.items()
+    }
     return asking, silent
 
 
@@ -171,5 +175,5 @@ def _deciding(
 
 
 def _with(axis: Axis, remarks: dict[str, str]) -> RemarkedAxis:
-    own = (axis.name, axis.column, axis.value_column, axis.unit, axis.labels, axis.over)
-    return RemarkedAxis(*own, remarks)
+    own = {each.name: getattr(axis, each.name) for each in fields(Axis)}
+    return RemarkedAxis(**own, remarks=remarks)
