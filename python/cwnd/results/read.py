@@ -51,7 +51,7 @@ def load(directory: str | os.PathLike[str], *, samples_on_disk: bool = False) ->
     )
 
 
-def directory(path: Path) -> None:
+def require_directory(path: Path) -> None:
     """Raises `InputError` for a path that is no directory."""
     if not path.exists():
         raise InputError(f"{path}: there is no such directory; `cwnd run` makes one")
@@ -61,7 +61,7 @@ def directory(path: Path) -> None:
 
 def opened(path: Path) -> tuple[Manifest, Sums]:
     """The manifest of a result, and its files with their hashes."""
-    directory(path)
+    require_directory(path)
     file = path / MANIFEST
     files = Sums.at(path)
     if files.of is None and not file.exists():

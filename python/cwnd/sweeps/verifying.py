@@ -75,7 +75,7 @@ def verify(
     path = Path(directory)
     if Dataset.is_at(path):
         return _sweep(path, sample=sample, seed=seed, threads=threads, mend=mend)
-    read.directory(path)
+    read.require_directory(path)
     if not (path / SUMS).exists() and not (path / MANIFEST).exists():
         raise InputError(f"{path}: not a cwnd result (it has neither {SUMS} nor {MANIFEST})")
     if mend:
