@@ -11,8 +11,16 @@ from conftest import SHORT
 import cwnd
 from cwnd import plots
 from cwnd.report.figures import sweep_figure
-from cwnd.results import METRICS, Shown, group_sheet, result_sheet, spreads, summarise
-from cwnd.results.spread import Spread
+from cwnd.results import (
+    METRICS,
+    Shown,
+    about_spreads,
+    group_sheet,
+    result_sheet,
+    spreads,
+    summarise,
+)
+from cwnd.results.spread import IN_TABLES, Spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +80,7 @@ def test_quartiles_of_counts_are_written_as_short_as_they_are_told_apart(
         pl.DataFrame({"arm": ["a"] * len(values), "drops": values}), ["arm"], ["drops"]
     )
     (of,) = spreads(summary, METRICS["drops"])
-    assert Shown.of(METRICS["drops"], [of.value]).spread(of, told=True) == text
+    assert Shown.of(METRICS["drops"], [of.value]).spread(of, named_elsewhere=True) == text
 
 
 def test_every_table_and_figure_says_which_spread_it_shows(sweep: cwnd.Run):
@@ -124,6 +132,11 @@ def test_points_that_do_not_depend_on_the_seed_are_marked_where_others_do(tmp_pa
     assert "deterministic where all seeds gave the same result" in (
         plots.describe(lossy, "sweep").x_label
     )
+
+
+def test_a_figure_of_no_metric_says_nothing_about_their_spread():
+    rows = pl.DataFrame({"arm": ["a"] * 2, "drops": [1, 2]})
+    assert about_spreads(summarise(rows, ["arm"], ["drops"]), [], IN_TABLES) == []
 
 
 def test_one_seed_is_not_deterministic(short: cwnd.Run):

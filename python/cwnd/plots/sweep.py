@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cwnd.errors import InputError
@@ -44,7 +45,7 @@ class Row:
         """What is drawn, with its unit."""
         return replace(self.metric, label=f"{self.metric.label}{self.of}").axis_label
 
-    @property
+    @cached_property
     def along(self) -> Along:
         """Its axis along x."""
         assert self.layout.x is not None
@@ -271,21 +272,18 @@ def _panel(summary: pl.DataFrame, row: Row, parts: Parts) -> Panel:
         if layout.lines is not None:
             mine = at(summary, {layout.lines.column: label or ""})
         mine = mine.drop_nulls(shown.column)
-        values = spreads(mine, shown)
+        values = [each.scaled(shown.scale) for each in spreads(mine, shown)]
         ends = [(None, None) if each.ends is None else each.ends for each in values]
         lines.append(
             Line(
                 along.places(mine, index, len(names)),
-                [None if each.value is None else each.value * shown.scale for each in values],
+                [each.value for each in values],
                 colour=look.colour(own.colour),
                 dashes=look.dashes(own.dash),
                 marker=look.marker(own.marker),
                 joined=along.numeric,
                 label=name,
-                interval=(
-                    [None if low is None else low * shown.scale for low, _ in ends],
-                    [None if high is None else high * shown.scale for _, high in ends],
-                ),
+                interval=([low for low, _ in ends], [high for _, high in ends]),
             )
         )
     panel = Panel(lines, x_log=along.logarithmic, ticks=along.ticks, x_grid=along.numeric)

@@ -244,12 +244,7 @@ def _metric_panels(
 
 def _values(here: pl.DataFrame, shown: Shown) -> list[float]:
     """All values of a panel with the ends of their intervals."""
-    return [
-        value * shown.scale
-        for each in spreads(here, shown.metric)
-        for value in (each.value, *(each.ends or ()))
-        if value is not None
-    ]
+    return [v for each in spreads(here, shown.metric) for v in each.scaled(shown.scale).values]
 
 
 def _metric_lines(row: Row, here: pl.DataFrame, shown: Shown, parts: Parts) -> list[dict[str, Any]]:
@@ -267,10 +262,14 @@ def _metric_lines(row: Row, here: pl.DataFrame, shown: Shown, parts: Parts) -> l
             f"{head}{escape(f'{along.axis.name} {x}')}<br>{_value(shown, each, n)}"
             for x, each, n in zip(mine[along.axis.column], values, mine["n"], strict=True)
         ]
-        means = [(each.value or 0.0) * shown.scale for each in values]
+        scaled = [each.scaled(shown.scale) for each in values]
+        means = [each.value or 0.0 for each in scaled]
         low, high = (
-            [each.ends[side] * shown.scale if each.ends else mean for each, mean in both]
-            for side, both in ((side, list(zip(values, means, strict=True))) for side in (0, 1))
+            [
+                each.ends[side] if each.ends else mean
+                for each, mean in zip(scaled, means, strict=True)
+            ]
+            for side in (0, 1)
         )
         traces.append(
             line(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,6 +23,17 @@ class Spread:
     counts: bool
     #: All seeds gave the same result.
     deterministic: bool
+
+    @property
+    def values(self) -> list[float]:
+        """The value and the ends, as far as there are some."""
+        return [each for each in (self.value, *(self.ends or ())) if each is not None]
+
+    def scaled(self, factor: float) -> Spread:
+        """The same in another unit."""
+        value = None if self.value is None else self.value * factor
+        ends = None if self.ends is None else (self.ends[0] * factor, self.ends[1] * factor)
+        return replace(self, value=value, ends=ends)
 
 
 def spreads(summary: pl.DataFrame, metric: Metric) -> list[Spread]:
@@ -79,5 +90,7 @@ def about_spreads(summary: pl.DataFrame, metrics: Sequence[Metric], words: Words
     told = [words.mean] if any(not metric.counts for metric in metrics) else []
     if any(metric.counts for metric in metrics):
         told.append(f"{'counts: ' if told else ''}{words.median}")
+    if not told:
+        return []
     told[0] += f" of {seeds} seeds"
     return told + ([words.same] if summary["deterministic"].any() else [])

@@ -137,18 +137,18 @@ class Shown:
             places = min(places, max(0, 1 - math.floor(math.log10(half_width))))
         return f"{mean:.{places}f} ±{half_width:.{places}f}"
 
-    def spread(self, of: Spread, *, intervals: bool = True, told: bool = False) -> str:
+    def spread(self, of: Spread, *, intervals: bool = True, named_elsewhere: bool = False) -> str:
         """A mean with its interval, a median with its quartiles.
 
-        A deterministic value says so unless that is `told` elsewhere.
+        A deterministic value says so unless that is `named_elsewhere`.
         """
         if of.value is None or of.ends is None or not intervals:
             text = self.text(of.value, None)
-            named = of.deterministic and not of.counts and not told and of.value is not None
-            return f"{text} det." if named else text
+            alone = of.deterministic and not of.counts and of.value is not None
+            return f"{text} det." if alone and not named_elsewhere else text
         if not of.counts:
             return self.text(of.value, of.ends[1] - of.value)
-        median, low, high = (_count(value * self.scale) for value in (of.value, *of.ends))
+        median, low, high = map(_count, of.scaled(self.scale).values)
         return f"{median} [{low}–{high}]"
 
 
@@ -354,7 +354,7 @@ def sheet_of(
     all_the_same = bool(rows["deterministic"].all())
     columns = [
         [
-            each.spread(of, intervals=intervals, told=all_the_same)
+            each.spread(of, intervals=intervals, named_elsewhere=all_the_same)
             for of in spreads(rows, each.metric)
         ]
         for each in shown
