@@ -132,11 +132,9 @@ pub fn calibrate(
             // The flows' delays are tested with the first of them.
             other.delay += other.flow_delays.values().next().copied().unwrap_or_default();
             other.flow_delays.clear();
-            if let LinkRate::Steps { initial, changes, .. } = &mut other.rate {
-                changes.clear();
-                if i == j {
-                    buffer = Some(*initial);
-                }
+            let rate = hold_highest(&mut other.rate);
+            if i == j {
+                buffer = rate;
             }
         }
         let delay = test.directions[i].delay;
@@ -179,6 +177,15 @@ pub fn calibrate(
         }
     }
     Ok(Calibration { rows })
+}
+
+/// Replaces steps by the highest of their rates, and returns it. A recorded rate may begin with an
+/// outage of 1 bit/s, at which one packet takes hours.
+fn hold_highest(rate: &mut LinkRate) -> Option<Rate> {
+    let LinkRate::Steps { .. } = rate else { return None };
+    let highest = Rate(rate.highest_bit_s()? as u64);
+    *rate = LinkRate::constant(highest);
+    Some(highest)
 }
 
 /// A buffer that takes as long to leave as forty packets of 1500 B do, so that times are measured as well with smaller ones.
@@ -300,6 +307,8 @@ const RATE_TOLERANCE: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
+    use cwnd_units::Time;
+
     use super::*;
 
     #[test]
@@ -316,6 +325,24 @@ mod tests {
         assert_eq!(packets_of(Bytes(1500)), 40);
         assert_eq!(packets_of(Bytes(576)), 105);
         assert_eq!(packets_of(Bytes(140)), 429);
+    }
+
+    #[test]
+    fn steps_become_the_highest_rate_for_good() {
+        let (outage, rate) = (Rate(1), Rate(8_000_000));
+        let mut steps = LinkRate::Steps {
+            initial: outage,
+            changes: vec![(Time(1_000_000_000), rate), (Time(2_000_000_000), Rate(1_000_000))],
+            period: Some(Duration::from_secs(3)),
+        };
+        assert_eq!(hold_highest(&mut steps), Some(rate));
+        assert_eq!(steps, LinkRate::constant(rate));
+        let trace = LinkRate::Trace(vec![1, 2]);
+        for other in [LinkRate::Unlimited, trace] {
+            let mut kept = other.clone();
+            assert_eq!(hold_highest(&mut kept), None);
+            assert_eq!(kept, other);
+        }
     }
 
     #[test]
