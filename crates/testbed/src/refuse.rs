@@ -4,7 +4,7 @@ use cwnd_apps::{AttackerParams, Transport};
 use cwnd_cc::{ControllerParams, Hears};
 use cwnd_router::Direction;
 use cwnd_scenario::{FlowGroup, LinkRate, Record, Refusal, Scenario, needs};
-use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Value};
+use cwnd_units::{Ability, Bytes, Declares as _, Params, ParamsChoice as _, Rate, Value};
 
 pub use self::timeouts::Timeouts;
 use crate::lab;
@@ -110,10 +110,12 @@ fn topology(scenario: &Scenario, found: &mut Vec<Refusal>) {
         ));
     }
     for link in &scenario.links {
-        if let LinkRate::Steps { initial, .. } = &link.rate
-            && initial.0 > MOST_BIT_S
+        if let LinkRate::Steps { .. } = &link.rate
+            && let Some(highest) = link.rate.highest_bit_s()
+            && highest > MOST_BIT_S as f64
         {
-            let message = format!("no router in user space forwards {initial}");
+            let highest = Rate(highest as u64);
+            let message = format!("no router in user space forwards {highest}");
             found.push(refusal(&["dumbbell", "rate"], &message, None));
         }
     }

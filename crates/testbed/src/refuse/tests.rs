@@ -220,3 +220,14 @@ fn datagrams_attackers_middleboxes_and_line_rates_of_hosts_are_refused() {
     let udp = r#"workload = { kind = "udp", rate = "1 Mbit/s", size = "1000 B" }"#;
     assert_eq!(refused(&[(bulk, udp)]), ["flow.main.workload"]);
 }
+
+#[test]
+fn a_rate_that_only_a_later_step_has_is_refused_too() {
+    let rate = r#"rate = "10 Mbit/s""#;
+    let steps = r#"rate = { initial = "10 Mbit/s", steps = [{ at = "1 s", rate = "20 Gbit/s" }] }"#;
+    let found = told(&[(rate, steps)]);
+    assert_eq!(found[0].key, ["dumbbell", "rate"]);
+    assert_eq!(found[0].message, "no router in user space forwards 20 Gbit/s");
+    let slow = steps.replace("20 Gbit/s", "20 Mbit/s");
+    assert!(refused(&[(rate, &slow)]).is_empty());
+}
