@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 import cwnd
 from cwnd import report
 from cwnd.errors import InputError
+from cwnd.report.figures import sweep_figure
 from cwnd.report.page import _palette
+from cwnd.report.series import windows_figure
 from cwnd.report.thin import envelope, steps
 
 if TYPE_CHECKING:
@@ -202,6 +204,34 @@ def test_the_sweep_is_drawn_as_the_summary_says(sweep: cwnd.Run, sweep_page: Pag
         c["panels"][0]["yaxis"]["title"]["text"] for c in sweep_page.figures["r1-sweep"]["choices"]
     ]
     assert "Marks" in metrics
+
+
+def test_a_caption_keeps_the_capitals_of_names_and_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "named.toml").write_text(SWEEP.replace("axis.rtt", "axis.RTT"))
+    monkeypatch.setattr("cwnd.plots.layout.MAX_PANELS", 1)
+    figure = windows_figure(cwnd.run(tmp_path / "named.toml"))
+    assert figure is not None
+    assert "The first 1 of 3 panels, without RTT = 20 ms to RTT = 40 ms." in figure.caption
+
+
+def test_a_caption_speaks_of_axes_of_their_own_only_where_they_differ(tmp_path: Path):
+    for name, rates, apart in (
+        ("near", '["9 Mbit/s", "10 Mbit/s"]', False),
+        ("far", '["1 Mbit/s", "100 Mbit/s"]', True),
+    ):
+        axis = f'[sweep.axis.rate]\npath = "dumbbell.rate"\nvalues = {rates}\n'
+        other = '[sweep.axis.rtt]\npath = "flow.main.rtt"\nvalues = ["10 ms", "12 ms"]\n'
+        (tmp_path / f"{name}.toml").write_text(SHORT + axis + other)
+        run = cwnd.run(tmp_path / f"{name}.toml")
+        figure = windows_figure(run)
+        assert figure is not None
+        assert ("y axes of their own" in figure.caption) == apart
+        figure = sweep_figure(run)
+        assert figure is not None
+        # Both rates are along x: each panel holds both.
+        assert "y axes of their own" not in figure.caption
 
 
 def test_the_windows_are_those_of_the_samples(short: cwnd.Run):

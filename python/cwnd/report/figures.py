@@ -164,10 +164,27 @@ def axis(label: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": broken(label)}, **more}
 
 
+def sentence(text: str) -> str:
+    """A phrase as a sentence of a caption; names and units in it keep their capitals."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def has_own_axes(choices: Sequence[Choice]) -> bool:
+    """`True` if panels that are shown together have different ends for the same quantity."""
+    for choice in choices:
+        ends: dict[str, set[tuple[float, float]]] = {}
+        for panel in choice.panels:
+            low, high = panel.yaxis["range"]
+            ends.setdefault(panel.yaxis["title"]["text"], set()).add((low, high))
+        if any(len(of) > 1 for of in ends.values()):
+            return True
+    return False
+
+
 def sweep_figure(run: Run) -> Figure | None:
     """Metrics against a parameter of the sweep with their spread over the seeds."""
     choices: list[Choice] = []
-    about = ""
+    about: list[str] = []
     shown = views(run)
     for by in shown:
         together, rows = run.per_run(), run.per_run(by=by)
@@ -183,7 +200,11 @@ def sweep_figure(run: Run) -> Figure | None:
     if not choices:
         return None
     return Figure(
-        kind="sweep", title="Over the sweep", caption=about, choices=choices, chooses="Metric"
+        kind="sweep",
+        title="Over the sweep",
+        caption=sentence("; ".join([*about, *([OWN_AXES] if has_own_axes(choices) else [])])),
+        choices=choices,
+        chooses="Metric",
     )
 
 
@@ -209,14 +230,12 @@ def _points(content: Content) -> list[dict[str, str]]:
     return points_of(tuple(a for a in content.layout.panels if a is not content.parts.axis))
 
 
-def _about(run: Run, content: Content) -> str:
+def _about(run: Run, content: Content) -> list[str]:
     about = about_spreads(content.together, content.metrics, IN_FIGURES)
     about = about or ["one seed for each point, so there are no intervals"]
     every = len(_points(content))
     about += [f"the first {_MAX_PANELS} of {every} panels"] if every > _MAX_PANELS else []
-    about += [*run.remarks.rest, OWN_AXES]
-    text = "; ".join(about)
-    return f"{text[0].upper()}{text[1:]}."
+    return [*about, *run.remarks.rest]
 
 
 def _metric_panels(
@@ -323,7 +342,8 @@ def qdelay_figure(run: Run) -> Figure | None:
         return None
     layout, grid = panels_of(run)
     shortest = shortest_ms(histogram, layout)
-    longest_ms = max(max(histogram["qdelay_us"], default=0) / 1e3, 10 * shortest)
+    longest_us: float = histogram["qdelay_us"].max() or 0  # type: ignore[assignment]
+    longest_ms = max(longest_us / 1e3, 10 * shortest)
     sight = [math.log10(shortest), math.log10(longest_ms) + _MARGIN]
     xaxis = axis("Queueing delay (ms)", type="log", tickformat="~g", range=sight)
     yaxis = axis("Fraction of packets", range=[0, 1.02])

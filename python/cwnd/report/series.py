@@ -26,7 +26,19 @@ from cwnd.plots.timeseries import (
     window_panels,
     windows_at,
 )
-from cwnd.report.figures import DASHES, VIEWS, Choice, Figure, Panel, axis, colour, dash, line
+from cwnd.report.figures import (
+    DASHES,
+    VIEWS,
+    Choice,
+    Figure,
+    Panel,
+    axis,
+    colour,
+    dash,
+    has_own_axes,
+    line,
+    sentence,
+)
 from cwnd.report.thin import envelope, points_per_line
 from cwnd.results import ALL, main_link
 
@@ -107,25 +119,26 @@ def windows_figure(run: Run) -> Figure | None:
     lengths = [curve.frame.height for *_, means in drawn for each in means for curve in each]
     most = points_per_line(_BUDGET, len(lengths))
     first = drawn[0][1]
+    choices = [
+        Choice(
+            "",
+            _window_panels(shown, means, most),
+            shown.grid.columns,
+            VIEWS[by] if len(drawn) > 1 else "",
+        )
+        for by, shown, means in drawn
+    ]
     about = [
         f"Seed {run.manifest.seeds[0]}." if len(run.manifest.seeds) > 1 else "",
-        f"{first.grid.left_out[2:].capitalize()}." if first.grid.left_out else "",
-        f"{OWN_AXES.capitalize()}.",
+        sentence(first.grid.left_out.removeprefix("; ")) if first.grid.left_out else "",
+        sentence(OWN_AXES) if has_own_axes(choices) else "",
         _thinned(max(lengths), most),
     ]
     return Figure(
         kind="windows",
         title="Windows over time",
         caption=" ".join(filter(None, about)),
-        choices=[
-            Choice(
-                "",
-                _window_panels(shown, means, most),
-                shown.grid.columns,
-                VIEWS[by] if len(drawn) > 1 else "",
-            )
-            for by, shown, means in drawn
-        ],
+        choices=choices,
         linked=True,
     )
 
