@@ -199,7 +199,11 @@ def _names(network: Any, tell: Callable[[str, str], None]) -> dict[Any, str]:
     labels: list[str] = []
     for key in keys:
         data = network.nodes[key]
-        text = str(data.get("label") or data.get("name") or key)
+        # A label may be the number 0.
+        named = (
+            value for value in (data.get("label"), data.get("name")) if value not in (None, "")
+        )
+        text = str(next(named, key))
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         labels.append(text or f"node {len(labels)}")
     own = unique(labels)
