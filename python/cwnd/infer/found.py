@@ -112,8 +112,10 @@ class Capture:
         return asdict(self) | {"rtt_ms": rtts, "retransmission_share": self.retransmission_share}
 
 
+#: Data of one end at least.
+HAS_DATA = pl.col("server_bytes") + pl.col("client_bytes") > 0
 #: Data, and packets of one end only.
-ONE_DIRECTION = ((pl.col("server_bytes") + pl.col("client_bytes")) > 0) & (
+ONE_DIRECTION = HAS_DATA & (
     (pl.col("server_packets") == 0) | (pl.col("server_packets") == pl.col("packets"))
 )
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from cwnd import _core
 from cwnd.errors import InputError
-from cwnd.infer.found import ONE_DIRECTION, Inferred
+from cwnd.infer.found import HAS_DATA, ONE_DIRECTION, Inferred
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,8 +83,10 @@ def infer(
         pl.DataFrame(read_tables.silences),
         read_tables.counts,
     )
-    data = pl.col("server_bytes") + pl.col("client_bytes") > 0
-    if found.capture.one_direction and found.connections.filter(data & ~ONE_DIRECTION).is_empty():
+    if (
+        found.capture.one_direction
+        and found.connections.filter(HAS_DATA & ~ONE_DIRECTION).is_empty()
+    ):
         raise InputError(
             f"{', '.join(map(str, several))}: packets of one direction only, and timeouts are told"
             " by data and acknowledgements: capture both directions, or give the file of the other"
