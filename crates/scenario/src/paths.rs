@@ -73,6 +73,28 @@ impl KeyPath {
         names.flat_map(|name| self.of(name).find(root)).collect()
     }
 
+    /// Expands the shorthands that the path leads through, so that [`KeyPath::find`] finds what
+    /// they set.
+    pub fn expand(&self, root: &mut Table) {
+        let Some((_, above)) = self.parts.split_last() else { return };
+        let many = self.stands_for_many();
+        let mut tables = vec![root];
+        for (depth, (part, _)) in above.iter().enumerate() {
+            let all = many && depth == 1;
+            let entries = tables.into_iter().flat_map(|table| &mut table.entries);
+            tables = entries
+                .filter(|entry| all || entry.key == *part)
+                .filter_map(|entry| {
+                    expand_shorthand(entry);
+                    match &mut entry.node.item {
+                        Item::Table(table) => Some(table),
+                        _ => None,
+                    }
+                })
+                .collect();
+        }
+    }
+
     /// The path of the group or link `name`.
     fn of(&self, name: &str) -> Self {
         let mut parts = self.parts.clone();

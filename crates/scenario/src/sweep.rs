@@ -122,10 +122,12 @@ impl Sweep {
 
     /// Reports values that the axes replace in every run.
     pub fn report_replaced(&self, root: &Table, sink: &mut Sink) {
+        let mut root = root.clone();
+        self.axes.iter().flat_map(|axis| &axis.paths).for_each(|path| path.expand(&mut root));
         for axis in &self.axes {
             for (i, path) in axis.paths.iter().enumerate() {
                 let values: Vec<&Node> = axis.points.iter().map(|p| &p.values[i]).collect();
-                no_effect::report(root, &axis.name, path, &values, sink);
+                no_effect::report(&root, &axis.name, path, &values, sink);
             }
         }
     }

@@ -365,6 +365,25 @@ fn an_axis_may_be_given_other_values_than_the_table_in_the_file() {
 }
 
 #[test]
+fn what_an_axis_replaces_inside_a_shorthand_is_an_error_if_the_command_line_sets_it() {
+    let axis = |path: &str, values: &str| {
+        format!("{SMALL}\n[sweep.axis.a]\npath = \"{path}\"\nvalues = {values}\n")
+    };
+    for (path, values, set) in [
+        ("dumbbell.queue.kind", "[\"codel\", \"pie\"]", "dumbbell.queue=red"),
+        ("dumbbell.queue.kind", "[\"codel\", \"pie\"]", "dumbbell.queue.kind=red"),
+        ("flow.*.controller.kind", "[\"cubic\", \"bbr\"]", "flow.main.controller=vegas"),
+    ] {
+        let set = document(&axis(path, values)).with_overrides(&[set]);
+        let lost = set.and_then(|d| d.plan()).unwrap_err().to_string();
+        assert!(lost.contains("has no effect"), "{lost}");
+    }
+    let kept = document(&axis("dumbbell.queue.limit", "[\"10 packets\", \"20 packets\"]"));
+    let kept = kept.with_overrides(&["dumbbell.queue=red"]);
+    assert_eq!(kept.and_then(|d| d.plan()).unwrap().cells.len(), 2);
+}
+
+#[test]
 fn burst_loss_is_written_out_with_what_netem_has_by_default() {
     let text = SMALL.replace("[dumbbell]\n", "[dumbbell]\nburst_loss = { p = 0.01, r = 0.25 }\n");
     let cell = plan(&text).cells.remove(0);
