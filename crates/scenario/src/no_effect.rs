@@ -4,9 +4,9 @@ use crate::diagnostics::{Sink, Span};
 use crate::paths::KeyPath;
 use crate::tree::{Entry, Item, Node, Table};
 
-/// Reports what the axis `axis` replaces at `path`: all that the command line sets there, and keys
-/// of a table that is in none of the axis's values. A plain value, or one that the axis has, is
-/// taken for the point where the sweep starts.
+/// Reports what the axis `axis` replaces at `path`: all that the command line sets there, and a
+/// key of a table that none of the axis's values has as it is there. A plain value, a `kind`, or a
+/// value that the axis has, is taken for the point where the sweep starts.
 pub(crate) fn report(root: &Table, axis: &str, path: &KeyPath, values: &[&Node], sink: &mut Sink) {
     for (key, entry) in path.find(root) {
         let (lost, help) = if let Some(lost) = from_command_line(&key, entry) {
@@ -34,7 +34,7 @@ fn from_command_line(key: &str, entry: &Entry) -> Option<Lost> {
     below.iter().find_map(|inner| from_command_line(&format!("{key}.{}", inner.key), inner))
 }
 
-/// The first key of a table that is part of no value.
+/// The first key of a table, other than `kind`, that is part of no value.
 fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
     let table = entry.node.table()?;
     // The command line may leave out the values that the file has.
@@ -48,8 +48,7 @@ fn in_no_value(key: &str, entry: &Entry, values: &[&Node]) -> Option<Lost> {
         };
         inner.key != "kind" && !values.iter().any(same)
     };
-    let entries = &table.entries;
-    let lost = entries.iter().find(in_none).or_else(|| entries.first())?;
+    let lost = table.entries.iter().find(in_none)?;
     Some((format!("{key}.{}", lost.key), lost.key_span))
 }
 

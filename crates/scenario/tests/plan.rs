@@ -384,6 +384,23 @@ fn what_an_axis_replaces_inside_a_shorthand_is_an_error_if_the_command_line_sets
 }
 
 #[test]
+fn a_kind_that_an_axis_replaces_is_where_the_sweep_starts() {
+    let queues = [
+        "queue = \"fifo\"",
+        "queue = { kind = \"fifo\" }",
+        "queue = { kind = \"red\", w_q = 0.1, max_p = 0.2 }",
+    ];
+    for queue in queues {
+        let text = format!(
+            "{}\n[sweep.axis.queue]\npath = \"dumbbell.queue\"\nvalues = [\"codel\", {{ kind = \
+             \"red\", w_q = 0.1 }}, {{ kind = \"red\", max_p = 0.2 }}]\n",
+            SMALL.replace("[dumbbell]\n", &format!("[dumbbell]\n{queue}\n"))
+        );
+        assert_eq!(plan(&text).cells.len(), 3, "{queue}");
+    }
+}
+
+#[test]
 fn burst_loss_is_written_out_with_what_netem_has_by_default() {
     let text = SMALL.replace("[dumbbell]\n", "[dumbbell]\nburst_loss = { p = 0.01, r = 0.25 }\n");
     let cell = plan(&text).cells.remove(0);
