@@ -161,7 +161,7 @@ def test_gml_with_much_white_space_is_read_in_linear_time():
 
 
 def test_a_label_that_is_the_number_zero_names_its_node():
-    text = "graph [\n  node [ id 7 label 0 ]\n  node [ id 8 name 0 ]\n  edge [ source 7 target 8 ]\n]\n"
+    text = "graph [ node [ id 7 label 0 ] node [ id 8 name 0 ] edge [ source 7 target 8 ] ]"
     assert [node.name for node in read(text.replace("name 0", "name 5")).nodes] == ["0", "5"]
     text = text.replace("label 0", 'label ""')
     assert [node.name for node in read(text).nodes] == ["7", "0"]
