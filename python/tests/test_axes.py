@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, SWEEP
 
 import cwnd
-from cwnd.errors import CwndWarning
+from cwnd.errors import CwndWarning, InputError
 from cwnd.results import METRICS
 from cwnd.running.frames import KEYS, RUN_COLUMNS, name_axes
 
@@ -84,5 +84,18 @@ def test_a_statement_that_means_a_renamed_axis_is_answered_with_a_warning(tmp_pa
         "select count(*) from flows",
         "select flows.delivered_bytes from flows",
         "select axis_flows, flows.flow_id from flows",
+        "select count(*) from runs r, flows f where f.run_id = r.run_id",
+        "select 'flows' as what, count(*) -- over all flows\n from runs",
+        'select count(*) from "flows"',
     ):
         cwnd.query(tmp_path / "run", sql)
+
+
+def test_a_statement_about_a_column_with_the_name_of_an_axis_has_no_warning(tmp_path: Path):
+    (tmp_path / "named.toml").write_text(SWEEP.replace("axis.rtt", "axis.retrans"))
+    cwnd.run(tmp_path / "named.toml").save(tmp_path / "run")
+    cwnd.query(tmp_path / "run", "select sum(retrans) from flows")
+    # Links have no such column.
+    warned = r"if you mean the axis, the axis `retrans` is the column `axis_retrans`"
+    with pytest.warns(CwndWarning, match=warned), pytest.raises(InputError, match="retrans"):
+        cwnd.query(tmp_path / "run", "select retrans, utilisation from links")

@@ -76,10 +76,12 @@ def _views(path: Path, sql: str) -> Iterator[DuckDBPyConnection]:
             axes, views = _of_run(path, asked)
         else:
             axes, views = _of_sweep(connection, sweep, asked)
-        _warn_of_renamed(axes, sql)
         with _explained():
             for name, select in views.items():
                 connection.execute(f"create view {name} as {select}")
+        if any(axis.column != axis.name for axis in axes):
+            there = {column for name in views for column in _columns(connection, name)}
+            _warn_of_renamed(axes, there, sql)
         yield connection
     finally:
         connection.close()
@@ -106,15 +108,32 @@ def _asked(connection: DuckDBPyConnection, sql: str) -> set[str]:
     return names & set(TABLES) or set(TABLES)
 
 
-def _warn_of_renamed(axes: list[Axis], sql: str) -> None:
-    """Warns of columns in a statement that have the name of an axis whose column is another."""
-    without_tables = re.sub(r"\b(from|join)\s+\w+|\b\w+\.", " ", sql, flags=re.IGNORECASE)
-    words = set(re.findall(r"\w+", without_tables))
+#: Text and comments in a statement.
+_TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*")
+#: Words that follow a table without being its alias.
+_KEYWORDS = (
+    "where|group|order|having|qualify|window|limit|offset|union|intersect|except|on|using|join"
+    "|inner|left|right|full|cross|natural|semi|anti|asof|positional|lateral|tablesample"
+)
+_TABLE = rf'"?\w+"?(?:\s+(?:as\s+)?(?!(?:{_KEYWORDS})\b)\w+)?'
+#: Tables in a statement, each with its alias, and names before a dot.
+_TABLES = re.compile(rf'\b(?:from|join)\s+{_TABLE}(?:\s*,\s*{_TABLE})*|\b\w+"?\.', re.IGNORECASE)
+
+
+def _warn_of_renamed(axes: list[Axis], there: set[str], sql: str) -> None:
+    """Warns of columns in a statement that are an axis's name, and no column of its views.
+
+    Args:
+        axes: Those of the result.
+        there: The columns of the views that the statement reads.
+        sql: The statement.
+    """
+    words = set(re.findall(r"\w+", _TABLES.sub(" ", _TEXT.sub(" ", sql))))
     for axis in axes:
-        if axis.name in words and axis.column != axis.name and axis.column not in words:
+        if axis.name in words - there and axis.column not in words | {axis.name}:
             warnings.warn(
-                f"the axis `{axis.name}` is the column `{axis.column}`: its own name is that of"
-                " a column or table",
+                f"if you mean the axis, the axis `{axis.name}` is the column `{axis.column}`:"
+                " its own name is that of a column or table",
                 CwndWarning,
                 stacklevel=2,
             )
