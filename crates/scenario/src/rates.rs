@@ -117,7 +117,7 @@ fn trace_times(at: At<'_>, cx: &mut Context<'_>) -> Option<Vec<u64>> {
 /// A trace: one whole number of milliseconds a line, as mm-link reads it, or seconds and Mbit/s.
 fn parse_trace(text: &str) -> Result<LinkRate, String> {
     let table = Columns::read(text)?;
-    match (table.width(), table.names()) {
+    match (table.width, &table.names()[..]) {
         (1, []) => milliseconds(&table).map(LinkRate::Trace),
         (2, []) => recorded(&table),
         (2, [time, rate]) if is_seconds(time) && is_mbit_s(rate) => recorded(&table),
@@ -144,9 +144,9 @@ fn is_mbit_s(name: &str) -> bool {
 }
 
 fn milliseconds(table: &Columns<'_>) -> Result<Vec<u64>, String> {
-    let mut times = Vec::with_capacity(table.rows.len());
-    for row in &table.rows {
-        let time = row.cells[0].parse();
+    let mut times = Vec::with_capacity(table.length);
+    for row in table.rows() {
+        let time = row.cell(0).parse();
         times.push(time.map_err(|_| row.wrong(0, row.is_no(0, "whole number of milliseconds")))?);
     }
     check_trace(&times)?;
@@ -157,9 +157,9 @@ fn milliseconds(table: &Columns<'_>) -> Result<Vec<u64>, String> {
 /// long as the one before it; then they begin anew, as mahimahi's traces do. An outage is
 /// [`OUTAGE`].
 fn recorded(table: &Columns<'_>) -> Result<LinkRate, String> {
-    let mut steps: Vec<(Time, Rate)> = Vec::with_capacity(table.rows.len());
-    let began = table.rows[0].number(0, "number of seconds")?;
-    for row in &table.rows {
+    let mut steps: Vec<(Time, Rate)> = Vec::with_capacity(table.length);
+    let began = table.first.number(0, "number of seconds")?;
+    for row in table.rows() {
         let at = Time(Duration::from_secs_f64(row.number(0, "number of seconds")? - began).0);
         let mbit_s = row.number(1, "rate in Mbit/s")?;
         let bit_s = mbit_s * 1e6;

@@ -97,9 +97,9 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
              `{example}`, with a count between them or without"
         )
     };
-    let (last, names) = (table.width() - 1, table.names());
+    let (last, names) = (table.width - 1, table.names());
     if !(1..=2).contains(&last) {
-        let of = table.width();
+        let of = table.width;
         return Err(expected(format!("it has {of} column{}", if of == 1 { "" } else { "s" })));
     }
     if names.last().is_some_and(|name| !PROBABILITY.contains(&&*name.to_lowercase())) {
@@ -114,12 +114,12 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
         }
         (None, Some(unit)) => unit,
         (None, None) => {
-            return Err(expected(format!("its line {} names no unit", table.rows[0].line)));
+            return Err(expected(format!("its line {} names no unit", table.first.line)));
         }
     };
-    let mut points = Vec::with_capacity(table.rows.len());
-    for row in &table.rows {
-        let quantity = format!("{} {unit}", row.cells[0]);
+    let mut points = Vec::with_capacity(table.length);
+    for row in table.rows() {
+        let quantity = format!("{} {unit}", row.cell(0));
         let value = read(&quantity).map_err(|e| row.wrong(0, e))?;
         points.push((value, row.number(last, "probability")?));
     }
@@ -129,7 +129,8 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
     points.iter_mut().for_each(|(_, p)| *p /= divisor);
     let found = Table::new(points.clone()).map_err(|(i, why)| {
         let value_falls = i > 0 && points[i].0 < points[i - 1].0;
-        table.rows[i].wrong(if value_falls { 0 } else { last }, format!("{why}{divided}"))
+        let row = table.rows().nth(i).unwrap_or(table.first);
+        row.wrong(if value_falls { 0 } else { last }, format!("{why}{divided}"))
     })?;
     let shape = Shape::Table(found.into());
     Ok(match plain {
@@ -142,15 +143,15 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
 pub(crate) fn delays(text: &str) -> Recorded {
     let table = Columns::read(text)?;
     let names = table.names();
-    let unit = match names {
+    let unit = match names[..] {
         ["time_s", added] => added.strip_prefix("added_"),
         _ => None,
     };
     let unit = unit.ok_or_else(|| format!("its columns are `{}`", names.join(",")))?;
-    let mut steps: Vec<(Time, Duration)> = Vec::with_capacity(table.rows.len());
-    for row in &table.rows {
+    let mut steps: Vec<(Time, Duration)> = Vec::with_capacity(table.length);
+    for row in table.rows() {
         let read = |column: usize, unit: &str| {
-            let quantity = format!("{} {unit}", row.cells[column]);
+            let quantity = format!("{} {unit}", row.cell(column));
             parse_duration(&quantity).map_err(|e| row.wrong(column, e))
         };
         let (at, added) = (Time(read(0, "s")?.0), read(1, unit)?);
@@ -177,11 +178,11 @@ fn recorded(text: &str) -> Result<String, String> {
     }
     let column_of = |name: &str| names.iter().position(|other| *other == name);
     let columns = COLUMNS.map(column_of);
-    let mut listed = Vec::with_capacity(table.rows.len());
-    for row in &table.rows {
+    let mut listed = Vec::with_capacity(table.length);
+    for row in table.rows() {
         let cell = |i: usize| {
             let column = columns[i]?;
-            Some((column, row.cells[column])).filter(|(_, text)| !text.is_empty())
+            Some((column, row.cell(column))).filter(|(_, text)| !text.is_empty())
         };
         let name = |i: usize| match cell(i) {
             Some((column, name)) if name.contains(';') => {
