@@ -57,6 +57,14 @@ impl<'t> Columns<'t> {
     pub fn names(&self) -> Vec<&'t str> {
         self.header.map_or_else(Vec::new, |row| row.cells().collect())
     }
+
+    /// The columns of the header, or that there is none, for an error.
+    pub fn heading(&self) -> String {
+        match self.header {
+            Some(_) => format!("its columns are `{}`", self.names().join(",")),
+            None => "it has no header".to_owned(),
+        }
+    }
 }
 
 /// The lines that have cells.

@@ -103,7 +103,7 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
         return Err(expected(format!("it has {of} column{}", if of == 1 { "" } else { "s" })));
     }
     if names.last().is_some_and(|name| !PROBABILITY.contains(&&*name.to_lowercase())) {
-        return Err(expected(format!("its columns are `{}`", names.join(","))));
+        return Err(expected(table.heading()));
     }
     let unit = match (&table.header, plain) {
         // A name may carry its unit at the end, as in `size_bytes`.
@@ -147,7 +147,7 @@ pub(crate) fn delays(text: &str) -> Recorded {
         ["time_s", added] => added.strip_prefix("added_"),
         _ => None,
     };
-    let unit = unit.ok_or_else(|| format!("its columns are `{}`", names.join(",")))?;
+    let unit = unit.ok_or_else(|| table.heading())?;
     let mut steps: Vec<(Time, Duration)> = Vec::with_capacity(table.length);
     for row in table.rows() {
         let read = |column: usize, unit: &str| {
@@ -170,11 +170,11 @@ fn recorded(text: &str) -> Result<String, String> {
     let names = table.names();
     let unknown = names.iter().any(|name| !COLUMNS.contains(name));
     if unknown || !names.contains(&COLUMNS[0]) {
-        return Err(format!(
-            "its columns are `time_s` and, where they are known, `server`, `client` and \
-             `size_bytes`, not `{}`",
-            names.join(",")
-        ));
+        let expected = "`time_s` and, where they are known, `server`, `client` and `size_bytes`";
+        return Err(match &table.header {
+            Some(_) => format!("its columns are {expected}, not `{}`", names.join(",")),
+            None => format!("{}; expected is one with {expected}", table.heading()),
+        });
     }
     let column_of = |name: &str| names.iter().position(|other| *other == name);
     let columns = COLUMNS.map(column_of);
@@ -277,6 +277,7 @@ mod tests {
         assert!(why("time_s,rtt_ms\n0,1\n").contains("`time_s,rtt_ms`"));
         assert!(why("time_s,added_ms,x\n0,1,1\n").contains("`time_s,added_ms,x`"));
         assert!(why("time_s,added_ms\n").contains("no rows"));
+        assert_eq!(why("0 1.5\n0.02 30\n"), "it has no header");
     }
 
     #[test]
@@ -293,6 +294,8 @@ mod tests {
         assert!(why("time_s,from\n1,a\n").contains("not `time_s,from`"));
         assert!(why("server\na\n").contains("not `server`"));
         assert!(why("time_s\n").contains("no rows"));
+        let expected = "it has no header; expected is one with `time_s` and, ";
+        assert!(why("1.5 2000\n").starts_with(expected));
     }
 
     #[test]
