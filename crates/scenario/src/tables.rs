@@ -83,7 +83,7 @@ type Read = fn(&str) -> Result<u64, ParseError>;
 ///
 /// A third column between the two is skipped, as in the files of ns-2. The header's first name is
 /// the unit of the values; sizes without a header are in bytes. Probabilities are in per cent if
-/// the last one is 100.
+/// the last one is nearer to 100 than to 1.
 fn distribution(text: &str, unit: &str) -> Result<String, String> {
     let table = Columns::read(text)?;
     let (read, plain): (Read, _) = match unit {
@@ -124,8 +124,9 @@ fn distribution(text: &str, unit: &str) -> Result<String, String> {
         points.push((value, row.number(last, "probability")?));
     }
     let whole = points.last().map_or(1.0, |(_, p)| *p);
+    let per_cent = (whole - 100.0).abs() < (whole - 1.0).abs();
     let (divisor, divided) =
-        if whole > 1.0 { (100.0, " (per cent divided by 100)") } else { (1.0, "") };
+        if per_cent { (100.0, " (per cent divided by 100)") } else { (1.0, "") };
     points.iter_mut().for_each(|(_, p)| *p /= divisor);
     let found = Table::new(points.clone()).map_err(|(i, why)| {
         let value_falls = i > 0 && points[i].0 < points[i - 1].0;
@@ -254,6 +255,9 @@ mod tests {
         assert!(why("1 0.5\n2 0.9\n").contains("line 2, column 2: the last probability must be 1"));
         assert!(why("1 0\n2 99\n").contains("must be 1, and is 0.99 (per cent divided by 100)"));
         assert!(why("2 0.5\n1 1\n").contains("line 2, column 1: the values must not fall"));
+        let beyond = why("1 0.5\n2 1.0000001\n");
+        assert!(beyond.ends_with("a probability lies between 0 and 1, not at 1.0000001"));
+        assert!(why("1 50\n2 100.5\n").contains("not at 1.005 (per cent divided by 100)"));
         assert!(why("bytes,probability\n").contains("no rows"));
         assert!(why("# nothing\n\n").contains("it is empty"));
         assert!(why("ms,probability\n1,1\n").contains("line 1, column 1: unknown unit `ms`"));
