@@ -121,10 +121,15 @@ fn parse_trace(text: &str) -> Result<LinkRate, String> {
         (1, []) => milliseconds(&table).map(LinkRate::Trace),
         (2, []) => recorded(&table),
         (2, [time, rate]) if is_seconds(time) && is_mbit_s(rate) => recorded(&table),
+        (_, [.., rate]) if is_bytes(rate) => Err(format!(
+            "{}, and `{rate}` is in bytes per second; expected are bits: name the column \
+             `mbit_s` once its values are Mbit/s",
+            table.heading()
+        )),
         (columns, names) => {
             let found = match names {
                 [] => format!("it has {columns} columns"),
-                names => format!("its columns are `{}`", names.join(",")),
+                _ => table.heading(),
             };
             Err(format!(
                 "{found}; expected is one column of whole milliseconds, as mahimahi has it, or \
@@ -138,9 +143,14 @@ fn is_seconds(name: &str) -> bool {
     name.ends_with("_s") || ["s", "seconds"].contains(&name)
 }
 
+/// `true` if a column is in Mbit/s. The case of the B in Mbps and MBps is a factor of eight.
 fn is_mbit_s(name: &str) -> bool {
-    let name = name.to_lowercase();
-    ["mbit_s", "mbit/s", "mbps"].iter().any(|unit| name.ends_with(unit))
+    ["mbit_s", "mbit/s", "Mbit_s", "Mbit/s", "Mbps", "mbps"].iter().any(|unit| name.ends_with(unit))
+}
+
+/// `true` if a column is in bytes per second.
+fn is_bytes(name: &str) -> bool {
+    ["Bps", "B/s", "B_s"].iter().any(|unit| name.ends_with(unit))
 }
 
 fn milliseconds(table: &Columns<'_>) -> Result<Vec<u64>, String> {
@@ -230,6 +240,8 @@ mod tests {
         for text in [
             "0.5 4.2\n1.0 3.9\n1.5 0.8\n2.0 6.0\n",
             "time_s,throughput_mbps\n0,4.2\n0.5,3.9\n1,0.8\n1.5,6\n",
+            "seconds,Mbit/s\n0,4.2\n0.5,3.9\n1,0.8\n1.5,6\n",
+            "time_s,rate_Mbps\n0,4.2\n0.5,3.9\n1,0.8\n1.5,6\n",
             "# epoch\n1700000000.5\t4.2\n1700000001\t3.9\n1700000001.5\t0.8\n1700000002\t6",
         ] {
             assert_eq!(parse_trace(text), Ok(expected.clone()), "{text}");
@@ -251,6 +263,10 @@ mod tests {
         assert!(why("0 5\nsoon 2\n").contains("line 2, column 1: `soon` is no number of seconds"));
         assert!(why("0 5\n0 2\n").contains("line 2, column 1: a time must be later"));
         assert!(why("0.5\n1\n").contains("line 1, column 1: `0.5` is no whole number"));
+        for rate in ["MBps", "MB/s", "throughput_MBps", "kBps", "MB_s"] {
+            let why = why(&format!("time_s,{rate}\n0,1\n1,2\n"));
+            assert!(why.contains(&format!("`{rate}` is in bytes per second")), "{why}");
+        }
         assert!(why("1 2 3\n").contains("it has 3 columns; expected"));
         assert!(
             why("time_ms,mbit_s\n1,2\n").contains("its columns are `time_ms,mbit_s`; expected")
