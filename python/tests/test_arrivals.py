@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
+from conftest import SHORT
 
 import cwnd
+from cwnd.results.unrecorded import flow_counts
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WEB = """
 schema = 1
@@ -90,3 +97,16 @@ def test_a_broken_file_is_named_with_its_line(scenario):
     path = scenario(text, sizes="bytes,probability\n40,0.5\nmany,1\n")
     with pytest.raises(cwnd.ScenarioError, match=r"`sizes.csv` can't be used: its line 3"):
         cwnd.run(path)
+
+
+def test_the_flows_of_a_group_are_a_mean_over_all_seeds(tmp_path: Path):
+    rare = (
+        '\n[flow.rare]\nrtt = "20 ms"\nworkload = { kind = "bytes", size = "10 kB" }\n'
+        'arrivals = { kind = "poisson", interval = "2 s" }\n[sweep]\nrepeat = 8\n'
+    )
+    (tmp_path / "rare.toml").write_text(SHORT + rare)
+    run = cwnd.run(tmp_path / "rare.toml")
+    arrived = run.flows.filter(pl.col("group") == "rare")
+    # In some runs none arrived.
+    assert 0 < arrived["run_id"].n_unique() < 8
+    assert flow_counts(run) == {("main",): 1.0, ("rare",): arrived.height / 8}

@@ -109,6 +109,11 @@ def test_the_same_seed_gives_the_same_frames(scenarios: Path, short: cwnd.Run):
     assert again.series.equals(short.series)
 
 
+def test_all_seeds_of_a_scenario_without_a_sweep_are_one_point(tmp_path: Path):
+    (tmp_path / "seeds.toml").write_text(SHORT + "\n[sweep]\nrepeat = 3\n")
+    assert cwnd.run(tmp_path / "seeds.toml").rows_by_point == {(): [0, 1, 2]}
+
+
 def test_progress_is_told_until_the_end(scenarios: Path):
     told: list[tuple[float, int, int]] = []
     cwnd.run(

@@ -138,11 +138,11 @@ class Data:
     @cached_property
     def rows_by_point(self) -> dict[tuple[str, ...], list[int]]:
         """The rows of `runs` at each point of the sweep, by its labels."""
-        import polars as pl
-
+        if not self.axes:
+            return {(): list(range(self.runs.height))}
         points: dict[tuple[str, ...], list[int]] = {}
-        for index, point in enumerate(self.runs.select(pl.lit(0), *self.axis_columns).iter_rows()):
-            points.setdefault(point[1:], []).append(index)
+        for index, point in enumerate(self.runs.select(self.axis_columns).iter_rows()):
+            points.setdefault(point, []).append(index)
         return points
 
     @property

@@ -125,16 +125,19 @@ def rows_metadata(rows: int, every: int) -> dict[str, str]:
 def flow_counts(run: Data) -> dict[tuple[str, ...], float]:
     """Flows of each group at a point of the sweep, with rows or without.
 
-    The keys are the labels of the point and the group; the value is a mean over the seeds.
+    The keys are the labels of the point and the group; the value is a mean over all seeds of the
+    point, also those in which no flow of the group arrived.
     """
     counts = run.flows.group_by("run_id", pl.col("group").cast(pl.String)).len("count")
     rest = unrecorded(run)
     if not rest.is_empty():
         more = rest.select("run_id", "group", pl.col("flows").cast(pl.UInt32).alias("count"))
         counts = pl.concat([counts, more.select(counts.columns)], how="vertical_relaxed")
-    sums = counts.group_by("run_id", "group").agg(pl.col("count").sum())
     keys = [pl.col(column).cast(pl.String) for column in run.axis_columns]
     points = run.runs.select("run_id", *keys)
     by = [*run.axis_columns, "group"]
-    means = sums.join(points, on="run_id").group_by(by).agg(pl.col("count").mean())
-    return {tuple(point): float(count) for *point, count in means.iter_rows()}
+    sums = counts.join(points, on="run_id").group_by(by).agg(pl.col("count").sum())
+    return {
+        (*point, group): count / len(run.rows_by_point[tuple(point)])
+        for *point, group, count in sums.iter_rows()
+    }
